@@ -22,7 +22,7 @@ import hypothesis
 import pytest
 
 from handler.config import secret_mask
-from handler.config.remote_secrets import Remote
+from handler.config.remote_secrets import RemoteSecrets
 from infra.controlplane import controlplane as controlplanes
 from infra.controlplane import processes
 from infra.moto import Moto
@@ -145,7 +145,7 @@ def moto() -> Iterator[Moto]:
 @pytest.fixture
 def waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever reads a secret of a store waits until it has answered, however busy the machine is; a handler goes on after 3 seconds."""
-    monkeypatch.setattr(Remote.renew, "__defaults__", (90.0,))
+    monkeypatch.setattr(RemoteSecrets.renew, "__defaults__", (90.0,))
     monkeypatch.setattr("handler.config.remote_secrets.START", 90.0)
 
 

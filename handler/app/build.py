@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from handler.app.connections import Options, Reaching
-from handler.app.external_services import Services
+from handler.app.connections import Connections, Options
+from handler.app.external_services import ExternalServices
 from handler.app.sibling_targets import OneRepository
-from handler.app.tables import Later, Tables
+from handler.app.tables import LazyTable, Tables
 from handler.cluster.discovery import Discovery
 from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
@@ -22,14 +22,14 @@ from handler.config.settings_digest import settings_digest
 from handler.engine.health.custom_health import CustomHealth
 from handler.engine.planner.desired import Preparer, request_for
 from handler.engine.planner.planner import Planner
-from handler.engine.planner.render_cache import KeptRenders
+from handler.engine.planner.render_cache import RenderCache
 from handler.engine.reconcile import reconcile
-from handler.engine.run.dependencies import Rooms
+from handler.engine.run.dependencies import Dependencies
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.event import Job
 from handler.model.metric_sample import Moments
 from handler.model.names import applyset_id, run_id
-from handler.model.queue_view import ALONE, Meanwhile
+from handler.model.queue_view import ALONE, QueueView
 from handler.model.render import Rendered
 from handler.model.result import Outcome, Result
 from handler.model.tree import Tree
@@ -46,7 +46,7 @@ LOOK_SLACK = 10.0
 """Seconds by which a look at a git host may be older than the tick it serves: the ticks of one repository's targets are spread."""
 
 
-class Handler(Reaching):
+class Handler(Connections):
     """Runs jobs of the targets of one configuration. Safe to share between threads."""
 
     def __init__(
@@ -58,14 +58,14 @@ class Handler(Reaching):
         options: Options = Options(),  # noqa: B008 - frozen
         *,
         tables: Tables | None = None,
-        services: Services | None = None,
+        services: ExternalServices | None = None,
     ) -> None:
         super().__init__(settings, secrets, environ, options, services)
         self.tables = tables or Tables()
         self._sandbox = sandbox
-        self._renders = KeptRenders()
+        self._renders = RenderCache()
 
-    def run(self, job: Job, stop: threading.Event | None = None, meanwhile: Meanwhile = ALONE) -> Result:
+    def run(self, job: Job, stop: threading.Event | None = None, meanwhile: QueueView = ALONE) -> Result:
         """Run one job; whatever goes wrong with its target is its Result. `meanwhile`: what goes on around it while it waits."""
         since = time.monotonic()
         try:
@@ -91,7 +91,7 @@ class Handler(Reaching):
             raise ConfigInvalid.of(f"target {name}", "is not configured", fix=f"configured are: {known}")
         return target
 
-    def rooms(self, name: str) -> Rooms:
+    def rooms(self, name: str) -> Dependencies:
         """Return what a target's runs are made of; made once."""
         return self._once(("rooms", name), lambda: self._rooms(self.target(name)))
 
@@ -127,7 +127,7 @@ class Handler(Reaching):
             discovery,
             self._environ.get(WORKLOAD, ""),
             self.tables.actions,
-            Later(self._bound_checks),
+            LazyTable(self._bound_checks),
         )
 
     def _bound_checks(self) -> Mapping[str, CheckType]:
@@ -145,11 +145,11 @@ class Handler(Reaching):
         """Ask a Prometheus for a check."""
         return self.metrics().query(url, query, seconds, step)
 
-    def _rooms(self, target: Target) -> Rooms:
+    def _rooms(self, target: Target) -> Dependencies:
         """Put a target's rooms together."""
         settings, discovery = self.settings, self.discovery(target)
         applyset = applyset_id(state_name(target.name), settings.state_namespace)
-        return Rooms(
+        return Dependencies(
             target=target,
             settings=self.digest(target),
             preparer=self.preparer(target, discovery),

@@ -24,13 +24,13 @@ _LOG = logging.getLogger("anneal.read")
 T = TypeVar("T")
 
 
-class Mistake(OperatorError):
+class LookFailed(OperatorError):
     """A look at a cluster failed in a way that nobody foresaw."""
 
     code = "internal"
 
 
-class Looks:
+class ClusterLooks:
     """One look at a time at each place, whoever waits for it: a place that never answers holds one thread."""
 
     def __init__(self, deadline: float) -> None:
@@ -79,11 +79,11 @@ class Looks:
 def _mistake(error: BaseException) -> AnnealError:
     """Log what nobody foresaw with its trace; the answer only names its kind."""
     _LOG.error("a look failed", exc_info=error)
-    return Mistake.of("anneal", f"internal error: {type(error).__name__}", fix="the worker's log has its trace")
+    return LookFailed.of("anneal", f"internal error: {type(error).__name__}", fix="the worker's log has its trace")
 
 
 @dataclass(frozen=True, slots=True)
-class Sight(Generic[T]):
+class LastSeen(Generic[T]):
     """What a place has shown last, None: nothing ever. `at`: when, seconds since the epoch, 0: never; `trouble`: why it isn't of now."""
 
     what: T | None = None
@@ -95,22 +95,22 @@ class Sight(Generic[T]):
         return {**aged(self.at), "trouble": problem(self.trouble) if self.trouble else None}
 
 
-class Sights(Generic[T]):
+class LastSeenByPlace(Generic[T]):
     """What places have shown last; of more than `most` the longest unasked are forgotten. Safe to share between threads."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._known: OrderedDict[Hashable, Sight[T]] = OrderedDict()
+        self._known: OrderedDict[Hashable, LastSeen[T]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def all(self, looks: Looks, wanted: Mapping[Any, Callable[[], T]]) -> dict[Any, Sight[T]]:
+    def all(self, looks: ClusterLooks, wanted: Mapping[Any, Callable[[], T]]) -> dict[Any, LastSeen[T]]:
         """Return what each place shows now, or did when it last answered."""
         found = looks.all({place: partial(self._seen, place, look) for place, look in wanted.items()})
         return {place: self._last(place, seen) if isinstance(seen, AnnealError) else seen for place, seen in found.items()}
 
-    def _seen(self, place: Hashable, look: Callable[[], T]) -> Sight[T]:
+    def _seen(self, place: Hashable, look: Callable[[], T]) -> LastSeen[T]:
         at = time.time()
-        sight = Sight(look(), at)
+        sight = LastSeen(look(), at)
         with self._lock:
             self._known[place] = sight
             self._known.move_to_end(place)
@@ -118,9 +118,9 @@ class Sights(Generic[T]):
                 self._known.popitem(last=False)
         return sight
 
-    def _last(self, place: Hashable, trouble: AnnealError) -> Sight[T]:
+    def _last(self, place: Hashable, trouble: AnnealError) -> LastSeen[T]:
         with self._lock:
-            return replace(self._known.get(place, Sight()), trouble=trouble)
+            return replace(self._known.get(place, LastSeen()), trouble=trouble)
 
 
 def aged(at: float) -> dict[str, Any]:

@@ -13,16 +13,16 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from handler.app.external_services import Services
+from handler.app.external_services import ExternalServices
 from handler.app.record_summaries import PATIENCE, TOOLING
 from handler.cluster.api import Api
-from handler.cluster.connect import Connection, connect
+from handler.cluster.connect import ClusterConnection, connect
 from handler.cluster.discovery import Discovery
 from handler.cluster.kubeconfig import SecretStore
-from handler.cluster.own_objects import Objects
+from handler.cluster.own_objects import OwnObjects
 from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
-from handler.engine.planner.desired import Source
+from handler.engine.planner.desired import CommitSource
 from handler.engine.run.dependencies import unseen, unwatched
 from handler.model.errors import ConfigInvalid
 from handler.model.optional_imports import needed_by
@@ -37,7 +37,7 @@ from handler.state.record import State
 from handler.state.store import StateStore
 
 if TYPE_CHECKING:
-    from handler.prometheus.client import Metrics
+    from handler.prometheus.client import PrometheusClient
     from handler.source.git_host import GitHost
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ _UNMET = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RecordPlace:
     """Where a record is: its namespace, the target's name in it, the installation that writes it."""
 
     namespace: str
@@ -64,7 +64,7 @@ class Options:
     `watches`: this one does, so a verdict that holds isn't written again.
     `any_metrics`: checks may ask any Prometheus, listed or not: for who reads no git but his own directory. `terminal`: a person waits at
     one: a cluster that doesn't answer is given up soon, and exec plugins may speak there.
-    `seen`, `wrote`, `agrees`: see `handler.engine.run.dependencies.Rooms`.
+    `seen`, `wrote`, `agrees`: see `handler.engine.run.dependencies.Dependencies`.
     `brief`: how many seconds a cluster has for one answer to those who only read and won't wait long.
     `places`: by target name, of records that aren't where the settings would have them (those that no configuration names).
     """
@@ -72,7 +72,7 @@ class Options:
     kubeconfig: str = ""
     context: str = ""
     master: str = ""
-    sources: Mapping[str, Source] = field(default_factory=dict)
+    sources: Mapping[str, CommitSource] = field(default_factory=dict)
     notes: bool = False
     patience: float = math.inf
     looks: bool = False
@@ -81,21 +81,21 @@ class Options:
     any_metrics: bool = False
     terminal: bool = False
     seen: Callable[[State], None] = unseen
-    places: Mapping[str, Place] = field(default_factory=dict)
+    places: Mapping[str, RecordPlace] = field(default_factory=dict)
     wrote: Callable[[Sequence[Change]], None] = unwatched
     agrees: Callable[[Plan], bool] | None = None
 
 
-class Reaching:
+class Connections:
     """The ways of one configuration. Safe to share between threads."""
 
     def __init__(
-        self, settings: Settings, secrets: Reading, environ: Mapping[str, str], options: Options, services: Services | None = None
+        self, settings: Settings, secrets: Reading, environ: Mapping[str, str], options: Options, services: ExternalServices | None = None
     ) -> None:
         self.settings = settings
         self.secrets = secrets
         self._environ = environ
-        self._services = services or Services(environ)
+        self._services = services or ExternalServices(environ)
         self._options = options
         self._made: dict[Hashable, Any] = {}
         self._lock = threading.Lock()
@@ -106,7 +106,7 @@ class Reaching:
         account = target.impersonate.service_account if impersonated and target.impersonate else ""
         return self._once(("api", target.cluster, account), lambda: Api(self._connection(target), impersonate=account))
 
-    def _connection(self, target: Target) -> Connection:
+    def _connection(self, target: Target) -> ClusterConnection:
         options = self._options
         return self._once(
             ("connection", target.cluster),
@@ -126,13 +126,13 @@ class Reaching:
         """Return what a target's cluster serves, as seen by the handler's own identity."""
         return self._once(("discovery", target.cluster), lambda: Discovery(self.api(target, impersonated=False)))
 
-    def objects(self, target: Target) -> Objects:
+    def objects(self, target: Target) -> OwnObjects:
         """Return raw access to states and Leases, by the handler's own identity."""
-        return self._once(("objects", target.cluster), lambda: Objects(self.api(target, impersonated=False)))
+        return self._once(("objects", target.cluster), lambda: OwnObjects(self.api(target, impersonated=False)))
 
-    def records(self, target: Target) -> Objects:
+    def records(self, target: Target) -> OwnObjects:
         """Return the same for those who only read and won't wait long."""
-        return self._once(("records", target.cluster), lambda: Objects(self.brief_api(target)))
+        return self._once(("records", target.cluster), lambda: OwnObjects(self.brief_api(target)))
 
     def brief_api(self, target: Target) -> Api:
         """Return the way to a target's cluster, as the handler's own identity, for those who only read and won't wait long."""
@@ -144,11 +144,13 @@ class Reaching:
         with self._lock:
             return float(sum(made.requests for made in self._made.values() if isinstance(made, Api)))
 
-    def metrics(self) -> Metrics:
+    def metrics(self) -> PrometheusClient:
         """Return the way to Prometheus, for checks."""
-        from handler.prometheus.client import Metrics
+        from handler.prometheus.client import PrometheusClient
 
-        return self._once(("metrics",), lambda: Metrics(self.settings.prometheus, self.secrets, anywhere=self._options.any_metrics))
+        return self._once(
+            ("metrics",), lambda: PrometheusClient(self.settings.prometheus, self.secrets, anywhere=self._options.any_metrics)
+        )
 
     def store(self, target: Target) -> StateStore:
         """Return the record of a target."""
@@ -164,21 +166,21 @@ class Reaching:
         """Return the same for those who won't wait long."""
         return self._store(target, self.records)
 
-    def _store(self, target: Target, objects: Callable[[Target], Objects]) -> StateStore:
+    def _store(self, target: Target, objects: Callable[[Target], OwnObjects]) -> StateStore:
         place = self._place(target)
         return StateStore(objects(target), place.namespace, place.name, place.installation, TOOLING)
 
-    def _place(self, target: Target) -> Place:
+    def _place(self, target: Target) -> RecordPlace:
         """Return where a target's record is."""
         settings = self.settings
-        return self._options.places.get(target.name) or Place(settings.state_namespace, target.name, settings.installation)
+        return self._options.places.get(target.name) or RecordPlace(settings.state_namespace, target.name, settings.installation)
 
     def lock(self, target: Target) -> LeaseLock:
         """Return the lock of a target; its requests are impatient, for a renewal that hangs must not outlast the Lease."""
         settings, place = self.settings, self._place(target)
         third = settings.lease_duration / 3
         impatient = self._once(("lease", target.cluster), lambda: Api(self._connection(target), deadline=third, silence=third))
-        return LeaseLock(Objects(impatient), place.namespace, state_name(place.name), self._holder, settings.lease_duration)
+        return LeaseLock(OwnObjects(impatient), place.namespace, state_name(place.name), self._holder, settings.lease_duration)
 
     def cluster_uid(self, target: Target) -> str:
         """Return the uid of a target's cluster, as it was asked for first."""
@@ -196,7 +198,7 @@ class Reaching:
         """Tell what a target follows, by an answer asked for at `since` (monotonic seconds) or later. Raises AnnealError."""
         return self._host(target).head(target.revision, since)
 
-    def source(self, target: Target) -> Source:
+    def source(self, target: Target) -> CommitSource:
         """Return where a target's commits come from; of one that requires signatures, only commits that carry them.
 
         Raises:
@@ -210,21 +212,21 @@ class Reaching:
             seen = "requires signed commits, and a directory carries no signature"
             raise ConfigInvalid.of(f"target {target.name}", seen, fix="push, and apply the commit from git")
         with needed_by(f"targets[{target.name}].verify"):
-            from handler.source.signatures.verified_source import Keys, Verified
+            from handler.source.signatures.verified_source import TrustedKeys, VerifiedSource
 
-        return self._once(("verified", target.name), lambda: Verified(self._host(target), Keys.of(verify, target.name)))
+        return self._once(("verified", target.name), lambda: VerifiedSource(self._host(target), TrustedKeys.of(verify, target.name)))
 
     def _host(self, target: Target) -> GitHost:
         """Return a repository's git host, shared by whoever asks it alike; what its webhooks are told by is no part of that."""
         from handler.source.git_host import GitHost
-        from handler.source.shared import Sharing
+        from handler.source.shared import SharedConnections
 
-        repository, shared = target.repository, self._once(("sharing",), Sharing)
+        repository, shared = target.repository, self._once(("sharing",), SharedConnections)
         key = ("git", repository.url, repository.auth, repository.tls)
         secrets = self.secrets
         return self._once(key, lambda: GitHost(repository, secrets.read, mask=secrets.mask, again=secrets.again, shared=shared))
 
-    def _cluster_uid(self, target: Target, objects: Callable[[Target], Objects]) -> Callable[[bool], str]:
+    def _cluster_uid(self, target: Target, objects: Callable[[Target], OwnObjects]) -> Callable[[bool], str]:
         """Return what tells a cluster's uid, asked again only when that is wanted."""
         key = ("uid", target.cluster)
 

@@ -8,32 +8,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
-from handler.aws.clients import Aws
-from handler.aws.eks import Clusters
-from handler.aws.secret_stores import Stores
+from handler.aws.clients import AwsClients
+from handler.aws.eks import EksClusters
+from handler.aws.secret_stores import AwsSecretStores
 from handler.config.git_settings import SecretRef
 from handler.config.remote_secrets import Fetch, nowhere
 
 
-class Services:
+class ExternalServices:
     """The ways to them, made at first use. Safe to share between threads, not across a fork."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
 
     @cached_property
-    def _aws(self) -> Aws:
-        return Aws(self._environ)
+    def _aws(self) -> AwsClients:
+        return AwsClients(self._environ)
 
     @cached_property
-    def amazon(self) -> Stores:
+    def amazon(self) -> AwsSecretStores:
         """Amazon's stores of secrets."""
-        return Stores(self._aws)
+        return AwsSecretStores(self._aws)
 
     @cached_property
-    def eks(self) -> Clusters:
+    def eks(self) -> EksClusters:
         """Clusters of EKS."""
-        return Clusters(self._aws)
+        return EksClusters(self._aws)
 
     @cached_property
     def secrets(self) -> Fetch:
@@ -48,7 +48,7 @@ class Services:
         return ask(self)(ref) if ask else nowhere(ref)
 
 
-PLACES: Mapping[str, Callable[[Services], Fetch]] = {
+PLACES: Mapping[str, Callable[[ExternalServices], Fetch]] = {
     "aws_secrets_manager": lambda services: services.amazon.secret,
     "aws_parameter": lambda services: services.amazon.parameter,
     "kubernetes_secret": lambda services: services.secrets,
@@ -58,4 +58,4 @@ PLACES: Mapping[str, Callable[[Services], Fetch]] = {
 
 def fetcher(environ: Mapping[str, str]) -> Fetch:
     """Return what asks the stores that references name."""
-    return Services(environ).fetch
+    return ExternalServices(environ).fetch

@@ -20,10 +20,10 @@ from functools import partial
 from typing import Any, Protocol
 
 from handler.app import record_summaries
-from handler.app.cluster_looks import Mistake
+from handler.app.cluster_looks import LookFailed
 from handler.app.record_summaries import Readable
-from handler.app.standing import TROUBLE, Newest, Row
-from handler.app.tick_survey import Crew
+from handler.app.standing import TROUBLE, NewestCommit, TargetRow
+from handler.app.tick_survey import SurveyThreads
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, GitUnavailable
 from handler.model.refs import Head
@@ -46,8 +46,8 @@ _TICK = 0.25
 """Seconds after which what is known so far is shown again."""
 
 
-class Ways(Protocol):
-    """The ways to targets' clusters and git hosts (`handler.app.connections.Reaching`); each raises AnnealError."""
+class OverviewConnections(Protocol):
+    """The ways to targets' clusters and git hosts (`handler.app.connections.Connections`); each raises AnnealError."""
 
     def records(self, target: Target) -> Readable:
         """Return the way to a target's cluster, with short time-outs."""
@@ -89,7 +89,7 @@ class _Whole:
     error: AnnealError | None = None
 
 
-Show = Callable[[list[Row]], None]
+Show = Callable[[list[TargetRow]], None]
 
 
 class Overview:
@@ -104,20 +104,22 @@ class Overview:
 
     """
 
-    def __init__(self, settings: Settings, ways: Ways, *, asks: bool = True, whole: bool = False, deadline: float = DEADLINE) -> None:
+    def __init__(
+        self, settings: Settings, ways: OverviewConnections, *, asks: bool = True, whole: bool = False, deadline: float = DEADLINE
+    ) -> None:
         self._settings = settings
         self._ways = ways
         self._asks = asks
         self._whole = whole
         self._deadline = deadline
-        self._crew = Crew()
+        self._crew = SurveyThreads()
         self._news: queue.SimpleQueue[tuple[Hashable, Callable[[Any], None], Any]] = queue.SimpleQueue()
         self._open: set[Hashable] = set()
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, TargetRow] = {}
         self._infos: dict[Hashable, CommitInfo | None] = {}
         self._uids: dict[Cluster, str | AccessDenied] = {}
 
-    def look(self, targets: Sequence[Target], show: Show = lambda _: None, heads: float = 0.0) -> list[Row]:
+    def look(self, targets: Sequence[Target], show: Show = lambda _: None, heads: float = 0.0) -> list[TargetRow]:
         """Look once and return what was found, trouble first.
 
         Args:
@@ -128,7 +130,7 @@ class Overview:
         """
         self._take(0.0)  # what has come too late for the look before
         end, late = time.monotonic() + self._deadline, set(self._open)
-        self._rows = {target.name: self._rows.get(target.name) or Row(target, time.time()) for target in targets}
+        self._rows = {target.name: self._rows.get(target.name) or TargetRow(target, time.time()) for target in targets}
         clusters, followed = _grouped(targets, lambda target: target.cluster), _grouped(self._followers(targets), _question)
         for cluster, group in clusters.items():
             self._ask(("cluster", cluster), 1, partial(self._cluster, group[0]), partial(self._saw_cluster, group))
@@ -141,7 +143,7 @@ class Overview:
         self._give_up(clusters, followed)
         return self._sorted()
 
-    def _sorted(self) -> list[Row]:
+    def _sorted(self) -> list[TargetRow]:
         return sorted(self._rows.values(), key=lambda row: (row.level, row.target.name))
 
     def _take(self, seconds: float) -> None:
@@ -170,7 +172,7 @@ class Overview:
                 found = error
             except Exception as error:  # noqa: BLE001 - whatever it is, it is this place's trouble alone
                 _LOG.error("a look failed", exc_info=error)
-                found = Mistake.of("anneal", f"internal error: {type(error).__name__}")
+                found = LookFailed.of("anneal", f"internal error: {type(error).__name__}")
             self._news.put((key, then, found))
 
         self._crew.add(key[:2], most, seen)
@@ -203,15 +205,15 @@ class Overview:
     def _saw_cluster(self, group: list[Target], found: _Cluster | AnnealError) -> None:
         for target in group:
             row = self._rows[target.name]
-            unread = Row(target, time.time(), trouble=found if isinstance(found, AnnealError) else None, newest=row.newest)
+            unread = TargetRow(target, time.time(), trouble=found if isinstance(found, AnnealError) else None, newest=row.newest)
             self._rows[target.name] = unread if isinstance(found, AnnealError) else self._row(target, found)
         if not isinstance(found, AnnealError):
             self._uids[group[0].cluster] = found.uid
 
-    def _row(self, target: Target, found: _Cluster) -> Row:
+    def _row(self, target: Target, found: _Cluster) -> TargetRow:
         before, now = self._rows[target.name], found.pulse.now or time.time()
         doubt = found.uid if isinstance(found.uid, AccessDenied) else None
-        row = Row(target, now, pulse=found.pulse, newest=before.newest, doubt=doubt)
+        row = TargetRow(target, now, pulse=found.pulse, newest=before.newest, doubt=doubt)
         if found.states is None:
             return row
         metadata = found.states.get(state_name(target.name))
@@ -220,7 +222,7 @@ class Overview:
         summary = record_summaries.summary_of(metadata, self._settings, target.name)
         return self._known(replace(row, recorded=True), summary or Summary())
 
-    def _known(self, row: Row, summary: Summary) -> Row:
+    def _known(self, row: TargetRow, summary: Summary) -> TargetRow:
         """Put a summary into a row, with its health as it is known to be now."""
         beat = None if summary.attempt else row.pulse.watched  # while a run is open, those who watch don't judge
         told = TargetHealth(summary.health, summary.health_since, summary.judged)
@@ -236,7 +238,7 @@ class Overview:
                 key = ("record", row.target.cluster, row.target.name)
                 self._ask(key, _AT_ONCE, partial(self._read, row.target, uid), partial(self._saw_whole, row.target))
 
-    def _is_told(self, row: Row) -> bool:
+    def _is_told(self, row: TargetRow) -> bool:
         """Whether a row is known: it has no record, or a summary that can be read and is of this target as it is configured.
 
         Why it is pinned, the record alone says.
@@ -277,11 +279,11 @@ class Overview:
         """Return the targets whose git hosts are asked; a directory's have none."""
         return [target for target in targets if self._asks and not target.repository.is_directory]
 
-    def _head(self, target: Target, since: float) -> Newest:
-        return Newest(self._ways.head(target, since).commit)
+    def _head(self, target: Target, since: float) -> NewestCommit:
+        return NewestCommit(self._ways.head(target, since).commit)
 
-    def _saw_head(self, group: list[Target], found: Newest | AnnealError) -> None:
-        newest = Newest(trouble=found) if isinstance(found, AnnealError) else found
+    def _saw_head(self, group: list[Target], found: NewestCommit | AnnealError) -> None:
+        newest = NewestCommit(trouble=found) if isinstance(found, AnnealError) else found
         for target in group:
             self._rows[target.name] = replace(self._rows[target.name], newest=newest)
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from handler import __version__
 from handler.config.settings import Settings
-from handler.state.cluster_port import Body, Kind, Objects
+from handler.state.cluster_port import Body, Kind, StateObjects
 from handler.state.configmap import INSTALLATION, SUMMARY, foreign, read_summary, state_name
 from handler.state.summary import Summary
 
@@ -20,7 +20,7 @@ PATIENCE = 5.0
 Metadata = Mapping[str, Any]
 
 
-class Readable(Objects, Protocol):
+class Readable(StateObjects, Protocol):
     """A cluster's state objects, with an overview of many at once."""
 
     def overview(self, kind: Kind, namespace: str, selector: str = "") -> list[Body]:

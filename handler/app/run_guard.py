@@ -9,12 +9,12 @@ from typing import Any, Concatenate, ParamSpec
 
 from handler.model.errors import AnnealError, Problem
 from handler.model.event import Job
-from handler.model.queue_view import Meanwhile
+from handler.model.queue_view import QueueView
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
 
 _LOG = logging.getLogger("anneal.run")
-Run = Callable[[Job, threading.Event, Meanwhile], Result]
+Run = Callable[[Job, threading.Event, QueueView], Result]
 """Runs a job; once the event is set, it finishes or releases its Lease soon. While it waits it looks at what goes on around it."""
 P = ParamSpec("P")
 INTERNAL = "internal"

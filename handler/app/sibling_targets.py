@@ -15,7 +15,7 @@ from handler.cluster.discovery import Discovery
 from handler.config.settings import Settings, Target
 from handler.engine.planner.desired import Preparer
 from handler.engine.planner.siblings import Sibling
-from handler.engine.run.dependencies import Rooms
+from handler.engine.run.dependencies import Dependencies
 from handler.model.errors import AnnealError
 from handler.model.names import applyset_id
 from handler.model.target_matching import repository_key
@@ -23,12 +23,12 @@ from handler.state.configmap import state_name
 from handler.state.store import StateStore
 
 
-class Ways(Protocol):
+class SiblingConnections(Protocol):
     """What leads to other targets: `handler.app.build.Handler`."""
 
     settings: Settings
 
-    def rooms(self, name: str) -> Rooms:
+    def rooms(self, name: str) -> Dependencies:
         """Return what a target's runs are made of. Raises AnnealError."""
 
     def preparer(self, target: Target, discovery: Discovery) -> Preparer:
@@ -50,7 +50,7 @@ class Ways(Protocol):
 class OneRepository:
     """The siblings of one target."""
 
-    def __init__(self, ways: Ways, target: Target) -> None:
+    def __init__(self, ways: SiblingConnections, target: Target) -> None:
         self._ways = ways
         self._target = target
 

@@ -38,7 +38,7 @@ NOT_KNOWN = frozenset({Level.UNREAD, Level.UNFOLLOWED})
 
 
 @dataclass(frozen=True, slots=True)
-class Newest:
+class NewestCommit:
     """What git has. `info`: what history shows of it, asked only where it isn't applied; `trouble`: why it isn't known."""
 
     commit: str = ""
@@ -47,7 +47,7 @@ class Newest:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TargetRow:
     """All that one look found of a target. `recorded`: whether it has a record; None: not known. `now`: the API server's time.
 
     `summary`: of that record, with its health as it is known to be now. `state` and `lease`: read of the first in trouble only. `whole`:
@@ -63,7 +63,7 @@ class Row:
     state: State | None = None
     lease: Peek | None = None
     whole: bool = False
-    newest: Newest | None = None
+    newest: NewestCommit | None = None
     doubt: AnnealError | None = None
 
     @property

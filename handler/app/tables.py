@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class Later(Mapping[str, R]):
+class LazyTable(Mapping[str, R]):
     """A table that is loaded when it is first looked into. Safe to share between threads."""
 
     def __init__(self, load: Callable[[], Mapping[str, R]]) -> None:
@@ -65,9 +65,9 @@ def _triggers() -> Mapping[str, Trigger]:
     return triggers.TRIGGERS
 
 
-ACTIONS: Mapping[str, ActionType] = Later(_actions)
-CHECKS: Mapping[str, CheckType] = Later(_checks)
-TRIGGERS: Mapping[str, Trigger] = Later(_triggers)
+ACTIONS: Mapping[str, ActionType] = LazyTable(_actions)
+CHECKS: Mapping[str, CheckType] = LazyTable(_checks)
+TRIGGERS: Mapping[str, Trigger] = LazyTable(_triggers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from handler.app import record_summaries
-from handler.app.cluster_looks import Looks, Sight, Sights, aged, problem
+from handler.app.cluster_looks import ClusterLooks, LastSeen, LastSeenByPlace, aged, problem
 from handler.app.record_summaries import PATIENCE, Readable
 from handler.config.settings import Settings, Target
 from handler.model.errors import AnnealError, StateInvalid
@@ -26,7 +26,7 @@ from handler.model.to_json import masked, plain
 from handler.state import run_history
 from handler.state.configmap import state_name
 from handler.state.heartbeat import Beat, Heartbeat, known
-from handler.state.record import Held, Progress, Refusal, Run, State, TargetHealth, Waiting
+from handler.state.record import HeldPlan, Progress, Refusal, Run, State, TargetHealth, WaitingFor
 from handler.state.record_format import stamp
 from handler.state.store import StateStore
 from handler.state.summary import Summary
@@ -44,14 +44,14 @@ J = TypeVar("J")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ClusterSeen:
     """What one look at a cluster shows: the metadata of its states by name, and when health was last watched there."""
 
     states: dict[str, dict[str, Any]]
     beat: Beat | None
 
 
-class Reader:
+class TargetStatusReader:
     """Reads the records of one configuration's targets. Safe to share between threads.
 
     `objects`: the way to a target's cluster, raises AnnealError; `mask`: hides secrets in a text.
@@ -63,8 +63,8 @@ class Reader:
         self._settings = settings
         self._objects = objects
         self._mask = mask
-        self._looks, self._patient = Looks(deadline), Looks(max(deadline, PATIENCE))
-        self._clusters, self._states = Sights[Seen](len(settings.targets)), Sights["State | None"](KEPT)
+        self._looks, self._patient = ClusterLooks(deadline), ClusterLooks(max(deadline, PATIENCE))
+        self._clusters, self._states = LastSeenByPlace[ClusterSeen](len(settings.targets)), LastSeenByPlace["State | None"](KEPT)
 
     def targets(self, names: Sequence[str]) -> list[Json]:
         """Return a row for each of these targets, by one metadata LIST a cluster."""
@@ -116,8 +116,8 @@ class Reader:
         beat = None if state.attempt else self._beat(target)  # what is open isn't judged by those who watch
         return replace(state, health=known(state.health, beat, time.time(), settings.drift_interval))
 
-    def _summaries(self, target: Target) -> Seen:
-        return Seen(record_summaries.listed(self._objects(target), self._settings), self._beat(target))
+    def _summaries(self, target: Target) -> ClusterSeen:
+        return ClusterSeen(record_summaries.listed(self._objects(target), self._settings), self._beat(target))
 
     def _beat(self, target: Target) -> Beat | None:
         settings = self._settings
@@ -134,7 +134,7 @@ def _followed(target: Target) -> Json:
     return {"target": target.name, "repository": target.repository.url, "revision": str(target.revision), "path": target.path}
 
 
-def _row(target: Target, sight: Sight[Seen], settings: Settings) -> Json:
+def _row(target: Target, sight: LastSeen[ClusterSeen], settings: Settings) -> Json:
     """Return a target's row, judged as of when its cluster was seen."""
     row, found = {**_followed(target), "recorded": False, **_summed(Summary()), **sight.told()}, sight.what
     if found is None or state_name(target.name) not in found.states:
@@ -153,7 +153,7 @@ def _summed(summary: Summary) -> Json:
     return {key: value for key, value in plain(summary).items() if key not in ("home", "asked", "judged")}
 
 
-def _detail(target: Target, sight: Sight[State | None]) -> Json:
+def _detail(target: Target, sight: LastSeen[State | None]) -> Json:
     state = sight.what
     known = {**_followed(target), "recorded": state is not None, "suspendedByConfiguration": target.suspend, **sight.told()}
     return known | {"state": None if state is None else shown(state)}
@@ -186,7 +186,7 @@ def _refusal(refusal: Refusal) -> Json:
     return {"commit": refusal.commit, "facts": list(dict.fromkeys(map(str, refusal.facts))), "again": refusal.again}
 
 
-def held(waiting: Held) -> Json:
+def held(waiting: HeldPlan) -> Json:
     """Return what waits for a person."""
     return {
         "id": waiting.id,
@@ -197,7 +197,7 @@ def held(waiting: Held) -> Json:
     }
 
 
-def _waiting(known: Waiting) -> Json:
+def _waiting(known: WaitingFor) -> Json:
     """Return what the open run waits for; the digest of how things stood at its last look is for the next one."""
     return {"commit": known.commit, "what": known.what, "since": known.since, "over": known.over, "moved": known.moved}
 
@@ -215,7 +215,7 @@ def _cut(items: Sequence[Any]) -> Json:
 
 
 # --- runs
-def recorded(target: str, entry: Run, waiting: Held | None) -> Json:
+def recorded(target: str, entry: Run, waiting: HeldPlan | None) -> Json:
     """Return a run as the record has it."""
     mine = waiting if waiting and entry.outcome == Outcome.HELD and waiting.commit == entry.commit else None
     return _run(target, entry, held(mine) if mine else None) | {"status": "ended", "source": "record", "requests": [entry.id]}
@@ -225,7 +225,7 @@ def ended(result: Result, job: Job, started: float) -> Json:
     """Return how a run of this process ended, for its memory. `started`: seconds since the epoch."""
     entry = run_history.run_of(result, None, job.actor, started)
     hold = result.plan.hold if result.plan and result.outcome is Outcome.HELD else None
-    waiting = held(Held(hold.id, hold.reasons, hold.changes[:MOST], result.commit, "", "", stamp(started))) if hold else None
+    waiting = held(HeldPlan(hold.id, hold.reasons, hold.changes[:MOST], result.commit, "", "", stamp(started))) if hold else None
     if hold and waiting:
         waiting["changes"]["count"] = len(hold.changes)
     facts = {

@@ -37,7 +37,7 @@ Tell = Callable[[Job, Result | None, str], None]
 `cluster`, `git host`, or nothing."""
 
 
-class Sight(Protocol):
+class SurveyConnections(Protocol):
     """What a survey sees by."""
 
     @property
@@ -61,7 +61,7 @@ class Sight(Protocol):
 
 
 @dataclass
-class Tally:
+class SurveyTally:
     """What one survey found. `quiet` targets have nothing to do; `late` weren't told of in time; `lists`, `looks`: asked for."""
 
     targets: int
@@ -71,16 +71,16 @@ class Tally:
     looks: int = 0
 
 
-class Survey:
+class TickSurvey:
     """Surveys the targets of one configuration. Several may be under way. Safe to share between threads."""
 
-    def __init__(self, settings: Settings, sight: Sight, deadline: float = DEADLINE) -> None:
+    def __init__(self, settings: Settings, sight: SurveyConnections, deadline: float = DEADLINE) -> None:
         self._settings = settings
         self._sight = sight
         self._deadline = deadline
-        self._crew = Crew()
+        self._crew = SurveyThreads()
 
-    def look(self, jobs: Sequence[Job], tell: Tell) -> Tally:
+    def look(self, jobs: Sequence[Job], tell: Tell) -> SurveyTally:
         """Tell of each job what is known, as soon as it is; returns when all are told."""
         asked = _Round(jobs, tell)
         clusters: dict[Hashable, list[Target]] = defaultdict(list)
@@ -162,7 +162,7 @@ class _Round:
         self._asked = min((job.asked for job in jobs), default=0.0)
         self._awaited = dict.fromkeys(self._open, "cluster")
         self._lock = threading.Lock()
-        self.tally = Tally(len(self._open))
+        self.tally = SurveyTally(len(self._open))
         self.ended = threading.Event()
         """Set when the last one was told of."""
         if not self._open:
@@ -242,7 +242,7 @@ class _Lane:
     threads: int = 0
 
 
-class Crew:
+class SurveyThreads:
     """Runs calls on a few threads a lane, started when there is something to do: a lane that hangs holds up its own calls alone."""
 
     def __init__(self) -> None:

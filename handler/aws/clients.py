@@ -20,7 +20,7 @@ ROLE_SECONDS = 3600
 """Of a role's session; roles chained onto a role allow no more."""
 
 
-class Aws:
+class AwsClients:
     """The services, seen with the handler's own identity or with a role's. Safe to share between threads, not across a fork."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from handler.aws.clients import Aws, asked
+from handler.aws.clients import AwsClients, asked
 from handler.config import secret_mask
 from handler.config.settings import Eks
 from handler.model.errors import AnnealError, KubeconfigInvalid
@@ -42,10 +42,10 @@ class _Made:
         return max(time.monotonic() - self.monotonic, time.time() - self.wall)
 
 
-class Clusters:
+class EksClusters:
     """Clusters of EKS, described and signed in to. Safe to share between threads; none of them waits for another cluster."""
 
-    def __init__(self, aws: Aws) -> None:
+    def __init__(self, aws: AwsClients) -> None:
         self._aws = aws
         self._made: dict[Eks, _Made] = {}
         self._renewals: dict[Eks, threading.Thread] = {}

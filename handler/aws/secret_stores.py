@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from handler.aws.clients import Aws, asked
+from handler.aws.clients import AwsClients, asked
 from handler.config.git_settings import SecretRef
 from handler.model.errors import SecretUnavailable
 
@@ -12,10 +12,10 @@ CURRENT = "AWSCURRENT"
 """The stage that every secret with a value has."""
 
 
-class Stores:
+class AwsSecretStores:
     """Reads whole secrets and parameters. Safe to share between threads."""
 
-    def __init__(self, aws: Aws) -> None:
+    def __init__(self, aws: AwsClients) -> None:
         self._aws = aws
 
     def secret(self, ref: SecretRef) -> str | None:

@@ -10,7 +10,7 @@ from handler.cli.session import Session, local_user
 from handler.config.settings import Target
 from handler.engine.run.errors import RequestRefused
 from handler.model.event import Job
-from handler.state.record import Held
+from handler.state.record import HeldPlan
 
 
 def approve(session: Session, target: str | None, held_id: str | None, yes: bool) -> int:
@@ -29,7 +29,7 @@ def approve(session: Session, target: str | None, held_id: str | None, yes: bool
     return reports.result(session.output, run(session, job, f"applying {chosen.name}"), retry=retry(session))
 
 
-def _agreed(session: Session, target: Target, held: Held, yes: bool) -> bool:
+def _agreed(session: Session, target: Target, held: HeldPlan, yes: bool) -> bool:
     """Show what is held and ask, where a person can be asked."""
     if yes:
         return True
@@ -42,7 +42,7 @@ def _agreed(session: Session, target: Target, held: Held, yes: bool) -> bool:
     return session.output.confirm("Allow exactly that?")
 
 
-def _held(session: Session, target: Target) -> Held:
+def _held(session: Session, target: Target) -> HeldPlan:
     state = session.handler.store(target).read().state
     if state is None or state.held is None:
         raise RequestRefused.of(f"target {target.name}", "nothing is held", fix=f"anneal status {target.name}")

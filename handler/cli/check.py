@@ -14,7 +14,7 @@ from pathlib import Path
 
 from handler.cli import check_references, doctor_machine, doctor_server, reports
 from handler.cli.check_table import Findings
-from handler.cli.check_target import Clocks, TargetChecks
+from handler.cli.check_target import CompareClocks, TargetChecks
 from handler.cli.filenames import from_files
 from handler.cli.session import Session
 from handler.config.settings import Cluster, Target
@@ -45,7 +45,7 @@ def doctor(session: Session, target: str | None, *, server: str | None, ca_file:
     else:
         chosen = _referred(session, target, findings) if _configured(session, findings) else ()
     doctor_server.look(session, findings, server or "", ca_file, insecure_http=insecure_http, names=[each.name for each in chosen])
-    _targets(session, chosen, findings, doctor_machine.Clocks(findings))
+    _targets(session, chosen, findings, doctor_machine.MachineClocks(findings))
     return _ended(findings)
 
 
@@ -65,7 +65,7 @@ def _referred(session: Session, target: str | None, findings: Findings) -> tuple
     return chosen
 
 
-def _targets(session: Session, chosen: tuple[Target, ...], findings: Findings, clocks: Clocks | None = None) -> None:
+def _targets(session: Session, chosen: tuple[Target, ...], findings: Findings, clocks: CompareClocks | None = None) -> None:
     verdicts: dict[Cluster, str | AnnealError] = {}
     for each in chosen:
         findings.about(each.name, heading=session.several)

@@ -21,7 +21,7 @@ _OR = "; or "
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CheckRow:
     """One thing. `target`: the one it is about, empty: all; `seen`: of what is well, or kept from being looked at."""
 
     subject: str
@@ -36,7 +36,7 @@ class Findings:
     """Prints rows as they come, and keeps all for the JSON form. `target`: what the next rows are about."""
 
     output: Output
-    rows: list[Row] = field(default_factory=list)
+    rows: list[CheckRow] = field(default_factory=list)
     target: str = ""
 
     @property
@@ -61,26 +61,26 @@ class Findings:
 
     def good(self, subject: str, seen: str) -> None:
         """Note what is well."""
-        self._add(Row(subject, "ok", seen))
+        self._add(CheckRow(subject, "ok", seen))
 
     def bad(self, subject: str, problems: Sequence[Problem]) -> None:
         """Note what isn't, with the way out of each problem."""
-        self._add(Row(subject, "failed", problems=tuple(mended(self.output, problems))))
+        self._add(CheckRow(subject, "failed", problems=tuple(mended(self.output, problems))))
 
     def warn(self, subject: str, seen: str, fix: str) -> None:
         """Note what isn't as it should be, but keeps nothing from working."""
-        self._add(Row(subject, "warning", problems=(Problem(subject, seen, fix=fix),)))
+        self._add(CheckRow(subject, "warning", problems=(Problem(subject, seen, fix=fix),)))
 
     def skip(self, subject: str, why: str) -> None:
         """Note what wasn't looked at."""
-        self._add(Row(subject, "skipped", why))
+        self._add(CheckRow(subject, "skipped", why))
 
     def document(self) -> None:
         """Print all as JSON, in that form."""
         if self.output.as_json:
             self.output.document({"ok": not self.failed, "checks": self.rows})
 
-    def _add(self, row: Row) -> None:
+    def _add(self, row: CheckRow) -> None:
         if not self.rows:
             self.output.line(f"{'SUBJECT':{_SUBJECT}}{'VERDICT':{_VERDICT}}SEEN", "dim")
         self.rows.append(replace(row, target=self.target))
@@ -104,7 +104,7 @@ def ways(fix: str) -> list[str]:
     return [first, *(f"or {each}" for each in others)] if fix else []
 
 
-def _text(row: Row, problem: Problem) -> str:
+def _text(row: CheckRow, problem: Problem) -> str:
     """Write a problem as one line; what is called like its row needn't be named twice."""
     where = f"{problem.place}: " if problem.place else ""
     return where + (problem.message if problem.subject == row.subject else f"{problem.subject}: {problem.message}")

@@ -11,7 +11,7 @@ from handler.cli.needed_kinds import needed
 from handler.cli.render import rendered_at
 from handler.cli.run_job import run
 from handler.cli.session import Session, local_user
-from handler.cluster.access_review import Rule, allowed
+from handler.cluster.access_review import AccessRule, allowed
 from handler.cluster.api import Api
 from handler.config.settings import Cluster, Target
 from handler.model.errors import AccessDenied, AnnealError, Problem
@@ -21,7 +21,7 @@ from handler.model.render import Rendered
 from handler.model.result import Outcome
 
 
-class Clocks(Protocol):
+class CompareClocks(Protocol):
     """Compares clocks with a target's cluster."""
 
     def compare(self, target: Target, api: Api) -> None:
@@ -35,7 +35,12 @@ class TargetChecks:
     """
 
     def __init__(
-        self, session: Session, target: Target, findings: Findings, verdicts: dict[Cluster, str | AnnealError], clocks: Clocks | None = None
+        self,
+        session: Session,
+        target: Target,
+        findings: Findings,
+        verdicts: dict[Cluster, str | AnnealError],
+        clocks: CompareClocks | None = None,
     ) -> None:
         self._session = session
         self._target = target
@@ -89,7 +94,7 @@ class TargetChecks:
         own = needed_rights.own_grants(session.settings, target)
         found = needed(session, target, self._rendered, served_only=True) if self._rendered else None
         theirs = needed_rights.target_grants(target, found) if found else ()
-        missing: list[Rule] = []
+        missing: list[AccessRule] = []
         for grants, impersonated in ((own, False), (theirs, True)):
             rules = [rule for grant in grants for rule in _rules(grant)]
             answers = allowed(session.handler.api(target, impersonated=impersonated), rules)
@@ -119,7 +124,7 @@ def reached(api: Api) -> str:
     return f"{api.connection.host} ({api.connection.source}) is Kubernetes {version}"
 
 
-def _rules(grant: needed_rights.Grant) -> list[Rule]:
+def _rules(grant: needed_rights.Grant) -> list[AccessRule]:
     """Return a grant as single questions."""
-    whole = Rule("", grant.group, grant.resource, grant.namespace)
+    whole = AccessRule("", grant.group, grant.resource, grant.namespace)
     return [replace(whole, verb=verb, name=name) for verb in grant.verbs for name in grant.names or ("",)]

@@ -14,7 +14,7 @@ from handler.cli.times import ago
 from handler.queues.dead_letters import DeadLetters, Letter
 from handler.queues.errors import QueueInvalid
 from handler.queues.pending import Work
-from handler.queues.sqs import URL, Sqs, queue_url
+from handler.queues.sqs import URL, SqsQueue, queue_url
 from handler.state.record_format import stamp
 
 _HEADS = ("SINCE", "TARGET", "ASKED", "BY", "COMMIT", "RUN", "TRIED")
@@ -39,7 +39,7 @@ def _letters(session: Session) -> DeadLetters:
     url = queue_url(session.settings, session.environ)
     if not url:
         raise QueueInvalid.of("queue", "none is configured", fix=f"set {URL} or `queue.sqs.url`")
-    return DeadLetters(Sqs(url))
+    return DeadLetters(SqsQueue(url))
 
 
 def _list(session: Session, letters: DeadLetters, wanted: Callable[[Work], bool]) -> int:

@@ -22,7 +22,7 @@ from handler.config.settings import Cluster, Target
 from handler.model.errors import AnnealError, ConfigInvalid, Problem, RenderFailed
 from handler.model.render import RenderRequest
 from handler.render import RENDERERS
-from handler.render.walls import Walls
+from handler.render.walls import SandboxWalls
 from handler.source.local_tree import open_local
 
 _PACKAGES = ("click", "dulwich", "kubernetes", "urllib3", "PyYAML", "jsonschema", "Flask", "gunicorn", "rich")
@@ -93,7 +93,7 @@ def _walls(session: Session, findings: Findings) -> None:
     limits = session.sandbox.limits
     about = {"worker": os.getpid(), "memory": limits.memory}
     try:
-        (found,) = session.sandbox.run("walls", about, [], Walls.read, subject="render child")
+        (found,) = session.sandbox.run("walls", about, [], SandboxWalls.read, subject="render child")
     except AnnealError as error:
         findings.bad("walls", error.problems)
         return
@@ -124,7 +124,7 @@ def bare_cluster(session: Session, findings: Findings) -> None:
         _clock(api, findings)
 
 
-class Clocks:
+class MachineClocks:
     """Compares this machine's clock with those of clusters, each once."""
 
     def __init__(self, findings: Findings) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from handler import __version__
 from handler.cli.check_table import Findings
 from handler.cli.errors import ServerUnavailable
-from handler.cli.server_client import Remote
+from handler.cli.server_client import ServerClient
 from handler.cli.session import Session
 from handler.config.secret_mask import Mask
 from handler.model.errors import AccessDenied, Problem
@@ -22,10 +22,10 @@ def look(session: Session, findings: Findings, url: str, ca_file: str, *, insecu
     token = session.environ.get("ANNEAL_TOKEN", "").strip()
     if token:
         _hide(session, token)
-    remote: list[Remote] = []
+    remote: list[ServerClient] = []
 
     def reach() -> str:
-        remote.append(Remote(url, token, ca_file, insecure_http=insecure_http or not token))
+        remote.append(ServerClient(url, token, ca_file, insecure_http=insecure_http or not token))
         return _worker(remote[0])
 
     if not findings.step("server", reach):
@@ -45,7 +45,7 @@ def _hide(session: Session, token: str) -> None:
     session.output.mask = lambda text: mask(before(text))
 
 
-def _worker(remote: Remote) -> str:
+def _worker(remote: ServerClient) -> str:
     """Return how it does. Raises ServerUnavailable: it isn't there, or its worker isn't; ServerRefused."""
     try:
         worker = remote.worker()
@@ -60,7 +60,7 @@ def _worker(remote: Remote) -> str:
     return f"{remote.url} is ready, its worker too"
 
 
-def _targets(remote: Remote, names: list[str], findings: Findings) -> None:
+def _targets(remote: ServerClient, names: list[str], findings: Findings) -> None:
     """Note its version, and which of these targets it doesn't show. Raises AnnealError."""
     shown, version, after = set(), "", ""
     while True:

@@ -8,15 +8,15 @@ from dataclasses import replace
 
 from handler.app import log
 from handler.app.build import Handler
-from handler.app.external_services import Services
-from handler.app.target_status import Reader
-from handler.app.tick_survey import Survey
+from handler.app.external_services import ExternalServices
+from handler.app.target_status import TargetStatusReader
+from handler.app.tick_survey import TickSurvey
 from handler.cli.session import Session
 from handler.config.secret_rotation import Rotation
 from handler.config.secrets import RUNS
 from handler.config.settings import Settings
 from handler.feedback.metrics import RunMetrics
-from handler.queues.sqs import Sqs, queue_url
+from handler.queues.sqs import SqsQueue, queue_url
 from handler.render import Sandbox
 from handler.state.record import State
 from handler.worker.sqs_consumer import WAIT
@@ -52,12 +52,12 @@ def _engine(session: Session, queued: Callable[[Settings], str]) -> Engine:
                 tell(state)
 
         options = replace(session.options, notes=bool(url), terminal=False, watches=settings.health_interval > 0, seen=seen)
-        services = Services(os.environ)
+        services = ExternalServices(os.environ)
         secrets = Rotation(settings, os.environ, needs=RUNS, fetch=services.fetch)
         log.configure(secrets.mask, level=session.log_level)  # the supervisor's, which we have from the fork, knows no rotated value
         handler = Handler(settings, secrets, sandbox, os.environ, options, tables=session.added, services=services)
-        reader, survey = Reader(settings, handler.records, secrets.mask), Survey(settings, handler)
-        queue = Sqs(url, longest_wait=WAIT) if url else None
+        reader, survey = TargetStatusReader(settings, handler.records, secrets.mask), TickSurvey(settings, handler)
+        queue = SqsQueue(url, longest_wait=WAIT) if url else None
         return Parts(handler.run, reader, handler.requests, secrets.mask, survey.look, queue, ways=handler, follow=told.append)
 
     return Engine(sandbox.start, build)

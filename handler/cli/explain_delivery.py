@@ -16,12 +16,12 @@ from handler.cli import reports
 from handler.cli.session import Session
 from handler.config.git_settings import RepositoryAuth
 from handler.config.secrets import Accepted, resolve_all
-from handler.config.settings import Metrics, Replay, Settings, Target
+from handler.config.settings import MetricsSettings, ReplaySettings, Settings, Target
 from handler.model.errors import BadPayload, BadSignature, TooLarge
 from handler.model.event import Event
 from handler.model.target_matching import repository_key
 from handler.triggers import Trigger, payload
-from handler.web.delivery_decision import Verdict, bounded, judge, watch
+from handler.web.delivery_decision import DeliveryDecision, bounded, judge, watch
 from handler.web.request_body import require_json
 
 UNVERIFIED = "not looked at: --headers FILE gives the request's headers"
@@ -30,7 +30,7 @@ _FOREIGN = "its repository's webhook has another secret than the one that signed
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
+class CapturedDelivery:
     """A delivery as it was captured. `headers`: None when they weren't; `guessed`: nobody named the provider."""
 
     provider: str
@@ -51,7 +51,7 @@ def explain_delivery(session: Session, file: str, provider: str | None, headers:
     return reports.DONE_CODE
 
 
-def _captured(session: Session, file: str, provider: str | None, headers: str | None) -> Captured:
+def _captured(session: Session, file: str, provider: str | None, headers: str | None) -> CapturedDelivery:
     """Read what was captured. Raises click.UsageError, TooLarge, BadPayload."""
     cap = session.settings.webhooks.max_body
     body = _bytes(file, cap + 1)
@@ -59,7 +59,7 @@ def _captured(session: Session, file: str, provider: str | None, headers: str | 
     if len(body) > cap:
         raise TooLarge.of("body", f"is larger than {cap} bytes", fix="webhooks.maxBody sets the limit")
     name = provider or _provider(body, session.triggers)
-    return Captured(name, session.triggers[name], body, sent, guessed=not provider)
+    return CapturedDelivery(name, session.triggers[name], body, sent, guessed=not provider)
 
 
 def _bytes(path: str, most: int) -> bytes:
@@ -93,7 +93,7 @@ def _provider(body: bytes, triggers: Mapping[str, Trigger]) -> str:
     return found[0]
 
 
-def _unverified(captured: Captured, settings: Settings) -> Verdict:
+def _unverified(captured: CapturedDelivery, settings: Settings) -> DeliveryDecision:
     """Read without proof, as if the sender might speak for every target. Raises BadPayload."""
     trigger = captured.trigger
     named = trigger.shape(payload.read(captured.body))
@@ -104,7 +104,7 @@ def _unverified(captured: Captured, settings: Settings) -> Verdict:
     return bounded(event, watch(settings.targets), frozenset(target.name for target in settings.targets))
 
 
-def _verified(session: Session, captured: Captured, headers: Mapping[str, str]) -> Verdict:
+def _verified(session: Session, captured: CapturedDelivery, headers: Mapping[str, str]) -> DeliveryDecision:
     """Verify with the configured secrets, and decide. Raises BadSignature, BadPayload, WrongMediaType, SecretUnavailable."""
     require_json(headers.get("content-type", ""), headers.get("content-encoding", ""))
     fetch = fetcher(session.environ)
@@ -130,14 +130,16 @@ def _explained(refusal: BadSignature, provider: str, accepted: tuple[Accepted, .
 def _signing(settings: Settings, provider: str) -> Settings:
     """Return the settings without any secret but those that deliveries of this provider are signed with."""
     signed = type(settings.webhooks)(**{provider: getattr(settings.webhooks, provider)})
-    return replace(settings, targets=tuple(map(_anonymous, settings.targets)), webhooks=signed, replay=Replay(), metrics=Metrics())
+    return replace(
+        settings, targets=tuple(map(_anonymous, settings.targets)), webhooks=signed, replay=ReplaySettings(), metrics=MetricsSettings()
+    )
 
 
 def _anonymous(target: Target) -> Target:
     return replace(target, repository=replace(target.repository, auth=RepositoryAuth()))
 
 
-def _print(session: Session, captured: Captured, verdict: Verdict) -> None:
+def _print(session: Session, captured: CapturedDelivery, verdict: DeliveryDecision) -> None:
     matched = [decision for decision in verdict.decisions if decision.matched]
     ignored = [decision for decision in verdict.decisions if not decision.matched]
     proven = captured.headers is not None

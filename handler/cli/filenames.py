@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from handler.cli.session import Session
     from handler.config.git_settings import Revision
     from handler.config.settings import Settings
-    from handler.engine.planner.desired import Source
+    from handler.engine.planner.desired import CommitSource
     from handler.model.errors import Problem
     from handler.model.refs import Head
     from handler.model.tree import Tree
@@ -40,7 +40,7 @@ _GLOBS = ("**/*.yaml", "**/*.yml", "**/*.json")
 
 
 @dataclass(frozen=True, slots=True)
-class FromFiles:
+class FilenameFlags:
     """The flags of `-f`."""
 
     filenames: tuple[str, ...]
@@ -143,7 +143,7 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _files(target: str | None, commit: str | None, flags: Mapping[str, Any], *, record: bool) -> FromFiles | None:
+def _files(target: str | None, commit: str | None, flags: Mapping[str, Any], *, record: bool) -> FilenameFlags | None:
     """Return the flags of `-f`, None without it. Raises click.UsageError for what doesn't go together."""
     written = [name for name in _NAMES[1:] if flags[name]]
     if not flags["filenames"] and not (record and flags["name"]):
@@ -155,7 +155,7 @@ def _files(target: str | None, commit: str | None, flags: Mapping[str, Any], *, 
     if not flags["name"] or not (record or flags["namespaces"]):
         example = again(name=flags["name"] or "shop", namespaces=flags["namespaces"] or ("shop",))
         raise click.UsageError(f"-f needs --name NAME and -n NAMESPACE: {example}")
-    return FromFiles(
+    return FilenameFlags(
         tuple(flags["filenames"]),
         flags["name"],
         tuple(flags["namespaces"]) or ("default",),  # a record needs none
@@ -167,17 +167,17 @@ def _files(target: str | None, commit: str | None, flags: Mapping[str, Any], *, 
     )
 
 
-def _open(session: Session, files: FromFiles, *, record: bool) -> str:
+def _open(session: Session, files: FilenameFlags, *, record: bool) -> str:
     """Make the files' target the session's; return its name. Raises ConfigInvalid, SourceRefused, click.UsageError."""
     settings = files.settings()
-    source: Source = _Later(session, files) if record else read(session, files)
+    source: CommitSource = _Later(session, files) if record else read(session, files)
     session.from_files, session.output.way_out = True, _way_out
     session.output.piped = files.piped
     session.__dict__["path"] = Path("command line")  # no file configures it
     return session.use(settings, source).name
 
 
-def read(session: Session, files: FromFiles) -> Source:
+def read(session: Session, files: FilenameFlags) -> CommitSource:
     """Read what is named. Raises SourceRefused, click.UsageError."""
     from handler.cli.local_source import Directory, Files  # noqa: PLC0415 - `--help` stays fast
 
@@ -228,12 +228,12 @@ def _bounded(stream: BinaryIO, subject: str) -> bytes:
 class _Later:
     """Files that are read when they are asked for: a command that reads a record may need none."""
 
-    def __init__(self, session: Session, files: FromFiles) -> None:
+    def __init__(self, session: Session, files: FilenameFlags) -> None:
         self._session = session
         self._files = files
 
     @functools.cached_property
-    def _read(self) -> Source:
+    def _read(self) -> CommitSource:
         if not self._files.filenames:
             from handler.model.errors import RefNotFound  # noqa: PLC0415 - `--help` stays fast
 
@@ -299,9 +299,9 @@ def approving(session: Session, *, prunes: bool) -> Callable[[str], str] | None:
 
 def _way_out(problem: Problem) -> str:
     """Return the way out of a problem: where settings lack something, the command that has it."""
-    from handler.plan.missing_settings import Lacking  # noqa: PLC0415 - `--help` stays fast
+    from handler.plan.missing_settings import MissingSetting  # noqa: PLC0415 - `--help` stays fast
 
-    if not isinstance(problem, Lacking) or not problem.settings:
+    if not isinstance(problem, MissingSetting) or not problem.settings:
         return problem.fix
     if any(field not in _FLAGS for field, _ in problem.settings):  # `prune.allowEmpty`: an empty pipe is a failed command
         return "name files that declare something; without any, delete what there is with kubectl"

@@ -20,7 +20,7 @@ _ACCOUNT = re.compile(r'User "system:serviceaccount:([^":]+):([^":]+)" cannot ')
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenFlags:
     """The flags that this command was given: `anneal` for its configuration and clusters; `kubectl` those that kubectl takes, too."""
 
     anneal: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class Given:
         return _THEIRS.sub(lambda found: f"{found.group()}{theirs} ", text) if theirs else text
 
 
-NOTHING_GIVEN = Given()
+NOTHING_GIVEN = GivenFlags()
 
 
 def on_cluster(cluster: Cluster, kubectl: Sequence[str]) -> list[str]:

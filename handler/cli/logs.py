@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from handler.cluster.evidence import Evidence
     from handler.cluster.live import Object
     from handler.config.settings import Target
-    from handler.engine.waits.log_tail import Tail
+    from handler.engine.waits.log_tail import LogTail
     from handler.state.record import State
 
 MOST = 5
@@ -31,14 +31,14 @@ _GROUPS = {each.kind: each.group for each in WITH_PODS}
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class LoggedPod:
     """One object and the end of its worst pod's log. `tail`: None where no container of it has run, or none does badly now.
 
     `unread`: it or its pods can't be read, so that nothing is known of them.
     """
 
     object: str
-    tail: Tail | None
+    tail: LogTail | None
     unread: bool = False
 
     def facts(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def of_record(state: State | None) -> list[str]:
     return [*(step.object for step in steps if step.outcome == FAILED), *(line.partition(": ")[0] for line in lines)]
 
 
-def read(session: Session, target: Target, subjects: Iterable[str]) -> list[Logged]:
+def read(session: Session, target: Target, subjects: Iterable[str]) -> list[LoggedPod]:
     """Read the logs of the first of these objects that have pods.
 
     Args:
@@ -92,12 +92,12 @@ def read(session: Session, target: Target, subjects: Iterable[str]) -> list[Logg
     api = session.handler.api(target, impersonated=False)
     now = api.server_time()
 
-    def logged(identity: Identity) -> Logged:
+    def logged(identity: Identity) -> LoggedPod:
         evidence = Evidence(api)
         pod = _worst_pod(evidence, identity, now)
         if pod is None:
-            return Logged(str(identity), None, evidence.denied or evidence.broken)
-        return Logged(str(identity), read_tail(evidence, pod, identity.namespace, session.secrets.mask))
+            return LoggedPod(str(identity), None, evidence.denied or evidence.broken)
+        return LoggedPod(str(identity), read_tail(evidence, pod, identity.namespace, session.secrets.mask))
 
     return [logged(identity) for identity in found]
 

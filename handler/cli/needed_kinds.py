@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from handler.cli.needed_rights import Needed
+from handler.cli.needed_rights import NeededKinds
 from handler.cli.session import Session
 from handler.cluster.discovery import Discovery
 from handler.config.settings import Target
@@ -16,7 +16,7 @@ from handler.plan.admission import declared_kinds
 from handler.state.record import State
 
 
-def needed(session: Session, target: Target, rendered: Rendered, *, used_only: bool = False, served_only: bool = False) -> Needed:
+def needed(session: Session, target: Target, rendered: Rendered, *, used_only: bool = False, served_only: bool = False) -> NeededKinds:
     """Return what a target needs rights for.
 
     Args:
@@ -42,7 +42,7 @@ def needed(session: Session, target: Target, rendered: Rendered, *, used_only: b
     namespaces = target.namespaces
     if used_only and "*" in namespaces:
         namespaces = tuple(sorted(_used(placed, target) | (state.namespaces if state else frozenset())))
-    return Needed(tuple(sorted(kinds, key=lambda kind: (kind.group, kind.plural))), namespaces, tuple(placed))
+    return NeededKinds(tuple(sorted(kinds, key=lambda kind: (kind.group, kind.plural))), namespaces, tuple(placed))
 
 
 def _state(session: Session, target: Target) -> State | None:

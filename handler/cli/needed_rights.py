@@ -38,7 +38,7 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
+class NeededKinds:
     """What a target is made of. `kinds`: desired and recorded; `namespaces`: where (`*`: everywhere); `bodies`: what git declares."""
 
     kinds: tuple[Resource, ...]
@@ -80,7 +80,7 @@ def secret_reads(settings: Settings, target: Target) -> Iterator[Grant]:
     yield from (Grant(namespace, "", "secrets", ("get",), tuple(sorted(names))) for namespace, names in sorted(named.items()))
 
 
-def target_grants(target: Target, needed: Needed) -> tuple[Grant, ...]:
+def target_grants(target: Target, needed: NeededKinds) -> tuple[Grant, ...]:
     """Return what the target's identity must be able to do: exactly the kinds that it has or wants, where it may have them."""
     scopes = ("",) if "*" in needed.namespaces else tuple(sorted(set(needed.namespaces)))
     found = {Grant(scope, kind.group, kind.plural, WRITES) for kind in needed.kinds for scope in (scopes if kind.namespaced else ("",))}
@@ -89,7 +89,7 @@ def target_grants(target: Target, needed: Needed) -> tuple[Grant, ...]:
     return tuple(sorted(found))
 
 
-def wanted_grants(target: Target, needed: Needed) -> tuple[Grant, ...]:
+def wanted_grants(target: Target, needed: NeededKinds) -> tuple[Grant, ...]:
     """Return what the target's identity should be able to read so that it is said why something isn't healthy; without it that is shorter.
 
     A target of which nothing can be anything but healthy needs none of it. Logs, and the Secrets whose values are masked in them, are read
@@ -117,7 +117,7 @@ def _mounted(scopes: Sequence[str], bodies: Iterable[dict[str, Any]]) -> Iterato
     yield from (Grant(scope, "", "secrets", ("get",), tuple(sorted(named[scope]))) for scope in scopes if named[scope])
 
 
-def _looks_before_pruning(target: Target, needed: Needed, scopes: Sequence[str]) -> Iterator[Grant]:
+def _looks_before_pruning(target: Target, needed: NeededKinds, scopes: Sequence[str]) -> Iterator[Grant]:
     """Yield what must be listed before a Namespace or a CRD may go: all that is in it."""
     kinds = {kind.group_kind for kind in needed.kinds}
     if NAMESPACE in kinds and {"Namespace"} & set(target.prune.kinds):

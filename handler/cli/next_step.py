@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from handler.app.standing import Newest, Row
+from handler.app.standing import NewestCommit, TargetRow
 from handler.cli import follow_up_commands
-from handler.cli.follow_up_commands import NOTHING_GIVEN, Given
+from handler.cli.follow_up_commands import NOTHING_GIVEN, GivenFlags
 from handler.cli.times import ago, span, until
 from handler.config.settings import Target
 from handler.health.kinds.pods import WITH_PODS
@@ -18,7 +18,7 @@ from handler.model.numbers import many
 from handler.model.plan import Action
 from handler.state.heartbeat import UNREAD, Pulse
 from handler.state.lease import Peek
-from handler.state.record import Drift, State, Status, TargetHealth
+from handler.state.record import Drift, RunStatus, State, TargetHealth
 from handler.state.record_format import seconds_of
 from handler.state.run_history import PRUNING, ROLLING
 
@@ -32,7 +32,7 @@ _WITH_LOGS = frozenset(each.kind for each in WITH_PODS)
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class TargetView:
     """All that is known of a target: its record (None: it never ran), its Lease, what is wrong with the record, the time.
 
     `pulse`: the heartbeat on its cluster; `newest`: what git has; None: it wasn't asked. `doubt`: why it isn't known whether the record is
@@ -46,12 +46,12 @@ class View:
     code: str = ""
     trouble: str = ""
     pulse: Pulse = UNREAD
-    newest: Newest | None = None
+    newest: NewestCommit | None = None
     doubt: str = ""
-    given: Given = NOTHING_GIVEN
+    given: GivenFlags = NOTHING_GIVEN
 
     @classmethod
-    def of(cls, row: Row, given: Given = NOTHING_GIVEN) -> View:
+    def of(cls, row: TargetRow, given: GivenFlags = NOTHING_GIVEN) -> TargetView:
         """Return what a look at all targets has found of one. `given`: the flags of this command."""
         code, seen = (row.trouble.code, str(row.trouble)) if row.trouble else ("", "")
         return cls(row.target, row.state, row.lease, row.now, code, seen, row.pulse, row.newest, str(row.doubt or ""), given)
@@ -70,7 +70,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class NextStep:
     """One next step. `command` is empty where nothing can be typed; `urgent`: a person must act."""
 
     text: str
@@ -78,7 +78,7 @@ class Advice:
     urgent: bool = True
 
 
-_FIX = Advice("fix the commit as said below, and push")
+_FIX = NextStep("fix the commit as said below, and push")
 
 
 def is_suspended(state: State, now: float) -> bool:
@@ -86,36 +86,36 @@ def is_suspended(state: State, now: float) -> bool:
     return state.suspend is not None and not (state.suspend.until and seconds_of(state.suspend.until) <= now)
 
 
-def next_step(view: View) -> Advice:
+def next_step(view: TargetView) -> NextStep:
     """Return what to do next, the most urgent thing first."""
     step = _next_step(view)
     step = _without_configuration(step) if view.target.repository.is_directory else step
     return replace(step, text=view.complete(step.text), command=view.complete(step.command))
 
 
-def _without_configuration(step: Advice) -> Advice:
+def _without_configuration(step: NextStep) -> NextStep:
     """Say what stands for a command that only a configured target has: what rolled the directory out knows where it is."""
     if step.text.startswith(_FIX.text):
-        return Advice("mend the files as said below; one that runs at an interval takes them by itself, else run the same command again")
+        return NextStep("mend the files as said below; one that runs at an interval takes them by itself, else run the same command again")
     verb, _, rest = step.command.removeprefix("anneal ").partition(" ")
     if verb not in ("apply", "approve"):
         return step
     also = f" with --approve {rest.partition(' ')[2]}" if verb == "approve" else ""
-    return Advice(f"{step.text} run the same `anneal locutus` or `anneal apply -f` command again{also}", urgent=step.urgent)
+    return NextStep(f"{step.text} run the same `anneal locutus` or `anneal apply -f` command again{also}", urgent=step.urgent)
 
 
-def _next_step(view: View) -> Advice:
+def _next_step(view: TargetView) -> NextStep:
     name = view.target.name
     if view.code == MOVED:
-        return Advice(f"{_moved(view)}; if that is meant, and anneal.yaml is right:", f"anneal retarget {name}")
+        return NextStep(f"{_moved(view)}; if that is meant, and anneal.yaml is right:", f"anneal retarget {name}")
     if view.code == ClusterUnavailable.code:
-        return Advice(view.trouble, follow_up_commands.reaching(view.target.cluster, view.given.kubectl))
+        return NextStep(view.trouble, follow_up_commands.reaching(view.target.cluster, view.given.kubectl))
     if view.trouble:
-        return Advice(view.trouble, follow_up_commands.granting(name, view.trouble) if view.code == AccessDenied.code else "")
+        return NextStep(view.trouble, follow_up_commands.granting(name, view.trouble) if view.code == AccessDenied.code else "")
     if view.target.suspend:
-        return Advice("the configuration suspends it; to go on, set `suspend: false` in anneal.yaml")
+        return NextStep("the configuration suspends it; to go on, set `suspend: false` in anneal.yaml")
     if view.state is None:
-        return Advice("it never ran", f"anneal apply {name}")
+        return NextStep("it never ran", f"anneal apply {name}")
     return (
         _from_people(name, view.state, view.now)
         or _from_lease(name, view)
@@ -126,38 +126,38 @@ def _next_step(view: View) -> Advice:
         or _from_git(view, failed=False)
         or _from_server(name, view)
         or _from_time(view.state, view.now)
-        or Advice("nothing to do", urgent=False)
+        or NextStep("nothing to do", urgent=False)
     )
 
 
-def _moved(view: View) -> str:
+def _moved(view: TargetView) -> str:
     """Say what is another than the record says, without the way out that each line has."""
     lines = (line.rpartition(f"Target/{view.target.name}: ")[2].partition("; `anneal")[0] for line in view.trouble.splitlines())
     return f"it belongs elsewhere: {', '.join(lines)}"
 
 
-def _from_people(name: str, state: State, now: float) -> Advice | None:
+def _from_people(name: str, state: State, now: float) -> NextStep | None:
     """What waits for somebody's word."""
     if is_suspended(state, now):
-        return Advice("it is suspended; to go on:", f"anneal resume {name}")
+        return NextStep("it is suspended; to go on:", f"anneal resume {name}")
     if state.held and state.approval and state.approval.id == state.held.id:
-        return Advice("its deletion is approved and runs next", f"anneal apply {name}", urgent=False)
+        return NextStep("its deletion is approved and runs next", f"anneal apply {name}", urgent=False)
     if state.held:
         going = sum(action != Action.UPDATE for action, _, _ in state.held.changes)
         what = f"{many(going, 'deletion')} {_verb(going, 'waits', 'wait')} for approval; to allow exactly {_verb(going, 'it', 'them')}:"
-        return Advice(what, f"anneal approve {name} {state.held.id}")
+        return NextStep(what, f"anneal approve {name} {state.held.id}")
     return None
 
 
-def _from_lease(name: str, view: View) -> Advice | None:
+def _from_lease(name: str, view: TargetView) -> NextStep | None:
     """What a worker is doing, or died doing."""
     assert view.state is not None  # noqa: S101 - asked by the caller
     if view.lease and view.lease.renewing:
         looks = follow_up_commands.looking(view.state.status.message) if view.state.status.phase == PRUNING else ""
         waits = ", and waits for what isn't gone yet, as said below; to see what holds it:" if looks else ""
-        return Advice(f"{view.lease.holder} works on it now{waits}", looks, urgent=False)
+        return NextStep(f"{view.lease.holder} works on it now{waits}", looks, urgent=False)
     if view.lease:
-        return Advice(
+        return NextStep(
             f"{view.lease.holder} holds it and hasn't renewed for {view.lease.age:.0f} s; the next run takes over, or:",
             f"anneal unlock {name}",
         )
@@ -165,75 +165,75 @@ def _from_lease(name: str, view: View) -> Advice | None:
     told = status.phase == "failed" and status.who in ("author", "operator")  # what the last run came to stands in the record
     if view.state.attempt and not status.next_try and not told:
         goes_on = ", and no server runs that would go on; now:" if view.unserved else "; the next one goes on from there, or now:"
-        return Advice(f"a run didn't finish{goes_on}", f"anneal apply {name}")
+        return NextStep(f"a run didn't finish{goes_on}", f"anneal apply {name}")
     return None
 
 
-def _from_status(name: str, status: Status, view: View) -> Advice | None:
+def _from_status(name: str, status: RunStatus, view: TargetView) -> NextStep | None:
     """What the last run left."""
     if status.phase in ("waiting", ROLLING):
         return _from_wait(name, status, view)
     return _from_failure(f"anneal apply {name}", status, view) if status.phase in ("failed", PRUNING) else None
 
 
-def is_of_git_host(status: Status, newest: Newest | None) -> bool:
+def is_of_git_host(status: RunStatus, newest: NewestCommit | None) -> bool:
     """Whether a target's last run failed by what its git host still says."""
     return bool(newest and newest.trouble and status.phase == "failed" and status.message == str(newest.trouble))
 
 
-def _from_git(view: View, *, failed: bool) -> Advice | None:
+def _from_git(view: TargetView, *, failed: bool) -> NextStep | None:
     """That the git host can't be asked now. `failed`: whether the last run said so, too."""
     if not (view.state and view.newest and view.newest.trouble) or is_of_git_host(view.state.status, view.newest) != failed:
         return None
     then = _tries(f"anneal apply {view.target.name}", view)
-    return Advice(
+    return NextStep(
         f"git can't be asked, as said below; once it can, {then}; to ask it the same:",
         follow_up_commands.asking(view.target.repository.url),
     )
 
 
-def _from_failure(again: str, status: Status, view: View) -> Advice:
+def _from_failure(again: str, status: RunStatus, view: TargetView) -> NextStep:
     """Who must act. `again`: the command that tries once more."""
     if status.code == QuotaExceeded.code or (status.code != PlanRefused.code and _OVER_QUOTA.search(status.message)):
-        return Advice("a quota is full: its owner makes room, as said below, or git declares less; to try now:", again)
+        return NextStep("a quota is full: its owner makes room, as said below, or git declares less; to try now:", again)
     return _from_what_it_names(again, status, view) or _from_author(again, status, view) or _from_next_try(again, status, view)
 
 
-def _from_what_it_names(again: str, status: Status, view: View) -> Advice | None:
+def _from_what_it_names(again: str, status: RunStatus, view: TargetView) -> NextStep | None:
     """What the failure itself names the command of."""
     if creates := follow_up_commands.creating(status.message):
         return _without_namespace(creates, again, view)
     if grants := follow_up_commands.granting(view.target.name, status.message) if status.code == AccessDenied.code else "":
         text = "a right is missing, as said below; an administrator can grant all that are needed"
-        return Advice(f"{text}, after which {_tries(again, view)}:", grants)
+        return NextStep(f"{text}, after which {_tries(again, view)}:", grants)
     if looks := follow_up_commands.looking(status.message) if status.phase == PRUNING else "":
         text = f"what is to go isn't gone yet, as said below; once it is, {_tries(again, view)}; to see what holds it:"
-        return Advice(text, looks, urgent=view.unserved)
+        return NextStep(text, looks, urgent=view.unserved)
     return None
 
 
-def _from_next_try(again: str, status: Status, view: View) -> Advice:
+def _from_next_try(again: str, status: RunStatus, view: TargetView) -> NextStep:
     if status.who != "nobody" or not status.next_try:
-        return Advice("do what is said below, then:", again)
+        return NextStep("do what is said below, then:", again)
     if view.unserved:
-        return Advice("no server runs that would try it again; to try now:", again)
-    return Advice(f"it is tried again {until(status.next_try, view.now)}; to try now:", again, urgent=False)
+        return NextStep("no server runs that would try it again; to try now:", again)
+    return NextStep(f"it is tried again {until(status.next_try, view.now)}; to try now:", again, urgent=False)
 
 
-def _tries(again: str, view: View) -> str:
+def _tries(again: str, view: TargetView) -> str:
     """Say what goes on by itself, or by which command where no server runs."""
     return f"`{again}` goes on, for no server runs" if view.unserved else "the next look goes on"
 
 
-def _without_namespace(creates: str, again: str, view: View) -> Advice:
+def _without_namespace(creates: str, again: str, view: TargetView) -> NextStep:
     """What makes a missing Namespace; without a server the run that waits for it comes after it."""
     seen = "a Namespace is missing; to create it, if git isn't to declare it"
     if view.unserved:
-        return Advice(f"{seen}, and try again:", f"{creates} && {again}")
-    return Advice(f"{seen}, after which the next look goes on:", creates)
+        return NextStep(f"{seen}, and try again:", f"{creates} && {again}")
+    return NextStep(f"{seen}, after which the next look goes on:", creates)
 
 
-def _from_author(again: str, status: Status, view: View) -> Advice | None:
+def _from_author(again: str, status: RunStatus, view: TargetView) -> NextStep | None:
     """What the commit must be mended for; where containers of it fail, what they wrote says why."""
     if status.who != "author":
         return None
@@ -241,19 +241,19 @@ def _from_author(again: str, status: Status, view: View) -> Advice | None:
     failing = any(_has_pods(line) for line in view.state.health.worst) if view.state else False
     if status.code == RolloutFailed.code and failing:
         then = f", then `{again}`, for no server runs" if view.unserved else ""
-        return Advice(f"{seen}{then}; to see what its containers wrote:", f"anneal status {view.target.name} --logs")
-    return Advice(f"{seen}; no server runs, so then:", again) if view.unserved else replace(_FIX, text=seen)
+        return NextStep(f"{seen}{then}; to see what its containers wrote:", f"anneal status {view.target.name} --logs")
+    return NextStep(f"{seen}; no server runs, so then:", again) if view.unserved else replace(_FIX, text=seen)
 
 
-def _from_wait(name: str, status: Status, view: View) -> Advice:
+def _from_wait(name: str, status: RunStatus, view: TargetView) -> NextStep:
     seen = "its rollout goes on" if status.phase == ROLLING else "what was applied isn't healthy yet"
     if view.unserved and not (view.lease and view.lease.renewing):
-        return Advice(f"{seen}, as said below, and no server runs that would look again; to look now:", f"anneal apply {name}")
+        return NextStep(f"{seen}, as said below, and no server runs that would look again; to look now:", f"anneal apply {name}")
     again = f"; it is looked at again {until(status.next_try, view.now)}" if status.next_try else ""
-    return Advice(f"{seen}, as said below{again}", urgent=False)
+    return NextStep(f"{seen}, as said below{again}", urgent=False)
 
 
-def _from_server(name: str, view: View) -> Advice | None:
+def _from_server(name: str, view: TargetView) -> NextStep | None:
     """That nobody will do what is to be done, or that git has something newer."""
     head, state = view.newest.commit if view.newest else "", view.state
     behind = bool(head) and state is not None and head != state.commit
@@ -262,11 +262,11 @@ def _from_server(name: str, view: View) -> Advice | None:
         due = f"live is to be looked at again {until(state.drift_due, view.now)}" if state and state.drift_due else ""
         seen = f"{newer or due or 'nothing to do now'}, and {server_text(view)}"
         urgent = behind or view.pulse.last is not None
-        return Advice(f"{seen}; start `anneal serve` or `anneal run --trigger interval`, or now:", f"anneal apply {name}", urgent=urgent)
-    return Advice(f"{newer}, which the next look applies, or now:", f"anneal apply {name}", urgent=False) if behind else None
+        return NextStep(f"{seen}; start `anneal serve` or `anneal run --trigger interval`, or now:", f"anneal apply {name}", urgent=urgent)
+    return NextStep(f"{newer}, which the next look applies, or now:", f"anneal apply {name}", urgent=False) if behind else None
 
 
-def server_text(view: View) -> str:
+def server_text(view: TargetView) -> str:
     """Say which server looks after a target and when it looked, or that none does, since when."""
     pulse, name = view.pulse, view.target.name
     if not pulse.readable:
@@ -283,7 +283,7 @@ def server_text(view: View) -> str:
     return f"no server has looked after it for {span(pulse.now - (since or pulse.last.renewed))}"
 
 
-def _once_changed(status: Status) -> str:
+def _once_changed(status: RunStatus) -> str:
     """Say what of the cluster may change instead of the commit; empty: nothing that is known."""
     facts = list(dict.fromkeys(map(str, status.refusal.facts))) if status.refusal else []
     more = f" and {len(facts) - _NAMED} more" if len(facts) > _NAMED else ""
@@ -295,52 +295,52 @@ def _has_pods(line: str) -> bool:
     return line.partition("/")[0] in _WITH_LOGS and not line.endswith(_GONE)
 
 
-def _from_health(name: str, health: TargetHealth) -> Advice | None:
+def _from_health(name: str, health: TargetHealth) -> NextStep | None:
     """What stands, and isn't well, whatever the last run came to."""
     if health.state == HealthState.DEGRADED and all(line.endswith(_GONE) for line in health.worst):
-        return Advice("what git declares is gone from the cluster; to bring it back:", f"anneal apply {name}")
+        return NextStep("what git declares is gone from the cluster; to bring it back:", f"anneal apply {name}")
     if health.state == HealthState.DEGRADED and any(map(_has_pods, health.worst)):
-        return Advice("it is degraded, as said below; to see what its containers wrote:", f"anneal status {name} --logs")
+        return NextStep("it is degraded, as said below; to see what its containers wrote:", f"anneal status {name} --logs")
     if health.state == HealthState.DEGRADED:
-        return Advice("it is degraded, as said below")
+        return NextStep("it is degraded, as said below")
     if health.state == HealthState.UNKNOWN and health.since:
-        return Advice("how it does isn't known, as said below; to judge it now:", f"anneal apply {name}")
+        return NextStep("how it does isn't known, as said below; to judge it now:", f"anneal apply {name}")
     if health.state == HealthState.PROGRESSING:
-        return Advice("not all of it is healthy yet, as said below", urgent=False)
-    return Advice("it is healthy, with what is noted below", urgent=False) if health.notes else None
+        return NextStep("not all of it is healthy yet, as said below", urgent=False)
+    return NextStep("it is healthy, with what is noted below", urgent=False) if health.notes else None
 
 
-def _from_leftovers(target: Target, state: State) -> Advice | None:
+def _from_leftovers(target: Target, state: State) -> NextStep | None:
     """What stands, but isn't quite what git says."""
     if state.drift:
         return _from_drift(target.name, state.drift)
     if state.pin and state.pin.automatic:
-        return Advice(
+        return NextStep(
             "its newest commit failed and was rolled back: push what mends it; to try the same once more:", f"anneal unpin {target.name}"
         )
     if state.pin:
-        return Advice("it is pinned; to follow the branch again:", f"anneal unpin {target.name}", urgent=False)
+        return NextStep("it is pinned; to follow the branch again:", f"anneal unpin {target.name}", urgent=False)
     siblings = sorted({orphan.sibling for orphan in state.orphans if orphan.sibling})
     if siblings:
-        return Advice(f"what it has given up isn't taken yet; to let {siblings[0]} take it:", f"anneal apply {siblings[0]}", urgent=False)
+        return NextStep(f"what it has given up isn't taken yet; to let {siblings[0]} take it:", f"anneal apply {siblings[0]}", urgent=False)
     if state.orphans:
         left = len(state.orphans)
         seen = f"{many(left, 'object')} {_verb(left, 'is', 'are')} no longer declared; to see whether {_verb(left, 'it', 'they')} may go:"
-        return Advice(seen, f"anneal prune {target.name} --dry-run", urgent=False)
+        return NextStep(seen, f"anneal prune {target.name} --dry-run", urgent=False)
     return None
 
 
-def _from_drift(name: str, drift: Sequence[Drift]) -> Advice:
+def _from_drift(name: str, drift: Sequence[Drift]) -> NextStep:
     fields, objects = sum(bool(each.path) for each in drift), sum(not each.path for each in drift)
     told = " and ".join(many(number, what) for number, what in ((objects, "object"), (fields, "field")) if number)
     one = fields + objects == 1
-    return Advice(f"{told} {_verb(one, 'differs', 'differ')} from git; to bring {_verb(one, 'it', 'them')} back:", f"anneal apply {name}")
+    return NextStep(f"{told} {_verb(one, 'differs', 'differ')} from git; to bring {_verb(one, 'it', 'them')} back:", f"anneal apply {name}")
 
 
-def _from_time(state: State, now: float) -> Advice | None:
+def _from_time(state: State, now: float) -> NextStep | None:
     """What will be looked at, although the record is as git says: something is being deleted, was left on the wire, or was just found."""
     due = state.drift_due
-    return Advice(f"nothing to do; live is looked at again {until(due, now)}", urgent=False) if due else None
+    return NextStep(f"nothing to do; live is looked at again {until(due, now)}", urgent=False) if due else None
 
 
 def _verb(number: int, one: str, more: str) -> str:

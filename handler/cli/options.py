@@ -93,7 +93,7 @@ def command(
             if form not in (None, *forms):
                 raise click.UsageError(f"-o {form} isn't a form of this command; it has {', '.join(forms)}")
             output = Output(as_json=form == "json", verbose=bool(common["verbose"]), wide=form == "wide")
-            ctx.exit(_guarded(Work(f"handler.cli.{module}", declared.__name__, renders, reads), output, common, given))
+            ctx.exit(_guarded(CommandCall(f"handler.cli.{module}", declared.__name__, renders, reads), output, common, given))
 
         taking = _with_common(functools.update_wrapper(run, declared), forms)
         made: click.Command = click.command(declared.__name__.replace("_", "-"), cls=cls)(taking)
@@ -103,7 +103,7 @@ def command(
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class CommandCall:
     """What a command does: a function of a module. `renders`, `reads`: as of `command`."""
 
     module: str
@@ -123,7 +123,7 @@ class Work:
         return code
 
 
-def _guarded(work: Work, output: Output, common: dict[str, Any], given: dict[str, Any]) -> int:
+def _guarded(work: CommandCall, output: Output, common: dict[str, Any], given: dict[str, Any]) -> int:
     """Run a command; an error is printed as its problems, an unexpected one on one line (with its trace on -v)."""
     from handler.app import log
     from handler.cli import reports

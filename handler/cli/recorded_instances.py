@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from handler.app.connections import Options, Place, Reaching
+from handler.app.connections import Connections, Options, RecordPlace
 from handler.app.record_summaries import TOOLING
 from handler.cli.locutus_flags import NAME, NAMESPACE
-from handler.cluster.own_objects import Objects
+from handler.cluster.own_objects import OwnObjects
 from handler.config.git_settings import Repository, directory_url
-from handler.config.load import NotFound
+from handler.config.load import ConfigNotFound
 from handler.config.secrets import RUNS, resolve_all
 from handler.config.settings import Settings, Target
 from handler.model.errors import AccessDenied, AnnealError, Problem
@@ -31,7 +31,7 @@ _NAMESPACES = (NAMESPACE, STATE_NAMESPACE)
 _OURS = "app.kubernetes.io/managed-by=anneal"
 
 
-def settings(environ: Mapping[str, str], options: Options, missing: NotFound) -> tuple[Settings, dict[str, Place]]:
+def settings(environ: Mapping[str, str], options: Options, missing: ConfigNotFound) -> tuple[Settings, dict[str, RecordPlace]]:
     """Return settings of what is recorded, and where each record is. `options`: what the command line says of clusters.
 
     Raises:
@@ -41,11 +41,11 @@ def settings(environ: Mapping[str, str], options: Options, missing: NotFound) ->
     try:
         found = tuple(_found(_records(environ, options)))
     except AnnealError as error:
-        raise NotFound(*missing.problems, *error.problems) from error
+        raise ConfigNotFound(*missing.problems, *error.problems) from error
     if not found:
         problem = missing.problems[0]
         seen = f"{problem.message}; nor does the cluster have a record of `anneal locutus` or `anneal apply -f`"
-        raise NotFound(Problem(problem.subject, seen, problem.place, problem.fix))
+        raise ConfigNotFound(Problem(problem.subject, seen, problem.place, problem.fix))
     times = Counter(place.name for place in found)
     names = {place.name if times[place.name] == 1 else f"{place.namespace}/{place.name}": place for place in found}
     targets = tuple(_target(name, directory_url(place.name)) for name, place in names.items())
@@ -56,14 +56,14 @@ def _target(name: str, repository: str) -> Target:
     return Target(name=name, repository=Repository(url=repository), namespaces=("*",), cluster_scoped=("*",))
 
 
-def _records(environ: Mapping[str, str], options: Options) -> Objects:
+def _records(environ: Mapping[str, str], options: Options) -> OwnObjects:
     """Return the way to the records of the cluster that the command line and the environment lead to."""
     anything = _target("any", directory_url("any"))
     alone = Settings((anything,))
-    return Reaching(alone, resolve_all(alone, environ, needs=RUNS), environ, options).records(anything)
+    return Connections(alone, resolve_all(alone, environ, needs=RUNS), environ, options).records(anything)
 
 
-def _found(objects: Objects) -> Iterator[Place]:
+def _found(objects: OwnObjects) -> Iterator[RecordPlace]:
     uid = _uid(objects)
     for body in sorted(_listed(objects), key=lambda each: (each["metadata"]["name"], each["metadata"]["namespace"])):
         place = _place(body["metadata"])
@@ -71,7 +71,7 @@ def _found(objects: Objects) -> Iterator[Place]:
             yield place
 
 
-def _listed(objects: Objects) -> list[dict[str, Any]]:
+def _listed(objects: OwnObjects) -> list[dict[str, Any]]:
     """Return the metadata of all records that may be read. Raises AccessDenied: none may."""
     try:
         return objects.overview("ConfigMap", "", _OURS)
@@ -87,7 +87,7 @@ def _listed(objects: Objects) -> list[dict[str, Any]]:
         return found
 
 
-def _uid(objects: Objects) -> str:
+def _uid(objects: OwnObjects) -> str:
     """Return the cluster's uid; empty where that may not be read."""
     try:
         return objects.cluster_uid()
@@ -95,16 +95,16 @@ def _uid(objects: Objects) -> str:
         return ""
 
 
-def _place(metadata: dict[str, Any]) -> Place | None:
+def _place(metadata: dict[str, Any]) -> RecordPlace | None:
     """Return where a record says it is; None: it isn't what it says."""
     labels, namespace = metadata.get("labels") or {}, str(metadata["namespace"])
     name = str(labels.get(TARGET) or "")
     if metadata["name"] != state_name(name) or foreign(metadata, namespace, name, TOOLING):
         return None
-    return Place(namespace, name, str(labels.get(INSTALLATION) or ""))
+    return RecordPlace(namespace, name, str(labels.get(INSTALLATION) or ""))
 
 
-def _is_directory(objects: Objects, metadata: dict[str, Any], place: Place, uid: str) -> bool:
+def _is_directory(objects: OwnObjects, metadata: dict[str, Any], place: RecordPlace, uid: str) -> bool:
     """Whether a record is of a directory, by its summary alone where that tells; else it is read.
 
     One that names no repository yet, because its first run has failed, may be anything's but for Locutus' own name and place.

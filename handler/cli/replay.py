@@ -10,7 +10,7 @@ import click
 
 from handler.cli import diff, reports
 from handler.cli.errors import ServerRefused, ServerUnavailable
-from handler.cli.server_client import Remote
+from handler.cli.server_client import ServerClient
 from handler.cli.session import Session
 from handler.config import value_formats
 from handler.config.secret_mask import Mask
@@ -58,7 +58,7 @@ def replay(
     return _told(session, found)
 
 
-def _remote(session: Session, server: str | None, ca_file: str, *, insecure_http: bool) -> Remote:
+def _remote(session: Session, server: str | None, ca_file: str, *, insecure_http: bool) -> ServerClient:
     """Return the server that is spoken to; from now on nothing that is printed shows the token."""
     token = session.environ.get("ANNEAL_TOKEN", "").strip()
     if not server:
@@ -66,7 +66,7 @@ def _remote(session: Session, server: str | None, ca_file: str, *, insecure_http
     if not token:
         raise click.UsageError("set ANNEAL_TOKEN to the value of one of the server's `replay.tokens`; a token is never a flag")
     session.output.mask = Mask.of([token], [])
-    return Remote(server, token, ca_file, insecure_http=insecure_http)
+    return ServerClient(server, token, ca_file, insecure_http=insecure_http)
 
 
 def _body(*, commit: str, dry_run: bool, force: bool, approve: str, unpin: bool, rollback: bool) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _body(*, commit: str, dry_run: bool, force: bool, approve: str, unpin: bool,
     return {key: value for key, value in wanted.items() if value}
 
 
-def _followed(session: Session, remote: Remote, run: str, timeout: float, wait: bool | None) -> dict[str, Any] | None:
+def _followed(session: Session, remote: ServerClient, run: str, timeout: float, wait: bool | None) -> dict[str, Any] | None:
     """Return the run once it has ended; None when the token may not read and nobody insists. Raises what ends the waiting."""
     with session.output.working(f"waiting for {run}"):
         try:
@@ -87,7 +87,7 @@ def _followed(session: Session, remote: Remote, run: str, timeout: float, wait: 
     return None
 
 
-def _ended(remote: Remote, run: str, timeout: float) -> dict[str, Any]:
+def _ended(remote: ServerClient, run: str, timeout: float) -> dict[str, Any]:
     """Ask until the run has ended; a server that restarts is waited for."""
     begun, pause = time.monotonic(), FIRST_PAUSE
     while True:

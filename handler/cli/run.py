@@ -23,7 +23,7 @@ from handler.config.settings import Target
 from handler.config.value_formats import RANGES, seconds
 from handler.model.event import Job
 from handler.model.result import Result
-from handler.queues.bulkheads import Lanes
+from handler.queues.bulkheads import Bulkheads
 from handler.worker.supervisor import run_alone
 from handler.worker.worker import Engine
 
@@ -52,7 +52,7 @@ def once(session: Session, chosen: Sequence[Target], *, prune: bool = True, ende
     handler, user = session.handler, local_user()
     session.sandbox.start()
     jobs = [Job(target.name, "oneoff", force=True, prune=prune, actor=user) for target in chosen]
-    with stoppable(session.output.note) as stop, told(session), ThreadPoolExecutor(Lanes(session.settings).threads) as pool:
+    with stoppable(session.output.note) as stop, told(session), ThreadPoolExecutor(Bulkheads(session.settings).threads) as pool:
         runs = {pool.submit(guarded(handler.run), job, stop): job for job in jobs}
         codes = set()
         for run in as_completed(runs):

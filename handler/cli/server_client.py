@@ -31,7 +31,7 @@ _AGAIN = frozenset({429, 500, 502, 503, 504})
 _TOKEN = "set ANNEAL_TOKEN to the value of one of its `replay.tokens`"  # noqa: S105 - says where a token is found
 
 
-class Remote:
+class ServerClient:
     """One server, with one token. `url`: http(s)://host[:port][/path]; `ca_file`: PEM of the authorities to trust, empty: the system's.
 
     Raises ConfigInvalid: the URL, the token or the file can't be used.

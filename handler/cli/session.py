@@ -23,12 +23,12 @@ from handler.cli.output import Output
 
 if TYPE_CHECKING:
     from handler.app.build import Handler
-    from handler.app.connections import Options, Place, Reaching
+    from handler.app.connections import Connections, Options, RecordPlace
     from handler.app.tables import Tables
-    from handler.cli.follow_up_commands import Given
+    from handler.cli.follow_up_commands import GivenFlags
     from handler.config.secrets import Secrets
     from handler.config.settings import Settings, Target
-    from handler.engine.planner.desired import Source
+    from handler.engine.planner.desired import CommitSource
     from handler.model.plan import Change, Plan
     from handler.render import Sandbox
     from handler.state.record import State
@@ -47,7 +47,7 @@ class Session:
     """One command's composition.
 
     `named`: the --config flag; `added`: the tables of a program of its own; `from_files`: `-f` names what is declared; `seen`, `wrote`,
-    `agrees`: see `handler.engine.run.dependencies.Rooms`, the last one set before the handler is made; `places`: see `Options`.
+    `agrees`: see `handler.engine.run.dependencies.Dependencies`, the last one set before the handler is made; `places`: see `Options`.
 
     `reads`: the command works on records alone, so without a configuration it has what the cluster tells of (`unconfigured`). As a context
     it ends what it started.
@@ -69,13 +69,13 @@ class Session:
         self.master = ""
         self.any_metrics = False
         self.log_level = logging.INFO
-        self.sources: dict[str, Source] = {}
+        self.sources: dict[str, CommitSource] = {}
         self.from_files = False
         self.named = config
         self.added = added
         self.seen: Callable[[State], None] = nobody
         self.reads = False
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, RecordPlace] = {}
         self.wrote: Callable[[Sequence[Change]], None] = unwatched
         self.agrees: Callable[[Plan], bool] | None = None
         self._chosen: tuple[Target, ...] = ()
@@ -100,11 +100,11 @@ class Session:
     @cached_property
     def settings(self) -> Settings:
         """The configuration, or what stands for it where there is none. Raises ConfigInvalid with every mistake."""
-        from handler.config.load import NotFound
+        from handler.config.load import ConfigNotFound
 
         try:
             return self.read(self.path)
-        except NotFound as missing:
+        except ConfigNotFound as missing:
             if not self.reads:
                 raise
             from handler.cli import recorded_instances
@@ -125,7 +125,7 @@ class Session:
 
         return self.added.triggers if self.added else TRIGGERS
 
-    def use(self, settings: Settings, source: Source) -> Target:
+    def use(self, settings: Settings, source: CommitSource) -> Target:
         """Work with these settings of one target, whatever a configuration file says, and with commits that come from `source`."""
         self.settings = settings
         (target,) = settings.targets
@@ -188,28 +188,28 @@ class Session:
 
         return Handler(self.settings, self.secrets, self.sandbox, self.environ, self.options, tables=self.added)
 
-    def ways(self, *, git: bool, patience: float = 0.0) -> Reaching:
+    def ways(self, *, git: bool, patience: float = 0.0) -> Connections:
         """Return the ways to clusters, for who only reads; what runs jobs isn't loaded.
 
         `git`: to git hosts, too. `patience`: seconds that a cluster has for an answer, if that is more than all readers give it.
 
         Raises SecretUnavailable: a git host's secret isn't there.
         """
-        from handler.app.connections import Reaching
+        from handler.app.connections import Connections
         from handler.app.record_summaries import PATIENCE
         from handler.config.secrets import Secrets
 
         secrets = self.secrets if git else Secrets()
-        return Reaching(self.settings, secrets, self.environ, replace(self.options, brief=max(patience, PATIENCE)))
+        return Connections(self.settings, secrets, self.environ, replace(self.options, brief=max(patience, PATIENCE)))
 
     @property
-    def given(self) -> Given:
+    def given(self) -> GivenFlags:
         """The flags by which another command reaches the same configuration and clusters."""
-        from handler.cli.follow_up_commands import Given
+        from handler.cli.follow_up_commands import GivenFlags
 
         flags = {"--kubeconfig": self.kubeconfig, "--context": self.context}
         clusters = tuple(part for flag, value in flags.items() if value for part in (flag, value))
-        return Given((*(("-c", self.named) if self.named else ()), *clusters), clusters)
+        return GivenFlags((*(("-c", self.named) if self.named else ()), *clusters), clusters)
 
     def _complete(self, text: str) -> str:
         """Complete the commands of a text; those of files repeat their own flags already."""

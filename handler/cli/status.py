@@ -13,11 +13,11 @@ from typing import NoReturn
 import click
 
 from handler.app.overview import Overview
-from handler.app.standing import NOT_KNOWN, TROUBLE, Row
+from handler.app.standing import NOT_KNOWN, TROUBLE, TargetRow
 from handler.cli import logs, status_table, target_page
 from handler.cli.filenames import from_files
-from handler.cli.follow_up_commands import Given
-from handler.cli.next_step import View
+from handler.cli.follow_up_commands import GivenFlags
+from handler.cli.next_step import TargetView
 from handler.cli.output import Output, wrapped
 from handler.cli.session import Session
 from handler.config.settings import Target
@@ -55,7 +55,7 @@ def status(session: Session, target: str | None, *, watch: bool, coded: bool, of
     return code(rows) if coded else ERROR if any(row.trouble and not row.state for row in rows) else WELL
 
 
-def code(rows: Sequence[Row]) -> int:
+def code(rows: Sequence[TargetRow]) -> int:
     """Return the exit code that tells well from trouble."""
     levels = {row.level for row in rows}
     return TROUBLED if levels & TROUBLE else ERROR if levels & NOT_KNOWN else WELL
@@ -72,8 +72,8 @@ def _overview(session: Session, *, offline: bool, whole: bool, deadline: float) 
 
 
 # --- one target
-def _page(session: Session, row: Row, *, with_logs: bool) -> None:
-    view = View.of(row, session.given)
+def _page(session: Session, row: TargetRow, *, with_logs: bool) -> None:
+    view = TargetView.of(row, session.given)
     logged = logs.read(session, view.target, logs.of_record(view.state)) if with_logs else []
     if not session.output.as_json:
         target_page.show(session.output, view, logged)
@@ -84,7 +84,7 @@ def _page(session: Session, row: Row, *, with_logs: bool) -> None:
 
 
 # --- all of them
-def _shown(session: Session, overview: Overview, chosen: Sequence[Target]) -> list[Row]:
+def _shown(session: Session, overview: Overview, chosen: Sequence[Target]) -> list[TargetRow]:
     """Look once and print the table; on a terminal as it comes, if it doesn't come at once."""
     output = session.output
     if output.as_json:
@@ -95,7 +95,7 @@ def _shown(session: Session, overview: Overview, chosen: Sequence[Target]) -> li
     with contextlib.ExitStack() as opened:
         draw: Draw | None = None
 
-        def show(rows: list[Row]) -> None:
+        def show(rows: list[TargetRow]) -> None:
             nonlocal draw, drawn
             if not output.moves or output.width is None or time.monotonic() - since < _PATIENCE:
                 return
@@ -113,11 +113,11 @@ def _shown(session: Session, overview: Overview, chosen: Sequence[Target]) -> li
     return rows
 
 
-def _lines(output: Output, rows: Sequence[Row]) -> list[tuple[str, str]]:
+def _lines(output: Output, rows: Sequence[TargetRow]) -> list[tuple[str, str]]:
     return list(status_table.table(rows, width=output.width, wide=output.wide))
 
 
-def _hint(session: Session, rows: Sequence[Row]) -> None:
+def _hint(session: Session, rows: Sequence[TargetRow]) -> None:
     for number, (text, style) in enumerate(status_table.hints(rows, session.given)):
         if not number:
             session.output.line()
@@ -138,17 +138,17 @@ def _follow(session: Session, overview: Overview, chosen: Sequence[Target], *, w
             time.sleep(_EVERY)
 
 
-def _page_lines(output: Output, row: Row, given: Given) -> list[tuple[str, str]]:
-    lines = target_page.lines(View.of(row, given))
+def _page_lines(output: Output, row: TargetRow, given: GivenFlags) -> list[tuple[str, str]]:
+    lines = target_page.lines(TargetView.of(row, given))
     return [(part, style) for text, style, hang in lines for part in (wrapped(text, output.width, hang) if hang else text).split("\n")]
 
 
-def _below(rows: Sequence[Row], given: Given) -> list[tuple[str, str]]:
+def _below(rows: Sequence[TargetRow], given: GivenFlags) -> list[tuple[str, str]]:
     told = list(status_table.hints(rows, given))
     return [("", ""), *told] if told else []
 
 
-def _changes(output: Output, rows: Sequence[Row], told: dict[str, str]) -> None:
+def _changes(output: Output, rows: Sequence[TargetRow], told: dict[str, str]) -> None:
     """Print a line for each target that doesn't stand as it was told last; ages alone are no change."""
     for row in rows:
         found = status_table.cells(row)

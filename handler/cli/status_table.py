@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from handler.app.overview import EXPLAINED, cluster_subject
-from handler.app.standing import NOT_KNOWN, TROUBLE, Level, Row
+from handler.app.standing import NOT_KNOWN, TROUBLE, Level, TargetRow
 from handler.cli import follow_up_commands
-from handler.cli.follow_up_commands import NOTHING_GIVEN, Given
-from handler.cli.next_step import View, is_of_git_host, next_step
+from handler.cli.follow_up_commands import NOTHING_GIVEN, GivenFlags
+from handler.cli.next_step import TargetView, is_of_git_host, next_step
 from handler.cli.target_page import drift_text
 from handler.cli.times import brief
 from handler.config.settings import Cluster
@@ -44,7 +44,7 @@ _STYLES = {
 Styled = tuple[str, str]
 
 
-def cells(row: Row) -> dict[str, str]:
+def cells(row: TargetRow) -> dict[str, str]:
     """Return what each column shows of a target."""
     known, newest = row.summary, row.newest
     looked, server = row.pulse.looked(row.target.name), row.pulse.server(row.target.name)
@@ -74,13 +74,13 @@ def _age(at: str, now: float) -> str:
     return brief(now - seconds_of(at)) if at else ""
 
 
-def _next(row: Row) -> str:
+def _next(row: TargetRow) -> str:
     """Say when the target is tried again; no server, no next time."""
     at = row.summary.next_try
     return "" if not at or row.is_served is False else brief(seconds_of(at) - row.now) if seconds_of(at) > row.now else "now"
 
 
-def table(rows: Sequence[Row], *, width: int | None, wide: bool = False) -> Iterator[Styled]:
+def table(rows: Sequence[TargetRow], *, width: int | None, wide: bool = False) -> Iterator[Styled]:
     """Yield the lines, each with its style. `width`: the terminal's columns; None: there is no terminal. `wide`: with more columns."""
     found = [cells(row) for row in rows]
     heads = list(WIDE if wide else HEADS)
@@ -130,18 +130,18 @@ def _cut(text: str, size: int) -> str:
 
 
 # --- what to do
-def hints(rows: Sequence[Row], given: Given) -> Iterator[Styled]:
+def hints(rows: Sequence[TargetRow], given: GivenFlags) -> Iterator[Styled]:
     """Yield what is wrong and the next command, once a cluster that doesn't answer and for each target in trouble.
 
     `given`: the flags of this command.
     """
-    shared: dict[tuple[Cluster, str], list[Row]] = defaultdict(list)
+    shared: dict[tuple[Cluster, str], list[TargetRow]] = defaultdict(list)
     for row in rows:
         if row.trouble and row.recorded is None and not row.whole:
             shared[row.target.cluster, str(row.trouble)].append(row)
     for (cluster, _), group in shared.items():
         yield from _of_cluster(cluster, group, given)
-    mute: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    mute: dict[tuple[str, str], list[TargetRow]] = defaultdict(list)
     for row in rows:
         if row.newest and row.newest.trouble:
             mute[git_host(row.target), row.newest.trouble.code].append(row)
@@ -151,7 +151,7 @@ def hints(rows: Sequence[Row], given: Given) -> Iterator[Styled]:
     silent |= {row.target.name for row in rows if row.state and not row.trouble and is_of_git_host(row.state.status, row.newest)}
     told = [row for row in rows if row.level in TROUBLE | {Level.UNREAD} and row.target.name not in silent]
     for row in told[:EXPLAINED]:
-        yield from _of_target(View.of(row, given), row)
+        yield from _of_target(TargetView.of(row, given), row)
     if len(told) > EXPLAINED:
         yield f"and {len(told) - EXPLAINED} more in trouble: anneal status TARGET", ""
     yield from _stopped(rows, given)
@@ -160,7 +160,7 @@ def hints(rows: Sequence[Row], given: Given) -> Iterator[Styled]:
         yield f"no server follows git for {_named(left)}; this one does: `{command}`", "dim"
 
 
-def _stopped(rows: Sequence[Row], given: Given) -> Iterator[Styled]:
+def _stopped(rows: Sequence[TargetRow], given: GivenFlags) -> Iterator[Styled]:
     """Yield which targets people have stopped, and the command by which the first goes on."""
     well = [row for row in rows if row.level not in TROUBLE | NOT_KNOWN]
     suspended = [row for row in well if row.summary.suspended and not row.target.suspend]
@@ -171,7 +171,7 @@ def _stopped(rows: Sequence[Row], given: Given) -> Iterator[Styled]:
             yield f"{word} ({_named(group)}); to go on: `{command}`", "dim"
 
 
-def _of_cluster(cluster: Cluster, group: Sequence[Row], given: Given) -> Iterator[Styled]:
+def _of_cluster(cluster: Cluster, group: Sequence[TargetRow], given: GivenFlags) -> Iterator[Styled]:
     """Yield the one verdict on a cluster, and the command that asks whether it answers or what of it is wrong."""
     subject, trouble = cluster_subject(cluster), group[0].trouble
     yield f"{subject} ({_named(group)}): {str(trouble).removeprefix(f'{subject}: ')}", "bad"
@@ -179,19 +179,19 @@ def _of_cluster(cluster: Cluster, group: Sequence[Row], given: Given) -> Iterato
     yield f"    {follow_up_commands.reaching(cluster, given.kubectl) if isinstance(trouble, ClusterUnavailable) else check}", "head"
 
 
-def _of_git_host(host: str, group: Sequence[Row]) -> Iterator[Styled]:
+def _of_git_host(host: str, group: Sequence[TargetRow]) -> Iterator[Styled]:
     """Yield the one verdict on a git host, and the command that asks it the same."""
     newest = group[0].newest
     yield f"git host {host} ({_named(group)}): {newest.trouble if newest else ''}", "warn"
     yield f"    {follow_up_commands.asking(group[0].target.repository.url)}", "head"
 
 
-def _named(group: Sequence[Row]) -> str:
+def _named(group: Sequence[TargetRow]) -> str:
     names = ", ".join(row.target.name for row in group[:5])
     return f"{many(len(group), 'target')}: {names}{', …' if len(group) > 5 else ''}"
 
 
-def _of_target(view: View, row: Row) -> Iterator[Styled]:
+def _of_target(view: TargetView, row: TargetRow) -> Iterator[Styled]:
     """Yield what is wrong with one target in a line, and what to type."""
     name, style = row.target.name, _STYLES.get(row.level, "")
     page = view.complete(f"anneal status {name}")
@@ -209,7 +209,7 @@ def _alone(advice: str) -> str:
     return advice.replace("do what is said below", "mend that").replace(", as said below", "").replace(" as said below", "")
 
 
-def _cause(row: Row) -> str:
+def _cause(row: TargetRow) -> str:
     """Return the first line of why a target is in trouble, where the advice doesn't say it."""
     state = row.state
     if state is None or row.trouble:
@@ -226,9 +226,9 @@ def _cause(row: Row) -> str:
 
 
 # --- as JSON
-def facts(row: Row, given: Given = NOTHING_GIVEN) -> dict[str, Any]:
+def facts(row: TargetRow, given: GivenFlags = NOTHING_GIVEN) -> dict[str, Any]:
     """Return a row as JSON. `given`: the flags of this command."""
-    known, newest, step = row.summary, row.newest, next_step(View.of(row, given)) if row.whole or not row.recorded else None
+    known, newest, step = row.summary, row.newest, next_step(TargetView.of(row, given)) if row.whole or not row.recorded else None
     info = newest.info if newest else None
     head = {"commit": newest.commit, "subject": info.subject if info else "", "time": stamp(info.time) if info else ""} if newest else None
     names = ("commit", "subject", "applied", "health", "health_since", "attempt", "pin", "next_try", "drift_due", "held", "since")
@@ -249,7 +249,7 @@ def facts(row: Row, given: Given = NOTHING_GIVEN) -> dict[str, Any]:
     }
 
 
-def server_facts(row: Row) -> dict[str, Any]:
+def server_facts(row: TargetRow) -> dict[str, Any]:
     """Return what the heartbeat says of a target: whether a server looks after it (None: not known), which, and when one looked."""
     pulse, looked = row.pulse, row.pulse.looked(row.target.name)
     server, last = pulse.server(row.target.name), pulse.last

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from handler.cli import logs
-from handler.cli.next_step import Advice, View, is_suspended, next_step, pinned_text, server_text
+from handler.cli.next_step import NextStep, TargetView, is_suspended, next_step, pinned_text, server_text
 from handler.cli.output import Output
 from handler.cli.rollout_lines import UNDER_WAY, now_at, phase_of, summed, told
 from handler.cli.times import ago, span, until
@@ -15,7 +15,7 @@ from handler.engine.planner.due import FAILED
 from handler.model.health import HealthState
 from handler.model.numbers import counted, many
 from handler.model.result import Outcome
-from handler.state.record import Drift, Run, State, Status
+from handler.state.record import Drift, Run, RunStatus, State
 from handler.state.record_format import seconds_of, stamp
 from handler.state.run_history import ROLLING
 
@@ -27,7 +27,7 @@ _WELL = "applied"
 """The phase whose beginning is told nowhere: it is no commit's, and goes on when the next one is applied."""
 
 
-def show(output: Output, view: View, logged: Sequence[logs.Logged] = ()) -> None:
+def show(output: Output, view: TargetView, logged: Sequence[logs.LoggedPod] = ()) -> None:
     """Print one target: the next step, then the facts that led to it, and what its containers have logged."""
     for text, style, hang in lines(view):
         output.line(text, style, hang=hang, whole=not hang)
@@ -35,13 +35,13 @@ def show(output: Output, view: View, logged: Sequence[logs.Logged] = ()) -> None
         output.line(f"  {'' if number else 'logs:':10} {line}", hang=_HANG)
 
 
-def facts(view: View) -> dict[str, Any]:
+def facts(view: TargetView) -> dict[str, Any]:
     """Return all of it as JSON, but for what only looks at health read."""
     state = view.state and replace(view.state, health=replace(view.state.health, apart=None))
     return {"target": view.target.name, "next": next_step(view), "trouble": view.trouble, "lease": view.lease, "state": state}
 
 
-def lines(view: View) -> Iterator[tuple[str, str, int]]:
+def lines(view: TargetView) -> Iterator[tuple[str, str, int]]:
     """Yield each line with its style and the indent of what is wrapped; 0: it stays whole, so that it can be copied."""
     step = next_step(view)
     yield f"{view.target.name}: {_phase(view)}", _style(view, step), 2
@@ -52,7 +52,7 @@ def lines(view: View) -> Iterator[tuple[str, str, int]]:
         yield f"  {label + ':' if label else '':10} {text}", "", _HANG
 
 
-def _phase(view: View) -> str:
+def _phase(view: TargetView) -> str:
     if view.state is None:
         return "unknown" if view.trouble else "never ran"
     if view.target.suspend or is_suspended(view.state, view.now):
@@ -68,7 +68,7 @@ def _phase(view: View) -> str:
     return f"{state.phase or 'new'}" + (f" for {ago(state.since, view.now).removesuffix(' ago')}" if lasts else "")
 
 
-def _style(view: View, step: Advice) -> str:
+def _style(view: TargetView, step: NextStep) -> str:
     bad = view.trouble or (view.state is not None and (view.state.status.phase == "failed" or _is_sick(view.state)))
     return "bad" if bad else "warn" if step.urgent else "good"
 
@@ -77,7 +77,7 @@ def _is_sick(state: State) -> bool:
     return state.health.state == HealthState.DEGRADED
 
 
-def _rows(view: View) -> Iterator[tuple[str, str]]:
+def _rows(view: TargetView) -> Iterator[tuple[str, str]]:
     """Yield label and text of every fact worth a line."""
     if view.trouble and view.state:
         yield from (("trouble", view.complete(line)) for line in view.trouble.splitlines())
@@ -99,7 +99,7 @@ def _rows(view: View) -> Iterator[tuple[str, str]]:
         yield from _leftover_rows(view.state, view.now)
 
 
-def _head_rows(view: View) -> Iterator[tuple[str, str]]:
+def _head_rows(view: TargetView) -> Iterator[tuple[str, str]]:
     """Tell what git has, where that isn't what is applied, and why it isn't known."""
     newest, applied = view.newest, view.state.commit if view.state else ""
     if newest and newest.trouble:
@@ -166,7 +166,7 @@ def _people_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
         yield "pinned", pinned_text(state, now)
 
 
-def _status_rows(view: View, status: Status) -> Iterator[tuple[str, str]]:
+def _status_rows(view: TargetView, status: RunStatus) -> Iterator[tuple[str, str]]:
     if status.phase in ("failed", "pruning"):
         label = "failing" if status.phase == "failed" else "pruning"
         yield from (((label if not number else ""), view.complete(line)) for number, line in enumerate(status.message.splitlines()))

@@ -45,7 +45,7 @@ def _few(lines: Sequence[str]) -> str:
     return "; ".join([*(" ".join(line.split()) for line in lines[:_NAMED]), *more])
 
 
-class Telling:
+class WaitLines:
     """Tells each wait when it begins, when something else is missing, and now and then.
 
     `say`: prints a line; `clock`: monotonic seconds; `again`: seconds after which one that doesn't change is told once more.
@@ -89,7 +89,7 @@ class Telling:
 @contextlib.contextmanager
 def told(session: Session) -> Iterator[None]:
     """Tell on standard error what the runs within this wait for."""
-    telling = Telling(session.output.note, again=math.inf if session.output.moves else AGAIN)
+    telling = WaitLines(session.output.note, again=math.inf if session.output.moves else AGAIN)
     thread = threading.Thread(target=telling.keep, name="what is waited for", daemon=True)
     session.seen = telling.saw
     thread.start()

@@ -17,7 +17,7 @@ _PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AccessRule:
     """One right. `resource` is the plural (`*` for all, `pods/log` for a part); an empty namespace means all of them, or cluster scope."""
 
     verb: str
@@ -31,16 +31,16 @@ class Rule:
         return rule_text(self.verb, self.group, self.resource, self.namespace)
 
 
-def allowed(api: Api, rules: Sequence[Rule]) -> list[bool]:
+def allowed(api: Api, rules: Sequence[AccessRule]) -> list[bool]:
     """Tell for each rule whether the API's identity (the impersonated one, if any) has it."""
 
-    def ask(rule: Rule) -> Callable[[], bool]:
+    def ask(rule: AccessRule) -> Callable[[], bool]:
         return lambda: _allowed(api, rule)
 
     return together([ask(rule) for rule in rules])
 
 
-def _allowed(api: Api, rule: Rule) -> bool:
+def _allowed(api: Api, rule: AccessRule) -> bool:
     resource, _, part = rule.resource.partition("/")
     wanted = {
         "verb": rule.verb,

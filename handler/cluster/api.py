@@ -34,7 +34,7 @@ from urllib.parse import quote, urlencode
 import urllib3
 
 from handler.cluster import responses
-from handler.cluster.connect import Connection
+from handler.cluster.connect import ClusterConnection
 from handler.cluster.errors import RETRIED, Crossed, never_sent, place_of, refused, unreachable
 from handler.model.deadline import left
 from handler.model.errors import AnnealError, ClusterUnavailable
@@ -47,7 +47,7 @@ _NUMBERS = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ApiRequest:
     """One request as a value. `repeatable`: may be sent again when its outcome is unknown; `before` runs before each attempt."""
 
     method: str
@@ -83,7 +83,7 @@ class Api:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ClusterConnection,
         *,
         impersonate: str = "",
         pool: int = 16,
@@ -123,34 +123,34 @@ class Api:
 
     def get(self, path: str, query: Mapping[str, str] | None = None, *, accept: str = JSON, subject: str = "") -> dict[str, Any] | None:
         """Read an object or a list; None when there is none (404)."""
-        return self.send(Request("GET", path, query, accept=accept, subject=subject))
+        return self.send(ApiRequest("GET", path, query, accept=accept, subject=subject))
 
     def post(self, path: str, body: Any, query: Mapping[str, str] | None = None, *, repeatable: bool = False) -> dict[str, Any]:
         """Create. `repeatable` only for reviews and dry runs, which leave nothing behind."""
-        return self.expect(Request("POST", path, query, encode(body), repeatable=repeatable))
+        return self.expect(ApiRequest("POST", path, query, encode(body), repeatable=repeatable))
 
     def put(self, path: str, body: dict[str, Any], query: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Replace. Raises Moved when the body's resourceVersion isn't the live one."""
         safe = bool((body.get("metadata") or {}).get("resourceVersion"))
-        return self.expect(Request("PUT", path, query, encode(body), repeatable=safe))
+        return self.expect(ApiRequest("PUT", path, query, encode(body), repeatable=safe))
 
     def patch(self, path: str, body: Any, content_type: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Patch. Repeated after a broken connection only as server-side apply."""
-        return self.expect(Request("PATCH", path, query, encode(body), content_type, repeatable="apply-patch" in content_type))
+        return self.expect(ApiRequest("PATCH", path, query, encode(body), content_type, repeatable="apply-patch" in content_type))
 
     def delete(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any] | None:
         """Delete with DeleteOptions; None when it is gone already (404)."""
         safe = bool(((body or {}).get("preconditions") or {}).get("uid"))
-        return self.send(Request("DELETE", path, None, encode(body or {}), repeatable=safe))
+        return self.send(ApiRequest("DELETE", path, None, encode(body or {}), repeatable=safe))
 
-    def expect(self, request: Request) -> dict[str, Any]:
+    def expect(self, request: ApiRequest) -> dict[str, Any]:
         """Send and return the answer; a 404 is refused like any other 4xx (`ApiRefused`, with what the server says is missing)."""
         response = self._answered(request, preload=True)
         if response.status == 404:
             raise refused(404, _status_of(response), request.method, request.path, request.name, request.body)
         return self._parsed(response, request)
 
-    def send(self, request: Request) -> dict[str, Any] | None:
+    def send(self, request: ApiRequest) -> dict[str, Any] | None:
         """Send until it is answered, refused or the deadline passed; None for 404.
 
         Raises:
@@ -160,7 +160,7 @@ class Api:
         response = self._answered(request, preload=True)
         return None if response.status == 404 else self._parsed(response, request)
 
-    def _parsed(self, response: urllib3.BaseHTTPResponse, request: Request) -> dict[str, Any]:
+    def _parsed(self, response: urllib3.BaseHTTPResponse, request: ApiRequest) -> dict[str, Any]:
         try:
             answer = json.loads(response.data)
         except (ValueError, RecursionError):
@@ -169,14 +169,14 @@ class Api:
             raise ClusterUnavailable.of(request.name, f"{self.connection.host} answers {response.status}, but not with a JSON object")
         return responses.checked(answer, request.method, request.path, request.name)
 
-    def stream(self, request: Request) -> urllib3.BaseHTTPResponse:
+    def stream(self, request: ApiRequest) -> urllib3.BaseHTTPResponse:
         """Open a WATCH and return its unread response; the caller closes it. The same errors as `send`, and ApiRefused for 404."""
         response = self._answered(request, preload=False)
         if response.status == 404:
             raise refused(404, _status_of(response), request.method, request.path, request.name)
         return response
 
-    def _answered(self, request: Request, *, preload: bool) -> urllib3.BaseHTTPResponse:
+    def _answered(self, request: ApiRequest, *, preload: bool) -> urllib3.BaseHTTPResponse:
         """Return the first answer below 400 or the first 404."""
         begun = time.monotonic()
         end, renewed = begun + left(self._deadline), False
@@ -200,7 +200,7 @@ class Api:
             time.sleep(pause)
         raise AssertionError  # pragma: no cover - count() never ends
 
-    def _attempt(self, request: Request, *, preload: bool) -> urllib3.BaseHTTPResponse | Exception:
+    def _attempt(self, request: ApiRequest, *, preload: bool) -> urllib3.BaseHTTPResponse | Exception:
         """Send once; a failure of the way is returned, to be judged by the caller."""
         audit = f"{_MARK}{next(_NUMBERS)}"
         headers = {**self._headers, "Accept": request.accept, "Audit-ID": audit}
@@ -233,7 +233,7 @@ class Api:
         except ValueError:
             return  # none, or nonsense: the last one holds
 
-    def _failure(self, outcome: urllib3.BaseHTTPResponse | Exception, request: Request) -> tuple[AnnealError, bool]:
+    def _failure(self, outcome: urllib3.BaseHTTPResponse | Exception, request: ApiRequest) -> tuple[AnnealError, bool]:
         """Return what went wrong and whether another attempt is allowed."""
         if isinstance(outcome, Exception):
             failure = unreachable(outcome, self.connection.host, request.method, request.name)
@@ -268,7 +268,7 @@ def _status_of(response: urllib3.BaseHTTPResponse) -> Any:
         response.release_conn()
 
 
-def _is_missing(response: urllib3.BaseHTTPResponse, request: Request) -> bool:
+def _is_missing(response: urllib3.BaseHTTPResponse, request: ApiRequest) -> bool:
     """Tell whether this is a 404 of the API server's own."""
     return response.status == 404 and responses.is_missing(request.path, _status_of(response), response.data)
 

@@ -24,7 +24,18 @@ from urllib.parse import urlsplit
 import urllib3
 from urllib3.exceptions import InsecureRequestWarning
 
-from handler.cluster.kubeconfig import MASKED_AGAIN, Cloud, Held, Loaded, SecretStore, at_address, from_eks, from_files, from_pod, from_text
+from handler.cluster.kubeconfig import (
+    MASKED_AGAIN,
+    Cloud,
+    Loaded,
+    SecretKubeconfig,
+    SecretStore,
+    at_address,
+    from_eks,
+    from_files,
+    from_pod,
+    from_text,
+)
 from handler.cluster.pool import pool_of
 from handler.config.settings import Cluster
 from handler.model.errors import AnnealError, ClusterUnavailable, KubeconfigInvalid, ServerPinned
@@ -47,13 +58,13 @@ _unchecked: set[tuple[str, str]] = set()
 _LOG = logging.getLogger("anneal.cluster")
 
 
-class Connection:
+class ClusterConnection:
     """The way to one API server: address, trust and credentials, which may rotate. Safe to share between threads.
 
     `source` says where it comes from, for messages; `load` reads it anew each time it is called; `held`: the secret that it is read from.
     """
 
-    def __init__(self, load: Callable[[], Loaded], source: str, held: Held | None = None) -> None:
+    def __init__(self, load: Callable[[], Loaded], source: str, held: SecretKubeconfig | None = None) -> None:
         self.source = source
         self._load = load
         self._held = held
@@ -170,7 +181,7 @@ def connect(
     store: SecretStore = _NO_STORE,
     cloud: Cloud | None = None,
     terminal: bool = False,
-) -> Connection:
+) -> ClusterConnection:
     """Find the cluster: the flag, the target's own, KUBECONFIG, ~/.kube/config, the pod's service account.
 
     Args:
@@ -198,7 +209,7 @@ def connect(
     ref = cluster.kubeconfig
     if ref and not ref.file and not kubeconfig:
         read = partial(from_text, context=chosen, source=_named(f"kubeconfig of {ref}", chosen), terminal=terminal)
-        return _held(Held(ref, environ, store), read, _named(f"kubeconfig of {ref}", chosen), cluster.server)
+        return _held(SecretKubeconfig(ref, environ, store), read, _named(f"kubeconfig of {ref}", chosen), cluster.server)
     files = kubeconfig or _files(cluster, environ)
     if files:
         source = _named(f"kubeconfig {files}", chosen)
@@ -240,18 +251,18 @@ def _files(cluster: Cluster, environ: Mapping[str, str]) -> str:
     return str(home) if home.is_file() else ""
 
 
-def _held(held: Held, read: Callable[[str], Loaded], source: str, server: str) -> Connection:
+def _held(held: SecretKubeconfig, read: Callable[[str], Loaded], source: str, server: str) -> ClusterConnection:
     """Make the connection of a kubeconfig that is a secret: each reads its own, and those who read the same text load it together."""
 
     def load() -> Loaded:
         text = _in_time(held.read, source, "text", str(id(held)))
         return _in_time(lambda: read(text), source, "credentials", hashlib.sha256(text.encode()).hexdigest())
 
-    return Connection(_checked(load, source, server), source, held)
+    return ClusterConnection(_checked(load, source, server), source, held)
 
 
-def _pinned(load: Callable[[], Loaded], source: str, server: str) -> Connection:
-    return Connection(_checked(lambda: _in_time(load, source, "credentials"), source, server), source)
+def _pinned(load: Callable[[], Loaded], source: str, server: str) -> ClusterConnection:
+    return ClusterConnection(_checked(lambda: _in_time(load, source, "credentials"), source, server), source)
 
 
 def _checked(load: Callable[[], Loaded], source: str, server: str) -> Callable[[], Loaded]:

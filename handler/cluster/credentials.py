@@ -16,7 +16,7 @@ from urllib3 import make_headers
 
 from handler.cluster.exec_plugin import Plugins
 from handler.cluster.key_files import Content
-from handler.cluster.kubeconfig_context import Context, Malformed, Node
+from handler.cluster.kubeconfig_context import KubeconfigContext, Malformed, Node
 from handler.model.errors import KubeconfigInvalid
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Credentials:
     Raises KubeconfigInvalid, Malformed, OSError, and what fields of another type lead to.
     """
 
-    def __init__(self, context: Context, plugins: Plugins, provided: Callable[[], Provider]) -> None:
+    def __init__(self, context: KubeconfigContext, plugins: Plugins, provided: Callable[[], Provider]) -> None:
         self.provider: Provider | None = None
         self._context = context
         self._plugins = plugins

@@ -22,7 +22,7 @@ _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryL
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedKinds:
     """What one look at a cluster found: every version's kinds, preferred versions first, and the groups that don't answer."""
 
     resources: tuple[Resource, ...]
@@ -30,15 +30,15 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class KindIndex:
     """One look, ordered for questions. A reader keeps the one it got, whatever is refreshed meanwhile."""
 
-    served: Served
+    served: ServedKinds
     exact: Mapping[tuple[str, str], Resource]
     preferred: Mapping[GroupKind, Resource]
 
     @classmethod
-    def of(cls, served: Served) -> Index:
+    def of(cls, served: ServedKinds) -> KindIndex:
         """Order what was found."""
         preferred: dict[GroupKind, Resource] = {}
         for resource in served.resources:
@@ -52,7 +52,7 @@ class Discovery:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._lock = threading.Lock()
-        self._index: Index | None = None
+        self._index: KindIndex | None = None
 
     def find(self, api_version: str, kind: str) -> Resource | None:
         """Return a kind in exactly this version (`apps/v1`, `Deployment`), or None."""
@@ -76,7 +76,7 @@ class Discovery:
         with self._lock:
             self._index = None
 
-    def _load(self) -> Index:
+    def _load(self) -> KindIndex:
         with self._lock:
             if self._index is None:
                 self._index = _usable(_ask(self._api))
@@ -91,7 +91,7 @@ def _first(rows: Iterable[tuple[str, str, Resource]]) -> dict[tuple[str, str], R
     return found
 
 
-def _ask(api: Api) -> Served:
+def _ask(api: Api) -> ServedKinds:
     """Ask a cluster what it serves. Raises ClusterUnavailable when it doesn't say."""
     answers = [_document(api, path) for path in ("/api", "/apis")]
     try:
@@ -102,9 +102,9 @@ def _ask(api: Api) -> Served:
         raise ClusterUnavailable.of("discovery", f"can't be read: {type(error).__name__}: {error}"[:200]) from error
 
 
-def _usable(served: Served) -> Index:
+def _usable(served: ServedKinds) -> KindIndex:
     """Order what was found. Half an answer would make recorded kinds look gone: what no API server lacks must be in both documents."""
-    index = Index.of(served)
+    index = KindIndex.of(served)
     if not index.exact.keys() >= _ALWAYS:
         raise ClusterUnavailable.of("discovery", "neither ConfigMaps nor Leases may be missing: this isn't all that the cluster serves")
     return index
@@ -117,7 +117,7 @@ def _document(api: Api, path: str) -> dict[str, Any]:
     return answer
 
 
-def read_aggregated(documents: Iterable[dict[str, Any]]) -> Served:
+def read_aggregated(documents: Iterable[dict[str, Any]]) -> ServedKinds:
     """Read APIGroupDiscoveryLists. A version of a dead APIService has freshness Stale and possibly no `resources`."""
     resources: list[Resource] = []
     stale: set[str] = set()
@@ -128,7 +128,7 @@ def read_aggregated(documents: Iterable[dict[str, Any]]) -> Served:
                 if version.get("freshness") == "Stale":
                     stale.add(group)
                 resources.extend(_aggregated_version(group, version))
-    return Served(tuple(resources), frozenset(stale))
+    return ServedKinds(tuple(resources), frozenset(stale))
 
 
 def _aggregated_version(group: str, version: dict[str, Any]) -> Iterator[Resource]:
@@ -139,7 +139,7 @@ def _aggregated_version(group: str, version: dict[str, Any]) -> Iterator[Resourc
             yield Resource(group, version["version"], kind, row["resource"], row.get("scope") == "Namespaced", verbs)
 
 
-def _ask_classic(api: Api, answers: list[dict[str, Any]]) -> Served:
+def _ask_classic(api: Api, answers: list[dict[str, Any]]) -> ServedKinds:
     """Ask each group version on its own; one that doesn't answer makes its group stale."""
     wanted = [("", str(version)) for version in answers[0].get("versions") or ()]
     for group in answers[1].get("groups") or ():
@@ -156,7 +156,7 @@ def _ask_classic(api: Api, answers: list[dict[str, Any]]) -> Served:
             raise answer
         else:
             resources.extend(_classic_version(group_name, version, answer))
-    return Served(tuple(resources), frozenset(stale))
+    return ServedKinds(tuple(resources), frozenset(stale))
 
 
 def _root(group: str, version: str) -> str:

@@ -55,7 +55,7 @@ _QUOTA_UNKNOWN = "status unknown for quota"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RequestPlace:
     """What a URL path names. `resource` is the plural, `name` empty for a collection."""
 
     group: str
@@ -74,7 +74,7 @@ class Place:
         return self.resource == "secrets" and not self.group
 
 
-def place_of(path: str) -> Place:
+def place_of(path: str) -> RequestPlace:
     """Read a path such as `/apis/apps/v1/namespaces/shop/deployments/api`."""
     parts = path.strip("/").split("/")
     grouped = parts[0] == "apis"
@@ -84,7 +84,7 @@ def place_of(path: str) -> Place:
     if len(rest) > 2 and rest[0] == "namespaces":
         namespace, rest = rest[1], rest[2:]
     resource, name = (*rest, "", "")[:2]
-    return Place(group, resource or path, namespace, name)
+    return RequestPlace(group, resource or path, namespace, name)
 
 
 class Crossed(urllib3.exceptions.ProtocolError):
@@ -136,13 +136,13 @@ def refused(status: int, body: Any, method: str, path: str, subject: str, sent: 
     return error
 
 
-def _denied(status: int, body: Any, place: Place, method: str, subject: str, said: str) -> AnnealError:
+def _denied(status: int, body: Any, place: RequestPlace, method: str, subject: str, said: str) -> AnnealError:
     if status == 401:
         return AccessDenied.of(subject, f"401 for {method}: the credentials aren't accepted", fix="renew the kubeconfig's credentials")
     return _over_quota(_message(body), place, subject) or _forbidden(body, place, method, subject, said)
 
 
-def _forbidden(body: Any, place: Place, method: str, subject: str, said: str) -> AnnealError:
+def _forbidden(body: Any, place: RequestPlace, method: str, subject: str, said: str) -> AnnealError:
     """Tell RBAC (the operator) from admission (the author) and a Namespace on its way out (nobody)."""
     text = _message(body)
     if place.secret and not _OF_SECRETS.fullmatch(text):
@@ -166,7 +166,7 @@ def _forbidden(body: Any, place: Place, method: str, subject: str, said: str) ->
     return AccessDenied.of(subject, f"403: {said}", fix=rule_text(verb, place.group, place.resource, place.namespace))
 
 
-def _over_quota(text: str, place: Place, subject: str) -> AnnealError | None:
+def _over_quota(text: str, place: RequestPlace, subject: str) -> AnnealError | None:
     """Say which quota is full, and by which command its owner sees and raises it; None: no quota refused it."""
     if _QUOTA_UNKNOWN in text:
         return NotReady.of(subject, f"403: the quota of namespace {place.namespace} isn't counted yet")
@@ -187,7 +187,7 @@ def rule_text(verb: str, group: str, resource: str, namespace: str) -> str:
     return f'add to its {where}: {{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
 
 
-def _said(body: Any, place: Place, status: int, sent: bytes | None) -> str:
+def _said(body: Any, place: RequestPlace, status: int, sent: bytes | None) -> str:
     """Return the server's message without sensitive values, or for a Secret what may be told of it."""
     if not isinstance(body, dict) or body.get("kind") != "Status":
         return "404: the server knows no such kind" if status == 404 else f"{status}, and the body is no Status"

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import urllib3
 
-from handler.cluster.api import Api, Request
+from handler.cluster.api import Api, ApiRequest
 from handler.cluster.live import Object, named
 from handler.cluster.responses import items_of
 from handler.model import deadline
@@ -78,7 +78,7 @@ class Evidence:
         query = {"container": container, "tailLines": str(LOG_LINES), "limitBytes": str(LOG_BYTES)} | (
             {"previous": "true"} if previous else {}
         )
-        request = Request("GET", f"{_POD.path(namespace, pod)}/log", query, accept="*/*", subject=f"log of pod {pod}", repeatable=False)
+        request = ApiRequest("GET", f"{_POD.path(namespace, pod)}/log", query, accept="*/*", subject=f"log of pod {pod}", repeatable=False)
         return self._tried(lambda: self._text(request)) or ""
 
     def secret(self, namespace: str, name: str) -> Object | None:
@@ -90,7 +90,7 @@ class Evidence:
         """
         return self._asked(lambda: self.api.get(_SECRET.path(namespace, name), subject=f"Secret/{namespace}/{name}"))
 
-    def _text(self, request: Request) -> str:
+    def _text(self, request: ApiRequest) -> str:
         response = self.api.stream(request)
         try:
             data = response.read(LOG_BYTES)

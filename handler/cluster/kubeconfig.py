@@ -18,10 +18,10 @@ import yaml
 from handler.cluster.credentials import Credentials
 from handler.cluster.exec_plugin import MASKED, Plugins
 from handler.cluster.key_files import pooled
-from handler.cluster.kubeconfig_context import Context, Document, Malformed, of_files, of_text
+from handler.cluster.kubeconfig_context import KubeconfigContext, KubeconfigDocument, Malformed, of_files, of_text
 from handler.config import secret_mask
 from handler.config.git_settings import SecretRef
-from handler.config.remote_secrets import Fetch, Remote, nowhere, text_of
+from handler.config.remote_secrets import Fetch, RemoteSecrets, nowhere, text_of
 from handler.config.secrets import resolve
 from handler.config.settings import Eks
 from handler.model.errors import KubeconfigInvalid, SecretUnavailable
@@ -89,12 +89,12 @@ class SecretStore:
     interval: float = 60.0
 
 
-class Held:
+class SecretKubeconfig:
     """A kubeconfig that is the value of a secret reference. What its store says is looked at now and then, and never waited for."""
 
     def __init__(self, ref: SecretRef, environ: Mapping[str, str], store: SecretStore) -> None:
         self._ref, self._environ, self._store = ref, environ, store
-        self._remote: Remote | None = None
+        self._remote: RemoteSecrets | None = None
         self._read = self._taken = self._waiting = self._tried = ""
         self._again = 0.0
 
@@ -103,7 +103,7 @@ class Held:
         if self._waiting:
             self._read, self._waiting = self._waiting, ""
             return self._read
-        remote = Remote([self._ref], self._store.fetch, self._store.interval, masked=False)
+        remote = RemoteSecrets([self._ref], self._store.fetch, self._store.interval, masked=False)
         self._read = resolve(self._ref, self._environ, remote).reveal()
         self._remote = remote
         return self._read
@@ -137,7 +137,7 @@ def from_files(files: str, context: str, source: str, *, terminal: bool = False)
     chosen = f" --context {shlex.quote(context)}" if context else ""
     plugins = Plugins(source, f"KUBECONFIG={shlex.quote(files)} kubectl{chosen} version", terminal)
 
-    def read() -> Document:
+    def read() -> KubeconfigDocument:
         found = of_files(files)
         if found is None:
             raise KubeconfigInvalid.of(source, "there is no such file", fix="pass --kubeconfig FILE or correct the path")
@@ -155,7 +155,7 @@ def at_address(server: str, loaded: Loaded | None = None) -> Loaded:
 def from_text(text: str, context: str, source: str, *, terminal: bool = False) -> Loaded:
     """Load a kubeconfig that lies in no directory, so that it can't name files relative to one. Raises KubeconfigInvalid."""
 
-    def read() -> Document:
+    def read() -> KubeconfigDocument:
         document = yaml.safe_load(text)
         if not isinstance(document, dict):
             raise KubeconfigInvalid.of(source, "holds no kubeconfig", fix="its value is the whole text of a kubeconfig file")
@@ -192,7 +192,7 @@ def _token(eks: Eks, cloud: Cloud, *, fresh: bool = False) -> str:
     return token
 
 
-def _configured(read: Callable[[], Document], context: str, plugins: Plugins, *, files: str = "", masked: bool = True) -> Loaded:
+def _configured(read: Callable[[], KubeconfigDocument], context: str, plugins: Plugins, *, files: str = "", masked: bool = True) -> Loaded:
     """Return what a kubeconfig's context leads to. `masked`: its credentials are to be hidden from every log."""
     source = plugins.source
     try:
@@ -209,8 +209,8 @@ def _configured(read: Callable[[], Document], context: str, plugins: Plugins, *,
         raise KubeconfigInvalid.of(source, f"can't be read: {type(error).__name__}") from error
 
 
-def _loaded(document: Document, name: str, plugins: Plugins, files: str, *, masked: bool) -> Loaded:
-    context = Context.of(document, name)
+def _loaded(document: KubeconfigDocument, name: str, plugins: Plugins, files: str, *, masked: bool) -> Loaded:
+    context = KubeconfigContext.of(document, name)
     if not files:
         _check_paths(context, plugins.source)
     if masked:
@@ -233,18 +233,18 @@ def _loaded(document: Document, name: str, plugins: Plugins, files: str, *, mask
     )
 
 
-def _sign_in(files: str, context: Context) -> str:
+def _sign_in(files: str, context: KubeconfigContext) -> str:
     place = ["--kubeconfig", files] if files and ":" not in files else []
     return shlex.join(["kubectl", *place, "config", "set-credentials", context.user_name, "--token=TOKEN"])
 
 
-def _provider(files: str, document: Document, name: str) -> Provider:
+def _provider(files: str, document: KubeconfigDocument, name: str) -> Provider:
     from handler.cluster.auth_provider import Provider  # noqa: PLC0415 - few users have one, and it takes a third of a second to load
 
     return Provider(files, document.fields, name)
 
 
-def _check_paths(context: Context, source: str) -> None:
+def _check_paths(context: KubeconfigContext, source: str) -> None:
     """Refuse files named relative to a kubeconfig that lies nowhere."""
     user: Any = context.user.fields if context.user else {}
     named = [(field, str(each[field])) for each in (context.cluster.fields, user) for field in _FILES if each.get(field)]

@@ -69,7 +69,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Document:
+class KubeconfigDocument:
     """A whole kubeconfig, as one text or merged from files. `entries`: of each list, each with its name."""
 
     name: str
@@ -107,7 +107,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Context:
+class KubeconfigContext:
     """A context: its cluster and its user, each with its name. `user`: None or without fields: it signs in as nobody."""
 
     cluster: Node
@@ -116,7 +116,7 @@ class Context:
     user_name: str
 
     @classmethod
-    def of(cls, document: Document, name: str) -> Context:
+    def of(cls, document: KubeconfigDocument, name: str) -> KubeconfigContext:
         """Return the context of this name, of none the present one. Raises Malformed, and what a field of another type leads to."""
         context = document.the("contexts", name or Node(document.name, document.fields).get("current-context")).node("context")
         user = document.entry("users", context.get("user")) if context.fields.get("user") and document.entries.get("users") else None
@@ -126,10 +126,10 @@ class Context:
         )
 
 
-def of_text(document: Any) -> Document:
+def of_text(document: Any) -> KubeconfigDocument:
     """Return the kubeconfig that a YAML document holds; it lies in no directory."""
     lists = {kind: document[kind] for kind in _LISTS if kind in document}
-    return Document(_TEXT, document, {kind: _entries(f"{_TEXT}/{kind}", found) for kind, found in lists.items()})
+    return KubeconfigDocument(_TEXT, document, {kind: _entries(f"{_TEXT}/{kind}", found) for kind, found in lists.items()})
 
 
 def _entries(where: str, found: Any) -> Any:
@@ -137,11 +137,11 @@ def _entries(where: str, found: Any) -> Any:
     return [Node(f"{where}[name={each.get('name')}]", each) for each in found] if isinstance(found, list) else found
 
 
-def of_files(files: str) -> Document | None:
+def of_files(files: str) -> KubeconfigDocument | None:
     """Return what kubeconfig files say together, None where no file is. Raises Malformed, OSError, YAMLError, and what types lead to."""
-    merged: Document | None = None
+    merged: KubeconfigDocument | None = None
     for path, found in _read(files):
-        merged = merged or Document(path, {}, {kind: [] for kind in _LISTS})
+        merged = merged or KubeconfigDocument(path, {}, {kind: [] for kind in _LISTS})
         directory = os.path.abspath(os.path.dirname(path))  # noqa: PTH100, PTH120 - links stay as they are
         for kind in _LISTS:
             known = merged.entries[kind]

@@ -15,7 +15,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
 
-from handler.cluster.api import JSON, Api, Request
+from handler.cluster.api import JSON, Api, ApiRequest
 from handler.cluster.parallel import together
 from handler.cluster.responses import items_of
 from handler.model.errors import ApiRefused, ClusterUnavailable
@@ -43,7 +43,7 @@ class Listing:
     partial: bool = False
     limit: int = LIMIT
 
-    def request(self, following: str = "") -> Request:
+    def request(self, following: str = "") -> ApiRequest:
         """The request of the first page, or of the one that a continue token names."""
         query = {"limit": str(self.limit)}
         if self.selector:
@@ -51,7 +51,7 @@ class Listing:
         if following:
             query["continue"] = following
         subject = "/".join(part for part in (str(self.resource.group_kind), self.namespace) if part)
-        return Request(
+        return ApiRequest(
             "GET", self.resource.path(self.namespace), query, accept=PARTIAL_LIST if self.partial else JSON, subject=f"list {subject}"
         )
 

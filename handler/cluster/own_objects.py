@@ -1,6 +1,6 @@
 """The few objects Anneal keeps for itself, with its own identity: state ConfigMaps, Leases and their Namespace.
 
-The rooms `state` and `lease` speak to the cluster only through `Objects`. Nothing here forces anything: `replace` swaps on the
+The rooms `state` and `lease` speak to the cluster only through `OwnObjects`. Nothing here forces anything: `replace` swaps on the
 resourceVersion that was read, and a 409 is `Moved`.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from handler.cluster.api import Api, encode
-from handler.cluster.api import Request as _Request
+from handler.cluster.api import ApiRequest as _Request
 from handler.cluster.live import metadata
 from handler.model.errors import StateInvalid
 from handler.model.names import FIELD_MANAGER, identity_of
@@ -24,7 +24,7 @@ _KINDS: dict[str, Resource] = {
 _QUERY = {"fieldManager": FIELD_MANAGER}
 
 
-class Objects:
+class OwnObjects:
     """Get, create, replace, delete and overview of state objects."""
 
     def __init__(self, api: Api) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import urllib3
 
-from handler.cluster.api import JSON, Api, Request
+from handler.cluster.api import JSON, Api, ApiRequest
 from handler.cluster.live import LIMIT, PARTIAL, PARTIAL_LIST, Listing, Object, named
 from handler.cluster.responses import items_of
 from handler.model.errors import ApiRefused, ClusterUnavailable
@@ -268,7 +268,7 @@ def _watch(api: Api, scope: Scope, version: str, lines: Lines) -> str:
     }
     path = scope.resource.path(scope.namespace)
     try:
-        response = api.stream(Request("GET", path, query, accept=PARTIAL if scope.partial else JSON))
+        response = api.stream(ApiRequest("GET", path, query, accept=PARTIAL if scope.partial else JSON))
     except ApiRefused as error:
         if error.status not in (404, 410):
             raise

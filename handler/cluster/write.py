@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
-from handler.cluster.api import JSON, Api, Request, encode
+from handler.cluster.api import JSON, Api, ApiRequest, encode
 from handler.cluster.live import PARTIAL, named
 from handler.model.errors import Moved
 from handler.model.names import FIELD_MANAGER, Identity, identity_of
@@ -59,7 +59,7 @@ class DryRunner:
         """
         identity = identity_of(live)
         path = resource.path(identity.namespace, identity.name)
-        request = Request("PATCH", path, _DRY_PATCH, encode(_patch(live, body)), _JSON_PATCH, subject=str(identity), repeatable=True)
+        request = ApiRequest("PATCH", path, _DRY_PATCH, encode(_patch(live, body)), _JSON_PATCH, subject=str(identity), repeatable=True)
         return named(self._api.expect(request), resource)
 
 
@@ -98,7 +98,7 @@ class Writer:
         conditions = {key: value for key, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": conditions, "propagationPolicy": propagation}
         path = resource.path(identity.namespace, identity.name)
-        request = Request("DELETE", path, body=encode(options), subject=str(identity), repeatable=bool(uid), before=self._fence)
+        request = ApiRequest("DELETE", path, body=encode(options), subject=str(identity), repeatable=bool(uid), before=self._fence)
         return self._api.send(request) is not None
 
     def replace_managed_fields(
@@ -116,7 +116,7 @@ class Writer:
         path = resource.path(identity.namespace, identity.name)
         query = {"fieldManager": FIELD_MANAGER}
         return self._api.expect(
-            Request("PATCH", path, query, encode(patch), _JSON_PATCH, subject=str(identity), repeatable=True, before=self._fence)
+            ApiRequest("PATCH", path, query, encode(patch), _JSON_PATCH, subject=str(identity), repeatable=True, before=self._fence)
         )
 
 
@@ -145,10 +145,10 @@ def _patching(
     fence: Callable[[], None] | None = None,
     accept: str = JSON,
     content_type: str = APPLY,
-) -> Request:
+) -> ApiRequest:
     """Make the PATCH of a server-side apply, or of a merge; what only a server may say is left out of the body."""
     identity = identity_of(body)
     metadata = {key: value for key, value in body["metadata"].items() if key not in _NOT_SENT} | (conditions or {})
     sent = {key: value for key, value in body.items() if key != "status"} | {"apiVersion": resource.api_version, "metadata": metadata}
     path = resource.path(identity.namespace, identity.name)
-    return Request("PATCH", path, query, encode(sent), content_type, accept, str(identity), before=fence)
+    return ApiRequest("PATCH", path, query, encode(sent), content_type, accept, str(identity), before=fence)

@@ -17,8 +17,8 @@ from handler.config import value_formats
 from handler.config.git_settings import SecretRef
 from handler.config.setting_rules import RULES, UNIQUE
 from handler.config.settings_shape import Slot, slots
-from handler.config.value_formats import FORMS, RANGES, Form
-from handler.config.yaml_nodes import Mistakes, join, pairs, place, scalar, word
+from handler.config.value_formats import FORMS, RANGES, ValueFormat
+from handler.config.yaml_nodes import ConfigMistakes, join, pairs, place, scalar, word
 
 Pairs = dict[str, tuple[yaml.Node, yaml.Node]]
 BAD: Any = object()
@@ -34,7 +34,7 @@ class Decoder:
     `partial`: the mapping is `defaults`, where nothing is required.
     """
 
-    mistakes: Mistakes
+    mistakes: ConfigMistakes
     choices: Mapping[str, Collection[str]]
     classes: Mapping[type, type] = field(default_factory=dict)
     partial: bool = False
@@ -178,7 +178,7 @@ class Decoder:
             return BAD
         return tidy(text) if slot.kind == "path" else text
 
-    def _unquoted(self, node: yaml.Node, subject: str, form: Form) -> Any:
+    def _unquoted(self, node: yaml.Node, subject: str, form: ValueFormat) -> Any:
         """Where text is expected, a bare number, truth or date only lacks its quotes."""
         if form.private or word(node) not in ("a number", "true or false", "a date"):
             return self._wrong(node, subject, form.expected)
@@ -186,7 +186,7 @@ class Decoder:
         self.mistakes.add(node, subject, f"expected {form.expected}, found {text}, which YAML reads as {word(node)}", f'write "{text}"')
         return BAD
 
-    def _not_offered(self, kind: str, form: Form, text: str) -> tuple[str, str] | None:
+    def _not_offered(self, kind: str, form: ValueFormat, text: str) -> tuple[str, str] | None:
         offered = self.choices.get(kind)
         if offered is None or text in offered or (kind == "target" and re.search(r"[*?\[]", text)):
             return None

@@ -16,11 +16,11 @@ import yaml
 
 from handler.config import value_formats
 from handler.config.decode import BAD, Decoder, child, nearest
-from handler.config.settings import Settings, Target, Webhooks
+from handler.config.settings import Settings, Target, WebhookSettings
 from handler.config.settings_shape import Slot
 from handler.config.value_formats import FORMS
 from handler.config.webhook_providers import STOCK, webhooks_of
-from handler.config.yaml_nodes import Mistakes, compose, merged, pairs, scalar, word
+from handler.config.yaml_nodes import ConfigMistakes, compose, merged, pairs, scalar, word
 from handler.model.errors import ConfigInvalid
 
 ReadInclude = Callable[[str, str], Sequence[tuple[str, str]]]
@@ -33,7 +33,7 @@ FILE_ONLY = ("file",)
 """The renderers of a program that adds none (`handler.render.RENDERERS`, which is not loaded for its names)."""
 
 
-class NotFound(ConfigInvalid):
+class ConfigNotFound(ConfigInvalid):
     """No configuration is named, and none is at the usual places."""
 
 
@@ -54,7 +54,7 @@ def find(flag: str | None, environ: Mapping[str, str], cwd: Path) -> Path:
     found = next((path for path in (cwd / "anneal.yaml", SYSTEM) if path.is_file()), None)
     if found is None:
         fix = "run `anneal init`, pass --config FILE or set ANNEAL_CONFIG"
-        raise NotFound.of("configuration", f"found neither {cwd / 'anneal.yaml'} nor {SYSTEM}", fix=fix)
+        raise ConfigNotFound.of("configuration", f"found neither {cwd / 'anneal.yaml'} nor {SYSTEM}", fix=fix)
     return found
 
 
@@ -92,10 +92,10 @@ def parse(
     Raises:
         ConfigInvalid: with every mistake, each with file and line.
     """
-    mistakes = Mistakes(file)
+    mistakes = ConfigMistakes(file)
     root = compose(text, file)
     found = pairs(root, "", mistakes)
-    decoder = Decoder(mistakes, {"renderer": renderers}, {Webhooks: webhooks_of(providers)})
+    decoder = Decoder(mistakes, {"renderer": renderers}, {WebhookSettings: webhooks_of(providers)})
     settings = _settings(cast(yaml.MappingNode, root), file, decoder, read_include) if found else BAD
     _untriggered(root, providers, mistakes)
     if found is not None and not found:
@@ -127,7 +127,7 @@ def _header(root: yaml.MappingNode, decoder: Decoder) -> None:
             decoder.value(node, _slot(key, str, kind), key)
 
 
-def _untriggered(root: yaml.Node, providers: Collection[str], mistakes: Mistakes) -> None:
+def _untriggered(root: yaml.Node, providers: Collection[str], mistakes: ConfigMistakes) -> None:
     """Note secrets of providers of ours that this program leaves out."""
     for name in STOCK:
         node = child(child(root, "webhooks"), name) if name not in providers else None

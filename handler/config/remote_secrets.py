@@ -98,7 +98,7 @@ class _Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Clocks:
+class SecretClocks:
     """What tells the time: seconds that only go on, which stand still while a function is frozen, and seconds since the epoch."""
 
     monotonic: Callable[[], float] = time.monotonic
@@ -113,20 +113,20 @@ class Clocks:
         return self.monotonic() - since.monotonic >= seconds or self.wall() - since.wall >= seconds
 
 
-class Remote:
+class RemoteSecrets:
     """The stores' answers about these references, kept for `interval` seconds. Calling it is a Fetch that asks nobody.
 
     Safe to share between threads: an answer is replaced, never changed.
     """
 
     def __init__(
-        self, refs: Iterable[SecretRef], fetch: Fetch, interval: float, clocks: Clocks | None = None, *, masked: bool = True
+        self, refs: Iterable[SecretRef], fetch: Fetch, interval: float, clocks: SecretClocks | None = None, *, masked: bool = True
     ) -> None:
         """Ask for everything once; errors, and answers that don't come in `START` seconds, wait for who reads what they are about.
 
         `masked`: what is referred to is secret as a whole. Of a kubeconfig only parts are, and who reads it knows which.
         """
-        self._fetch, self._interval, self._clocks, self._masked = fetch, interval, clocks or Clocks(), masked
+        self._fetch, self._interval, self._clocks, self._masked = fetch, interval, clocks or SecretClocks(), masked
         self._named: dict[SecretRef, list[SecretRef]] = {}
         for ref in dict.fromkeys(ref for ref in refs if ref.remote):
             self._named.setdefault(whole(ref), []).append(ref)

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Collection, Mapping
 
 from handler.config.git_settings import SecretRef
-from handler.config.remote_secrets import Clocks, Fetch, Remote, nowhere
+from handler.config.remote_secrets import Fetch, RemoteSecrets, SecretClocks, nowhere
 from handler.config.secret_mask import Mask
 from handler.config.secrets import ALL, Accepted, Need, Secret, Secrets, references, renewed, spoken
 from handler.config.settings import ReplayToken, Settings
@@ -41,16 +41,16 @@ class Rotation:
         *,
         needs: Collection[Need] = ALL,
         fetch: Fetch = nowhere,
-        clocks: Clocks | None = None,
+        clocks: SecretClocks | None = None,
     ) -> None:
         """Resolve everything; `needs` and `fetch` as in `resolve_all`. `clocks`: after a second by either its places are looked at.
 
         Raises:
             SecretUnavailable: with every missing, empty or short secret.
         """
-        self._settings, self._environ, self._needs, self._clocks = settings, environ, frozenset(needs), clocks or Clocks()
+        self._settings, self._environ, self._needs, self._clocks = settings, environ, frozenset(needs), clocks or SecretClocks()
         self._files = sorted({ref.file for ref in references(settings, needs) if ref.file})
-        self._remote = Remote(references(settings, needs), fetch, settings.secrets_interval, self._clocks)
+        self._remote = RemoteSecrets(references(settings, needs), fetch, settings.secrets_interval, self._clocks)
         self._seen = self._look()  # before anything is read: what changes meanwhile is read again
         self._secrets, problems = renewed(settings, environ, {}, needs=self._needs, fetch=self._remote)
         if problems:

@@ -13,7 +13,7 @@ from typing import Literal, NoReturn, Protocol
 
 from handler.config import secret_strength
 from handler.config.git_settings import SecretRef, git_references
-from handler.config.remote_secrets import Fetch, Remote, nowhere, text_of
+from handler.config.remote_secrets import Fetch, RemoteSecrets, nowhere, text_of
 from handler.config.secret_mask import Mask
 from handler.config.secret_sources import found
 from handler.config.settings import ReplayToken, Settings
@@ -173,7 +173,7 @@ def resolve_known(
     settings: Settings, environ: Mapping[str, str], *, needs: Collection[Need] = ALL, fetch: Fetch = nowhere
 ) -> tuple[Secrets, tuple[Problem, ...]]:
     """Resolve what can be, as `resolve_all` does; return it with what is wrong with the rest."""
-    remote = Remote(references(settings, needs), fetch, settings.secrets_interval)
+    remote = RemoteSecrets(references(settings, needs), fetch, settings.secrets_interval)
     return renewed(settings, environ, {}, needs=needs, fetch=remote)
 
 

@@ -10,7 +10,18 @@ from dataclasses import dataclass
 
 from handler.config import cel
 from handler.config.git_settings import Repository, RepositoryAuth, Revision, SecretRef, Verify
-from handler.config.settings import Cluster, Eks, HealthCheckExpr, IgnoreRule, Prometheus, ReplayToken, Rollback, Settings, Target, Wait
+from handler.config.settings import (
+    Cluster,
+    Eks,
+    HealthCheckExpr,
+    IgnoreRule,
+    PrometheusSettings,
+    ReplayToken,
+    Rollback,
+    Settings,
+    Target,
+    Wait,
+)
 from handler.config.settings_shape import camel
 
 
@@ -24,7 +35,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SettingRule:
     """A check of some fields of a class; `check` takes their values in this order."""
 
     cls: type
@@ -126,26 +137,26 @@ def each_kind_once(entries: tuple[HealthCheckExpr, ...]) -> Iterator[Fault]:
 PLACES = ("env", "file", "aws_secrets_manager", "aws_parameter", "kubernetes_secret")
 
 RULES = (
-    Rule(RepositoryAuth, ("basic", "ssh", "github_app"), one_way),
-    Rule(Repository, ("url", "auth"), fits_scheme),
-    Rule(Verify, ("ssh", "pgp"), any_key),
-    Rule(SecretRef, PLACES, one_of(*map(camel, PLACES))),
-    Rule(Revision, ("branch", "tag", "semver", "commit"), one_of("branch", "tag", "semver", "commit")),
-    Rule(Cluster, ("kubeconfig", "context", "in_cluster", "eks"), one_cluster),
-    Rule(IgnoreRule, ("paths",), some("paths")),
-    Rule(HealthCheckExpr, ("in_progress",), compiles("in_progress")),
-    Rule(HealthCheckExpr, ("failed",), compiles("failed")),
-    Rule(HealthCheckExpr, ("current",), compiles("current")),
-    Rule(Settings, ("health_check_exprs",), each_kind_once),
-    Rule(Target, ("health_check_exprs",), each_kind_once),
-    Rule(ReplayToken, ("targets",), some("targets")),
-    Rule(ReplayToken, ("may",), some("may")),
-    Rule(Target, ("namespaces",), some("namespaces")),
-    Rule(Target, ("namespaces",), star_alone),
-    Rule(Target, ("adopt",), some("adopt")),
-    Rule(Target, ("namespace", "namespaces"), inside),
-    Rule(Target, ("rollback", "wait", "rollout"), fails_at_all),
+    SettingRule(RepositoryAuth, ("basic", "ssh", "github_app"), one_way),
+    SettingRule(Repository, ("url", "auth"), fits_scheme),
+    SettingRule(Verify, ("ssh", "pgp"), any_key),
+    SettingRule(SecretRef, PLACES, one_of(*map(camel, PLACES))),
+    SettingRule(Revision, ("branch", "tag", "semver", "commit"), one_of("branch", "tag", "semver", "commit")),
+    SettingRule(Cluster, ("kubeconfig", "context", "in_cluster", "eks"), one_cluster),
+    SettingRule(IgnoreRule, ("paths",), some("paths")),
+    SettingRule(HealthCheckExpr, ("in_progress",), compiles("in_progress")),
+    SettingRule(HealthCheckExpr, ("failed",), compiles("failed")),
+    SettingRule(HealthCheckExpr, ("current",), compiles("current")),
+    SettingRule(Settings, ("health_check_exprs",), each_kind_once),
+    SettingRule(Target, ("health_check_exprs",), each_kind_once),
+    SettingRule(ReplayToken, ("targets",), some("targets")),
+    SettingRule(ReplayToken, ("may",), some("may")),
+    SettingRule(Target, ("namespaces",), some("namespaces")),
+    SettingRule(Target, ("namespaces",), star_alone),
+    SettingRule(Target, ("adopt",), some("adopt")),
+    SettingRule(Target, ("namespace", "namespaces"), inside),
+    SettingRule(Target, ("rollback", "wait", "rollout"), fails_at_all),
 )
 
-UNIQUE: dict[type, str] = {Target: "name", ReplayToken: "name", Prometheus: "url"}
+UNIQUE: dict[type, str] = {Target: "name", ReplayToken: "name", PrometheusSettings: "url"}
 """Lists of these hold no two items with the same value of that key."""

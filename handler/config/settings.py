@@ -15,7 +15,7 @@ from handler.model.names import STATE_NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)
-class Webhooks:
+class WebhookSettings:
     """Secrets by provider: each is a path, `/webhooks/<provider>`."""
 
     github: WebhookSecrets = _doc("GitHub: HMAC-SHA256 of the raw body.", factory=WebhookSecrets)
@@ -33,7 +33,7 @@ class Webhooks:
 
 
 @dataclass(frozen=True, slots=True)
-class Metrics:
+class MetricsSettings:
     """Where Prometheus scrapes; besides, a token that may `metrics` can, at /metrics."""
 
     bind: str = _doc("host:port of an own, unprotected listener for /metrics; empty: none.", "", kind="bind")
@@ -55,7 +55,7 @@ class ReplayToken:
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class ReplaySettings:
     """Who may ask for runs over HTTP."""
 
     tokens: tuple[ReplayToken, ...] = _doc("Named tokens.", factory=tuple)
@@ -147,7 +147,7 @@ class Prune:
 
 
 @dataclass(frozen=True, slots=True)
-class Recreate:
+class RecreateSettings:
     """Which kinds may be deleted and created again when an immutable field changes."""
 
     kinds: tuple[str, ...] = _doc("Kinds, e.g. Deployment.apps; finished Jobs always may.", kind="groupKind", factory=tuple)
@@ -162,7 +162,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class EvidenceSettings:
     """What of a failure is kept."""
 
     logs: Literal["live", "record"] = _doc(
@@ -199,7 +199,7 @@ class Rollback:
 
 
 @dataclass(frozen=True, slots=True)
-class Prometheus:
+class PrometheusSettings:
     """A Prometheus that checks of rollouts may ask. What isn't listed is never asked: a URL in git is no reason to send a request."""
 
     url: str = _doc("Its address, as checks name it; a check without `url` asks the first one.", kind="metricsUrl")
@@ -229,7 +229,7 @@ class Target:
     )
     ignore: tuple[IgnoreRule, ...] = _doc("Fields that others may own.", factory=tuple)
     prune: Prune = _doc("What may be deleted.", factory=Prune)
-    recreate: Recreate = _doc("What may be recreated.", factory=Recreate)
+    recreate: RecreateSettings = _doc("What may be recreated.", factory=RecreateSettings)
     drift: Literal["correct", "report", "ignore"] = _doc("What a drift run does.", "correct")
     validate: Literal["server", "none"] = _doc("Dry-run new objects before the first write.", "server")
     wait: Wait | None = _doc("Wait until everything is healthy, and fail where it isn't; without it only stages wait.", None)
@@ -239,7 +239,7 @@ class Target:
     )
     rollout: str = _doc("Path of a Rollout in the repository, from its root: in which order, under which checks.", "", kind="rollout")
     rollback: Rollback = _doc("What becomes of a rollout that fails.", factory=Rollback)
-    evidence: Evidence = _doc("What of a failure is kept.", factory=Evidence)
+    evidence: EvidenceSettings = _doc("What of a failure is kept.", factory=EvidenceSettings)
     verify: Verify | None = _doc("Whose signature a commit must carry; without it any commit of the revision counts.", None)
     suspend: bool = _doc("Neither webhooks nor the schedule run it; `anneal suspend` does the same without a new configuration.", False)
 
@@ -250,7 +250,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Sqs:
+class SqsSettings:
     """A FIFO queue of Amazon SQS; its redrive policy names its dead-letter queue."""
 
     url: str = _doc("URL of the queue; the environment variable ANNEAL_QUEUE_URL stands above it.", kind="queueUrl")
@@ -260,7 +260,7 @@ class Sqs:
 class QueueSettings:
     """Where requests wait between the door and the run. Empty: in this machine's memory, which the tick heals."""
 
-    sqs: Sqs | None = _doc("Amazon SQS.", None)
+    sqs: SqsSettings | None = _doc("Amazon SQS.", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,10 +270,10 @@ class Settings:
     targets: tuple[Target, ...] = _doc("What is deployed where.")
     installation: str = _doc("Name of this installation; two of them refuse each other's targets.", "default", kind="name")
     state_namespace: str = _doc("Where states and Leases live, in each target's cluster.", STATE_NAMESPACE, kind="namespace")
-    webhooks: Webhooks = _doc("Webhook secrets by provider.", factory=Webhooks)
-    replay: Replay = _doc("Who may ask for runs, and read.", factory=Replay)
-    metrics: Metrics = _doc("Where Prometheus scrapes.", factory=Metrics)
-    prometheus: tuple[Prometheus, ...] = _doc("Where checks of rollouts may ask for metrics.", factory=tuple)
+    webhooks: WebhookSettings = _doc("Webhook secrets by provider.", factory=WebhookSettings)
+    replay: ReplaySettings = _doc("Who may ask for runs, and read.", factory=ReplaySettings)
+    metrics: MetricsSettings = _doc("Where Prometheus scrapes.", factory=MetricsSettings)
+    prometheus: tuple[PrometheusSettings, ...] = _doc("Where checks of rollouts may ask for metrics.", factory=tuple)
     health_check_exprs: tuple[HealthCheckExpr, ...] = _doc("How objects of kinds stand, in CEL, for all targets.", factory=tuple)
     queue: QueueSettings = _doc("Where requests wait for their run.", factory=QueueSettings)
     secrets_interval: float = _doc(

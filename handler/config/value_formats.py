@@ -32,7 +32,7 @@ _AUTH = "credentials go under `auth: {basic: {username: ..., password: {env: GIT
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ValueRefusal:
     """A pattern that a value may not hold, and `why` as it reads after `which`."""
 
     pattern: str
@@ -41,7 +41,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ValueFormat:
     """One kind of text.
 
     `expected` reads after the word itself. An empty `pattern` takes any text. `private`: the noun that stands
@@ -51,7 +51,7 @@ class Form:
 
     expected: str
     pattern: str = ""
-    refused: tuple[Refusal, ...] = ()
+    refused: tuple[ValueRefusal, ...] = ()
     example: str = ""
     private: str = ""
     lone: str = ""
@@ -77,136 +77,138 @@ def plain(value: str) -> str:
     return show(value)[1:-1]
 
 
-_CONTROLS = Refusal(CONTROL, "holds a control character")
+_CONTROLS = ValueRefusal(CONTROL, "holds a control character")
 _REF = (
     _CONTROLS,
-    Refusal(r"^refs/", "is a full ref name", "leave out `refs/heads/` or `refs/tags/`"),
-    Refusal("^-", "begins with `-`"),
-    Refusal(r"[ ~^:?*\[\\]", "holds a space or one of ~ ^ : ? * [ \\"),
-    Refusal(r"\.\.|@\{", "holds `..` or `@{`"),
-    Refusal(r"(?:^|/)\.|\.lock(?:/|$)|\.$", "has a part that begins with `.` or ends in `.lock`, or ends in `.`"),
-    Refusal(r"^/|//|/$", "has an empty part"),
-    Refusal("^(?:@|HEAD)$", "names no branch or tag of its own"),
+    ValueRefusal(r"^refs/", "is a full ref name", "leave out `refs/heads/` or `refs/tags/`"),
+    ValueRefusal("^-", "begins with `-`"),
+    ValueRefusal(r"[ ~^:?*\[\\]", "holds a space or one of ~ ^ : ? * [ \\"),
+    ValueRefusal(r"\.\.|@\{", "holds `..` or `@{`"),
+    ValueRefusal(r"(?:^|/)\.|\.lock(?:/|$)|\.$", "has a part that begins with `.` or ends in `.lock`, or ends in `.`"),
+    ValueRefusal(r"^/|//|/$", "has an empty part"),
+    ValueRefusal("^(?:@|HEAD)$", "names no branch or tag of its own"),
 )
 _PATH = (
     _CONTROLS,
-    Refusal("^/", "is absolute", "paths begin at the root of the repository, without `/`"),
-    Refusal(r"\\", r"holds a backslash", "separate directories by `/`"),
-    Refusal(r"(?:^|/)\.\.(?:/|$)", "holds `..`", "a path never leaves the repository"),
+    ValueRefusal("^/", "is absolute", "paths begin at the root of the repository, without `/`"),
+    ValueRefusal(r"\\", r"holds a backslash", "separate directories by `/`"),
+    ValueRefusal(r"(?:^|/)\.\.(?:/|$)", "holds `..`", "a path never leaves the repository"),
 )
 _PLAIN = (
-    Refusal(f"{CONTROL}|[ \\\\]", "holds a space, a backslash or a control character"),
-    Refusal(r"[?#]", "has a query or a fragment"),
-    Refusal(_PORT_TOO_HIGH, "has a port above 65535"),
+    ValueRefusal(f"{CONTROL}|[ \\\\]", "holds a space, a backslash or a control character"),
+    ValueRefusal(r"[?#]", "has a query or a fragment"),
+    ValueRefusal(_PORT_TOO_HIGH, "has a port above 65535"),
 )
 _URL = (
-    Refusal(r"^https?://[^/]*@", "holds credentials", _AUTH),
-    Refusal(r"^ssh://[^/]*:[^/]*@", "holds a password", "ssh:// URLs sign in by a key: `auth: {ssh: {privateKey: ..., knownHosts: ...}}`"),
-    Refusal(r"^(?!(?:https?|ssh)://)", "has another scheme or none", "write https://<host>/<path> or ssh://git@<host>/<path>"),
+    ValueRefusal(r"^https?://[^/]*@", "holds credentials", _AUTH),
+    ValueRefusal(
+        r"^ssh://[^/]*:[^/]*@", "holds a password", "ssh:// URLs sign in by a key: `auth: {ssh: {privateKey: ..., knownHosts: ...}}`"
+    ),
+    ValueRefusal(r"^(?!(?:https?|ssh)://)", "has another scheme or none", "write https://<host>/<path> or ssh://git@<host>/<path>"),
     *_PLAIN,
 )
 _HTTP = (
-    Refusal(r"^https?://[^/]*@", "holds credentials", _AUTH),
-    Refusal(r"^(?!https?://)", "has another scheme or none", "write https://<host>/<path>"),
+    ValueRefusal(r"^https?://[^/]*@", "holds credentials", _AUTH),
+    ValueRefusal(r"^(?!https?://)", "has another scheme or none", "write https://<host>/<path>"),
     *_PLAIN,
 )
-_DOTS = Refusal(r"/\.\.?(?:/|$)", "has a `.` or `..` in its path")
+_DOTS = ValueRefusal(r"/\.\.?(?:/|$)", "has a `.` or `..` in its path")
 
-FORMS: dict[str, Form] = {
-    "": Form("text", refused=(_CONTROLS,)),
-    "name": Form("a DNS label of at most 56 characters (a-z, 0-9, -)", r"[a-z0-9](?:[a-z0-9-]{0,54}[a-z0-9])?", example="shop-prod"),
-    "namespace": Form("a namespace: a DNS label (a-z, 0-9, -)", LABEL, example="shop"),
-    "whitelist": Form("a namespace: a DNS label (a-z, 0-9, -)", LABEL, example="[shop]", lone="*"),
-    "target": Form("a target's name or a glob of names", r"[a-z0-9*?\[\]!-]+", example="shop-*"),
-    "ref": Form("a name by git's rules (git check-ref-format)", r".+", _REF, example="main"),
-    "semver": Form(
+FORMS: dict[str, ValueFormat] = {
+    "": ValueFormat("text", refused=(_CONTROLS,)),
+    "name": ValueFormat("a DNS label of at most 56 characters (a-z, 0-9, -)", r"[a-z0-9](?:[a-z0-9-]{0,54}[a-z0-9])?", example="shop-prod"),
+    "namespace": ValueFormat("a namespace: a DNS label (a-z, 0-9, -)", LABEL, example="shop"),
+    "whitelist": ValueFormat("a namespace: a DNS label (a-z, 0-9, -)", LABEL, example="[shop]", lone="*"),
+    "target": ValueFormat("a target's name or a glob of names", r"[a-z0-9*?\[\]!-]+", example="shop-*"),
+    "ref": ValueFormat("a name by git's rules (git check-ref-format)", r".+", _REF, example="main"),
+    "semver": ValueFormat(
         "a range of versions such as >=1.2 <2, ^1.2 or 1.x",
         rf"{_VERSIONS}(?: \|\| {_VERSIONS}){{0,9}}",
-        (Refusal(r"(?:^|[ <>=^~])v[0-9]", "has a `v` before a number", "leave it out: tags with and without it count alike"),),
+        (ValueRefusal(r"(?:^|[ <>=^~])v[0-9]", "has a `v` before a number", "leave it out: tags with and without it count alike"),),
         example=">=1.2 <2",
     ),
-    "sha": Form("a full commit id: 40 (or 64) lower-case hex digits", r"[0-9a-f]{40}(?:[0-9a-f]{24})?"),
-    "path": Form("a directory inside the repository", refused=_PATH, example="deploy/prod"),
-    "rollout": Form("a file inside the repository", refused=_PATH, example="deploy/rollout.yaml"),
-    "glob": Form("a glob inside the repository", r".+", _PATH, example="**/*.yaml"),
-    "include": Form(
+    "sha": ValueFormat("a full commit id: 40 (or 64) lower-case hex digits", r"[0-9a-f]{40}(?:[0-9a-f]{24})?"),
+    "path": ValueFormat("a directory inside the repository", refused=_PATH, example="deploy/prod"),
+    "rollout": ValueFormat("a file inside the repository", refused=_PATH, example="deploy/rollout.yaml"),
+    "glob": ValueFormat("a glob inside the repository", r".+", _PATH, example="**/*.yaml"),
+    "include": ValueFormat(
         "a glob relative to this file",
         r".+",
-        (_CONTROLS, Refusal("^/", "is absolute"), Refusal(r"[^/]\*\*|\*\*[^/]", "has `**` as only a part of a name")),
+        (_CONTROLS, ValueRefusal("^/", "is absolute"), ValueRefusal(r"[^/]\*\*|\*\*[^/]", "has `**` as only a part of a name")),
         example="targets/*.yaml",
     ),
-    "file": Form("the path of a file", r".+", (_CONTROLS,), example="/etc/anneal/ca.pem"),
-    "url": Form(
+    "file": ValueFormat("the path of a file", r".+", (_CONTROLS,), example="/etc/anneal/ca.pem"),
+    "url": ValueFormat(
         "an https://, http:// or ssh:// URL",
         rf"(?:https?://|ssh://{_USER}){_HOST}/[^ ?#\\]+",
         (*_URL, _DOTS),
         example="https://git.example.com/acme/shop.git",
         private="a URL",
     ),
-    "alias": Form(
+    "alias": ValueFormat(
         "a URL or host:path without credentials",
         rf"(?:[a-z][a-z0-9+]*://{_USER}{_HOST}/|{_USER}{_HOST}:)[^ ?#\\]+",
-        (Refusal(r"^https?://[^/]*@|^(?:[a-z+]+://)?[^/@]*:[^/@]*@", "holds credentials", "name it without them"), _CONTROLS),
+        (ValueRefusal(r"^https?://[^/]*@|^(?:[a-z+]+://)?[^/@]*:[^/@]*@", "holds credentials", "name it without them"), _CONTROLS),
         example="git@git.example.com:acme/shop.git",
         private="a URL",
     ),
-    "server": Form(
+    "server": ValueFormat(
         "the https:// or http:// address of an API server", rf"https?://{_HOST}(?:/[^ ?#\\]*)?", (*_HTTP, _DOTS), private="a URL"
     ),
-    "metricsUrl": Form(
+    "metricsUrl": ValueFormat(
         "the https:// or http:// address of a Prometheus",
         rf"https?://{_HOST}(?:/[^ ?#\\]*)?",
         (*_HTTP, _DOTS),
         example="https://prometheus.example.com",
         private="a URL",
     ),
-    "groupKind": Form("Kind or Kind.group, e.g. Namespace or ClusterRole.rbac.authorization.k8s.io", _GROUP_KIND),
-    "groupVersion": Form("an apiVersion", rf"(?:{LABEL}(?:\.{LABEL})*/)?{LABEL}", example="example.com/v1"),
-    "kindName": Form("a kind", r"[A-Z][A-Za-z0-9]*", example="Offer"),
-    "cel": Form("an expression in CEL", r"[\s\S]*\S[\s\S]*", example="status.phase == 'Ready'"),
-    "guardedKind": Form(
+    "groupKind": ValueFormat("Kind or Kind.group, e.g. Namespace or ClusterRole.rbac.authorization.k8s.io", _GROUP_KIND),
+    "groupVersion": ValueFormat("an apiVersion", rf"(?:{LABEL}(?:\.{LABEL})*/)?{LABEL}", example="example.com/v1"),
+    "kindName": ValueFormat("a kind", r"[A-Z][A-Za-z0-9]*", example="Offer"),
+    "cel": ValueFormat("an expression in CEL", r"[\s\S]*\S[\s\S]*", example="status.phase == 'Ready'"),
+    "guardedKind": ValueFormat(
         "one of Namespace, CustomResourceDefinition, PersistentVolume, PersistentVolumeClaim (all others need no opt-in)",
         r"Namespace|CustomResourceDefinition(?:\.apiextensions\.k8s\.io)?|PersistentVolume(?:Claim)?",
         example="PersistentVolumeClaim",
     ),
-    "serviceAccount": Form("<namespace>/<name> of a ServiceAccount", rf"{LABEL}/{LABEL}(?:\.{LABEL})*", example="shop/deployer"),
-    "pointer": Form("a JSON pointer, e.g. /spec/replicas", r"(?:/(?:[^~/]|~[01])*)+", (_CONTROLS,), example="/spec/replicas"),
-    "renderer": Form("the name of a renderer", example="file"),
-    "env": Form("the name of an environment variable", r"[A-Za-z_][A-Za-z0-9_]*", example="GIT_TOKEN", private="something else"),
-    "secretFile": Form("the path of a file", r".+", (_CONTROLS,), example="/run/secrets/token", private="something else"),
-    "awsSecret": Form(
+    "serviceAccount": ValueFormat("<namespace>/<name> of a ServiceAccount", rf"{LABEL}/{LABEL}(?:\.{LABEL})*", example="shop/deployer"),
+    "pointer": ValueFormat("a JSON pointer, e.g. /spec/replicas", r"(?:/(?:[^~/]|~[01])*)+", (_CONTROLS,), example="/spec/replicas"),
+    "renderer": ValueFormat("the name of a renderer", example="file"),
+    "env": ValueFormat("the name of an environment variable", r"[A-Za-z_][A-Za-z0-9_]*", example="GIT_TOKEN", private="something else"),
+    "secretFile": ValueFormat("the path of a file", r".+", (_CONTROLS,), example="/run/secrets/token", private="something else"),
+    "awsSecret": ValueFormat(
         "the name or ARN of an AWS secret", r"[A-Za-z0-9/_+=.@:!-]{1,512}", example="anneal/webhook", private="something else"
     ),
-    "secretKey": Form("a key of a JSON object", r".{1,256}", (_CONTROLS,), example="github", private="something else"),
-    "stage": Form("the stage of a version", r"[A-Za-z0-9_./+=@-]{1,256}", example="AWSPREVIOUS", private="something else"),
-    "awsParameter": Form(
+    "secretKey": ValueFormat("a key of a JSON object", r".{1,256}", (_CONTROLS,), example="github", private="something else"),
+    "stage": ValueFormat("the stage of a version", r"[A-Za-z0-9_./+=@-]{1,256}", example="AWSPREVIOUS", private="something else"),
+    "awsParameter": ValueFormat(
         "the name or ARN of a parameter", r"[A-Za-z0-9/_.:-]{1,1024}", example="/anneal/git-token", private="something else"
     ),
-    "kubernetesSecret": Form(
+    "kubernetesSecret": ValueFormat(
         "<namespace>/<name>/<key> of a Secret",
         rf"{LABEL}/{LABEL}(?:\.{LABEL})*/[A-Za-z0-9._-]{{1,253}}",
         example="anneal-system/git/token",
         private="something else",
     ),
-    "eksCluster": Form("the name of an EKS cluster", r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}", example="prod"),
-    "region": Form("an AWS region", r"[a-z]{2,4}(?:-[a-z]+){1,3}-[0-9]{1,2}", example="eu-central-1"),
-    "roleArn": Form(
+    "eksCluster": ValueFormat("the name of an EKS cluster", r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}", example="prod"),
+    "region": ValueFormat("an AWS region", r"[a-z]{2,4}(?:-[a-z]+){1,3}-[0-9]{1,2}", example="eu-central-1"),
+    "roleArn": ValueFormat(
         "the ARN of a role",
         r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]{1,576}",
         example="arn:aws:iam::123456789012:role/anneal",
     ),
-    "queueUrl": Form(
+    "queueUrl": ValueFormat(
         "the URL of a FIFO queue",
         rf"https?://{_HOST}/[A-Za-z0-9_/-]+\.fifo",
         (*_HTTP, _DOTS),
         example="https://sqs.eu-central-1.amazonaws.com/123456789012/anneal.fifo",
         private="a URL",
     ),
-    "username": Form(
-        "a user name", r".+", (_CONTROLS, Refusal(":", "holds a colon (RFC 7617)")), example="x-access-token", private="something else"
+    "username": ValueFormat(
+        "a user name", r".+", (_CONTROLS, ValueRefusal(":", "holds a colon (RFC 7617)")), example="x-access-token", private="something else"
     ),
-    "appId": Form("the id of a GitHub App", r"[A-Za-z0-9._-]{1,64}", example="Iv1.0123456789abcdef"),
-    "sshKey": Form(
+    "appId": ValueFormat("the id of a GitHub App", r"[A-Za-z0-9._-]{1,64}", example="Iv1.0123456789abcdef"),
+    "sshKey": ValueFormat(
         "a public SSH key as in authorized_keys",
         r"(?:ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com)"
         r" [A-Za-z0-9+/]+={0,2}(?: .*)?",
@@ -214,25 +216,25 @@ FORMS: dict[str, Form] = {
         example="ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExampleExampleExampleExampleExampleExampleExam release",
         private="something else",
     ),
-    "pgpKey": Form(
+    "pgpKey": ValueFormat(
         "an armored OpenPGP public key",
         r"\s*-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n[\s\S]+-----END PGP PUBLIC KEY BLOCK-----\s*",
         private="something else",
     ),
-    "bind": Form(
+    "bind": ValueFormat(
         "host:port",
         r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?):(?:0|[1-9][0-9]{0,4})",
-        (Refusal(r":(?:6553[6-9]|655[4-9][0-9]|65[6-9][0-9]{2}|6[6-9][0-9]{3}|[7-9][0-9]{4})$", "has a port above 65535"),),
+        (ValueRefusal(r":(?:6553[6-9]|655[4-9][0-9]|65[6-9][0-9]{2}|6[6-9][0-9]{3}|[7-9][0-9]{4})$", "has a port above 65535"),),
         example="127.0.0.1:9464",
     ),
-    "network": Form("a network or an address, e.g. 10.0.0.0/8 or fd00::/8", f"{_V4}|{_V6}", example="10.0.0.0/8"),
-    "apiVersion": Form("anneal.dev/v1alpha1", r"anneal\.dev/v1alpha1", example="anneal.dev/v1alpha1"),
-    "document": Form("Config", "Config", example="Config"),
+    "network": ValueFormat("a network or an address, e.g. 10.0.0.0/8 or fd00::/8", f"{_V4}|{_V6}", example="10.0.0.0/8"),
+    "apiVersion": ValueFormat("anneal.dev/v1alpha1", r"anneal\.dev/v1alpha1", example="anneal.dev/v1alpha1"),
+    "document": ValueFormat("Config", "Config", example="Config"),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class NumberRange:
     """Bounds of a number, both included; `noun` reads after `expected`."""
 
     noun: str
@@ -246,12 +248,12 @@ class Range:
 
 
 RANGES = {
-    "count": Range("a whole number", 0, 1_000_000_000),
-    "number": Range("a whole number", 1, 1_000_000_000_000),
-    "body": Range("a number of bytes", 4096, 25 * 1024 * 1024),
-    "fraction": Range("a number", 0, 1),
-    "duration": Range("a duration such as 30s, 5m or 1h30m", 1, 31_536_000, is_duration=True),
-    "durationOrNever": Range("0 for never, or a duration such as 30s or 5m", 0, 31_536_000, is_duration=True),
+    "count": NumberRange("a whole number", 0, 1_000_000_000),
+    "number": NumberRange("a whole number", 1, 1_000_000_000_000),
+    "body": NumberRange("a number of bytes", 4096, 25 * 1024 * 1024),
+    "fraction": NumberRange("a number", 0, 1),
+    "duration": NumberRange("a duration such as 30s, 5m or 1h30m", 1, 31_536_000, is_duration=True),
+    "durationOrNever": NumberRange("0 for never, or a duration such as 30s or 5m", 0, 31_536_000, is_duration=True),
 }
 """Durations: at least a second (a Lease counts whole ones), at most a year."""
 

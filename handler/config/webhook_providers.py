@@ -13,7 +13,7 @@ from typing import cast
 
 from handler.config.field import doc
 from handler.config.git_settings import WebhookSecrets
-from handler.config.settings import Webhooks
+from handler.config.settings import WebhookSettings
 from handler.config.settings_shape import slots
 from handler.model.errors import ConfigInvalid
 
@@ -25,10 +25,10 @@ def providers(webhooks: type) -> tuple[str, ...]:
     return tuple(slot.name for slot in slots(webhooks) if slot.type is WebhookSecrets)
 
 
-STOCK = providers(Webhooks)
+STOCK = providers(WebhookSettings)
 
 
-def webhooks_of(names: Collection[str]) -> type[Webhooks]:
+def webhooks_of(names: Collection[str]) -> type[WebhookSettings]:
     """Return the class with a field for each of these providers, too.
 
     Raises:
@@ -42,8 +42,8 @@ def webhooks_of(names: Collection[str]) -> type[Webhooks]:
 
 
 @cache
-def _extended(names: tuple[str, ...]) -> type[Webhooks]:
+def _extended(names: tuple[str, ...]) -> type[WebhookSettings]:
     if not names:
-        return Webhooks
+        return WebhookSettings
     fields = [(name, WebhookSecrets, doc(f"Secrets of {name}.", factory=WebhookSecrets)) for name in names]
-    return cast("type[Webhooks]", make_dataclass("Webhooks", fields, bases=(Webhooks,), frozen=True, slots=True))
+    return cast("type[WebhookSettings]", make_dataclass("WebhookSettings", fields, bases=(WebhookSettings,), frozen=True, slots=True))

@@ -31,7 +31,7 @@ ALTERNATIVES: tuple[tuple[frozenset[str], ...], ...] = (
 
 
 @dataclass(slots=True)
-class Mistakes:
+class ConfigMistakes:
     """Every mistake found so far, each once, however often `defaults` brings it up. `main`: the file that is reported first."""
 
     main: str
@@ -145,7 +145,7 @@ def scalar(node: yaml.Node | None) -> str:
     return str(node.value) if isinstance(node, yaml.ScalarNode) else ""
 
 
-def pairs(node: yaml.Node, subject: str, mistakes: Mistakes) -> dict[str, tuple[yaml.Node, yaml.Node]] | None:
+def pairs(node: yaml.Node, subject: str, mistakes: ConfigMistakes) -> dict[str, tuple[yaml.Node, yaml.Node]] | None:
     """Return a mapping's keys with their (key, value) nodes, None if it isn't one; keys written twice are mistakes."""
     if word(node) != "a mapping":
         mistakes.add(node, subject, f"expected a mapping, found {word(node)}", _QUOTE if word(node) == "a tag" else "")

@@ -19,18 +19,18 @@ from handler.cluster.live import Object, probe
 from handler.cluster.write import Writer
 from handler.engine import outcomes
 from handler.engine.planner import canaries
-from handler.engine.run.context import Context
+from handler.engine.run.context import RunContext
 from handler.model.errors import AccessDenied, AnnealError, AuthorError, LeaseError, Problem, RefNotFound, RenderFailed, Stopping
 from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.plan.membership import is_member
-from handler.plan.prune import Facts, judge
+from handler.plan.prune import PruneFacts, judge
 from handler.rollout import canary
-from handler.rollout.canary import Mark, Phase
+from handler.rollout.canary import CanaryMark, CanaryPhase
 from handler.state.record import State, StepRecord
 
 WITHDRAWN = "withdrawn"
-"""The mark of a step whose canary was taken away: no `Mark` of a canary's phase, so that the step begins anew."""
+"""The mark of a step whose canary was taken away: no `CanaryMark` of a canary's phase, so that the step begins anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class _Left:
     kept: str = ""
 
 
-def withdrawn(run: Context, error: AnnealError) -> AnnealError:
+def withdrawn(run: RunContext, error: AnnealError) -> AnnealError:
     """Take away what an overtaken rollout has left, if a run fails by this error; return the error, which says so from now on.
 
     Raises:
@@ -69,7 +69,7 @@ def withdrawn(run: Context, error: AnnealError) -> AnnealError:
     return error
 
 
-def _told(run: Context, commit: str, identity: Identity, kept: str) -> Problem:
+def _told(run: RunContext, commit: str, identity: Identity, kept: str) -> Problem:
     """Say what becomes of the canary of a commit. `kept`: why it stays all the same."""
     if not kept:
         seen = f"the canary of {commit[:12]} is withdrawn, for {run.goal[:12]} has overtaken it"
@@ -79,7 +79,7 @@ def _told(run: Context, commit: str, identity: Identity, kept: str) -> Problem:
     return Problem(str(identity), run.mask(seen), fix=fix)
 
 
-def _is_overtaken(run: Context, error: AnnealError) -> bool:
+def _is_overtaken(run: RunContext, error: AnnealError) -> bool:
     """Whether what every next run aims at is another commit than the open attempt's, and is refused until somebody mends it.
 
     A branch that has vanished, a commit that isn't there, a renderer that was stopped say nothing. What one person has asked for once isn't
@@ -103,15 +103,15 @@ def known(state: State) -> dict[Identity, StepRecord]:
 
 def _stable(step: StepRecord) -> Identity | None:
     """Return the Deployment that a step brings; None: it is being promoted, or was, or the record doesn't name one."""
-    mark, (kind, _, rest) = Mark.of(step.mark), step.object.partition("/")
+    mark, (kind, _, rest) = CanaryMark.of(step.mark), step.object.partition("/")
     namespace, _, name = rest.partition("/")
-    promoted = mark is not None and (mark.phase is Phase.PROMOTE or (mark.phase is Phase.REMOVE and not mark.reason))
+    promoted = mark is not None and (mark.phase is CanaryPhase.PROMOTE or (mark.phase is CanaryPhase.REMOVE and not mark.reason))
     if promoted or kind != canary.DEPLOYMENT.kind or not (namespace and name):
         return None
     return Identity(canary.DEPLOYMENT.group, kind, namespace, name)
 
 
-def _left(run: Context) -> list[_Left]:
+def _left(run: RunContext) -> list[_Left]:
     """Return the canaries that live, and those that were taken away before."""
     steps, planner = known(run.state), run.rooms.planner
     resource = planner.discovery.preferred(canary.DEPLOYMENT) if steps else None
@@ -122,25 +122,27 @@ def _left(run: Context) -> list[_Left]:
     return [replace(each, kept=_kept(run, each.live)) for each in seen if each.live or each.step.mark == WITHDRAWN]
 
 
-def _kept(run: Context, live: Object | None) -> str:
+def _kept(run: RunContext, live: Object | None) -> str:
     """Return what would keep a canary from being pruned: a person's protection, a namespace that has left the whitelist; empty: nothing."""
-    change = judge(live, run.rooms.target, (), Facts()) if live else None
+    change = judge(live, run.rooms.target, (), PruneFacts()) if live else None
     return change.reason if change and not change.writes else ""
 
 
-def _ours(run: Context, identity: Identity, live: Object | None) -> Object | None:
+def _ours(run: RunContext, identity: Identity, live: Object | None) -> Object | None:
     """Return what lives under a canary's name, if it is our canary and isn't going already."""
     if live is None or live["metadata"].get("deletionTimestamp") or not canaries.is_canary(live):
         return None
     return live if is_member(live, identity, run.job.target, run.rooms.planner.applyset) else None
 
 
-def _forget(run: Context, steps: Sequence[StepRecord]) -> None:
+def _forget(run: RunContext, steps: Sequence[StepRecord]) -> None:
     """Let the record forget how far these canaries were, before they go; the attempt becomes ours with that.
 
     One that goes because of what it has shown keeps that: its commit has failed, whatever becomes of the head.
     """
-    names = {(step.group, step.step) for step in steps if (mark := Mark.of(step.mark)) is None or mark.phase is not Phase.REMOVE}
+    names = {
+        (step.group, step.step) for step in steps if (mark := CanaryMark.of(step.mark)) is None or mark.phase is not CanaryPhase.REMOVE
+    }
     told = f"the canary is withdrawn: {run.goal[:12]} has overtaken it, and is refused"
 
     def changed(step: StepRecord) -> StepRecord:
@@ -154,7 +156,7 @@ def _forget(run: Context, steps: Sequence[StepRecord]) -> None:
         outcomes.swap(run, forgotten(run.state))
 
 
-def _removed(run: Context, left: _Left) -> str:
+def _removed(run: RunContext, left: _Left) -> str:
     """Ask for a canary's deletion, its pods included; nobody waits until it is gone. Return why it stays; empty: it goes."""
     if left.live is None:
         return ""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from handler.cluster.live import Object
 from handler.config.secret_mask import Mask
 from handler.engine.health.custom_health import CustomHealth
-from handler.engine.health.target_health import MISSING, Look, expressed, judged_absent, judged_live
+from handler.engine.health.target_health import MISSING, HealthLook, expressed, judged_absent, judged_live
 from handler.engine.planner.members import Members
-from handler.engine.run.commit_mask import Hiding, living
-from handler.engine.run.context import Context
+from handler.engine.run.commit_mask import CommitMask, living
+from handler.engine.run.context import RunContext
 from handler.health.kstatus import judge
 from handler.model.errors import AnnealError
 from handler.model.health import Health, HealthState
@@ -22,7 +22,7 @@ RECENT = 600.0
 """Seconds after a run in which what it has applied may still change by itself."""
 
 
-def look(run: Context) -> None:
+def look(run: RunContext) -> None:
     """Look at the objects that the record names, if its target is one to look at; the run keeps what it has seen."""
     if not run.rooms.looks or run.job.dry_run or not _is_due(run):
         return
@@ -33,10 +33,10 @@ def look(run: Context) -> None:
         live = {identity_of(each): each for each in ours.listed({each.group_kind for each in named})}
         verdicts = _judged([each for identity, each in live.items() if identity in named], planner.api.server_time(), custom)
         if any(found.message for found in verdicts.values()):
-            run.mask = Hiding(run.rooms.mask, (), Mask.of(living(ours.listed({each.group_kind for each in run.state.declared}))))
+            run.mask = CommitMask(run.rooms.mask, (), Mask.of(living(ours.listed({each.group_kind for each in run.state.declared}))))
     except AnnealError:
         return
-    run.looked = Look(verdicts | dict.fromkeys(judged_absent(run.state, custom) - live.keys(), MISSING))
+    run.looked = HealthLook(verdicts | dict.fromkeys(judged_absent(run.state, custom) - live.keys(), MISSING))
 
 
 def _judged(objects: list[Object], now: float, custom: CustomHealth) -> dict[Identity, Health]:
@@ -45,7 +45,7 @@ def _judged(objects: list[Object], now: float, custom: CustomHealth) -> dict[Ide
     return usual | expressed(custom, asked)
 
 
-def _is_due(run: Context) -> bool:
+def _is_due(run: RunContext) -> bool:
     state = run.state
     recent = bool(state.history) and run.rooms.clock() - seconds_of(state.history[0].started) < RECENT
     return recent or state.health.state != HealthState.HEALTHY

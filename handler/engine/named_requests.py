@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from handler.engine.run import transitions
-from handler.engine.run.context import Context
+from handler.engine.run.context import RunContext
 from handler.model.errors import AnnealError, LeaseLost, Stopping
 from handler.model.event import NAMED, Job
 from handler.model.result import Outcome, Result
@@ -20,7 +20,7 @@ from handler.state.record import State
 _ENDS = frozenset(map(str, Outcome)) - {Outcome.LAGGING}
 
 
-def noted(run: Context, job: Job, result: Result) -> Result:
+def noted(run: RunContext, job: Job, result: Result) -> Result:
     """Leave an entry of each request that was asked for by name and left none; only where no process remembers it (`Rooms.notes`).
 
     It says what became of a request, nothing of the target: so it is written as a person's field is, by a swap on the newest state, also
@@ -47,7 +47,7 @@ def noted(run: Context, job: Job, result: Result) -> Result:
     return replace(result, recorded=True)
 
 
-def ended_before(run: Context) -> Result | None:
+def ended_before(run: RunContext) -> Result | None:
     """Return the end of a run whose message came again after that end was recorded; None: there is something to do.
 
     What was asked by name is done once: a pin that was ended since isn't set again, and an approval that was used doesn't fail.
@@ -64,7 +64,7 @@ def ended_before(run: Context) -> Result | None:
     return replace(run.result(Outcome(last.outcome), last.message), counts=dict(last.counts), code=last.code, recorded=True)
 
 
-def _comes_again(run: Context, result: Result) -> bool:
+def _comes_again(run: RunContext, result: Result) -> bool:
     """Whether a request hasn't come to its end: it is looked for later, was cut short, or its Lease was lost."""
     cut = result.outcome is Outcome.BUSY and (run.stop.is_set() or result.code in (Stopping.code, LeaseLost.code))
     return cut or result.outcome is Outcome.LAGGING

@@ -17,7 +17,7 @@ from handler.engine.planner import expired_jobs
 from handler.engine.planner.inputs import Inputs
 from handler.engine.planner.planner import Planned
 from handler.engine.run import refusals, revision, transitions
-from handler.engine.run.context import Context
+from handler.engine.run.context import RunContext
 from handler.engine.run.errors import RequestRefused
 from handler.engine.run.remarks import remarks
 from handler.model.errors import (
@@ -36,21 +36,21 @@ from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
 from handler.model.rounds import wrote
 from handler.state import run_history
-from handler.state.record import Refusal, Run, State, Status
+from handler.state.record import Refusal, Run, RunStatus, State
 from handler.state.record_format import seconds_of, stamp
 
 LOOK_AGAIN = 15.0
 """Seconds until the next run is due: after one that may not wait itself, and after a recovery."""
 
 
-def commit_only(run: Context) -> Result:
+def commit_only(run: RunContext) -> Result:
     """Record a commit that changes nothing the render reads."""
     result = run.result(Outcome.UNCHANGED, "nothing that it reads changed")
     deliveries = run_history.deliveries(run.state.deliveries, run.job.deliveries)
     return _end(run, replace(run.state, commit=run.goal, held=None, deliveries=deliveries), result)
 
 
-def unwritten(run: Context, inputs: Inputs, planned: Planned) -> Result:
+def unwritten(run: RunContext, inputs: Inputs, planned: Planned) -> Result:
     """Bring the record up to date after a plan without object writes; write nothing when it is so already, but for deliveries."""
     message = "; ".join([planned.plan.verdict, *remarks(run, inputs, planned.plan)])
     result = run.result(Outcome.UNCHANGED, message, planned)
@@ -64,7 +64,7 @@ def unwritten(run: Context, inputs: Inputs, planned: Planned) -> Result:
     return _end(run, replace(state, health=run.health(state, anew=state.commit != run.state.commit)), result)
 
 
-def judge(run: Context, left: State | None = None) -> None:
+def judge(run: RunContext, left: State | None = None) -> None:
     """Record how the target does where that has changed, and bring a summary up to date that another version wrote.
 
     `left`: as the plan leaves the record, where that says more than it does. Nothing else comes of it: a swap may be dropped, and asks for
@@ -76,7 +76,7 @@ def judge(run: Context, left: State | None = None) -> None:
             swap(run, seen)
 
 
-def _due(run: Context, planned: Planned) -> float:
+def _due(run: RunContext, planned: Planned) -> float:
     """Return when a drift run is due after this one: after a recovery soon, one that wasn't yet when this began, else what is left asks."""
     if run.recovery:
         return run.rooms.clock() + LOOK_AGAIN
@@ -84,7 +84,7 @@ def _due(run: Context, planned: Planned) -> float:
     return due if due > run.started else transitions.look_due(run.state, planned, run.rooms.clock())
 
 
-def held(run: Context, hold: Hold, inputs: Inputs, planned: Planned) -> Result:
+def held(run: RunContext, hold: Hold, inputs: Inputs, planned: Planned) -> Result:
     """Record what waits for a person, and the pin that an explicit commit leaves, so that the approval finds it; once."""
     result = run.result(Outcome.HELD, f"held as {hold.id}: {'; '.join(hold.reasons)}", planned)
     if run.state.held and run.state.held.id == hold.id and run.state.status.phase == "held":
@@ -95,7 +95,7 @@ def held(run: Context, hold: Hold, inputs: Inputs, planned: Planned) -> Result:
     return _end(run, transitions.held(pinned, hold, inputs, run.job, run.rooms.clock()), result)
 
 
-def drift(run: Context, planned: Planned) -> Result:
+def drift(run: RunContext, planned: Planned) -> Result:
     """Record what changed behind git's back, when that record differs."""
     found = run_history.drift_of(planned.plan.writes)
     writes = len(planned.plan.writes)
@@ -109,7 +109,7 @@ def drift(run: Context, planned: Planned) -> Result:
     return _end(run, replace(run.state, drift=found, requested=None, deliveries=deliveries, health=health), result)
 
 
-def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeover: bool) -> Result:
+def applied(run: RunContext, inputs: Inputs, planned: Planned, token: str, *, takeover: bool) -> Result:
     """Record a finished run: the commit moves, the attempt closes. Raises LeaseLost when that is another's to say by now."""
     assert run.lease is not None  # noqa: S101 - a run writes under the Lease
     run.lease.check()
@@ -128,7 +128,7 @@ def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeo
     return replace(result, next_try=due, recorded=True)
 
 
-def failed(run: Context, error: AnnealError) -> Result:
+def failed(run: RunContext, error: AnnealError) -> Result:
     """Record a failure where that is possible; an open attempt stays open. What is transient is tried again by itself.
 
     Where it is rolled back, that is decided in the same write. What was refused is kept with what that follows from; a run that couldn't
@@ -158,14 +158,14 @@ def failed(run: Context, error: AnnealError) -> Result:
     return replace(result, next_try=seconds_of(state.status.next_try) if state.status.next_try else 0.0, recorded=recorded)
 
 
-def _refusal(run: Context, error: AnnealError) -> Refusal | None:
+def _refusal(run: RunContext, error: AnnealError) -> Refusal | None:
     """Return what the record is to say of a refusal, after a failure."""
     if run.stored.state is None or run.job.dry_run:
         return None
     return run.state.status.refusal if run.behind else refusals.of(run, error)
 
 
-def refused_still(run: Context) -> Result:
+def refused_still(run: RunContext) -> Result:
     """Return the end of a run whose commit is refused still. Another commit that reads the same is told in the record once."""
     name, state, refusal = run.job.target, run.state, run.state.status.refusal
     assert refusal is not None  # noqa: S101 - asked by the caller
@@ -184,13 +184,13 @@ def refused_still(run: Context) -> Result:
     return result
 
 
-def is_mistaken(run: Context, error: AnnealError) -> bool:
+def is_mistaken(run: RunContext, error: AnnealError) -> bool:
     """Whether an error says nothing of the target, only of what was asked of it; so does a forced commit that the host doesn't have."""
     named = bool(run.job.commit) and run.goal == run.job.commit and not run.opened
     return isinstance(error, RequestRefused) or (named and isinstance(error, RefNotFound) and revision.never_ran(run))
 
 
-def rejected(run: Context, error: AnnealError) -> Result:
+def rejected(run: RunContext, error: AnnealError) -> Result:
     """Return the end of a request that can't be done; the record is left as it is, but for an answer to the one that asked (`named.noted`).
 
     What was asked of us meanwhile goes on in a run of its own, and so does a wait that ended because of this request.
@@ -202,14 +202,14 @@ def rejected(run: Context, error: AnnealError) -> Result:
     return replace(result, again=Job(run.job.target, "tick"), again_at=run.rooms.clock())
 
 
-def _is_asked_for(run: Context) -> bool:
+def _is_asked_for(run: RunContext) -> bool:
     """Whether a run was asked for while we held the Lease; else it is free from now on."""
     with contextlib.suppress(AnnealError):
         return run.lease is not None and not run.lease.release()
     return False
 
 
-def superseded(run: Context, error: NewerHead) -> Result:
+def superseded(run: RunContext, error: NewerHead) -> Result:
     """Record that something newer came while this commit was waited for; its attempt stays open until that is applied.
 
     A pin leaves the wait what time is left, should it be lifted again. A newer head ends it for good.
@@ -224,7 +224,7 @@ def superseded(run: Context, error: NewerHead) -> Result:
     return replace(result, recorded=True, again=again, again_at=run.rooms.clock())
 
 
-def waiting(run: Context, error: StillWaiting | NewerHead) -> Result:
+def waiting(run: RunContext, error: StillWaiting | NewerHead) -> Result:
     """Record that a run may not wait as long as what it applied needs; its attempt stays open, and the next run goes on.
 
     So it does where a request has interrupted the wait, which may yet be refused: the history tells of a wait, and of a superseded one only
@@ -245,12 +245,12 @@ def waiting(run: Context, error: StillWaiting | NewerHead) -> Result:
     return replace(result, recorded=True)
 
 
-def _judged(run: Context, status: Status) -> Status:
+def _judged(run: RunContext, status: RunStatus) -> RunStatus:
     """Return a status that names what the run's last wait left unhealthy; one that waited for nothing knows nothing new."""
     return status if run.unhealthy is None else replace(status, unhealthy=run.unhealthy)
 
 
-def _kept(run: Context, change: transitions.StateChange) -> tuple[State, bool]:
+def _kept(run: RunContext, change: transitions.StateChange) -> tuple[State, bool]:
     """Write a failure, and say whether that was possible; where the record can't be written now, the Result alone tells it."""
     state = change(run.state)
     try:
@@ -265,7 +265,7 @@ def _kept(run: Context, change: transitions.StateChange) -> tuple[State, bool]:
     return run.state, True
 
 
-def _taken_over(run: Context, state: State) -> State:
+def _taken_over(run: RunContext, state: State) -> State:
     """Make a dead holder's open attempt ours; what it had on the wire is looked for by a drift run."""
     assert state.attempt is not None  # noqa: S101 - asked by the caller
     assert run.lease is not None  # noqa: S101 - asked by the caller
@@ -273,7 +273,7 @@ def _taken_over(run: Context, state: State) -> State:
     return replace(state, attempt=replace(state.attempt, token=run.lease.token), drift_due=due)
 
 
-def _end(run: Context, state: State, result: Result) -> Result:
+def _end(run: RunContext, state: State, result: Result) -> Result:
     """Write status and history with the record; a swap that is dropped asks for another run."""
     now = run.rooms.clock()
     ended = _ended(run, state, result, run.entry(result), now)
@@ -285,13 +285,13 @@ def _end(run: Context, state: State, result: Result) -> Result:
     return replace(result, recorded=True)
 
 
-def _ended(run: Context, state: State, result: Result, entry: Run, now: float) -> State:
+def _ended(run: RunContext, state: State, result: Result, entry: Run, now: float) -> State:
     """Return the state with a run's end; where that only held the recorded commit, how the target stands is said by the refused head."""
     after = transitions.ended(state, result, entry, now)
     return replace(after, status=state.status) if run.behind else after
 
 
-def swap(run: Context, state: State) -> None:
+def swap(run: RunContext, state: State) -> None:
     """Create the first record, or swap; under the Lease a dead holder's open attempt becomes ours."""
     token = run.lease.token if run.lease else None
     if not run.stored.uid:

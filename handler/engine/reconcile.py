@@ -31,19 +31,19 @@ from handler.engine.requests import ask
 from handler.engine.run import plan_request, push_lag, transitions
 from handler.engine.run import revision as goal
 from handler.engine.run.commit_mask import hidden
-from handler.engine.run.context import Context
-from handler.engine.run.dependencies import Rooms
+from handler.engine.run.context import RunContext
+from handler.engine.run.dependencies import Dependencies
 from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, NewerHead, StillWaiting, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.names import run_id
-from handler.model.queue_view import ALONE, Meanwhile
+from handler.model.queue_view import ALONE, QueueView
 from handler.model.result import Outcome, Result
 
 _TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Lookahead:
     """What was decided without the Lease, and on which state and head; both must still hold under it."""
 
     version: str
@@ -52,7 +52,7 @@ class Look:
     planned: Planned
 
 
-def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None, meanwhile: Meanwhile = ALONE) -> Result:
+def reconcile(rooms: Dependencies, job: Job, stop: threading.Event | None = None, meanwhile: QueueView = ALONE) -> Result:
     """Run one target once, and again for whatever was asked for meanwhile: one run, of several rounds then.
 
     Args:
@@ -66,7 +66,7 @@ def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None, meanw
 
     """
     stop, name = stop or threading.Event(), job.run or run_id(job.target)
-    run = Context(rooms, job, stop, name, started=rooms.clock(), meanwhile=meanwhile, mask=rooms.mask)
+    run = RunContext(rooms, job, stop, name, started=rooms.clock(), meanwhile=meanwhile, mask=rooms.mask)
     since = time.monotonic()
     try:
         result = _unlocked(run)
@@ -84,7 +84,7 @@ def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None, meanw
     return replace(_looking_on(run, job, result), duration=round(time.monotonic() - since, 3), standing=standing)
 
 
-def _looking_on(run: Context, job: Job, result: Result) -> Result:
+def _looking_on(run: RunContext, job: Job, result: Result) -> Result:
     """Leave what was pushed, and the host didn't show, to a later run."""
     if run.stored.state is None:
         return result
@@ -92,7 +92,7 @@ def _looking_on(run: Context, job: Job, result: Result) -> Result:
     return replace(result, again=again, again_at=run.rooms.clock() + push_lag.WAITS[job.looks]) if again else result
 
 
-def _ended_by(run: Context, error: AnnealError) -> Result:
+def _ended_by(run: RunContext, error: AnnealError) -> Result:
     """Turn an error into the run's end; a lost Lease, a pause and our own shutdown record nothing.
 
     What would be tried again by itself, once we are to end, may be no more than the end's own doing. Whatever it says is masked here,
@@ -112,7 +112,7 @@ def _ended_by(run: Context, error: AnnealError) -> Result:
     return outcomes.rejected(run, error) if outcomes.is_mistaken(run, error) else outcomes.failed(run, canary_cleanup.withdrawn(run, error))
 
 
-def _unlocked(run: Context) -> Result:
+def _unlocked(run: RunContext) -> Result:
     """Look without the Lease; take it where something must be written."""
     run.read()
     ended = named_requests.ended_before(run)
@@ -137,7 +137,7 @@ def _unlocked(run: Context) -> Result:
     return _look(run)
 
 
-def _refused_still(run: Context) -> Result | None:
+def _refused_still(run: RunContext) -> Result | None:
     """Return the end of a run whose commit is refused still; None: there is something to do."""
     if not run.refused or run.behind or (run.state.attempt and canary_cleanup.known(run.state)):
         return None
@@ -146,7 +146,7 @@ def _refused_still(run: Context) -> Result | None:
     return outcomes.refused_still(run)
 
 
-def _refused_meanwhile(run: Context) -> Result | None:
+def _refused_meanwhile(run: RunContext) -> Result | None:
     """Return the end of a run that finds an attempt open, and the commit that has overtaken it refused still; the Lease isn't asked for."""
     if run.state.status.refusal is None:
         return None
@@ -156,7 +156,7 @@ def _refused_meanwhile(run: Context) -> Result | None:
     return None
 
 
-def _look(run: Context) -> Result:
+def _look(run: RunContext) -> Result:
     """Plan; end here if no object must be written."""
     if shortcuts.same_reads(run):
         return outcomes.commit_only(run)
@@ -172,16 +172,16 @@ def _look(run: Context) -> Result:
         return outcomes.unwritten(run, inputs, planned)
     if not _is_agreed(run, planned):
         return run.result(Outcome.PLANNED, planned=planned)
-    return _locked(run, Look(run.stored.resource_version, run.goal, inputs, planned))
+    return _locked(run, Lookahead(run.stored.resource_version, run.goal, inputs, planned))
 
 
-def _is_agreed(run: Context, planned: Planned) -> bool:
+def _is_agreed(run: RunContext, planned: Planned) -> bool:
     """Whether a plan may be carried out, by the word of whoever is asked; the way back from a failed rollout isn't asked about."""
     agrees = run.rooms.agrees
     return agrees is None or not planned.plan.works or run.job.trigger == "rollback" or agrees(planned.plan)
 
 
-def _ended_by_plan(run: Context, inputs: Inputs, planned: Planned) -> Result | None:
+def _ended_by_plan(run: RunContext, inputs: Inputs, planned: Planned) -> Result | None:
     """Return the end of a run that only shows, only reports, or must wait for a person."""
     if run.job.dry_run:
         return run.result(Outcome.PLANNED, planned=planned)
@@ -191,7 +191,7 @@ def _ended_by_plan(run: Context, inputs: Inputs, planned: Planned) -> Result | N
     return outcomes.held(run, hold, inputs, planned) if hold else None
 
 
-def _locked(run: Context, look: Look | None) -> Result:
+def _locked(run: RunContext, look: Lookahead | None) -> Result:
     """Take the Lease and work until nothing more is asked."""
     rooms = run.rooms
     run.lease = rooms.lock.acquire(wait=rooms.lease_duration * 1.2, requested=partial(ask, run), stop=run.stop)
@@ -208,7 +208,7 @@ def _locked(run: Context, look: Look | None) -> Result:
         run.again(result)
 
 
-def _goes_on(run: Context, result: Result) -> bool:
+def _goes_on(run: RunContext, result: Result) -> bool:
     """Whether to run again: to go back, and when a run was requested meanwhile (one without prune leaves it to a tick).
 
     A recovery ends: what it has kept goes with a run of its own, whose plan has shown it; a request that came meanwhile is left to that.
@@ -227,7 +227,7 @@ def _goes_on(run: Context, result: Result) -> bool:
     return False
 
 
-def _rounds(run: Context, look: Look | None) -> Result:
+def _rounds(run: RunContext, look: Lookahead | None) -> Result:
     """Try a round again whose state a person changed in the moment before its attempt opened."""
     for _ in range(_TRIES):
         result = _round(run, look)
@@ -237,7 +237,7 @@ def _rounds(run: Context, look: Look | None) -> Result:
     raise Moved.of(f"target {run.job.target}", f"its state changed {_TRIES} times before the attempt could open")
 
 
-def _round(run: Context, look: Look | None) -> Result | None:
+def _round(run: RunContext, look: Lookahead | None) -> Result | None:
     """One round under the Lease: read and resolve again, plan again if either moved, then write; None if the state moved again."""
     run.opened, run.written = False, tuple
     run.read(certain=True)
@@ -254,7 +254,7 @@ def _round(run: Context, look: Look | None) -> Result | None:
         if unchanged:
             return unchanged
         inputs = run.inputs()
-        look = Look(run.stored.resource_version, run.goal, inputs, plan_request.plan(run, inputs))
+        look = Lookahead(run.stored.resource_version, run.goal, inputs, plan_request.plan(run, inputs))
         ended = _ended_by_plan(run, look.inputs, look.planned)
         if ended:
             return ended
@@ -263,9 +263,9 @@ def _round(run: Context, look: Look | None) -> Result | None:
     return _write(run, look) if _is_agreed(run, look.planned) else run.result(Outcome.PLANNED, planned=look.planned)
 
 
-def _write(run: Context, look: Look) -> Result | None:
+def _write(run: RunContext, look: Lookahead) -> Result | None:
     """Open the attempt, apply, prune, record what came of it."""
-    from handler.engine.rollout_runner.runner import Walk, only_repairs
+    from handler.engine.rollout_runner.runner import RolloutRunner, only_repairs
 
     assert run.lease is not None  # noqa: S101 - a round runs under the Lease
     token = run.lease.token
@@ -278,7 +278,7 @@ def _write(run: Context, look: Look) -> Result | None:
     except Moved:
         return None
     run.opened = True
-    walk = Walk(run, look.inputs, look.planned, repairs)
+    walk = RolloutRunner(run, look.inputs, look.planned, repairs)
     run.written = walk.written
     plan = walk.go()
     return outcomes.applied(run, look.inputs, replace(look.planned, plan=plan), token, takeover=takeover)

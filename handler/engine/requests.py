@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from handler.engine.run import revision, transitions
-from handler.engine.run.context import Context
+from handler.engine.run.context import RunContext
 from handler.engine.run.errors import RequestRefused
 
 
-def ask(run: Context) -> None:
+def ask(run: RunContext) -> None:
     """Write what a person asked into the state, for us or for whoever holds the Lease.
 
     Force stands there from now on, and isn't ours alone any more: whoever opens the next attempt honours it, once. It stays ours where it
@@ -36,6 +36,6 @@ def ask(run: Context) -> None:
         run.job, run.forced = replace(run.job, force=False), True
 
 
-def _is_approved(run: Context) -> bool:
+def _is_approved(run: RunContext) -> bool:
     """Tell whether it is approved already."""
     return run.state.approval is not None and run.state.approval.id == run.job.approve

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from handler.engine.run.context import Context
+from handler.engine.run.context import RunContext
 from handler.engine.run.errors import ROLLOUT_FAILURES, RequestRefused
 from handler.model.errors import AnnealError, Problem, QuotaExceeded, RolloutFailed, TransientError
 from handler.model.names import FIELD_MANAGER
@@ -26,7 +26,7 @@ _DEPLOYED = (Outcome.APPLIED, Outcome.UNCHANGED, Outcome.ROLLED_BACK)
 
 
 # --- by itself
-def way_back(run: Context, error: AnnealError) -> Pin | None:
+def way_back(run: RunContext, error: AnnealError) -> Pin | None:
     """Return the pin by which a failed rollout is rolled back; None: it isn't, and `explained` may say why."""
     if not _fails(run, error) or run.state.commit in ("", run.goal):
         return None
@@ -38,12 +38,12 @@ def way_back(run: Context, error: AnnealError) -> Pin | None:
     return Pin(run.state.commit, away, FIELD_MANAGER, f"rollback: {run.goal[:12]} failed: {why}", stamp(run.rooms.clock()), automatic=True)
 
 
-def _fails(run: Context, error: AnnealError) -> bool:
+def _fails(run: RunContext, error: AnnealError) -> bool:
     """Whether this is a rollout's failure that is to be rolled back: the head's, after its attempt opened."""
     return run.rooms.target.rollback.on_failure and run.opened and run.goal == run.head and isinstance(error, ROLLOUT_FAILURES)
 
 
-def explained(run: Context, error: AnnealError) -> AnnealError:
+def explained(run: RunContext, error: AnnealError) -> AnnealError:
     """Return an error that says, too, what it means for going back."""
     if run.stored.state is None or run.job.dry_run or isinstance(error, TransientError):
         return error
@@ -66,7 +66,7 @@ def _from(state: State) -> str:
     return attempt.back or (attempt.commit if attempt.commit != pin.commit else "")
 
 
-def told(run: Context, result: Result) -> Result:
+def told(run: RunContext, result: Result) -> Result:
     """Return the end of a run whose attempt is about to be closed, as the end of a rollback where it is one."""
     back, pin = run.state.attempt.back if run.state.attempt else "", run.state.pin
     if not back or pin is None:
@@ -93,7 +93,7 @@ def _failed(state: State, commit: str) -> Run | None:
 
 
 # --- by hand
-def resolve(run: Context) -> None:
+def resolve(run: RunContext) -> None:
     """Name the commit that a person's rollback goes to, once for the whole run: what is deployed meanwhile doesn't change it.
 
     Raises:
@@ -109,7 +109,7 @@ def resolve(run: Context) -> None:
     run.job = replace(run.job, commit=commit)
 
 
-def _under_way(run: Context) -> str:
+def _under_way(run: RunContext) -> str:
     """Return where an open attempt goes back to already, or where this very request has: a message may come twice."""
     pin = run.state.pin
     mine = bool(run.job.run) and pin is not None and pin.reason.endswith(f" {run.job.run}")

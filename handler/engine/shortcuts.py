@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from handler.engine.run import push_lag, transitions
-from handler.engine.run.context import Context
+from handler.engine.run.context import RunContext
 from handler.engine.run.revision import pin_left
 from handler.engine.summary_shortcuts import UNSETTLED
 from handler.model.result import Outcome, Result
@@ -20,7 +20,7 @@ from handler.model.tree import ReadSet
 from handler.state.record_format import seconds_of
 
 
-def unchanged(run: Context) -> Result | None:
+def unchanged(run: RunContext) -> Result | None:
     """Return the end of a run that finds nothing new, or None."""
     state = run.state
     busy = run.drift or run.force or run.job.dry_run or state.attempt or run.recovery or (state.approval and state.held)
@@ -30,12 +30,12 @@ def unchanged(run: Context) -> Result | None:
     return _unarrived(run) or replace(run.result(Outcome.UNCHANGED, f"{_shown(run)} is applied"), next_try=due, recorded=True)
 
 
-def _shown(run: Context) -> str:
+def _shown(run: RunContext) -> str:
     """Name the goal for a person: a commit, and the tag that a range of versions led to."""
     return f"{run.tag} ({run.goal[:12]})" if run.tag else run.goal[:12]
 
 
-def _unarrived(run: Context) -> Result | None:
+def _unarrived(run: RunContext) -> Result | None:
     """Return the end of a run without a Lease whose hint isn't the head: the host may show it a moment later, or never."""
     if run.lease or not push_lag.is_missed(run.job, run.named, run.rooms.target.revision):
         return None
@@ -43,7 +43,7 @@ def _unarrived(run: Context) -> Result | None:
     return replace(run.result(outcome, message), next_try=run.rooms.clock() + seconds if seconds else 0.0)
 
 
-def same_reads(run: Context) -> bool:
+def same_reads(run: RunContext) -> bool:
     """Whether the new commit changes nothing that the render read (monorepos)."""
     state = run.state
     special = run.drift or run.force or run.job.dry_run or run.recovery or run.job.commit or state.pin or state.approval

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from handler.model.names import FIELD_MANAGER
-from handler.model.result import Standing
+from handler.model.result import TargetStanding
 from handler.state.configmap import SUMMARY, TARGET, foreign, read_summary
 from handler.state.record_format import seconds_of
 from handler.state.run_history import ROLLING
@@ -57,6 +57,6 @@ def is_quiet(summary: Summary, head: str) -> bool:
     return bool(head) and summary.commit == head
 
 
-def standing(summary: Summary, now: float) -> Standing:
+def standing(summary: Summary, now: float) -> TargetStanding:
     """Say how a quiet target stands, as a run that finds it unchanged does."""
-    return Standing(succeeded=now, orphans=summary.orphans, drifted=summary.drifted, health=summary.health)
+    return TargetStanding(succeeded=now, orphans=summary.orphans, drifted=summary.drifted, health=summary.health)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from handler.feedback.metrics import GAUGES
 from handler.model.event import Job
 from handler.model.health import HealthState
-from handler.model.result import Outcome, Result, Standing
+from handler.model.result import Outcome, Result, TargetStanding
 
 NAMESPACE = "Anneal"
 _BAD = (Outcome.FAILED, Outcome.PRUNING, Outcome.ROLLED_BACK)
@@ -31,7 +31,7 @@ def _print(line: str) -> None:
     sys.stdout.flush()
 
 
-class Lines:
+class EmfLines:
     """Writes what happened, a line each. `write` takes a line, `clock` tells seconds since the epoch."""
 
     def __init__(self, write: Callable[[str], None] = _print, clock: Callable[[], float] = time.time) -> None:
@@ -46,7 +46,7 @@ class Lines:
         facts = {"trigger": job.cause, "outcome": str(result.outcome), "run": result.run, "commit": result.commit, "code": result.code}
         self._line({"target": result.target}, counted | self._standing(result.standing), facts)
 
-    def _standing(self, standing: Standing | None) -> dict[str, float]:
+    def _standing(self, standing: TargetStanding | None) -> dict[str, float]:
         """Return how a target stands; nothing where no record could be read."""
         if standing is None:
             return {}

@@ -51,7 +51,7 @@ _OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TargetLabels:
     """Where a target's commits come from and where they go, as labels: `host`, `cluster`."""
 
     host: str
@@ -166,7 +166,7 @@ class RunMetrics(_Exposed):
         requests: Callable[[], float],
         resting: Callable[[], float] = lambda: 0.0,
         *,
-        places: Mapping[str, Place] | None = None,
+        places: Mapping[str, TargetLabels] | None = None,
         interval: float = 0.0,
     ) -> None:
         super().__init__("worker", "")

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from handler.app import log
-from handler.functions.lazy import Once
+from handler.functions.lazy import Lazy
 from handler.model.errors import AnnealError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Unstarted(Exception):
     """A function can't be put together now. Its text is fit for every log."""
 
 
-def _made(name: str, make: Callable[[], Function]) -> Once[Function]:
+def _made(name: str, make: Callable[[], Function]) -> Lazy[Function]:
     def made() -> Function:
         log.configure(str, sys.stdout)  # the runtime has configured the root logger, and not in our form
         try:
@@ -46,7 +46,7 @@ def _made(name: str, make: Callable[[], Function]) -> Once[Function]:
         _LOG.error("the function can't start", extra={"fields": {"function": name, "seen": told}})
         raise Unstarted(told)
 
-    return Once(made)
+    return Lazy(made)
 
 
 def _place(error: BaseException) -> str:

@@ -11,19 +11,19 @@ from typing import Any
 
 from handler.model.errors import AnnealError
 from handler.queues.message_outcome import backoff
-from handler.queues.sqs import URL, Received, Sqs
+from handler.queues.sqs import URL, Received, SqsQueue
 
 _LOG = logging.getLogger("anneal.queue")
 SLOWER = 4
 """Times the pace of runs that fail: who mends a deployment needs minutes, and the last try makes a dead letter."""
 
 
-def put_off(event: Any, environ: Mapping[str, str], queue: Sqs | None = None) -> None:
+def put_off(event: Any, environ: Mapping[str, str], queue: SqsQueue | None = None) -> None:
     """Let an event's messages come again by the number of their tries. `queue`: theirs; None: the one that ANNEAL_QUEUE_URL names."""
     try:
         received = [Received.of(row) for row in event["Records"]]
         seconds = SLOWER * backoff(max(each.count for each in received))
-        (queue or Sqs(environ[URL])).postpone(received, seconds)
+        (queue or SqsQueue(environ[URL])).postpone(received, seconds)
     except (AnnealError, KeyError, TypeError, ValueError) as error:
         seen = str(error) if isinstance(error, AnnealError) else type(error).__name__
         _LOG.warning("messages aren't postponed", extra={"fields": {"seen": seen}})

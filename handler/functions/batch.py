@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from handler.app.run_guard import guarded, tell
 from handler.config.secrets import RUNS
-from handler.feedback.emf import Lines
+from handler.feedback.emf import EmfLines
 from handler.functions.bootstrap import Added, clusters, ground
 from handler.model import deadline as hurry
 from handler.model.errors import AnnealError
@@ -34,14 +34,14 @@ AFTER = 30.0
 """Seconds after the end of the function at which a message comes again whose function died."""
 
 
-class Context(Protocol):
+class LambdaContext(Protocol):
     """What the runtime tells of an invocation."""
 
     def get_remaining_time_in_millis(self) -> int:
         """Return the milliseconds until the function is ended by force."""
 
 
-class Waiting(Protocol):
+class BatchQueue(Protocol):
     """The queue, as far as a batch needs it."""
 
     def put(self, job: Job) -> str:
@@ -54,12 +54,12 @@ class Waiting(Protocol):
 class Batch:
     """Works on the events of one event source mapping. `run`: runs a job; `lines`: is told of each end."""
 
-    def __init__(self, queue: Waiting, run: Run, lines: Lines) -> None:
+    def __init__(self, queue: BatchQueue, run: Run, lines: EmfLines) -> None:
         self._queue = queue
         self._run = guarded(run)
         self._lines = lines
 
-    def __call__(self, event: Any, context: Context) -> dict[str, Any]:
+    def __call__(self, event: Any, context: LambdaContext) -> dict[str, Any]:
         """Return which messages of an event must come again."""
         left = context.get_remaining_time_in_millis() / 1000
         deadline = time.monotonic() + left - SAFETY
@@ -125,4 +125,4 @@ def batch(environ: Mapping[str, str], added: Added = None) -> Batch:
     Raises ConfigInvalid, SecretUnavailable, QueueInvalid.
     """
     base = ground(environ, RUNS, added)
-    return Batch(base.queue, clusters(base, environ, notes=True).run, Lines())
+    return Batch(base.queue, clusters(base, environ, notes=True).run, EmfLines())

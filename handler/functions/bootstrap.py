@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from handler.app import log
-from handler.app.external_services import Services
+from handler.app.external_services import ExternalServices
 from handler.config.load import load
 from handler.config.secret_rotation import Rotation
 from handler.config.secrets import Need
 from handler.config.settings import Settings
 from handler.queues.errors import QueueInvalid
-from handler.queues.sqs import URL, Sqs, queue_url
+from handler.queues.sqs import URL, SqsQueue, queue_url
 
 if TYPE_CHECKING:
     from handler.app.build import Handler
@@ -32,17 +32,17 @@ DEFAULT = "anneal.yaml"
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class Bootstrap:
     """The parts. `services`: the way to secret stores and a cloud's clusters, one for all that is asked of them; `tables`: None: ours."""
 
     settings: Settings
     secrets: Rotation
-    queue: Sqs
-    services: Services
+    queue: SqsQueue
+    services: ExternalServices
     tables: Tables | None = None
 
 
-def ground(environ: Mapping[str, str], needs: Collection[Need], added: Added = None) -> Ground:
+def ground(environ: Mapping[str, str], needs: Collection[Need], added: Added = None) -> Bootstrap:
     """Make them; the log is configured then.
 
     Args:
@@ -59,13 +59,13 @@ def ground(environ: Mapping[str, str], needs: Collection[Need], added: Added = N
     url = queue_url(settings, environ)
     if not url:
         raise QueueInvalid.of("queue", "none is configured, and a function has no other memory", fix=f"set {URL} or `queue.sqs.url`")
-    services = Services(environ)
+    services = ExternalServices(environ)
     secrets = Rotation(settings, environ, needs=needs, fetch=services.fetch)
     log.configure(secrets.mask, sys.stdout)
-    return Ground(settings, secrets, Sqs(url), services, tables)
+    return Bootstrap(settings, secrets, SqsQueue(url), services, tables)
 
 
-def clusters(base: Ground, environ: Mapping[str, str], *, notes: bool = False) -> Handler:
+def clusters(base: Bootstrap, environ: Mapping[str, str], *, notes: bool = False) -> Handler:
     """Return the way to all clusters; nothing is waited for there. `notes`: as in `handler.app.build.Options`."""
     from handler.app.build import Handler, Options
     from handler.render import Sandbox

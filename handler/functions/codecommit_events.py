@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from handler.feedback.emf import Lines
+from handler.feedback.emf import EmfLines
 from handler.functions.bootstrap import Added, ground
 from handler.model.errors import BadPayload
 from handler.model.event import Event
-from handler.model.target_matching import Index, decide
+from handler.model.target_matching import TargetIndex, decide
 from handler.queues import Queue
 from handler.triggers import codecommit
 from handler.web import enqueue
@@ -25,14 +25,14 @@ _LOG = logging.getLogger("anneal.delivery")
 
 
 @dataclass(frozen=True, slots=True)
-class Pushes:
+class CodeCommitEvents:
     """Takes events of one provider. `read`: the Event of what the function was given, raises BadPayload; `lines`: is told of each."""
 
     provider: str
     read: Callable[[Any], Event]
-    watched: Index
+    watched: TargetIndex
     queue: Queue
-    lines: Lines
+    lines: EmfLines
 
     def __call__(self, event: Any, _context: Any) -> dict[str, Any]:
         """Return what was decided. Raises QueueUnavailable; what can't be read is refused, for it wouldn't be better a second time."""
@@ -51,7 +51,7 @@ class Pushes:
         return {"matched": [{"target": target, "run": run} for target, run in runs.items()], "ignored": ignored}
 
 
-def of_codecommit(environ: Mapping[str, str], added: Added = None) -> Pushes:
+def of_codecommit(environ: Mapping[str, str], added: Added = None) -> CodeCommitEvents:
     """Make the door of CodeCommit; it resolves no secret. Raises ConfigInvalid, QueueInvalid."""
     base = ground(environ, (), added)
-    return Pushes("codecommit", codecommit.read, watch(base.settings.targets), base.queue, Lines())
+    return CodeCommitEvents("codecommit", codecommit.read, watch(base.settings.targets), base.queue, EmfLines())

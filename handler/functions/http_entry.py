@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from flask import Flask
 
 from handler.config.settings import Settings, Target
-from handler.feedback.emf import Lines
+from handler.feedback.emf import EmfLines
 from handler.functions.bootstrap import Added, clusters, ground
-from handler.functions.lazy import Once
+from handler.functions.lazy import Lazy
 from handler.model.errors import WorkerUnavailable
 from handler.web.app import Routes, create_app
-from handler.web.status_api import Behind
+from handler.web.status_api import WorkerLink
 
 if TYPE_CHECKING:
     from handler.app.record_summaries import Readable
@@ -34,31 +34,31 @@ def webhooks(environ: Mapping[str, str] = os.environ, added: Added = None) -> Fl
     base = ground(environ, {"webhooks"}, added)
     settings, most = base.settings, base.settings.webhooks.max_body
     routes = replace(WEBHOOKS, triggers=base.tables.triggers) if base.tables else WEBHOOKS
-    return create_app(settings, base.secrets, base.queue, lambda: True, metrics=Lines(), max_body=most, routes=routes)
+    return create_app(settings, base.secrets, base.queue, lambda: True, metrics=EmfLines(), max_body=most, routes=routes)
 
 
 def api(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:
     """Make the door of named tokens; it knows their secrets alone. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
     base = ground(environ, {"tokens"}, added)
     settings, secrets, most = base.settings, base.secrets, base.settings.webhooks.max_body
-    handler = Once(lambda: clusters(base, environ))
+    handler = Lazy(lambda: clusters(base, environ))
     worker = behind(settings, lambda target: handler.get().records(target), secrets.mask)
-    return create_app(settings, secrets, base.queue, lambda: True, worker=worker, metrics=Lines(), max_body=most, routes=TOKENS)
+    return create_app(settings, secrets, base.queue, lambda: True, worker=worker, metrics=EmfLines(), max_body=most, routes=TOKENS)
 
 
-def behind(settings: Settings, records: Callable[[Target], Readable], mask: Callable[[str], str]) -> Behind:
+def behind(settings: Settings, records: Callable[[Target], Readable], mask: Callable[[str], str]) -> WorkerLink:
     """Return who answers where there is no worker process to ask: the records alone, and no memory. `records`: as `Handler.records`."""
     from handler.app.record_summaries import PATIENCE
-    from handler.app.target_status import Reader
-    from handler.queues.run_index import Ledger
-    from handler.worker.worker_api import Answers
+    from handler.app.target_status import TargetStatusReader
+    from handler.queues.run_index import RunIndex
+    from handler.worker.worker_api import WorkerApi
 
-    answers = Answers(Ledger(), Reader(settings, records, mask, PATIENCE), _taken, lambda: "", mask)
+    answers = WorkerApi(RunIndex(), TargetStatusReader(settings, records, mask, PATIENCE), _taken, lambda: "", mask)
 
     def ask(question: str, **about: Any) -> Json:
         return answers.answer({"ask": question, **about})
 
-    return Behind(ask, lambda _request: None, sees=False)
+    return WorkerLink(ask, lambda _request: None, sees=False)
 
 
 def _taken(work: Work) -> Json:

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Once(Generic[T]):
+class Lazy(Generic[T]):
     """Makes one thing once in the life of a process. Safe to share between threads."""
 
     def __init__(self, make: Callable[[], T]) -> None:

@@ -26,11 +26,11 @@ from typing import Any
 
 from handler import __version__
 from handler.app import record_summaries
-from handler.app.cluster_looks import Looks
+from handler.app.cluster_looks import ClusterLooks
 from handler.app.record_summaries import Readable
 from handler.config.settings import Settings, Target
 from handler.functions.bootstrap import Added, clusters, ground
-from handler.functions.lazy import Once
+from handler.functions.lazy import Lazy
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.event import Job
 from handler.queues import Queue
@@ -102,7 +102,7 @@ class Minutes:
     settings: Settings
     queue: Queue
     records: Records
-    looks: Looks
+    looks: ClusterLooks
 
     def __call__(self, event: Any, _context: Any) -> dict[str, Any]:
         """Return what was asked for. Raises QueueUnavailable: the event then comes again."""
@@ -165,5 +165,5 @@ class Minutes:
 def minutes(environ: Mapping[str, str], added: Added = None) -> Minutes:
     """Make the schedule; it resolves no secret of a host or a sender. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
     base = ground(environ, (), added)
-    handler = Once(lambda: clusters(base, environ))
-    return Minutes(base.settings, base.queue, lambda target: handler.get().records(target), Looks(PATIENCE))
+    handler = Lazy(lambda: clusters(base, environ))
+    return Minutes(base.settings, base.queue, lambda target: handler.get().records(target), ClusterLooks(PATIENCE))

@@ -40,7 +40,7 @@ _ERROR = "Error: "
 Object = dict[str, Any]
 
 
-class Owner(NamedTuple):
+class OwnerRef(NamedTuple):
     """Kind and name, in one namespace."""
 
     kind: str
@@ -51,7 +51,7 @@ class Owner(NamedTuple):
 class Warned:
     """One Warning event. `at`: when it happened last, in seconds since the epoch; `times`: how often."""
 
-    about: Owner
+    about: OwnerRef
     uid: str
     reason: str
     message: str
@@ -62,7 +62,7 @@ class Warned:
     def of(cls, event: Object, at_last: str) -> Warned:
         """Read an event of either API group. `at_last`: when it happened last, RFC 3339."""
         about = at(event, "involvedObject") or at(event, "regarding")
-        owner = Owner(said(at(about, "kind")), said(at(about, "name")))
+        owner = OwnerRef(said(at(about, "kind")), said(at(about, "name")))
         message = without_output(said(at(event, "message")) or said(at(event, "note")))
         times = max(count(event, "count"), count(event, "series", "count"), count(event, "deprecatedCount"), 1)
         return cls(owner, said(at(about, "uid")), said(at(event, "reason")), message, moment(at_last) or 0.0, times)
@@ -120,19 +120,19 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class NamespaceSight:
     """What was read of one namespace. `since`: when the rollout began; `now`: both in seconds, by the API server's clock."""
 
-    pods: Mapping[Owner, Sequence[Object]]
-    warnings: Mapping[Owner, Sequence[Warned]]
+    pods: Mapping[OwnerRef, Sequence[Object]]
+    warnings: Mapping[OwnerRef, Sequence[Warned]]
     since: float
     now: float
 
     @classmethod
-    def of(cls, pods: Iterable[Object], warnings: Iterable[Warned], since: float, now: float) -> Sight:
+    def of(cls, pods: Iterable[Object], warnings: Iterable[Warned], since: float, now: float) -> NamespaceSight:
         """Sort what was read by what it belongs to: a pod of a ReplicaSet is its Deployment's, too."""
-        owned: dict[Owner, list[Object]] = defaultdict(list)
-        told: dict[Owner, list[Warned]] = defaultdict(list)
+        owned: dict[OwnerRef, list[Object]] = defaultdict(list)
+        told: dict[OwnerRef, list[Warned]] = defaultdict(list)
         for each in pods:
             for owner in _owners(each):
                 owned[owner].append(each)
@@ -146,14 +146,14 @@ class Sight:
 
     def about(self, live: Object) -> list[Warned]:
         """Return the Warnings about a pod that may still explain how it does."""
-        owner, uid = Owner("Pod", _name(live)), said(at(live, "metadata", "uid"))
+        owner, uid = OwnerRef("Pod", _name(live)), said(at(live, "metadata", "uid"))
         past, placed = _changed(live) - SLACK, condition(live, "PodScheduled").true
         found = [each for each in self.warnings.get(owner, ()) if each.uid == uid and each.at >= past]
         return [each for each in found if not (placed and each.reason == "FailedScheduling")]
 
     def about_owner(self, subject: Subject, past: float) -> list[Warned]:
         """Return the Warnings about an object, and a Deployment's ReplicaSets, but for what happened before `past`."""
-        owner = Owner(subject.identity.kind, subject.identity.name)
+        owner = OwnerRef(subject.identity.kind, subject.identity.name)
         mine = [each for each in self.warnings.get(owner, ()) if each.uid == subject.live.uid or each.about != owner]
         return [each for each in mine if subject.live.uid and each.at >= past and self._counts(each)]
 
@@ -162,7 +162,7 @@ class Sight:
         return warned.at >= self.since - SLACK or (warned.times > 1 and self.now - warned.at <= _CONTINUES)
 
 
-def diagnose(subject: Subject, sight: Sight) -> Finding:
+def diagnose(subject: Subject, sight: NamespaceSight) -> Finding:
     """Explain an object by what was read of its namespace.
 
     Args:
@@ -170,7 +170,9 @@ def diagnose(subject: Subject, sight: Sight) -> Finding:
         sight: the namespace.
 
     """
-    pods = [each for each in sight.pods.get(Owner(subject.identity.kind, subject.identity.name), ()) if subject.has_pods and _stays(each)]
+    pods = [
+        each for each in sight.pods.get(OwnerRef(subject.identity.kind, subject.identity.name), ()) if subject.has_pods and _stays(each)
+    ]
     worst = _worst(subject, pods, sight)
     told = _Told(subject.said)
     if worst is not None:
@@ -262,7 +264,7 @@ class _Told:
                 yield each.text
 
 
-def _worst(subject: Subject, pods: Sequence[Object], sight: Sight) -> Object | None:
+def _worst(subject: Subject, pods: Sequence[Object], sight: NamespaceSight) -> Object | None:
     """Return the pod that explains most: of the newest revision, unless nothing of that does and nothing changes any more."""
     if not pods:
         return None
@@ -278,19 +280,19 @@ def _worst(subject: Subject, pods: Sequence[Object], sight: Sight) -> Object | N
     return found
 
 
-def _owners(live: Object) -> Iterator[Owner]:
+def _owners(live: Object) -> Iterator[OwnerRef]:
     """Yield what a pod belongs to: itself, its controller, and that one's Deployment."""
-    yield Owner("Pod", _name(live))
+    yield OwnerRef("Pod", _name(live))
     for each in items_at(live, "metadata", "ownerReferences"):
         if at(each, "controller") is True:
-            yield from _with_deployment(Owner(said(at(each, "kind")), said(at(each, "name"))))
+            yield from _with_deployment(OwnerRef(said(at(each, "kind")), said(at(each, "name"))))
 
 
-def _with_deployment(owner: Owner) -> Iterator[Owner]:
+def _with_deployment(owner: OwnerRef) -> Iterator[OwnerRef]:
     """Yield an owner, and the Deployment that made it: the name of its ReplicaSet is its own and a hash."""
     yield owner
     if owner.kind == "ReplicaSet" and "-" in owner.name:
-        yield Owner("Deployment", owner.name.rpartition("-")[0])
+        yield OwnerRef("Deployment", owner.name.rpartition("-")[0])
 
 
 def _revision(live: Object) -> tuple[Any, Any]:

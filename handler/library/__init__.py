@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from handler.app.build import Handler
 from handler.app.connections import Options
-from handler.app.external_services import Services
+from handler.app.external_services import ExternalServices
 from handler.app.tables import ACTIONS, CHECKS, TRIGGERS, Tables
 from handler.config.secret_rotation import Rotation
 from handler.config.settings import Settings
@@ -32,7 +32,7 @@ class Anneal(Handler):
     """Runs jobs of one configuration (`run`), and makes the door of whoever serves it. As a context it ends what it started."""
 
     def __init__(self, settings: Settings, tables: Tables, environ: Mapping[str, str], options: Options, sandbox: Sandbox) -> None:
-        services = Services(environ)
+        services = ExternalServices(environ)
         self._accepting = Rotation(settings, environ, fetch=services.fetch)
         super().__init__(settings, self._accepting, sandbox, environ, options, tables=tables, services=services)
         self._started = sandbox

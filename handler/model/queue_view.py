@@ -9,7 +9,7 @@ from typing import Protocol
 from handler.model.event import Job
 
 
-class Meanwhile(Protocol):
+class QueueView(Protocol):
     """The queue, as one run sees it."""
 
     def asked(self) -> tuple[Job, ...]:
@@ -19,7 +19,7 @@ class Meanwhile(Protocol):
         """Leave the run's place among those that work to another one while it only waits; gives for how many seconds it may, at most."""
 
 
-class Alone:
+class NoQueue:
     """Nobody else asks in this process: a command, a test, a function."""
 
     def asked(self) -> tuple[Job, ...]:
@@ -31,4 +31,4 @@ class Alone:
         return nullcontext(math.inf)
 
 
-ALONE = Alone()
+ALONE = NoQueue()

@@ -34,7 +34,7 @@ ONLY_PLANNED = frozenset({Outcome.HELD, Outcome.PLANNED, Outcome.DRIFTED})
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TargetStanding:
     """How a target stands after a run, for metrics and alerts.
 
     `failures` in a row; `next_try`, `succeeded`, `waiting` (since when) in seconds since the epoch, 0: none; `orphans`, `drifted`: objects.
@@ -78,7 +78,7 @@ class Result:
     plan: Plan | None = None
     written: tuple[Change, ...] = ()
     next_try: float = 0.0
-    standing: Standing | None = None
+    standing: TargetStanding | None = None
     again: Job | None = None
     again_at: float = 0.0
     recorded: bool = False

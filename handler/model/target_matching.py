@@ -25,7 +25,7 @@ _CODECOMMIT = re.compile(r"codecommit::([a-z0-9-]+)://(?:[^@/]*@)?([^/]+?)/?")
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedRevision:
     """A target as matching sees it. `urls`: its repository and aliases; `suspended`: by the configuration.
 
     `ref`: the full ref it follows; `semver`: the range of versions whose highest tag it follows; neither: a fixed commit.
@@ -63,10 +63,10 @@ def codecommit_url(region: str, name: str) -> str:
     return f"https://git-codecommit.{region}.{domain}/v1/repos/{name}"
 
 
-class Index:
+class TargetIndex:
     """Targets by the repositories they name: what a delivery costs doesn't grow with their number. Safe to share between threads."""
 
-    def __init__(self, targets: Iterable[Watched]) -> None:
+    def __init__(self, targets: Iterable[WatchedRevision]) -> None:
         self.targets = tuple(targets)
         self._places: dict[str, list[int]] = {}
         for place, target in enumerate(self.targets):
@@ -76,14 +76,14 @@ class Index:
         self._by_end = sorted(key[::-1] for key in self._places)
         self.only = functools.lru_cache(maxsize=SENDERS)(self._only)
 
-    def concerned(self, event: Event) -> tuple[Watched, ...]:
+    def concerned(self, event: Event) -> tuple[WatchedRevision, ...]:
         """Return the targets whose repository the event names, in their own order."""
         places = {place for key in _keys(event.urls) for place in self._places.get(key, ())}
         return tuple(self.targets[place] for place in sorted(places))
 
-    def _only(self, names: frozenset[str]) -> Index:
+    def _only(self, names: frozenset[str]) -> TargetIndex:
         """Return the index of the targets with these names alone."""
-        return Index(target for target in self.targets if target.name in names)
+        return TargetIndex(target for target in self.targets if target.name in names)
 
     def near(self, key: str) -> list[str]:
         """Return the repositories of which one may be meant: those that begin or end most like this one."""
@@ -96,7 +96,7 @@ def _around(ordered: Sequence[str], key: str) -> Sequence[str]:
     return ordered[max(at - NEAR, 0) : at + NEAR]
 
 
-def decide(event: Event, targets: Index) -> tuple[Decision, ...]:
+def decide(event: Event, targets: TargetIndex) -> tuple[Decision, ...]:
     """Decide for every target of the event's repository; for an unknown repository, one decision without a target says so.
 
     `targets`: those that the sender may know of; the nearest repository is looked for among them alone.
@@ -109,7 +109,7 @@ def decide(event: Event, targets: Index) -> tuple[Decision, ...]:
     return tuple(_decision(event, target) for target in concerned)
 
 
-def _decision(event: Event, target: Watched) -> Decision:
+def _decision(event: Event, target: WatchedRevision) -> Decision:
     if event.kind == "ping":
         return Decision(target.name, matched=False, reason="a ping: the webhook is set up, nothing was pushed")
     if target.suspended:
@@ -121,7 +121,7 @@ def _decision(event: Event, target: Watched) -> Decision:
     return _of_ref(event, target)
 
 
-def _of_ref(event: Event, target: Watched) -> Decision:
+def _of_ref(event: Event, target: WatchedRevision) -> Decision:
     own = [change for change in event.changes if change.ref == target.ref]
     kept = [change for change in own if not change.deleted]
     if kept:
@@ -133,7 +133,7 @@ def _of_ref(event: Event, target: Watched) -> Decision:
     return Decision(target.name, matched=False, reason=f"it follows {target.ref}, and {_said(event.changes)}")
 
 
-def _of_range(event: Event, target: Watched) -> Decision:
+def _of_range(event: Event, target: WatchedRevision) -> Decision:
     """Any tag may make another one the highest, a deleted one too: which it is now, only the host knows."""
     follows = f"it follows the highest tag in {target.semver}"
     tags = [change for change in event.changes if change.ref.startswith(TAGS)]
@@ -156,7 +156,7 @@ def _names(refs: Sequence[str], verb: str) -> str:
     return f"{named} {'was' if len(refs) == 1 else 'were'} {verb}"
 
 
-def _unknown(event: Event, targets: Index) -> str:
+def _unknown(event: Event, targets: TargetIndex) -> str:
     if not event.urls:
         return f"a {event.kind} that names no repository"
     named = min((key[:300] for key in _keys(event.urls)), default="it names")
@@ -164,7 +164,7 @@ def _unknown(event: Event, targets: Index) -> str:
 
 
 @functools.lru_cache(maxsize=REMEMBERED)
-def _hint(targets: Index, named: str) -> str:
+def _hint(targets: TargetIndex, named: str) -> str:
     """Name the nearest repository. A hook of a whole organization tells of the same unknown ones again and again."""
     near = difflib.get_close_matches(named, targets.near(named), n=1, cutoff=0.5)
     return f"; the nearest one is {near[0]}" if near else ""

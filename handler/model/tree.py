@@ -23,7 +23,7 @@ LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """One name in a tree. `mode` as git writes it (0o100644, 0o120000, 0o040000), `oid` the hex id."""
 
     path: str
@@ -50,10 +50,10 @@ class Tree(Protocol):
 
     commit: CommitInfo
 
-    def lookup(self, path: str) -> Entry | None:
+    def lookup(self, path: str) -> TreeEntry | None:
         """Return the entry at a path without following symlinks, or None."""
 
-    def walk(self, path: str) -> Iterable[Entry]:
+    def walk(self, path: str) -> Iterable[TreeEntry]:
         """Yield every file and link below a directory, sorted by path; trees themselves are not yielded."""
 
     def blobs(self, oids: Iterable[str]) -> Mapping[str, bytes]:
@@ -96,7 +96,7 @@ def judged_from(reads: ReadSet) -> Iterator[None]:
 class Resolved:
     """Where a path leads. `entry`: never a link; None: nothing there. `looked`: path -> id of all that decided it (empty: absent)."""
 
-    entry: Entry | None
+    entry: TreeEntry | None
     looked: tuple[tuple[str, str], ...]
 
 
@@ -163,7 +163,7 @@ class _Steps:
             return False
         return True
 
-    def _follow(self, entry: Entry) -> None:
+    def _follow(self, entry: TreeEntry) -> None:
         """Put a link's text before what is left to do."""
         self.link = entry.path
         self.looked[entry.path] = entry.oid
@@ -175,7 +175,7 @@ class _Steps:
         self.todo.extend(link_text(entry, self.tree.blobs([entry.oid])[entry.oid]).split("/")[::-1])
 
 
-def link_text(entry: Entry, blob: bytes) -> str:
+def link_text(entry: TreeEntry, blob: bytes) -> str:
     """Return where a symbolic link points; its text is never shown in an error.
 
     Raises:

@@ -68,7 +68,7 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AnnotationRow:
     """One annotation. `values`: any of them; `Force=true,Replace=true` is both together. `does`: Markdown; `fix`: a refusal's way out."""
 
     tool: Tool
@@ -119,23 +119,27 @@ _HOOKS = "write argocd.argoproj.io/hook: PreSync or PostSync"
 _POINTERS = "name the fields that others own: anneal.dev/ignore: /spec/replicas"
 
 TABLE = (
-    Row(ANNEAL, _ANNEAL + "prune", ("disabled",), _LIVE, _PROTECT, _UNDELETED),
-    Row(ANNEAL, _ANNEAL + "prune", ("allow",), _LIVE, Effect.ELSEWHERE, "a Namespace, CRD or volume may be deleted"),
-    Row(ANNEAL, _ANNEAL + "recreate", ("allow",), _GIT, _RECREATE, "may be made anew where an immutable field changes"),
-    Row(ANNEAL, _ANNEAL + "ignore", ("/*",), _GIT, Effect.ELSEWHERE, "JSON pointers to fields that others may own, separated by commas"),
-    Row(FLUX, _KS + "ssa", ("Override",), _GIT, _IGNORE, _DEFAULT),
-    Row(FLUX, _KS + "ssa", ("Merge",), _BOTH, _MERGE, "the declared fields are applied; what others wrote beside them stays"),
-    Row(FLUX, _KS + "ssa", ("IfNotPresent",), _GIT, _KEEP, _CREATED),
-    Row(FLUX, _KS + "ssa", ("Ignore",), _BOTH, _LEAVE, _LEFT),
-    Row(FLUX, _KS + "reconcile", ("disabled",), _BOTH, _LEAVE, _LEFT),
-    Row(FLUX, _KS + "reconcile", ("enabled",), _BOTH, _IGNORE, _DEFAULT),
-    Row(FLUX, _KS + "force", ("enabled",), _BOTH, _RECREATE, _ANEW),
-    Row(FLUX, _KS + "force", ("disabled",), _BOTH, _IGNORE, _DEFAULT),
-    Row(FLUX, _KS + "prune", ("disabled",), _LIVE, _PROTECT, _UNDELETED),
-    Row(FLUX, _KS + "prune", ("enabled",), _LIVE, _IGNORE, _DEFAULT),
-    Row(FLUX, _KS + "substitute", ("disabled", "enabled"), _GIT, _IGNORE, "nothing is substituted"),
-    Row(FLUX, _KS + "decrypt", ("disabled", "enabled"), _GIT, _IGNORE, "nothing is decrypted: what SOPS has encrypted is refused"),
-    Row(
+    AnnotationRow(ANNEAL, _ANNEAL + "prune", ("disabled",), _LIVE, _PROTECT, _UNDELETED),
+    AnnotationRow(ANNEAL, _ANNEAL + "prune", ("allow",), _LIVE, Effect.ELSEWHERE, "a Namespace, CRD or volume may be deleted"),
+    AnnotationRow(ANNEAL, _ANNEAL + "recreate", ("allow",), _GIT, _RECREATE, "may be made anew where an immutable field changes"),
+    AnnotationRow(
+        ANNEAL, _ANNEAL + "ignore", ("/*",), _GIT, Effect.ELSEWHERE, "JSON pointers to fields that others may own, separated by commas"
+    ),
+    AnnotationRow(FLUX, _KS + "ssa", ("Override",), _GIT, _IGNORE, _DEFAULT),
+    AnnotationRow(FLUX, _KS + "ssa", ("Merge",), _BOTH, _MERGE, "the declared fields are applied; what others wrote beside them stays"),
+    AnnotationRow(FLUX, _KS + "ssa", ("IfNotPresent",), _GIT, _KEEP, _CREATED),
+    AnnotationRow(FLUX, _KS + "ssa", ("Ignore",), _BOTH, _LEAVE, _LEFT),
+    AnnotationRow(FLUX, _KS + "reconcile", ("disabled",), _BOTH, _LEAVE, _LEFT),
+    AnnotationRow(FLUX, _KS + "reconcile", ("enabled",), _BOTH, _IGNORE, _DEFAULT),
+    AnnotationRow(FLUX, _KS + "force", ("enabled",), _BOTH, _RECREATE, _ANEW),
+    AnnotationRow(FLUX, _KS + "force", ("disabled",), _BOTH, _IGNORE, _DEFAULT),
+    AnnotationRow(FLUX, _KS + "prune", ("disabled",), _LIVE, _PROTECT, _UNDELETED),
+    AnnotationRow(FLUX, _KS + "prune", ("enabled",), _LIVE, _IGNORE, _DEFAULT),
+    AnnotationRow(FLUX, _KS + "substitute", ("disabled", "enabled"), _GIT, _IGNORE, "nothing is substituted"),
+    AnnotationRow(
+        FLUX, _KS + "decrypt", ("disabled", "enabled"), _GIT, _IGNORE, "nothing is decrypted: what SOPS has encrypted is refused"
+    ),
+    AnnotationRow(
         FLUX,
         "helm.toolkit.fluxcd.io/driftDetection",
         ("disabled",),
@@ -144,12 +148,12 @@ TABLE = (
         "a declared field that drifts is corrected",
         _POINTERS,
     ),
-    Row(FLUX, "helm.toolkit.fluxcd.io/driftDetection", ("enabled",), _GIT, _IGNORE, _DEFAULT),
-    Row(ARGO, _ARGO + "sync-options", ("Prune=false", "Prune=confirm"), _LIVE, _PROTECT, _UNDELETED),
-    Row(ARGO, _ARGO + "sync-options", ("Delete=false", "Delete=confirm"), _LIVE, _PROTECT, _UNDELETED),
-    Row(ARGO, _ARGO + "sync-options", ("Prune=true", "Delete=true"), _LIVE, _IGNORE, _DEFAULT),
-    Row(ARGO, _ARGO + "sync-options", ("PruneLast=true", "PruneLast=false"), _LIVE, _IGNORE, "pruning always comes last"),
-    Row(
+    AnnotationRow(FLUX, "helm.toolkit.fluxcd.io/driftDetection", ("enabled",), _GIT, _IGNORE, _DEFAULT),
+    AnnotationRow(ARGO, _ARGO + "sync-options", ("Prune=false", "Prune=confirm"), _LIVE, _PROTECT, _UNDELETED),
+    AnnotationRow(ARGO, _ARGO + "sync-options", ("Delete=false", "Delete=confirm"), _LIVE, _PROTECT, _UNDELETED),
+    AnnotationRow(ARGO, _ARGO + "sync-options", ("Prune=true", "Delete=true"), _LIVE, _IGNORE, _DEFAULT),
+    AnnotationRow(ARGO, _ARGO + "sync-options", ("PruneLast=true", "PruneLast=false"), _LIVE, _IGNORE, "pruning always comes last"),
+    AnnotationRow(
         ARGO,
         _ARGO + "sync-options",
         ("Force=true,Replace=true",),
@@ -158,8 +162,8 @@ TABLE = (
         "each sync would delete it and create it anew",
         _HOOK,
     ),
-    Row(ARGO, _ARGO + "sync-options", ("Force=true",), _BOTH, _RECREATE, _ANEW),
-    Row(
+    AnnotationRow(ARGO, _ARGO + "sync-options", ("Force=true",), _BOTH, _RECREATE, _ANEW),
+    AnnotationRow(
         ARGO,
         _ARGO + "sync-options",
         ("Replace=true",),
@@ -167,9 +171,11 @@ TABLE = (
         _IGNORE,
         "applied like any other: a server-side apply has no limit of size, and what others wrote stays",
     ),
-    Row(ARGO, _ARGO + "sync-options", ("Force=false", "Replace=false"), _BOTH, _IGNORE, _DEFAULT),
-    Row(ARGO, _ARGO + "sync-options", ("ServerSideApply=true", "ServerSideApply=false"), _GIT, _IGNORE, "an apply is always server-side"),
-    Row(
+    AnnotationRow(ARGO, _ARGO + "sync-options", ("Force=false", "Replace=false"), _BOTH, _IGNORE, _DEFAULT),
+    AnnotationRow(
+        ARGO, _ARGO + "sync-options", ("ServerSideApply=true", "ServerSideApply=false"), _GIT, _IGNORE, "an apply is always server-side"
+    ),
+    AnnotationRow(
         ARGO,
         _ARGO + "sync-options",
         ("Validate=false", "Validate=true"),
@@ -177,7 +183,7 @@ TABLE = (
         _IGNORE,
         "the server checks it all the same, before the first write",
     ),
-    Row(
+    AnnotationRow(
         ARGO,
         _ARGO + "sync-options",
         ("SkipDryRunOnMissingResource=true", "SkipDryRunOnMissingResource=false"),
@@ -185,7 +191,7 @@ TABLE = (
         _IGNORE,
         "a kind that is neither served nor declared beside it is refused all the same",
     ),
-    Row(
+    AnnotationRow(
         ARGO,
         _ARGO + "sync-options",
         (
@@ -207,7 +213,7 @@ TABLE = (
         _IGNORE,
         _APPLICATION,
     ),
-    Row(
+    AnnotationRow(
         ARGO,
         _ARGO + "compare-options",
         (
@@ -221,48 +227,52 @@ TABLE = (
         _IGNORE,
         _SHOWN,
     ),
-    Row(ARGO, _ARGO + "ignore-healthcheck", _BOOLEANS, _LIVE, _IGNORE, _WAITS),
-    Row(ARGO, _ARGO + "ignore-restart-policy", _BOOLEANS, _LIVE, _IGNORE, _WAITS),
-    Row(ARGO, _ARGO + "ignore-resource-updates", _BOOLEANS, _LIVE, _IGNORE, _SHOWN),
-    Row(ARGO, _ARGO + "skip-reconcile", _BOOLEANS, _LIVE, _IGNORE, _APPLICATION),
-    Row(HELM, "helm.sh/resource-policy", ("keep",), _LIVE, _PROTECT, _UNDELETED),
-    Row(KAPP, _KAPP + "create-strategy", ("fallback-on-update", "fallback-on-update-or-noop"), _GIT, _IGNORE, _DEFAULT),
-    Row(KAPP, _KAPP + "update-strategy", ("skip",), _GIT, _KEEP, _CREATED),
-    Row(KAPP, _KAPP + "update-strategy", ("fallback-on-replace",), _GIT, _RECREATE, _ANEW),
-    Row(KAPP, _KAPP + "update-strategy", ("always-replace",), _GIT, _REFUSE, "each change would delete it and create it anew", _HOOK),
-    Row(KAPP, _KAPP + "delete-strategy", ("orphan",), _LIVE, _PROTECT, _UNDELETED),
-    Row(KAPP, _KAPP + "exists", (ANY,), _GIT, _LEAVE, _LEFT_BY_GIT),
-    Row(KAPP, _KAPP + "noop", (ANY,), _GIT, _LEAVE, _LEFT_BY_GIT),
-    Row(KAPP, _KAPP + "versioned", (ANY,), _GIT, _REFUSE, "no copy is made under a new name at each change", _BY_CONTENT),
-    Row(KAPP, _KAPP + "versioned-*", (ANY,), _GIT, _IGNORE, _COMPANION),
-    Row(KAPP, _KAPP + "num-versions", (ANY,), _GIT, _IGNORE, _COMPANION),
-    Row(KAPP, _KAPP + "renew-duration", (ANY,), _GIT, _REFUSE, "nothing is renewed by the clock", "remove it"),
-    Row(KAPP, _KAPP + "nonce", (ANY,), _GIT, _REFUSE, "what equals git isn't written again", _HOOK),
-    Row(KAPP, _KAPP + "change-rule*", (ANY,), _GIT, _REFUSE, "rules of order are not read", _RULES),
-    Row(KAPP, _KAPP + "change-group*", (ANY,), _GIT, _IGNORE, _COMPANION),
-    Row(KAPP, _KAPP + "disable-wait", (ANY,), _GIT, _IGNORE, _WAITS),
-    Row(KAPP, _KAPP + "disable-associated-resources-wait", (ANY,), _GIT, _IGNORE, _WAITS),
-    Row(KAPP, _KAPP + "apps-v1-deployment-wait-minimum-replicas-available", (ANY,), _GIT, _IGNORE, _WAITS),
-    Row(KLUCTL, _KLUCTL + "ignore", _TRUE, _GIT, _LEAVE, _LEFT_BY_GIT),
-    Row(KLUCTL, _KLUCTL + "delete", _TRUE, _GIT, _REFUSE, "what git declares isn't deleted", _GONE),
-    Row(KLUCTL, _KLUCTL + "force-apply*", (ANY,), _GIT, _IGNORE, "an apply takes every declared field"),
-    Row(KLUCTL, _KLUCTL + "ignore-conflicts*", (ANY,), _GIT, _REFUSE, "an apply takes every declared field", _POINTERS),
-    Row(KLUCTL, _KLUCTL + "skip-delete", _TRUE, _LIVE, _PROTECT, _UNDELETED),
-    Row(KLUCTL, _KLUCTL + "skip-delete-if-tags", _TRUE, _LIVE, _IGNORE, _COMPANION),
-    Row(KLUCTL, _KLUCTL + "force-managed", _TRUE, _LIVE, _IGNORE, "what has an owner reference isn't pruned"),
-    Row(KLUCTL, _KLUCTL + "hook", (ANY,), _GIT, _REFUSE, "hooks of kluctl are not read", _HOOKS),
-    Row(KLUCTL, _KLUCTL + "hook-*", (ANY,), _GIT, _IGNORE, _COMPANION),
-    Row(KLUCTL, _KLUCTL + "wait-readiness", (ANY,), _GIT, _IGNORE, _WAITS),
-    Row(KLUCTL, _KLUCTL + "is-ready", (ANY,), _GIT, _IGNORE, _WAITS),
-    Row(KLUCTL, _KLUCTL + "diff-name", (ANY,), _GIT, _IGNORE, _SHOWN),
-    Row(KLUCTL, _KLUCTL + "ignore-diff*", (ANY,), _GIT, _IGNORE, _SHOWN),
-    Row(KLUCTL, _KLUCTL + "validate-ignore", (ANY,), _GIT, _IGNORE, _SHOWN),
-    Row(CLI, _LIFECYCLE + "mutation", ("ignore",), _GIT, _KEEP, _CREATED),
-    Row(CLI, _LIFECYCLE + "deletion", ("detach",), _LIVE, _PROTECT, _UNDELETED),
-    Row(CLI, "cli-utils.sigs.k8s.io/on-remove", ("keep",), _LIVE, _PROTECT, _UNDELETED),
-    Row(CLI, _CONFIG + "local-config", ("false",), _GIT, _IGNORE, _DEFAULT),
-    Row(CLI, _CONFIG + "local-config", (ANY,), _GIT, _LEAVE, _LEFT_BY_GIT + "; its kind needn't be served"),
-    Row(CLI, _CONFIG + "apply-time-mutation", (ANY,), _GIT, _REFUSE, "no value is filled in from live objects", "write the value itself"),
-    Row(FLEET, "objectset.rio.cattle.io/prune", ("false",), _LIVE, _PROTECT, _UNDELETED),
-    Row(FLEET, "objectset.rio.cattle.io/prune", ("true",), _LIVE, _IGNORE, _DEFAULT),
+    AnnotationRow(ARGO, _ARGO + "ignore-healthcheck", _BOOLEANS, _LIVE, _IGNORE, _WAITS),
+    AnnotationRow(ARGO, _ARGO + "ignore-restart-policy", _BOOLEANS, _LIVE, _IGNORE, _WAITS),
+    AnnotationRow(ARGO, _ARGO + "ignore-resource-updates", _BOOLEANS, _LIVE, _IGNORE, _SHOWN),
+    AnnotationRow(ARGO, _ARGO + "skip-reconcile", _BOOLEANS, _LIVE, _IGNORE, _APPLICATION),
+    AnnotationRow(HELM, "helm.sh/resource-policy", ("keep",), _LIVE, _PROTECT, _UNDELETED),
+    AnnotationRow(KAPP, _KAPP + "create-strategy", ("fallback-on-update", "fallback-on-update-or-noop"), _GIT, _IGNORE, _DEFAULT),
+    AnnotationRow(KAPP, _KAPP + "update-strategy", ("skip",), _GIT, _KEEP, _CREATED),
+    AnnotationRow(KAPP, _KAPP + "update-strategy", ("fallback-on-replace",), _GIT, _RECREATE, _ANEW),
+    AnnotationRow(
+        KAPP, _KAPP + "update-strategy", ("always-replace",), _GIT, _REFUSE, "each change would delete it and create it anew", _HOOK
+    ),
+    AnnotationRow(KAPP, _KAPP + "delete-strategy", ("orphan",), _LIVE, _PROTECT, _UNDELETED),
+    AnnotationRow(KAPP, _KAPP + "exists", (ANY,), _GIT, _LEAVE, _LEFT_BY_GIT),
+    AnnotationRow(KAPP, _KAPP + "noop", (ANY,), _GIT, _LEAVE, _LEFT_BY_GIT),
+    AnnotationRow(KAPP, _KAPP + "versioned", (ANY,), _GIT, _REFUSE, "no copy is made under a new name at each change", _BY_CONTENT),
+    AnnotationRow(KAPP, _KAPP + "versioned-*", (ANY,), _GIT, _IGNORE, _COMPANION),
+    AnnotationRow(KAPP, _KAPP + "num-versions", (ANY,), _GIT, _IGNORE, _COMPANION),
+    AnnotationRow(KAPP, _KAPP + "renew-duration", (ANY,), _GIT, _REFUSE, "nothing is renewed by the clock", "remove it"),
+    AnnotationRow(KAPP, _KAPP + "nonce", (ANY,), _GIT, _REFUSE, "what equals git isn't written again", _HOOK),
+    AnnotationRow(KAPP, _KAPP + "change-rule*", (ANY,), _GIT, _REFUSE, "rules of order are not read", _RULES),
+    AnnotationRow(KAPP, _KAPP + "change-group*", (ANY,), _GIT, _IGNORE, _COMPANION),
+    AnnotationRow(KAPP, _KAPP + "disable-wait", (ANY,), _GIT, _IGNORE, _WAITS),
+    AnnotationRow(KAPP, _KAPP + "disable-associated-resources-wait", (ANY,), _GIT, _IGNORE, _WAITS),
+    AnnotationRow(KAPP, _KAPP + "apps-v1-deployment-wait-minimum-replicas-available", (ANY,), _GIT, _IGNORE, _WAITS),
+    AnnotationRow(KLUCTL, _KLUCTL + "ignore", _TRUE, _GIT, _LEAVE, _LEFT_BY_GIT),
+    AnnotationRow(KLUCTL, _KLUCTL + "delete", _TRUE, _GIT, _REFUSE, "what git declares isn't deleted", _GONE),
+    AnnotationRow(KLUCTL, _KLUCTL + "force-apply*", (ANY,), _GIT, _IGNORE, "an apply takes every declared field"),
+    AnnotationRow(KLUCTL, _KLUCTL + "ignore-conflicts*", (ANY,), _GIT, _REFUSE, "an apply takes every declared field", _POINTERS),
+    AnnotationRow(KLUCTL, _KLUCTL + "skip-delete", _TRUE, _LIVE, _PROTECT, _UNDELETED),
+    AnnotationRow(KLUCTL, _KLUCTL + "skip-delete-if-tags", _TRUE, _LIVE, _IGNORE, _COMPANION),
+    AnnotationRow(KLUCTL, _KLUCTL + "force-managed", _TRUE, _LIVE, _IGNORE, "what has an owner reference isn't pruned"),
+    AnnotationRow(KLUCTL, _KLUCTL + "hook", (ANY,), _GIT, _REFUSE, "hooks of kluctl are not read", _HOOKS),
+    AnnotationRow(KLUCTL, _KLUCTL + "hook-*", (ANY,), _GIT, _IGNORE, _COMPANION),
+    AnnotationRow(KLUCTL, _KLUCTL + "wait-readiness", (ANY,), _GIT, _IGNORE, _WAITS),
+    AnnotationRow(KLUCTL, _KLUCTL + "is-ready", (ANY,), _GIT, _IGNORE, _WAITS),
+    AnnotationRow(KLUCTL, _KLUCTL + "diff-name", (ANY,), _GIT, _IGNORE, _SHOWN),
+    AnnotationRow(KLUCTL, _KLUCTL + "ignore-diff*", (ANY,), _GIT, _IGNORE, _SHOWN),
+    AnnotationRow(KLUCTL, _KLUCTL + "validate-ignore", (ANY,), _GIT, _IGNORE, _SHOWN),
+    AnnotationRow(CLI, _LIFECYCLE + "mutation", ("ignore",), _GIT, _KEEP, _CREATED),
+    AnnotationRow(CLI, _LIFECYCLE + "deletion", ("detach",), _LIVE, _PROTECT, _UNDELETED),
+    AnnotationRow(CLI, "cli-utils.sigs.k8s.io/on-remove", ("keep",), _LIVE, _PROTECT, _UNDELETED),
+    AnnotationRow(CLI, _CONFIG + "local-config", ("false",), _GIT, _IGNORE, _DEFAULT),
+    AnnotationRow(CLI, _CONFIG + "local-config", (ANY,), _GIT, _LEAVE, _LEFT_BY_GIT + "; its kind needn't be served"),
+    AnnotationRow(
+        CLI, _CONFIG + "apply-time-mutation", (ANY,), _GIT, _REFUSE, "no value is filled in from live objects", "write the value itself"
+    ),
+    AnnotationRow(FLEET, "objectset.rio.cattle.io/prune", ("false",), _LIVE, _PROTECT, _UNDELETED),
+    AnnotationRow(FLEET, "objectset.rio.cattle.io/prune", ("true",), _LIVE, _IGNORE, _DEFAULT),
 )

@@ -29,7 +29,7 @@ HAND_OVER = "hand over to"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StandingCommit:
     """The commit that a target should be on. `why`: what keeps it off the head, `way_out`: what ends that; empty: nothing."""
 
     commit: str
@@ -45,7 +45,7 @@ class Declared:
     """
 
     target: str
-    standing: Standing
+    standing: StandingCommit
     places: Mapping[Identity, str] = field(default_factory=dict)
     hooks: Mapping[Identity, str] = field(default_factory=dict)
     failure: AnnealError | None = None

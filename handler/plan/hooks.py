@@ -15,7 +15,7 @@ from handler.model.plan import Due
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK, MAX_STEPS, Hook, Mode, Phase
 from handler.plan.admission import Desired
 from handler.plan.order import DEPENDS_ON, Order, depends_on, order, sort_key
-from handler.rollout.hook_annotations import Read, read
+from handler.rollout.hook_annotations import HookRead, read
 
 PHASES = (Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC, Phase.SYNC_FAIL)
 """The phases that run, in their order."""
@@ -27,7 +27,7 @@ _DEPENDS = DEPENDS_ON.encode()
 
 
 @dataclass(frozen=True, slots=True)
-class Hooked:
+class PlannedHooks:
     """The hooks of a commit.
 
     `hooks`, `items`: by identity. `waves`: of each phase, in order, but for `Sync`, whose hooks stand among the stages. `first`: Namespaces
@@ -56,7 +56,7 @@ class Hooked:
         return tuple(due for due in found if (due.group, due.step) not in done)
 
 
-def separate(desired: Iterable[Desired], others: Collection[Identity] = ()) -> tuple[tuple[Desired, ...], Hooked]:
+def separate(desired: Iterable[Desired], others: Collection[Identity] = ()) -> tuple[tuple[Desired, ...], PlannedHooks]:
     """Take the hooks out of what is declared; those of the `Sync` phase stay, in mode `hook`, for they run among the stages.
 
     Args:
@@ -87,7 +87,7 @@ def separate(desired: Iterable[Desired], others: Collection[Identity] = ()) -> t
     waves = {phase: tuple(tuple(item.identity for item in stage) for stage in ordered.stages) for phase, ordered in orders.items()}
     needed = {need for item in by_phase[Phase.PRE_SYNC] for need in item.needs}
     notes = [one.note for one in found.values() if one.note] + [note for ordered in orders.values() for note in ordered.notes]
-    return tuple(rest), Hooked(hooks, items, waves, frozenset(needed & {item.identity for item in rest} - hooks.keys()), tuple(notes))
+    return tuple(rest), PlannedHooks(hooks, items, waves, frozenset(needed & {item.identity for item in rest} - hooks.keys()), tuple(notes))
 
 
 def _refuse_too_many(hooks: Iterable[Hook]) -> None:
@@ -136,7 +136,7 @@ def _needs(item: Desired) -> list[Identity]:
         return []
 
 
-def _read(item: Desired) -> Read:
+def _read(item: Desired) -> HookRead:
     """Read an object's annotations, if they speak of a hook: most don't, and parsing them costs more than a look at the text."""
     marked = any(mark in item.manifest.raw for mark in _MARKS)
-    return read(item.manifest.body(), item.identity, item.manifest.place) if marked else Read()
+    return read(item.manifest.body(), item.identity, item.manifest.place) if marked else HookRead()

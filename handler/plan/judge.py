@@ -22,7 +22,7 @@ from handler.plan.diff import differs, field_changes
 from handler.plan.membership import is_member
 from handler.plan.missing_objects import FIELD_ERROR
 from handler.plan.missing_settings import UNOWNED, block, lacking
-from handler.plan.ownership import TOOLS, Owner, foreign_owner
+from handler.plan.ownership import TOOLS, ForeignOwner, foreign_owner
 from handler.plan.prune import kept_by_itself
 from handler.plan.steering import left_alone, may_recreate
 from handler.plan.takeover import Takeover
@@ -86,7 +86,7 @@ class Judge:
             return Problem(str(item.identity), f"belongs to {owner.name}", item.manifest.place, way_out)
         return self.refusal_to_adopt(item, live)
 
-    def _owned(self, problem: Problem, owner: Owner) -> Problem:
+    def _owned(self, problem: Problem, owner: ForeignOwner) -> Problem:
         if not owner.tools:
             return replace(problem, fix=f"take it out of there first, or out of target {self.target.name}")
         named = [tool for tool in TOOLS if tool in {*owner.tools, *self.target.adopts}]

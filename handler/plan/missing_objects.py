@@ -24,7 +24,7 @@ from handler.model.errors import Problem
 from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.plan.admission import NAMESPACE, Desired, listed
-from handler.plan.missing_settings import Lacking, block, lacking
+from handler.plan.missing_settings import MissingSetting, block, lacking
 from handler.plan.order import DEPENDS_ON, NAMING, implied
 
 _MISSING = re.compile(
@@ -35,7 +35,7 @@ FIELD_ERROR = re.compile(r"(?:Invalid value|Forbidden|Duplicate value|Unsupporte
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingObject:
     """One object that isn't there. `kind`: as it was called (`serviceaccount`, `roles`, `PriorityClass`); `group`: if that was said."""
 
     kind: str
@@ -56,17 +56,19 @@ class Missing:
         return self.kind.lower() in (resource.kind.lower(), resource.plural.lower()) and self.group in ("", resource.group)
 
 
-def read(text: str) -> tuple[Missing, ...]:
+def read(text: str) -> tuple[MissingObject, ...]:
     """Return what a refusal says is missing; nothing where it says anything else, too."""
     _, *mistakes = FIELD_ERROR.split(text)
     if not all(_MISSING.search(part) for part in mistakes or [text]):
         return ()
     return tuple(
-        dict.fromkeys(Missing(kind or other, group or "", name or called) for kind, group, name, other, called in _MISSING.findall(text))
+        dict.fromkeys(
+            MissingObject(kind or other, group or "", name or called) for kind, group, name, other, called in _MISSING.findall(text)
+        )
     )
 
 
-def among(found: Missing, item: Desired, declared: Iterable[Desired]) -> Identity | None:
+def among(found: MissingObject, item: Desired, declared: Iterable[Desired]) -> Identity | None:
     """Return the declared object that is meant: one that the refused object names, in its namespace or in none."""
     places, needs = ("", item.identity.namespace), _implied(item, found)
     texts = set(_texts({key: value for key, value in item.manifest.body().items() if key != "metadata"}))
@@ -78,7 +80,7 @@ def among(found: Missing, item: Desired, declared: Iterable[Desired]) -> Identit
     return None
 
 
-def _implied(item: Desired, found: Missing) -> list[Identity]:
+def _implied(item: Desired, found: MissingObject) -> list[Identity]:
     """Return what is meant among those that the object's kind always looks for: of a binding its role, of a pod its account."""
     needs = implied(item.identity, item.manifest.body())
     return [
@@ -111,7 +113,7 @@ def without(item: Desired) -> dict[str, Any] | None:
     return body
 
 
-def declare(found: Missing, item: Desired) -> str:
+def declare(found: MissingObject, item: Desired) -> str:
     """Return the way out where nothing that is missing is declared."""
     namespace, needs = item.identity.namespace, _implied(item, found)
     if found.kind.lower() in ("serviceaccount", "serviceaccounts"):
@@ -120,7 +122,7 @@ def declare(found: Missing, item: Desired) -> str:
     return f"declare {needs[0] if needs else 'it'} in the same path, or correct the name"
 
 
-def without_namespace(found: Missing, target: Target, refusal: Problem) -> Lacking:
+def without_namespace(found: MissingObject, target: Target, refusal: Problem) -> MissingSetting:
     """Return the refusal of an object whose Namespace isn't there, with the two ways to one; in git it may need a setting."""
     declared = f"declare it in the same path: {{apiVersion: v1, kind: Namespace, metadata: {{name: {found.name}}}}}"
     kinds = target.cluster_scoped

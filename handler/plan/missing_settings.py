@@ -25,7 +25,7 @@ _LINES: Mapping[str, Callable[[str, str], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Lacking(Problem):
+class MissingSetting(Problem):
     """A refusal that other settings of a target would lift.
 
     `settings`: field (`recreate.kinds`) -> its whole value then; `more`: what else is to be done, or would do instead. Without settings it
@@ -37,11 +37,13 @@ class Lacking(Problem):
     more: tuple[str, ...] = ()
 
 
-def lacking(problem: Problem, target: str, settings: Mapping[str, Sequence[str]], more: Sequence[str] = (), fix: str = "") -> Lacking:
+def lacking(
+    problem: Problem, target: str, settings: Mapping[str, Sequence[str]], more: Sequence[str] = (), fix: str = ""
+) -> MissingSetting:
     """Make a refusal one of settings, with its way out. `fix`: the way out in other words."""
     wanted = tuple((field, tuple(dict.fromkeys(values))) for field, values in settings.items())
     way_out = fix or "; ".join(filter(None, (block(target, dict(wanted)), *more)))
-    return Lacking(problem.subject, problem.message, problem.place, way_out, target, wanted, tuple(more))
+    return MissingSetting(problem.subject, problem.message, problem.place, way_out, target, wanted, tuple(more))
 
 
 def block(target: str, settings: Mapping[str, Values]) -> str:
@@ -56,16 +58,16 @@ def block(target: str, settings: Mapping[str, Values]) -> str:
 def joined(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """Return problems with those of settings put together: a line for each reason, and the block after all of them."""
     found = list(problems)
-    groups: dict[tuple[str, str], list[Lacking]] = {}
+    groups: dict[tuple[str, str], list[MissingSetting]] = {}
     for each in found:
-        if isinstance(each, Lacking):
+        if isinstance(each, MissingSetting):
             groups.setdefault((each.target, each.message), []).append(each)
-    others = [each for each in found if not isinstance(each, Lacking)]
+    others = [each for each in found if not isinstance(each, MissingSetting)]
     targets = dict.fromkeys(target for target, _ in groups)
     return (*others, *(line for target in targets for line in _told([group for key, group in groups.items() if key[0] == target])))
 
 
-def _told(groups: Sequence[Sequence[Lacking]]) -> list[Problem]:
+def _told(groups: Sequence[Sequence[MissingSetting]]) -> list[Problem]:
     """Tell what one target lacks."""
     united = [_united(group) for group in groups]
     wanting = [each for each in united if each.settings]
@@ -77,7 +79,7 @@ def _told(groups: Sequence[Sequence[Lacking]]) -> list[Problem]:
     return [*(replace(each, fix="", settings=()) if each.settings else each for each in united), end]
 
 
-def _united(group: Sequence[Lacking]) -> Lacking:
+def _united(group: Sequence[MissingSetting]) -> MissingSetting:
     """Return the first of several with the way out of all, and their number."""
     first = group[0]
     if len(group) == 1:

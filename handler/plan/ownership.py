@@ -28,7 +28,7 @@ _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class OwnershipMark:
     """A label or annotation whose value names an owner. `namespace`: that which holds the owner's; `stop`: see `Marks`."""
 
     noun: str
@@ -41,7 +41,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class _Application(Mark):
+class _Application(OwnershipMark):
     """Argo CD's: `[namespace_]application[:group/kind:namespace/name]`."""
 
     def owner(self, value: str, found: Mapping[str, str]) -> tuple[str, str]:
@@ -72,10 +72,10 @@ class Marks:
     """
 
     title: str
-    labels: Mapping[str, Mark | None] = field(default_factory=dict)
-    annotations: Mapping[str, Mark | None] = field(default_factory=dict)
+    labels: Mapping[str, OwnershipMark | None] = field(default_factory=dict)
+    annotations: Mapping[str, OwnershipMark | None] = field(default_factory=dict)
     managers: tuple[Manager, ...] = ()
-    written: Mapping[str, Mark | None] = field(default_factory=dict)
+    written: Mapping[str, OwnershipMark | None] = field(default_factory=dict)
     stop: str = ""
 
 
@@ -85,10 +85,10 @@ TOOLS: Mapping[Tool, Marks] = {
     "flux": Marks(
         "Flux",
         labels={
-            "kustomize.toolkit.fluxcd.io/name": Mark("Flux Kustomization", "kustomize.toolkit.fluxcd.io/namespace"),
+            "kustomize.toolkit.fluxcd.io/name": OwnershipMark("Flux Kustomization", "kustomize.toolkit.fluxcd.io/namespace"),
             "kustomize.toolkit.fluxcd.io/namespace": None,
             "kustomize.toolkit.fluxcd.io/checksum": None,
-            "helm.toolkit.fluxcd.io/name": Mark(
+            "helm.toolkit.fluxcd.io/name": OwnershipMark(
                 "Flux HelmRelease",
                 "helm.toolkit.fluxcd.io/namespace",
                 "first stop Flux: flux suspend helmrelease NAME -n NAMESPACE",
@@ -112,7 +112,7 @@ TOOLS: Mapping[Tool, Marks] = {
     "helm": Marks(
         "Helm",
         annotations={
-            "meta.helm.sh/release-name": Mark("Helm release", "meta.helm.sh/release-namespace"),
+            "meta.helm.sh/release-name": OwnershipMark("Helm release", "meta.helm.sh/release-namespace"),
             "meta.helm.sh/release-namespace": None,
         },
         managers=(Manager("helm"), Manager("terraform-provider-helm*")),
@@ -122,7 +122,7 @@ TOOLS: Mapping[Tool, Marks] = {
     ),
     "kapp": Marks(
         "kapp",
-        labels={"kapp.k14s.io/app": Mark("kapp app"), "kapp.k14s.io/association": None},
+        labels={"kapp.k14s.io/app": OwnershipMark("kapp app"), "kapp.k14s.io/association": None},
         annotations={"kapp.k14s.io/identity": None, "kapp.k14s.io/original": None, "kapp.k14s.io/original-diff*": None},
         managers=(Manager("kapp"), Manager("kapp-server-side-apply")),
         stop="where kapp-controller deploys it first pause that: "
@@ -130,19 +130,21 @@ TOOLS: Mapping[Tool, Marks] = {
     ),
     "kluctl": Marks(
         "kluctl",
-        labels={"kluctl.io/discriminator": Mark("kluctl discriminator"), "kluctl.io/tag-*": None},
+        labels={"kluctl.io/discriminator": OwnershipMark("kluctl discriminator"), "kluctl.io/tag-*": None},
         annotations={"kluctl.io/deployment-item-dir": None},
         managers=(Manager("kluctl", ("Apply",)),),  # its `gitops suspend` and the like update a KluctlDeployment
         stop="where kluctl-controller deploys it first stop that: kluctl gitops suspend --namespace KD_NAMESPACE --name KD_NAME",
     ),
-    "kubernixos": Marks("Kubernixos", labels={"kubernixos": Mark("Kubernixos checksum")}),  # it writes by kubectl, and prunes by the label
+    "kubernixos": Marks(
+        "Kubernixos", labels={"kubernixos": OwnershipMark("Kubernixos checksum")}
+    ),  # it writes by kubectl, and prunes by the label
     "cli-utils": Marks(  # so does this
-        "cli-utils", annotations={"config.k8s.io/owning-inventory": Mark("cli-utils inventory")}
+        "cli-utils", annotations={"config.k8s.io/owning-inventory": OwnershipMark("cli-utils inventory")}
     ),
     "fleet": Marks(
         "Rancher Fleet",
         labels={"objectset.rio.cattle.io/hash": None},
-        annotations={"objectset.rio.cattle.io/id": Mark("Rancher Fleet object set"), "objectset.rio.cattle.io/applied": None},
+        annotations={"objectset.rio.cattle.io/id": OwnershipMark("Rancher Fleet object set"), "objectset.rio.cattle.io/applied": None},
         managers=(Manager("fleetagent"),),
         stop="first let Fleet keep what it deployed ("
         + _PATCH.format("gitrepos.fleet.cattle.io GITREPO", "WORKSPACE", '{"spec":{"keepResources":true}}')
@@ -152,7 +154,7 @@ TOOLS: Mapping[Tool, Marks] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class ForeignOwner:
     """Whose an object is: `tools` are what `adopt` must name to take it over, none where no setting does; `stop`: what to do before."""
 
     name: str
@@ -160,7 +162,7 @@ class Owner:
     stop: tuple[str, ...] = ()
 
 
-def foreign_owner(live: dict[str, Any], identity: Identity, applyset: str, adopted: Collection[str] = ()) -> Owner | None:
+def foreign_owner(live: dict[str, Any], identity: Identity, applyset: str, adopted: Collection[str] = ()) -> ForeignOwner | None:
     """Name who else has an object: tools, unless `adopted` names them, another target, another ApplySet, a controller; None: nobody."""
     fixed = list(_fixed(live, identity, applyset))
     theirs = [(tool, *found) for tool in TOOLS if tool not in adopted and (found := _deployer(live, tool))]
@@ -168,7 +170,7 @@ def foreign_owner(live: dict[str, Any], identity: Identity, applyset: str, adopt
     if not names:
         return None
     tools = () if fixed else tuple(tool for tool, _, _ in theirs)
-    return Owner(" and ".join(names), tools, tuple(stop for _, _, stop in theirs if stop and tools))
+    return ForeignOwner(" and ".join(names), tools, tuple(stop for _, _, stop in theirs if stop and tools))
 
 
 def _fixed(live: dict[str, Any], identity: Identity, applyset: str) -> Iterator[str]:

@@ -28,7 +28,7 @@ PROTECTIONS = protections()
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class PruneFacts:
     """What had to be asked: what stays in a Namespace, how many instances of a CRD stay. Absent keys mean: not known, so keep."""
 
     content: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -59,7 +59,7 @@ def needs_asking(live: dict[str, Any], target: Target, known: Collection[str]) -
     return not own and (not _kept(live, target) or str(live["metadata"]["uid"]) not in known)
 
 
-def judge(live: dict[str, Any], target: Target, desired: Iterable[Identity], facts: Facts) -> Change:
+def judge(live: dict[str, Any], target: Target, desired: Iterable[Identity], facts: PruneFacts) -> Change:
     """Return PRUNE, or SKIP with the reason that keeps it and the line that would let it go."""
     metadata, identity = live["metadata"], identity_of(live)
     reason = _kept(live, target) or _kept_by_content(identity, desired, facts)
@@ -129,7 +129,7 @@ def _kept_by_kind(metadata: Mapping[str, Any], identity: Identity, target: Targe
     return ""
 
 
-def _kept_by_content(identity: Identity, desired: Iterable[Identity], facts: Facts) -> str:
+def _kept_by_content(identity: Identity, desired: Iterable[Identity], facts: PruneFacts) -> str:
     """A Namespace goes only when nothing that stays is in it, a CRD only without instances."""
     if identity.group_kind == NAMESPACE:
         inhabitant = next((item for item in desired if item.namespace == identity.name), None)

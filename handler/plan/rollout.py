@@ -26,7 +26,7 @@ from handler.rollout.interfaces import ActionReader, CheckType
 
 
 @dataclass(frozen=True, slots=True)
-class Rolled:
+class PlannedRollout:
     """The Rollout of a commit.
 
     `stages`: one a group; `doomed`: what its steps delete; `watched`: what checks look at; `rest`: how many objects no step names.
@@ -73,7 +73,7 @@ class Rolled:
 
 def roll(
     rendered: Rendered, admitted: Sequence[Desired], actions: Mapping[str, ActionReader], checks: Mapping[str, CheckType]
-) -> tuple[tuple[Desired, ...], Rolled]:
+) -> tuple[tuple[Desired, ...], PlannedRollout]:
     """Read the Rollout of a rendered commit and take what its steps name out of what is declared.
 
     Args:
@@ -91,7 +91,7 @@ def roll(
 
     """
     if rendered.rollout is None:
-        return tuple(admitted), Rolled()
+        return tuple(admitted), PlannedRollout()
     names = {manifest.identity: item.identity for manifest, item in zip(rendered.manifests, admitted, strict=True)}
     keys = {key: tuple(names[identity] for identity in found) for key, found in rendered.keys.items()}
     from handler.rollout.spec import read  # noqa: PLC0415 - few targets have a Rollout
@@ -103,7 +103,7 @@ def roll(
     doomed = {identity: item for identity, item in named.items() if item.mode is Mode.DELETE}
     _refuse_kept(rollout, admitted, modes)
     _refuse_late(rollout, automatic, named)
-    return automatic, Rolled(rollout, _stages(rollout, named, admitted), doomed, _watched(rollout, checks), len(automatic))
+    return automatic, PlannedRollout(rollout, _stages(rollout, named, admitted), doomed, _watched(rollout, checks), len(automatic))
 
 
 def refuse_strays(manifests: Iterable[Manifest], target: Target) -> None:

@@ -16,10 +16,10 @@ from handler.model.manifest import Manifest
 from handler.model.names import IDENTITY, LASTING
 from handler.model.rollout import Mode
 from handler.model.tree import printable
-from handler.plan.annotations import ANY, DELETING, DROP, TABLE, Effect, Row, Side
+from handler.plan.annotations import ANY, DELETING, DROP, TABLE, AnnotationRow, Effect, Side
 from handler.plan.managed_fields import is_ours_alone
 
-Rows = tuple[Row, ...]
+Rows = tuple[AnnotationRow, ...]
 _OURS = "anneal.dev/"
 _SHOWN = 80
 """Characters of a value that are shown."""
@@ -42,7 +42,7 @@ _LEFT_LIVE = _by_key(Side.LIVE, Effect.LEAVE)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Steering:
     """What git asks for one object. `mode`: how the plan treats it, None: like any other; `reason`: by which annotation."""
 
     mode: Mode | None = None
@@ -50,7 +50,7 @@ class Asked:
     problems: tuple[Problem, ...] = ()
 
 
-_NOTHING = Asked()
+_NOTHING = Steering()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class _Mark:
         return f"{self.key}: {printable(self.text, _SHOWN)}"
 
 
-def asked(manifest: Manifest, body: Mapping[str, Any]) -> Asked:
+def asked(manifest: Manifest, body: Mapping[str, Any]) -> Steering:
     """Return what git asks for an object, with every annotation that can't be followed as a problem. `body`: the manifest's."""
     metadata = body.get("metadata") or {}
     annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
@@ -90,8 +90,8 @@ def asked(manifest: Manifest, body: Mapping[str, Any]) -> Asked:
     for effect, mode in _MODES.items():
         mark = next((mark for row, mark in found if row.effect is effect), None)
         if mark:
-            return Asked(mode, f"{mark}, set in git", tuple(problems))
-    return Asked(problems=tuple(problems))
+            return Steering(mode, f"{mark}, set in git", tuple(problems))
+    return Steering(problems=tuple(problems))
 
 
 def is_steered(live: Mapping[str, Any]) -> bool:
@@ -144,7 +144,7 @@ def _says(live: Mapping[str, Any], desired: Mapping[str, Any], effect: Effect) -
     return in_git or any(True for _ in _said_live(live, effect))
 
 
-def _said_live(live: Mapping[str, Any], effect: Effect) -> Iterator[tuple[_Mark, Row]]:
+def _said_live(live: Mapping[str, Any], effect: Effect) -> Iterator[tuple[_Mark, AnnotationRow]]:
     """Yield what live says by itself: not what only our own applies have written there."""
     for mark in _marks(live):
         for row in mark.rows:
@@ -182,7 +182,7 @@ def _matching(rows: Rows, text: str) -> Rows:
     return exact or (tuple(row for row in rows if ANY in row.values) if asks else ())
 
 
-def _named(row: Row) -> frozenset[str]:
+def _named(row: AnnotationRow) -> frozenset[str]:
     """Return each value that a row names, as its tool compares it."""
     return frozenset().union(*(row.tool.read(value) for value in row.values))
 
@@ -204,7 +204,7 @@ def _misspelt(annotations: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(key, f"{_OURS}{near}") for key, near in found if near]
 
 
-def _refusal(row: Row, subject: str, place: str, *, holds: bool) -> Problem:
+def _refusal(row: AnnotationRow, subject: str, place: str, *, holds: bool) -> Problem:
     """Refuse an annotation. `holds`: its object holds data, so that no way out deletes it."""
     value = "" if ANY in row.values else f": {row.values[0]}"
     fix = DROP if holds and row.fix in DELETING else row.fix

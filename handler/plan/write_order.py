@@ -17,9 +17,9 @@ from handler.model.names import Identity
 from handler.model.plan import Due
 from handler.model.rollout import Mode, Phase, Policy
 from handler.plan.admission import Desired
-from handler.plan.hooks import Hooked
+from handler.plan.hooks import PlannedHooks
 from handler.plan.order import sort_key
-from handler.plan.rollout import Rolled
+from handler.plan.rollout import PlannedRollout
 from handler.rollout.hook_annotations import lasts
 
 Place = tuple[int, int, tuple[Any, ...]]
@@ -27,14 +27,14 @@ _PARTS = {Phase.PRE_SYNC: 1, Phase.SYNC: 2, Phase.POST_SYNC: 4, Phase.SYNC_FAIL:
 
 
 @dataclass(frozen=True, slots=True)
-class Coming:
+class WriteOrder:
     """The place of each object in a run; `brief`: hooks that are deleted again at the end of their phase."""
 
     places: Mapping[Identity, Place] = field(default_factory=dict)
     brief: Collection[Identity] = frozenset()
 
     @classmethod
-    def of(cls, stages: Sequence[Sequence[Desired]], hooked: Hooked, rolled: Rolled, due: Iterable[Due]) -> Coming:
+    def of(cls, stages: Sequence[Sequence[Desired]], hooked: PlannedHooks, rolled: PlannedRollout, due: Iterable[Due]) -> WriteOrder:
         """Place what a run writes: `stages`, the last of them the Rollout's groups, and the hooks and steps that are `due`."""
         acts = {(one.group, one.identity) for one in due}
         groups = {group.name for group in rolled.rollout.groups} if rolled.rollout else set()
@@ -55,7 +55,7 @@ class Coming:
 
 
 def _stage_places(
-    stages: Sequence[Sequence[Desired]], hooked: Hooked, automatic: int, steps: Mapping[Identity, tuple[int, int]]
+    stages: Sequence[Sequence[Desired]], hooked: PlannedHooks, automatic: int, steps: Mapping[Identity, tuple[int, int]]
 ) -> Iterator[tuple[Identity, Place]]:
     """Yield when each object of the stages is written; those after the `automatic` ones by the `steps` of the Rollout's groups."""
     for number, stage in enumerate(stages):
@@ -65,7 +65,7 @@ def _stage_places(
             yield identity, (part, number, ()) if number < automatic else (3, group, (step,))
 
 
-def _hook_places(identity: Identity, stages: Sequence[Sequence[Desired]], hooked: Hooked) -> Iterator[tuple[str, Place]]:
+def _hook_places(identity: Identity, stages: Sequence[Sequence[Desired]], hooked: PlannedHooks) -> Iterator[tuple[str, Place]]:
     """Yield when a hook runs in each of its phases: in a wave the kinds come one after another."""
     kind = sort_key(identity)[:3]
     for phase, part in _PARTS.items():

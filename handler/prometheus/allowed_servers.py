@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from handler.config.settings import Prometheus
+from handler.config.settings import PrometheusSettings
 from handler.config.value_formats import FORMS
 from handler.model.errors import PlanRefused, Problem
 
@@ -17,21 +17,21 @@ _PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AllowedQuery:
     """Where a check's question goes: its URL, and the entry of the configuration that allows it."""
 
     url: str
-    by: Prometheus
+    by: PrometheusSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class AllowedServers:
     """The entries of the configuration. `anywhere`: every URL may be asked, for who reads no git but his own directory."""
 
-    entries: Sequence[Prometheus]
+    entries: Sequence[PrometheusSettings]
     anywhere: bool = False
 
-    def find(self, url: str) -> Asked:
+    def find(self, url: str) -> AllowedQuery:
         """Return where a check's `url` leads; empty: to the first that is listed.
 
         Raises:
@@ -41,7 +41,7 @@ class Listed:
         problem = self.problem(url)
         if problem:
             raise PlanRefused(problem)
-        return self._allowed(url) or Asked(url.rstrip("/"), Prometheus(url))
+        return self._allowed(url) or AllowedQuery(url.rstrip("/"), PrometheusSettings(url))
 
     def problem(self, url: str) -> Problem | None:
         """Return what is wrong with a check's `url`; never a text that isn't a plain URL, for it may hold a password."""
@@ -57,12 +57,12 @@ class Listed:
         fix = f"ask the operator for this line in anneal.yaml: prometheus: [{{url: {_origin(url)[0]}}}]"
         return Problem("prometheus", f"{url} isn't listed, and a URL in git alone is never asked", fix=fix)
 
-    def _allowed(self, url: str) -> Asked | None:
+    def _allowed(self, url: str) -> AllowedQuery | None:
         if not url:
-            return Asked(self.entries[0].url.rstrip("/"), self.entries[0]) if self.entries else None
+            return AllowedQuery(self.entries[0].url.rstrip("/"), self.entries[0]) if self.entries else None
         matching = [entry for entry in self.entries if _is_within(url, entry.url)]
         longest = max(matching, key=lambda entry: len(entry.url), default=None)
-        return Asked(url.rstrip("/"), longest) if longest else None
+        return AllowedQuery(url.rstrip("/"), longest) if longest else None
 
 
 def _is_within(url: str, listed: str) -> bool:

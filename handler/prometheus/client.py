@@ -19,13 +19,13 @@ import urllib3
 from handler import __version__
 from handler.config.git_settings import SecretRef
 from handler.config.secrets import Reading
-from handler.config.settings import Prometheus
+from handler.config.settings import PrometheusSettings
 from handler.model.connection_failure import words
 from handler.model.errors import RolloutFailed, SecretUnavailable
 from handler.model.metric_sample import Moments
-from handler.prometheus.allowed_servers import Asked, Listed
+from handler.prometheus.allowed_servers import AllowedQuery, AllowedServers
 from handler.prometheus.errors import MetricsUnavailable
-from handler.prometheus.query_response import EXPECTED, Nonsense, Refused, moments
+from handler.prometheus.query_response import EXPECTED, BadResponse, QueryRefused, moments
 
 TIMEOUT = urllib3.Timeout(connect=5.0, read=10.0)
 LONGEST = 20.0
@@ -36,16 +36,16 @@ _EVALUATION = "10s"
 """How long Prometheus itself may work on a query."""
 
 
-class Metrics:
+class PrometheusClient:
     """The Prometheus of one configuration. Safe to share between threads.
 
-    `anywhere`: see `Listed`. `clock`: seconds since the epoch.
+    `anywhere`: see `AllowedServers`. `clock`: seconds since the epoch.
     """
 
     def __init__(
-        self, entries: Sequence[Prometheus], secrets: Reading, *, anywhere: bool = False, clock: Callable[[], float] = time.time
+        self, entries: Sequence[PrometheusSettings], secrets: Reading, *, anywhere: bool = False, clock: Callable[[], float] = time.time
     ) -> None:
-        self.listed = Listed(entries, anywhere)
+        self.listed = AllowedServers(entries, anywhere)
         self._secrets, self._clock = secrets, clock
         self._pools: dict[tuple[str, str, object], urllib3.PoolManager] = {}
         self._lock = threading.Lock()
@@ -68,7 +68,7 @@ class Metrics:
         form |= {"start": f"{times[0]:.3f}", "end": f"{times[-1] + seconds / gaps / 2:.3f}", "step": f"{seconds / gaps:.3f}"}
         return self._ask(asked, "query_range", form, times)
 
-    def _ask(self, asked: Asked, kind: str, form: dict[str, str], times: list[float]) -> Moments:
+    def _ask(self, asked: AllowedQuery, kind: str, form: dict[str, str], times: list[float]) -> Moments:
         body = urlencode(form).encode()
         status, text = self._send(asked, kind, body, self._token(asked.by.token, again=False))
         if status == 401 and asked.by.token:
@@ -79,17 +79,17 @@ class Metrics:
         found = self._read(status, text, times)
         if isinstance(found, str):
             raise MetricsUnavailable.of(subject, f"{status}: {found}")
-        if isinstance(found, Refused):
+        if isinstance(found, QueryRefused):
             raise RolloutFailed.of(subject, f"can't evaluate the query: {self._secrets.mask(str(found))}")
         return found
 
-    def _read(self, status: int, text: bytes, times: list[float]) -> Moments | Refused | str:
+    def _read(self, status: int, text: bytes, times: list[float]) -> Moments | QueryRefused | str:
         """Return what an answer holds, or what is wrong: with the query, or with the answer. What it says becomes nobody's __context__."""
         try:
             return moments(status, text, times)
-        except Refused as error:
+        except QueryRefused as error:
             return error
-        except Nonsense as error:
+        except BadResponse as error:
             return self._secrets.mask(str(error))
 
     def _token(self, ref: SecretRef | None, *, again: bool) -> dict[str, str]:
@@ -104,7 +104,7 @@ class Metrics:
             raise MetricsUnavailable.of(str(ref), "isn't plain text, so no header can hold it")
         return {"Authorization": f"Bearer {token}"}
 
-    def _send(self, asked: Asked, kind: str, body: bytes, token: dict[str, str]) -> tuple[int, bytes]:
+    def _send(self, asked: AllowedQuery, kind: str, body: bytes, token: dict[str, str]) -> tuple[int, bytes]:
         headers = {"User-Agent": f"anneal/{__version__}", "Accept": "application/json", **token}
         headers["Content-Type"] = "application/x-www-form-urlencoded"
         url, subject = f"{asked.url}/api/v1/{kind}", f"prometheus {asked.url}"
@@ -119,7 +119,7 @@ class Metrics:
             raise MetricsUnavailable.of(subject, f"can't be reached: {words(error)}", fix=fix) from None
         return response.status, text
 
-    def _pool(self, asked: Asked) -> urllib3.PoolManager:
+    def _pool(self, asked: AllowedQuery) -> urllib3.PoolManager:
         """Return the connections to one origin; new ones when the file of authorities has changed."""
         file, parts = asked.by.ca_file, urlsplit(asked.url)
         key = (f"{parts.scheme}://{parts.netloc}", file, _stamp(file))

@@ -16,11 +16,11 @@ LONGEST = 300
 _VALUE = re.compile(r"[+-]?(?:Inf|NaN|[0-9.]+(?:[eE][+-]?[0-9]+)?)")
 
 
-class Refused(Exception):
+class QueryRefused(Exception):
     """The query is wrong, whatever the data."""
 
 
-class Nonsense(Exception):
+class BadResponse(Exception):
     """No answer of Prometheus, or one that may differ next time."""
 
 
@@ -29,21 +29,21 @@ def moments(status: int, text: bytes, times: Sequence[float]) -> Moments:
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError):
-        raise Nonsense("answers no JSON") from None
+        raise BadResponse("answers no JSON") from None
     if not isinstance(answer, dict) or answer.get("status") not in ("success", "error"):
-        raise Nonsense("answers, but not as Prometheus")
+        raise BadResponse("answers, but not as Prometheus")
     if answer["status"] == "error" or status != 200:
         raise _error(status, answer)
     data = answer.get("data")
     try:
         return _read(data["resultType"], data["result"], times)  # type: ignore[index]  # whatever else it is ends below
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
-        raise Nonsense("answers, but not as Prometheus") from None
+        raise BadResponse("answers, but not as Prometheus") from None
 
 
 def _error(status: int, answer: dict[str, Any]) -> Exception:
     said = "".join(char if char.isprintable() else " " for char in str(answer.get("error", "")))[:LONGEST]
-    return Refused(said) if status == 400 and answer.get("errorType") == "bad_data" else Nonsense(said or "says no more")
+    return QueryRefused(said) if status == 400 and answer.get("errorType") == "bad_data" else BadResponse(said or "says no more")
 
 
 def _read(kind: str, result: Any, times: Sequence[float]) -> Moments:
@@ -57,7 +57,7 @@ def _read(kind: str, result: Any, times: Sequence[float]) -> Moments:
             for index, value in _points(series, times):
                 found[index].append(Sample(_labels(series), value))
         return found
-    raise Refused(f"it is a {'range vector' if kind == 'matrix' else 'text'}; one value a series is compared")
+    raise QueryRefused(f"it is a {'range vector' if kind == 'matrix' else 'text'}; one value a series is compared")
 
 
 def _points(series: dict[str, Any], times: Sequence[float]) -> Iterator[tuple[int, float]]:
@@ -78,7 +78,7 @@ def _number(value: Any) -> float:
 
 def _value(series: dict[str, Any], name: str) -> Any:
     if name not in series and any(key.startswith("histogram") for key in series):
-        raise Refused("it is a native histogram; compare histogram_quantile(…) or histogram_count(…) of it")
+        raise QueryRefused("it is a native histogram; compare histogram_quantile(…) or histogram_count(…) of it")
     return series[name]
 
 

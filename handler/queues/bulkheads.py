@@ -38,7 +38,7 @@ _UNHEARD = frozenset(error.code for error in (KubeconfigInvalid, SecretUnavailab
 Lane = tuple[str, Hashable]
 
 
-class Lanes:
+class Bulkheads:
     """Who may run beside whom. `threads`: how many runs there may be at once."""
 
     def __init__(self, settings: Settings) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from handler.queues import message, sqs_client
 from handler.queues.errors import QueueInvalid
 from handler.queues.pending import Work
-from handler.queues.sqs import BATCH, Entry, Received, Sqs
+from handler.queues.sqs import BATCH, Received, SqsEntry, SqsQueue
 
 HIDDEN = 60.0
 """Seconds for which a dead letter is hidden from others, should we die looking at it."""
@@ -54,7 +54,7 @@ class Redriven:
 class DeadLetters:
     """Those of one queue, found by its redrive policy."""
 
-    def __init__(self, queue: Sqs) -> None:
+    def __init__(self, queue: SqsQueue) -> None:
         """Find them. Raises QueueInvalid: the queue has no dead-letter queue; QueueUnavailable."""
         self._queue = queue
         self.name, url = _dead(queue)
@@ -116,7 +116,7 @@ class DeadLetters:
         return sum(int(number) for number in self._dead.attributes(*names).values())
 
 
-def _dead(queue: Sqs) -> tuple[str, str]:
+def _dead(queue: SqsQueue) -> tuple[str, str]:
     """Return name and URL of a queue's dead-letter queue."""
     subject, fix = sqs_client.named(queue.url), "give it a redrive policy that names a FIFO queue: aws sqs set-queue-attributes"
     policy = queue.attributes("RedrivePolicy").get("RedrivePolicy")
@@ -134,7 +134,7 @@ def _letter(received: Received) -> Letter:
         return Letter(received, None, str(error))
 
 
-def _entry(letter: Letter) -> Entry:
+def _entry(letter: Letter) -> SqsEntry:
     """Return a dead letter as a new message: under its old id the queue would know it, and drop it, for five minutes."""
     again = hashlib.sha256(f"redrive {letter.received.id}".encode()).hexdigest()
-    return Entry(letter.received.body, letter.received.group or (letter.work.job.target if letter.work else ""), again)
+    return SqsEntry(letter.received.body, letter.received.group or (letter.work.job.target if letter.work else ""), again)

@@ -10,7 +10,7 @@ import threading
 from handler.queues.pending import Work
 
 
-class Deferred:
+class DelayedWork:
     """A thread-safe store; times are monotonic seconds."""
 
     def __init__(self) -> None:

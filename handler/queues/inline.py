@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable, Sequence
 
 from handler.model.event import Job
-from handler.queues.bulkheads import Lanes
+from handler.queues.bulkheads import Bulkheads
 from handler.queues.pending import Pending, Work
-from handler.queues.worker_slot import Place
+from handler.queues.worker_slot import WorkerSlot
 
 _LOG = logging.getLogger("anneal.queue")
 
@@ -17,7 +17,7 @@ _LOG = logging.getLogger("anneal.queue")
 class Inline:
     """A `Queue` that runs what it is given. Should `run` raise, that is logged, and its thread goes on with the next."""
 
-    def __init__(self, run: Callable[[Work], None], threads: int = 4, lanes: Lanes | None = None) -> None:
+    def __init__(self, run: Callable[[Work], None], threads: int = 4, lanes: Bulkheads | None = None) -> None:
         self._run = run
         self._pending = Pending(lanes.beside) if lanes else Pending()
         self._threads = [threading.Thread(target=self._loop, name=f"run-{number}", daemon=True) for number in range(threads)]
@@ -41,9 +41,9 @@ class Inline:
         """Take a job that already has an id; return what now waits, this one in it. `older`: it was asked before what waits."""
         return self._pending.put(work, older=older)
 
-    def place(self, target: str, *, patient: bool = True) -> Place:
+    def place(self, target: str, *, patient: bool = True) -> WorkerSlot:
         """Return what a run of this target sees of the queue. `patient`: whether it may wait for something to become healthy."""
-        return Place(self._pending, target, self._spare, patient=patient)
+        return WorkerSlot(self._pending, target, self._spare, patient=patient)
 
     @property
     def waiting(self) -> int:

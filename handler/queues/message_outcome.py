@@ -53,7 +53,7 @@ def backoff(count: int) -> int:
     return min(FIRST << min(max(count - 1, 0), 10), LONGEST)
 
 
-class Deadline(threading.Event):
+class DeadlineEvent(threading.Event):
     """Set by itself at a time in monotonic seconds; no thread watches it."""
 
     def __init__(self, at: float) -> None:
@@ -84,7 +84,7 @@ def handle(work: Work, run: Run, again: Callable[[Job], object], deadline: float
         deadline: monotonic seconds at which this must have returned.
 
     """
-    stop = Deadline(deadline - MARGIN)
+    stop = DeadlineEvent(deadline - MARGIN)
     settled: bool | None = None
     left: Work | None = work
     while left is not None:

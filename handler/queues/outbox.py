@@ -18,7 +18,7 @@ from handler.model.errors import WorkerUnavailable
 from handler.model.event import Job
 from handler.queues import socket_frames
 from handler.queues.pending import Pending, Work
-from handler.queues.unfinished_requests import Kept, Open
+from handler.queues.unfinished_requests import UnfinishedRequest, UnfinishedRequests
 
 _LOG = logging.getLogger("anneal.queue")
 ANSWER_TIMEOUT = 5.0
@@ -41,7 +41,7 @@ class Outbox:
         """`path`: the worker's socket, which may not exist yet."""
         self._path = path
         self._pending = Pending()
-        self._kept = Kept()
+        self._kept = UnfinishedRequests()
         self._later = _Later()
         self._closing = threading.Event()
         for name, body in (("outbox", self._loop), ("kept", self._watch)):
@@ -174,7 +174,7 @@ class Outbox:
             elif self._later.may(each.work.job.target):
                 self._again(connection, request, each)
 
-    def _again(self, connection: socket.socket, request: str, each: Open) -> None:
+    def _again(self, connection: socket.socket, request: str, each: UnfinishedRequest) -> None:
         """Ask a new worker for what the last one had. A target in trouble is left alone for a while, so that the others don't wait."""
         target = each.work.job.target
         answer = socket_frames.ask(connection, {"ask": "again", "work": socket_frames.encode(each.work), "was": each.run or request})

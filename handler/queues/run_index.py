@@ -22,7 +22,7 @@ WHOLE, SHORT = 50, 20
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RunEntry:
     """One run. `requests`: the ids that were merged into it, its own first; `since`: when it came into its status; `end`: how it ended."""
 
     run: str
@@ -35,13 +35,13 @@ class Entry:
     end: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Ledger:
+class RunIndex:
     """Thread-safe. `boot` names this life of the worker: what another life has taken is not known here."""
 
     def __init__(self, size: int = ENDED) -> None:
         self.boot = secrets.token_hex(8)
         self._size = size
-        self._entries: OrderedDict[str, Entry] = OrderedDict()
+        self._entries: OrderedDict[str, RunEntry] = OrderedDict()
         self._of: dict[str, str] = {}
         self._ended = 0
         self._whole: deque[str] = deque()
@@ -76,7 +76,7 @@ class Ledger:
             while self._ended > self._size:
                 self._forget(next(entry for entry in self._entries.values() if entry.status == "ended"))
 
-    def find(self, request: str) -> Entry | None:
+    def find(self, request: str) -> RunEntry | None:
         """Return the run that a request is in, by the id that was told."""
         with self._lock:
             return self._entries.get(self._of.get(request, ""))
@@ -89,14 +89,14 @@ class Ledger:
         for dropped in set(known.requests if known else ()) - set(work.runs):
             self._of.pop(dropped, None)
         self._of |= dict.fromkeys(work.runs, work.run)
-        entry = Entry(work.run, job.target, job.cause, job.actor, work.runs, status, time.time(), end)
+        entry = RunEntry(work.run, job.target, job.cause, job.actor, work.runs, status, time.time(), end)
         self._entries[work.run] = replace(entry, since=known.since) if known and known.status == status else entry
 
     def _shorten(self, run: str) -> None:
         if entry := self._entries.get(run):
             self._entries[run] = replace(entry, end=_short(entry.end))
 
-    def _forget(self, entry: Entry) -> None:
+    def _forget(self, entry: RunEntry) -> None:
         del self._entries[entry.run]
         self._ended -= 1
         for request in entry.requests:

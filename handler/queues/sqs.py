@@ -63,7 +63,7 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SqsEntry:
     """A message to be sent."""
 
     body: str
@@ -71,7 +71,7 @@ class Entry:
     deduplication: str
 
 
-class Sqs:
+class SqsQueue:
     """A `Queue` whose jobs wait at AWS. Safe to share between threads.
 
     `client`: a botocore client for SQS; None: one is made at first use. `longest_wait`: seconds that `receive` may wait.
@@ -95,7 +95,7 @@ class Sqs:
         self.send([_entry(job, run) for job, run in zip(jobs, runs, strict=True)])
         return tuple(runs)
 
-    def send(self, entries: Sequence[Entry]) -> None:
+    def send(self, entries: Sequence[SqsEntry]) -> None:
         """Send messages, a few requests at once; those of one group within one request keep their order. Raises QueueUnavailable."""
         futures = [self._threads().submit(self._send, entries[start : start + BATCH]) for start in range(0, len(entries), BATCH)]
         until = time.monotonic() + PATIENCE
@@ -108,7 +108,7 @@ class Sqs:
         finally:
             _cancel(futures)
 
-    def _send(self, entries: Sequence[Entry]) -> None:
+    def _send(self, entries: Sequence[SqsEntry]) -> None:
         rows = [
             {"Id": str(number), "MessageBody": each.body, "MessageGroupId": each.group, "MessageDeduplicationId": each.deduplication}
             for number, each in enumerate(entries)
@@ -176,9 +176,9 @@ class Sqs:
         found: str = sqs_client.call(self._made(), self.url, "get_queue_url", QueueName=name, QueueOwnerAWSAccountId=account)["QueueUrl"]
         return found
 
-    def beside(self, url: str) -> Sqs:
+    def beside(self, url: str) -> SqsQueue:
         """Return another queue, by the same client."""
-        return Sqs(url, self._made(), longest_wait=self._longest_wait)
+        return SqsQueue(url, self._made(), longest_wait=self._longest_wait)
 
     def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
         return sqs_client.call(self._made(), self.url, method, QueueUrl=self.url, **arguments)
@@ -196,8 +196,8 @@ class Sqs:
             return self._pool
 
 
-def _entry(job: Job, run: str) -> Entry:
-    return Entry(message.encode(Work(job, (run,))), job.target, message.deduplication(job, run))
+def _entry(job: Job, run: str) -> SqsEntry:
+    return SqsEntry(message.encode(Work(job, (run,))), job.target, message.deduplication(job, run))
 
 
 def _told(messages: Sequence[Received], failed: Sequence[Mapping[str, Any]]) -> list[tuple[Received, Mapping[str, Any]]]:

@@ -19,7 +19,7 @@ _UNKNOWN = "?"
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class UnfinishedRequest:
     """A request whose end isn't known. `boot`: the life of the worker that has it, empty while none has; `run`: the run it is in there."""
 
     work: Work
@@ -27,11 +27,11 @@ class Open:
     boot: str = ""
 
 
-class Kept:
+class UnfinishedRequests:
     """Thread-safe; by the id that was told to the sender."""
 
     def __init__(self) -> None:
-        self._open: dict[str, Open] = {}
+        self._open: dict[str, UnfinishedRequest] = {}
         self._changed = threading.Condition()
         self._closed = False
 
@@ -42,14 +42,14 @@ class Kept:
             open_jobs = (each.work.job for each in self._open.values())
             if sum((each.target, each.actor) == (job.target, job.actor) for each in open_jobs) >= MOST:
                 raise TooManyRequests.of(f"target {job.target}", f"{MOST} requests of {job.actor} wait for their end already")
-            self._open[work.run] = Open(work)
+            self._open[work.run] = UnfinishedRequest(work)
 
     def taken(self, runs: tuple[str, ...], run: str, boot: str) -> None:
         """Note which life of the worker has these requests, and in which run."""
         with self._changed:
             for request in runs:
                 if request in self._open:
-                    self._open[request] = Open(self._open[request].work, run, boot)
+                    self._open[request] = UnfinishedRequest(self._open[request].work, run, boot)
             self._changed.notify_all()
 
     def doubted(self, runs: tuple[str, ...]) -> frozenset[str]:
@@ -63,7 +63,7 @@ class Kept:
         with self._changed:
             self._open.pop(request, None)
 
-    def handed(self) -> dict[str, Open]:
+    def handed(self) -> dict[str, UnfinishedRequest]:
         """Return the requests that a worker has, or may have."""
         with self._changed:
             return {request: each for request, each in self._open.items() if each.boot}

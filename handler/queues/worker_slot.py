@@ -14,7 +14,7 @@ from handler.model.event import Job
 from handler.queues.pending import Pending
 
 
-class Place:
+class WorkerSlot:
     """A `Meanwhile` of a run. Several of its threads may wait at once.
 
     Args:

@@ -17,9 +17,9 @@ from typing import Protocol
 from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import Tree
 from handler.render.files import FileRenderer
-from handler.render.sandbox import Limits, Sandbox
+from handler.render.sandbox import Sandbox, SandboxLimits
 
-__all__ = ["RENDERERS", "FileRenderer", "Limits", "Renderer", "Sandbox"]
+__all__ = ["RENDERERS", "FileRenderer", "Renderer", "Sandbox", "SandboxLimits"]
 
 
 class Renderer(Protocol):

@@ -30,7 +30,7 @@ class ServerDied(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RenderCall:
     """What is asked of a child. `head`: JSON; `seconds`, `output`: what it may take and say; `subject`: what an error is about."""
 
     head: bytes
@@ -43,7 +43,7 @@ class Request:
 class Conversation:
     """Owns both sockets of one render."""
 
-    def __init__(self, request: Request, pipe: socket.socket, status: socket.socket) -> None:
+    def __init__(self, request: RenderCall, pipe: socket.socket, status: socket.socket) -> None:
         self.request = request
         self.pipe = pipe
         self.status = status

@@ -17,13 +17,13 @@ from handler.model.errors import AnnealError, ManifestInvalid, PathMissing, Prob
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.render import Called, Rendered, RenderRequest, nowhere
-from handler.model.tree import DIRECTORY, MAX_PATH, Entry, ReadSet, Tree, is_lfs_pointer, judged_from, printable, resolve_links
+from handler.model.tree import DIRECTORY, MAX_PATH, ReadSet, Tree, TreeEntry, is_lfs_pointer, judged_from, printable, resolve_links
 from handler.render.document import MAX_ROLLOUT_BYTES
 from handler.render.folders import CHART, chart_problem
 from handler.render.frames import decode, decode_lines
 from handler.render.globs import Selection
 from handler.render.sandbox import Sandbox
-from handler.render.selecting import Selecting
+from handler.render.selecting import FileSelection
 
 T = TypeVar("T")
 MAX_FILES = 20_000
@@ -45,7 +45,7 @@ class FileRenderer:
         """
         path = _normal(request.path)
         root, reads = _root(tree, path)
-        selecting = Selecting(tree, root, Selection.of(request.include, request.exclude))
+        selecting = FileSelection(tree, root, Selection.of(request.include, request.exclude))
         files = selecting.run()
         rollout, looked = _rollout(tree, _normal(request.rollout), older=request.older)
         if rollout:
@@ -82,7 +82,7 @@ def _in_no_chart(tree: Tree, path: str, called: Called, read: Callable[[], T]) -
 
 
 def _read(
-    contents: Mapping[str, bytes], sandbox: Sandbox, about: Mapping[str, Any], rollout: Entry | None
+    contents: Mapping[str, bytes], sandbox: Sandbox, about: Mapping[str, Any], rollout: TreeEntry | None
 ) -> dict[str, tuple[Manifest, ...]]:
     """Read files in the child and return their objects by printable path; raise every mistake."""
     if not contents:
@@ -95,7 +95,7 @@ def _read(
     return {place: tuple(group) for place, group in groupby(manifests, key=lambda row: row.place.rpartition(":")[0])}
 
 
-def _rollout(tree: Tree, path: str, *, older: bool) -> tuple[Entry | None, dict[str, str]]:
+def _rollout(tree: Tree, path: str, *, older: bool) -> tuple[TreeEntry | None, dict[str, str]]:
     """Find the target's Rollout, if it names one, and all that was looked at on the way."""
     if not path:
         return None, {}
@@ -113,7 +113,7 @@ def _rollout(tree: Tree, path: str, *, older: bool) -> tuple[Entry | None, dict[
     return entry, dict(resolved.looked)
 
 
-def _single(read: Mapping[str, tuple[Manifest, ...]], rollout: Entry) -> Manifest:
+def _single(read: Mapping[str, tuple[Manifest, ...]], rollout: TreeEntry) -> Manifest:
     """Return the Rollout that the child has read; one that says neither that nor what is wrong isn't believed."""
     path = printable(rollout.path, MAX_PATH)
     found = read.get(path, ())
@@ -170,7 +170,7 @@ def _normal(path: str) -> str:
     return "/".join(part for part in path.split("/") if part not in ("", "."))
 
 
-def _root(tree: Tree, path: str) -> tuple[Entry, dict[str, str]]:
+def _root(tree: Tree, path: str) -> tuple[TreeEntry, dict[str, str]]:
     """Find the directory to render and all that was looked at on the way."""
     resolved = resolve_links(tree, path)
     if resolved.entry is None:

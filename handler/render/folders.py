@@ -52,7 +52,7 @@ class Folder:
 
 
 @dataclass(slots=True)
-class Found:
+class FoundFolders:
     """The folders among a commit's files. `charts`: their paths; `kustomize`: by path."""
 
     charts: list[str] = field(default_factory=list)
@@ -81,13 +81,13 @@ class Found:
             yield sorted(tree, key=lambda each: each.path)
 
 
-def find(files: Iterable[tuple[str, bytes]]) -> Found:
+def find(files: Iterable[tuple[str, bytes]]) -> FoundFolders:
     """Find the charts and kustomize folders among files. Of what lies in a chart nothing else is told, whatever it is."""
     markers = {path: data for path, data in files if posixpath.basename(path) in (CHART, *KUSTOMIZATIONS)}
     read = {path: _document(data, path) for path, data in markers.items()}
     meant = {path: document for path, document in read.items() if not _is_object(document)}
     charts = [posixpath.dirname(path) for path in meant if posixpath.basename(path) == CHART]
-    found = Found([path for path in charts if not any(path != other and _inside(path, other) for other in charts)])
+    found = FoundFolders([path for path in charts if not any(path != other and _inside(path, other) for other in charts)])
     for path, document in meant.items():
         folder = posixpath.dirname(path)
         if posixpath.basename(path) != CHART and not any(_inside(folder, chart) for chart in found.charts):

@@ -93,7 +93,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class IgnoreRule:
+class IgnoreLine:
     """A line of an ignore file. `negated`: it takes back; `directories`: it means nothing else."""
 
     glob: Glob
@@ -101,12 +101,12 @@ class IgnoreRule:
     directories: bool
 
 
-def ignore_rules(text: str) -> tuple[IgnoreRule, ...]:
+def ignore_rules(text: str) -> tuple[IgnoreLine, ...]:
     """Read an ignore file: gitignore's comments, escapes, `!`, and trailing slashes and spaces."""
     return tuple(rule for line in text.splitlines() if (rule := _rule(line)))
 
 
-def ignored(path: str, rules: Mapping[str, tuple[IgnoreRule, ...]], *, directory: bool = False) -> bool:
+def ignored(path: str, rules: Mapping[str, tuple[IgnoreLine, ...]], *, directory: bool = False) -> bool:
     """Whether a path is ignored by itself: the deepest ignore file decides, in it the last line. What is above it is the caller's to ask.
 
     `rules`: directory (the root is empty) -> the rules written there.
@@ -119,7 +119,7 @@ def ignored(path: str, rules: Mapping[str, tuple[IgnoreRule, ...]], *, directory
     return False
 
 
-def _rule(line: str) -> IgnoreRule | None:
+def _rule(line: str) -> IgnoreLine | None:
     text = _without_spaces(line)
     if not text or text.startswith("#"):
         return None
@@ -129,7 +129,7 @@ def _rule(line: str) -> IgnoreRule | None:
     if not text or text.endswith("/"):
         return None
     anchored = "/" in text
-    return IgnoreRule(Glob.of(text if anchored else f"**/{text}"), negated, directories)
+    return IgnoreLine(Glob.of(text if anchored else f"**/{text}"), negated, directories)
 
 
 def _without_spaces(line: str) -> str:

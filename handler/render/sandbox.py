@@ -24,7 +24,7 @@ from typing import Any, Self, TypeVar
 from handler.model import prctl
 from handler.model.deadline import left
 from handler.model.errors import OperatorError, RenderFailed, Stopping
-from handler.render.conversation import Conversation, Request, ServerDied
+from handler.render.conversation import Conversation, RenderCall, ServerDied
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ _BOOT = "import sys, json; sys.path += json.loads(sys.argv[1]); from handler.ren
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SandboxLimits:
     """Of one child. `memory`: bytes of address space; `cpu`, `seconds`: processor and wall time; `files`: descriptors; `output`: bytes.
 
     No descriptor is ever added to those that are open at the start: a child can open no file and no connection, whatever it closes. Fit
@@ -52,9 +52,9 @@ class Limits:
 class Sandbox:
     """The fork server as its worker sees it. Used as a context, or closed by `close`."""
 
-    def __init__(self, functions: str = "handler.render.functions:FUNCTIONS", limits: Limits | None = None) -> None:
+    def __init__(self, functions: str = "handler.render.functions:FUNCTIONS", limits: SandboxLimits | None = None) -> None:
         """`functions`: `module:NAME` of the table the server offers."""
-        self.limits = limits or Limits()
+        self.limits = limits or SandboxLimits()
         self._functions = functions
         self._lock = threading.Lock()
         self._server: subprocess.Popen[bytes] | None = None
@@ -81,7 +81,7 @@ class Sandbox:
         for each in beside.values():
             each.close()
 
-    def beside(self, functions: str, limits: Limits) -> Sandbox:
+    def beside(self, functions: str, limits: SandboxLimits) -> Sandbox:
         """Return a sandbox of other functions, with limits of its own; its server starts with its first call and ends with this one's.
 
         `functions`: as of `__init__`; each table has one, with the limits that were named first.
@@ -113,7 +113,7 @@ class Sandbox:
         self, function: str, options: Mapping[str, Any], parts: Sequence[bytes], decode: Callable[[bytes], T], subject: str, seconds: float
     ) -> list[T]:
         head = {"function": function, "options": options, "limits": asdict(self.limits), "parts": [len(part) for part in parts]}
-        request = Request(json.dumps(head).encode(), tuple(parts), seconds, self.limits.output, subject)
+        request = RenderCall(json.dumps(head).encode(), tuple(parts), seconds, self.limits.output, subject)
         for _ in range(2):
             try:
                 server, conversation = self._ask(request)
@@ -124,7 +124,7 @@ class Sandbox:
             self._discard(server)
         raise OperatorError.of("render child", "its fork server doesn't stay alive", fix="see what it wrote to standard error")
 
-    def _ask(self, request: Request) -> tuple[subprocess.Popen[bytes], Conversation]:
+    def _ask(self, request: RenderCall) -> tuple[subprocess.Popen[bytes], Conversation]:
         """Hand the server both sockets of a new conversation."""
         with contextlib.ExitStack() as undone, self._lock:
             server, control = self._started()

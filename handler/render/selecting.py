@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from handler.model.errors import SourceRefused
-from handler.model.tree import DIRECTORY, LINK, Entry, Tree, printable, resolve_links
+from handler.model.tree import DIRECTORY, LINK, Tree, TreeEntry, printable, resolve_links
 from handler.render.folders import BARE, IGNORE_FILE
-from handler.render.globs import IgnoreRule, Selection, ignore_rules, ignored
+from handler.render.globs import IgnoreLine, Selection, ignore_rules, ignored
 
 MAX_IGNORE_BYTES = 64 << 10
 MAX_COMPARISONS = 10_000_000
@@ -19,7 +19,7 @@ MAX_COMPARISONS = 10_000_000
 
 
 @dataclass(slots=True)
-class Selecting:
+class FileSelection:
     """One selection. `found`: path of a file -> its id; `reads`: path -> id of what was looked at outside `root` (empty: not there).
 
     `names`: where a file is seen below `root`, through links or not -> its path. `marks`: path -> id of files that aren't rendered, but say
@@ -27,13 +27,13 @@ class Selecting:
     """
 
     tree: Tree
-    root: Entry
+    root: TreeEntry
     selection: Selection
     found: dict[str, str] = field(default_factory=dict)
     reads: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     marks: dict[str, str] = field(default_factory=dict)
-    rules: dict[str, tuple[IgnoreRule, ...]] = field(default_factory=dict)
+    rules: dict[str, tuple[IgnoreLine, ...]] = field(default_factory=dict)
     skipped: dict[str, bool] = field(default_factory=dict)
     compared: int = 0
 
@@ -60,7 +60,7 @@ class Selecting:
                 elif path.rpartition("/")[2] == BARE and self.selection.takes(f"{path}.yaml") and not self.selection.excludes(path):
                     self.marks[entry.path] = entry.oid  # selected as its siblings are: by what is included, not by how names end
 
-    def _link(self, path: str, link: Entry, above: tuple[str, ...]) -> None:
+    def _link(self, path: str, link: TreeEntry, above: tuple[str, ...]) -> None:
         """A link stands for what it leads to, under its own name."""
         resolved = resolve_links(self.tree, link.path)
         self.reads.update((looked, oid) for looked, oid in resolved.looked if not _inside(looked, self.root.path))
@@ -78,11 +78,11 @@ class Selecting:
                 raise SourceRefused.of(printable(link.path), "this symbolic link leads to a directory that it is in")
             self._directory(target.path, path, (*above, target.path))
 
-    def _take(self, path: str, entry: Entry) -> None:
+    def _take(self, path: str, entry: TreeEntry) -> None:
         self.found[entry.path] = entry.oid
         self.names[path] = entry.path
 
-    def _read_rules(self, entries: list[tuple[str, Entry]]) -> None:
+    def _read_rules(self, entries: list[tuple[str, TreeEntry]]) -> None:
         """Read the ignore files among the entries before any of them is judged."""
         files = {path: entry for path, entry in entries if path.rpartition("/")[2] == IGNORE_FILE}
         for entry in files.values():

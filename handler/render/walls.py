@@ -21,7 +21,7 @@ _NAMES = "make directories and links"
 
 
 @dataclass(frozen=True, slots=True)
-class Walls:
+class SandboxWalls:
     """`seccomp`: the child's system calls are filtered; `can`: what it could do all the same, in words."""
 
     seccomp: bool

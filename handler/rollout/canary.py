@@ -162,7 +162,7 @@ def is_needed(live: Object | None, wanted: Object) -> bool:
 
 
 # --- what must be known after a restart
-class Phase(StrEnum):
+class CanaryPhase(StrEnum):
     """Where a canary stands. `scale`: brought to its share; `hold`: held there; `promote`: the stable one rolls; `remove`: it goes."""
 
     SCALE = "scale"
@@ -187,13 +187,13 @@ def _is_moment(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CanaryMark:
     """The journal's mark of a canary's step.
 
     `index`: which of its steps; `since`: RFC 3339, when the phase began; `reason`: why it goes without having been promoted, empty: it was.
     """
 
-    phase: Phase
+    phase: CanaryPhase
     index: int
     since: str
     reason: str = ""
@@ -203,18 +203,18 @@ class Mark:
         return f"{self.phase} {self.index} {self.since} {self.reason}".rstrip()
 
     @classmethod
-    def of(cls, text: str) -> Mark | None:
+    def of(cls, text: str) -> CanaryMark | None:
         """Read it; None for what `text` hasn't written: then the step begins anew, which repeats what can be repeated."""
         phase, _, rest = text.partition(" ")
         index, _, rest = rest.partition(" ")
         since, _, reason = rest.partition(" ")
-        if phase not in set(Phase) or not re.fullmatch("[0-9]{1,3}", index) or not _is_moment(since):
+        if phase not in set(CanaryPhase) or not re.fullmatch("[0-9]{1,3}", index) or not _is_moment(since):
             return None
-        return cls(Phase(phase), int(index), since, reason)
+        return cls(CanaryPhase(phase), int(index), since, reason)
 
     def share(self, options: Options) -> int:
         """Return how many percent have the new pods: the canary's share, all of them once it is promoted, none where it was refused."""
-        if self.phase in (Phase.SCALE, Phase.HOLD):
+        if self.phase in (CanaryPhase.SCALE, CanaryPhase.HOLD):
             return weights(options)[self.index][0]
         return 0 if self.reason else 100
 
@@ -223,9 +223,9 @@ class Mark:
         steps = weights(options)
         share = f"{steps[self.index][0]} % (step {self.index + 1} of {len(steps)})" if self.index < len(steps) else ""
         words = {
-            Phase.SCALE: f"brings the canary to {share}",
-            Phase.HOLD: f"canary at {share}",
-            Phase.PROMOTE: "promoted; the Deployment rolls",
-            Phase.REMOVE: "removes the canary",
+            CanaryPhase.SCALE: f"brings the canary to {share}",
+            CanaryPhase.HOLD: f"canary at {share}",
+            CanaryPhase.PROMOTE: "promoted; the Deployment rolls",
+            CanaryPhase.REMOVE: "removes the canary",
         }
         return words[self.phase]

@@ -48,7 +48,7 @@ _JOB, _POD, _WORKFLOW = GroupKind("batch", "Job"), GroupKind("", "Pod"), GroupKi
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class HookRead:
     """What annotations make of an object. `hook`: None: an ordinary one; `note`: what a person should know of it."""
 
     hook: Hook | None = None
@@ -89,23 +89,23 @@ class _Words:
             return 0
 
 
-def read(body: Mapping[str, Any], identity: Identity, place: str) -> Read:
+def read(body: Mapping[str, Any], identity: Identity, place: str) -> HookRead:
     """Read what an object's annotations make of it; `place`: its file:line."""
     annotations = at(body, "metadata", "annotations")
     if not isinstance(annotations, dict) or not (annotations.get(ARGO_HOOK) or annotations.get(HELM_HOOK)):
-        return Read()
+        return HookRead()
     words = _Words(identity, place, annotations)
     found, phases = _phases(words)
     wave = words.number(ARGO_WAVE if annotations.get(ARGO_WAVE) else HELM_WEIGHT)
     policies = _policies(words)
     if words.problems:
-        return Read(problems=tuple(words.problems))
+        return HookRead(problems=tuple(words.problems))
     if found == [_CRD_INSTALL]:
-        return Read()
+        return HookRead()
     if identity.group_kind in _HOLDERS and phases - {_NEVER}:
-        return Read(note=f"{identity}: is applied like any other object, not as a {', '.join(found)} hook")
+        return HookRead(note=f"{identity}: is applied like any other object, not as a {', '.join(found)} hook")
     runs = phases - {_NEVER} or frozenset({_NEVER})
-    return Read(Hook(identity, runs, wave, policies), _note(identity, found, runs))
+    return HookRead(Hook(identity, runs, wave, policies), _note(identity, found, runs))
 
 
 def _phases(words: _Words) -> tuple[list[str], frozenset[Phase]]:

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from handler.rollout.json_values import ordered, same
-from handler.rollout.jsonpath_syntax import LONGEST, Reader, Span, Unreadable
+from handler.rollout.jsonpath_syntax import LONGEST, PathReader, Span, Unreadable
 
 MOST = 10_000
 """Values that a path may find."""
@@ -95,14 +95,14 @@ def compiled(text: str) -> Path:
         Unreadable: with the character where it can't be read and what was expected there.
 
     """
-    reader = Reader(text)
+    reader = PathReader(text)
     parts = tuple(_parts(reader, braced=reader.take("{")))
     if not reader.ended:
         raise reader.expected("the end: one path, no text and no second one")
     return Path(text, parts)
 
 
-def _parts(reader: Reader, *, braced: bool) -> Iterator[Part]:
+def _parts(reader: PathReader, *, braced: bool) -> Iterator[Part]:
     reader.spaces()
     if reader.take("$") or reader.take("@"):
         yield _self
@@ -122,7 +122,7 @@ def _parts(reader: Reader, *, braced: bool) -> Iterator[Part]:
         reader.must("}")
 
 
-def _part(reader: Reader, *, filters: bool) -> Part | None:
+def _part(reader: PathReader, *, filters: bool) -> Part | None:
     """Read the next part; None: there is none."""
     if reader.take(".."):
         if not reader.at("["):
@@ -135,7 +135,7 @@ def _part(reader: Reader, *, filters: bool) -> Part | None:
     return None
 
 
-def _bracket(reader: Reader, *, filters: bool) -> Part:
+def _bracket(reader: PathReader, *, filters: bool) -> Part:
     reader.spaces()
     if reader.take("?("):
         if not filters:
@@ -153,7 +153,7 @@ def _bracket(reader: Reader, *, filters: bool) -> Part:
     return part
 
 
-def _filter(reader: Reader) -> Part:
+def _filter(reader: PathReader) -> Part:
     """`@.type=="Ready"`, `@.ready`: of a list's items those that it holds for."""
     left = _side(reader)
     operator = reader.operator()
@@ -163,7 +163,7 @@ def _filter(reader: Reader) -> Part:
     return lambda value, effort: (item for item in _looked(value, effort) if _compares(left(item, effort), operator, right(item, effort)))
 
 
-def _side(reader: Reader) -> Callable[[Any, Effort], list[Any]]:
+def _side(reader: PathReader) -> Callable[[Any, Effort], list[Any]]:
     """One side of a comparison: a path from the item, or a value as it stands."""
     reader.spaces()
     if not reader.at("@"):

@@ -39,7 +39,7 @@ class Unreadable(Exception):
         return f"can't be read at character {self.place}: {self.message}"
 
 
-class Reader:
+class PathReader:
     """A path under reading, character by character."""
 
     def __init__(self, text: str) -> None:

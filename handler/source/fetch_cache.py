@@ -17,7 +17,7 @@ from handler.source.tree_cache import TreeCache
 Fetch = Callable[[str, str], FetchedTree]
 
 
-class Fetches:
+class FetchCache:
     """Fetches commits, at most one at a time, and keeps the last ones whatever is thought of them. Safe to share between threads."""
 
     def __init__(self, fetch: Fetch, subject: str, patience: float, kept: TreeCache) -> None:

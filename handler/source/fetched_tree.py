@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from handler.model.errors import GitUnavailable, SourceRefused
-from handler.model.tree import DIRECTORY, SUBMODULE, CommitInfo, Entry, printable, resolve_links
+from handler.model.tree import DIRECTORY, SUBMODULE, CommitInfo, TreeEntry, printable, resolve_links
 from handler.source.git_objects import BLOB, TREE, Objects
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 from handler.source.tree_names import Children, has_more
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class FetchedTree:
         commit: CommitInfo,
         root: str,
         objects: Objects,
-        limits: Limits,
+        limits: HostLimits,
         fetch: FetchBlobs = nothing_more,
         read: Read = read_strictly,
     ) -> None:
@@ -66,7 +66,7 @@ class FetchedTree:
         """Show the commit as it was received to whoever decides whether it counts. Raises CommitUnverified."""
         accept(self.commit.sha, self._objects.get(self.commit.sha, (0, b""))[1], self._root)
 
-    def lookup(self, path: str) -> Entry | None:
+    def lookup(self, path: str) -> TreeEntry | None:
         """Return the entry at a path without following symlinks, or None; the empty path is the root.
 
         Raises:
@@ -83,9 +83,9 @@ class FetchedTree:
                 return None
             mode, oid = child
             here = f"{here}/{part}" if here else part
-        return Entry(path, mode, oid)
+        return TreeEntry(path, mode, oid)
 
-    def walk(self, path: str) -> Iterator[Entry]:
+    def walk(self, path: str) -> Iterator[TreeEntry]:
         """Yield every file and link below a directory, sorted by path; nothing if there is no such directory.
 
         Raises:
@@ -144,14 +144,14 @@ class FetchedTree:
             raise SourceRefused.of(f"commit {self.commit.sha}", f"holds more than {self._limits.inflated} bytes of content")
         self._objects.update(new)
 
-    def _entries(self, directory: Entry) -> list[Entry]:
+    def _entries(self, directory: TreeEntry) -> list[TreeEntry]:
         """Return what is in a directory, refusing what can't be walked."""
         prefix = f"{directory.path}/" if directory.path else ""
         if prefix.count("/") > self._limits.depth or len(prefix.encode()) > self._limits.path:
             raise SourceRefused.of(
                 printable(prefix), f"is deeper than {self._limits.depth} directories or longer than {self._limits.path} bytes"
             )
-        entries = [Entry(prefix + name, mode, oid) for name, (mode, oid) in self._list(directory.oid, directory.path).items()]
+        entries = [TreeEntry(prefix + name, mode, oid) for name, (mode, oid) in self._list(directory.oid, directory.path).items()]
         for entry in entries:
             if entry.mode == SUBMODULE:
                 raise SourceRefused.of(printable(entry.path), "this is a submodule; submodules are not fetched", fix="copy its files here")

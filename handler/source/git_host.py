@@ -20,13 +20,13 @@ from handler.model.tree import CommitInfo, printable
 from handler.source import git_protocol
 from handler.source.bounded_connections import Deadline
 from handler.source.commit import Accept, accept_any, read_commit
-from handler.source.fetch_cache import Fetches
+from handler.source.fetch_cache import FetchCache
 from handler.source.fetched_tree import FetchedTree
 from handler.source.git_objects import COMMIT, Objects
-from handler.source.head_cache import Looks
-from handler.source.host_limits import Limits
+from handler.source.head_cache import HeadCache
+from handler.source.host_limits import HostLimits
 from handler.source.pack import PackBroken, read_pack
-from handler.source.shared import Sharing
+from handler.source.shared import SharedConnections
 from handler.source.signin import ReadSecret, from_environment
 from handler.source.transport_select import upload_pack
 
@@ -43,10 +43,10 @@ class GitHost:
         self,
         repository: Repository,
         read: ReadSecret = from_environment,
-        limits: Limits = Limits(),  # noqa: B008 - frozen
+        limits: HostLimits = HostLimits(),  # noqa: B008 - frozen
         mask: Callable[[str], str] = str,
         again: ReadSecret | None = None,
-        shared: Sharing | None = None,
+        shared: SharedConnections | None = None,
     ) -> None:
         """Prepare; nothing is asked yet.
 
@@ -58,11 +58,11 @@ class GitHost:
         """
         self._limits = limits
         self._mask = mask
-        shared = shared or Sharing(limits.cache)
+        shared = shared or SharedConnections(limits.cache)
         self._transport = upload_pack(repository, read, limits, again, shared)
         self._offer: git_protocol.Advertisement | None = None
-        self._commits = Fetches(self._fetched, self._transport.subject, limits.total, shared.commits)
-        self._looks = Looks(self._asked)
+        self._commits = FetchCache(self._fetched, self._transport.subject, limits.total, shared.commits)
+        self._looks = HeadCache(self._asked)
 
     def close(self) -> None:
         """Close idle connections."""
@@ -85,15 +85,15 @@ class GitHost:
         return self._highest(revision.semver) if revision.semver else self._named(revision.ref)
 
     def _highest(self, semver: str) -> Head:
-        from handler.source.tag_versions import Highest  # noqa: PLC0415 - loads a library that only such targets need
+        from handler.source.tag_versions import HighestTag  # noqa: PLC0415 - loads a library that only such targets need
 
-        head = self._look(Highest(semver))
+        head = self._look(HighestTag(semver))
         if head is None:
             seen = f"no tag of the host is in this range of versions ({self._transport.subject})"
             raise RefNotFound.of(f"revision.semver {semver}", seen, fix="push a tag such as v1.2.3, or change the target's revision")
         return head
 
-    def _look(self, wanted: git_protocol.Wanted) -> Head | None:
+    def _look(self, wanted: git_protocol.WantedRef) -> Head | None:
         head = self._told(lambda deadline: self._refs(deadline, wanted))
         if head and not is_commit_id(head.commit):
             raise GitUnavailable.of(self._transport.subject, f"the host names no commit id for {printable(head.ref)}")
@@ -102,7 +102,7 @@ class GitHost:
     def _named(self, ref: str) -> Head:
         if problem := ref_problem(ref):
             raise SourceRefused.of(printable(ref) or "ref", problem, fix="set revision.branch or revision.tag")
-        head = self._look(git_protocol.Exactly(ref))
+        head = self._look(git_protocol.ExactRef(ref))
         if head is None:
             raise RefNotFound.of(
                 printable(ref), f"not on the host ({self._transport.subject})", fix="push it, or change the target's revision"
@@ -188,7 +188,7 @@ class GitHost:
             found |= {oid: sent[oid] for oid in wants if oid in sent}
         return found
 
-    def _refs(self, deadline: Deadline, wanted: git_protocol.Wanted) -> Head | None:
+    def _refs(self, deadline: Deadline, wanted: git_protocol.WantedRef) -> Head | None:
         offer = self._offer if self._offer and self._offer.version == 2 else self._discovered(deadline, wanted)
         if offer.version != 2:
             return offer.head
@@ -198,7 +198,7 @@ class GitHost:
     def _offered(self, deadline: Deadline) -> git_protocol.Advertisement:
         return self._offer or self._discovered(deadline, None)
 
-    def _discovered(self, deadline: Deadline, wanted: git_protocol.Wanted | None) -> git_protocol.Advertisement:
+    def _discovered(self, deadline: Deadline, wanted: git_protocol.WantedRef | None) -> git_protocol.Advertisement:
         """Ask the host what it offers, and remember it."""
         with self._transport.advertisement(deadline, self._limits.refs) as stream:
             offer = git_protocol.read_advertisement(stream, wanted)

@@ -59,7 +59,7 @@ class Advertisement:
         return next((cap[6:].split() for cap in self.capabilities if cap.startswith(b"fetch=")), [])
 
 
-class Wanted(Protocol):
+class WantedRef(Protocol):
     """Which ref is looked for, in a list that is only walked. `name`: the best so far, a full ref name; `prefix`: of all that may be."""
 
     name: str
@@ -69,7 +69,7 @@ class Wanted(Protocol):
         """Look at a full ref name; say whether it is the best so far."""
 
 
-class Exactly:
+class ExactRef:
     """One ref by its full name."""
 
     def __init__(self, ref: str) -> None:
@@ -84,7 +84,7 @@ class Exactly:
         return True
 
 
-def read_advertisement(stream: BinaryIO, wanted: Wanted | None) -> Advertisement:
+def read_advertisement(stream: BinaryIO, wanted: WantedRef | None) -> Advertisement:
     """Read the answer to `info/refs`."""
     lines = _protocol(stream)
     first = lines.read_pkt_line()
@@ -107,13 +107,13 @@ def _few(capabilities: Iterator[bytes]) -> Iterator[bytes]:
         yield capability
 
 
-def ls_refs(offer: Advertisement, wanted: Wanted) -> bytes:
+def ls_refs(offer: Advertisement, wanted: WantedRef) -> bytes:
     """Return the body that asks for all refs that begin as what is wanted, by version 2."""
     command, arguments = build_ls_refs_request_v2(set(offer.capabilities), None, [wanted.prefix.encode()])
     return b"".join(map(pkt_line, command)) + _DELIMITER + b"".join(map(pkt_line, arguments)) + _FLUSH
 
 
-def read_refs(stream: BinaryIO, wanted: Wanted) -> Head | None:
+def read_refs(stream: BinaryIO, wanted: WantedRef) -> Head | None:
     """Read the answer to `ls_refs`: the ref that is wanted, peeled, or nothing."""
     refs, _, peeled = read_pkt_refs_v2(_wanted_lines(_spoken(_protocol(stream)), wanted, position=0))
     return _found({name: oid for name, oid in refs.items() if oid}, peeled, wanted)
@@ -190,7 +190,7 @@ def _spoken(lines: Framing) -> Iterator[bytes]:
         yield packet
 
 
-def _wanted_lines(lines: Iterable[bytes], wanted: Wanted | None, position: int) -> Iterator[bytes]:
+def _wanted_lines(lines: Iterable[bytes], wanted: WantedRef | None, position: int) -> Iterator[bytes]:
     """Yield only the lines about the ref that is wanted, and in version 0 the first one, which carries the capabilities.
 
     A long list is never kept: what was wanted until something better came is dropped.
@@ -210,7 +210,7 @@ def _wanted_lines(lines: Iterable[bytes], wanted: Wanted | None, position: int) 
     yield from kept
 
 
-def _found(refs: Mapping[Ref, ObjectID], peeled: Mapping[Ref, ObjectID], wanted: Wanted | None) -> Head | None:
+def _found(refs: Mapping[Ref, ObjectID], peeled: Mapping[Ref, ObjectID], wanted: WantedRef | None) -> Head | None:
     """Return the ref with what it finally points to: a tag's commit rather than the tag."""
     name = Ref(wanted.name.encode() if wanted else b"")
     own = refs.get(name)

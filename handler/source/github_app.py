@@ -32,7 +32,7 @@ from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUn
 from handler.model.tree import printable
 from handler.source.bounded_connections import pools_for
 from handler.source.connection_errors import explained
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 from handler.source.signin import ReadSecret, basic
 from handler.source.upload_pack import shown_url
 
@@ -66,7 +66,7 @@ class GitHubApp:
         url: str,
         read: ReadSecret,
         ca_file: str,
-        limits: Limits,
+        limits: HostLimits,
         clock: Callable[[], float] = time.monotonic,
         again: ReadSecret | None = None,
     ) -> None:

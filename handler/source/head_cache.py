@@ -15,7 +15,7 @@ from handler.model.refs import Head
 from handler.source.singleflight import Flight
 
 
-class Looks:
+class HeadCache:
     """The last answer to each question, or the question under way. Safe to share between threads."""
 
     def __init__(self, ask: Callable[[Revision], Head], clock: Callable[[], float] = time.monotonic) -> None:

@@ -8,7 +8,7 @@ MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class HostLimits:
     """Times in seconds, sizes in bytes. `total` bounds one resolve, fetch or later fetch of blobs, however slowly bytes drip."""
 
     connect: float = 10.0

@@ -22,16 +22,16 @@ from handler.model.tree import printable
 from handler.source import git_protocol
 from handler.source.bounded_connections import Deadline
 from handler.source.connection_errors import DENIALS, denied, explained, proxy_refused
-from handler.source.host_limits import Limits
-from handler.source.shared import Sharing
+from handler.source.host_limits import HostLimits
+from handler.source.shared import SharedConnections
 from handler.source.signin import SignIn
 from handler.source.upload_pack import counted, shown_url
 
 
-class Transport:
+class HttpTransport:
     """One repository's URL and the connections to its host (`exchange.UploadPack`)."""
 
-    def __init__(self, url: str, sign_in: SignIn, ca_file: str, limits: Limits, shared: Sharing) -> None:
+    def __init__(self, url: str, sign_in: SignIn, ca_file: str, limits: HostLimits, shared: SharedConnections) -> None:
         parts = _checked(url)
         if ca_file and not Path(ca_file).is_file():
             raise ConfigInvalid.of(ca_file, "no such file", fix="set repository.tls.caFile")

@@ -17,14 +17,14 @@ from handler.model.errors import SourceRefused
 from handler.model.tree import DIRECTORY, EXECUTABLE, FILE, LINK, NO_COMMIT, CommitInfo, printable
 from handler.source.fetched_tree import FetchedTree
 from handler.source.git_objects import BLOB, TREE, Objects
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 from handler.source.tree_names import Children, children_of
 
 _Named = tuple[bytes, int, str]
 """Name, mode, id."""
 
 
-def open_local(directory: Path, limits: Limits = Limits()) -> tuple[FetchedTree, bool]:  # noqa: B008 - frozen
+def open_local(directory: Path, limits: HostLimits = HostLimits()) -> tuple[FetchedTree, bool]:  # noqa: B008 - frozen
     """Read a directory and the commit it lies in.
 
     Returns: its tree (paths relative to the directory; `.git` is left out), and whether it differs from the commit. Outside a
@@ -43,7 +43,7 @@ def open_local(directory: Path, limits: Limits = Limits()) -> tuple[FetchedTree,
     return tree, bool(commit.sha) and root != recorded
 
 
-def open_beside(directory: Path, file: Path, limits: Limits = Limits()) -> tuple[FetchedTree, str, str]:  # noqa: B008 - frozen
+def open_beside(directory: Path, file: Path, limits: HostLimits = HostLimits()) -> tuple[FetchedTree, str, str]:  # noqa: B008 - frozen
     """Read a directory and one file that lies elsewhere as the only two entries of a tree, which no commit holds.
 
     Returns: the tree, the directory's path in it, the file's.
@@ -67,7 +67,7 @@ def open_beside(directory: Path, file: Path, limits: Limits = Limits()) -> tuple
     return made, inside, outside
 
 
-def open_files(found: Mapping[str, Path | bytes], limits: Limits = Limits()) -> FetchedTree:  # noqa: B008 - frozen
+def open_files(found: Mapping[str, Path | bytes], limits: HostLimits = HostLimits()) -> FetchedTree:  # noqa: B008 - frozen
     """Read files and directories that were named one by one, and what came by a pipe, into one tree, which no commit holds.
 
     `found`: path in the tree -> where it lies, or its content.
@@ -106,7 +106,7 @@ class _Nested:
 class _Reading:
     """Collects the objects of a directory, counting entries and bytes."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: HostLimits) -> None:
         self.objects: Objects = {}
         self._listed: dict[bytes, list[_Named]] = {}
         self._limits = limits

@@ -23,7 +23,7 @@ from dulwich.pack import (
 
 from handler.model.errors import SourceRefused
 from handler.source.git_objects import Objects
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 
 _HEADER = 12
 _TRAILER = 20
@@ -35,7 +35,7 @@ class PackBroken(Exception):
     """The bytes aren't a pack: cut short, altered or made up."""
 
 
-def read_pack(data: bytes | bytearray, limits: Limits, subject: str = "pack", spent: int = 0) -> Objects:
+def read_pack(data: bytes | bytearray, limits: HostLimits, subject: str = "pack", spent: int = 0) -> Objects:
     """Read a whole pack; `subject`: whose it is, for the error; `spent`: bytes of content that its commit holds already.
 
     Raises:
@@ -67,7 +67,7 @@ def read_pack(data: bytes | bytearray, limits: Limits, subject: str = "pack", sp
 class _Reader:
     """One pass over a pack. `at`: what stands where, for deltas that name an offset; `waiting`: deltas whose base comes later."""
 
-    def __init__(self, data: bytes | bytearray, limits: Limits, subject: str, spent: int) -> None:
+    def __init__(self, data: bytes | bytearray, limits: HostLimits, subject: str, spent: int) -> None:
         self.data = data
         self.subject = subject
         self.limits = limits

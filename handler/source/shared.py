@@ -9,14 +9,14 @@ from __future__ import annotations
 import threading
 
 from handler.source.bounded_connections import Pools
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 from handler.source.tree_cache import TreeCache
 
 
-class Sharing:
+class SharedConnections:
     """One handler's. Safe to share between threads. `most`: bytes of the commits that are kept."""
 
-    def __init__(self, most: int = Limits().cache) -> None:
+    def __init__(self, most: int = HostLimits().cache) -> None:
         self.commits = TreeCache(most)
         self._pools: dict[tuple[str, str, str], Pools] = {}
         self._lock = threading.Lock()

@@ -32,7 +32,7 @@ Order = tuple[int, int, int, tuple[Any, ...]]
 Comparator = tuple[Callable[[Any, Any], bool], Order]
 
 
-class Range:
+class VersionRange:
     """A range of versions: alternatives, each a list of comparators that all must hold."""
 
     def __init__(self, text: str) -> None:
@@ -52,7 +52,7 @@ class Range:
         return any(_all_hold(comparators, version) for comparators in self._alternatives)
 
 
-class Highest:
+class HighestTag:
     """Picks the highest tag in a range out of refs that are shown one by one. `name`: the best so far, a full ref name."""
 
     prefix = TAGS
@@ -60,7 +60,7 @@ class Highest:
     def __init__(self, text: str) -> None:
         """Raises ConfigInvalid: `text` isn't a range."""
         self.name = ""
-        self._range = Range(text)
+        self._range = VersionRange(text)
         self._best: tuple[Order, bytes] | None = None
 
     def better(self, name: bytes) -> bool:
@@ -74,7 +74,7 @@ class Highest:
 
 def overtakes(text: str, tag: str, head: str) -> bool:
     """Say whether a tag, once the host shows it, would be the highest in a range instead of `head`; both are full ref names."""
-    highest = Highest(text)
+    highest = HighestTag(text)
     highest.better(head.encode())
     return highest.better(tag.encode(errors="replace"))
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from handler.config.git_settings import Repository
 from handler.model.optional_imports import needed_by
-from handler.source.host_limits import Limits
-from handler.source.http_transport import Transport
-from handler.source.shared import Sharing
+from handler.source.host_limits import HostLimits
+from handler.source.http_transport import HttpTransport
+from handler.source.shared import SharedConnections
 from handler.source.signin import Anonymous, Basic, ReadSecret, SignIn
 from handler.source.upload_pack import UploadPack
 
 
 def upload_pack(
-    repository: Repository, read: ReadSecret, limits: Limits, again: ReadSecret | None = None, shared: Sharing | None = None
+    repository: Repository, read: ReadSecret, limits: HostLimits, again: ReadSecret | None = None, shared: SharedConnections | None = None
 ) -> UploadPack:
     """Return the way to a repository. `shared`: what its handler's repositories have together.
 
@@ -25,10 +25,10 @@ def upload_pack(
 
         return SshUploadPack(repository, read, limits, again)
     signs_in = sign_in(repository, read, limits, again)
-    return Transport(repository.url, signs_in, repository.tls.ca_file, limits, shared or Sharing())
+    return HttpTransport(repository.url, signs_in, repository.tls.ca_file, limits, shared or SharedConnections())
 
 
-def sign_in(repository: Repository, read: ReadSecret, limits: Limits, again: ReadSecret | None = None) -> SignIn:
+def sign_in(repository: Repository, read: ReadSecret, limits: HostLimits, again: ReadSecret | None = None) -> SignIn:
     """Return what signs in over HTTP."""
     auth = repository.auth
     if auth.github_app:

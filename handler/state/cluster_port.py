@@ -12,7 +12,7 @@ Kind = Literal["ConfigMap", "Lease", "Namespace"]
 """What a record and a lock are made of."""
 
 
-class Objects(Protocol):
+class StateObjects(Protocol):
     """ConfigMaps, Leases and Namespaces of one cluster. Reads are consistent (no cache). Safe to share between threads."""
 
     def get(self, kind: Kind, namespace: str, name: str) -> Body | None:
@@ -31,7 +31,7 @@ class Objects(Protocol):
         """Return the API server's clock in seconds since the epoch: its last `Date` plus the time since."""
 
 
-def create_in_namespace(objects: Objects, body: Body) -> Body:
+def create_in_namespace(objects: StateObjects, body: Body) -> Body:
     """Create an object, and its namespace first where that is missing and permitted.
 
     Raises AccessDenied with the command that an administrator can type when it isn't permitted.
@@ -52,7 +52,7 @@ def create_in_namespace(objects: Objects, body: Body) -> Body:
     return objects.create(body)
 
 
-def replace_same(objects: Objects, body: Body) -> Body:
+def replace_same(objects: StateObjects, body: Body) -> Body:
     """Replace exactly the object that was read. Raises Moved when it changed, was deleted, or deleted and made again."""
     try:
         return objects.replace(body)

@@ -26,7 +26,7 @@ from handler.model.names import GroupKind, Identity, applyset_id, kubectl
 from handler.state import gzip_chunks
 from handler.state.bounds import bounded
 from handler.state.cluster_port import Body
-from handler.state.decode_cache import Remembered, Text
+from handler.state.decode_cache import DecodeCache, Text
 from handler.state.ran import Ran
 from handler.state.record import FORMAT, Progress, State
 from handler.state.record_format import camel, field_rule, read_fields, read_record, read_value, write_record
@@ -54,7 +54,7 @@ _IN_ANNOTATIONS = ("kinds", "namespaces")
 _ELSEWHERE = (*_PLAIN, *_GROUPED["target"], *_GROUPED["applied"], *_IN_ANNOTATIONS)
 _SINGLE = tuple(item.name for item in fields(State) if item.name not in _ELSEWHERE)
 _KEYS = (*_GROUPED, *(camel(name) for name in _SINGLE))
-_REMEMBERED = Remembered()
+_REMEMBERED = DecodeCache()
 
 
 def state_name(target: str) -> str:

@@ -19,7 +19,7 @@ Text = tuple[str, Any, Any]
 
 
 @dataclass(slots=True)
-class Remembered:
+class DecodeCache:
     """Values by their texts, the least recently used forgotten first. Safe to share between threads."""
 
     most: int = MOST

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 from handler.model.errors import AccessDenied, Moved
 from handler.model.health import HealthState
-from handler.state.cluster_port import Body, Objects, create_in_namespace, replace_same
+from handler.state.cluster_port import Body, StateObjects, create_in_namespace, replace_same
 from handler.state.lease_record import micro_time, new_lease
 from handler.state.record import TargetHealth
 from handler.state.record_format import seconds_of, stamp
@@ -124,7 +124,7 @@ class Signs:
 class Heartbeat:
     """The Lease of one installation on one cluster."""
 
-    objects: Objects
+    objects: StateObjects
     namespace: str
     installation: str
 

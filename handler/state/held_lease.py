@@ -14,7 +14,7 @@ from typing import NoReturn, Self
 
 from handler.model.errors import AnnealError, LeaseLost, Moved
 from handler.state.clock import Clock, Instant
-from handler.state.cluster_port import Body, Objects, replace_same
+from handler.state.cluster_port import Body, StateObjects, replace_same
 from handler.state.lease_record import LeaseRecord, freed, renewed, without_request
 
 
@@ -25,7 +25,7 @@ class HeldLease:
         body: the Lease as stored by our taking it. sent: when that request was sent. duration: seconds.
     """
 
-    def __init__(self, objects: Objects, clock: Clock, body: Body, sent: Instant, duration: float) -> None:
+    def __init__(self, objects: StateObjects, clock: Clock, body: Body, sent: Instant, duration: float) -> None:
         self._objects = objects
         self._clock = clock
         self._body = body

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from handler.model.errors import Busy, Moved
 from handler.state.clock import Clock, Instant, SystemClock
-from handler.state.cluster_port import Body, Objects, create_in_namespace, replace_same
+from handler.state.cluster_port import Body, StateObjects, create_in_namespace, replace_same
 from handler.state.held_lease import HeldLease
 from handler.state.lease_record import LeaseRecord, freed, new_lease, taken, with_request
 from handler.state.record_format import stamp
@@ -43,7 +43,7 @@ class LeaseLock:
 
     def __init__(
         self,
-        objects: Objects,
+        objects: StateObjects,
         namespace: str,
         name: str,
         holder: str,

@@ -11,7 +11,7 @@ from handler.model.event import Delivery
 from handler.model.names import GroupKind, Identity
 from handler.state.ran import Ran
 from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word
-from handler.state.stalled import Stood
+from handler.state.stalled import Stalled
 
 FORMAT = 4
 """Version of the record's layout; a newer one is refused, never guessed at, an older one is read and written anew.
@@ -74,7 +74,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class RunStatus:
     """How the target stands. `failures` in a row, `next_try` when one is due by itself, `who` must act (operator | author | nobody).
 
     `refusal`: what was refused isn't tried again while that holds; None: nothing was, or an older version has recorded it.
@@ -110,7 +110,7 @@ class TargetHealth:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingFor:
     """What an open run waits for since when: a wait outlives its process. `what`: a stage, step or hook; `over`: its time has run out.
 
     `seen`: digest of how everything stood when the last of several runs looked, `moved`: since when it stands so.
@@ -141,7 +141,7 @@ class StepRecord:
     outcome: Word = ""
     message: Message = ""
     mark: Line = ""
-    stood: tuple[Stood, ...] = ()
+    stood: tuple[Stalled, ...] = ()
     share: int = 0
 
 
@@ -159,7 +159,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldPlan:
     """A plan that waits for a person: `changes` are its guarded (action, object, uid)."""
 
     id: Line
@@ -209,7 +209,7 @@ class Suspend:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class NamedRequest:
     """What was asked while another held the Lease: its next round does it and removes this."""
 
     by: Line
@@ -291,15 +291,15 @@ class State:
     drift_due: Time = ""
     reads_paths: tuple[Path, ...] = ()
     attempt: Attempt | None = None
-    status: Status = field(default_factory=Status)
+    status: RunStatus = field(default_factory=RunStatus)
     health: TargetHealth = field(default_factory=TargetHealth)
-    waiting: Waiting | None = None
+    waiting: WaitingFor | None = None
     rollout: Progress | None = None
-    held: Held | None = None
+    held: HeldPlan | None = None
     approval: Approval | None = None
     pin: Pin | None = None
     suspend: Suspend | None = None
-    requested: Request | None = None
+    requested: NamedRequest | None = None
     orphans: tuple[Orphan, ...] = ()
     declared: tuple[Identity, ...] = ()
     ran: tuple[Ran, ...] = ()

@@ -34,7 +34,7 @@ def seconds_of(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-class Rule(Protocol):
+class FieldRule(Protocol):
     """How one kind of value is read and written."""
 
     def read(self, raw: Any) -> Any:
@@ -45,7 +45,7 @@ class Rule(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Free:
+class FreeText:
     """Free text of limited length. Written, control characters and lone surrogates become U+FFFD and the rest is cut."""
 
     limit: int
@@ -63,7 +63,7 @@ class Free:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class TextForm:
     """Text of one form, given as a regular expression and in words."""
 
     pattern: str
@@ -161,7 +161,7 @@ class _Key:
 
 @dataclass(frozen=True, slots=True)
 class _Many:
-    each: Rule
+    each: FieldRule
 
     def read(self, raw: Any) -> tuple[Any, ...]:
         if not isinstance(raw, list):
@@ -183,32 +183,32 @@ class _Object:
         return write_record(value)
 
 
-_SUBJECT = Free(600)
-_WORD = Form("[a-z][a-z0-9-]{0,39}", "a lower-case word")
-_COUNTED = Form("(?:to )?[a-z][a-z0-9-]{0,39}", "what was done (`pruned`) or is to be done (`to prune`)")
-Sha = Annotated[str, Form("[0-9a-f]{40,64}", "40 to 64 hex digits")]
+_SUBJECT = FreeText(600)
+_WORD = TextForm("[a-z][a-z0-9-]{0,39}", "a lower-case word")
+_COUNTED = TextForm("(?:to )?[a-z][a-z0-9-]{0,39}", "what was done (`pruned`) or is to be done (`to prune`)")
+Sha = Annotated[str, TextForm("[0-9a-f]{40,64}", "40 to 64 hex digits")]
 Word = Annotated[str, _WORD]
 Time = Annotated[str, _Time()]
-Token = Annotated[str, Form(r"[A-Za-z0-9-]{1,64}\.[0-9]{1,10}", "<lease uid>.<transitions>")]
-Message = Annotated[str, Free(4000)]
-Line = Annotated[str, Free(300)]
-Path = Annotated[str, Free(4096)]
-Segment = Annotated[str, Form(r"(?!\.{1,2}$)[^/%?#\s\x00-\x1f\x7f\ud800-\udfff]{0,253}", "one segment of a URL's path")]
-ApiVersion = Annotated[str, Form(r"(?:(?:[a-z0-9][a-z0-9.-]{0,252}/)?[a-z][a-z0-9]{0,62})?", "an API version such as apps/v1")]
+Token = Annotated[str, TextForm(r"[A-Za-z0-9-]{1,64}\.[0-9]{1,10}", "<lease uid>.<transitions>")]
+Message = Annotated[str, FreeText(4000)]
+Line = Annotated[str, FreeText(300)]
+Path = Annotated[str, FreeText(4096)]
+Segment = Annotated[str, TextForm(r"(?!\.{1,2}$)[^/%?#\s\x00-\x1f\x7f\ud800-\udfff]{0,253}", "one segment of a URL's path")]
+ApiVersion = Annotated[str, TextForm(r"(?:(?:[a-z0-9][a-z0-9.-]{0,252}/)?[a-z][a-z0-9]{0,62})?", "an API version such as apps/v1")]
 Counts = Annotated[Mapping[str, int], _Counts()]
 ChangeKey = Annotated[tuple[str, str, str], _Key()]
 
 
-def _rule_of(hint: Any) -> Rule:
+def _rule_of(hint: Any) -> FieldRule:
     """Return the rule of a type."""
     if get_origin(hint) is Annotated:
-        found: Rule = hint.__metadata__[0]
+        found: FieldRule = hint.__metadata__[0]
         return found
     if get_origin(hint) in (Union, types.UnionType):
         return _rule_of(next(part for part in get_args(hint) if part is not type(None)))
     if get_origin(hint) is tuple:
         return _Many(_rule_of(get_args(hint)[0]))
-    simple: dict[Any, Rule] = {str: Free(1024), bool: _Flag(), int: _Number(int), float: _Number(float), Identity: _IdentityText()}
+    simple: dict[Any, FieldRule] = {str: FreeText(1024), bool: _Flag(), int: _Number(int), float: _Number(float), Identity: _IdentityText()}
     return simple[hint] if hint in simple else _Object(hint)
 
 
@@ -219,7 +219,7 @@ def camel(name: str) -> str:
 
 
 @cache
-def _rules(form: Any) -> dict[str, tuple[Field[Any], Rule]]:
+def _rules(form: Any) -> dict[str, tuple[Field[Any], FieldRule]]:
     """Return each field of a record class by its JSON key, with its rule."""
     hints = get_type_hints(form, include_extras=True)
     return {camel(item.name): (item, _rule_of(hints[item.name])) for item in fields(form)}
@@ -250,7 +250,7 @@ def read_fields(form: Any, raw: Any, only: tuple[str, ...] = ()) -> dict[str, An
     return found
 
 
-def read_value(key: str, rule: Rule, raw: Any) -> Any:
+def read_value(key: str, rule: FieldRule, raw: Any) -> Any:
     """Read one value; the ValueError names its key."""
     try:
         return rule.read(raw)
@@ -269,6 +269,6 @@ def write_record(value: Any, only: tuple[str, ...] = ()) -> dict[str, Any]:
     return found
 
 
-def field_rule(form: Any, name: str) -> Rule:
+def field_rule(form: Any, name: str) -> FieldRule:
     """Return the rule of one field."""
     return _rules(form)[camel(name)][1]

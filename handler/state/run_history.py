@@ -12,7 +12,7 @@ from handler.model.names import FIELD_MANAGER
 from handler.model.plan import Action, Change, FieldChange
 from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo
-from handler.state.record import Drift, Run, Status
+from handler.state.record import Drift, Run, RunStatus
 from handler.state.record_format import stamp
 
 RUNS = 20
@@ -147,7 +147,7 @@ def backoff(failures: int) -> float:
     return float(min(15 * 2 ** min(max(failures, 1) - 1, 5), 300))
 
 
-def failed(status: Status, error: AnnealError, now: float) -> Status:
+def failed(status: RunStatus, error: AnnealError, now: float) -> RunStatus:
     """Return the status after an error. Only what nobody must cure gets a next try; the rest waits for a new head or a person.
 
     A failure after others keeps their `since`, though a rollout was carried out in between.
@@ -166,7 +166,7 @@ def failed(status: Status, error: AnnealError, now: float) -> Status:
     )
 
 
-def ended(status: Status, result: Result, now: float) -> Status:
+def ended(status: RunStatus, result: Result, now: float) -> RunStatus:
     """Return the status after a run that didn't fail. `now`: seconds since the epoch.
 
     The same phase again keeps its `since`; a run that changed nothing keeps the counts, so that it leaves no trace in a good record. A
@@ -175,7 +175,7 @@ def ended(status: Status, result: Result, now: float) -> Status:
     goes_on = status.phase == ROLLING and result.outcome == Outcome.WAITING
     phase = ROLLING if goes_on else _PHASES.get(result.outcome, status.phase)
     quiet = result.outcome == Outcome.UNCHANGED and status.phase == phase
-    return Status(
+    return RunStatus(
         phase=phase,
         since=status.since if status.phase == phase else stamp(now),
         counts=status.counts if quiet else dict(result.counts),
@@ -185,13 +185,13 @@ def ended(status: Status, result: Result, now: float) -> Status:
     )
 
 
-def rolling(status: Status, now: float) -> Status:
+def rolling(status: RunStatus, now: float) -> RunStatus:
     """Return the status of an attempt that carries a rollout out; what has failed so far isn't forgotten."""
     since = status.since if status.phase == ROLLING or status.failures else stamp(now)
     return replace(status, phase=ROLLING, since=since, message="", code="", who="")
 
 
-def lingering(status: Status, lines: Sequence[str], now: float) -> Status:
+def lingering(status: RunStatus, lines: Sequence[str], now: float) -> RunStatus:
     """Return the status of a run that waits until something is gone. `lines`: masked, an object each."""
     since = status.since if status.phase == PRUNING else stamp(now)
     told = "\n".join([*lines[:LINGERING], *([f"and {len(lines) - LINGERING} more"] if len(lines) > LINGERING else [])])

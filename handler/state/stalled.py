@@ -8,7 +8,7 @@ from handler.state.record_format import Line, Time
 
 
 @dataclass(frozen=True, slots=True)
-class Stood:
+class Stalled:
     """One thing that stands still. `seen`: digest of how it stands, in few digits; `moved`: since when it stands so."""
 
     seen: Line

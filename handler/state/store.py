@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.model.errors import Busy, LeaseLost, Moved, Problem, StateInvalid, TargetMoved
-from handler.state.cluster_port import Body, Objects, create_in_namespace, replace_same
+from handler.state.cluster_port import Body, StateObjects, create_in_namespace, replace_same
 from handler.state.configmap import SUMMARY, decode, state_name, summary_of
 from handler.state.record import State
 from handler.state.size_limit import fitted
@@ -21,7 +21,7 @@ Change = Callable[[State], State]
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredState:
     """A state as it was read: `uid` and `resource_version` fence the next write. `state` is None where there is none yet."""
 
     state: State | None
@@ -33,7 +33,7 @@ class Stored:
 class StateStore:
     """The record of one target. `tooling`: `anneal/v<semver>`, as KEP-3659 wants it on the ApplySet's parent."""
 
-    def __init__(self, objects: Objects, namespace: str, target: str, installation: str, tooling: str) -> None:
+    def __init__(self, objects: StateObjects, namespace: str, target: str, installation: str, tooling: str) -> None:
         self._objects = objects
         self._namespace = namespace
         self._target = target
@@ -42,10 +42,10 @@ class StateStore:
         self._name = state_name(target)
         self._subject = f"ConfigMap/{namespace}/{self._name}"
 
-    def read(self) -> Stored:
+    def read(self) -> StoredState:
         """Read the state. Raises StateInvalid when it isn't ours or can't be read."""
         body = self._objects.get("ConfigMap", self._namespace, self._name)
-        return Stored(None) if body is None else self._stored(body)
+        return StoredState(None) if body is None else self._stored(body)
 
     def blank(self, cluster_uid: str) -> State:
         """Return the first state of this target: nothing applied, nothing known, of no repository yet."""
@@ -75,17 +75,17 @@ class StateStore:
             raise TargetMoved(*moved)
         return state
 
-    def is_summed(self, stored: Stored) -> bool:
+    def is_summed(self, stored: StoredState) -> bool:
         """Whether the summary annotation says of the state what this version's says."""
         annotations = stored.body["metadata"].get("annotations") or {}
         return stored.state is not None and annotations.get(SUMMARY) == summary_of(stored.state)
 
-    def create(self, state: State) -> Stored:
+    def create(self, state: State) -> StoredState:
         """Write the first state, and its namespace where missing. Raises Moved if there is one already, AccessDenied with the command."""
         written, body = fitted(state, self._namespace, self._tooling)
         return _of(written, create_in_namespace(self._objects, body))
 
-    def swap(self, stored: Stored, state: State, token: str | None = None) -> Stored:
+    def swap(self, stored: StoredState, state: State, token: str | None = None) -> StoredState:
         """Write `state` if nothing moved since `stored` was read; equal content isn't written.
 
         Without a token (no Lease) an open attempt must neither be in `stored` nor in `state`; with one, `state` may only open its own.
@@ -95,7 +95,7 @@ class StateStore:
         written, body = fitted(state, self._namespace, self._tooling)
         return self._put(stored, written, body)
 
-    def write(self, stored: Stored, change: Change, token: str) -> Stored:
+    def write(self, stored: StoredState, change: Change, token: str) -> StoredState:
         """Write `change(state)` inside our own attempt. A person's write in between is merged: `change` is made on the newer state.
 
         `change` must build on the state it is given (`dataclasses.replace`), so that suspend, approval and pin survive. Raises LeaseLost
@@ -114,7 +114,7 @@ class StateStore:
                 self._own(stored, newer, token)
                 stored = newer
 
-    def update(self, change: Change, initial: State | None = None, tries: int = 5) -> Stored:
+    def update(self, change: Change, initial: State | None = None, tries: int = 5) -> StoredState:
         """Change a person's fields (suspend, approval, pin) on the newest state; `initial` is changed and created where there is none.
 
         Raises StateInvalid when there is no state and no `initial`, Moved when others were quicker `tries` times.
@@ -131,16 +131,16 @@ class StateStore:
                     raise
         raise ValueError("tries must be one or more")
 
-    def _present(self, stored: Stored) -> State:
+    def _present(self, stored: StoredState) -> State:
         if stored.state is None:
             fix = f"`anneal apply {self._target}` makes it"
             raise StateInvalid.of(self._subject, "doesn't exist: the target never ran", fix=fix)
         return stored.state
 
-    def _stored(self, body: Body) -> Stored:
+    def _stored(self, body: Body) -> StoredState:
         return _of(decode(body, self._namespace, self._target, self._tooling), body)
 
-    def _fence(self, stored: Stored, state: State, token: str | None) -> None:
+    def _fence(self, stored: StoredState, state: State, token: str | None) -> None:
         """Refuse a record that the Lease doesn't cover."""
         was = stored.state.attempt if stored.state else None
         if token is None and was is not None:
@@ -148,7 +148,7 @@ class StateStore:
         if state.attempt is not None and state.attempt.token != token:
             raise LeaseLost.of(self._subject, f"the open attempt has token {state.attempt.token}, ours is {token}")
 
-    def _put(self, stored: Stored, written: State, body: Body) -> Stored:
+    def _put(self, stored: StoredState, written: State, body: Body) -> StoredState:
         """PUT with the uid and resourceVersion of `stored`; labels and annotations of others are kept."""
         metadata = stored.body["metadata"]
         for part in ("labels", "annotations"):
@@ -158,14 +158,14 @@ class StateStore:
         body["metadata"] |= {"uid": stored.uid, "resourceVersion": stored.resource_version}
         return _of(written, replace_same(self._objects, body))
 
-    def _same(self, stored: Stored) -> Stored:
+    def _same(self, stored: StoredState) -> StoredState:
         """Read again; the state must still be the same object."""
         newer = self.read()
         if newer.uid != stored.uid:
             raise LeaseLost.of(self._subject, "was deleted during the run", fix="run again: the objects are found by their label")
         return newer
 
-    def _own(self, older: Stored, newer: Stored, token: str) -> None:
+    def _own(self, older: StoredState, newer: StoredState, token: str) -> None:
         """Make sure that our attempt is the open one, before a change is made again on the newer state."""
         attempt = self._present(newer).attempt
         if attempt is None or (attempt.token != token and attempt == self._present(older).attempt):
@@ -174,9 +174,9 @@ class StateStore:
             raise LeaseLost.of(self._subject, f"another run opened its attempt (token {attempt.token}, ours is {token})")
 
 
-def _of(state: State, body: Body) -> Stored:
+def _of(state: State, body: Body) -> StoredState:
     metadata = body["metadata"]
-    return Stored(state, metadata["uid"], metadata["resourceVersion"], body)
+    return StoredState(state, metadata["uid"], metadata["resourceVersion"], body)
 
 
 def _texts(metadata: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:

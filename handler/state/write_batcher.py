@@ -27,7 +27,7 @@ class _Batch(Generic[R]):
 
 
 @dataclass(slots=True)
-class Shared(Generic[R]):
+class WriteBatcher(Generic[R]):
     """The writes of one record. `write`: writes what it makes of the record as it is; it is called by one thread at a time."""
 
     write: Callable[[Callable[[R], R]], None]

@@ -15,7 +15,7 @@ from handler.config.secrets import Accepted
 from handler.model.errors import BadSignature
 from handler.model.event import Event
 from handler.triggers import azuredevops, bitbucket, generic, gitea, github, gitlab
-from handler.triggers.signature import Secret
+from handler.triggers.signature import WebhookSecret
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Trigger:
     `shape(document)`: the headers that name the event of such a payload, None when its pushes and pings look otherwise.
     """
 
-    proves: Callable[[Mapping[str, str], bytes, Secret], bool]
+    proves: Callable[[Mapping[str, str], bytes, WebhookSecret], bool]
     read: Callable[[Mapping[str, str], bytes], Event]
     shape: Callable[[dict[str, Any]], dict[str, str] | None]
 

@@ -12,13 +12,13 @@ from typing import Any
 
 from handler.model.event import Event, RefChange
 from handler.triggers import payload
-from handler.triggers.signature import MAX_HEADER, Secret, delivery_id, header
+from handler.triggers.signature import MAX_HEADER, WebhookSecret, delivery_id, header
 
 _BASIC = re.compile(r"basic +([a-z0-9+/]+={0,2})", re.ASCII | re.IGNORECASE)
 _SPELLINGS = ("remoteUrl", "sshUrl", "webUrl")
 
 
-def proves(headers: Mapping[str, str], body: bytes, secret: Secret) -> bool:  # noqa: ARG001 - one signature for all providers
+def proves(headers: Mapping[str, str], body: bytes, secret: WebhookSecret) -> bool:  # noqa: ARG001 - one signature for all providers
     """Say whether the password is this secret; the user name may be anything (RFC 7617)."""
     value = header(headers, "authorization")
     found = _BASIC.fullmatch(value) if len(value) <= MAX_HEADER else None

@@ -12,13 +12,13 @@ from typing import Any
 
 from handler.model.event import Event, RefChange
 from handler.triggers import payload
-from handler.triggers.signature import Secret, delivery_id, header, signed_sha256
+from handler.triggers.signature import WebhookSecret, delivery_id, header, signed_sha256
 
 _CLOUD, _CENTER, _PING = "repo:push", "repo:refs_changed", "diagnostics:ping"
 _KINDS = {"branch": "refs/heads/", "tag": "refs/tags/"}
 
 
-def proves(headers: Mapping[str, str], body: bytes, secret: Secret) -> bool:
+def proves(headers: Mapping[str, str], body: bytes, secret: WebhookSecret) -> bool:
     """Say whether this secret signed the body."""
     return signed_sha256(secret, body, header(headers, "x-hub-signature"), "sha256=")
 

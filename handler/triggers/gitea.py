@@ -11,13 +11,13 @@ from typing import Any
 
 from handler.model.event import Event, RefChange
 from handler.triggers import payload
-from handler.triggers.signature import Secret, delivery_id, header, signed_sha256
+from handler.triggers.signature import WebhookSecret, delivery_id, header, signed_sha256
 
 _NAMES = ("gitea", "forgejo")
 _SPELLINGS = ("clone_url", "ssh_url", "html_url")
 
 
-def proves(headers: Mapping[str, str], body: bytes, secret: Secret) -> bool:
+def proves(headers: Mapping[str, str], body: bytes, secret: WebhookSecret) -> bool:
     """Say whether this secret signed the body. Forgejo sends both headers: none of them may be wrong."""
     given = [value for name in _NAMES if (value := header(headers, f"x-{name}-signature"))]
     return bool(given) and all(signed_sha256(secret, body, value) for value in given)

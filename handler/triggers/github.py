@@ -11,12 +11,12 @@ from typing import Any
 
 from handler.model.event import Event, RefChange
 from handler.triggers import payload
-from handler.triggers.signature import Secret, delivery_id, header, signed_sha256
+from handler.triggers.signature import WebhookSecret, delivery_id, header, signed_sha256
 
 _SPELLINGS = ("clone_url", "ssh_url", "git_url", "html_url")
 
 
-def proves(headers: Mapping[str, str], body: bytes, secret: Secret) -> bool:
+def proves(headers: Mapping[str, str], body: bytes, secret: WebhookSecret) -> bool:
     """Say whether this secret signed the body."""
     return signed_sha256(secret, body, header(headers, "x-hub-signature-256"), "sha256=")
 

@@ -18,7 +18,7 @@ from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook, WebhookV
 from handler.config.secret_strength import SIGNING
 from handler.model.event import Event, RefChange
 from handler.triggers import payload
-from handler.triggers.signature import MAX_HEADER, Secret, delivery_id, header
+from handler.triggers.signature import MAX_HEADER, WebhookSecret, delivery_id, header
 
 """How signing tokens begin. Such a secret is a key: it is never accepted as a token, which is sent in the clear."""
 _SIGNED = {
@@ -30,7 +30,7 @@ _PUSHES, _UPDATE = {"push", "tag_push"}, "repository_update"
 _SPELLINGS = ("git_http_url", "git_ssh_url", "web_url", "homepage")
 
 
-def proves(headers: Mapping[str, str], body: bytes, secret: Secret) -> bool:
+def proves(headers: Mapping[str, str], body: bytes, secret: WebhookSecret) -> bool:
     """Say whether the token is this secret, or this signing token signed id, time (at most five minutes ago) and body."""
     if secret.reveal().startswith(SIGNING):
         return _signed(headers, body, secret)
@@ -38,7 +38,7 @@ def proves(headers: Mapping[str, str], body: bytes, secret: Secret) -> bool:
     return token.isascii() and 0 < len(token) <= MAX_HEADER and secret.matches(token.encode())
 
 
-def _signed(headers: Mapping[str, str], body: bytes, secret: Secret) -> bool:
+def _signed(headers: Mapping[str, str], body: bytes, secret: WebhookSecret) -> bool:
     given = {name: header(headers, name) for name in _SIGNED}
     if not all(form.fullmatch(given[name]) for name, form in _SIGNED.items()):
         return False

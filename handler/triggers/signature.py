@@ -17,7 +17,7 @@ _HEX = re.compile(r"[0-9a-f]{64}")
 _DELIVERY = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
-class Secret(Protocol):
+class WebhookSecret(Protocol):
     """A configured secret that doesn't show itself."""
 
     def reveal(self) -> str:
@@ -38,7 +38,7 @@ def delivery_id(headers: Mapping[str, str], name: str) -> str:
     return value if _DELIVERY.fullmatch(value) else ""
 
 
-def signed_sha256(secret: Secret, body: bytes, value: str, prefix: str = "") -> bool:
+def signed_sha256(secret: WebhookSecret, body: bytes, value: str, prefix: str = "") -> bool:
     """Say whether a header's value is `prefix` and the HMAC-SHA256 of the raw body in lower-case hex (RFC 2104)."""
     found = _HEX.fullmatch(value.removeprefix(prefix)) if value.startswith(prefix) else None
     if found is None:

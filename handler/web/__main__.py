@@ -22,7 +22,7 @@ from handler.model.errors import AnnealError
 from handler.queues.outbox import Outbox
 from handler.web.app import Routes
 from handler.web.bootstrap import FRONT, NEEDS, application
-from handler.web.connection_limits import Front
+from handler.web.connection_limits import FrontLimits
 from handler.web.gunicorn_settings import settings
 
 _LOG = logging.getLogger("anneal.queue")
@@ -46,7 +46,7 @@ class Door(BaseApplication):
     def load(self) -> Any:  # Flask's and gunicorn's types spell start_response differently
         """Make the application; called once in gunicorn's worker, after its fork."""
         app, self._outbox = self._make(self._environ)
-        self.front: Front = app.extensions[FRONT]
+        self.front: FrontLimits = app.extensions[FRONT]
         return app
 
     def idle(self) -> bool:

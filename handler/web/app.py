@@ -20,11 +20,11 @@ from handler.queues import Queue
 from handler.triggers import TRIGGERS, Trigger
 from handler.web import request_body, responses
 from handler.web.access_log import OTHER, ROUTE
-from handler.web.recent_deliveries import Deliveries
-from handler.web.replay_endpoint import Replay
-from handler.web.status_api import Behind, Reads, logged
+from handler.web.recent_deliveries import RecentDeliveries
+from handler.web.replay_endpoint import ReplayEndpoint
+from handler.web.status_api import StatusApi, WorkerLink, logged
 from handler.web.tokens import Tokens
-from handler.web.webhooks import Webhooks
+from handler.web.webhooks import WebhookEndpoint
 
 _LOG = logging.getLogger("anneal.web")
 
@@ -33,7 +33,7 @@ def _nobody(question: str, **_about: Any) -> dict[str, Any]:
     raise WorkerUnavailable.of("worker", f"there is none to ask for {question}")
 
 
-NOBODY = Behind(_nobody, lambda _request: None)
+NOBODY = WorkerLink(_nobody, lambda _request: None)
 Part = Literal["webhooks", "replay", "reads", "ready"]
 WHOLE: frozenset[Part] = frozenset({"webhooks", "replay", "reads", "ready"})
 """Which routes are served; /healthz always is. A function serves a part, and knows only the secrets of that."""
@@ -53,7 +53,7 @@ def create_app(
     queue: Queue,
     ready: Callable[[], bool],
     *,
-    worker: Behind = NOBODY,
+    worker: WorkerLink = NOBODY,
     metrics: DoorCounts | None = None,
     max_body: int = request_body.MAX_BODY,
     routes: Routes = Routes(),
@@ -65,9 +65,9 @@ def create_app(
     app = Flask("anneal", static_folder=None)
     app.url_map.merge_slashes = False  # nothing is redirected
     counts, parts = metrics or DoorMetrics(__version__, lambda: 0.0, lambda: 0.0), routes.parts
-    deliveries, tokens = Deliveries(counts), Tokens(secrets, lambda: counts.token_failure(_rule()))
-    webhooks = Webhooks(settings.targets, secrets, queue, deliveries.decided, routes.triggers)
-    replay = Replay(settings, tokens, queue)
+    deliveries, tokens = RecentDeliveries(counts), Tokens(secrets, lambda: counts.token_failure(_rule()))
+    webhooks = WebhookEndpoint(settings.targets, secrets, queue, deliveries.decided, routes.triggers)
+    replay = ReplayEndpoint(settings, tokens, queue)
 
     def receive(provider: str) -> Response:
         try:
@@ -91,7 +91,7 @@ def create_app(
     if "replay" in parts:
         _route(app, "/replay/<target>", "POST", asked)
     if "reads" in parts:
-        _read_routes(app, Reads(settings, tokens, worker, deliveries, counts))
+        _read_routes(app, StatusApi(settings, tokens, worker, deliveries, counts))
     if "ready" in parts:
         _route(app, "/readyz", "GET", lambda: _readiness(ready()))
     _route(app, "/healthz", "GET", lambda: jsonify(web="ok"))
@@ -103,7 +103,7 @@ def create_app(
     return app
 
 
-def _read_routes(app: Flask, reads: Reads) -> None:
+def _read_routes(app: Flask, reads: StatusApi) -> None:
     def bearer() -> str:
         return request.headers.get("Authorization", "")
 

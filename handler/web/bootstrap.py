@@ -21,14 +21,14 @@ from handler.feedback.metrics import DoorMetrics
 from handler.metrics.exposition import Exposition
 from handler.queues import Queue
 from handler.queues.outbox import Outbox
-from handler.queues.sqs import Sqs, queue_url
+from handler.queues.sqs import SqsQueue, queue_url
 from handler.web.access_log import OTHER
 from handler.web.app import Routes, create_app
-from handler.web.connection_limits import Front
-from handler.web.status_api import Behind, exposed
+from handler.web.connection_limits import FrontLimits
+from handler.web.status_api import WorkerLink, exposed
 
 FRONT = "anneal"
-"""The extension of the application that holds its `Front`."""
+"""The extension of the application that holds its `FrontLimits`."""
 NEEDS: frozenset[Need] = frozenset({"webhooks", "tokens"})
 """What this process resolves: it signs in to no git host."""
 
@@ -50,8 +50,8 @@ def application(environ: Mapping[str, str], read: Callable[[Path], Settings] = l
     if listener := environ.get("ANNEAL_METRICS_LISTEN"):
         Exposition(socket.socket(fileno=os.dup(int(listener))), lambda: exposed(metrics, outbox.ask)).start()
     url = queue_url(settings, environ)
-    queue: Queue = Sqs(url) if url else outbox
-    worker, most = Behind(outbox.ask, outbox.waits, sees=not url), settings.webhooks.max_body
+    queue: Queue = SqsQueue(url) if url else outbox
+    worker, most = WorkerLink(outbox.ask, outbox.waits, sees=not url), settings.webhooks.max_body
     app = create_app(settings, secrets, queue, outbox.ready, worker=worker, metrics=metrics, max_body=most, routes=routes)
-    app.extensions[FRONT] = Front(settings.webhooks.trusted_proxies, most, partial(metrics.request, OTHER))
+    app.extensions[FRONT] = FrontLimits(settings.webhooks.trusted_proxies, most, partial(metrics.request, OTHER))
     return app, outbox

@@ -10,26 +10,26 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from handler.web.request_reader import Incoming
+from handler.web.request_reader import RequestReader
 
 AGAIN = 1
 """Seconds after which a client that was turned away may come again."""
 
 
 @dataclass(eq=False, slots=True)
-class Connection:
+class ClientConnection:
     """`client`: the peer's address, or the one it has connected for; `late`: what is done at the `deadline` (monotonic)."""
 
     sock: socket.socket
     client: Any
     server: Any
-    incoming: Incoming
+    incoming: RequestReader
     since: float
-    late: Callable[[Connection], None]
+    late: Callable[[ClientConnection], None]
     deadline: float = math.inf
     held: int = 0
     watched: int = 0
-    then: Callable[[Connection], None] = field(init=False)
+    then: Callable[[ClientConnection], None] = field(init=False)
     unread: int = 0
     answer: memoryview = field(default_factory=lambda: memoryview(b""))
     future: Future[bytes] | None = None

@@ -28,7 +28,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Front:
+class FrontLimits:
     """What the loop in front of the application's threads is told of it.
 
     `proxies`: networks of those that deliver for others; `max_body`: bytes of a body; `refused`: told status and seconds of each request
@@ -40,7 +40,7 @@ class Front:
     refused: Callable[[int, float], None]
 
 
-class Crowd(Generic[C]):
+class OpenConnections(Generic[C]):
     """Who stands at the door, the oldest first."""
 
     def __init__(self, bounds: Bounds) -> None:

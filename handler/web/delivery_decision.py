@@ -15,7 +15,7 @@ from handler.config.secrets import Accepted
 from handler.config.settings import Target
 from handler.model.errors import TooLarge, TooManyRequests
 from handler.model.event import Decision, Event
-from handler.model.target_matching import Index, Watched, decide
+from handler.model.target_matching import TargetIndex, WatchedRevision, decide
 from handler.triggers import Trigger, unproven
 
 MIB = 1024 * 1024
@@ -29,7 +29,7 @@ _turn, _line = threading.Lock(), threading.BoundedSemaphore(LINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class DeliveryDecision:
     """An event and what is decided. `foreign`: targets it names that have secrets of their own; for the operator's eyes only."""
 
     event: Event
@@ -37,10 +37,10 @@ class Verdict:
     foreign: tuple[str, ...] = ()
 
 
-def watch(targets: Iterable[Target]) -> Index:
+def watch(targets: Iterable[Target]) -> TargetIndex:
     """Return the targets as matching sees them; made once, not for each delivery."""
-    return Index(
-        Watched(
+    return TargetIndex(
+        WatchedRevision(
             target.name,
             (target.repository.url, *target.repository.aliases),
             ref=target.revision.ref,
@@ -51,7 +51,9 @@ def watch(targets: Iterable[Target]) -> Index:
     )
 
 
-def judge(trigger: Trigger, headers: Mapping[str, str], body: bytes, accepted: Sequence[Accepted], watched: Index) -> Verdict:
+def judge(
+    trigger: Trigger, headers: Mapping[str, str], body: bytes, accepted: Sequence[Accepted], watched: TargetIndex
+) -> DeliveryDecision:
     """Verify a delivery, read it and decide. Raises BadSignature, BadPayload, TooLarge, TooManyRequests."""
     with _in_turn(len(body) * len(accepted)):
         event, allowed = trigger.verified(headers, body, accepted)
@@ -79,7 +81,7 @@ def _in_turn(cost: int) -> Iterator[None]:
         _line.release()
 
 
-def bounded(event: Event, watched: Index, allowed: frozenset[str]) -> Verdict:
+def bounded(event: Event, watched: TargetIndex, allowed: frozenset[str]) -> DeliveryDecision:
     """Decide for the targets that the sender's secret may speak for.
 
     A secret that speaks for none of the targets it names is as good as none: BadSignature. Otherwise whoever holds the secret of
@@ -91,4 +93,4 @@ def bounded(event: Event, watched: Index, allowed: frozenset[str]) -> Verdict:
         refusal = unproven()
         refusal.add_note(f"signed with a secret that may not speak for {', '.join(foreign)}")  # for the log, never for the answer
         raise refusal
-    return Verdict(event, decide(event, watched.only(allowed)), foreign)
+    return DeliveryDecision(event, decide(event, watched.only(allowed)), foreign)

@@ -23,9 +23,9 @@ from gunicorn.http import errors
 from gunicorn.workers.gthread import ThreadWorker
 
 from handler.web import access_log
-from handler.web.connection import Connection, Exchange, refusal
-from handler.web.connection_limits import ANYBODY, Bounds, Crowd, Front, Peers
-from handler.web.request_reader import Incoming
+from handler.web.connection import ClientConnection, Exchange, refusal
+from handler.web.connection_limits import ANYBODY, Bounds, FrontLimits, OpenConnections, Peers
+from handler.web.request_reader import RequestReader
 
 HEAD_SECONDS = 5.0
 BODY_SECONDS = 10.0
@@ -61,11 +61,11 @@ _STATUS: tuple[tuple[type[Exception], int, str], ...] = (
 )
 
 
-class Served(Protocol):
+class ServedApplication(Protocol):
     """What the worker asks of its application (gunicorn's `app`)."""
 
     @property
-    def front(self) -> Front:
+    def front(self) -> FrontLimits:
         """What the loop is told; known once the application is made."""
 
     def idle(self) -> bool:
@@ -82,7 +82,7 @@ class DoorWorker(ThreadWorker):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._enough, self.max_requests = self.max_requests, sys.maxsize
-        self._served = cast("Served", self.app)
+        self._served = cast("ServedApplication", self.app)
         self._held = self._dropped = 0
         self._look, self._tell = 0.0, -math.inf
 
@@ -95,7 +95,7 @@ class DoorWorker(ThreadWorker):
         """Be the loop, until SIGTERM; the application is made."""
         front = self._served.front
         self._most, self._refused = front.max_body, front.refused
-        self._crowd, self._peers = Crowd[Connection](_bounds(front.max_body)), Peers(front.proxies)
+        self._crowd, self._peers = OpenConnections[ClientConnection](_bounds(front.max_body)), Peers(front.proxies)
         self._lanes = {lane: ThreadPoolExecutor(threads, lane) for lane, threads in LANES.items() if lane} | {"": self.tpool}
         super().run()
 
@@ -108,14 +108,14 @@ class DoorWorker(ThreadWorker):
             except OSError:  # nobody is left, or has hung up already
                 return
             sock.setblocking(False)
-            incoming, now = Incoming(self.cfg, client, self._most), time.monotonic()
-            conn = Connection(sock, client, listener.getsockname(), incoming, now, self._too_slow, now + HEAD_SECONDS)
+            incoming, now = RequestReader(self.cfg, client, self._most), time.monotonic()
+            conn = ClientConnection(sock, client, listener.getsockname(), incoming, now, self._too_slow, now + HEAD_SECONDS)
             self.nr_conns += 1
             self._crowd.add(conn, self._peers.peer(client))
             self._make_room(conn)
             self._read(conn)
 
-    def _read(self, conn: Connection) -> None:
+    def _read(self, conn: ClientConnection) -> None:
         try:
             data = conn.sock.recv(STEP)
         except BlockingIOError:
@@ -142,7 +142,7 @@ class DoorWorker(ThreadWorker):
         self._watch(conn, selectors.EVENT_READ, self._read)
         self._make_room(conn)
 
-    def _begun(self, conn: Connection, *, whole: bool) -> None:
+    def _begun(self, conn: ClientConnection, *, whole: bool) -> None:
         """Go on to the body of a request whose head is there."""
         request = conn.incoming.request
         conn.deadline = time.monotonic() + BODY_SECONDS
@@ -153,7 +153,7 @@ class DoorWorker(ThreadWorker):
             self._try_to_send(conn, b"HTTP/1.1 100 Continue\r\n\r\n")
 
     # --- serving
-    def _serve(self, conn: Connection) -> None:
+    def _serve(self, conn: ClientConnection) -> None:
         """Let a thread answer a whole request."""
         self._watch(conn, 0, self._read)
         self._crowd.whole(conn)
@@ -163,7 +163,7 @@ class DoorWorker(ThreadWorker):
         future = conn.future = self._lanes[lane].submit(self._done, conn)
         future.add_done_callback(lambda done: self.method_queue.defer(self._answered, conn, done))
 
-    def _done(self, conn: Connection) -> bytes:
+    def _done(self, conn: ClientConnection) -> bytes:
         """Answer a request; on a thread."""
         exchange, request = Exchange(conn.client, conn.server), conn.incoming.taken()
         try:
@@ -175,13 +175,13 @@ class DoorWorker(ThreadWorker):
             request.body.close()  # Werkzeug's request is part of a circle, and would keep megabytes until a full collection
         return bytes(exchange.sock.answer)
 
-    def _withdraw(self, conn: Connection) -> None:
+    def _withdraw(self, conn: ClientConnection) -> None:
         """Turn away a reader that has found no thread in time; one that has goes on."""
         conn.deadline = math.inf
         if conn.future:
             conn.future.cancel()
 
-    def _answered(self, conn: Connection, done: Future[bytes]) -> None:
+    def _answered(self, conn: ClientConnection, done: Future[bytes]) -> None:
         conn.future = None
         if done.cancelled():
             self._refuse(conn, 503, "Too Many Reads At Once", CROWDED)
@@ -189,14 +189,14 @@ class DoorWorker(ThreadWorker):
             self._answer(conn, done.result())
 
     # --- answering
-    def _answer(self, conn: Connection, data: bytes) -> None:
+    def _answer(self, conn: ClientConnection, data: bytes) -> None:
         self._crowd.whole(conn)
         self._hold(conn, len(data))
         conn.answer = memoryview(data)
         conn.deadline, conn.late = time.monotonic() + ANSWER_SECONDS, self._close
         self._write(conn)
 
-    def _write(self, conn: Connection) -> None:
+    def _write(self, conn: ClientConnection) -> None:
         sent = self._try_to_send(conn, conn.answer)
         conn.answer = conn.answer[sent:]
         if conn.answer:
@@ -204,7 +204,7 @@ class DoorWorker(ThreadWorker):
         else:
             self._linger(conn)
 
-    def _linger(self, conn: Connection) -> None:
+    def _linger(self, conn: ClientConnection) -> None:
         """Wait until the client has closed, so that its answer isn't lost in a reset (RFC 9112, 9.6). It is dropped as who isn't whole."""
         self._hold(conn, 0)
         self._crowd.add(conn, ANYBODY)
@@ -216,7 +216,7 @@ class DoorWorker(ThreadWorker):
         else:
             self._watch(conn, selectors.EVENT_READ, self._discard)
 
-    def _discard(self, conn: Connection) -> None:
+    def _discard(self, conn: ClientConnection) -> None:
         try:
             data = conn.sock.recv(STEP)
         except BlockingIOError:
@@ -227,13 +227,13 @@ class DoorWorker(ThreadWorker):
         if not data or conn.unread <= 0:
             self._close(conn)
 
-    def _too_slow(self, conn: Connection) -> None:
+    def _too_slow(self, conn: ClientConnection) -> None:
         if conn.incoming.size or conn.incoming.request:
             self._refuse(conn, 408, "Request Timeout")
         else:
             self._close(conn)
 
-    def _malformed(self, conn: Connection, error: Exception) -> None:
+    def _malformed(self, conn: ClientConnection, error: Exception) -> None:
         """Answer what isn't HTTP with JSON."""
         status, reason = next(
             ((status, reason) for kind, status, reason in _STATUS if isinstance(error, kind)), (500, "Internal Server Error")
@@ -242,12 +242,12 @@ class DoorWorker(ThreadWorker):
             _LOG.error("request failed", exc_info=error)
         self._refuse(conn, status, reason)
 
-    def _refuse(self, conn: Connection, status: int, reason: str, code: str = "bad-request") -> None:
+    def _refuse(self, conn: ClientConnection, status: int, reason: str, code: str = "bad-request") -> None:
         """Answer a request that no thread has seen."""
         data = self._count(conn, status, reason, code)
         self._answer(conn, data)
 
-    def _count(self, conn: Connection, status: int, reason: str, code: str) -> bytes:
+    def _count(self, conn: ClientConnection, status: int, reason: str, code: str) -> bytes:
         data = refusal(status, reason, code)
         self._refused(status, time.monotonic() - conn.since)
         if self.cfg.accesslog:
@@ -255,7 +255,7 @@ class DoorWorker(ThreadWorker):
         return data
 
     # --- bounds
-    def _make_room(self, newest: Connection) -> None:
+    def _make_room(self, newest: ClientConnection) -> None:
         """Drop who gives way to the newest."""
         while (each := self._crowd.surplus(newest, self._held)) is not None:
             if not each.unread:  # else it has its answer, and only lingers
@@ -263,7 +263,7 @@ class DoorWorker(ThreadWorker):
                 self._try_to_send(each, self._count(each, 503, "Too Many Connections", CROWDED))
             self._close(each)
 
-    def _hold(self, conn: Connection, size: int) -> None:
+    def _hold(self, conn: ClientConnection, size: int) -> None:
         self._held += size - conn.held
         conn.held = size
 
@@ -291,7 +291,7 @@ class DoorWorker(ThreadWorker):
         return (self.nr_conns == 0 or self.nr >= 2 * self._enough) and self._served.idle()
 
     # --- sockets
-    def _watch(self, conn: Connection, events: int, then: Callable[[Connection], None]) -> None:
+    def _watch(self, conn: ClientConnection, events: int, then: Callable[[ClientConnection], None]) -> None:
         """Call `then` at these events; 0: at none."""
         conn.then = then
         if events != conn.watched:
@@ -301,7 +301,7 @@ class DoorWorker(ThreadWorker):
                 self.poller.register(conn.sock, events, lambda _sock: conn.then(conn) if conn.watched else None)
             conn.watched = events
 
-    def _try_to_send(self, conn: Connection, data: bytes | memoryview) -> int:
+    def _try_to_send(self, conn: ClientConnection, data: bytes | memoryview) -> int:
         """Return how much could be sent at once; all, where nobody is there to take it."""
         try:
             return conn.sock.send(data)
@@ -310,7 +310,7 @@ class DoorWorker(ThreadWorker):
         except OSError:
             return len(data)
 
-    def _close(self, conn: Connection) -> None:
+    def _close(self, conn: ClientConnection) -> None:
         if conn.sock.fileno() < 0:
             return
         self._watch(conn, 0, self._close)

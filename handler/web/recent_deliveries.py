@@ -26,7 +26,7 @@ ROWS = 20_000
 _TEXT, _REASON = 300, 600
 
 
-class Row(NamedTuple):
+class DeliveryRow(NamedTuple):
     """What was decided for one target; a tuple, because there may be very many."""
 
     target: str
@@ -38,22 +38,22 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class RecentDelivery:
     """One delivery. `number` grows with each."""
 
     number: int
     facts: Mapping[str, Any]
-    rows: tuple[Row, ...] = ()
+    rows: tuple[DeliveryRow, ...] = ()
 
 
-class Deliveries:
+class RecentDeliveries:
     """Thread-safe. `since`: when this process began to listen, RFC 3339."""
 
     def __init__(self, metrics: DoorCounts) -> None:
         self.since = _now()
         self._metrics = metrics
-        self._decided: deque[Heard] = deque(maxlen=REMEMBERED)
-        self._refused: deque[Heard] = deque(maxlen=REMEMBERED)
+        self._decided: deque[RecentDelivery] = deque(maxlen=REMEMBERED)
+        self._refused: deque[RecentDelivery] = deque(maxlen=REMEMBERED)
         self._number = 0
         self._lock = threading.Lock()
 
@@ -80,16 +80,16 @@ class Deliveries:
         found = (_visible(heard, readable, everything) for heard in known)
         return list(islice((one for one in found if one is not None), limit))
 
-    def _add(self, ring: deque[Heard], facts: Mapping[str, Any], rows: Iterable[Row]) -> None:
+    def _add(self, ring: deque[RecentDelivery], facts: Mapping[str, Any], rows: Iterable[DeliveryRow]) -> None:
         kept = tuple(rows)
         with self._lock:
             self._number += 1
-            ring.append(Heard(self._number, {"received": _now(), **facts}, kept))
+            ring.append(RecentDelivery(self._number, {"received": _now(), **facts}, kept))
             while len(ring) > 1 and sum(len(heard.rows) for heard in ring) > ROWS:
                 ring.popleft()
 
 
-def _visible(heard: Heard, readable: Callable[[str], bool], everything: bool) -> dict[str, Any] | None:
+def _visible(heard: RecentDelivery, readable: Callable[[str], bool], everything: bool) -> dict[str, Any] | None:
     rows = [row for row in heard.rows if readable(row.target)]
     if not rows and (heard.rows or not everything):
         return None
@@ -101,10 +101,12 @@ def _outcome(matched: Iterable[bool]) -> str:
     return "matched" if any(matched) else "ignored"
 
 
-def _row(decision: Decision, runs: Mapping[str, str], texts: dict[str, str]) -> Row:
+def _row(decision: Decision, runs: Mapping[str, str], texts: dict[str, str]) -> DeliveryRow:
     reason = decision.reason if len(decision.reason) <= _REASON else f"{decision.reason[:_REASON]} …"
     change = decision.change
-    return Row(decision.target, decision.matched, texts.setdefault(reason, reason), change.ref, change.after, runs.get(decision.target))
+    return DeliveryRow(
+        decision.target, decision.matched, texts.setdefault(reason, reason), change.ref, change.after, runs.get(decision.target)
+    )
 
 
 def _now() -> str:

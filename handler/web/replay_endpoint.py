@@ -22,7 +22,7 @@ _KEYS = ("commit", "dryRun", "force", "approve", "unpin", "rollback")
 _HELD = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
-class Replay:
+class ReplayEndpoint:
     """Takes requests for runs."""
 
     def __init__(self, settings: Settings, tokens: Tokens, queue: Queue) -> None:

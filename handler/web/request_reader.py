@@ -26,7 +26,7 @@ _SIZE = re.compile(rb"([0-9a-fA-F]{1,16})(?:[ \t]*;[\t -~]*)?")
 """How a chunk begins; its extensions mean nothing to us."""
 
 
-class Incoming:
+class RequestReader:
     """One request on its way. `cfg`: gunicorn's settings; `client`: the peer's address; `most`: bytes of a body that are kept."""
 
     def __init__(self, cfg: Any, client: Any, most: int) -> None:

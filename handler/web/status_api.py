@@ -20,8 +20,8 @@ from handler.metrics.exposition import CONTENT_TYPE
 from handler.model.errors import AnnealError, BadPayload, Forbidden, WorkerUnavailable
 from handler.model.names import target_of
 from handler.queues.pending import Work
-from handler.web.recent_deliveries import Deliveries
-from handler.web.tokens import NotFound, Tokens, configured, require, touches
+from handler.web.recent_deliveries import RecentDeliveries
+from handler.web.tokens import PathNotFound, Tokens, configured, require, touches
 
 _LOG = logging.getLogger("anneal.read")
 MOST_TARGETS, PAGE = 1000, 500
@@ -35,7 +35,7 @@ _RUN = re.compile(r"[^.]+\.[0-9a-f]{12}")
 """How the id of a run ends; another one was never told."""
 
 
-class Ask(Protocol):
+class AskWorker(Protocol):
     """Puts a question to the worker process."""
 
     def __call__(self, question: str, **about: Any) -> dict[str, Any]:
@@ -43,21 +43,21 @@ class Ask(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class WorkerLink:
     """The way to the worker. `waits`: what the web process itself still has of a request; `sees`: what waits and runs can be asked for.
 
     A queue elsewhere can't be looked into: what isn't recorded may wait there, run, or never have been asked.
     """
 
-    ask: Ask
+    ask: AskWorker
     waits: Callable[[str], Work | None]
     sees: bool = True
 
 
-class Reads:
+class StatusApi:
     """Answers who may read."""
 
-    def __init__(self, settings: Settings, tokens: Tokens, worker: Behind, deliveries: Deliveries, metrics: DoorCounts) -> None:
+    def __init__(self, settings: Settings, tokens: Tokens, worker: WorkerLink, deliveries: RecentDeliveries, metrics: DoorCounts) -> None:
         self._settings = settings
         self._tokens = tokens
         self._waits = worker.waits
@@ -87,7 +87,7 @@ class Reads:
         ours = self._waits(run)  # before the worker is asked: what it is handed meanwhile is found in one of the two
         found = self._answered("run", run=run)["run"] or (_queued(ours) if ours else None)
         if found is None and (self._sees or not _RUN.fullmatch(run)):
-            raise NotFound.of(f"run {run[:80]}", _GONE)
+            raise PathNotFound.of(f"run {run[:80]}", _GONE)
         return jsonify(found or _unknown(run))
 
     def deliveries(self, authorization: str, query: Mapping[str, str]) -> Response:
@@ -115,7 +115,7 @@ class Reads:
         if "*" not in token.targets:
             raise Forbidden.of(f"token {token.name}", "may not touch every target, and metrics show them all")
         if not isinstance(self._metrics, DoorMetrics):
-            raise NotFound.of("metrics", _LINES)
+            raise PathNotFound.of("metrics", _LINES)
         return Response(exposed(self._metrics, self._ask), content_type=CONTENT_TYPE)
 
     def _reader(self, authorization: str) -> ReplayToken:
@@ -137,7 +137,7 @@ class Reads:
         return _answered(self._ask, question, **about)
 
 
-def exposed(metrics: DoorMetrics, ask: Ask) -> str:
+def exposed(metrics: DoorMetrics, ask: AskWorker) -> str:
     """Return both processes' metrics as text; without the worker's where it doesn't answer."""
     try:
         return metrics.merged(str(_answered(ask, "metrics")["text"]))
@@ -145,7 +145,7 @@ def exposed(metrics: DoorMetrics, ask: Ask) -> str:
         return metrics.merged(None)
 
 
-def _answered(ask: Ask, question: str, **about: Any) -> dict[str, Any]:
+def _answered(ask: AskWorker, question: str, **about: Any) -> dict[str, Any]:
     """Ask the worker; what it couldn't find out is as good as its silence, but says why."""
     answer = ask(question, **about)
     if trouble := answer.get("trouble"):

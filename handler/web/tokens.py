@@ -12,7 +12,7 @@ from handler.model.errors import BadSignature, Forbidden, SenderError
 from handler.triggers.signature import MAX_HEADER
 
 
-class NotFound(SenderError):
+class PathNotFound(SenderError):
     """No such target, run or path, within what the token may see."""
 
     code = "not-found"
@@ -53,4 +53,4 @@ def configured(token: ReplayToken, target: str, settings: Settings) -> None:
     if not touches(token, target):
         raise Forbidden.of(f"token {token.name}", "may not touch this target")
     if settings.target(target) is None:
-        raise NotFound.of(f"target {target[:64]}", "isn't configured")
+        raise PathNotFound.of(f"target {target[:64]}", "isn't configured")

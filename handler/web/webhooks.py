@@ -22,7 +22,7 @@ _LOG = logging.getLogger("anneal.delivery")
 Heard = Callable[[Event, Sequence[Decision], Mapping[str, str]], None]
 
 
-class Webhooks:
+class WebhookEndpoint:
     """Receives deliveries for these targets. `heard`: told of each verified one, its decisions and the run ids by target."""
 
     def __init__(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from handler.model.errors import AnnealError
 from handler.queues.dead_letters import DeadLetters
-from handler.queues.sqs import Sqs
+from handler.queues.sqs import SqsQueue
 
 _LOG = logging.getLogger("anneal.queue")
 EVERY = 60.0
@@ -23,7 +23,7 @@ Tell = Callable[[str, int], None]
 class DeadLetterCount:
     """Counts from `start` to `stop`, on a thread of its own."""
 
-    def __init__(self, queue: Sqs, tell: Tell) -> None:
+    def __init__(self, queue: SqsQueue, tell: Tell) -> None:
         self._queue = queue
         self._tell = tell
         self._letters: DeadLetters | None = None

@@ -21,7 +21,7 @@ from functools import partial
 from handler import __version__
 from handler.config.settings import Settings, Target
 from handler.model.errors import AnnealError
-from handler.state.cluster_port import Objects
+from handler.state.cluster_port import StateObjects
 from handler.state.heartbeat import EVERY, INTERVALS, Heartbeat, Signs
 from handler.worker.metric_labels import places
 
@@ -34,7 +34,7 @@ _LAST = 2.0
 """Seconds that all clusters have for the last renewal of a server that ends."""
 
 
-class Heart:
+class HeartbeatRenewal:
     """The heartbeats of one server. Safe to share between threads.
 
     Args:
@@ -45,7 +45,7 @@ class Heart:
 
     """
 
-    def __init__(self, settings: Settings, records: Callable[[Target], Objects], mask: Callable[[str], str], renewed: Renewed) -> None:
+    def __init__(self, settings: Settings, records: Callable[[Target], StateObjects], mask: Callable[[str], str], renewed: Renewed) -> None:
         grouped: dict[Hashable, list[Target]] = defaultdict(list)
         for target in settings.targets:
             grouped[target.cluster].append(target)
@@ -89,7 +89,7 @@ class _Pulse:
     def __init__(
         self,
         settings: Settings,
-        records: Callable[[Target], Objects],
+        records: Callable[[Target], StateObjects],
         mask: Callable[[str], str],
         renewed: Callable[[float], None],
         targets: list[Target],

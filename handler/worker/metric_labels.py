@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from handler.config.settings import Cluster, Settings
-from handler.feedback.metrics import Place
+from handler.feedback.metrics import TargetLabels
 from handler.queues.bulkheads import git_host
 
 
-def places(settings: Settings) -> Mapping[str, Place]:
+def places(settings: Settings) -> Mapping[str, TargetLabels]:
     """Return the place of each target. Clusters that would be called the same are told apart by their whole name, else by a number."""
     names: dict[Cluster, str] = {}
     for target in settings.targets:
@@ -17,7 +17,7 @@ def places(settings: Settings) -> Mapping[str, Place]:
             known = set(names.values())
             wanted = (cluster_label(target.cluster), target.cluster.name, *(f"{target.cluster.name}#{n}" for n in range(2, len(known) + 3)))
             names[target.cluster] = next(name for name in wanted if name not in known)
-    return {target.name: Place(git_host(target), names[target.cluster]) for target in settings.targets}
+    return {target.name: TargetLabels(git_host(target), names[target.cluster]) for target in settings.targets}
 
 
 def cluster_label(cluster: Cluster) -> str:

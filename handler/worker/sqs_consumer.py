@@ -20,7 +20,7 @@ from handler.queues import message
 from handler.queues.errors import QueueUnavailable
 from handler.queues.message_outcome import backoff, settles
 from handler.queues.pending import Work
-from handler.queues.sqs import BATCH, Received, Sqs
+from handler.queues.sqs import BATCH, Received, SqsQueue
 
 _LOG = logging.getLogger("anneal.queue")
 WAIT = 10.0
@@ -47,7 +47,7 @@ class _Group:
         return [*self.given.values(), *(each for _, each in self.behind)]
 
 
-class Intake:
+class SqsConsumer:
     """Takes from one queue. `names`: the targets that this worker may work on; `take`: hands work to it.
 
     `busy`: the targets that it works on; `resting`: those of them whose runs only wait, and leave their place to others.
@@ -55,7 +55,7 @@ class Intake:
 
     def __init__(
         self,
-        queue: Sqs,
+        queue: SqsQueue,
         names: Collection[str],
         threads: int,
         take: Callable[[Work], None],

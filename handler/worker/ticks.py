@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 
-from handler.app.tick_survey import Tally, Tell
+from handler.app.tick_survey import SurveyTally, Tell
 from handler.config.settings import Settings
 from handler.model.event import Job
 from handler.model.result import Result
 from handler.triggers.schedule import Schedule
 
 _LOG = logging.getLogger("anneal.run")
-Look = Callable[[Sequence[Job], Tell], Tally]
+Look = Callable[[Sequence[Job], Tell], SurveyTally]
 """Surveys the targets of these ticks (`Survey.look`)."""
 
 

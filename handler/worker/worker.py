@@ -17,28 +17,28 @@ from pathlib import Path
 
 from handler.app import run_guard
 from handler.app.run_guard import Run
-from handler.app.target_status import Json, Reader, ended
+from handler.app.target_status import Json, TargetStatusReader, ended
 from handler.config.settings import Settings
 from handler.engine.run.transitions import waiting_since
 from handler.feedback.metrics import RunMetrics
 from handler.metrics.exposition import Exposition
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.queues.bulkheads import Lanes
-from handler.queues.delayed import Deferred
+from handler.queues.bulkheads import Bulkheads
+from handler.queues.delayed import DelayedWork
 from handler.queues.inbox import Closed, Inbox
 from handler.queues.inline import Inline
 from handler.queues.pending import Work
-from handler.queues.run_index import Ledger
-from handler.queues.sqs import Sqs
+from handler.queues.run_index import RunIndex
+from handler.queues.sqs import SqsQueue
 from handler.state.record import State
 from handler.worker.dead_letter_count import DeadLetterCount
-from handler.worker.health_watch.cluster_watch import HealthWatch, Ways
-from handler.worker.heartbeat_renewal import Heart
+from handler.worker.health_watch.cluster_watch import HealthWatch, WatchConnections
+from handler.worker.heartbeat_renewal import HeartbeatRenewal
 from handler.worker.metric_labels import places
-from handler.worker.sqs_consumer import Intake
+from handler.worker.sqs_consumer import SqsConsumer
 from handler.worker.ticks import Look, Ticks
-from handler.worker.worker_api import Answers
+from handler.worker.worker_api import WorkerApi
 
 _LOG = logging.getLogger("anneal.run")
 GRACE = 17.0
@@ -58,13 +58,13 @@ class Parts:
     """
 
     run: Run
-    reader: Reader
+    reader: TargetStatusReader
     requests: Callable[[], float] = lambda: 0.0
     mask: Callable[[str], str] = str
     look: Look | None = None
-    queue: Sqs | None = None
+    queue: SqsQueue | None = None
     clock: str = "tick"
-    ways: Ways | None = None
+    ways: WatchConnections | None = None
     metrics: Callable[..., RunMetrics] = RunMetrics
     follow: Callable[[Callable[[State], None]], None] = lambda _: None
 
@@ -88,7 +88,7 @@ class Worker:
     def __init__(self, settings: Settings, parts: Parts) -> None:
         self._names = frozenset(target.name for target in settings.targets)
         self._run = run_guard.guarded(parts.run)
-        self._lanes = Lanes(settings)
+        self._lanes = Bulkheads(settings)
         self._queue = Inline(self._work, self._lanes.threads, self._lanes)
         self._metrics = parts.metrics(
             lambda: self._queue.waiting,
@@ -99,28 +99,28 @@ class Worker:
             interval=settings.interval,
         )
         parts.follow(lambda state: self._metrics.waiting(state.target, waiting_since(state)))
-        self._ledger = Ledger()
+        self._ledger = RunIndex()
         self._taking = threading.RLock()
-        self.answers = Answers(self._ledger, parts.reader, self._offered, self._metrics.text, parts.mask)
+        self.answers = WorkerApi(self._ledger, parts.reader, self._offered, self._metrics.text, parts.mask)
         self._stop = threading.Event()
         self._ticks = Ticks(settings, parts.look, self._due, self._quiet, self._lanes.mute)
         self._clock = parts.clock
-        self._deferred = Deferred()
+        self._deferred = DelayedWork()
         self._intake = self._taking_from(parts.queue) if parts.queue else None
         self._letters = DeadLetterCount(parts.queue, self._metrics.dead_letters) if parts.queue else None
-        self._heart: Heart | None = None
+        self._heart: HeartbeatRenewal | None = None
         self._health: HealthWatch | None = None
         if parts.ways:
-            self._heart = Heart(settings, parts.ways.records, parts.mask, self._metrics.heartbeat)
+            self._heart = HeartbeatRenewal(settings, parts.ways.records, parts.mask, self._metrics.heartbeat)
             self._health = HealthWatch(settings, parts.ways, parts.mask, self._metrics.health, self._heart.watched)
 
     @property
-    def _beside(self) -> Iterator[DeadLetterCount | Heart | HealthWatch]:
+    def _beside(self) -> Iterator[DeadLetterCount | HeartbeatRenewal | HealthWatch]:
         """What looks on beside the runs."""
         return (each for each in (self._letters, self._heart, self._health) if each)
 
-    def _taking_from(self, queue: Sqs) -> Intake:
-        return Intake(queue, self._names, self._lanes.threads, self._put, lambda: self._queue.busy, lambda: self._queue.resting)
+    def _taking_from(self, queue: SqsQueue) -> SqsConsumer:
+        return SqsConsumer(queue, self._names, self._lanes.threads, self._put, lambda: self._queue.busy, lambda: self._queue.resting)
 
     def stop(self) -> None:
         """Ask every run to come to its end, and `serve` to return. Safe in a signal handler."""

@@ -9,24 +9,24 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from handler.app.target_status import Json, Reader
+from handler.app.target_status import Json, TargetStatusReader
 from handler.model.errors import AnnealError
 from handler.model.to_json import masked
 from handler.queues import socket_frames
 from handler.queues.inbox import Closed
 from handler.queues.pending import Work
-from handler.queues.run_index import Entry, Ledger
+from handler.queues.run_index import RunEntry, RunIndex
 from handler.state.record_format import stamp
 
 _LOG = logging.getLogger("anneal.read")
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class WorkerApi:
     """Answers frames. `accept`: puts a job into the queue, or raises Closed; `exposed`: the worker's metrics as text."""
 
-    ledger: Ledger
-    reader: Reader
+    ledger: RunIndex
+    reader: TargetStatusReader
     accept: Callable[[Work], Json]
     exposed: Callable[[], str]
     mask: Callable[[str], str] = str
@@ -66,7 +66,7 @@ class Answers:
             return {"run": self.reader.run(asked)}
         return {"run": self._remembered(entry)}
 
-    def _remembered(self, entry: Entry) -> Json:
+    def _remembered(self, entry: RunEntry) -> Json:
         known: Json = {"target": entry.target, "trigger": entry.trigger, "actor": entry.actor, **entry.end, "run": entry.run}
         known |= {"status": entry.status, "since": stamp(entry.since), "requests": list(entry.requests), "source": "memory"}
         found: Json = masked(known, self.mask)
@@ -91,12 +91,12 @@ class Answers:
         return {"text": self.exposed()}
 
 
-QUESTIONS: dict[str, Callable[[Answers, Json], Json]] = {
-    "targets": Answers.targets,
-    "target": Answers.target,
-    "deliveries": Answers.deliveries,
-    "run": Answers.run,
-    "ends": Answers.ends,
-    "again": Answers.again,
-    "metrics": Answers.metrics,
+QUESTIONS: dict[str, Callable[[WorkerApi, Json], Json]] = {
+    "targets": WorkerApi.targets,
+    "target": WorkerApi.target,
+    "deliveries": WorkerApi.deliveries,
+    "run": WorkerApi.run,
+    "ends": WorkerApi.ends,
+    "again": WorkerApi.again,
+    "metrics": WorkerApi.metrics,
 }

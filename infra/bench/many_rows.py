@@ -22,7 +22,7 @@ from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target
 from handler.config.settings_digest import settings_digest
 from handler.model.names import Identity
-from handler.state.record import State, Status, TargetHealth
+from handler.state.record import RunStatus, State, TargetHealth
 from handler.state.record_format import stamp
 from infra.bench.bed import Bed
 from infra.bench.door_rows import Server
@@ -105,7 +105,7 @@ def write_records(bed: Bed, settings: Settings, heads: dict[str, str], declared:
 
 
 def _recorded(blank: State, target: Target, head: str) -> State:
-    status = Status("applied", stamp(time.time()))
+    status = RunStatus("applied", stamp(time.time()))
     home = replace(blank, repository=target.repository.url)
     return replace(home, commit=head, reads="d" * 64, settings=settings_digest(target), status=status)
 

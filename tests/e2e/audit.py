@@ -10,7 +10,7 @@ from typing import Any
 
 import urllib3
 
-from handler.cluster.connect import Connection
+from handler.cluster.connect import ClusterConnection
 from tests.e2e.fleet import Fleet
 from tests.e2e.serving import until
 from tests.e2e.shop import STATES
@@ -22,7 +22,7 @@ class Audit:
     """Follows from `start` to `stop`. Resource versions are etcd's revisions, hence one order over all kinds."""
 
     fleet: Fleet
-    connection: Connection
+    connection: ClusterConnection
     events: list[tuple[int, str, str, str]] = field(default_factory=list)
     """Revision, `object` or `lease`, name, and who holds the Lease."""
     _open: list[urllib3.BaseHTTPResponse] = field(default_factory=list)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from handler.cluster.connect import Connection, connect
+from handler.cluster.connect import ClusterConnection, connect
 from handler.config.git_settings import Repository
 from handler.config.settings import Cluster, Target
 from handler.render.files import FileRenderer
@@ -42,7 +42,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="session")
-def connection(control_plane: Path) -> Connection:
+def connection(control_plane: Path) -> ClusterConnection:
     return connect(Cluster(), kubeconfig=str(control_plane), environ=os.environ)
 
 
@@ -83,7 +83,7 @@ def pair(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Pair]:
 
 
 @pytest.fixture
-def wired(connection: Connection, tmp_path: Path) -> Iterator[Callable[[], Wired]]:
+def wired(connection: ClusterConnection, tmp_path: Path) -> Iterator[Callable[[], Wired]]:
     """Make proxies in front of the API server, each with a kubeconfig that leads to it."""
     made: list[Wired] = []
     lock = threading.Lock()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from handler.config.settings import Prometheus
+from handler.config.settings import PrometheusSettings
 from infra.prometheushost import PrometheusHost
 from tests.e2e.documents import Document
 from tests.e2e.serving import until
@@ -14,7 +14,7 @@ from tests.e2e.shop import Shop
 
 def measured(shop: Shop, *hosts: PrometheusHost, **options: Any) -> Shop:
     """Let the shop's checks ask these."""
-    shop.settings = replace(shop.settings, prometheus=tuple(Prometheus(host.url) for host in hosts))
+    shop.settings = replace(shop.settings, prometheus=tuple(PrometheusSettings(host.url) for host in hosts))
     shop.handler = shop.handler_at(shop.kubectl.kubeconfig, **options)
     return shop
 

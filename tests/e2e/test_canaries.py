@@ -16,8 +16,8 @@ from urllib.parse import quote
 import pytest
 
 from handler.app import log
-from handler.app.target_status import Reader
-from handler.cli.next_step import View, next_step
+from handler.app.target_status import TargetStatusReader
+from handler.cli.next_step import TargetView, next_step
 from handler.cli.target_page import _rows, facts
 from handler.config.git_settings import BasicAuth, RepositoryAuth, SecretRef
 from handler.config.secrets import resolve_all
@@ -65,7 +65,7 @@ def run(shop: Shop, job: Job) -> Result:
         return results[-1]
 
     secrets = resolve_all(shop.settings, os.environ, needs={"git"})
-    parts = Parts(keep, Reader(shop.settings, shop.handler.records, secrets.mask), mask=secrets.mask)
+    parts = Parts(keep, TargetStatusReader(shop.settings, shop.handler.records, secrets.mask), mask=secrets.mask)
     worker = Worker(shop.settings, parts)
     worker._work(Work.of(job))
     SCRAPED.append(worker._metrics.text())
@@ -75,7 +75,7 @@ def run(shop: Shop, job: Job) -> Result:
 def assert_silent(shop: Shop, logged: io.StringIO, *results: Result, planted: Sequence[str] = (CANARY, OTHER)) -> None:
     state = shop.kubectl.tried("get", "cm", f"anneal-{shop.name}", "-n", STATES, "-o", "yaml").stdout
     stored = shop.handler.store(shop.target).read()
-    view, reader = View(shop.target, stored.state, None, time.time()), Reader(shop.settings, shop.handler.records, str)
+    view, reader = TargetView(shop.target, stored.state, None, time.time()), TargetStatusReader(shop.settings, shop.handler.records, str)
     outputs = {
         "results": repr(results),
         "messages": "".join(map(told, results)),

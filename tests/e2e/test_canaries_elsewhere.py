@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from handler.config.settings import Evidence, Wait
+from handler.config.settings import EvidenceSettings, Wait
 from handler.model.result import Outcome
 from handler.worker.health_watch.cluster_watch import HealthWatch
 from infra.controlplane.fates import LOG
@@ -150,7 +150,7 @@ def test_the_log_of_a_pod_leaves_no_value_anywhere(shop: Shop, logged: io.String
     shop.push(api, secret(shop.name, "db", '{"mode": "blue", "password": "swordfish-4711"}'))
     results = [run(shop, shop.job())]
     until(lambda: stand_still(shop, "api", reason="BackOff"))
-    shop.configure(wait=Wait(120.0, 2.0), evidence=Evidence(logs))
+    shop.configure(wait=Wait(120.0, 2.0), evidence=EvidenceSettings(logs))
     shop.push(*shop.documents, config_map(shop.name, "another"))
     results.append(run(shop, shop.job()))
     assert results[-1].code == "rollout-failed"

@@ -14,7 +14,7 @@ from typing import Any
 import boto3
 import pytest
 
-from handler.cluster.connect import Connection
+from handler.cluster.connect import ClusterConnection
 from infra.lambdaruntime import Function
 from infra.moto import Moto
 from tests.e2e.beats import looked_after
@@ -208,7 +208,7 @@ def test_a_signed_push_becomes_a_recorded_commit_and_people_can_read_it(
 
 
 def test_a_run_that_cannot_finish_in_time_is_finished_by_the_next_invocation(
-    open_fleet: OpenFleet, deploy: Callable[..., Deployed], connection: Connection, tmp_path: Path
+    open_fleet: OpenFleet, deploy: Callable[..., Deployed], connection: ClusterConnection, tmp_path: Path
 ) -> None:
     """Its first write is held until the function has told the run to end: the attempt stays open, the message comes again."""
     fleet = open_fleet(1, settings=PATIENT)

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from handler.config.settings import Evidence, Impersonate, Wait
+from handler.config.settings import EvidenceSettings, Impersonate, Wait
 from handler.model.result import Outcome
 from infra.controlplane.fates import FATE, LOG
 from infra.controlplane.servers import Layout
@@ -125,7 +125,7 @@ def test_what_fails_ends_the_wait_at_once_and_says_why_as_a_person_would_want_it
 
 def test_a_target_may_have_the_end_of_a_log_recorded_without_any_secret_that_its_pod_can_read(shop: Shop) -> None:
     """One of git, one that another has made, one in the environment: each in parts that the file or URL holding it has more of."""
-    shop.configure(wait=PATIENT, evidence=Evidence("record"))
+    shop.configure(wait=PATIENT, evidence=EvidenceSettings("record"))
     broken = fated(deployment(shop.name, "api", replicas=1), "crash-loop", progressDeadlineSeconds=1)
     pod = broken["spec"]["template"]["spec"]
     pod["containers"][0]["envFrom"] = [{"secretRef": {"name": "theirs"}}, {"secretRef": {"name": "absent", "optional": True}}]
@@ -154,7 +154,7 @@ def test_a_log_whose_secrets_may_not_be_read_is_not_recorded(shop: Shop) -> None
     del binding["rules"]
     shop.kubectl.grant(json.dumps({"apiVersion": "v1", "kind": "List", "items": [role, binding]}))
     account = Impersonate(f"{shop.name}/deployer")
-    shop.configure(wait=PATIENT, evidence=Evidence("record"), impersonate=account, namespaces=(shop.name,))
+    shop.configure(wait=PATIENT, evidence=EvidenceSettings("record"), impersonate=account, namespaces=(shop.name,))
     shop.push(broken)
     failed(shop)
     until(lambda: "ProgressDeadlineExceeded" in _status(shop, broken) and stand_still(shop, "api", reason="BackOff"))

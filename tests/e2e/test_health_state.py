@@ -18,7 +18,7 @@ from handler.state.heartbeat import Heartbeat, known
 from handler.state.record import Attempt, TargetHealth
 from handler.state.record_format import seconds_of, stamp
 from handler.worker.health_watch.cluster_watch import HealthWatch
-from handler.worker.heartbeat_renewal import Heart
+from handler.worker.heartbeat_renewal import HeartbeatRenewal
 from tests.e2e.documents import config_map, deployment, service
 from tests.e2e.serving import TOKEN, Serving, until
 from tests.e2e.shop import PATH, STATES, Shop, told
@@ -35,7 +35,7 @@ class Watching:
         self.shop = shop
         self.said: list[tuple[str, HealthState]] = []
         settings = replace(shop.settings, health_interval=2.0)
-        self.heart = Heart(settings, shop.handler.records, str, lambda *_: None)
+        self.heart = HeartbeatRenewal(settings, shop.handler.records, str, lambda *_: None)
         self.watch = HealthWatch(settings, shop.handler, str, lambda *line: self.said.append(line), self.heart.watched)
         self.heart.start()
         self.watch.start()

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from handler.cluster.connect import Connection
+from handler.cluster.connect import ClusterConnection
 from handler.config.settings import Wait
 from handler.model.result import Outcome
 from tests.e2e.acts import held, hook, steps
@@ -19,7 +19,7 @@ from tests.e2e.shop import DONE, Shop, outwaited, told
 from tests.e2e.watching import Watching, is_complete
 
 
-def test_a_job_that_runs_when_the_worker_is_killed_runs_once(shop: Shop, connection: Connection) -> None:
+def test_a_job_that_runs_when_the_worker_is_killed_runs_once(shop: Shop, connection: ClusterConnection) -> None:
     migrate, web = held(hook(shop, "migrate", "PreSync", policy="HookSucceeded")), deployment(shop.name, "web")
     shop.push(migrate, web)
     with Watching.of(connection, shop.name) as seen:
@@ -37,7 +37,7 @@ def test_a_job_that_runs_when_the_worker_is_killed_runs_once(shop: Shop, connect
     assert steps(shop) == {("PreSync", "migrate"): "done"}
 
 
-def test_a_job_created_just_before_the_worker_is_killed_runs_once(shop: Shop, wired: Wire, connection: Connection) -> None:
+def test_a_job_created_just_before_the_worker_is_killed_runs_once(shop: Shop, wired: Wire, connection: ClusterConnection) -> None:
     migrate, web = hook(shop, "migrate", "PreSync"), deployment(shop.name, "web")
     shop.push(migrate, web)
     with Watching.of(connection, shop.name) as seen:
@@ -47,7 +47,7 @@ def test_a_job_created_just_before_the_worker_is_killed_runs_once(shop: Shop, wi
     assert seen.first(migrate, is_complete) < seen.first(web)
 
 
-def test_who_may_not_wait_comes_back_to_a_hook_that_runs(shop: Shop, connection: Connection) -> None:
+def test_who_may_not_wait_comes_back_to_a_hook_that_runs(shop: Shop, connection: ClusterConnection) -> None:
     migrate, web = held(hook(shop, "migrate", "PreSync")), deployment(shop.name, "web")
     shop.push(migrate, web)
     shop.handler = shop.handler_at(shop.kubectl.kubeconfig, patience=0.0)
@@ -78,7 +78,7 @@ def test_hooks_of_which_nothing_changes_for_too_long_fail_though_no_run_waits(sh
 
 @pytest.mark.slow
 def test_a_rollout_with_hooks_killed_after_any_write_is_finished_and_runs_each_once(
-    open_shop: Open, wired: Wire, connection: Connection
+    open_shop: Open, wired: Wire, connection: ClusterConnection
 ) -> None:
     def opened() -> Shop:
         shop = open_shop()

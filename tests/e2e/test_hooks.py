@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from handler.cluster.connect import Connection
+from handler.cluster.connect import ClusterConnection
 from handler.config.settings import Wait
 from handler.model.result import Outcome
 from handler.model.rollout import HELM_HOOK
@@ -18,7 +18,7 @@ from tests.e2e.watching import Watching, is_available, is_complete
 HOOKS = Path(__file__).parents[1] / "unit" / "rollout" / "hooks"
 
 
-def test_everything_comes_in_its_phase_and_wave(open_shop: Open, connection: Connection) -> None:
+def test_everything_comes_in_its_phase_and_wave(open_shop: Open, connection: ClusterConnection) -> None:
     shop = open_shop(wait=Wait())
     shop.create_namespace()
     gone, kept = config_map(shop.name, "gone"), config_map(shop.name, "kept")
@@ -175,7 +175,7 @@ def test_a_wave_isnt_written_before_the_lower_one_is_healthy(open_shop: Open) ->
     shop.assert_converged()
 
 
-def test_a_namespace_comes_before_the_early_hook_that_lives_in_it(open_shop: Open, connection: Connection) -> None:
+def test_a_namespace_comes_before_the_early_hook_that_lives_in_it(open_shop: Open, connection: ClusterConnection) -> None:
     shop = open_shop()
     migrate, web = hook(shop, "migrate", "PreSync"), config_map(shop.name, "web")
     shop.push(web, migrate, namespace(shop.name))

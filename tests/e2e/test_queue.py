@@ -15,7 +15,7 @@ import boto3
 import pytest
 
 from handler.model.event import Job
-from handler.queues.sqs import Entry, Sqs
+from handler.queues.sqs import SqsEntry, SqsQueue
 from infra.moto import Moto
 from tests.e2e.beats import looked_after, watches
 from tests.e2e.conftest import OpenFleet
@@ -29,7 +29,7 @@ UNUSED = "a message can't be used; it ends as a dead letter"
 
 
 @pytest.fixture
-def queue(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> Sqs:
+def queue(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> SqsQueue:
     """A FIFO queue whose dead letters come after a few tries; the processes of the test find it in their environment.
 
     One try would not do: a push whose end another worker was quicker to record comes again, and finds nothing to do.
@@ -40,7 +40,7 @@ def queue(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> Sqs:
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": TRIES})
     url = client.create_queue(QueueName="anneal.fifo", Attributes={"FifoQueue": "true", "RedrivePolicy": policy})["QueueUrl"]
     monkeypatch.setenv("ANNEAL_QUEUE_URL", url)
-    return Sqs(url)
+    return SqsQueue(url)
 
 
 def anneal(fleet: Fleet, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -63,7 +63,7 @@ def working(fleet: Fleet, log: Path) -> Iterator[Serving]:
 
 
 @pytest.mark.slow
-def test_a_door_and_a_worker_beside_it_share_what_is_pushed(open_fleet: OpenFleet, queue: Sqs, tmp_path: Path) -> None:
+def test_a_door_and_a_worker_beside_it_share_what_is_pushed(open_fleet: OpenFleet, queue: SqsQueue, tmp_path: Path) -> None:
     fleet = open_fleet(SIZE, settings={"metrics": {"bind": "127.0.0.1:0"}})
     dead = queue.beside(queue.url.replace("anneal.fifo", "anneal-dead.fifo"))
     server = fleet.serve(BRIEF).ready()
@@ -78,7 +78,7 @@ def test_a_door_and_a_worker_beside_it_share_what_is_pushed(open_fleet: OpenFlee
             assert server.push(fleet.url, fleet.ref(number), fleet.move(number, 1)) == 202
         fleet.converge()
         until(lambda: pushed(server, worker) == {fleet.target(number) for number in range(SIZE)}, told=worker.log.read_text)
-        queue.send([Entry("{odd", fleet.target(0), "odd")])
+        queue.send([SqsEntry("{odd", fleet.target(0), "odd")])
         until(lambda: [*server.lines(UNUSED), *worker.lines(UNUSED)])
         until(lambda: 'anneal_dead_letters{queue="anneal-dead.fifo"}' in scraped(worker), told=lambda: scraped(worker))
         until(lambda: (left(queue), left(dead)) == (0, 1), told=lambda: f"{left(queue)} messages, dead letters {letters(dead)}")
@@ -100,22 +100,22 @@ def pushed(*servers: Serving) -> set[str]:
     return {str(line["target"]) for server in servers for line in server.runs(trigger="push")}
 
 
-def left(queue: Sqs) -> int:
+def left(queue: SqsQueue) -> int:
     """Return how many messages there are, hidden or not."""
     found = queue.attributes("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
     return sum(map(int, found.values()))
 
 
-def letters(dead: Sqs) -> list[str]:
+def letters(dead: SqsQueue) -> list[str]:
     """Return what is among the dead letters, which stay there."""
     return [each.body for each in dead.receive(10, 0, 0)]
 
 
 @pytest.mark.slow
-def test_dead_letters_are_listed_and_asked_for_again(open_fleet: OpenFleet, queue: Sqs) -> None:
+def test_dead_letters_are_listed_and_asked_for_again(open_fleet: OpenFleet, queue: SqsQueue) -> None:
     fleet = open_fleet(1)
     run = queue.put(Job(fleet.target(0), "replay", actor="ops"))
-    queue.send([Entry("{odd", "odd", "odd")])
+    queue.send([SqsEntry("{odd", "odd", "odd")])
     for _ in range(TRIES + 1):
         queue.receive(10, 0, 0)
     told = json.loads(anneal(fleet, "dlq", "list", "-o", "json").stdout)

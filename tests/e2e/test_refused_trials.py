@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from handler.config.settings import Prometheus, Rollback
+from handler.config.settings import PrometheusSettings, Rollback
 from handler.engine.apply import wait_deleted
 from handler.model.result import Outcome
 from infra.prometheushost import Exporter, PrometheusHost
@@ -21,7 +21,7 @@ from tests.e2e.trials import LET_GO, NEW, NEWER, OLD, SEEN, Running, Trial
 def test_metrics_refuse_one_canary_and_let_the_next_pass(open_shop: Open, exporter: Exporter, prometheus: PrometheusHost) -> None:
     trial = Trial.of(open_shop)
     shop, before = trial.shop, trial.stable
-    shop.settings = replace(shop.settings, prometheus=(Prometheus(url=prometheus.url),))
+    shop.settings = replace(shop.settings, prometheus=(PrometheusSettings(url=prometheus.url),))
     shop.handler = shop.handler_at(shop.kubectl.kubeconfig)
     metric = f"errors_{shop.name.replace('-', '_')}"
     query = f'{metric}{{track="canary"}}'

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from handler.cluster.connect import Connection
+from handler.cluster.connect import ClusterConnection
 from tests.e2e.audit import Audit
 from tests.e2e.conftest import OpenFleet
 from tests.e2e.documents import config_map
@@ -91,7 +91,9 @@ def assert_no_lease_is_stuck(fleet: Fleet, server: Serving) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_three_replicas_of_which_one_is_killed_every_few_seconds_end_at_every_head(open_fleet: OpenFleet, connection: Connection) -> None:
+def test_three_replicas_of_which_one_is_killed_every_few_seconds_end_at_every_head(
+    open_fleet: OpenFleet, connection: ClusterConnection
+) -> None:
     chance = random.Random(4)
     fleet = open_fleet(TARGETS, VERSIONS, settings={"interval": "20s"})
     foreign = [config_map(fleet.name, "foreign"), config_map(fleet.name, "another", labels={"app": "x"})]

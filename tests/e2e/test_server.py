@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from handler.cluster.api import Api
-from handler.config.settings import Cluster, Impersonate, Recreate, Settings
+from handler.config.settings import Cluster, Impersonate, RecreateSettings, Settings
 from handler.model.result import Outcome
 from infra.githost import Host
 from tests.e2e.documents import Document, admission, config_map, definition, deployment, job, namespace, offer, service, stateful_set
@@ -174,7 +174,7 @@ def test_a_stateful_set_is_recreated_only_when_its_kind_is_named(shop: Shop) -> 
     assert result.outcome is Outcome.FAILED
     assert "take that change back" in result.problems[0].fix
     assert shop.versions() == before
-    shop.configure(recreate=Recreate(("StatefulSet.apps",)))
+    shop.configure(recreate=RecreateSettings(("StatefulSet.apps",)))
     assert shop.applied().counts == {"recreated": 1}
     shop.assert_converged()
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from handler.app.build import Handler, Options
-from handler.cluster.connect import Connection
+from handler.cluster.connect import ClusterConnection
 from handler.config.secrets import resolve_all
 from handler.engine.apply import wait_deleted
 from handler.engine.waits import interrupts
@@ -25,7 +25,7 @@ from tests.e2e.trials import LET_GO, NEW, NEWER, OLD, Running, Trial, owners
 from tests.e2e.watching import Watching, is_available
 
 
-def test_a_canary_is_held_beside_the_old_pods_and_promoted(open_shop: Open, connection: Connection) -> None:
+def test_a_canary_is_held_beside_the_old_pods_and_promoted(open_shop: Open, connection: ClusterConnection) -> None:
     trial = Trial.of(open_shop)
     shop, before = trial.shop, trial.stable
     until(lambda: trial.behind_the_service() == {OLD: 4}, told=lambda: str(trial.behind_the_service()))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from handler.config.git_settings import Revision, SecretRef, WebhookSecrets
 from handler.config.secrets import resolve_all
-from handler.config.settings import Webhooks
+from handler.config.settings import WebhookSettings
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.web.app import create_app
@@ -42,7 +42,7 @@ def release(shop: Shop, tag: str, *, annotated: bool = False) -> str:
 
 def delivered(shop: Shop, tag: str, after: str) -> Job | None:
     """Deliver a tag's push to the door; return the job that comes of it."""
-    settings = replace(shop.settings, webhooks=Webhooks(github=WebhookSecrets((SecretRef(env="HOOK"),))))
+    settings = replace(shop.settings, webhooks=WebhookSettings(github=WebhookSecrets((SecretRef(env="HOOK"),))))
     queue = Taken()
     client = create_app(settings, resolve_all(settings, {"HOOK": SECRET}), queue, lambda: True).test_client()
     body = github_push(url=shop.target.repository.url, ref=f"refs/tags/{tag}", after=after)

@@ -12,7 +12,7 @@ from typing import Any
 
 import urllib3
 
-from handler.cluster.connect import Connection
+from handler.cluster.connect import ClusterConnection
 from handler.model.names import identity_of
 from tests.e2e.documents import Document
 from tests.e2e.serving import until
@@ -31,7 +31,7 @@ _SPECS: dict[str, Document] = {
 }
 
 
-def last(connection: Connection, path: str) -> str:
+def last(connection: ClusterConnection, path: str) -> str:
     """Create an object where a watch looks, and return its name: once that is told, so is all that came before it."""
     kind = path.rpartition("/")[2]
     body = {"metadata": {"generateName": "seen-"}} | ({"spec": _SPECS[kind]} if kind in _SPECS else {})
@@ -45,7 +45,7 @@ def last(connection: Connection, path: str) -> str:
 class Watching:
     """Follows while it is open, and to the end of that. Resource versions are etcd's revisions, hence one order over all kinds."""
 
-    connection: Connection
+    connection: ClusterConnection
     paths: tuple[str, ...]
     events: list[tuple[int, str, Document]] = field(default_factory=list)
     """Revision, ADDED, MODIFIED or DELETED, and the object."""
@@ -53,7 +53,7 @@ class Watching:
     _threads: list[threading.Thread] = field(default_factory=list)
 
     @classmethod
-    def of(cls, connection: Connection, *namespaces: str) -> Watching:
+    def of(cls, connection: ClusterConnection, *namespaces: str) -> Watching:
         """Follow Jobs, Deployments and ConfigMaps."""
         kinds = (("/apis/batch/v1", "jobs"), ("/apis/apps/v1", "deployments"), ("/api/v1", "configmaps"))
         return cls(connection, tuple(f"{root}/namespaces/{name}/{kind}" for root, kind in kinds for name in namespaces))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from handler.cluster.connect import Connection
+from handler.cluster.connect import ClusterConnection
 from tests.rooms.cluster.wire import Handler, Wire
 
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
@@ -44,7 +44,7 @@ class Wired:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
-    def over(cls, connection: Connection, kubeconfig: Path) -> Wired:
+    def over(cls, connection: ClusterConnection, kubeconfig: Path) -> Wired:
         wire = Wire(connection)
         wire.server.handle_error = lambda *_: None  # type: ignore[method-assign]  # who was killed doesn't hear its answers
         kubeconfig.write_text(_KUBECONFIG.format(url=wire.url))

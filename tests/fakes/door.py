@@ -11,7 +11,7 @@ from typing import Any
 
 from handler.config.git_settings import Repository, Revision, SecretRef, WebhookSecrets
 from handler.config.secrets import Secret, Secrets, resolve_all
-from handler.config.settings import Replay, ReplayToken, Settings, Target, Webhooks
+from handler.config.settings import ReplaySettings, ReplayToken, Settings, Target, WebhookSettings
 from handler.model.event import Job
 from tests.fakes.clock import NEVER
 
@@ -47,8 +47,8 @@ def door_settings() -> Settings:
             Target("shop-fixed", shop, ("old",), revision=Revision(commit=SHA)),
             Target("infra", infra, ("infra",)),
         ),
-        webhooks=Webhooks(github=refs("GITHUB", "GITHUB_OLD"), gitlab=refs("GITLAB")),
-        replay=Replay(
+        webhooks=WebhookSettings(github=refs("GITHUB", "GITHUB_OLD"), gitlab=refs("GITLAB")),
+        replay=ReplaySettings(
             (
                 ReplayToken("ci", SecretRef(env="CI"), targets=("shop-*",)),
                 ReplayToken("ops", SecretRef(env="OPS"), may=("replay", "approve", "rollback")),

@@ -1,5 +1,5 @@
-"""A git host in memory, behind the port that `handler.engine.planner.desired.Source` is: commits, one branch, and what can be wrong with
-a host."""
+"""A git host in memory, behind the port that `handler.engine.planner.desired.CommitSource` is: commits, one branch, and what can be wrong
+with a host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from handler.config.git_settings import Revision
 from handler.model.errors import GitUnavailable, RefNotFound
 from handler.model.refs import Head
 from handler.model.tree import CommitInfo, Tree
-from handler.source.head_cache import Looks
+from handler.source.head_cache import HeadCache
 from tests.fakes.tree import FakeTree
 
 Files = Mapping[str, str]
@@ -68,7 +68,7 @@ class HostSource:
     def __init__(self, host: GitHost, meet: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self.host = host
         self._meet = meet
-        self._looks = Looks(self._asked, clock)
+        self._looks = HeadCache(self._asked, clock)
 
     def head(self, revision: Revision, since: float = math.inf) -> Head:
         return self._looks.get(revision, since)

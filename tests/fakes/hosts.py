@@ -16,7 +16,7 @@ from standardwebhooks.webhooks import Webhook
 
 from handler.config.git_settings import Repository, Revision
 from handler.config.secrets import Accepted, Secret, Secrets, resolve_all
-from handler.config.settings import Settings, Target, Webhooks
+from handler.config.settings import Settings, Target, WebhookSettings
 from handler.model.event import Event, RefChange
 from handler.triggers import TRIGGERS
 from tests.fakes.door import INFRA, SHOP, refs
@@ -176,7 +176,7 @@ def settings() -> Settings:
             Target("shop-paused", shop, ("paused",), suspend=True),
             Target("infra", Repository(INFRA, webhook=refs("INFRA")), ("infra",)),
         ),
-        webhooks=Webhooks(
+        webhooks=WebhookSettings(
             github=refs("GITHUB"),
             gitlab=refs("GITLAB", "SIGNING"),
             gitea=refs("GITEA"),

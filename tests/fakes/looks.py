@@ -6,12 +6,12 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Any
 
-from handler.app.cluster_looks import Looks
+from handler.app.cluster_looks import ClusterLooks
 
 PATIENCE = 60.0
 
 
-class OneHangs(Looks):
+class OneHangs(ClusterLooks):
     """The real ones, but for how long those are waited for that don't hang. `place`: the one that does."""
 
     def __init__(self, deadline: float, place: Hashable) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 from handler import __version__
 from handler.app.record_summaries import Readable
 from handler.app.run_guard import Run
-from handler.app.target_status import Reader
+from handler.app.target_status import TargetStatusReader
 from handler.config.settings import Settings, Target
 from handler.state.record import State
 from handler.state.store import StateStore
-from handler.web.status_api import Ask
+from handler.web.status_api import AskWorker
 from handler.worker.worker import Parts, Worker
 from tests.fakes.door import door_settings
 from tests.fakes.objects import FakeObjects
@@ -25,7 +25,7 @@ def parts_of(run: Run, settings: Settings | None = None, objects: FakeObjects | 
     def records(_target: Target) -> Readable:
         return found
 
-    return Parts(run, Reader(settings, records, str))
+    return Parts(run, TargetStatusReader(settings, records, str))
 
 
 def remember(objects: FakeObjects, state: State) -> None:
@@ -33,7 +33,7 @@ def remember(objects: FakeObjects, state: State) -> None:
     StateStore(objects, "anneal-system", state.target, state.installation, f"anneal/v{__version__}").create(state)
 
 
-def asking(worker: Worker) -> Ask:
+def asking(worker: Worker) -> AskWorker:
     """Return what asks a worker of this process, as over the socket: only JSON comes back."""
 
     def ask(question: str, **about: Any) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from typing import Any
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
-from handler.queues.sqs import Sqs
+from handler.queues.sqs import SqsQueue
 from handler.worker import sqs_consumer
-from handler.worker.sqs_consumer import Intake
+from handler.worker.sqs_consumer import SqsConsumer
 from tests.fakes.fifo import Fifo
 
 SHA = "a" * 40
@@ -32,11 +32,11 @@ class Side:
     def __post_init__(self) -> None:
         self.dead = Fifo("dead.fifo", lambda: self.now)
         self.fifo = Polled(now=lambda: self.now, dead=self.dead)
-        self.sqs = Sqs(self.fifo.url, self.fifo)
+        self.sqs = SqsQueue(self.fifo.url, self.fifo)
         self.intake = self.made()
 
-    def made(self) -> Intake:
-        return Intake(self.sqs, NAMES, self.threads, self._take, lambda: tuple(self.busy), lambda: tuple(self.resting))
+    def made(self) -> SqsConsumer:
+        return SqsConsumer(self.sqs, NAMES, self.threads, self._take, lambda: tuple(self.busy), lambda: tuple(self.resting))
 
     def _take(self, work: Work) -> None:
         with self.changed:

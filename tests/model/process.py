@@ -16,11 +16,11 @@ import urllib3
 from handler.app.build import Handler, Options
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target
-from handler.engine.run.dependencies import Rooms
+from handler.engine.run.dependencies import Dependencies
 from handler.model.errors import GitUnavailable
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.queues.delayed import Deferred
+from handler.queues.delayed import DelayedWork
 from handler.queues.pending import Pending, Work
 from tests.fakes.apiserver import ApiServer, Call, FakeConnection
 from tests.fakes.apiserver.connection import Reply
@@ -90,7 +90,7 @@ class Process(Machine):
 
     def __post_init__(self) -> None:
         self.pending = Pending()
-        self.deferred = Deferred()
+        self.deferred = DelayedWork()
         self.stop = TurnEvent()
         source = HostSource(self.host, self._git, TurnTime.monotonic)
         options = Options(sources={target.name: source for target in self.settings.targets}, notes=self.notes)
@@ -99,7 +99,7 @@ class Process(Machine):
         self.handler._connection = lambda target: connection  # type: ignore[method-assign]  # the seam
         self.handler._holder = self.name
 
-        def rooms(target: Target) -> Rooms:
+        def rooms(target: Target) -> Dependencies:
             return replace(made(target), clock=TurnTime.time)
 
         self.handler._rooms = rooms  # type: ignore[method-assign]  # its clock

@@ -17,9 +17,9 @@ from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues import message, message_outcome
 from handler.queues.dead_letters import DeadLetters
-from handler.queues.message_outcome import Deadline, backoff, handle
+from handler.queues.message_outcome import DeadlineEvent, backoff, handle
 from handler.queues.pending import Work
-from handler.queues.sqs import Received, Sqs
+from handler.queues.sqs import Received, SqsQueue
 from handler.state.record import State
 from tests.fakes.fifo import Fifo
 from tests.model.ending import VISIBLE, settle
@@ -49,7 +49,7 @@ class Line:
     look: Callable[[str], State | None] = lambda _target: None
 
     def __post_init__(self) -> None:
-        self.sqs = Sqs(self.fifo.url, self.fifo)
+        self.sqs = SqsQueue(self.fifo.url, self.fifo)
 
     def put(self, job: Job) -> str:
         """Ask for a run."""
@@ -217,10 +217,10 @@ def answered(model: QueueModel) -> None:
 def queued() -> Iterator[None]:
     """Within this, the clocks of the queue's code are the conductor's, too."""
 
-    def wait(deadline: Deadline, timeout: float | None = None) -> bool:
+    def wait(deadline: DeadlineEvent, timeout: float | None = None) -> bool:
         assert timeout is not None
         return sleep(min(timeout, max(deadline.at - TurnTime.monotonic(), 0.0)), deadline) or deadline.is_set()
 
     clocks = patch.object(message_outcome, "time", TurnTime), patch("handler.queues.sqs.time", TurnTime)
-    with simulated(), clocks[0], clocks[1], patch.object(Deadline, "wait", wait):
+    with simulated(), clocks[0], clocks[1], patch.object(DeadlineEvent, "wait", wait):
         yield

@@ -6,7 +6,7 @@ import json
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from handler.cluster.connect import Connection
+from handler.cluster.connect import ClusterConnection
 from handler.cluster.errors import place_of
 from handler.model.names import Identity
 from tests.fakes.apiserver import ApiServer
@@ -30,7 +30,7 @@ class Mirror(Store):
 class RealServer(ApiServer):
     """The way to a real API server, with the same face."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClusterConnection) -> None:
         self.mirror = self.store = Mirror(lambda: "")
         self._connection = connection
         self._date = ""

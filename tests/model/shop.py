@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from handler.config.git_settings import Repository
-from handler.config.settings import HoldAbove, Prune, Recreate, Settings, Target
+from handler.config.settings import HoldAbove, Prune, RecreateSettings, Settings, Target
 from handler.model.names import Identity, applyset_id, identity_of
 from handler.state.configmap import state_name
 
@@ -33,7 +33,7 @@ SETTINGS = Settings(
             path="side",
             cluster_scoped=("Namespace",),
             prune=Prune(kinds=("Namespace",)),
-            recreate=Recreate(("ConfigMap",)),
+            recreate=RecreateSettings(("ConfigMap",)),
         ),
     ),
     state_namespace=STATES,

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RULE_MARKER, run_state_machine_as_test
 
 from handler.cluster.write import Writer
-from handler.engine.rollout_runner.runner import Walk
+from handler.engine.rollout_runner.runner import RolloutRunner
 from tests.model.machine import Deployments
 from tests.model.simulated import simulated
 
@@ -38,8 +38,8 @@ def without_preconditions(delete: Callable[..., bool]) -> Callable[..., bool]:
     return deleted
 
 
-def without_the_last_stage(stage: Callable[[Walk, int], None]) -> Callable[[Walk, int], None]:
-    def staged(self: Walk, number: int) -> None:
+def without_the_last_stage(stage: Callable[[RolloutRunner, int], None]) -> Callable[[RolloutRunner, int], None]:
+    def staged(self: RolloutRunner, number: int) -> None:
         if number < len(self.planned.plan.stages) - 1:
             stage(self, number)
 
@@ -57,8 +57,8 @@ MUTANTS: dict[str, tuple[str, Any, str]] = {
     "no superset before the first write": ("handler.engine.run.transitions.widened", lambda state, desired, planned: state, "I5"),
     "deletes without preconditions": ("handler.cluster.write.Writer.delete", without_preconditions(Writer.delete), "I4"),
     "a commit recorded before all of it is applied": (
-        "handler.engine.rollout_runner.runner.Walk._stage",
-        without_the_last_stage(Walk._stage),
+        "handler.engine.rollout_runner.runner.RolloutRunner._stage",
+        without_the_last_stage(RolloutRunner._stage),
         "I3",
     ),
     "whoever lost its Lease goes on": ("handler.state.held_lease.HeldLease._check", lambda self, now: None, "I6"),
@@ -70,7 +70,7 @@ MUTANTS: dict[str, tuple[str, Any, str]] = {
     ),
     "a giver deletes what a sibling goes back to": ("handler.engine.planner.siblings._commits", lambda state: frozenset(), "I10"),
     "a taker takes what its giver declares": ("handler.engine.planner.siblings.refused", lambda *rest: None, "I10"),
-    "what siblings say is asked once": ("handler.engine.planner.siblings.HandOver.doubt", lambda self, identity: ("", ""), "I10"),
+    "what siblings say is asked once": ("handler.engine.planner.siblings.SiblingQuestions.doubt", lambda self, identity: ("", ""), "I10"),
     "an old look at the host is believed": ("handler.engine.run.revision._since", lambda run: (0.0, True), r"I2|\('"),
 }
 MEETING = {

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from handler.cluster.connect import Connection, connect
+from handler.cluster.connect import ClusterConnection, connect
 from handler.config.settings import Cluster
 from infra.controlplane import controlplane as controlplanes
 from tests.model.machine import Deployments
@@ -26,14 +26,14 @@ SETTLED = tuple(slot for slot in SLOTS if "annex" not in (slot.namespace, slot.n
 
 
 class OnAControlPlane(Deployments):
-    connection: ClassVar[Connection]
+    connection: ClassVar[ClusterConnection]
 
     def begun(self) -> Model:
         return Model(RealServer(self.connection), SETTLED)
 
 
 @pytest.fixture
-def connection(spare_directory: Path) -> Iterator[Connection]:
+def connection(spare_directory: Path) -> Iterator[ClusterConnection]:
     """The way to a control plane of the test's own: its namespaces have plain names."""
     kubeconfig = controlplanes.up(spare_directory)
     yield connect(Cluster(), kubeconfig=str(kubeconfig), environ=os.environ)
@@ -43,7 +43,7 @@ def connection(spare_directory: Path) -> Iterator[Connection]:
 @pytest.mark.slow
 @pytest.mark.cluster
 @pytest.mark.timeout(0 if EXAMPLES else 300)
-def test_the_laws_hold_on_a_real_cluster(connection: Connection) -> None:
+def test_the_laws_hold_on_a_real_cluster(connection: ClusterConnection) -> None:
     OnAControlPlane.connection = connection
     profile = settings(
         max_examples=EXAMPLES or 12,

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
 from handler.engine import named_requests
-from handler.engine.run.context import Context
+from handler.engine.run.context import RunContext
 from handler.model.errors import PlanRefused
 from handler.model.event import Job
 from handler.queues import message
-from handler.queues.sqs import Entry, Received
+from handler.queues.sqs import Received, SqsEntry
 from handler.state.lease import LeaseLock
 from tests.model.ending import converged, quiet
 from tests.model.machine import Deployments
@@ -54,7 +54,7 @@ class Queued(Deployments):
 
     @rule(name=st.sampled_from((*TARGETS, "nobody")), body=st.sampled_from(["{", "[]", '{"v":2}']), number=st.integers(0, 99))
     def poison(self, name: str, body: str, number: int) -> None:
-        self.queue.line.sqs.send([Entry(body, name, f"{name}-{body}-{number}")])
+        self.queue.line.sqs.send([SqsEntry(body, name, f"{name}-{body}-{number}")])
 
     @rule()
     def redrive(self) -> None:
@@ -201,7 +201,7 @@ def test_what_was_asked_by_name_is_done_once_however_often_it_comes(model: Queue
 
 
 def test_an_end_that_is_written_over_is_noticed(model: QueueModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    def again(run: Context) -> None:
+    def again(run: RunContext) -> None:
         """An engine that does what it has done, and fails for it."""
         if run.job.acts and any(entry.id == run.job.run for entry in run.state.history):
             raise PlanRefused.of("target front", "nothing is held")

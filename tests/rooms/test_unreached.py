@@ -16,18 +16,18 @@ import urllib3
 
 from handler.aws.errors import translated
 from handler.cli import server_client
-from handler.cli.server_client import Remote
+from handler.cli.server_client import ServerClient
 from handler.cluster.api import Api
 from handler.cluster.connect import connect
 from handler.config.git_settings import Repository, Revision
 from handler.config.secrets import Secrets
-from handler.config.settings import Cluster, Prometheus
+from handler.config.settings import Cluster, PrometheusSettings
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.prometheus import client
-from handler.prometheus.client import Metrics
+from handler.prometheus.client import PrometheusClient
 from handler.queues.sqs_client import refusal
 from handler.source.git_host import GitHost
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 from tests.rooms.source.certificates import Authority
 
 SOON = 0.4
@@ -110,15 +110,15 @@ def ask_cluster(url: str, directory: Path) -> None:
 
 
 def ask_git(url: str, _directory: Path) -> None:
-    GitHost(Repository(url=f"{url}/shop"), limits=Limits(connect=SOON, read=SOON, total=5.0)).head(Revision())
+    GitHost(Repository(url=f"{url}/shop"), limits=HostLimits(connect=SOON, read=SOON, total=5.0)).head(Revision())
 
 
 def ask_prometheus(url: str, _directory: Path) -> None:
-    Metrics([Prometheus(url)], Secrets()).query("", "1")
+    PrometheusClient([PrometheusSettings(url)], Secrets()).query("", "1")
 
 
 def ask_server(url: str, _directory: Path) -> None:
-    Remote(url, "t" * 40, insecure_http=True).get("api", "targets")
+    ServerClient(url, "t" * 40, insecure_http=True).get("api", "targets")
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -10,7 +10,7 @@ from flask import Flask
 
 from handler.config.git_settings import Repository, SecretRef, WebhookSecrets
 from handler.config.load import FILE_ONLY
-from handler.config.settings import RendererSettings, Settings, Target, Webhooks
+from handler.config.settings import RendererSettings, Settings, Target, WebhookSettings
 from handler.config.webhook_providers import STOCK, webhooks_of
 from handler.library import RENDERERS, TRIGGERS, Tables, build
 from handler.model.errors import ConfigInvalid
@@ -42,7 +42,7 @@ def with_ours(**more: Any) -> Tables:
 def test_the_names_of_a_program_that_adds_nothing_are_those_of_the_tables() -> None:
     assert tuple(RENDERERS) == FILE_ONLY
     assert set(TRIGGERS) == set(STOCK)
-    assert webhooks_of(TRIGGERS) is Webhooks
+    assert webhooks_of(TRIGGERS) is WebhookSettings
 
 
 def test_a_configuration_may_name_what_is_in_the_tables_and_nothing_else(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_settings_of_a_programs_own_are_held_to_the_tables() -> None:
     odd = Settings((Target("shop", SHOP.repository, ("shop",), renderer=RendererSettings("filling")),))
     with pytest.raises(ConfigInvalid, match="target shop: renderer 'filling' isn't known here; known are: file"):
         build(odd)
-    given = Settings((SHOP,), webhooks=Webhooks(github=WebhookSecrets((SecretRef(env="HOOK"),)), max_body=5000))
+    given = Settings((SHOP,), webhooks=WebhookSettings(github=WebhookSecrets((SecretRef(env="HOOK"),)), max_body=5000))
     made = with_ours().admitted(given)
     assert (made.webhooks.github, made.webhooks.max_body) == (given.webhooks.github, 5000)
     assert made.webhooks.acme == WebhookSecrets()  # type: ignore[attr-defined]  # a field of this program's own

@@ -12,7 +12,7 @@ import pytest
 
 from handler import __version__
 from handler.app.overview import EXPLAINED, Overview
-from handler.app.standing import Level, Row
+from handler.app.standing import Level, TargetRow
 from handler.config.git_settings import Repository, SecretRef, directory_url
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import AccessDenied, GitUnavailable
@@ -21,7 +21,7 @@ from handler.model.tree import CommitInfo
 from handler.state.configmap import SUMMARY, state_name
 from handler.state.heartbeat import Heartbeat, Pulse, Signs
 from handler.state.lease import LeaseLock
-from handler.state.record import State, Status, TargetHealth
+from handler.state.record import RunStatus, State, TargetHealth
 from handler.state.record_format import stamp
 from handler.state.store import StateStore
 from tests.fakes.objects import FakeObjects
@@ -43,7 +43,7 @@ def target(name: str, cluster: Cluster = EAST, url: str = SHOP) -> Target:
 
 def state(name: str, **parts: Any) -> State:
     well = TargetHealth("healthy", stamp(NOW), stamp(NOW), (), ())
-    return blank(**({"target": name, "commit": sha("a"), "status": Status("applied"), "health": well} | parts))
+    return blank(**({"target": name, "commit": sha("a"), "status": RunStatus("applied"), "health": well} | parts))
 
 
 @dataclass
@@ -97,7 +97,7 @@ def ways() -> Iterator[Ways]:
     made.never.set()
 
 
-def overview(ways: Ways, *targets: Target, deadline: float = LONG, **about: Any) -> dict[str, Row]:
+def overview(ways: Ways, *targets: Target, deadline: float = LONG, **about: Any) -> dict[str, TargetRow]:
     found = Overview(Settings(targets), ways, deadline=deadline, **about).look(targets)
     assert [row.level for row in found] == sorted(row.level for row in found), "the worst first"
     return {row.target.name: row for row in found}
@@ -160,7 +160,7 @@ def test_who_still_hangs_isnt_asked_a_second_time_and_what_it_says_late_counts(w
 def test_the_first_in_trouble_are_read_whole_and_no_more(ways: Ways) -> None:
     names = [f"bad-{number:02}" for number in range(EXPLAINED + 5)]
     for name in names:
-        remember(ways.clusters[EAST], state(name, status=Status("failed", message="no", who="author")))
+        remember(ways.clusters[EAST], state(name, status=RunStatus("failed", message="no", who="author")))
     found = overview(ways, *map(target, names))
     assert ways.asked["record"] == EXPLAINED
     assert [row.target.name for row in found.values() if row.whole] == names[:EXPLAINED]
@@ -168,7 +168,7 @@ def test_the_first_in_trouble_are_read_whole_and_no_more(ways: Ways) -> None:
 
 
 def test_a_record_that_hangs_leaves_what_its_summary_says(ways: Ways) -> None:
-    remember(ways.clusters[EAST], state("bad", status=Status("failed")))
+    remember(ways.clusters[EAST], state("bad", status=RunStatus("failed")))
     ways.mute = {"bad"}
     found = overview(ways, target("bad"), deadline=SHORT)["bad"]
     assert (found.level, found.whole) == (Level.FAILED, False)

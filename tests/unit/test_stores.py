@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from handler.app.build import Handler, Options
-from handler.app.external_services import PLACES, Services
+from handler.app.external_services import PLACES, ExternalServices
 from handler.config.git_settings import AwsSecret, Repository, SecretRef
 from handler.config.secrets import resolve_all
 from handler.config.settings import Cluster, Eks, Settings, Target
@@ -35,11 +35,11 @@ def test_every_remote_place_has_a_row_and_no_other() -> None:
 def test_who_reads_environment_and_files_is_no_store() -> None:
     for ref in (SecretRef(env="A"), SecretRef(file="/a"), SecretRef()):
         with pytest.raises(SecretUnavailable, match="no store is asked"):
-            Services({}).fetch(ref)
+            ExternalServices({}).fetch(ref)
 
 
 def test_nothing_is_loaded_before_it_is_asked() -> None:
-    code = "import sys, handler.app.external_services as s; s.Services({}).amazon; s.Services({}).eks;"
+    code = "import sys, handler.app.external_services as s; s.ExternalServices({}).amazon; s.ExternalServices({}).eks;"
     code += "print(sorted({'boto3', 'botocore', 'kubernetes', 'urllib3'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout == "[]\n"
 
@@ -122,7 +122,7 @@ def test_what_is_made_grows_under_the_lock_that_counts_it(monkeypatch: pytest.Mo
 
 
 def test_what_a_worker_asks_it_asks_by_one_way() -> None:
-    services = Services({})
+    services = ExternalServices({})
     handler = Handler(Settings(()), resolve_all(Settings(()), {}), Sandbox(), {}, services=services)
     assert handler._services is services
 

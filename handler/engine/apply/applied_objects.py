@@ -10,7 +10,7 @@ from handler.model.names import Identity
 
 
 @dataclass(slots=True)
-class Stored:
+class AppliedObjects:
     """The objects of one run; several threads may note at once.
 
     `uids`: of what is declared, under whatever name it was found: nothing of it is pruned. `generations`: of the objects as the server

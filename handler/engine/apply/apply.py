@@ -22,7 +22,7 @@ from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.wait_until import until
 from handler.cluster.write import DryRunner, Writer
-from handler.engine.apply.applied_objects import Stored
+from handler.engine.apply.applied_objects import AppliedObjects
 from handler.engine.apply.wait_deleted import Tell, untold, wait_until_gone
 from handler.engine.planner.join_errors import raise_together
 from handler.engine.planner.planner import Planned, Planner
@@ -62,7 +62,7 @@ class Applier:
     outcomes: list[Change] = field(default_factory=list)
     written: set[Identity] = field(default_factory=set)
     removed: set[Identity] = field(default_factory=set)
-    stored: Stored = field(default_factory=Stored)
+    stored: AppliedObjects = field(default_factory=AppliedObjects)
     settling: set[Identity] = field(default_factory=set)
     noted: Callable[[Sequence[Desired]], None] = lambda _: None
     lingering: Tell = untold

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from handler.engine.run import transitions
-from handler.engine.run.context import Context
+from handler.engine.run.context import RunContext
 from handler.model.errors import AnnealError, Problem
-from handler.state.record import State, Status
+from handler.state.record import RunStatus, State
 from handler.state.run_history import PRUNING
 
 
@@ -22,9 +22,9 @@ from handler.state.run_history import PRUNING
 class Lingering:
     """What one run waits for, on several threads at once maybe."""
 
-    run: Context
+    run: RunContext
     _left: dict[int, tuple[Problem, ...]] = field(default_factory=dict)
-    _before: Status | None = None
+    _before: RunStatus | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def tell(self, left: Sequence[Problem]) -> None:

@@ -33,10 +33,10 @@ from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.tree import printable
-from handler.render.sandbox import Limits, Sandbox
+from handler.render.sandbox import Sandbox, SandboxLimits
 
 FUNCTIONS = "handler.render.cel_expressions:FUNCTIONS"
-LIMITS = Limits(memory=1 << 30, cpu=1, seconds=60.0, output=1 << 20)
+LIMITS = SandboxLimits(memory=1 << 30, cpu=1, seconds=60.0, output=1 << 20)
 """Of one child. `cpu`: seconds, which one object may take whole, for it is tried once more alone."""
 KILLED = 5
 """Children that one call may lose before it leaves the rest `unknown`."""

@@ -53,7 +53,7 @@ _NUMBERS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class HealthLook:
     """What a look at a target's objects has shown.
 
     `verdicts`: of each object that was judged; `evidence`: why some aren't healthy, in words; `stuck`: those of them that don't come
@@ -64,11 +64,11 @@ class Look:
     evidence: Mapping[Identity, str] = field(default_factory=dict)
     stuck: Collection[Identity] = ()
 
-    def without(self, others: Collection[Identity]) -> Look:
+    def without(self, others: Collection[Identity]) -> HealthLook:
         """Return the look at all objects but these."""
         return replace(self, verdicts={each: found for each, found in self.verdicts.items() if each not in others})
 
-    def completed(self, removed: Collection[Identity]) -> Look:
+    def completed(self, removed: Collection[Identity]) -> HealthLook:
         """Return the look with the Jobs that have removed themselves (`removed_jobs`), where it has seen none of them."""
         return replace(self, verdicts={**dict.fromkeys(removed, SELF_REMOVED), **self.verdicts})
 
@@ -91,7 +91,7 @@ class Look:
 
 def after_writing(
     planned: Mapping[Identity, Health], written: Iterable[Desired], waited: Iterable[tuple[Desired, Health]], now: float
-) -> Look:
+) -> HealthLook:
     """Return the look that a run which wrote has had at the objects of its target.
 
     Args:
@@ -107,11 +107,11 @@ def after_writing(
     found = {identity: each if each.healthy else _UNSEEN for identity, each in judged_ones.items()}
     new = {item.identity for item in items}
     left = {identity: verdict for identity, verdict in planned.items() if identity not in new}
-    return Look({**left, **found, **{item.identity: each for item, each in waited if item.mode not in _APART}})
+    return HealthLook({**left, **found, **{item.identity: each for item, each in waited if item.mode not in _APART}})
 
 
 @dataclass(slots=True)
-class Passing:
+class HealthOfPlan:
     """Judges the declared objects among those that a plan LISTs, as they pass by.
 
     `now`: seconds since the epoch; `custom`: the operator's expressions, which judge many objects at once, at the end.
@@ -144,7 +144,7 @@ class Passing:
 
 
 def judged(
-    before: TargetHealth, look: Look, now: float, patience: float, mask: Callable[[str], str], *, anew: bool = False
+    before: TargetHealth, look: HealthLook, now: float, patience: float, mask: Callable[[str], str], *, anew: bool = False
 ) -> TargetHealth:
     """Return the health that the record keeps after a look; `before` itself where the verdict hasn't changed.
 
@@ -168,7 +168,7 @@ def judged(
     return found if begins or _says(found) != _says(before) else before
 
 
-def _line(identity: Identity, look: Look, before: TargetHealth, mask: Callable[[str], str]) -> str:
+def _line(identity: Identity, look: HealthLook, before: TargetHealth, mask: Callable[[str], str]) -> str:
     """Say what an object lacks, and why; a look that knows no reason leaves the one that is recorded."""
     found, why = look.verdicts[identity], look.evidence.get(identity)
     text = f"{identity}: {found.message or found.status}"

@@ -14,7 +14,7 @@ from handler.cluster.api import Api
 from handler.cluster.live import Object, probe
 from handler.cluster.write import DryRunner
 from handler.config.settings import Target
-from handler.engine.planner.missing_dependencies import MissingFirst
+from handler.engine.planner.missing_dependencies import MissingDependencies
 from handler.model.errors import AccessDenied, ApiRefused, PlanRefused, Problem
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
@@ -103,7 +103,7 @@ def _mistakes(step: Step, *, again: bool) -> list[tuple[str, str, str]]:
     return found
 
 
-def foresee(canaries: Canaries, changes: Mapping[Identity, Change], missing: MissingFirst, api: Api, target: Target) -> list[str]:
+def foresee(canaries: Canaries, changes: Mapping[Identity, Change], missing: MissingDependencies, api: Api, target: Target) -> list[str]:
     """Find out which Deployments a run would bring by canary, and whether the server takes those canaries; say so.
 
     Raises:

@@ -24,14 +24,14 @@ from handler.model.render import Called, Files, Rendered, RenderRequest
 from handler.model.rollout import Mode, Rollout
 from handler.model.tree import CommitInfo, ReadSet, Tree, judged_from
 from handler.plan.admission import Admission, Desired
-from handler.plan.hooks import Hooked, separate
+from handler.plan.hooks import PlannedHooks, separate
 from handler.plan.order import order
-from handler.plan.rollout import Rolled, refuse_strays, roll
+from handler.plan.rollout import PlannedRollout, refuse_strays, roll
 from handler.rollout.interfaces import ActionReader, CheckType
 from handler.state.record import Pin
 
 
-class Source(Protocol):
+class CommitSource(Protocol):
     """Where commits come from: a git host, or a directory for the CLI."""
 
     def head(self, revision: Revision, since: float = math.inf) -> Head:
@@ -58,10 +58,10 @@ class Prepared:
     stages: tuple[tuple[Desired, ...], ...]
     manifests: tuple[Manifest, ...] = field(default=(), repr=False)
     files: Files = field(default_factory=dict, repr=False)
-    hooked: Hooked = field(default_factory=Hooked, repr=False)
+    hooked: PlannedHooks = field(default_factory=PlannedHooks, repr=False)
     awaits: Mapping[Identity, frozenset[Identity]] = field(default_factory=dict, repr=False)
     notes: tuple[str, ...] = ()
-    rolled: Rolled = field(default_factory=Rolled, repr=False)
+    rolled: PlannedRollout = field(default_factory=PlannedRollout, repr=False)
     document: Manifest | None = field(default=None, repr=False)
     keys: Mapping[str, tuple[Identity, ...]] = field(default_factory=dict, repr=False)
 
@@ -87,7 +87,7 @@ class Preparer:
     target: Target
     applyset: str
     state_namespace: str
-    source: Source
+    source: CommitSource
     render: Callable[[Tree, RenderRequest], Rendered]
     discovery: Discovery
     own: str = ""
@@ -217,7 +217,7 @@ class Preparer:
         return head == pin.commit or self.reads_at(head) in ("", pin.away)
 
 
-def request_for(target: Target, source: Source, known: Files, *, older: bool) -> RenderRequest:
+def request_for(target: Target, source: CommitSource, known: Files, *, older: bool) -> RenderRequest:
     """Return what a renderer is asked for. `source`: a directory's `shown` is how commands in messages name it."""
     options = target.renderer
     ours = [each for each in target.namespaces if each != target.namespace]

@@ -17,11 +17,11 @@ from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.write import DryRunner
 from handler.config.settings import Target
-from handler.engine.planner.expired_jobs import Known, asks_siblings, done, has_run
+from handler.engine.planner.expired_jobs import RecordedJobs, asks_siblings, done, has_run
 from handler.engine.planner.live_dry_run import LiveDryRun
-from handler.engine.planner.missing_dependencies import MissingFirst
+from handler.engine.planner.missing_dependencies import MissingDependencies
 from handler.engine.planner.server_answers import NO_DRY_RUN, Finding, is_by_schema, placed
-from handler.engine.planner.siblings import HandOver
+from handler.engine.planner.siblings import SiblingQuestions
 from handler.engine.planner.stand_in import StandIn, mistakes_of
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, Problem
 from handler.model.names import Identity
@@ -36,29 +36,29 @@ from handler.plan.handover import marks_taken_from, taken_from
 from handler.plan.judge import Judge, skipped, terminating
 from handler.plan.membership import as_ours, is_member, marks_of
 from handler.plan.steering import note
-from handler.plan.write_order import Coming
+from handler.plan.write_order import WriteOrder
 
 
 @dataclass
-class Decision:
+class DryRun:
     """One round of questions to the server. `ran`: Jobs that may have removed themselves."""
 
     target: Target
     applyset: str
     api: Api
     is_served: Callable[[Resource], bool]
-    coming: Coming
+    coming: WriteOrder
     comparison: Comparison
-    handover: HandOver
+    handover: SiblingQuestions
     notes: list[str]
-    ran: Known = field(default_factory=Known)
-    missing: MissingFirst = field(init=False)
+    ran: RecordedJobs = field(default_factory=RecordedJobs)
+    missing: MissingDependencies = field(init=False)
     stand_in: StandIn = field(init=False)
 
     def __post_init__(self) -> None:
         """Know where what can't be tried in its own Namespace is tried, and what this run creates."""
         self.stand_in = StandIn(self.target, self.api)
-        self.missing = MissingFirst(self.target, self.comparison, self.coming, self.notes)
+        self.missing = MissingDependencies(self.target, self.comparison, self.coming, self.notes)
 
     def decide(self) -> list[Finding]:
         """Dry-run, in parallel, everything that isn't known to be the same."""
@@ -102,7 +102,7 @@ class Decision:
         if asks_siblings(item, self.ran, self.handover) and not self.again().gone(item).writes:
             raise Moved.of(str(item.identity), "a sibling has run it since this was planned")
 
-    def again(self) -> Decision:
+    def again(self) -> DryRun:
         """Return one for an object that has moved since the plan: what siblings say is asked anew."""
         again = replace(self, handover=self.handover.again())
         again.missing, again.stand_in = self.missing, self.stand_in
@@ -224,7 +224,7 @@ class Decision:
         return [marks_taken_from(giver, self.judge.present(item, live, wanted), item)]
 
 
-def _elsewhere(need: Identity, found: Sequence[tuple[missing.Missing, Identity | None]]) -> str:
+def _elsewhere(need: Identity, found: Sequence[tuple[missing.MissingObject, Identity | None]]) -> str:
     """Say what an object names that can't be there when it is written."""
     absent = ", ".join(str(each) for each, _ in found)
     return f"names {absent}, which isn't there when it is created: {need} is only being made"

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from handler.model.plan import Due
 from handler.model.rollout import Phase, Rollout
-from handler.plan.hooks import Hooked
-from handler.plan.rollout import Rolled
+from handler.plan.hooks import PlannedHooks
+from handler.plan.rollout import PlannedRollout
 from handler.state.record import Progress, State
 
 DONE, FAILED, SKIPPED = "done", "failed", "skipped"
@@ -29,7 +29,7 @@ def is_due(state: State, digest: str, *, force: bool) -> bool:
     return force or begun or state.digest != digest
 
 
-def carries_out(state: State, digest: str, hooked: Hooked, rollout: Rollout | None, *, force: bool) -> bool:
+def carries_out(state: State, digest: str, hooked: PlannedHooks, rollout: Rollout | None, *, force: bool) -> bool:
     """Whether a run of a rendered set carries out hooks or steps."""
     return (hooked.runs or rollout is not None) and is_due(state, digest, force=force)
 
@@ -39,14 +39,14 @@ def recovers(state: State) -> bool:
     return bool(state.kinds) and not state.commit and (state.attempt is None or state.attempt.recovery)
 
 
-def left_out(state: State, hooked: Hooked, rolled: Rolled, target: str) -> str:
+def left_out(state: State, hooked: PlannedHooks, rolled: PlannedRollout, target: str) -> str:
     """Say what a recovery doesn't carry out of a rendered set; empty: nothing is missing."""
     if not recovers(state) or not (hooked.runs or rolled.rollout):
         return ""
     return f"its hooks and steps are not carried out, for the state was missing: anneal apply {target} does that"
 
 
-def all_due(hooked: Hooked, rolled: Rolled, state: State, digest: str, *, force: bool) -> tuple[Due, ...]:
+def all_due(hooked: PlannedHooks, rolled: PlannedRollout, state: State, digest: str, *, force: bool) -> tuple[Due, ...]:
     """Return what a run carries out of a rendered set's rollout, in order; nothing, if it isn't due."""
     if not is_due(state, digest, force=force):
         return ()
@@ -56,7 +56,7 @@ def all_due(hooked: Hooked, rolled: Rolled, state: State, digest: str, *, force:
     return (*(due for due in hooks if due not in late), *_steps_due(rolled, state, digest, force=force), *late)
 
 
-def _steps_due(rolled: Rolled, state: State, digest: str, *, force: bool) -> tuple[Due, ...]:
+def _steps_due(rolled: PlannedRollout, state: State, digest: str, *, force: bool) -> tuple[Due, ...]:
     """Return the steps that are due: not what has ended, be it badly; with its mark what is under way."""
     begun = under_way(state, digest, force=force)
     known = begun.steps if begun else ()

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from handler.engine.planner.due import DONE
-from handler.engine.planner.siblings import HandOver
+from handler.engine.planner.siblings import SiblingQuestions
 from handler.health.kinds.workloads import removes_itself
 from handler.health.kstatus import JOB
 from handler.model.errors import AnnealError, Problem, TransientError
@@ -27,7 +27,7 @@ from handler.model.names import IDENTITY, PART_OF, Identity
 from handler.model.plan import Action, Change, Due
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired
-from handler.plan.rollout import Rolled
+from handler.plan.rollout import PlannedRollout
 from handler.state.ran import Ran
 from handler.state.record import State
 
@@ -37,7 +37,7 @@ _MARKS = (("labels", PART_OF), ("annotations", IDENTITY))
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class RecordedJobs:
     """What the target's own record says.
 
     `ran`: Jobs, by the digest as which they were declared then; empty: as they are declared now. `anew`: what a due step makes anew.
@@ -47,7 +47,7 @@ class Known:
     anew: frozenset[Identity] = frozenset()
 
 
-def known(state: State, due: Iterable[Due], rolled: Rolled, digest: str) -> Known:
+def known(state: State, due: Iterable[Due], rolled: PlannedRollout, digest: str) -> RecordedJobs:
     """Return what the record says. `digest`: of the rendered set.
 
     What a record of format 1 names counts while the same set is rendered from which its commit was applied.
@@ -55,24 +55,24 @@ def known(state: State, due: Iterable[Due], rolled: Rolled, digest: str) -> Know
     same = bool(state.commit) and state.digest == digest
     ran = [each for each in state.ran if each.declared or same]
     anew = {item.identity for stage in rolled.stages for item in stage if item.mode is Mode.RECREATE} & {one.identity for one in due}
-    return Known(frozenset((each.identity, each.declared) for each in ran), frozenset(anew))
+    return RecordedJobs(frozenset((each.identity, each.declared) for each in ran), frozenset(anew))
 
 
-def has_run(item: Desired, known: Known) -> bool:
+def has_run(item: Desired, known: RecordedJobs) -> bool:
     """Whether an object that isn't there is done by the target's own record."""
     if not _expires(item) or item.identity in known.anew:
         return False
     return not known.ran.isdisjoint({(item.identity, ""), (item.identity, _declaration(item))})
 
 
-def asks_siblings(item: Desired, known: Known, handover: HandOver) -> bool:
+def asks_siblings(item: Desired, known: RecordedJobs, handover: SiblingQuestions) -> bool:
     """Whether an object that isn't there may have run under a sibling: the target's own record, which prevails, doesn't name it."""
     if item.mode in (Mode.HOOK, Mode.LEAVE) or not _expires(item):
         return False
     return item.identity not in {identity for identity, _ in known.ran} | known.anew and handover.concerns(item.identity)
 
 
-def done(item: Desired, known: Known, handover: HandOver) -> str:
+def done(item: Desired, known: RecordedJobs, handover: SiblingQuestions) -> str:
     """Return why an object that isn't there is done; empty: it isn't.
 
     Raises:
@@ -85,7 +85,7 @@ def done(item: Desired, known: Known, handover: HandOver) -> str:
     return GIVEN.format(giver) if giver else ""
 
 
-def _giver(item: Desired, handover: HandOver) -> str:
+def _giver(item: Desired, handover: SiblingQuestions) -> str:
     """Return the sibling under which an object ran as git declares it now; empty: none. Raises as `done`."""
     declared, unread = _declaration(item), []
     for name, found in handover.ran(item.identity):
@@ -99,7 +99,7 @@ def _giver(item: Desired, handover: HandOver) -> str:
     return ""
 
 
-def given(known: Known, desired: Collection[Identity], handover: HandOver) -> frozenset[Identity]:
+def given(known: RecordedJobs, desired: Collection[Identity], handover: SiblingQuestions) -> frozenset[Identity]:
     """Return what ran, isn't declared any more, and may yet be asked for by a sibling: it, or may, declare it, and hasn't noted it.
 
     Raises:

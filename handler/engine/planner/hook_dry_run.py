@@ -14,7 +14,7 @@ from typing import Any
 from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.write import DryRunner
-from handler.engine.planner.dry_run import Decision
+from handler.engine.planner.dry_run import DryRun
 from handler.engine.planner.server_answers import NO_DRY_RUN, Finding
 from handler.engine.planner.stand_in import mistakes_of, scratch
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem
@@ -22,7 +22,7 @@ from handler.model.names import Identity, kubectl
 from handler.model.rollout import Hook, Policy
 from handler.plan import missing_objects
 from handler.plan.admission import Desired
-from handler.plan.hooks import Hooked
+from handler.plan.hooks import PlannedHooks
 from handler.plan.judge import NO_HOOK_TAKES
 from handler.plan.managed_fields import is_ours_alone
 from handler.plan.membership import is_member
@@ -80,7 +80,7 @@ def deletes(hook: Hook) -> bool:
     return not lasts(hook.identity.group_kind) and (replaces(hook) or bool(hook.policies & {Policy.SUCCEEDED, Policy.FAILED}))
 
 
-def tried(decision: Decision, hooked: Hooked, due: Iterable[Identity], under_way: str = "") -> list[Finding]:
+def tried(decision: DryRun, hooked: PlannedHooks, due: Iterable[Identity], under_way: str = "") -> list[Finding]:
     """Dry-run the hooks that are due, in parallel; return every mistake, and nothing of what would be well.
 
     `under_way`: by what the rollout that goes on has named what it created (`due.token`), which makes way for nothing; empty: none does.
@@ -93,7 +93,7 @@ def tried(decision: Decision, hooked: Hooked, due: Iterable[Identity], under_way
     return found
 
 
-def _try(decision: Decision, item: Desired, hook: Hook, under_way: str) -> list[Finding]:
+def _try(decision: DryRun, item: Desired, hook: Hook, under_way: str) -> list[Finding]:
     if not decision.is_served(item.resource):
         return decision.postponed(item)
     identity = item.identity
@@ -109,7 +109,7 @@ def _try(decision: Decision, item: Desired, hook: Hook, under_way: str) -> list[
     return _dry_run(decision, item, scratch(item.manifest.body(), item) if live and makes_way(item, hook, live) else item.manifest.body())
 
 
-def _refusal(decision: Decision, item: Desired, hook: Hook, live: dict[str, Any], under_way: str) -> Problem | None:
+def _refusal(decision: DryRun, item: Desired, hook: Hook, live: dict[str, Any], under_way: str) -> Problem | None:
     """Say why a live object may not be touched for a hook, or None."""
     if is_member(live, item.identity, decision.target.name, decision.applyset):
         meta = live["metadata"]
@@ -122,7 +122,7 @@ def _refusal(decision: Decision, item: Desired, hook: Hook, live: dict[str, Any]
     return Problem(str(item.identity), seen, item.manifest.place, f"delete it by hand: {kubectl('delete', item.identity)}")
 
 
-def _dry_run(decision: Decision, item: Desired, body: dict[str, Any]) -> list[Finding]:
+def _dry_run(decision: DryRun, item: Desired, body: dict[str, Any]) -> list[Finding]:
     try:
         DryRunner(decision.api).check(item.resource, body)
     except (ApiRefused, AccessDenied) as error:

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Mistakes:
+class JoinedErrors:
     """All that speaks against one plan, found by several questions: `problems` are the author's, `denied` the operator's to cure."""
 
     problems: list[Problem] = field(default_factory=list)

@@ -15,7 +15,7 @@ from typing import Any
 
 from handler.cluster.api import Api
 from handler.cluster.write import DryRunner
-from handler.engine.planner.missing_dependencies import MissingFirst
+from handler.engine.planner.missing_dependencies import MissingDependencies
 from handler.engine.planner.server_answers import NO_DRY_RUN, Finding, is_by_schema, placed
 from handler.engine.planner.stand_in import mistakes_of, scratch
 from handler.model.errors import AccessDenied, ApiRefused, Problem
@@ -50,7 +50,7 @@ class LiveDryRun:
 
     api: Api
     judge: Judge
-    missing: MissingFirst
+    missing: MissingDependencies
     is_served: Callable[[Resource], bool]
     item: Desired
     live: Object

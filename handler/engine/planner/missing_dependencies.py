@@ -18,16 +18,16 @@ from handler.model.rollout import Mode
 from handler.plan import missing_objects
 from handler.plan.admission import CRD, Desired
 from handler.plan.compare import Comparison
-from handler.plan.write_order import Coming
+from handler.plan.write_order import WriteOrder
 
 
 @dataclass(slots=True)
-class MissingFirst:
+class MissingDependencies:
     """Knows what one run creates. `absent`: what isn't there yet; `written`: what this run has written so far."""
 
     target: Target
     comparison: Comparison
-    coming: Coming
+    coming: WriteOrder
     notes: list[str]
     absent: frozenset[Identity] = frozenset()
     written: Collection[Identity] = frozenset()
@@ -40,7 +40,7 @@ class MissingFirst:
         self.notes.append(f"{item.identity}: checked by the server once {found[0][1]} exists")
         return found[0][1]
 
-    def named(self, item: Desired, error: ApiRefused | AccessDenied) -> list[tuple[missing_objects.Missing, Identity | None]]:
+    def named(self, item: Desired, error: ApiRefused | AccessDenied) -> list[tuple[missing_objects.MissingObject, Identity | None]]:
         """Return what the server misses, and which of the objects that this run creates that is."""
         if isinstance(error, AccessDenied):
             return []

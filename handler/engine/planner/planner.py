@@ -15,15 +15,15 @@ from handler.cluster.discovery import Discovery
 from handler.cluster.live import members, probe
 from handler.config.settings import Target
 from handler.engine.health.custom_health import CustomHealth, no_expressions
-from handler.engine.health.target_health import Passing
+from handler.engine.health.target_health import HealthOfPlan
 from handler.engine.planner.canaries import Canaries, foresee, is_kept
-from handler.engine.planner.dry_run import Decision
-from handler.engine.planner.expired_jobs import Known, given
+from handler.engine.planner.dry_run import DryRun
+from handler.engine.planner.expired_jobs import RecordedJobs, given
 from handler.engine.planner.hook_dry_run import tried
-from handler.engine.planner.join_errors import Mistakes
-from handler.engine.planner.prune_check import PruneJudge
-from handler.engine.planner.rollout_actions import Acting
-from handler.engine.planner.siblings import HandOver
+from handler.engine.planner.join_errors import JoinedErrors
+from handler.engine.planner.prune_check import PruneCheck
+from handler.engine.planner.rollout_actions import RolloutActions
+from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.errors import AccessDenied, ClusterUnavailable, Problem
 from handler.model.health import Health
 from handler.model.names import PART_OF, GroupKind, Identity
@@ -33,15 +33,15 @@ from handler.model.rollout import Mode
 from handler.plan import guards
 from handler.plan.admission import Desired
 from handler.plan.compare import Comparison, Seen, fingerprint
-from handler.plan.hooks import Hooked
+from handler.plan.hooks import PlannedHooks
 from handler.plan.ignore import Ignoring
-from handler.plan.prune import Facts, judge, leaving, left_to, needs_asking, prune_stages
-from handler.plan.rollout import Rolled
-from handler.plan.write_order import Coming
+from handler.plan.prune import PruneFacts, judge, leaving, left_to, needs_asking, prune_stages
+from handler.plan.rollout import PlannedRollout
+from handler.plan.write_order import WriteOrder
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class PlanRequest:
     """What one plan is made for.
 
     `recorded`, `namespaces`: the kinds and namespaces the state lists; `prune`: whether candidates may go at all; `due`: what of its hooks
@@ -57,15 +57,15 @@ class Ask:
     namespaces: frozenset[str] = frozenset()
     prune: bool = True
     keep_reason: str = ""
-    hooked: Hooked = field(default_factory=Hooked)
+    hooked: PlannedHooks = field(default_factory=PlannedHooks)
     due: tuple[Due, ...] = ()
     notes: tuple[str, ...] = ()
     under_way: str = ""
     canaries: Canaries = field(default_factory=Canaries)
-    rolled: Rolled = field(default_factory=Rolled)
+    rolled: PlannedRollout = field(default_factory=PlannedRollout)
     shown: bool = False
-    handover: HandOver | None = None
-    ran: Known = field(default_factory=Known)
+    handover: SiblingQuestions | None = None
+    ran: RecordedJobs = field(default_factory=RecordedJobs)
 
     @property
     def desired(self) -> dict[Identity, Desired]:
@@ -85,7 +85,7 @@ class Planned:
     present: frozenset[GroupKind]
     bodies: dict[Identity, dict[str, Any]]
     desired: dict[Identity, Desired]
-    decision: Decision
+    decision: DryRun
     scopes: tuple[str, ...] | None = None
     given: frozenset[Identity] = frozenset()
     health: Mapping[Identity, Health] = field(default_factory=dict)
@@ -105,13 +105,13 @@ class Planner:
     verdicts: dict[Seen, bytes] = field(default_factory=dict)
     scopes: tuple[str, ...] | None = None
     custom: CustomHealth = field(default_factory=no_expressions)
-    prune_judge: PruneJudge = field(init=False)
+    prune_judge: PruneCheck = field(init=False)
 
     def __post_init__(self) -> None:
         """Judge by the same cluster."""
-        self.prune_judge = PruneJudge(self.target, self.applyset, self.api, self.discovery)
+        self.prune_judge = PruneCheck(self.target, self.applyset, self.api, self.discovery)
 
-    def plan(self, ask: Ask) -> Planned:
+    def plan(self, ask: PlanRequest) -> Planned:
         """Make the plan of what is asked.
 
         Raises:
@@ -119,15 +119,15 @@ class Planner:
             ClusterUnavailable: a LIST that matters failed; nothing may be pruned on doubt.
 
         """
-        passing = Passing(ask.desired, self.api.server_time(), self.custom)
+        passing = HealthOfPlan(ask.desired, self.api.server_time(), self.custom)
         comparison = self._compare(ask, passing)
         looked, unread = self._look_outside(comparison, ask)
         guards.refuse_empty(self.target.name, len(comparison.desired) + len(ask.rolled.doomed), comparison.members, self.target.prune)
-        handover, coming = ask.handover or HandOver(self.target), Coming.of(ask.stages, ask.hooked, ask.rolled, ask.due)
-        decision = Decision(self.target, self.applyset, self.api, self.is_served, coming, comparison, handover, [], ask.ran)
-        mistakes = Mistakes()
+        handover, coming = ask.handover or SiblingQuestions(self.target), WriteOrder.of(ask.stages, ask.hooked, ask.rolled, ask.due)
+        decision = DryRun(self.target, self.applyset, self.api, self.is_served, coming, comparison, handover, [], ask.ran)
+        mistakes = JoinedErrors()
         changes = self._decide(decision, ask, mistakes)
-        acting = Acting.of(ask.rolled, ask.due, decision.judge, comparison)
+        acting = RolloutActions.of(ask.rolled, ask.due, decision.judge, comparison)
         going = mistakes.of(lambda: acting.deleted(self._probe, self.prune_judge, handover, prunes=ask.prune)) or {}
         foreseen = mistakes.of(lambda: foresee(ask.canaries, changes, decision.missing, self.api, self.target)) or []
         changes.update(mistakes.of(lambda: acting.recreated(self._probe, changes)) or {})
@@ -158,7 +158,7 @@ class Planner:
         left = given(ask.ran, comparison.desired, handover)
         return Planned(replace(plan, hold=hold), present, bodies, comparison.desired, decision, looked, left, passing.verdicts())
 
-    def _compare(self, ask: Ask, passing: Passing) -> Comparison:
+    def _compare(self, ask: PlanRequest, passing: HealthOfPlan) -> Comparison:
         """LIST our members and sort them: everywhere at once, or per allowed namespace where RBAC is namespaced."""
         try:
             return self._listed_into(self._fresh(ask), ask, passing)
@@ -168,7 +168,7 @@ class Planner:
         self.scopes = self.target.namespaces
         return self._listed_into(self._fresh(ask), ask, passing)
 
-    def _fresh(self, ask: Ask) -> Comparison:
+    def _fresh(self, ask: PlanRequest) -> Comparison:
         bodies = [item.manifest.body() for item in ask.desired.values() if item.identity.kind == "HorizontalPodAutoscaler"]
         ignoring = Ignoring.of(self.target.ignore, bodies)
         return Comparison(
@@ -181,7 +181,7 @@ class Planner:
             adopts=self.target.adopts,
         )
 
-    def _listed_into(self, comparison: Comparison, ask: Ask, passing: Passing) -> Comparison:
+    def _listed_into(self, comparison: Comparison, ask: PlanRequest, passing: HealthOfPlan) -> Comparison:
         """LIST every kind as it is served now: discovery is read anew for a recorded one it doesn't know or whose version vanished."""
         vanished: set[Resource] = set()
         if any(self.discovery.preferred(kind) is None for kind in ask.recorded):
@@ -195,7 +195,7 @@ class Planner:
             comparison.see(passing.judged(members(self.api, again, self._selector, self.scopes)), again)
         return comparison
 
-    def _look_outside(self, comparison: Comparison, ask: Ask) -> tuple[tuple[str, ...] | None, list[str]]:
+    def _look_outside(self, comparison: Comparison, ask: PlanRequest) -> tuple[tuple[str, ...] | None, list[str]]:
         """LIST the recorded namespaces that left the whitelist, where RBAC is namespaced and still allows it: their members stay tracked.
 
         Return where was looked, None: everywhere; and a note of each namespace that may not be read.
@@ -217,7 +217,7 @@ class Planner:
     def _selector(self) -> str:
         return f"{PART_OF}={self.applyset}"
 
-    def _listed(self, ask: Ask) -> list[Resource]:
+    def _listed(self, ask: PlanRequest) -> list[Resource]:
         """Return how to LIST every desired kind, in each version that git writes, and every recorded one that is served."""
         written = {(item.resource.api_version, item.resource.kind): item.resource for item in ask.desired.values()}
         found = [resource for resource in written.values() if self.is_served(resource)]
@@ -239,7 +239,7 @@ class Planner:
         return self.discovery.find(resource.api_version, resource.kind) is not None
 
     # --- changes
-    def _decide(self, decision: Decision, ask: Ask, mistakes: Mistakes) -> dict[Identity, Change]:
+    def _decide(self, decision: DryRun, ask: PlanRequest, mistakes: JoinedErrors) -> dict[Identity, Change]:
         """Return every declared object's change, but for those that are refused; a hook has none, but is tried if it is due."""
         comparison = decision.comparison
         changes = {
@@ -262,7 +262,7 @@ class Planner:
         self.verdicts.update(live | fresh)
 
     # --- prunes
-    def _prunes(self, ask: Ask, comparison: Comparison, handover: HandOver) -> list[Change]:
+    def _prunes(self, ask: PlanRequest, comparison: Comparison, handover: SiblingQuestions) -> list[Change]:
         """Judge every candidate; nothing goes when prune is off, nor what is left to a sibling, with all that holds it."""
         declared_uids = {live["metadata"]["uid"] for live in (*comparison.undecided.values(), *comparison.unowned.values())}
         declared_uids |= {uid for uid, _ in comparison.same.values()}
@@ -271,7 +271,7 @@ class Planner:
         asked = [identity for identity, live in candidates.items() if needs_asking(live, self.target, handover.known)]
         claims = handover.claims(asked) if ask.prune else {}
         going = [live for identity, live in comparison.candidates.items() if identity not in claims]
-        facts = self.prune_judge.facts(going, leaving(going, self.target)) if ask.prune else Facts()
+        facts = self.prune_judge.facts(going, leaving(going, self.target)) if ask.prune else PruneFacts()
         found = [
             left_to(live, *claims[identity]) if identity in claims else judge(live, self.target, comparison.desired, facts)
             for identity, live in candidates.items()

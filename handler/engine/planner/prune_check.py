@@ -24,7 +24,7 @@ from handler.model.names import Identity, identity_of
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
 from handler.plan.membership import is_member
-from handler.plan.prune import Facts, custom_kinds, judge, questions
+from handler.plan.prune import PruneFacts, custom_kinds, judge, questions
 
 T = TypeVar("T")
 _SYSTEM_CONTENT = {
@@ -36,7 +36,7 @@ _SYSTEM_KINDS = frozenset({"Event", "EndpointSlice", "Endpoints", "Lease", "Cont
 
 
 @dataclass(frozen=True, slots=True)
-class PruneJudge:
+class PruneCheck:
     """Judges what one target would delete, with what only its cluster knows."""
 
     target: Target
@@ -44,7 +44,7 @@ class PruneJudge:
     api: Api
     discovery: Discovery
 
-    def facts(self, candidates: Iterable[dict[str, Any]], gone: frozenset[str]) -> Facts:
+    def facts(self, candidates: Iterable[dict[str, Any]], gone: frozenset[str]) -> PruneFacts:
         """Return what the Namespaces and CRDs among some candidates hold, not counting the uids that are gone before them.
 
         Discovery is read anew first: a kind that it doesn't know may be just what would be deleted. What can't be known is left out.
@@ -54,7 +54,7 @@ class PruneJudge:
             self.discovery.refresh()
         content = {name: self._known(partial(self._content, name, gone)) for name in namespaces}
         counted = {crd.name: self._known(partial(self._instances, crd, gone)) for crd in crds}
-        return Facts(
+        return PruneFacts(
             {name: found for name, found in content.items() if found is not None},
             {name: found for name, found in counted.items() if found is not None},
         )
@@ -66,7 +66,7 @@ class PruneJudge:
     def judged_again(self, live: dict[str, Any], desired: Collection[Identity]) -> Change:
         """Judge one candidate from what is live right before its deletion: its content is asked anew, its marks too."""
         if not is_member(live, identity_of(live), self.target.name, self.applyset):
-            change = judge(live, self.target, desired, Facts())
+            change = judge(live, self.target, desired, PruneFacts())
             return replace(change, action=Action.SKIP, reason="is no longer ours")
         return self.judged(live, desired)
 

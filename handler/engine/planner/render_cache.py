@@ -12,7 +12,7 @@ OBJECTS = 5000
 """Objects kept altogether; of a target that has more on its own, all."""
 
 
-class Renders(Protocol):
+class CachedRenders(Protocol):
     """What was rendered for one target and may be rendered again."""
 
     @property
@@ -23,15 +23,15 @@ class Renders(Protocol):
         """Keep nothing."""
 
 
-class KeptRenders:
+class RenderCache:
     """Has the least recently run targets forget their renders, once there are too many. Safe to share between threads."""
 
     def __init__(self, most: int = OBJECTS) -> None:
         self._most = most
-        self._kept: dict[str, tuple[Renders, int]] = {}
+        self._kept: dict[str, tuple[CachedRenders, int]] = {}
         self._lock = threading.Lock()
 
-    def ran(self, target: str, rendered: Renders) -> None:
+    def ran(self, target: str, rendered: CachedRenders) -> None:
         """Note that a target ran; what it keeps goes last."""
         with self._lock:
             self._kept.pop(target, None)

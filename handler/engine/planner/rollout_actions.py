@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.config.settings import Target
-from handler.engine.planner.prune_check import PruneJudge
-from handler.engine.planner.siblings import HandOver
+from handler.engine.planner.prune_check import PruneCheck
+from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.errors import PlanRefused, Problem
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Due
@@ -24,7 +24,7 @@ from handler.plan.compare import Comparison
 from handler.plan.judge import NO_STEP_DELETES, Judge, lift
 from handler.plan.membership import is_member
 from handler.plan.prune import judge, kept_by_itself, leaving, left_to
-from handler.plan.rollout import Rolled
+from handler.plan.rollout import PlannedRollout
 
 _LIVE = frozenset({Action.UNCHANGED, Action.UPDATE, Action.RECREATE})
 Object = dict[str, Any]
@@ -32,16 +32,16 @@ Probe = Callable[[Sequence[tuple[Resource, str, str]]], Mapping[Identity, Object
 
 
 @dataclass(frozen=True, slots=True)
-class Acting:
+class RolloutActions:
     """The due steps of one plan, by the object that each acts on."""
 
-    rolled: Rolled
+    rolled: PlannedRollout
     judge: Judge
     comparison: Comparison
     steps: Mapping[Identity, Due] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, rolled: Rolled, due: Iterable[Due], judges: Judge, comparison: Comparison) -> Acting:
+    def of(cls, rolled: PlannedRollout, due: Iterable[Due], judges: Judge, comparison: Comparison) -> RolloutActions:
         """Take the steps of the Rollout from what is due."""
         names = {(group.name, step.name) for group in (rolled.rollout.groups if rolled.rollout else ()) for step in group.steps}
         return cls(rolled, judges, comparison, {one.identity: one for one in due if (one.group, one.step) in names})
@@ -125,7 +125,7 @@ class Acting:
         refusal = self.judge.refusal_to_use(item, live, NO_STEP_DELETES)
         return replace(refusal, message=f"{refusal.message}, and {_named(self.steps[item.identity])} would delete it") if refusal else None
 
-    def deleted(self, probe: Probe, prune_judge: PruneJudge, handover: HandOver, *, prunes: bool) -> dict[Identity, Change]:
+    def deleted(self, probe: Probe, prune_judge: PruneCheck, handover: SiblingQuestions, *, prunes: bool) -> dict[Identity, Change]:
         """Return the changes of what lives and is deleted by a due step.
 
         Args:

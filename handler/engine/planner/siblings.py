@@ -22,12 +22,12 @@ from handler.model.names import PART_OF, Identity
 from handler.model.plan import Change
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired
-from handler.plan.handover import Declared, Standing, kept_for, left_off_head, may_declare, refused, refused_to_strangers
+from handler.plan.handover import Declared, StandingCommit, kept_for, left_off_head, may_declare, refused, refused_to_strangers
 from handler.plan.membership import marked_target
 from handler.state.ran import Ran
 from handler.state.record import State, Suspend
 from handler.state.record_format import seconds_of
-from handler.state.store import StateStore, Stored
+from handler.state.store import StateStore, StoredState
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Siblings(Protocol):
         """Whether a target of this name is configured."""
 
 
-class Alone:
+class NoSiblings:
     """A target without siblings."""
 
     def all(self) -> Sequence[Sibling]:
@@ -81,13 +81,13 @@ class _Look:
     sibling: Sibling
     version: str
     state: State | None
-    standing: Standing
+    standing: StandingCommit
     preparer: Preparer
     declared: dict[str, Declared] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class HandOver:
+class SiblingQuestions:
     """What one plan asks of the siblings. Safe to share between threads.
 
     `goal`, `head`: of the run; `resolve`: names the head now; `known`: uids of orphans that no sibling declared; `clock`: seconds since the
@@ -95,14 +95,14 @@ class HandOver:
     """
 
     target: Target
-    siblings: Siblings = field(default_factory=Alone)
+    siblings: Siblings = field(default_factory=NoSiblings)
     goal: str = ""
     head: str = ""
     resolve: Callable[[], str] = str
     known: Collection[str] = frozenset()
     clock: Callable[[], float] = float
     _others: Sequence[Sibling] | None = None
-    _records: dict[str, Stored] = field(default_factory=dict)
+    _records: dict[str, StoredState] = field(default_factory=dict)
     _looks: dict[str, _Look] = field(default_factory=dict)
     _late: bool = False
     _reads: int = 0
@@ -142,7 +142,7 @@ class HandOver:
         should = dict.fromkeys((look.standing.commit, self.head, self.goal))
         yield from (self._at(look, replace(look.standing, commit=commit)) for commit in should)
         for commit in sorted(_commits(look.state) - should.keys()):
-            late = Standing(commit, f"was last brought to {commit[:12]}", f"`anneal apply {look.sibling.target.name}`")
+            late = StandingCommit(commit, f"was last brought to {commit[:12]}", f"`anneal apply {look.sibling.target.name}`")
             yield self._at(look, replace(look.standing, commit=commit) if look.standing.why else late, recorded=True)
 
     def doubt(self, identity: Identity) -> tuple[str, str]:
@@ -197,9 +197,9 @@ class HandOver:
             if any(self._has_moved(each, versions) for each in self._all() if each.target.name == name):
                 raise Moved.of(str(identity), f"target {name}, which gives it up, has moved on since this was planned")
 
-    def again(self) -> HandOver:
+    def again(self) -> SiblingQuestions:
         """Return one by which objects are judged again in the middle of a run: what siblings say is asked anew, and so is the head."""
-        return HandOver(self.target, self.siblings, self.goal, self.head, self.resolve, self.known, self.clock, _late=True)
+        return SiblingQuestions(self.target, self.siblings, self.goal, self.head, self.resolve, self.known, self.clock, _late=True)
 
     def _refuse_if_late(self, identity: Identity) -> None:
         """A run that has met its object in a sibling's hands since it was planned may be the one that is late."""
@@ -229,11 +229,11 @@ class HandOver:
     def _concerned(self, identity: Identity) -> list[Sibling]:
         return [sibling for sibling in self._all() if may_declare(sibling.target, identity)]
 
-    def _record(self, sibling: Sibling) -> Stored:
+    def _record(self, sibling: Sibling) -> StoredState:
         """Read a sibling's record once; one that may be on this cluster has none here."""
         name = sibling.target.name
         if name not in self._records:
-            self._records[name] = Stored(None) if sibling.uncertain else sibling.store().read()
+            self._records[name] = StoredState(None) if sibling.uncertain else sibling.store().read()
         return self._records[name]
 
     def _all(self) -> Sequence[Sibling]:
@@ -250,25 +250,25 @@ class HandOver:
                 stored, preparer = self._record(sibling), sibling.preparer()
                 standing = self._standing(sibling, stored.state, preparer)
             except AnnealError as error:
-                return Declared(name, Standing(self.head), failure=error)
+                return Declared(name, StandingCommit(self.head), failure=error)
             self._looks[name] = _Look(sibling, stored.resource_version, stored.state, standing, preparer)
         return self._looks[name]
 
-    def _standing(self, sibling: Sibling, state: State | None, preparer: Preparer) -> Standing:
+    def _standing(self, sibling: Sibling, state: State | None, preparer: Preparer) -> StandingCommit:
         """Return the commit that a sibling should be on: while it is paused what it has, its pin while that holds, else the head."""
         name = sibling.target.name
         if sibling.uncertain:
-            return Standing(self.head, "may be on this cluster and can't reach its own", "`anneal check` says why, and its answer")
+            return StandingCommit(self.head, "may be on this cluster and can't reach its own", "`anneal check` says why, and its answer")
         suspend = Suspend("anneal.yaml") if sibling.target.suspend else state.suspend if state else None
         over = suspend and suspend.until and seconds_of(suspend.until) <= self.clock()
         if state and suspend and not over and state.commit not in ("", self.head):
             way_out = f"removing `suspend: true` from target {name} in anneal.yaml" if sibling.target.suspend else f"`anneal resume {name}`"
-            return Standing(state.commit, f"is suspended by {suspend.by}", way_out)
+            return StandingCommit(state.commit, f"is suspended by {suspend.by}", way_out)
         if state and state.pin and state.pin.commit != self.head and preparer.is_held_by(state.pin, self.head):
-            return Standing(state.pin.commit, f"is pinned to {state.pin.commit[:12]}", f"`anneal unpin {name}`")
-        return Standing(self.head)
+            return StandingCommit(state.pin.commit, f"is pinned to {state.pin.commit[:12]}", f"`anneal unpin {name}`")
+        return StandingCommit(self.head)
 
-    def _at(self, look: _Look, standing: Standing, *, recorded: bool = False) -> Declared:
+    def _at(self, look: _Look, standing: StandingCommit, *, recorded: bool = False) -> Declared:
         """Return what a sibling declares at a commit; rendered once. `recorded`: what its record lists of the applied one will do."""
         commit = standing.commit
         if commit not in look.declared:
@@ -310,12 +310,12 @@ def _commits(state: State | None) -> frozenset[str]:
     return frozenset({state.commit, *(each.commit for each in (state.attempt, state.pin) if each)}) - {""}
 
 
-def _listed(look: _Look, standing: Standing) -> Declared:
+def _listed(look: _Look, standing: StandingCommit) -> Declared:
     """Return what a sibling's record lists of the applied commit, its hooks included."""
     return Declared(look.sibling.target.name, standing, dict.fromkeys(look.state.declared if look.state else (), ""))
 
 
-def _rendered(look: _Look, standing: Standing, *, older: bool) -> Declared:
+def _rendered(look: _Look, standing: StandingCommit, *, older: bool) -> Declared:
     """Render a sibling; an empty set that its target doesn't allow is a failure of its runs, as a path that isn't there is."""
     target = look.sibling.target
     try:

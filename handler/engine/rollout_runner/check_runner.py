@@ -18,10 +18,10 @@ from typing import Any
 
 from handler.cluster.responses import items_of
 from handler.config.value_formats import duration
-from handler.engine.rollout_runner.metric_poller import Questions
-from handler.engine.waits.evidence import Diagnosing
+from handler.engine.rollout_runner.metric_poller import MetricPoller
+from handler.engine.waits.evidence import EvidenceLooks
 from handler.engine.waits.wait import Waits
-from handler.engine.waits.wait_record import Keeping
+from handler.engine.waits.wait_record import WaitRecord
 from handler.health.diagnosis import STILL, Live, Subject
 from handler.health.kinds.pods import WITH_PODS, pods_of, selector_of
 from handler.model.errors import Problem, RolloutFailed, StillWaiting
@@ -49,7 +49,7 @@ def _silent(_message: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedStep:
     """What is watched, and for what.
 
     `kept`: what errors call it, and since when its time counts. `resource`: None: its kind isn't served (any more). `generation`: of the
@@ -57,7 +57,7 @@ class Watched:
     however well everything looks. `declared`: its manifest, if it was certainly created.
     """
 
-    kept: Keeping
+    kept: WaitRecord
     resource: Resource | None
     identity: Identity
     success: tuple[Check, ...]
@@ -68,7 +68,7 @@ class Watched:
     declared: Mapping[str, Any] | None = None
 
 
-def check(waits: Waits, watched: Watched, beat: Callable[[], None] = _nothing, tell: Callable[[str], None] = _silent) -> str:
+def check(waits: Waits, watched: WatchedStep, beat: Callable[[], None] = _nothing, tell: Callable[[str], None] = _silent) -> str:
     """Wait until everything of `success` passes; return what was seen, one line.
 
     Args:
@@ -91,7 +91,7 @@ class _Under:
 
     check: Check
     probe: Probe
-    kept: Keeping
+    kept: WaitRecord
     moved: float
     judged: Judged = Judged(Verdict.PENDING, known=False)  # noqa: RUF009 - frozen
     due: float = -math.inf
@@ -134,10 +134,10 @@ class _Checking:
     """The checks of one step."""
 
     waits: Waits
-    watched: Watched
+    watched: WatchedStep
     beat: Callable[[], None]
     tell: Callable[[str], None]
-    questions: Questions = field(init=False)
+    questions: MetricPoller = field(init=False)
     success: list[_Under] = field(init=False)
     failure: list[_Under] = field(init=False)
     live: Object | None = None
@@ -148,12 +148,12 @@ class _Checking:
     left: str = ""
     message: str = ""
     stands: float = field(default_factory=time.monotonic)
-    diagnosing: Diagnosing = field(init=False)
+    diagnosing: EvidenceLooks = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin every check."""
-        self.diagnosing = Diagnosing(self.waits.run, self.waits.pace, self.watched.kept.what, self.watched.kept.since)
-        self.questions = Questions(self.waits.run.rooms.metrics, self._may_go_on)
+        self.diagnosing = EvidenceLooks(self.waits.run, self.waits.pace, self.watched.kept.what, self.watched.kept.since)
+        self.questions = MetricPoller(self.waits.run.rooms.metrics, self._may_go_on)
         self.success = [self._begin(each, failing=False) for each in self.watched.success]
         self.failure = [self._begin(each, failing=True) for each in self.watched.failure]
 

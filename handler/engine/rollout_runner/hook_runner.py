@@ -30,8 +30,8 @@ from handler.engine.planner.due import token
 from handler.engine.planner.hook_dry_run import deletes, in_the_way, kept, makes_way
 from handler.engine.planner.join_errors import raise_together
 from handler.engine.rollout_runner.journal import DONE, FAILED, SKIPPED, Journal
-from handler.engine.rollout_runner.wait_journal import InJournal
-from handler.engine.run.context import Context
+from handler.engine.rollout_runner.wait_journal import JournalWaitRecord
+from handler.engine.run.context import RunContext
 from handler.engine.run.errors import ROLLOUT_FAILURES, rollout_failure
 from handler.engine.waits.wait import Waits
 from handler.model.errors import AuthorError, OperatorError, Problem, QuotaExceeded, RolloutFailed, TransientError
@@ -39,7 +39,7 @@ from handler.model.health import Health, Status
 from handler.model.names import Identity
 from handler.model.rollout import Phase, Policy
 from handler.plan.admission import Desired
-from handler.plan.hooks import ACTION, Hooked
+from handler.plan.hooks import ACTION, PlannedHooks
 from handler.plan.judge import NO_HOOK_TAKES
 from handler.plan.membership import is_member
 from handler.plan.order import sort_key
@@ -52,11 +52,11 @@ _CREATE_ONLY = "1"
 
 
 @dataclass(slots=True)
-class Hooking:
+class HookRunner:
     """Carries out the hooks of one rollout."""
 
-    run: Context
-    hooked: Hooked
+    run: RunContext
+    hooked: PlannedHooks
     applier: Applier
     waits: Waits
     journal: Journal
@@ -178,7 +178,7 @@ class Hooking:
         begun = [found for one in todo if (found := self.journal.find(phase, str(one)))]
         since = min(seconds_of(found.started) for found in begun)
         what = f"{phase} {', '.join(str(one) for one in todo[:3])}" + (f" and {len(todo) - 3} more" if len(todo) > 3 else "")
-        kept = InJournal(self.journal, (phase, str(todo[0])), what, since)
+        kept = JournalWaitRecord(self.journal, (phase, str(todo[0])), what, since)
         limits = self.run.rooms.target.wait or Wait()
         items = [self._item(one) for one in todo]
         self.waits.healthy(kept, items, self.applier.stored.generations, limits, verdict=self._verdict)

@@ -20,11 +20,11 @@ from typing import Any
 
 from handler.engine.planner.due import DONE, FAILED, SKIPPED, under_way
 from handler.engine.planner.inputs import Inputs
-from handler.engine.run.context import Context
+from handler.engine.run.context import RunContext
 from handler.model.errors import AnnealError, RolloutFailed
 from handler.state.record import Progress, State, StepRecord
 from handler.state.record_format import seconds_of, stamp
-from handler.state.stalled import Stood
+from handler.state.stalled import Stalled
 
 __all__ = ["DONE", "FAILED", "SKIPPED", "Journal"]
 
@@ -41,7 +41,7 @@ _Told = dict[_Name, dict[str, Any]]
 class Journal:
     """The record of one rollout; several threads may write."""
 
-    run: Context
+    run: RunContext
     inputs: Inputs
     _places: dict[_Name, int] = field(default_factory=dict)
     _told: _Told = field(default_factory=dict)
@@ -118,7 +118,7 @@ class Journal:
             self._tell(group, step, message=message)
             self.settle()
 
-    def stood(self, group: str, step: str, stood: tuple[Stood, ...]) -> None:
+    def stood(self, group: str, step: str, stood: tuple[Stalled, ...]) -> None:
         """Tell what of a step's wait hasn't changed since when. It is written with whatever comes next, at the latest by `close`."""
         found = self.find(group, step)
         if found and found.stood != stood:

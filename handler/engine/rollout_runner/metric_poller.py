@@ -41,7 +41,7 @@ class _Asked:
 
 
 @dataclass(slots=True)
-class Questions:
+class MetricPoller:
     """The questions of one step's checks. `ask`: waits for the answer; `look`: raises if the run may not go on."""
 
     ask: Query

@@ -32,19 +32,19 @@ from handler.engine.planner import expired_jobs
 from handler.engine.planner.due import carries_out
 from handler.engine.planner.inputs import Inputs
 from handler.engine.planner.planner import Planned
-from handler.engine.rollout_runner.hook_runner import Hooking
+from handler.engine.rollout_runner.hook_runner import HookRunner
 from handler.engine.rollout_runner.journal import FAILED, Journal
-from handler.engine.rollout_runner.step_runner import Stepper, passed_over, repaired
-from handler.engine.run.context import Context
+from handler.engine.rollout_runner.step_runner import StepRunner, passed_over, repaired
+from handler.engine.run.context import RunContext
 from handler.engine.run.errors import ROLLOUT_FAILURES, ApplyFailed
 from handler.engine.waits.wait import Waits
-from handler.engine.waits.wait_record import InRecord
+from handler.engine.waits.wait_record import StateWaitRecord
 from handler.model.errors import ApiRefused, AuthorError, NewerHead, OperatorError, PlanRefused, Problem, QuotaExceeded, TransientError
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
 from handler.model.rollout import Mode, Phase
 from handler.plan.admission import Desired
-from handler.plan.hooks import Hooked
+from handler.plan.hooks import PlannedHooks
 
 _NAMED = 3
 """How many objects the name of a wait tells."""
@@ -52,13 +52,13 @@ _UNMADE = "was deleted to be made anew, and isn't yet"
 
 
 @dataclass(slots=True)
-class Walk:
+class RolloutRunner:
     """Carries out one plan under an open attempt.
 
     `due`: whether it is a rollout, with hooks or groups to carry out; `repairs`: it brings back what is recorded, and nothing else.
     """
 
-    run: Context
+    run: RunContext
     inputs: Inputs
     planned: Planned
     repairs: bool = False
@@ -66,7 +66,7 @@ class Walk:
     pruner: Pruner = field(init=False)
     waits: Waits = field(init=False)
     journal: Journal = field(init=False)
-    hooks: Hooking = field(init=False)
+    hooks: HookRunner = field(init=False)
     due: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -76,12 +76,12 @@ class Walk:
         self.pruner = Pruner(rooms.planner, self.planned, run.fence, run.between, self.applier.stored.uids, told, rooms.wrote)
         self.waits = Waits(self.run)
         self.journal = Journal(self.run, self.inputs)
-        self.hooks = Hooking(self.run, self.hooked, self.applier, self.waits, self.journal)
+        self.hooks = HookRunner(self.run, self.hooked, self.applier, self.waits, self.journal)
         prepared = self.inputs.prepared
         self.due = carries_out(self.run.state, prepared.digest, prepared.hooked, prepared.rollout, force=self.run.force)
 
     @property
-    def hooked(self) -> Hooked:
+    def hooked(self) -> PlannedHooks:
         """The hooks of the commit."""
         return self.inputs.prepared.hooked
 
@@ -203,7 +203,7 @@ class Walk:
         """Carry out the Rollout's groups; where it isn't due, write in their order what differs."""
         rollout = self.inputs.prepared.rollout
         if self.due and rollout:
-            Stepper(self.applier, self.waits, self.journal, self.run.rooms.actions, mask=self.run.mask).go(rollout)
+            StepRunner(self.applier, self.waits, self.journal, self.run.rooms.actions, mask=self.run.mask).go(rollout)
         for stage in () if self.due else self.planned.plan.stages[self.inputs.prepared.automatic :]:
             self.applier.apply(repaired(stage))
         self.applier.settle()
@@ -217,7 +217,7 @@ class Walk:
 
     def _healthy(self, what: str, items: Sequence[Desired], limits: Wait) -> None:
         """Wait until these are healthy; the record says for what and since when, so that the next run goes on with what time is left."""
-        self.waits.healthy(InRecord(self.run, what), items, self.applier.stored.generations, limits)
+        self.waits.healthy(StateWaitRecord(self.run, what), items, self.applier.stored.generations, limits)
 
     def _living(self) -> tuple[Desired, ...]:
         """Return what is to live and is ours: not hooks, not what another has where a step would only create it, nor what might fail.
@@ -246,7 +246,7 @@ class Walk:
         self.journal.end(FAILED)
 
 
-def only_repairs(run: Context, inputs: Inputs) -> bool:
+def only_repairs(run: RunContext, inputs: Inputs) -> bool:
     """Whether what a run brings, whose attempt isn't open yet, is recorded already: then live has drifted."""
     settled = run.is_recorded() and run.state.attempt is None and not run.force
     return settled and run.state.digest == inputs.prepared.digest

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from handler.engine.apply.apply import Applier
-from handler.engine.rollout_runner.actions.stage import Elsewhere, StepStage
+from handler.engine.rollout_runner.actions.stage import StepStage, StoppedByAnother
 from handler.engine.rollout_runner.check_runner import check
 from handler.engine.rollout_runner.journal import FAILED, SKIPPED, Journal
 from handler.engine.rollout_runner.step_graph import carry_out
@@ -32,7 +32,7 @@ from handler.state.record_format import seconds_of
 
 
 @dataclass(slots=True)
-class Stepper:
+class StepRunner:
     """Carries one Rollout out. `mask`: hides the secrets of a text that is recorded."""
 
     applier: Applier
@@ -103,7 +103,7 @@ class Stepper:
         try:
             self._beat(looks=False)
             seen = self._carry_out(stage)
-        except Elsewhere as error:
+        except StoppedByAnother as error:
             self._leave(stage, error)
             raise
         except ROLLOUT_FAILURES as error:
@@ -112,7 +112,7 @@ class Stepper:
             self._end(error)
             raise
         except BaseException:
-            self._end(Elsewhere.of(f"step {step.name} of group {group.name}", "met a mistake of ours"))
+            self._end(StoppedByAnother.of(f"step {step.name} of group {group.name}", "met a mistake of ours"))
             raise
         else:
             self.journal.done(group.name, step.name, seen)
@@ -158,7 +158,7 @@ class Stepper:
         if change and change.writes and change.identity not in self.applier.written:
             self.applier.outcomes.append(replace(change, action=Action.SKIP, reason=reason))
 
-    def _leave(self, stage: StepStage, error: Elsewhere) -> None:
+    def _leave(self, stage: StepStage, error: StoppedByAnother) -> None:
         """A step beside one that failed is over with the rollout; beside anything else that ends the run, it is under way still.
 
         Raises whatever keeps its action from tidying up: unless that is the author's, the next run does it before the rollout ends.
@@ -180,7 +180,7 @@ class Stepper:
     def _beat(self, *, looks: bool = True) -> None:
         """Asked before each step and several times a second while one waits: may it go on? Raises if not."""
         if self._ending is not None:
-            elsewhere = Elsewhere.of("rollout", f"ended because of {self._ending.problems[0].subject}")
+            elsewhere = StoppedByAnother.of("rollout", f"ended because of {self._ending.problems[0].subject}")
             elsewhere.failed = isinstance(self._ending, RolloutFailed)
             raise elsewhere
         if looks:
@@ -195,8 +195,8 @@ def _rank(error: AnnealError) -> int:
     """
     if isinstance(error, LeaseError):
         return 0
-    if isinstance(error, Elsewhere | StillWaiting):
-        return 4 if isinstance(error, Elsewhere) else 3
+    if isinstance(error, StoppedByAnother | StillWaiting):
+        return 4 if isinstance(error, StoppedByAnother) else 3
     return 1 if isinstance(error, TransientError) else 2
 
 

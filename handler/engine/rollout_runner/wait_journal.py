@@ -9,7 +9,7 @@ from handler.engine.rollout_runner.journal import Journal
 from handler.model.tree import printable
 from handler.state.record import StepRecord
 from handler.state.record_format import seconds_of, stamp
-from handler.state.stalled import Stood
+from handler.state.stalled import Stalled
 
 _DIGITS = 12
 """Of a digest: a thousand steps may wait at once."""
@@ -18,7 +18,7 @@ _MOST = 20
 
 
 @dataclass(slots=True)
-class InJournal:
+class JournalWaitRecord:
     """A wait of one step; its own time-out ends it, and how it ended is its step's outcome.
 
     `name`: the step's group and name; `what`: what it waits for; `since`: when that began, in seconds since the epoch.
@@ -54,7 +54,7 @@ class InJournal:
 
     def keep(self, seen: Mapping[str, float]) -> None:
         """Let the journal have it, when it is written next."""
-        stood = tuple(Stood(digest[:_DIGITS], stamp(moved)) for digest, moved in seen.items())[:_MOST]
+        stood = tuple(Stalled(digest[:_DIGITS], stamp(moved)) for digest, moved in seen.items())[:_MOST]
         self.journal.stood(*self.name, stood)
 
     def _found(self) -> StepRecord | None:

@@ -27,7 +27,7 @@ _TOKEN = re.compile(r"\beyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*")
 
 
 @dataclass(slots=True)
-class Hiding:
+class CommitMask:
     """A mask of all that. The objects are read at its first use: most runs have nothing to hide."""
 
     mask: Callable[[str], str]

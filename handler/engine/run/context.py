@@ -10,18 +10,18 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from handler.engine.health.target_health import Look, judged, patience_of, removed_jobs, renewed
+from handler.engine.health.target_health import HealthLook, judged, patience_of, removed_jobs, renewed
 from handler.engine.planner.inputs import Inputs
 from handler.engine.planner.planner import Planned
-from handler.engine.run.commit_mask import Hiding
-from handler.engine.run.dependencies import Rooms
-from handler.engine.run.recovery_scan import Found, scan
-from handler.engine.run.steady_clock import Steady
+from handler.engine.run.commit_mask import CommitMask
+from handler.engine.run.dependencies import Dependencies
+from handler.engine.run.recovery_scan import FoundMembers, scan
+from handler.engine.run.steady_clock import SteadyClock
 from handler.model.errors import AnnealError, LeaseLost, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.names import FIELD_MANAGER, run_id
 from handler.model.plan import Change, Hold, tally
-from handler.model.queue_view import ALONE, Meanwhile
+from handler.model.queue_view import ALONE, QueueView
 from handler.model.refs import Head
 from handler.model.result import ONLY_PLANNED, Outcome, Result
 from handler.model.rounds import summed
@@ -31,8 +31,8 @@ from handler.state import run_history
 from handler.state.held_lease import HeldLease
 from handler.state.record import Run, State, TargetHealth
 from handler.state.record_format import seconds_of
-from handler.state.store import Stored
-from handler.state.write_batcher import Shared
+from handler.state.store import StoredState
+from handler.state.write_batcher import WriteBatcher
 
 _NOWHERE = Head("")
 
@@ -47,21 +47,22 @@ class Round:
 
 
 @dataclass(slots=True)
-class Context:
+class RunContext:
     """One run under way, under one id. `rounds`: those that have ended; `written`: tells what the present one has written so far.
 
     `head`: the revision's commit as last resolved, empty before; `named`: by which ref it was. `reads`: what the goal was made from.
     `forced`: the record asks for force; `opened`: this round has opened its attempt; `turned`: it has failed, and the next one goes back.
-    `clock`: by which all its rounds measure time (`Steady`). `mask`: hides the operator's secrets and the commit's; `unhealthy`: what the
+    `clock`: by which all its rounds measure time (`SteadyClock`). `mask`: hides the operator's secrets and the commit's; `unhealthy`:
+    what the
     newest wait left, a line an object; None: nothing was waited for. `looked`: how the target's objects did when this round looked last;
     None: it hasn't. `refused`: the commit to aim at is refused still; `behind`: so the goal is the recorded one, and the status stays.
     """
 
-    rooms: Rooms
+    rooms: Dependencies
     job: Job
     stop: threading.Event
     run: str
-    stored: Stored = field(default_factory=lambda: Stored(None))
+    stored: StoredState = field(default_factory=lambda: StoredState(None))
     goal: str = ""
     head: str = ""
     named: Head = _NOWHERE
@@ -73,22 +74,22 @@ class Context:
     forced: bool = False
     turned: bool = False
     started: float = 0.0
-    found: Found | None = None
-    meanwhile: Meanwhile = ALONE
+    found: FoundMembers | None = None
+    meanwhile: QueueView = ALONE
     writing: threading.Lock = field(default_factory=threading.Lock)
     mask: Callable[[str], str] = str
     unhealthy: tuple[str, ...] | None = None
-    looked: Look | None = None
+    looked: HealthLook | None = None
     refused: bool = False
     behind: bool = False
     rounds: list[Round] = field(default_factory=list)
     written: Callable[[], tuple[Change, ...]] = tuple
-    shared: Shared[State] = field(init=False, repr=False)
-    clock: Steady = field(init=False, repr=False)
+    shared: WriteBatcher[State] = field(init=False, repr=False)
+    clock: SteadyClock = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Share the writes of its record, and set its clock."""
-        self.shared, self.clock = Shared(self._write), Steady(self.rooms.clock)
+        self.shared, self.clock = WriteBatcher(self._write), SteadyClock(self.rooms.clock)
 
     @property
     def state(self) -> State:
@@ -243,7 +244,7 @@ class Context:
         """Return the goal's desired set."""
         prepared = self.rooms.preparer.prepare(self.goal, older=self.goal != self.head)
         self.commit, self.reads = self.titled(prepared.commit), prepared.reads
-        self.mask = Hiding(self.rooms.mask, prepared.manifests)
+        self.mask = CommitMask(self.rooms.mask, prepared.manifests)
         return Inputs(prepared, self.rooms.settings, self.rooms.target.repository.url, self.rooms.target.path)
 
     def hold(self, planned: Planned, inputs: Inputs) -> Hold | None:

@@ -11,7 +11,7 @@ from handler.config.settings import Target
 from handler.engine.health.custom_health import CustomHealth, no_expressions
 from handler.engine.planner.desired import Preparer
 from handler.engine.planner.planner import Planner
-from handler.engine.planner.siblings import Alone, Siblings
+from handler.engine.planner.siblings import NoSiblings, Siblings
 from handler.model.plan import Change, Plan
 from handler.rollout.interfaces import ActionRow, Query, no_metrics
 from handler.state.lease import LeaseLock
@@ -28,7 +28,7 @@ def unwatched(_written: Sequence[Change]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms:
+class Dependencies:
     """What one target's runs are made of; `settings` is the digest of the target's settings.
 
     `drift_interval`: seconds between drift runs; what they judge is written again before it grows old, unless health is `watched` between.
@@ -65,5 +65,5 @@ class Rooms:
     seen: Callable[[State], None] = unseen
     wrote: Callable[[Sequence[Change]], None] = unwatched
     agrees: Callable[[Plan], bool] | None = None
-    siblings: Siblings = field(default_factory=Alone)
+    siblings: Siblings = field(default_factory=NoSiblings)
     health: CustomHealth = field(default_factory=no_expressions)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from handler.engine.health.target_health import MISSING, Look, judged_absent
+from handler.engine.health.target_health import MISSING, HealthLook, judged_absent
 from handler.engine.planner import expired_jobs
 from handler.engine.planner.canaries import Canaries
 from handler.engine.planner.due import all_due, is_due, token, under_way
 from handler.engine.planner.inputs import Inputs
-from handler.engine.planner.planner import Ask, Planned
-from handler.engine.planner.siblings import HandOver
+from handler.engine.planner.planner import Planned, PlanRequest
+from handler.engine.planner.siblings import SiblingQuestions
 from handler.engine.run import revision
-from handler.engine.run.context import Context
+from handler.engine.run.context import RunContext
 from handler.engine.run.remarks import KEPT, remarks
 from handler.model.errors import AnnealError, Basis
 
 
-def plan(run: Context, inputs: Inputs) -> Planned:
+def plan(run: RunContext, inputs: Inputs) -> Planned:
     """Return the plan of a run. Raises what `Planner.plan` does."""
     ask = _ask(run, inputs)
     try:
@@ -28,17 +28,17 @@ def plan(run: Context, inputs: Inputs) -> Planned:
     due = {change.identity for change in planned.plan.writes if not change.removes}
     missing = dict.fromkeys(due & judged_absent(run.state, run.rooms.health), MISSING)
     planned = replace(planned, health={**missing, **planned.health})
-    run.looked = Look(planned.health)
+    run.looked = HealthLook(planned.health)
     return replace(planned, plan=replace(planned.plan, notes=(*planned.plan.notes, *remarks(run, inputs, planned.plan))))
 
 
-def _ask(run: Context, inputs: Inputs) -> Ask:
+def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
     """Return what is asked of the planner; a recovery and a run without prune only show what would go."""
     prepared, state = inputs.prepared, run.state
     prunes = run.rooms.target.prune.enabled and run.job.prune
     rolling = is_due(state, prepared.digest, force=run.force)
     due = all_due(prepared.hooked, prepared.rolled, state, prepared.digest, force=run.force)
-    return Ask(
+    return PlanRequest(
         inputs.commit.sha,
         inputs.reads,
         inputs.settings,
@@ -54,7 +54,7 @@ def _ask(run: Context, inputs: Inputs) -> Ask:
         canaries=Canaries.of(prepared.rollout, due=rolling, gradual=is_gradual(run, prepared.digest)),
         rolled=prepared.rolled,
         shown=run.job.dry_run,
-        handover=HandOver(
+        handover=SiblingQuestions(
             run.rooms.target,
             run.rooms.siblings,
             run.goal,
@@ -67,7 +67,7 @@ def _ask(run: Context, inputs: Inputs) -> Ask:
     )
 
 
-def is_gradual(run: Context, digest: str) -> bool:
+def is_gradual(run: RunContext, digest: str) -> bool:
     """Whether what a run brings goes by canary: not what is pinned, nor what is recorded. `digest`: of the rendered set."""
     pin = revision.pin_left(run)
     return digest != run.state.digest and not (pin and pin.commit == run.goal)

@@ -20,7 +20,7 @@ from handler.plan.membership import is_member
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundMembers:
     """Where members are. `unreadable`: kinds that could not be listed."""
 
     kinds: frozenset[GroupKind] = frozenset()
@@ -28,7 +28,7 @@ class Found:
     unreadable: tuple[str, ...] = ()
 
 
-def scan(planner: Planner) -> Found:
+def scan(planner: Planner) -> FoundMembers:
     """Return the kinds and namespaces that hold members of a target; in allowed namespaces only under namespaced RBAC."""
     try:
         return _scan(planner, None)
@@ -38,7 +38,7 @@ def scan(planner: Planner) -> Found:
         return _scan_readable(planner)
 
 
-def _scan(planner: Planner, scopes: tuple[str, ...] | None) -> Found:
+def _scan(planner: Planner, scopes: tuple[str, ...] | None) -> FoundMembers:
     kinds, namespaces = set(), set()
     selector = f"{PART_OF}={planner.applyset}"
     for live in members(planner.api, planner.discovery.listable(), selector, scopes, partial=True, vanished=set()):
@@ -46,10 +46,10 @@ def _scan(planner: Planner, scopes: tuple[str, ...] | None) -> Found:
         if is_member(live, identity, planner.target.name, planner.applyset):
             kinds.add(identity.group_kind)
             namespaces.add(identity.namespace)
-    return Found(frozenset(kinds), frozenset(namespaces - {""}))
+    return FoundMembers(frozenset(kinds), frozenset(namespaces - {""}))
 
 
-def _scan_readable(planner: Planner) -> Found:
+def _scan_readable(planner: Planner) -> FoundMembers:
     """LIST kind by kind, namespaced ones in the allowed namespaces, and say which kinds may not be read."""
     kinds, namespaces, unreadable = set(), set(), []
     listable = planner.discovery.listable()
@@ -61,7 +61,7 @@ def _scan_readable(planner: Planner) -> Found:
         elif answer:
             kinds.add(kind.group_kind)
             namespaces |= answer
-    return Found(frozenset(kinds), frozenset(namespaces - {""}), tuple(unreadable))
+    return FoundMembers(frozenset(kinds), frozenset(namespaces - {""}), tuple(unreadable))
 
 
 def _members_of(planner: Planner, kind: Resource) -> set[str]:

@@ -45,7 +45,7 @@ _NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class RefusalBasis:
     """What a refusal names. `open`: something decides that isn't among `facts`."""
 
     facts: tuple[Fact, ...] = ()
@@ -67,14 +67,14 @@ class _Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RefusalFacts:
     """Looks at what the refusals of one target name."""
 
     api: Api
     discovery: Discovery
     siblings: Siblings
 
-    def named(self, problems: Iterable[Problem], desired: Mapping[str, Desired], basis: Basis) -> Named:
+    def named(self, problems: Iterable[Problem], desired: Mapping[str, Desired], basis: Basis) -> RefusalBasis:
         """Return what a refusal names, as it is now.
 
         Args:
@@ -93,7 +93,7 @@ class Facts:
         known += [Fact(name=name, seen=version) for name, version in basis.siblings]
         looked = self._looked([*told.there][: max(MOST - len(known), 0)])
         facts = (*known[:MOST], *(fact for fact in looked if fact))
-        return Named(facts, told.open or len(facts) < len(known) + len(told.there))
+        return RefusalBasis(facts, told.open or len(facts) < len(known) + len(told.there))
 
     def changed(self, facts: Sequence[Fact]) -> Fact | None:
         """Return the first fact that isn't as it was, or can't be read any more; None: all of them hold.
@@ -128,7 +128,7 @@ class Facts:
         elif item and (said.startswith(_IMMUTABLE) or not _BY_CONTENT.search(said)):
             told.there[_fact(item.resource, item.identity.namespace, item.identity.name)] = None
 
-    def _missing(self, found: missing_objects.Missing, item: Desired | None) -> Fact | None:
+    def _missing(self, found: missing_objects.MissingObject, item: Desired | None) -> Fact | None:
         """Return the fact that something isn't there; None: of which kind it is isn't known."""
         needs = implied(item.identity, item.manifest.body()) if item else []
         need = next((need for need in needs if need.name == found.name), None)

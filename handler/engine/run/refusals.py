@@ -16,8 +16,8 @@ import logging
 
 from handler import __version__
 from handler.config.settings import Target
-from handler.engine.run.context import Context
-from handler.engine.run.refusal_facts import Facts, Named
+from handler.engine.run.context import RunContext
+from handler.engine.run.refusal_facts import RefusalBasis, RefusalFacts
 from handler.model.errors import AnnealError, AuthorError, QuotaExceeded, RefNotFound, RenderFailed
 from handler.model.event import NAMED, Job
 from handler.model.manifest import canonical
@@ -36,7 +36,7 @@ PATHS = 100
 """Paths of a read set that are kept; one with more is known by its commit alone."""
 
 
-def of(run: Context, error: AnnealError) -> Refusal | None:
+def of(run: RunContext, error: AnnealError) -> Refusal | None:
     """Return what keeps a failed commit from being tried again by ticks; None: nothing does."""
     attempt, goes_on = run.state.attempt, isinstance(error, RefNotFound) or not isinstance(error, AuthorError | QuotaExceeded)
     if goes_on or run.opened or not run.goal or (attempt and attempt.commit == run.goal):
@@ -57,7 +57,7 @@ def of(run: Context, error: AnnealError) -> Refusal | None:
     )
 
 
-def stands(run: Context) -> bool:
+def stands(run: RunContext) -> bool:
     """Whether the goal is refused still, as the record says. Raises ClusterUnavailable: what that names can't be looked at."""
     refusal = run.state.status.refusal
     if refusal is None or run.force or is_asked(run.job) or refusal.inputs != inputs_of(run.rooms.target):
@@ -95,14 +95,14 @@ def awaits(refusal: Refusal, target: str) -> str:
     return f"it waits for a new commit, other settings{until}{again}; at once: anneal apply {target}"
 
 
-def _named(run: Context, error: AnnealError) -> Named:
+def _named(run: RunContext, error: AnnealError) -> RefusalBasis:
     """Return what a failure names: problems of a plan by the objects that they are about, what can't be prepared by its kinds alone."""
     declared = _declared(run)
     named = _facts(run).named(error.problems if declared else (), declared, error.basis)
-    return Named(named.facts, named.open or isinstance(error, RenderFailed))
+    return RefusalBasis(named.facts, named.open or isinstance(error, RenderFailed))
 
 
-def _declared(run: Context) -> dict[str, Desired]:
+def _declared(run: RunContext) -> dict[str, Desired]:
     """Return what the goal declares, by the subject of problems; nothing where it couldn't be prepared."""
     prepared = run.rooms.preparer.last
     if prepared is None or prepared.commit.sha != run.goal:
@@ -111,7 +111,7 @@ def _declared(run: Context) -> dict[str, Desired]:
     return {str(item.identity): item for item in items}
 
 
-def _reads_the_same(run: Context, refusal: Refusal) -> bool:
+def _reads_the_same(run: RunContext, refusal: Refusal) -> bool:
     """Whether the goal, another commit, reads what the refused one has read."""
     if not refusal.reads:
         return False
@@ -120,6 +120,6 @@ def _reads_the_same(run: Context, refusal: Refusal) -> bool:
     return ReadSet(tuple((path, "") for path in refusal.paths)).on(tree).digest() == refusal.reads
 
 
-def _facts(run: Context) -> Facts:
+def _facts(run: RunContext) -> RefusalFacts:
     planner = run.rooms.planner
-    return Facts(planner.api, planner.discovery, run.rooms.siblings)
+    return RefusalFacts(planner.api, planner.discovery, run.rooms.siblings)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from handler.engine.planner.due import left_out
 from handler.engine.planner.inputs import Inputs
-from handler.engine.run.context import Context
+from handler.engine.run.context import RunContext
 from handler.model.numbers import many
 from handler.model.plan import Plan
 
@@ -14,7 +14,7 @@ KEPT = "the state was missing; the next run prunes"
 """Why a recovery keeps what it would prune otherwise."""
 
 
-def remarks(run: Context, inputs: Inputs, plan: Plan) -> tuple[str, ...]:
+def remarks(run: RunContext, inputs: Inputs, plan: Plan) -> tuple[str, ...]:
     """Return what is to be told of a plan, or of what it came to."""
     prepared, target = inputs.prepared, run.job.target
     return tuple(filter(None, (left_out(run.state, prepared.hooked, prepared.rolled, target), _kept(plan, target), _terminating(plan))))

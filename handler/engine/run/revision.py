@@ -15,13 +15,13 @@ from __future__ import annotations
 import math
 
 from handler.engine.run import refusals, transitions
-from handler.engine.run.context import Context
+from handler.engine.run.context import RunContext
 from handler.engine.run.errors import RequestRefused
 from handler.state.record import Pin
 from handler.state.record_format import stamp
 
 
-def choose(run: Context) -> None:
+def choose(run: RunContext) -> None:
     """Resolve the head, and aim at an explicit commit, the pinned one, else the head.
 
     Raises:
@@ -46,7 +46,7 @@ def choose(run: Context) -> None:
         run.goal = run.state.commit
 
 
-def _holds_recorded(run: Context) -> bool:
+def _holds_recorded(run: RunContext) -> bool:
     """Whether a run whose head is refused has something to do for the recorded commit: look for drift, or mend it to its end."""
     state = run.state
     mends = state.attempt is not None and state.attempt.commit == state.commit
@@ -54,7 +54,7 @@ def _holds_recorded(run: Context) -> bool:
     return is_applied and (mends or (run.drift and state.attempt is None))
 
 
-def _since(run: Context) -> tuple[float, bool]:
+def _since(run: RunContext) -> tuple[float, bool]:
     """Return from when on a look at the git host serves (infinity: only ours, now), and whether it may lead to another commit.
 
     Others' looks serve only before the Lease is taken. One that was asked for after this process knew of the recorded commit is never
@@ -68,12 +68,12 @@ def _since(run: Context) -> tuple[float, bool]:
     return max(since, known[1]), True
 
 
-def never_ran(run: Context) -> bool:
+def never_ran(run: RunContext) -> bool:
     """Whether the explicit commit is neither the head nor one that the record knows."""
     return run.job.commit not in {*transitions.deployed(run.state), run.head}
 
 
-def _refuse_unknown_commit(run: Context) -> None:
+def _refuse_unknown_commit(run: RunContext) -> None:
     if never_ran(run) and not run.job.force:
         seen = f"commit {run.job.commit[:12]} is neither the head nor in this target's history"
         forced = "pass --force to deploy it all the same; it pins the target"
@@ -82,7 +82,7 @@ def _refuse_unknown_commit(run: Context) -> None:
 
 
 # --- pins
-def pin_left(run: Context) -> Pin | None:
+def pin_left(run: RunContext) -> Pin | None:
     """Return the pin that a run leaves: a new one for an explicit commit off the head, the old one while it holds."""
     if run.goal == run.head:
         return None
@@ -93,6 +93,6 @@ def pin_left(run: Context) -> Pin | None:
     return run.state.pin
 
 
-def holds(run: Context, pin: Pin, head: str = "") -> bool:
+def holds(run: RunContext, pin: Pin, head: str = "") -> bool:
     """Whether a head (the present one, unless another is given) leaves a pin as it is."""
     return run.rooms.preparer.is_held_by(pin, head or run.head)

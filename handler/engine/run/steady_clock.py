@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 
-class Steady:
+class SteadyClock:
     """Seconds since the epoch that pass evenly: they never go back and never leap."""
 
     def __init__(self, wall: Callable[[], float]) -> None:

@@ -20,10 +20,10 @@ from handler.model.errors import AuthorError
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Hold
-from handler.model.result import Outcome, Result, Standing
+from handler.model.result import Outcome, Result, TargetStanding
 from handler.plan.admission import NAMESPACE
 from handler.state import run_history
-from handler.state.record import Approval, Attempt, Held, Orphan, Pin, Progress, Request, Run, State, Status
+from handler.state.record import Approval, Attempt, HeldPlan, NamedRequest, Orphan, Pin, Progress, Run, RunStatus, State
 from handler.state.record_format import seconds_of, stamp
 from handler.state.summary import drifted
 
@@ -78,7 +78,7 @@ def _rolling(state: State, inputs: Inputs, now: float, *, force: bool) -> State:
     return state
 
 
-def lingering(state: State, lines: Sequence[str], before: Status, now: float) -> State:
+def lingering(state: State, lines: Sequence[str], before: RunStatus, now: float) -> State:
     """Return the state of a run that waits until something is gone; without `lines` all of it is, and the status is as `before`."""
     if lines:
         return replace(state, status=run_history.lingering(state.status, lines, now))
@@ -191,7 +191,7 @@ def look_due(state: State, planned: Planned, now: float) -> float:
 def held(state: State, hold: Hold, inputs: Inputs, job: Job, now: float) -> State:
     """Return the state of a plan that waits for a person; the same plan again changes nothing."""
     since = state.held.since if state.held and state.held.id == hold.id else stamp(now)
-    waiting = Held(hold.id, hold.reasons, hold.changes, inputs.commit.sha, inputs.reads, inputs.settings, since)
+    waiting = HeldPlan(hold.id, hold.reasons, hold.changes, inputs.commit.sha, inputs.reads, inputs.settings, since)
     approval = state.approval if inputs.are_of(state.approval) else None
     return replace(state, held=waiting, approval=approval, deliveries=run_history.deliveries(state.deliveries, job.deliveries))
 
@@ -229,13 +229,13 @@ def asked(state: State, job: Job, pin: Pin | None, now: float) -> State:
     if pin or job.unpin or job.commit:
         state = replace(state, pin=pin)
     if job.force or job.drift:
-        before = state.requested or Request("", "")
-        wanted = Request(job.actor or job.trigger, stamp(now), job.force or before.force, job.drift or before.drift)
+        before = state.requested or NamedRequest("", "")
+        wanted = NamedRequest(job.actor or job.trigger, stamp(now), job.force or before.force, job.drift or before.drift)
         state = replace(state, requested=wanted)
     return state
 
 
-def standing(state: State | None, result: Result, now: float) -> Standing | None:
+def standing(state: State | None, result: Result, now: float) -> TargetStanding | None:
     """Sum up a state as a run has left it; None where none was read."""
     if state is None:
         return None
@@ -243,7 +243,7 @@ def standing(state: State | None, result: Result, now: float) -> Standing | None
     last = next((run for run in state.history if run.outcome in _GOOD and not (refused and run.started >= state.status.since)), None)
     recorded = seconds_of(last.started) + last.duration if last else 0.0
     suspend = state.suspend
-    return Standing(
+    return TargetStanding(
         failures=state.status.failures,
         next_try=seconds_of(state.status.next_try) if state.status.next_try else 0.0,
         succeeded=now if result.outcome in _GOOD and not refused else recorded,

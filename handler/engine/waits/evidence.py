@@ -21,7 +21,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 
 from handler.cluster.evidence import Evidence
-from handler.engine.run.context import Context
+from handler.engine.run.context import RunContext
 from handler.engine.waits.explanation import explain
 from handler.engine.waits.log_tail import recorded
 from handler.health.diagnosis import Finding, Subject, names
@@ -82,14 +82,14 @@ class _Look:
 
 
 @dataclass(slots=True)
-class Diagnosing:
+class EvidenceLooks:
     """The looks of one wait. Only the thread that waits calls it.
 
     `pace`: of all looks of the run; `what`: what is waited for; `since`: when that began, in seconds since the epoch by the run's clock.
     `known`: what an earlier run of the same wait told of objects, by their names. `texts`: the evidence that is told of each now.
     """
 
-    run: Context
+    run: RunContext
     pace: Pace
     what: str
     since: float

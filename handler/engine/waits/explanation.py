@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from handler.cluster.evidence import Evidence, happened
-from handler.health.diagnosis import Finding, Sight, Subject, Warned, diagnose
+from handler.health.diagnosis import Finding, NamespaceSight, Subject, Warned, diagnose
 from handler.model.names import Identity
 
 _SINGLE = 3
@@ -41,8 +41,8 @@ def explain(evidence: Evidence, subjects: Iterable[Subject], since: float, now: 
     return found
 
 
-def _seen(evidence: Evidence, namespace: str, subjects: Iterable[Subject], since: float, now: float) -> Sight:
+def _seen(evidence: Evidence, namespace: str, subjects: Iterable[Subject], since: float, now: float) -> NamespaceSight:
     selectors = dict.fromkeys(subject.selector for subject in subjects if subject.has_pods)
     asked = [*selectors] if len(selectors) <= _SINGLE and all(selectors) else [""]
     pods = [each for selector in (asked if selectors else ()) for each in evidence.pods(namespace, selector)]
-    return Sight.of(pods, [Warned.of(each, happened(each)) for each in evidence.warnings(namespace)], since, now)
+    return NamespaceSight.of(pods, [Warned.of(each, happened(each)) for each in evidence.warnings(namespace)], since, now)

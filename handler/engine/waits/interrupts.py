@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from handler.engine.run import revision
-from handler.engine.run.context import Context
+from handler.engine.run.context import RunContext
 from handler.engine.run.push_lag import WAITS
 from handler.model.errors import AnnealError, AuthorError, NewerHead
 from handler.model.event import Job
@@ -25,10 +25,10 @@ HEAD_EVERY = 10.0
 
 
 @dataclass(slots=True)
-class Lookout:
+class Interrupts:
     """Looks around for one run that waits, under its open attempt; several of its threads may ask."""
 
-    run: Context
+    run: RunContext
     _pin: Pin | None = field(init=False)
     _asked: tuple[Job, ...] = ()
     _requested: str = ""

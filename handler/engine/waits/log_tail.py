@@ -33,7 +33,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class LogTail:
     """The last lines of one container. `previous`: those before its last restart; `withheld`: why there are none, `fix` the way out."""
 
     pod: str
@@ -44,7 +44,7 @@ class Tail:
     fix: str = ""
 
 
-def read_tail(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[str], str]) -> Tail | None:
+def read_tail(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[str], str]) -> LogTail | None:
     """Read the end of the log of a pod's container that tells most; None: none has ever run.
 
     Args:
@@ -63,10 +63,10 @@ def read_tail(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[s
         try:
             hidden += _all_of(evidence.secret(namespace, secret))
         except AnnealError as error:
-            return Tail(name, container, previous, (), *_withheld(error, namespace, secret))
+            return LogTail(name, container, previous, (), *_withheld(error, namespace, secret))
     log, words = evidence.log(namespace, name, container, previous=previous), last_words(pod, container).strip()
     said = log if words in log else f"{log}\n{words}"
-    return Tail(name, container, previous, tuple(_lines(said, Mask.of(hidden), mask)))
+    return LogTail(name, container, previous, tuple(_lines(said, Mask.of(hidden), mask)))
 
 
 def recorded(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[str], str]) -> str:

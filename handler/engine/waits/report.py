@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from handler.engine.run.context import Context
-from handler.engine.waits.tracker import Vigil
+from handler.engine.run.context import RunContext
+from handler.engine.waits.tracker import Tracker
 from handler.health.diagnosis import STILL, Live, Subject
 from handler.health.kinds.pods import WITH_PODS, pods_of
 from handler.model.errors import Problem, RolloutFailed
@@ -33,10 +33,10 @@ UNHEALTHY = "isn't healthy"
 
 
 @dataclass(slots=True)
-class Telling:
+class UnhealthyReport:
     """Tells of one run's unhealthy objects. `known`: what an earlier run of the same commit said of each."""
 
-    run: Context
+    run: RunContext
     known: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -52,7 +52,7 @@ class Telling:
         found = [(item.identity, self._missing(health)) for item, health in left[:RECORDED]]
         return tuple(f"{identity}: {'; '.join(filter(None, (missing, evidence.get(identity))))}" for identity, missing in found)
 
-    def subjects(self, vigil: Vigil, stood: float = 0.0) -> list[Subject]:
+    def subjects(self, vigil: Tracker, stood: float = 0.0) -> list[Subject]:
         """Return what isn't healthy, for a look at what explains it; `stood`: seconds for which other runs saw all of it as it is."""
         return [
             Subject(
@@ -65,8 +65,8 @@ class Telling:
             for item, health in vigil.unhealthy()[:RECORDED]
         ]
 
-    def failure(self, vigil: Vigil, why: str, explain: Callable[[Sequence[Subject]], Mapping[Identity, str]]) -> RolloutFailed:
-        """Return the error of a wait, and leave its lines to the record (`Context.unhealthy`).
+    def failure(self, vigil: Tracker, why: str, explain: Callable[[Sequence[Subject]], Mapping[Identity, str]]) -> RolloutFailed:
+        """Return the error of a wait, and leave its lines to the record (`RunContext.unhealthy`).
 
         Args:
             vigil: knows what isn't healthy.

@@ -43,7 +43,7 @@ class Ended(Exception):
 
 
 @dataclass(slots=True)
-class Vigil:
+class Tracker:
     """The verdicts of one wait.
 
     `generations`: see `Waits.healthy`; `patience`: seconds for which nothing may change; `now`: seconds since the epoch by the API

@@ -16,12 +16,12 @@ from handler.cluster.wait_until import follow
 from handler.cluster.watch import Stop
 from handler.config.settings import Wait
 from handler.config.value_formats import duration
-from handler.engine.run.context import Context
-from handler.engine.waits.evidence import FIRST, Diagnosing, Pace
-from handler.engine.waits.interrupts import Lookout
-from handler.engine.waits.report import MESSAGE, UNHEALTHY, Telling
-from handler.engine.waits.tracker import Ended, Verdict, Vigil, as_usual
-from handler.engine.waits.wait_record import Keeping, time_left
+from handler.engine.run.context import RunContext
+from handler.engine.waits.evidence import FIRST, EvidenceLooks, Pace
+from handler.engine.waits.interrupts import Interrupts
+from handler.engine.waits.report import MESSAGE, UNHEALTHY, UnhealthyReport
+from handler.engine.waits.tracker import Ended, Tracker, Verdict, as_usual
+from handler.engine.waits.wait_record import WaitRecord, time_left
 from handler.health.diagnosis import Subject
 from handler.health.kstatus import ALWAYS_HEALTHY
 from handler.health.kstatus import judge as judge_live
@@ -53,19 +53,19 @@ class Waits:
     `notes`: what should be known of what is healthy; `seen`: how all of it did; `pace`: of the looks at what isn't.
     """
 
-    run: Context
+    run: RunContext
     notes: list[str] = field(default_factory=list)
     seen: dict[Identity, Health] = field(default_factory=dict)
     pace: Pace = field(default_factory=Pace)
-    _lookout: Lookout = field(init=False)
+    _lookout: Interrupts = field(init=False)
 
     def __post_init__(self) -> None:
         """Look around from now on."""
-        self._lookout = Lookout(self.run)
+        self._lookout = Interrupts(self.run)
 
     def healthy(
         self,
-        kept: Keeping,
+        kept: WaitRecord,
         items: Sequence[Desired],
         generations: Mapping[Identity, int],
         limits: Wait,
@@ -91,7 +91,7 @@ class Waits:
         kinds = {item.identity.group_kind for item in items}
         waited_for = {kind for kind in kinds if kind not in ALWAYS_HEALTHY or rooms.health.covers(kind)}
         asked = [item for item in items if item.identity.group_kind in waited_for]
-        vigil = Vigil(asked, generations, limits.progress_timeout, rooms.planner.api.server_time, verdict, rooms.health)
+        vigil = Tracker(asked, generations, limits.progress_timeout, rooms.planner.api.server_time, verdict, rooms.health)
         try:
             if asked:
                 self._watch(kept, vigil, limits, beat)
@@ -105,19 +105,19 @@ class Waits:
         if live is not None and identity.group_kind not in ALWAYS_HEALTHY and not rooms.health.covers(identity.group_kind):
             self.seen[identity] = judge_live(live, generation, rooms.planner.api.server_time())
 
-    def _note(self, kept: Keeping, vigil: Vigil) -> None:
+    def _note(self, kept: WaitRecord, vigil: Tracker) -> None:
         """Note what is healthy only so far, with the Warnings about it: that a claim's StorageClass isn't there."""
         noted = {identity: printable(self.run.mask(note), MESSAGE) for identity, note in vigil.notes().items()}
         living = [Subject(identity, vigil.live[identity], said) for identity, said in noted.items() if vigil.live[identity].uid]
-        warnings = Diagnosing(self.run, self.pace, kept.what, kept.since).explain(living if self.pace.may() else ())
+        warnings = EvidenceLooks(self.run, self.pace, kept.what, kept.since).explain(living if self.pace.may() else ())
         notes = [f"{identity}: {'; '.join(filter(None, (said, warnings.get(identity))))}" for identity, said in noted.items()]
         self.notes += [note for note in notes if note not in self.notes]
 
-    def _watch(self, kept: Keeping, vigil: Vigil, limits: Wait, beat: Callable[[], None]) -> None:
+    def _watch(self, kept: WaitRecord, vigil: Tracker, limits: Wait, beat: Callable[[], None]) -> None:
         """Follow the objects of a vigil to its end; see `healthy`."""
         wanted = [(item.resource, item.identity) for item in vigil.items]
-        telling, due = Telling(self.run), [time.monotonic() + FIRST]
-        diagnosing = Diagnosing(self.run, self.pace, kept.what, kept.since, self._told_before())
+        telling, due = UnhealthyReport(self.run), [time.monotonic() + FIRST]
+        diagnosing = EvidenceLooks(self.run, self.pace, kept.what, kept.since, self._told_before())
 
         def tick() -> list[Identity]:
             beat()
@@ -147,7 +147,7 @@ class Waits:
             kept.end()
         raise telling.failure(vigil, why, diagnosing.explain)
 
-    def _stands(self, kept: Keeping, seen: str) -> float:
+    def _stands(self, kept: WaitRecord, seen: str) -> float:
         """Return for how many seconds all has been as it is, by what the runs before this one saw of a wait that goes from run to run."""
         now, moved = self.run.clock(), kept.moved(seen)
         if moved is None or moved > now:
@@ -162,7 +162,7 @@ class Waits:
         return {subject: said for subject, _, said in lines}
 
     def follow(
-        self, kept: Keeping, wanted: Sequence[tuple[Resource, Identity]], judge: Judge, timeout: float, beat: Stop = _nothing
+        self, kept: WaitRecord, wanted: Sequence[tuple[Resource, Identity]], judge: Judge, timeout: float, beat: Stop = _nothing
     ) -> bool:
         """Feed `judge` with each state of these objects until it is content with all; False when the time is over.
 
@@ -190,7 +190,7 @@ class Waits:
             kept.end()
         return done
 
-    def _beat(self, kept: Keeping, began: float, beat: Stop) -> Iterable[Identity] | None:
+    def _beat(self, kept: WaitRecord, began: float, beat: Stop) -> Iterable[Identity] | None:
         """Several times a second: may we go on, and is it still of use? A wait that takes longer is told."""
         if time.monotonic() - began >= _RECORD_AFTER:
             kept.note()

@@ -1,6 +1,6 @@
 """How a wait is kept, so that it outlives its run: for what, since when, and since when nothing of it has changed.
 
-    `InRecord`                        the record's own `waiting`: stages, everything
+    `StateWaitRecord`                        the record's own `waiting`: stages, everything
     `handler.engine.rollout_runner.wait_journal`     the journal's record of a step or hook
 
 Law: a wait that goes from run to run has the time of one. What ended it once has ended it, until a person asks again. What seems to begin
@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from handler.engine.run.context import Context
+from handler.engine.run.context import RunContext
 from handler.model.tree import printable
-from handler.state.record import Waiting
+from handler.state.record import WaitingFor
 from handler.state.record_format import seconds_of, stamp
 
 
-class Keeping(Protocol):
+class WaitRecord(Protocol):
     """How one wait is kept."""
 
     @property
@@ -50,16 +50,16 @@ class Keeping(Protocol):
         """Keep, for the next run, how things stand (digests), each with since when."""
 
 
-def time_left(kept: Keeping, timeout: float, now: float) -> float:
+def time_left(kept: WaitRecord, timeout: float, now: float) -> float:
     """Return how many of the `timeout` seconds of a wait are left; one that seems to begin later, by another's clock, gets no more."""
     return 0.0 if kept.over else max(min(kept.since - now, 0.0) + timeout, 0.0)
 
 
 @dataclass(slots=True)
-class InRecord:
+class StateWaitRecord:
     """A wait that the record keeps as `waiting`. One of the same name and commit goes on; who asks again after its end begins anew."""
 
-    run: Context
+    run: RunContext
     what: str
     since: float = field(init=False)
     over: bool = field(init=False, default=False)
@@ -71,14 +71,14 @@ class InRecord:
         if before is not None and not (self.run.force and (before.over or self.run.state.status.phase == "failed")):
             self.since, self.over = min(seconds_of(before.since), self.since), before.over
 
-    def _before(self) -> Waiting | None:
+    def _before(self) -> WaitingFor | None:
         """Return what is recorded of this wait."""
         before = self.run.state.waiting
         return before if before is not None and (before.commit, before.what) == (self.run.goal, self.what) else None
 
     def note(self) -> None:
         """Record it."""
-        fresh, before = Waiting(self.run.goal, self.what, stamp(self.since)), self._before()
+        fresh, before = WaitingFor(self.run.goal, self.what, stamp(self.since)), self._before()
         self._write(replace(before if before and before.since == fresh.since else fresh, over=self.over))
 
     def end(self) -> None:
@@ -86,7 +86,7 @@ class InRecord:
         self.over = True
         self.note()
 
-    def _write(self, waiting: Waiting) -> None:
+    def _write(self, waiting: WaitingFor) -> None:
         if self.run.state.waiting != waiting:
             self.run.record(lambda state: replace(state, waiting=waiting))
 

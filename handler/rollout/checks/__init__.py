@@ -15,13 +15,13 @@ from handler.rollout.checks.fields import FieldComparisons
 from handler.rollout.checks.healthy import Healthy
 from handler.rollout.checks.job import JobComplete
 from handler.rollout.checks.memory import JobOOMKilled
-from handler.rollout.checks.prometheus import Prometheus
+from handler.rollout.checks.prometheus import PrometheusCheck
 from handler.rollout.interfaces import CheckType
 
 CHECKS: Mapping[str, CheckType] = {
     "fieldComparisons": FieldComparisons(),
     "healthy": Healthy(),
     "jobComplete": JobComplete(),
-    "prometheus": Prometheus(),
+    "prometheus": PrometheusCheck(),
     "JobOOMKilled": JobOOMKilled(),
 }

@@ -32,7 +32,7 @@ from handler.model.errors import AnnealError, AuthorError, Problem
 from handler.model.metric_sample import Moments, Sample
 from handler.model.numbers import many
 from handler.rollout.checks.limits import TIMEOUT
-from handler.rollout.checks.samples import Seen, Wanted, failed_in_a_row, is_stuck, worst
+from handler.rollout.checks.samples import SampleSeen, Threshold, failed_in_a_row, is_stuck, worst
 from handler.rollout.interfaces import CheckType, Judged, Object, Options, Probe, Scene, Verdict
 from handler.rollout.spec_fields import Fields
 
@@ -63,11 +63,11 @@ def _unknown(_url: str) -> Problem | None:
 
 def bound(checks: Mapping[str, CheckType], problem: Callable[[str], Problem | None]) -> Mapping[str, CheckType]:
     """Return a table whose row refuses, with a Rollout that is read, what may not be asked. `problem`: of a check's `url`."""
-    return {name: replace(check, problem=problem) if isinstance(check, Prometheus) else check for name, check in checks.items()}
+    return {name: replace(check, problem=problem) if isinstance(check, PrometheusCheck) else check for name, check in checks.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Prometheus:
+class PrometheusCheck:
     """The row. `problem`: see `bound`; who only renders doesn't know."""
 
     problem: Callable[[str], Problem | None] = _unknown
@@ -136,7 +136,7 @@ class _Ask:
 
     url: str
     query: str
-    wanted: Wanted
+    wanted: Threshold
     lasting: float
     interval: float
     empty: str
@@ -147,7 +147,7 @@ class _Ask:
     def of(cls, options: Options) -> _Ask:
         """Make it from what was read."""
         url, query, empty = options["url"], options["query"], options["empty"]
-        wanted, limit, patience = Wanted.of(options["is"]), options["failureLimit"], options["progressTimeout"]
+        wanted, limit, patience = Threshold.of(options["is"]), options["failureLimit"], options["progressTimeout"]
         return cls(url, query, wanted, options["for"], options["interval"], empty, limit, patience)
 
     @property
@@ -226,7 +226,7 @@ class _Probe:
             return Judged(Verdict.PASSED, self._said(moments[-1]))
         times = [asked.at - back * self.ask.step for back in range(len(moments))][::-1]
         values = [worst(samples, self.ask.wanted) for samples in moments]
-        seen = [Seen(*each) for each in zip(times, goods, values, strict=True)]
+        seen = [SampleSeen(*each) for each in zip(times, goods, values, strict=True)]
         pending = Judged(Verdict.PENDING, self._said(moments[-1]) + self._must(), known=now is not None)
         return self._given_up(seen, moments[-1]) or pending
 
@@ -241,7 +241,7 @@ class _Probe:
             return Judged(Verdict.PASSED, f"{said}: {self.ask.wanted.text}{lasting}")
         return Judged(Verdict.PENDING, said, known=known)
 
-    def _given_up(self, seen: Sequence[Seen], newest: Sequence[Sample]) -> Judged | None:
+    def _given_up(self, seen: Sequence[SampleSeen], newest: Sequence[Sample]) -> Judged | None:
         """Return why the check has failed: it does so again and again, or doesn't get better; None: it hasn't."""
         ask, failed = self.ask, failed_in_a_row(seen)
         if ask.limit and len(failed) >= ask.limit:
@@ -283,7 +283,7 @@ class _Probe:
         return self.scene.mask(f"{query} is {told}{more}")
 
 
-def _told(seen: Sequence[Seen]) -> str:
+def _told(seen: Sequence[SampleSeen]) -> str:
     """Tell the newest of these samples, each with its time."""
     left = [each for each in seen if each.value is not None or each.good is False]
     more = f"{len(left) - _TOLD} before, " if len(left) > _TOLD else ""

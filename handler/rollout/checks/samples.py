@@ -18,7 +18,7 @@ _LESS, _MORE = ("<", "<="), (">", ">=")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Threshold:
     """A comparison: `<`, `<=`, `>`, `>=`, `==`, `!=` and a number. `text`: both, as its author wrote them."""
 
     text: str
@@ -26,7 +26,7 @@ class Wanted:
     number: float
 
     @classmethod
-    def of(cls, text: str) -> Wanted:
+    def of(cls, text: str) -> Threshold:
         """Read it as a check's options have it: `< 0.01`."""
         order, number = text.split(" ")
         return cls(text, order, float(number))
@@ -48,7 +48,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SampleSeen:
     """One sample. `at`: seconds since the epoch; `good`: None: no number; `value`: of the worst series, None: no number."""
 
     at: float
@@ -56,18 +56,18 @@ class Seen:
     value: float | None
 
 
-def worst(samples: Sequence[Sample], wanted: Wanted) -> float | None:
+def worst(samples: Sequence[Sample], wanted: Threshold) -> float | None:
     """Return the value that is furthest from what is asked; None: there is none."""
     values = [sample.value for sample in samples if not math.isnan(sample.value)]
     return max(values, key=wanted.short_of, default=None)
 
 
-def failed_in_a_row(seen: Sequence[Seen]) -> list[Seen]:
+def failed_in_a_row(seen: Sequence[SampleSeen]) -> list[SampleSeen]:
     """Return the newest samples that failed one after the other, in their order; those without a number are passed over."""
     return [*_failed_backwards(seen)][::-1]
 
 
-def _failed_backwards(seen: Sequence[Seen]) -> Iterator[Seen]:
+def _failed_backwards(seen: Sequence[SampleSeen]) -> Iterator[SampleSeen]:
     for each in reversed(seen):
         if each.good:
             return
@@ -75,7 +75,7 @@ def _failed_backwards(seen: Sequence[Seen]) -> Iterator[Seen]:
             yield each
 
 
-def is_stuck(seen: Sequence[Seen], wanted: Wanted) -> bool:
+def is_stuck(seen: Sequence[SampleSeen], wanted: Threshold) -> bool:
     """Whether none of these samples was as asked, or better than the first; one that begins or ends without a number says nothing."""
     if len(seen) < 2 or seen[0].value is None or seen[-1].value is None or any(each.good for each in seen):
         return False

@@ -59,7 +59,7 @@ class Octets:
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
+class SignedCommit:
     """`payload`: the bytes that were signed. `signature`: as the header holds it, armored. `kind`: SSH or PGP."""
 
     payload: bytes
@@ -67,7 +67,7 @@ class Signed:
     kind: str
 
 
-def split(commit: bytes) -> Signed:
+def split(commit: bytes) -> SignedCommit:
     """Cut the signature out of a raw commit object (without git's `commit <size>` header).
 
     Raises:
@@ -93,7 +93,7 @@ def split(commit: bytes) -> Signed:
     return _judged(b"\n".join(kept) + end + message, signatures)
 
 
-def _judged(payload: bytes, signatures: list[list[bytes]]) -> Signed:
+def _judged(payload: bytes, signatures: list[list[bytes]]) -> SignedCommit:
     if not signatures:
         raise Unproven("is not signed", "sign it: git commit --amend -S")
     if len(signatures) > 1:
@@ -104,7 +104,7 @@ def _judged(payload: bytes, signatures: list[list[bytes]]) -> Signed:
         raise Unproven("is signed neither with SSH nor with OpenPGP", "sign it by one of them: git config gpg.format ssh")
     if len(signature) > _LONGEST:
         raise Unproven(f"has a signature of more than {_LONGEST} bytes", ANEW)
-    return Signed(payload, signature, kind)
+    return SignedCommit(payload, signature, kind)
 
 
 def dearmored(signature: bytes) -> bytes:

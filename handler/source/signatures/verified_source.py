@@ -18,7 +18,7 @@ from handler.source.commit import Accept, accept_any
 from handler.source.fetched_tree import FetchedTree
 from handler.source.signatures import openpgp, pgp_certificate, sshsig
 from handler.source.signatures.pgp_certificate import Certificate
-from handler.source.signatures.signed_commit import SSH, Signed, Unproven, split
+from handler.source.signatures.signed_commit import SSH, SignedCommit, Unproven, split
 from handler.source.signatures.sshsig import SshKey
 
 K = TypeVar("K")
@@ -35,14 +35,14 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class TrustedKeys:
     """The public keys of one target. Any of them will do: several at once are how keys are rotated."""
 
     ssh: tuple[SshKey, ...]
     pgp: tuple[Certificate, ...]
 
     @classmethod
-    def of(cls, verify: Verify, target: str) -> Keys:
+    def of(cls, verify: Verify, target: str) -> TrustedKeys:
         """Read the configured keys of a target.
 
         Raises:
@@ -71,7 +71,7 @@ class Keys:
         except Unproven as unproven:
             raise CommitUnverified.of(f"commit {sha}", str(unproven), fix=unproven.fix) from None
 
-    def _signer(self, signed: Signed) -> str:
+    def _signer(self, signed: SignedCommit) -> str:
         """Return the fingerprint of the key that signed. Raises Unproven."""
         kind, field, keys = ("an SSH", "ssh", self.ssh) if signed.kind == SSH else ("an OpenPGP", "pgp", self.pgp)
         if not keys:
@@ -96,10 +96,10 @@ _COMMITS = 4
 _LARGEST = 1 << 16  # bytes of a commit object that is kept; its tree is none of it
 
 
-class Verified:
+class VerifiedSource:
     """A git host as one target sees it that requires signatures. It keeps the last few commit objects, to judge them again."""
 
-    def __init__(self, source: Source, keys: Keys) -> None:
+    def __init__(self, source: Source, keys: TrustedKeys) -> None:
         self._source = source
         self._keys = keys
         self._accepted: dict[str, tuple[bytes, str]] = {}

@@ -18,7 +18,7 @@ from paramiko.ssh_exception import AuthenticationException, IncompatiblePeer, SS
 
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, SourceRefused
 from handler.source.bounded_connections import Deadline
-from handler.source.host_limits import MIB, Limits
+from handler.source.host_limits import MIB, HostLimits
 from handler.source.ssh.known_hosts import Pinned, fingerprint, host_name
 
 logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)  # what it has to say is in our errors, without a host's own words
@@ -66,14 +66,14 @@ class _Metered(socket.socket):
         return data
 
 
-class Connection:
+class SshConnection:
     """A connection that is signed in. Make it by `connected`; it belongs to one operation."""
 
     def __init__(self, used: _Metered, transport: paramiko.Transport) -> None:
         self._socket = used
         self._transport = transport
 
-    def open(self, command: str, most: int, limits: Limits) -> paramiko.Channel:
+    def open(self, command: str, most: int, limits: HostLimits) -> paramiko.Channel:
         """Run a command; from now on the host may send `most` bytes and what wraps them."""
         self._socket.left = most + most // 8 + 4 * MIB
         channel = self._transport.open_session(timeout=limits.read)
@@ -92,7 +92,7 @@ class Connection:
         _end(self._socket, self._transport)
 
 
-def connected(address: Address, trust: Trust, key: paramiko.PKey, subject: str, deadline: Deadline, limits: Limits) -> Connection:
+def connected(address: Address, trust: Trust, key: paramiko.PKey, subject: str, deadline: Deadline, limits: HostLimits) -> SshConnection:
     """Connect, compare the host's key, sign in.
 
     Raises:
@@ -113,10 +113,10 @@ def connected(address: Address, trust: Trust, key: paramiko.PKey, subject: str, 
             if used.passed and isinstance(error, Exception):
                 raise SourceRefused.of(subject, f"sends more than {_BEFORE_SIGN_IN} bytes before we signed in") from None
             raise
-    return Connection(used, transport)
+    return SshConnection(used, transport)
 
 
-def _greet(transport: paramiko.Transport, trust: Trust, address: Address, deadline: Deadline, limits: Limits) -> None:
+def _greet(transport: paramiko.Transport, trust: Trust, address: Address, deadline: Deadline, limits: HostLimits) -> None:
     """Exchange keys and compare the host's with the pinned ones."""
     options = transport.get_security_options()
     options.ciphers = CIPHERS

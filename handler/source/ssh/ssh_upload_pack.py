@@ -20,11 +20,11 @@ from handler.config.git_settings import Repository, SshAuth
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, SourceRefused
 from handler.model.tree import printable
 from handler.source.bounded_connections import Deadline
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 from handler.source.signin import ReadSecret
 from handler.source.ssh.known_hosts import pinned
 from handler.source.ssh.private_key import load_key
-from handler.source.ssh.ssh_connection import Address, Connection, Trust, connected, told
+from handler.source.ssh.ssh_connection import Address, SshConnection, Trust, connected, told
 from handler.source.upload_pack import counted, shown_url
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
@@ -37,7 +37,7 @@ _SAID = 2000
 class SshUploadPack:
     """One repository on a host reached by SSH (`exchange.UploadPack`)."""
 
-    def __init__(self, repository: Repository, read: ReadSecret, limits: Limits, again: ReadSecret | None = None) -> None:
+    def __init__(self, repository: Repository, read: ReadSecret, limits: HostLimits, again: ReadSecret | None = None) -> None:
         """Prepare; nothing is asked yet. `again` reads a key that was refused: it may have been rotated since it was asked for.
 
         Raises:
@@ -80,7 +80,7 @@ class SshUploadPack:
         auth, address = self._auth, self._address
         trust = Trust(auth.known_hosts, pinned(auth.known_hosts, address.host, address.port))
 
-        def signed_in(texts: tuple[str, str | None]) -> Connection:
+        def signed_in(texts: tuple[str, str | None]) -> SshConnection:
             return connected(address, trust, load_key(*texts, str(auth.private_key)), self.subject, deadline, self._limits)
 
         texts = self._texts(self._read)
@@ -103,7 +103,7 @@ class SshUploadPack:
 class _Session:
     """The connection of one operation. `waiting`: a channel on which the host has spoken and we haven't."""
 
-    def __init__(self, connection: Connection, command: str, subject: str, deadline: Deadline, limits: Limits) -> None:
+    def __init__(self, connection: SshConnection, command: str, subject: str, deadline: Deadline, limits: HostLimits) -> None:
         self._connection = connection
         self._command = command
         self._subject = subject

@@ -26,7 +26,7 @@ from typing import Any, Protocol
 
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
-from handler.cluster.own_objects import Objects
+from handler.cluster.own_objects import OwnObjects
 from handler.cluster.watch import Scope
 from handler.config.settings import Settings, Target
 from handler.engine.health.custom_health import CustomHealth
@@ -43,8 +43,8 @@ from handler.state.record_format import stamp
 from handler.state.store import StateStore
 from handler.worker.health_watch.reasons import EXPLAINED, due, reasons
 from handler.worker.health_watch.scopes import Scopes, account_of
-from handler.worker.health_watch.watch_mask import Hidden
-from handler.worker.health_watch.watched_target import Watched
+from handler.worker.health_watch.watch_mask import WatchMask
+from handler.worker.health_watch.watched_target import WatchedTarget
 
 _LOG = logging.getLogger("anneal.health")
 _TURN = 0.5
@@ -66,8 +66,8 @@ Vouch = Callable[[Target], None]
 """Told with each pass that the health of all targets on this one's cluster is watched."""
 
 
-class Ways(Protocol):
-    """The ways to targets' clusters (`handler.app.connections.Reaching`); each raises AnnealError where there is none."""
+class WatchConnections(Protocol):
+    """The ways to targets' clusters (`handler.app.connections.Connections`); each raises AnnealError where there is none."""
 
     def api(self, target: Target, *, impersonated: bool = True) -> Api:
         """Return the way to a target's cluster, as the target's identity or as our own."""
@@ -75,7 +75,7 @@ class Ways(Protocol):
     def discovery(self, target: Target) -> Discovery:
         """Return what a target's cluster serves."""
 
-    def records(self, target: Target) -> Objects:
+    def records(self, target: Target) -> OwnObjects:
         """Return raw access to states and Leases, with short time-outs."""
 
     def custom_health(self, target: Target) -> CustomHealth:
@@ -97,7 +97,7 @@ class HealthWatch:
 
     """
 
-    def __init__(self, settings: Settings, ways: Ways, mask: Callable[[str], str], tell: Tell, vouch: Vouch) -> None:
+    def __init__(self, settings: Settings, ways: WatchConnections, mask: Callable[[str], str], tell: Tell, vouch: Vouch) -> None:
         grouped: dict[Hashable, list[Target]] = defaultdict(list)
         for target in settings.targets if settings.health_interval > 0 else ():
             grouped[target.cluster].append(target)
@@ -119,17 +119,17 @@ class ClusterWatch:
     """The targets of one cluster; see `HealthWatch`."""
 
     settings: Settings
-    ways: Ways
+    ways: WatchConnections
     targets: list[Target]
     mask: Callable[[str], str]
     tell: Tell
     vouch: Vouch
     stop: threading.Event
     scopes: Scopes = field(default_factory=Scopes)
-    watched: dict[str, Watched] = field(default_factory=dict)
-    members: dict[str, Watched] = field(default_factory=dict)
-    owners: dict[tuple[str, Identity], Watched] = field(default_factory=dict)
-    hidden: dict[str, Hidden] = field(default_factory=dict)
+    watched: dict[str, WatchedTarget] = field(default_factory=dict)
+    members: dict[str, WatchedTarget] = field(default_factory=dict)
+    owners: dict[tuple[str, Identity], WatchedTarget] = field(default_factory=dict)
+    hidden: dict[str, WatchMask] = field(default_factory=dict)
     states: Scope = field(init=False)
     judging: bool = False
     passed: float = 0.0
@@ -148,12 +148,12 @@ class ClusterWatch:
         namespace = self.settings.state_namespace
         for target in self.targets:
             name = state_name(target.name)
-            known = Watched(target, applyset_id(name, namespace), self._clock, self.ways.custom_health(target))
+            known = WatchedTarget(target, applyset_id(name, namespace), self._clock, self.ways.custom_health(target))
             self.watched[name] = self.members[known.applyset] = known
-            self.hidden[target.name] = Hidden(self.mask, partial(self._members, known))
+            self.hidden[target.name] = WatchMask(self.mask, partial(self._members, known))
         self.states = Scope(_STATES, namespace, partial=True, selector=f"{INSTALLATION}={self.settings.installation}")
 
-    def _members(self, known: Watched) -> Members:
+    def _members(self, known: WatchedTarget) -> Members:
         return Members(self.ways.api(known.target), self.ways.discovery(known.target), known.target, known.applyset)
 
     def _clock(self) -> float:
@@ -264,7 +264,7 @@ class ClusterWatch:
             self.owners[account, identity] = owner
             owner.see(identity, live)
 
-    def _read(self, known: Watched, now: float) -> None:
+    def _read(self, known: WatchedTarget, now: float) -> None:
         """Read a record that has moved; after an outage again, and what can't be read for another reason with each pass."""
         version = known.seen
         try:
@@ -288,7 +288,7 @@ class ClusterWatch:
         self.scopes.adjust((each, self.ways.api(each.target), self.ways.discovery(each.target)) for each in known)
 
     # --- verdicts
-    def _judge(self, known: Watched, now: float, *, passes: bool) -> None:
+    def _judge(self, known: WatchedTarget, now: float, *, passes: bool) -> None:
         """Judge a target as a whole, and write another verdict; the same in other words so many times an interval."""
         name, known.moved = known.target.name, False
         if known.is_stale or not known.version:
@@ -309,7 +309,7 @@ class ClusterWatch:
         self.worded[name] = (*before, now)
         return True
 
-    def _health(self, known: Watched, now: float) -> TargetHealth:
+    def _health(self, known: WatchedTarget, now: float) -> TargetHealth:
         """Return how a target does by what was seen."""
         trouble = known.trouble or self.scopes.trouble(known.target.name, now - INTERVALS * self.settings.health_interval)
         if trouble is not None:
@@ -324,7 +324,7 @@ class ClusterWatch:
         mask = self.hidden[known.target.name].of(known.commit, known.declared, now, self.settings.health_interval)
         return judged(known.health, look, self._clock(), patience_of(known.target), mask)
 
-    def _unknown(self, known: Watched, trouble: AnnealError) -> TargetHealth:
+    def _unknown(self, known: WatchedTarget, trouble: AnnealError) -> TargetHealth:
         """Say that a target can't be looked at."""
         seen, now = self.mask(f"can't be judged: {trouble}"), stamp(self._clock())
         before = known.health
@@ -333,7 +333,7 @@ class ClusterWatch:
         since = before.since if before.state == HealthState.UNKNOWN else now
         return replace(before, state=str(HealthState.UNKNOWN), since=since, judged=now, worst=(seen,))
 
-    def _write(self, known: Watched, now: float) -> None:
+    def _write(self, known: WatchedTarget, now: float) -> None:
         """Record another verdict, unless a run is open, or the record has moved: then it is judged by that, next turn."""
         before = known.health.state
         if self.cut:
@@ -358,7 +358,7 @@ class ClusterWatch:
         if known.health.state != before:
             self._say(known, before)
 
-    def _say(self, known: Watched, before: str) -> None:
+    def _say(self, known: WatchedTarget, before: str) -> None:
         """Log that a target does otherwise than before."""
         health, name = known.health, known.target.name
         fields = {"target": name, "health": health.state, "was": before, "worst": list(health.worst)}

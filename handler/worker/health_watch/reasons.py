@@ -13,7 +13,7 @@ from handler.health.diagnosis import Finding, Subject
 from handler.model.health import HealthState
 from handler.model.names import Identity
 from handler.state.record_format import seconds_of
-from handler.worker.health_watch.watched_target import GRACE, Watched
+from handler.worker.health_watch.watched_target import GRACE, WatchedTarget
 
 EXPLAINED = 3
 """Targets whose pods and events one turn reads."""
@@ -26,7 +26,7 @@ _LONGEST_PAUSE = 600.0
 """Seconds between two looks at why something isn't healthy that has been so for long."""
 
 
-def due(watched: Watched, last: float, interval: float, now: float) -> float:
+def due(watched: WatchedTarget, last: float, interval: float, now: float) -> float:
     """Return when a target's reasons are to be read: soon after each change, once that has stood, then in pauses that double.
 
     Args:
@@ -43,7 +43,7 @@ def due(watched: Watched, last: float, interval: float, now: float) -> float:
     return min((max(each, last + _APART) for each in (*soon, *later) if each > last), default=math.inf)
 
 
-def reasons(api: Api, watched: Watched, now: float, clock: float) -> dict[Identity, Finding]:
+def reasons(api: Api, watched: WatchedTarget, now: float, clock: float) -> dict[Identity, Finding]:
     """Read what explains how a target does.
 
     Args:
@@ -57,7 +57,7 @@ def reasons(api: Api, watched: Watched, now: float, clock: float) -> dict[Identi
     return explain(Evidence(api), wanted, _since(watched, wanted, now, clock), clock) if wanted else {}
 
 
-def _since(watched: Watched, wanted: Iterable[Subject], now: float, clock: float) -> float:
+def _since(watched: WatchedTarget, wanted: Iterable[Subject], now: float, clock: float) -> float:
     """Return since when what is seen of these objects may be its cause: since they aren't well, by the record or by this process."""
     health, stood = watched.health, max(watched.stood(each.identity, now) for each in wanted)
     recorded = seconds_of(health.since) if health.since and health.state != HealthState.HEALTHY else clock

@@ -19,7 +19,7 @@ from handler.cluster.discovery import Discovery
 from handler.cluster.watch import Lines, Scope, look, started
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
 from handler.model.names import PART_OF, GroupKind
-from handler.worker.health_watch.watched_target import Watched
+from handler.worker.health_watch.watched_target import WatchedTarget
 
 WATCHES = 48
 """Scopes of one cluster that are followed at once: each is a connection and a thread."""
@@ -33,7 +33,7 @@ Key = tuple[str, str, str, str]
 
 
 @dataclass(slots=True)
-class Followed:
+class FollowedScope:
     """One scope. `runs`: a thread is at it, since `began`; `listed`: by a LIST alone; `denied`: no WATCH; `whole`: it was LISTed.
 
     `error`: what is wrong with it since `failed`; `due`: when it is next LISTed, or watched again; `shown`: when the newest LIST began that
@@ -63,7 +63,7 @@ class Scopes:
     """
 
     lines: Lines = field(default_factory=lambda: queue.Queue(maxsize=_AHEAD))
-    followed: dict[Key, Followed] = field(default_factory=dict)
+    followed: dict[Key, FollowedScope] = field(default_factory=dict)
     keys: dict[str, tuple[Key, ...]] = field(default_factory=dict)
     mute: dict[str, AnnealError] = field(default_factory=dict)
     _accounts: dict[int, str] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Scopes:
         """Follow a scope for good."""
         self._follow(key, api, scope, kept=True)
 
-    def adjust(self, targets: Iterable[tuple[Watched, Api, Discovery]]) -> None:
+    def adjust(self, targets: Iterable[tuple[WatchedTarget, Api, Discovery]]) -> None:
         """Follow what these targets declare, and nothing else but what is kept; what a target isn't followed by any more, it forgets."""
         wanted: dict[Key, tuple[Api, Scope]] = {}
         before, self.keys, self.mute = self.keys, {}, {}
@@ -94,13 +94,13 @@ class Scopes:
             self._follow(key, *wanted[key])
 
     def _follow(self, key: Key, api: Api, scope: Scope, *, kept: bool = False) -> None:
-        self.followed[key], self._accounts[id(scope)] = Followed(api, scope, kept=kept), key[0]
+        self.followed[key], self._accounts[id(scope)] = FollowedScope(api, scope, kept=kept), key[0]
 
     def account(self, scope: Scope) -> str | None:
         """Return whose rights a scope has; None: it isn't followed any more, and what it still tells counts for nothing."""
         return self._accounts.get(id(scope))
 
-    def _of(self, watched: Watched, discovery: Discovery) -> Iterator[tuple[Key, Scope]]:
+    def _of(self, watched: WatchedTarget, discovery: Discovery) -> Iterator[tuple[Key, Scope]]:
         account = account_of(watched)
         everywhere = account not in self._narrow
         for kind in sorted(watched.kinds):
@@ -185,6 +185,6 @@ def _kind_of(key: Key) -> GroupKind:
     return GroupKind(key[1].rpartition("/")[0], key[2])
 
 
-def account_of(watched: Watched) -> str:
+def account_of(watched: WatchedTarget) -> str:
     """Return whose rights a target's looks have; empty: our own."""
     return watched.target.impersonate.service_account if watched.target.impersonate else ""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from handler.config.secret_mask import Mask
 from handler.engine.planner.members import Members
-from handler.engine.run.commit_mask import Hiding, living
+from handler.engine.run.commit_mask import CommitMask, living
 from handler.model.errors import AnnealError
 from handler.model.names import Identity
 
@@ -18,7 +18,7 @@ LEFT_OUT = "(left out: what it may not show can't be read)"
 
 
 @dataclass(slots=True)
-class Hidden:
+class WatchMask:
     """A mask for one target. `mask`: hides the operator's secrets; `members`: how its objects are read, raises AnnealError."""
 
     mask: Callable[[str], str]
@@ -52,7 +52,7 @@ class Hidden:
             live = self.members().listed({each.group_kind for each in declared})
         except AnnealError:
             return _subject
-        return Hiding(self.mask, (), Mask.of(living(live)))
+        return CommitMask(self.mask, (), Mask.of(living(live)))
 
 
 def _subject(text: str) -> str:

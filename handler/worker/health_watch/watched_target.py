@@ -13,7 +13,7 @@ from typing import Any
 
 from handler.config.settings import Target
 from handler.engine.health.custom_health import CustomHealth
-from handler.engine.health.target_health import MISSING, Look, expressed, judged_absent, judged_live, removed_jobs
+from handler.engine.health.target_health import MISSING, HealthLook, expressed, judged_absent, judged_live, removed_jobs
 from handler.health.diagnosis import STILL, STOOD, Finding, Live, Subject
 from handler.health.kinds.pods import pods_of
 from handler.health.kstatus import judge, remnant
@@ -32,7 +32,7 @@ Object = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Watched:
+class WatchedTarget:
     """One target.
 
     `clock`: by which live objects are stamped, in seconds since the epoch; `custom`: the operator's expressions. `seen`: the newest version
@@ -218,18 +218,18 @@ class Watched:
             if found.again:
                 self._expressed[identity], self._asks = asked[identity], now + found.again
 
-    def look(self, now: float) -> Look:
+    def look(self, now: float) -> HealthLook:
         """Return how the declared objects do, each kind of which was LISTed: what was not seen isn't there."""
         verdicts = {each: found for each in self._live if (found := self._verdicts.get(each) or (each in self._expressed and _UNASKED))}
         verdicts |= dict.fromkeys(self._absent - verdicts.keys(), MISSING)
         lost = {each for each, since in self._lost.items() if now - since >= GRACE}
-        look = Look(
+        look = HealthLook(
             verdicts, {each: said for each, said in self.evidence.items() if each in verdicts}, frozenset(lost | self._failing(now))
         )
         self.since = self.since or now if look.worst() else 0.0
         return look.completed(self._removed - verdicts.keys())
 
-    def lags(self, look: Look, now: float) -> bool:
+    def lags(self, look: HealthLook, now: float) -> bool:
         """Whether something isn't there that was applied a moment ago, and may not have been told of yet."""
         return now - self.applied < GRACE and any(found is MISSING for found in look.verdicts.values())
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from handler.cluster.api import Api
 from handler.cluster.connect import connect
-from handler.cluster.own_objects import Objects
+from handler.cluster.own_objects import OwnObjects
 from handler.config.settings import Cluster
 from handler.state.lease import LeaseLock
 from tests.e2e.cli.conftest import SECRET, Shop, document
@@ -147,7 +147,7 @@ def test_the_lease_of_a_dead_worker_is_freed(shop: Shop, kubectl: Kubectl) -> No
 
 def test_the_lease_of_a_living_worker_stays(shop: Shop) -> None:
     shop.configure(top="leaseDuration: 9s")
-    objects = Objects(Api(connect(Cluster(), kubeconfig=str(shop.cli.kubeconfig), environ={})))
+    objects = OwnObjects(Api(connect(Cluster(), kubeconfig=str(shop.cli.kubeconfig), environ={})))
     with LeaseLock(objects, shop.namespace, "anneal-shop", "alive", 9.0).acquire():
         assert "renews it" in shop.cli("unlock", code=4).stderr
         status = shop.cli("status", "shop").stdout

@@ -11,7 +11,7 @@ import yaml
 
 from handler.cluster.api import Api
 from handler.cluster.connect import connect
-from handler.cluster.own_objects import Objects
+from handler.cluster.own_objects import OwnObjects
 from handler.config.settings import Cluster
 from handler.state.configmap import INSTALLATION
 from infra.controlplane.fates import FATE
@@ -114,7 +114,7 @@ def test_the_printed_rights_are_enough_for_every_run(shop: Shop, kubectl: Kubect
 
 def _summaries(namespace: str, kubeconfig: Path) -> set[str]:
     """Return the names of the states that a survey sees."""
-    objects = Objects(Api(connect(Cluster(), kubeconfig=str(kubeconfig), environ={})))
+    objects = OwnObjects(Api(connect(Cluster(), kubeconfig=str(kubeconfig), environ={})))
     return {body["metadata"]["name"] for body in objects.overview("ConfigMap", namespace, f"{INSTALLATION}=default")}
 
 

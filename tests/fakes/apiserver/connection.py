@@ -1,4 +1,4 @@
-"""The seam: what `handler.cluster.connect.Connection` is to an `Api`, with the server in memory behind its pool."""
+"""The seam: what `handler.cluster.connect.ClusterConnection` is to an `Api`, with the server in memory behind its pool."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import urllib3
 
-from handler.cluster.connect import Connection
+from handler.cluster.connect import ClusterConnection
 from handler.cluster.kubeconfig import Loaded
 from tests.fakes.apiserver.server import ApiServer, Asked, read
 
@@ -41,7 +41,7 @@ def straight(call: Call, do: Callable[[], Reply]) -> Reply:
     return do()
 
 
-class FakeConnection(Connection):
+class FakeConnection(ClusterConnection):
     """The way to a server in memory; `way` sees every call."""
 
     def __init__(self, server: ApiServer, way: Way = straight) -> None:

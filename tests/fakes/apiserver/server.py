@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from email.utils import formatdate
 from typing import Any
 
-from handler.cluster.errors import Place, place_of
+from handler.cluster.errors import RequestPlace, place_of
 from handler.cluster.live import matches
 from handler.model.names import Identity
 from tests.fakes.apiserver import fields
@@ -103,7 +103,7 @@ class ApiServer:
             raise Refusal(404, "NotFound", f'{_plural(row)} "{identity.name}" not found')
         return found
 
-    def _list(self, asked: Asked, row: Served, place: Place) -> Body:
+    def _list(self, asked: Asked, row: Served, place: RequestPlace) -> Body:
         token = asked.query.get("continue", "")
         if token and token not in self._pages:
             raise Refusal(410, "Expired", "The provided continue parameter is too old")
@@ -132,7 +132,7 @@ class ApiServer:
         ]
 
     # --- writes
-    def _create(self, asked: Asked, row: Served, place: Place) -> tuple[int, Body]:
+    def _create(self, asked: Asked, row: Served, place: RequestPlace) -> tuple[int, Body]:
         identity = Identity(place.group, row.resource.kind, place.namespace, asked.body["metadata"]["name"])
         self._needs_namespace(identity)
         if self.store.get(identity):

@@ -19,10 +19,10 @@ import boto3
 import pytest
 
 from handler.app import log
-from handler.aws.clients import Aws
-from handler.aws.eks import ENDS, RENEWED, Clusters
+from handler.aws.clients import AwsClients
+from handler.aws.eks import ENDS, RENEWED, EksClusters
 from handler.cluster.api import Api
-from handler.cluster.connect import Connection, connect
+from handler.cluster.connect import ClusterConnection, connect
 from handler.config.secret_mask import Mask
 from handler.config.settings import Cluster, Eks
 from handler.model.errors import ClusterUnavailable, KubeconfigInvalid, ServerPinned
@@ -62,7 +62,7 @@ def signature(url: str, cluster: str, secret: str) -> str:
 
 def test_a_token_is_what_an_authenticator_takes(aws: Moto) -> None:
     assert aws.url
-    url = presigned(Clusters(Aws(os.environ)).token(Eks("prod")))
+    url = presigned(EksClusters(AwsClients(os.environ)).token(Eks("prod")))
     parts, query = urlsplit(url), dict(parse_qsl(urlsplit(url).query))
     assert (parts.scheme, parts.netloc, parts.path) == ("https", f"sts.{REGION}.amazonaws.com", "/")
     assert {name.lower() for name in query} <= TAKEN
@@ -74,7 +74,7 @@ def test_a_token_is_what_an_authenticator_takes(aws: Moto) -> None:
 
 
 def test_a_role_is_assumed_first_and_the_token_speaks_for_it(aws: Moto) -> None:
-    parts = urlsplit(presigned(Clusters(Aws(os.environ)).token(Eks("prod", "eu-west-1", ROLE))))
+    parts = urlsplit(presigned(EksClusters(AwsClients(os.environ)).token(Eks("prod", "eu-west-1", ROLE))))
     query = dict(parse_qsl(parts.query))
     assert parts.netloc == "sts.eu-west-1.amazonaws.com"
     assert {name.lower() for name in query} <= TAKEN
@@ -86,7 +86,7 @@ def test_a_role_is_assumed_first_and_the_token_speaks_for_it(aws: Moto) -> None:
 
 def test_tokens_are_renewed_before_they_end_and_by_nobody_who_waits(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
     assert aws.url
-    made, times = Clusters(Aws(os.environ)), [1_000_000.0]
+    made, times = EksClusters(AwsClients(os.environ)), [1_000_000.0]
     monkeypatch.setattr("handler.aws.eks.time.time", lambda: times[0])
     monkeypatch.setattr("handler.aws.eks.time.monotonic", lambda: times[0])
     numbers = iter(range(100))
@@ -109,7 +109,7 @@ def test_tokens_are_renewed_before_they_end_and_by_nobody_who_waits(aws: Moto, m
 def test_a_token_and_its_url_are_masked_everywhere(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
     assert aws.url
     monkeypatch.setenv("AWS_SESSION_TOKEN", "CANARY-session-token/with+signs==")
-    made = Clusters(Aws(os.environ))
+    made = EksClusters(AwsClients(os.environ))
     token = made.token(Eks("prod"))
     text = f"{token} {presigned(token)} CANARY-session-token/with+signs== {quote('CANARY-session-token/with+signs==', safe='')}"
     assert Mask()(text) == "*** *** *** ***"
@@ -117,7 +117,7 @@ def test_a_token_and_its_url_are_masked_everywhere(aws: Moto, monkeypatch: pytes
 
 
 @pytest.fixture
-def described(aws: Moto, connection: Connection, tmp_path: Path) -> Iterator[tuple[Wire, Clusters]]:
+def described(aws: Moto, connection: ClusterConnection, tmp_path: Path) -> Iterator[tuple[Wire, EksClusters]]:
     """A cluster that EKS knows; its address is a wire to the real API server."""
     boto3.client("eks", **aws.client).create_cluster(name="prod", roleArn=ROLE, resourcesVpcConfig={})
     authority = Authority(tmp_path, "eks")
@@ -126,7 +126,7 @@ def described(aws: Moto, connection: Connection, tmp_path: Path) -> Iterator[tup
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(authority.certificate("api"))
     wire.server.socket = tls.wrap_socket(wire.server.socket, server_side=True)
-    clusters = Clusters(Aws(os.environ))
+    clusters = EksClusters(AwsClients(os.environ))
     describe = clusters.describe
 
     def told(eks: Eks) -> tuple[str, str]:
@@ -141,7 +141,7 @@ def described(aws: Moto, connection: Connection, tmp_path: Path) -> Iterator[tup
 
 
 @pytest.fixture(scope="session")
-def connection(control_plane: Path) -> Connection:
+def connection(control_plane: Path) -> ClusterConnection:
     return connect(Cluster(), kubeconfig=str(control_plane), environ=os.environ)
 
 
@@ -159,7 +159,7 @@ def expired(handler: Handler) -> bool:
 
 
 def test_a_cluster_is_described_signed_in_to_and_after_a_401_signed_in_to_anew(
-    described: tuple[Wire, Clusters], monkeypatch: pytest.MonkeyPatch
+    described: tuple[Wire, EksClusters], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wire, clusters = described
     renewed: list[Eks] = []
@@ -177,7 +177,7 @@ def test_a_cluster_is_described_signed_in_to_and_after_a_401_signed_in_to_anew(
     assert (api.connection.generation, renewed) == (2, [eks, eks]), "the cluster was described anew, and its token made anew"
 
 
-def test_the_connection_follows_the_token(described: tuple[Wire, Clusters], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_connection_follows_the_token(described: tuple[Wire, EksClusters], monkeypatch: pytest.MonkeyPatch) -> None:
     _, clusters = described
     connection = connect(Cluster(eks=Eks("prod", REGION)), environ={}, cloud=clusters)
     monkeypatch.setattr(connection, "_asked", float("-inf"))
@@ -185,7 +185,7 @@ def test_the_connection_follows_the_token(described: tuple[Wire, Clusters], monk
     assert connection.authorization() == "Bearer k8s-aws-v1.next"
 
 
-def test_a_pin_is_for_clusters_of_eks_too(described: tuple[Wire, Clusters]) -> None:
+def test_a_pin_is_for_clusters_of_eks_too(described: tuple[Wire, EksClusters]) -> None:
     _, clusters = described
     with pytest.raises(ServerPinned, match=r"cluster\.server pins https://other"):
         connect(Cluster(eks=Eks("prod", REGION), server="https://other"), environ={}, cloud=clusters)
@@ -194,12 +194,12 @@ def test_a_pin_is_for_clusters_of_eks_too(described: tuple[Wire, Clusters]) -> N
 def test_an_unknown_cluster_is_named_with_its_region(aws: Moto) -> None:
     assert aws.url
     with pytest.raises(KubeconfigInvalid, match=r"EKS cluster none in eu-west-1: isn't known in this region and account"):
-        connect(Cluster(eks=Eks("none", "eu-west-1")), environ={}, cloud=Clusters(Aws(os.environ)))
+        connect(Cluster(eks=Eks("none", "eu-west-1")), environ={}, cloud=EksClusters(AwsClients(os.environ)))
 
 
 def test_a_cluster_without_an_address_isnt_ready(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
     assert aws.url
-    clusters = Clusters(Aws(os.environ))
+    clusters = EksClusters(AwsClients(os.environ))
     client = clusters._aws.client("eks", REGION)
     monkeypatch.setattr(client, "describe_cluster", lambda **_: {"cluster": {"status": "CREATING"}})
     with pytest.raises(KubeconfigInvalid, match="has no address yet: it is CREATING; wait until it is ACTIVE"):
@@ -215,7 +215,7 @@ def test_no_failure_and_no_log_line_shows_what_signs_in(aws: Moto, monkeypatch: 
     kept, level = root.handlers[:], root.level
     log.configure(Mask(), stream)
     root.setLevel(logging.DEBUG)
-    clusters, told, token = Clusters(Aws(os.environ)), [], ""
+    clusters, told, token = EksClusters(AwsClients(os.environ)), [], ""
     try:
         for eks in (Eks("none"), Eks("none", "eu-west-1", ROLE)):
             token = clusters.token(eks)
@@ -240,6 +240,6 @@ def test_an_api_that_hangs_is_nobodys_fault_and_its_failure_is_short(aws: Moto, 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
         with pytest.raises(ClusterUnavailable, match=r"EKS cluster prod: can't be looked up: AWS doesn't answer in time"):
-            Clusters(Aws(os.environ)).describe(Eks("prod"))
+            EksClusters(AwsClients(os.environ)).describe(Eks("prod"))
         with pytest.raises(ClusterUnavailable, match=r"EKS cluster prod as arn.*: can't be looked up: AWS doesn't answer in time"):
-            Clusters(Aws(os.environ)).token(Eks("prod", "", ROLE))
+            EksClusters(AwsClients(os.environ)).token(Eks("prod", "", ROLE))

@@ -13,13 +13,13 @@ from pathlib import Path
 import boto3
 import pytest
 
-from handler.app.external_services import Services, fetcher
-from handler.aws.clients import Aws
+from handler.app.external_services import ExternalServices, fetcher
+from handler.aws.clients import AwsClients
 from handler.config.git_settings import AwsSecret, SecretRef, WebhookSecrets
-from handler.config.remote_secrets import Clocks
+from handler.config.remote_secrets import SecretClocks
 from handler.config.secret_rotation import Rotation
 from handler.config.secrets import resolve_all
-from handler.config.settings import Replay, ReplayToken, Settings, Webhooks
+from handler.config.settings import ReplaySettings, ReplayToken, Settings, WebhookSettings
 from handler.model.errors import SecretUnavailable
 from infra.moto import Moto
 
@@ -33,7 +33,7 @@ def ref(name: str, key: str = "", stage: str = "AWSCURRENT") -> SecretRef:
 
 
 def hooked(*refs: SecretRef) -> Settings:
-    return Settings((), webhooks=Webhooks(WebhookSecrets(refs)))
+    return Settings((), webhooks=WebhookSettings(WebhookSecrets(refs)))
 
 
 def test_a_secret_is_rotated_with_two_versions_valid_at_once(aws: Moto, caplog: pytest.LogCaptureFixture) -> None:
@@ -41,7 +41,7 @@ def test_a_secret_is_rotated_with_two_versions_valid_at_once(aws: Moto, caplog: 
     client.create_secret(Name="anneal/hook", SecretString=json.dumps({"github": OLD}))
     settings = hooked(ref("anneal/hook", "github"), ref("anneal/hook", "github", "AWSPREVIOUS"))
     now = [0.0]
-    rotation = Rotation(settings, os.environ, fetch=fetcher(os.environ), clocks=Clocks(lambda: now[0], lambda: now[0]))
+    rotation = Rotation(settings, os.environ, fetch=fetcher(os.environ), clocks=SecretClocks(lambda: now[0], lambda: now[0]))
 
     def hooks() -> list[str]:
         return [accepted.secret.reveal() for accepted in rotation.webhook("github")]
@@ -63,7 +63,7 @@ def test_parameters_are_decrypted_and_names_in_other_regions_found(aws: Moto) ->
     there = boto3.client("secretsmanager", **(aws.client | {"region_name": "us-west-2"}))
     arn = there.create_secret(Name="anneal/binary", SecretBinary=f"{OLD}-binary\n".encode())["ARN"]
     tokens = ReplayToken("ci", SecretRef(aws_parameter="/anneal/token")), ReplayToken("ops", ref(arn))
-    settings = Settings((), replay=Replay(tokens))
+    settings = Settings((), replay=ReplaySettings(tokens))
     secrets = resolve_all(settings, os.environ, fetch=fetcher(os.environ))
     assert [secret.reveal() for _, secret in secrets.tokens] == [f"{OLD}-parameter", f"{OLD}-binary"]
 
@@ -91,7 +91,7 @@ def test_a_deleted_secret_is_said_to_be_deleted(aws: Moto) -> None:
         with pytest.raises(
             SecretUnavailable, match=r"AWS secret deleted.*is marked for deletion; restore it, or name another one"
         ) as caught:
-            Services(os.environ).fetch(wanted)
+            ExternalServices(os.environ).fetch(wanted)
         assert "CANARY" not in str(caught.value)
 
 
@@ -102,11 +102,11 @@ def test_without_credentials_or_region_it_says_what_to_set(aws: Moto, monkeypatc
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     with pytest.raises(SecretUnavailable, match=r"no AWS credentials are found; give the process a role"):
-        Services(os.environ).fetch(ref("a"))
+        ExternalServices(os.environ).fetch(ref("a"))
     monkeypatch.delenv("AWS_REGION")
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     with pytest.raises(SecretUnavailable, match="AWS secret a: no AWS region is known; set AWS_REGION"):
-        Services(os.environ).fetch(ref("a"))
+        ExternalServices(os.environ).fetch(ref("a"))
 
 
 @pytest.fixture
@@ -121,13 +121,13 @@ def test_a_store_that_hangs_is_given_up(aws: Moto, silent: str, monkeypatch: pyt
     monkeypatch.setenv("AWS_ENDPOINT_URL", silent)
     monkeypatch.setattr("handler.aws.clients.READ", 0.1)
     with pytest.raises(SecretUnavailable, match="AWS secret a: can't be looked up: AWS doesn't answer in time") as caught:
-        Services(os.environ).fetch(ref("a"))
+        ExternalServices(os.environ).fetch(ref("a"))
     assert caught.value.__context__ is None
 
 
 def test_a_client_is_impatient_and_tries_twice_at_most(aws: Moto) -> None:
     assert aws.url
-    config = Aws(os.environ).client("ssm", "eu-central-1").meta.config
+    config = AwsClients(os.environ).client("ssm", "eu-central-1").meta.config
     assert (config.connect_timeout, config.read_timeout) == (2.0, 5.0)
     assert config.retries["total_max_attempts"] == 2
 

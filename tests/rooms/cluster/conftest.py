@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from handler.cluster.api import Api
-from handler.cluster.connect import Connection, connect
+from handler.cluster.connect import ClusterConnection, connect
 from handler.cluster.discovery import Discovery
 from handler.cluster.write import Writer
 from handler.config.settings import Cluster
@@ -26,12 +26,12 @@ Kind = Callable[[str, str], Resource]
 
 
 @pytest.fixture(scope="session")
-def connection(control_plane: Path) -> Connection:
+def connection(control_plane: Path) -> ClusterConnection:
     return connect(Cluster(), kubeconfig=str(control_plane), environ=os.environ)
 
 
 @pytest.fixture
-def api(connection: Connection) -> Api:
+def api(connection: ClusterConnection) -> Api:
     return Api(connection)
 
 
@@ -64,7 +64,7 @@ def apply(writer: Writer, kind: Kind) -> Apply:
 
 
 @pytest.fixture
-def wire(connection: Connection) -> Iterator[Wire]:
+def wire(connection: ClusterConnection) -> Iterator[Wire]:
     proxy = Wire(connection)
     yield proxy
     proxy.close()

@@ -8,7 +8,7 @@ from typing import Any
 
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
-from handler.cluster.own_objects import Objects
+from handler.cluster.own_objects import OwnObjects
 from handler.cluster.write import DryRunner, Writer
 from handler.model.names import identity_of
 from handler.model.resource import Resource
@@ -28,7 +28,7 @@ class Side:
         self.discovery = Discovery(self.api)
         self.writer = Writer(self.api, lambda: None)
         self.runner = DryRunner(self.api)
-        self.objects = Objects(self.api)
+        self.objects = OwnObjects(self.api)
 
     def kind(self, body: Body) -> Resource:
         found = self.discovery.find(body["apiVersion"], body["kind"])

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from handler.app.external_services import Services
+from handler.app.external_services import ExternalServices
 from handler.cluster.api import Api
 from handler.config.git_settings import SecretRef, WebhookSecrets
-from handler.config.remote_secrets import Clocks, Fetch
+from handler.config.remote_secrets import Fetch, SecretClocks
 from handler.config.secret_rotation import Rotation
-from handler.config.settings import Settings, Webhooks
+from handler.config.settings import Settings, WebhookSettings
 from handler.model.errors import SecretUnavailable
 from tests.e2e.serving import until
 
@@ -45,9 +45,11 @@ def readable(fetch: Fetch, wanted: SecretRef) -> bool:
 def test_a_key_is_read_and_follows_the_secret(api: Api, control_plane: Path, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/secrets"
     api.post(path, body(namespace, github=f"{OLD}\n".encode(), binary=b"\xff"))
-    settings = Settings((), webhooks=Webhooks(WebhookSecrets((ref(namespace),))))
+    settings = Settings((), webhooks=WebhookSettings(WebhookSecrets((ref(namespace),))))
     now = [0.0]
-    rotation = Rotation(settings, {}, fetch=Services(environ(control_plane)).fetch, clocks=Clocks(lambda: now[0], lambda: now[0]))
+    rotation = Rotation(
+        settings, {}, fetch=ExternalServices(environ(control_plane)).fetch, clocks=SecretClocks(lambda: now[0], lambda: now[0])
+    )
     assert [each.secret.reveal() for each in rotation.webhook("github")] == [OLD]
     api.put(f"{path}/hooks", body(namespace, github=NEW.encode(), binary=b"\xff"))
     now[0] += settings.secrets_interval
@@ -56,7 +58,7 @@ def test_a_key_is_read_and_follows_the_secret(api: Api, control_plane: Path, nam
 
 def test_what_isnt_there_is_named(api: Api, control_plane: Path, namespace: str) -> None:
     api.post(f"/api/v1/namespaces/{namespace}/secrets", body(namespace, github=OLD.encode(), binary=b"\xffCANARY"))
-    fetch = Services(environ(control_plane)).fetch
+    fetch = ExternalServices(environ(control_plane)).fetch
     for wanted, told in (
         (ref(namespace, "other"), f"Secret {namespace}/other/github: there is no such Secret; kubectl get secret -n {namespace}"),
         (ref(namespace, key="gitlab"), f"Secret {namespace}/hooks/gitlab: has no key gitlab; its keys are: binary, github"),
@@ -67,9 +69,9 @@ def test_what_isnt_there_is_named(api: Api, control_plane: Path, namespace: str)
         assert str(caught.value) == told
         assert caught.value.__context__ is None
     with pytest.raises(SecretUnavailable, match=r"can't be read: .*no such file.*pass --kubeconfig"):
-        Services(environ(Path("/nowhere/kubeconfig"))).fetch(ref(namespace))
+        ExternalServices(environ(Path("/nowhere/kubeconfig"))).fetch(ref(namespace))
     with pytest.raises(SecretUnavailable, match=r"this isn't a pod; set KUBECONFIG, or run the handler in a pod"):
-        Services({}).fetch(ref(namespace))
+        ExternalServices({}).fetch(ref(namespace))
 
 
 def test_a_refusal_prints_the_rule_and_the_rule_suffices(api: Api, control_plane: Path, namespace: str, tmp_path: Path) -> None:
@@ -83,7 +85,7 @@ def test_a_refusal_prints_the_rule_and_the_rule_suffices(api: Api, control_plane
     document["users"][0]["user"] = {"token": token}
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(document))
-    fetch = Services(environ(kubeconfig)).fetch
+    fetch = ExternalServices(environ(kubeconfig)).fetch
     with pytest.raises(SecretUnavailable) as caught:
         fetch(ref(namespace))
     (problem,) = caught.value.problems

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from handler.cluster.api import Api
-from handler.cluster.connect import Connection
+from handler.cluster.connect import ClusterConnection
 from handler.cluster.write import DryRunner, Writer
 from handler.model.errors import AnnealError
 from handler.model.resource import Resource
@@ -125,7 +125,7 @@ PROPERTIES = {
 
 
 @pytest.fixture(scope="module")
-def offers(connection: Connection, kubectl: Kubectl) -> Iterator[Resource]:
+def offers(connection: ClusterConnection, kubectl: Kubectl) -> Iterator[Resource]:
     api = Api(connection)
     group = f"{secrets.token_hex(4)}.example.com"
     crd = definition(group)

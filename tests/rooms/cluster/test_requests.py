@@ -12,11 +12,11 @@ import pytest
 import urllib3
 import yaml
 
-from handler.cluster.access_review import Rule, allowed
+from handler.cluster.access_review import AccessRule, allowed
 from handler.cluster.api import Api
 from handler.cluster.connect import connect
 from handler.cluster.live import members
-from handler.cluster.own_objects import Objects
+from handler.cluster.own_objects import OwnObjects
 from handler.cluster.write import Writer
 from handler.config.settings import Cluster
 from handler.model.errors import AccessDenied, ClusterUnavailable, KubeconfigInvalid, LeaseLost, Moved, StateInvalid
@@ -81,14 +81,14 @@ def test_a_lease_lost_between_attempts_ends_them(wire: Wire, through: Callable[.
 def test_a_create_with_unknown_outcome_isnt_repeated(wire: Wire, through: Callable[..., Api], api: Api, namespace: str) -> None:
     wire.tricks = [reset_after]
     with pytest.raises(ClusterUnavailable):
-        Objects(through()).create(config_map(namespace, "a"))
+        OwnObjects(through()).create(config_map(namespace, "a"))
     assert len(wire.seen) == 1
-    assert Objects(api).get("ConfigMap", namespace, "a")
+    assert OwnObjects(api).get("ConfigMap", namespace, "a")
 
 
 def test_a_create_refused_with_429_is_repeated(wire: Wire, through: Callable[..., Api], namespace: str) -> None:
     wire.tricks = [refuse(429, "0")]
-    assert Objects(through()).create(config_map(namespace, "a"))["metadata"]["uid"]
+    assert OwnObjects(through()).create(config_map(namespace, "a"))["metadata"]["uid"]
 
 
 def test_the_deadline_ends_the_attempts(wire: Wire, through: Callable[..., Api], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,7 +222,7 @@ def _eventually(look: Callable[[], bool]) -> bool:
 
 def test_an_impersonated_target_sees_its_namespaces_and_no_more(api: Api, apply: Apply, kind: Kind, namespace: str) -> None:
     weak = Api(api.connection, impersonate=account(apply, namespace, ["get", "list", "patch", "create"]))
-    assert _eventually(lambda: allowed(weak, [Rule("list", "", "configmaps", namespace)]) == [True])
+    assert _eventually(lambda: allowed(weak, [AccessRule("list", "", "configmaps", namespace)]) == [True])
     apply(config_map(namespace, "a", labels={"a": "b"}))
     resource = kind("v1", "ConfigMap")
     assert [item["metadata"]["name"] for item in members(weak, [resource], "a=b", (namespace,))] == ["a"]
@@ -235,10 +235,10 @@ def test_an_impersonated_target_sees_its_namespaces_and_no_more(api: Api, apply:
 def test_rights_are_asked_for_before_they_are_used(api: Api, apply: Apply, namespace: str) -> None:
     weak = Api(api.connection, impersonate=account(apply, namespace, ["get"]))
     rules = [
-        Rule("get", "", "configmaps", namespace),
-        Rule("delete", "", "configmaps", namespace),
-        Rule("get", "", "configmaps"),
-        Rule("get", "", "configmaps", namespace, "a"),
+        AccessRule("get", "", "configmaps", namespace),
+        AccessRule("delete", "", "configmaps", namespace),
+        AccessRule("get", "", "configmaps"),
+        AccessRule("get", "", "configmaps", namespace, "a"),
     ]
     assert _eventually(lambda: allowed(weak, rules) == [True, False, False, True])
     assert allowed(api, rules) == [True] * 4
@@ -254,7 +254,7 @@ def test_who_may_not_impersonate_is_told_the_rule(api: Api, apply: Apply, namesp
     weak.write_text(yaml.safe_dump(config))
     connection = connect(Cluster(), kubeconfig=str(weak), environ={})
     path = f"/api/v1/namespaces/{namespace}/configmaps/absent"
-    assert _eventually(lambda: allowed(Api(connection), [Rule("get", "", "configmaps", namespace)]) == [True])
+    assert _eventually(lambda: allowed(Api(connection), [AccessRule("get", "", "configmaps", namespace)]) == [True])
     assert Api(connection).get(path) is None
     with pytest.raises(AccessDenied, match=r'resources: \["serviceaccounts"\], verbs: \["impersonate"\]'):
         Api(connection, impersonate=subject).get(path)
@@ -263,7 +263,7 @@ def test_who_may_not_impersonate_is_told_the_rule(api: Api, apply: Apply, namesp
 
 
 def test_state_objects_are_swapped_never_overwritten(api: Api, namespace: str) -> None:
-    objects = Objects(api)
+    objects = OwnObjects(api)
     assert objects.get("ConfigMap", namespace, "state") is None
     first = objects.create(config_map(namespace, "state"))
     second = objects.replace(first | {"data": {"a": "2"}})
@@ -285,11 +285,11 @@ def test_state_objects_are_swapped_never_overwritten(api: Api, namespace: str) -
 
 
 def test_a_lease_is_kept_beside_it(api: Api, namespace: str) -> None:
-    objects = Objects(api)
+    objects = OwnObjects(api)
     body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l", "namespace": namespace}}
     live = objects.create(body | {"spec": {"holderIdentity": "one"}})
     assert objects.replace(live | {"spec": {"holderIdentity": "two"}})["spec"] == {"holderIdentity": "two"}
 
 
 def test_a_cluster_is_known_by_the_uid_of_kube_system(api: Api) -> None:
-    assert len(Objects(api).cluster_uid()) == 36
+    assert len(OwnObjects(api).cluster_uid()) == 36

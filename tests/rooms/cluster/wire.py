@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from handler.cluster.connect import Connection
+from handler.cluster.connect import ClusterConnection
 
 Trick = Callable[["Handler"], bool]
 """What is done to a request; True when it still has to be forwarded."""
@@ -50,7 +50,7 @@ def half(handler: Handler) -> bool:
 class Wire:
     """A running proxy. `tricks` are used up one per request that `only` matches; `seen` is each request's method and path."""
 
-    connection: Connection
+    connection: ClusterConnection
     tricks: list[Trick] = field(default_factory=list)
     only: Callable[[str, str], bool] = lambda method, path: True
     seen: list[tuple[str, str]] = field(default_factory=list)

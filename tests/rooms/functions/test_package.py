@@ -121,7 +121,7 @@ assert len(inside) > 100 and not slow, slow
     ("code", "told"),
     [
         (
-            "import handler.source.transport_select as s; s.upload_pack(Repository(url='ssh://git@example.com/a.git'), None, Limits())",
+            "import handler.source.transport_select as s; s.upload_pack(Repository(url='ssh://git@example.com/a.git'), None, HostLimits())",
             "a repository by SSH: needs the library paramiko",
         ),
         (
@@ -139,7 +139,7 @@ from handler.config.git_settings import Repository, Verify
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target
 from handler.model.errors import ConfigInvalid
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 t = Target("shop", Repository(url="https://git.example.com/a.git"), ("shop",), verify=Verify())
 try:
     {code}

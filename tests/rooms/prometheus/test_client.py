@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from handler.config.secrets import Secrets
-from handler.config.settings import Prometheus
+from handler.config.settings import PrometheusSettings
 from handler.model.errors import PlanRefused, RolloutFailed
-from handler.prometheus.client import Metrics
+from handler.prometheus.client import PrometheusClient
 from handler.prometheus.errors import MetricsUnavailable
 from infra.prometheushost import Exporter, PrometheusHost
 from tests.rooms.source.certificates import Authority
 
 
 @pytest.fixture
-def metrics(prometheus: PrometheusHost) -> Metrics:
-    return Metrics([Prometheus(prometheus.url)], Secrets())
+def metrics(prometheus: PrometheusHost) -> PrometheusClient:
+    return PrometheusClient([PrometheusSettings(prometheus.url)], Secrets())
 
 
 def tracks(**values: str) -> str:
@@ -28,19 +28,19 @@ def tracks(**values: str) -> str:
     return "(" + " or ".join(f'label_replace(vector({value}), "track", "{track}", "", "")' for track, value in values.items()) + ")"
 
 
-def test_a_vector_is_found_with_its_labels(metrics: Metrics, prometheus: PrometheusHost) -> None:
+def test_a_vector_is_found_with_its_labels(metrics: PrometheusClient, prometheus: PrometheusHost) -> None:
     (found,) = metrics.query(prometheus.url, tracks(canary="0.002", stable="Inf"))
     assert {sample.labels["track"]: sample.value for sample in found} == {"canary": 0.002, "stable": math.inf}
 
 
-def test_nothing_a_scalar_and_nan_are_told_apart(metrics: Metrics) -> None:
+def test_nothing_a_scalar_and_nan_are_told_apart(metrics: PrometheusClient) -> None:
     assert metrics.query("", "nothing_of_that_name") == [[]]
     assert [[sample.value for sample in moment] for moment in metrics.query("", "1 + 1")] == [[2.0]]
     ((nan,),) = metrics.query("", "vector(0) / vector(0)")
     assert math.isnan(nan.value)
 
 
-def test_a_time_has_a_moment_for_each_step_the_newest_last(metrics: Metrics) -> None:
+def test_a_time_has_a_moment_for_each_step_the_newest_last(metrics: PrometheusClient) -> None:
     before = time.time()
     found = metrics.query("", "time()", 10, 2.5)
     times = [moment[0].value for moment in found]
@@ -54,12 +54,12 @@ def test_a_time_has_a_moment_for_each_step_the_newest_last(metrics: Metrics) -> 
 @pytest.mark.parametrize(
     ("query", "said"), [("errors{", "parse error"), ("up[5m]", "range vector"), ('"text"', "string|text"), ("sum(", "parse error")]
 )
-def test_a_query_that_can_never_be_compared_is_the_authors(metrics: Metrics, query: str, said: str, seconds: float) -> None:
+def test_a_query_that_can_never_be_compared_is_the_authors(metrics: PrometheusClient, query: str, said: str, seconds: float) -> None:
     with pytest.raises(RolloutFailed, match=f"can't evaluate the query: .*({said})"):
         metrics.query("", query, seconds, 1.0)
 
 
-def test_what_the_data_make_impossible_may_be_possible_next_time(metrics: Metrics) -> None:
+def test_what_the_data_make_impossible_may_be_possible_next_time(metrics: PrometheusClient) -> None:
     two = tracks(a="1", b="1")
     with pytest.raises(MetricsUnavailable, match=r"422: .*duplicate series"):
         metrics.query("", f"{two} * on(job) {two}")
@@ -67,7 +67,7 @@ def test_what_the_data_make_impossible_may_be_possible_next_time(metrics: Metric
 
 def test_one_that_ends_is_unreachable_until_it_is_back(exporter: Exporter) -> None:
     with PrometheusHost(exporter.address) as host:
-        asked = Metrics([Prometheus(host.url)], Secrets())
+        asked = PrometheusClient([PrometheusSettings(host.url)], Secrets())
         assert asked.query("", "1")
         host.stop()
         with pytest.raises(MetricsUnavailable, match=f"prometheus {host.url}: can't be reached: its host refuses connections"):
@@ -82,13 +82,13 @@ def test_its_certificate_is_verified_by_the_named_authority(tmp_path: Path) -> N
     web = tmp_path / "web.yml"
     web.write_text(f"tls_server_config: {{cert_file: {both}, key_file: {both}}}\n")
     with PrometheusHost(web=web, authority=authority.file) as host:
-        assert Metrics([Prometheus(host.url, ca_file=str(authority.file))], Secrets()).query("", "1")
+        assert PrometheusClient([PrometheusSettings(host.url, ca_file=str(authority.file))], Secrets()).query("", "1")
         for file in ("", str(Authority(tmp_path, "others").file)):
             with pytest.raises(
                 MetricsUnavailable, match=r"TLS with its host fails \(.*certificate.*\); name the authority that signed it: `caFile`"
             ):
-                Metrics([Prometheus(host.url, ca_file=file)], Secrets()).query("", "1")
+                PrometheusClient([PrometheusSettings(host.url, ca_file=file)], Secrets()).query("", "1")
         with pytest.raises(MetricsUnavailable, match="can't be reached: the file of authorities isn't there"):
-            Metrics([Prometheus(host.url, ca_file=str(tmp_path / "missing.pem"))], Secrets()).query("", "1")
+            PrometheusClient([PrometheusSettings(host.url, ca_file=str(tmp_path / "missing.pem"))], Secrets()).query("", "1")
         with pytest.raises(PlanRefused, match="isn't listed"):
-            Metrics([Prometheus(host.url)], Secrets()).query(host.url.replace("https", "http"), "1")
+            PrometheusClient([PrometheusSettings(host.url)], Secrets()).query(host.url.replace("https", "http"), "1")

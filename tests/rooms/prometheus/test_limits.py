@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from handler.config.git_settings import SecretRef
-from handler.config.remote_secrets import Clocks
+from handler.config.remote_secrets import SecretClocks
 from handler.config.secret_rotation import Rotation
 from handler.config.secrets import Secrets, resolve_all
-from handler.config.settings import Prometheus, Settings
+from handler.config.settings import PrometheusSettings, Settings
 from handler.model.errors import AnnealError, PlanRefused, RolloutFailed
 from handler.prometheus import client
-from handler.prometheus.allowed_servers import Listed
-from handler.prometheus.client import Metrics
+from handler.prometheus.allowed_servers import AllowedServers
+from handler.prometheus.client import PrometheusClient
 from handler.prometheus.errors import MetricsUnavailable
 from tests.rooms.prometheus.liar import Answer, Liar, answering
 
@@ -30,7 +30,7 @@ def asked(answer: Answer, seconds: float = 0.0) -> tuple[Liar, Any]:
     """Return the server, and what became of one question."""
     with Liar(answer) as liar:
         try:
-            return liar, Metrics([Prometheus(liar.url)], Secrets()).query("", "up", seconds, 1.0)
+            return liar, PrometheusClient([PrometheusSettings(liar.url)], Secrets()).query("", "up", seconds, 1.0)
         except AnnealError as error:
             return liar, error
 
@@ -121,8 +121,12 @@ def test_more_moments_than_were_asked_for_are_left_out() -> None:
 
 
 # --- whom it asks
-LISTED = Listed(
-    [Prometheus("https://metrics.example.com/team"), Prometheus("http://127.0.0.1:9090"), Prometheus("https://metrics.example.com/team/a")]
+LISTED = AllowedServers(
+    [
+        PrometheusSettings("https://metrics.example.com/team"),
+        PrometheusSettings("http://127.0.0.1:9090"),
+        PrometheusSettings("https://metrics.example.com/team/a"),
+    ]
 )
 
 
@@ -184,18 +188,18 @@ def test_the_refusal_names_the_line_that_would_allow_it_and_no_password() -> Non
         LISTED.find(f"https://user:{TOKEN}@metrics.example.com/team")
     assert TOKEN not in str(error.value)
     with pytest.raises(PlanRefused, match="none is listed"):
-        Listed([]).find("")
+        AllowedServers([]).find("")
 
 
 def test_who_reads_only_his_own_directory_may_ask_anywhere() -> None:
-    assert Listed([], anywhere=True).find("http://127.0.0.1:1/x").url == "http://127.0.0.1:1/x"
+    assert AllowedServers([], anywhere=True).find("http://127.0.0.1:1/x").url == "http://127.0.0.1:1/x"
     with pytest.raises(PlanRefused):
-        Listed([], anywhere=True).find("file:///etc/passwd")
+        AllowedServers([], anywhere=True).find("file:///etc/passwd")
 
 
 # --- its token
 def settings_of(url: str, ref: SecretRef) -> Settings:
-    return Settings((), prometheus=(Prometheus(url, ref),))
+    return Settings((), prometheus=(PrometheusSettings(url, ref),))
 
 
 def test_the_token_signs_in_and_is_in_no_error() -> None:
@@ -206,7 +210,7 @@ def test_the_token_signs_in_and_is_in_no_error() -> None:
     with Liar(tell) as liar:
         secrets = resolve_all(settings_of(liar.url, SecretRef(env="METRICS")), {"METRICS": TOKEN}, needs={"metrics"})
         with pytest.raises(RolloutFailed, match=r"no, Bearer \*\*\*") as error:
-            Metrics([Prometheus(liar.url, SecretRef(env="METRICS"))], secrets).query("", "up")
+            PrometheusClient([PrometheusSettings(liar.url, SecretRef(env="METRICS"))], secrets).query("", "up")
     assert liar.asked[0][1]["Authorization"] == f"Bearer {TOKEN}"
     assert TOKEN not in repr((error.value, error.value.__cause__, error.value.__context__))
 
@@ -221,10 +225,10 @@ def test_a_token_that_was_rotated_is_read_again_after_a_refusal() -> None:
         answering(200 if right else 401, GOOD if right else b"")(request)
 
     with Liar(answer) as liar:
-        clocks = Clocks(lambda: now[0], lambda: now[0])
+        clocks = SecretClocks(lambda: now[0], lambda: now[0])
         secrets = Rotation(settings_of(liar.url, ref), {}, needs={"metrics"}, fetch=lambda _: stored[0], clocks=clocks)
         stored[0], now[0] = "new-token", now[0] + 30
-        assert Metrics([Prometheus(liar.url, ref)], secrets).query("", "up")
+        assert PrometheusClient([PrometheusSettings(liar.url, ref)], secrets).query("", "up")
     assert [headers["Authorization"] for _, headers, _ in liar.asked] == ["Bearer old-token", "Bearer new-token"]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from handler.model.errors import AuthorError, ManifestInvalid, SourceRefused
 from handler.model.render import Files, Rendered, RenderRequest
-from handler.render import RENDERERS, Limits, Sandbox
+from handler.render import RENDERERS, Sandbox, SandboxLimits
 from handler.render.document import MAX_ROLLOUT_BYTES
 from tests.fakes.tree import FakeTree
 
@@ -172,5 +172,5 @@ def test_a_child_tells_where_the_fields_of_a_rollout_stand(sandbox: Sandbox) -> 
 def test_where_no_child_can_tell_it_mistakes_go_without_their_lines() -> None:
     with Sandbox() as sandbox:
         rendered = _render(sandbox, FakeTree({"deploy/a.yaml": _config("a"), "deploy/rollout.yaml": ROLLOUT}))
-        sandbox.limits = Limits(output=3)
+        sandbox.limits = SandboxLimits(output=3)
         assert rendered.where(["spec", "kind"]) == [0, 0]

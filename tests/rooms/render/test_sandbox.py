@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from handler.model.errors import OperatorError, RenderFailed
-from handler.render.sandbox import Limits, Sandbox
+from handler.render.sandbox import Sandbox, SandboxLimits
 
 TABLE = "tests.rooms.render.hostile:FUNCTIONS"
-TIGHT = Limits(memory=256 << 20, cpu=5, seconds=120, output=1 << 20)
+TIGHT = SandboxLimits(memory=256 << 20, cpu=5, seconds=120, output=1 << 20)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def _call(sandbox: Sandbox, function: str, *parts: bytes, **options: str) -> lis
     return sandbox.run(function, {"word": "still here", **options}, parts, bytes, subject="deploy")
 
 
-def _same(sandbox: Sandbox, limits: Limits) -> Sandbox:
+def _same(sandbox: Sandbox, limits: SandboxLimits) -> Sandbox:
     """The same server with other limits for the next children."""
     other = Sandbox(TABLE, limits)
     other._server, other._control = sandbox._server, sandbox._control
@@ -83,8 +83,8 @@ def test_what_a_child_has_sent_before_it_dies_was_heard(sandbox: Sandbox) -> Non
 
 def test_a_sandbox_beside_another_has_its_own_functions_and_limits_and_ends_with_it() -> None:
     with Sandbox(TABLE, TIGHT) as own:
-        beside = own.beside("handler.render.functions:FUNCTIONS", Limits(cpu=7))
-        assert beside is own.beside("handler.render.functions:FUNCTIONS", Limits())
+        beside = own.beside("handler.render.functions:FUNCTIONS", SandboxLimits(cpu=7))
+        assert beside is own.beside("handler.render.functions:FUNCTIONS", SandboxLimits())
         assert (beside._server, beside.limits.cpu) == (None, 7), "nothing is started before it is needed"
         beside.start()
         server = beside._server
@@ -101,14 +101,14 @@ def test_a_child_that_dies_before_it_has_heard_everything_is_no_riddle(sandbox: 
 
 def test_an_endless_loop_ends_with_its_processor_time(sandbox: Sandbox) -> None:
     with pytest.raises(RenderFailed, match="processor time") as caught:
-        _call(_same(sandbox, Limits(cpu=1, seconds=120)), "spin")
+        _call(_same(sandbox, SandboxLimits(cpu=1, seconds=120)), "spin")
     assert caught.value.reason == "cpu"
 
 
 def test_a_child_that_waits_for_ever_is_killed(sandbox: Sandbox) -> None:
     before = _children(sandbox)
     with pytest.raises(RenderFailed, match=r"took longer than 0\.3 s") as caught:
-        _call(_same(sandbox, Limits(seconds=0.3)), "sleep")
+        _call(_same(sandbox, SandboxLimits(seconds=0.3)), "sleep")
     assert caught.value.reason == "timeout"
     assert _call(sandbox, "echo") == [b"still here"]
     _until(lambda: _children(sandbox) <= before)
@@ -181,7 +181,7 @@ def test_a_server_that_died_is_started_again_unseen() -> None:
 
 
 def test_a_server_that_dies_during_a_render_takes_its_children_along_and_the_render_is_repeated() -> None:
-    with Sandbox(TABLE, Limits(seconds=3)) as own:
+    with Sandbox(TABLE, SandboxLimits(seconds=3)) as own:
         _call(own, "echo")
         first = own._server
         assert first

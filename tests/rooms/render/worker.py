@@ -43,9 +43,9 @@ def become(uid: int, *, filters: bool) -> None:
 def work(table: str, limits: dict[str, Any]) -> None:
     """Answer each call until the input ends."""
     from handler.model.errors import RenderFailed  # noqa: PLC0415 - found only where it was copied to
-    from handler.render.sandbox import Limits, Sandbox  # noqa: PLC0415 - the same
+    from handler.render.sandbox import Sandbox, SandboxLimits  # noqa: PLC0415 - the same
 
-    with Sandbox(table, Limits(**limits)) as sandbox:
+    with Sandbox(table, SandboxLimits(**limits)) as sandbox:
         for line in sys.stdin:
             asked = json.loads(line)
             try:

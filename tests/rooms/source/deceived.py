@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 from handler.model.errors import AnnealError
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 from tests.rooms.source.lies import MAIN
 from tests.rooms.source.opening import Secret, following, opened
 
@@ -23,7 +23,7 @@ def peak() -> int:
     return int(line.split()[1]) * 1024
 
 
-def told(url: str, sha: str, limits: Limits) -> str:
+def told(url: str, sha: str, limits: HostLimits) -> str:
     """Fetch, and resolve where that went well; say how it ended."""
     with opened(url, limits=limits, secret=Secret()) as git:
         try:
@@ -38,7 +38,7 @@ def main() -> None:
     """Answer each line with how it ended; at the end with peak, threads and open files."""
     for line in sys.stdin:
         asked = json.loads(line)
-        ended = told(asked["url"], asked["sha"], Limits(**asked["limits"]))
+        ended = told(asked["url"], asked["sha"], HostLimits(**asked["limits"]))
         gc.collect()  # what an error's traceback holds in a circle goes whenever the collector happens to come, which is no client's peak
         for thread in threading.enumerate():  # a deadline's timer that was cancelled is about to end
             if thread is not threading.main_thread():

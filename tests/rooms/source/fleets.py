@@ -16,7 +16,7 @@ from handler.config.settings import Cluster, Settings, Target
 from handler.config.settings_digest import settings_digest
 from handler.model.event import Job
 from handler.model.result import Result
-from handler.state.record import State, Status
+from handler.state.record import RunStatus, State
 from handler.state.record_format import stamp
 from infra.githost import Host, Work
 from tests.fakes.apiserver import ApiServer, Call, FakeConnection
@@ -25,7 +25,7 @@ from tests.fakes.sandbox import InProcess
 
 PATIENCE = 60.0
 PATH = "deploy"
-_APPLIED = Status("applied", "2026-03-01T12:00:00Z")
+_APPLIED = RunStatus("applied", "2026-03-01T12:00:00Z")
 MANIFEST = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "made"}, "data": {"key": "value"}}'
 
 

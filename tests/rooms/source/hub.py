@@ -10,7 +10,7 @@ from pathlib import Path
 from handler.config.git_settings import GitHubAppAuth, Repository, RepositoryAuth, SecretRef
 from handler.source.git_host import GitHost
 from handler.source.github_app import GitHubApp
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 from handler.source.signin import from_environment
 from infra.githost import Host, Work
 from tests.rooms.source.githubapi import APP, INSTALLATION, GitHubApi
@@ -38,7 +38,7 @@ class Hub:
         auth = GitHubAppAuth(APP, INSTALLATION, SecretRef(file=str(self.api.key)), self.api.url)
         return replace(auth, **changes)  # type: ignore[arg-type]  # fields by name
 
-    def opened(self, changes: Mapping[str, object] | None = None, limits: Limits = PATIENT) -> closing[GitHost]:
+    def opened(self, changes: Mapping[str, object] | None = None, limits: HostLimits = PATIENT) -> closing[GitHost]:
         return closing(GitHost(Repository(self.url, auth=RepositoryAuth(github_app=self.auth(**changes or {}))), limits=limits))
 
     def app(self, clock: Clock) -> GitHubApp:

@@ -8,7 +8,7 @@ import pytest
 
 from handler.config.git_settings import Verify
 from handler.model.errors import CommitUnverified
-from handler.source.signatures.verified_source import Keys
+from handler.source.signatures.verified_source import TrustedKeys
 from infra.githost import Work
 from infra.gitwork import git_environment
 from tests.signing import raw
@@ -16,7 +16,7 @@ from tests.signing import raw
 
 def judge(work: Work, commit: str, *, ssh: tuple[str, ...] = (), pgp: tuple[str, ...] = ()) -> None:
     data = raw(work, commit)
-    Keys.of(Verify(ssh, pgp), "shop").check(commit, data, data[5:45].decode())
+    TrustedKeys.of(Verify(ssh, pgp), "shop").check(commit, data, data[5:45].decode())
 
 
 def refused(work: Work, commit: str, *, ssh: tuple[str, ...] = (), pgp: tuple[str, ...] = ()) -> str:

@@ -11,7 +11,7 @@ from hashlib import sha1
 from dulwich.protocol import pkt_line
 
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 from tests.rooms.source.hostile import FLUSH, OFFER, Chunks, Hostile, entry, fetched, pack, small_commit
 from tests.rooms.source.opening import CANARY, PATIENT
 
@@ -28,11 +28,11 @@ class Lie:
     host: Callable[[], Hostile]
     error: type[AnnealError]
     said: str
-    limits: Limits = SMALL
+    limits: HostLimits = SMALL
     asks: int = 2
 
 
-def packing(answer: Callable[[], Chunks], error: type[AnnealError], said: str, limits: Limits = SMALL) -> Lie:
+def packing(answer: Callable[[], Chunks], error: type[AnnealError], said: str, limits: HostLimits = SMALL) -> Lie:
     """Lie in the answer to a fetch."""
     return Lie(lambda: Hostile(pack=answer), error, said, limits)
 
@@ -42,7 +42,7 @@ def sent(*parts: bytes, error: type[AnnealError] = GitUnavailable, said: str = "
     return packing(lambda: fetched(pack(*parts)), error, said)
 
 
-def raw(*parts: bytes, said: str, error: type[AnnealError] = GitUnavailable, limits: Limits = SMALL, asks: int = 2) -> Lie:
+def raw(*parts: bytes, said: str, error: type[AnnealError] = GitUnavailable, limits: HostLimits = SMALL, asks: int = 2) -> Lie:
     """Write bytes in place of an HTTP answer, the last part for ever if it ends in `...`."""
     return Lie(lambda: Hostile(raw=lambda: endlessly(parts)), error, said, limits, asks)
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, Revision, SecretRef, Tls
 from handler.config.secret_mask import Mask
 from handler.source.git_host import GitHost
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 
 CANARY = "canary-5f2c9b-password"
-PATIENT = Limits(connect=30, read=60, total=3600)
+PATIENT = HostLimits(connect=30, read=60, total=3600)
 """No busy machine ends a request by these: where time is to end one, its test says how soon."""
 
 
@@ -31,7 +31,7 @@ class Secret:
         return self.value
 
 
-def opened(url: str, *, limits: Limits = PATIENT, secret: Secret | None = None, ca_file: str = "") -> closing[GitHost]:
+def opened(url: str, *, limits: HostLimits = PATIENT, secret: Secret | None = None, ca_file: str = "") -> closing[GitHost]:
     """Open a repository for a `with` statement."""
     auth = RepositoryAuth(basic=BasicAuth("deployer", SecretRef(env="GIT_TOKEN"))) if secret else RepositoryAuth()
     mask = Mask.of([CANARY], [("deployer", CANARY)])

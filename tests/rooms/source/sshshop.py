@@ -10,7 +10,7 @@ from pathlib import Path
 
 from handler.config.git_settings import Repository, RepositoryAuth, SecretRef, SshAuth
 from handler.source.git_host import GitHost
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 from handler.source.signin import ReadSecret
 from infra.gitwork import Work
 from infra.sshhost import SshHost
@@ -33,7 +33,7 @@ class Shop:
         url: str = "",
         key: Path | None = None,
         passphrase: str = "",
-        limits: Limits = PATIENT,
+        limits: HostLimits = PATIENT,
         again: ReadSecret | None = None,
     ) -> closing[GitHost]:
         file = self.host.root / "known_hosts"

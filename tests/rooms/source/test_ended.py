@@ -18,7 +18,7 @@ from handler.model.errors import CommitUnverified
 from handler.model.event import Job
 from handler.model.result import Outcome
 from handler.source.signatures import openpgp
-from handler.source.signatures.verified_source import Keys, Verified
+from handler.source.signatures.verified_source import TrustedKeys, VerifiedSource
 from infra.githost import Host, Work
 from tests.fakes.apiserver import ApiServer, FakeConnection
 from tests.fakes.sandbox import InProcess
@@ -77,7 +77,7 @@ def test_the_last_commits_are_judged_again_without_the_host_and_others_with_it(h
     large = signed_by_ssh(work, key, "Large\n\n" + "x" * 70_000)
     work.push()
     with opened(host.url_of("shop")) as git:
-        strict = Verified(git, Keys.of(Verify((public(key),)), "strict"))
+        strict = VerifiedSource(git, TrustedKeys.of(Verify((public(key),)), "strict"))
         for sha in (*shas, shas[1]):
             strict.fetch(sha)
     with opened(host.url_of("shop")) as other:
@@ -90,7 +90,7 @@ def test_the_last_commits_are_judged_again_without_the_host_and_others_with_it(h
             strict.recheck(sha)
             assert fetches(host) == before + number
         other.recheck("1" * 40)
-        strict._keys = Keys.of(Verify((public(ssh_key(tmp_path, "next")),)), "strict")
+        strict._keys = TrustedKeys.of(Verify((public(ssh_key(tmp_path, "next")),)), "strict")
         for sha in (shas[4], large, strict.head(Revision()).commit):
             with pytest.raises(CommitUnverified, match="not among the configured"):
                 strict.recheck(sha)

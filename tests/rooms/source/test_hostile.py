@@ -14,13 +14,13 @@ from dulwich.protocol import pkt_line
 
 from handler.model.errors import ConfigInvalid, GitUnavailable, SourceRefused
 from handler.source.git_host import GitHost
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 from tests.rooms.source.hostile import FLUSH, Hostile, entry, fetched, pack
 from tests.rooms.source.lies import LIES, MAIN, PARTS, SHA, SMALL
 from tests.rooms.source.opening import CANARY, Secret, following, opened
 
 
-def fetch_from(host: Hostile, limits: Limits = SMALL) -> None:
+def fetch_from(host: Hostile, limits: HostLimits = SMALL) -> None:
     with opened(host.url, limits=limits, secret=Secret()) as git:
         git.fetch(SHA)
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from handler.model.errors import SourceRefused
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 from handler.source.local_tree import open_beside, open_local
 from infra.githost import Work
 
-LIMITS = Limits(object=1000, inflated=5000, entries=50, depth=5)
+LIMITS = HostLimits(object=1000, inflated=5000, entries=50, depth=5)
 
 
 def shop(directory: Path) -> tuple[Work, str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from dulwich.protocol import pkt_line
 
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 from tests.rooms.source.hostile import FLUSH, Chunks, Hostile, entry, fetched, pack, small_commit
 from tests.rooms.source.lies import LIES, PACKFILE, PARTS, SHA, grown, repeated
 from tests.rooms.source.opening import PATIENT
@@ -33,7 +33,7 @@ class Deceived:
 
     process: subprocess.Popen[str]
 
-    def told(self, url: str, sha: str, limits: Limits) -> dict[str, Any]:
+    def told(self, url: str, sha: str, limits: HostLimits) -> dict[str, Any]:
         assert self.process.stdin
         assert self.process.stdout
         self.process.stdin.write(json.dumps({"url": url, "sha": sha, "limits": asdict(limits)}) + "\n")

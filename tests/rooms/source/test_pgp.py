@@ -12,7 +12,7 @@ from handler.config.git_settings import Verify
 from handler.model.errors import ConfigInvalid
 from handler.source.signatures import openpgp, pgp_certificate
 from handler.source.signatures.signed_commit import Unproven, split
-from handler.source.signatures.verified_source import Keys
+from handler.source.signatures.verified_source import TrustedKeys
 from infra.githost import Host, Work
 from tests.rooms.source.judging import git_believes, judge, refused, rewritten
 from tests.signing import Gpg, public, raw, signed_by_ssh, ssh_key
@@ -155,11 +155,13 @@ def test_keys_that_cant_be_used_are_all_named_by_their_field(gpg: Gpg, tmp_path:
     secret = gpg.run("--armor", "--export-secret-keys", key)
     block = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDMEZ\n-----END PGP PUBLIC KEY BLOCK-----\n"
     with pytest.raises(ConfigInvalid) as caught:
-        Keys.of(Verify((good, short, "ssh-ed25519 AAAA"), (block, gpg.public(key), secret, gpg.public("old@example.invalid"))), "shop")
+        TrustedKeys.of(
+            Verify((good, short, "ssh-ed25519 AAAA"), (block, gpg.public(key), secret, gpg.public("old@example.invalid"))), "shop"
+        )
     subjects = [problem.subject for problem in caught.value.problems]
     assert subjects == [f"target shop: verify.{place}" for place in ("ssh[1]", "ssh[2]", "pgp[0]", "pgp[2]", "pgp[3]")]
     assert "1024 bits" in str(caught.value)
     assert "renewed by gpg --quick-set-expire" in str(caught.value)
     assert "private key" in str(caught.value)
     with pytest.raises(ConfigInvalid, match="names no key"):
-        Keys.of(Verify(), "shop")
+        TrustedKeys.of(Verify(), "shop")

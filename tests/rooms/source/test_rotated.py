@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, Revision, SecretRef
-from handler.config.remote_secrets import Clocks
+from handler.config.remote_secrets import SecretClocks
 from handler.config.secret_rotation import Rotation
 from handler.config.settings import Settings, Target
 from handler.model.errors import AccessDenied
@@ -29,7 +29,7 @@ def test_a_password_of_a_store_is_asked_for_again_when_the_host_refuses_it(host:
     host.accounts = {"deployer": OLD}
     repository = Repository(host.url_of("shop"), auth=RepositoryAuth(BasicAuth("deployer", SecretRef(aws_parameter="/git"))))
     settings = Settings((Target("shop", repository, ("shop",)),))
-    rotation = Rotation(settings, {}, needs={"git"}, fetch=lambda _: stored[0], clocks=Clocks(lambda: now[0], lambda: now[0]))
+    rotation = Rotation(settings, {}, needs={"git"}, fetch=lambda _: stored[0], clocks=SecretClocks(lambda: now[0], lambda: now[0]))
     with closing(GitHost(repository, rotation.read, mask=rotation.mask, again=rotation.again)) as git:
         before = git.head(MAIN).commit
         host.accounts, stored[0] = {"deployer": NEW}, NEW

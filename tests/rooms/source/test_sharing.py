@@ -20,7 +20,7 @@ from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work as Asked
 from handler.source.git_host import GitHost
-from handler.source.shared import Sharing
+from handler.source.shared import SharedConnections
 from handler.worker.worker import Worker
 from infra.githost import Host, Work
 from tests.fakes.apiserver import ApiServer, FakeConnection
@@ -196,7 +196,7 @@ def test_four_threads_fetch_one_commit_once(host: Host) -> None:
 
 def test_many_repositories_of_a_host_take_its_connections_in_turn(host: Host) -> None:
     """Each is asked and fetched by its own name; what one keeps open serves the next."""
-    shared = Sharing()
+    shared = SharedConnections()
     found = {}
     for number in range(12):
         work = Work.of(host, f"shop-{number}")
@@ -214,7 +214,7 @@ def test_many_repositories_of_a_host_take_its_connections_in_turn(host: Host) ->
 def test_who_trusts_by_other_authorities_has_connections_of_his_own(tmp_path: Path) -> None:
     authority = tmp_path / "ca.pem"
     authority.touch()
-    shared = Sharing()
+    shared = SharedConnections()
     plain = shared.pools("https", "git.example.com", "")
     assert shared.pools("https", "GIT.example.com", "") is plain
     for others in (("https", "git.example.com", str(authority)), ("http", "git.example.com", ""), ("https", "git.example.com:8443", "")):

@@ -10,7 +10,7 @@ import pytest
 from handler.config.git_settings import Revision, Verify
 from handler.model.errors import CommitUnverified, RefNotFound
 from handler.source.signatures.signed_commit import dearmored, split
-from handler.source.signatures.verified_source import Keys, Verified
+from handler.source.signatures.verified_source import TrustedKeys, VerifiedSource
 from infra.githost import Host, Work
 from tests.rooms.source.judging import git_believes, judge, refused, rewritten
 from tests.rooms.source.opening import opened
@@ -151,7 +151,7 @@ def test_a_commit_cached_for_one_target_isnt_believed_for_another_that_asks_for_
     signed = signed_by_ssh(work.write("b", "x"), key, "Signed")
     work.push()
     with opened(host.url_of("shop")) as git:
-        strict = Verified(git, Keys.of(Verify((public(key),)), "strict"))
+        strict = VerifiedSource(git, TrustedKeys.of(Verify((public(key),)), "strict"))
         assert git.fetch(unsigned).commit.subject == "Unsigned"
         before = len(host.requests)
         for path in ("", "deploy"):
@@ -170,11 +170,11 @@ def test_a_refused_head_is_fetched_once_and_judged_at_every_look(host: Host, wor
     head = signed_by_ssh(work, key, "Signed by somebody else")
     work.push()
     with opened(host.url_of("shop")) as git:
-        strict = Verified(git, Keys.of(Verify((public(stranger),)), "strict"))
+        strict = VerifiedSource(git, TrustedKeys.of(Verify((public(stranger),)), "strict"))
         for _ in range(3):
             with pytest.raises(CommitUnverified, match="is not among the configured ones"):
                 strict.fetch(head)
-        assert Verified(git, Keys.of(Verify((public(key),)), "other")).fetch(head).commit.sha == head
+        assert VerifiedSource(git, TrustedKeys.of(Verify((public(key),)), "other")).fetch(head).commit.sha == head
         with pytest.raises(CommitUnverified):
             strict.fetch(head)
     assert len([request for request in host.requests if b"command=fetch" in request.body]) == 1
@@ -187,4 +187,4 @@ def test_nothing_of_an_unverified_commit_is_read_not_even_its_evil_tree(host: Ho
     evil = work.git("commit-tree", tree, "-m", "Evil")
     work.push(force=True, ref=f"{evil}:refs/heads/main")
     with opened(host.url_of("shop")) as git, pytest.raises(CommitUnverified):
-        Verified(git, Keys.of(Verify((public(ssh_key(tmp_path, "release")),)), "strict")).fetch(evil)
+        VerifiedSource(git, TrustedKeys.of(Verify((public(ssh_key(tmp_path, "release")),)), "strict")).fetch(evil)

@@ -8,7 +8,7 @@ import pytest
 
 from handler.config.git_settings import Verify
 from handler.model.errors import CommitUnverified
-from handler.source.signatures.verified_source import Keys, Verified
+from handler.source.signatures.verified_source import TrustedKeys, VerifiedSource
 from infra.githost import Host, Work
 from tests.rooms.source.opening import following, opened
 from tests.signing import SSH, public, signed_by_ssh, ssh_key
@@ -22,7 +22,7 @@ def test_a_signed_tag_of_an_unsigned_commit_isnt_enough_and_an_unsigned_one_of_a
     work.git("tag", "-a", "v2", "-m", "two", signed)
     work.git("push", "-q", "origin", "v1", "v2")
     with opened(host.url_of("shop")) as git:
-        strict = Verified(git, Keys.of(Verify((public(key),)), "strict"))
+        strict = VerifiedSource(git, TrustedKeys.of(Verify((public(key),)), "strict"))
         assert (git.head(following("refs/tags/v1")).commit, git.head(following("refs/tags/v2")).commit) == (unsigned, signed)
         with pytest.raises(CommitUnverified, match="is not signed"):
             strict.fetch(unsigned)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from handler.model.errors import AccessDenied, AnnealError, GitUnavailable, RefNotFound, SourceRefused
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 from infra.sshhost import SshHost
 from tests.rooms.source.opening import PATIENT, following
 from tests.rooms.source.sshshop import Shop
@@ -43,7 +43,7 @@ def test_an_operation_has_one_connection_and_the_first_one_no_more(shop: Shop) -
 
 
 def test_threads_have_connections_of_their_own(shop: Shop) -> None:
-    with shop.opened(limits=Limits()) as git, ThreadPoolExecutor(6) as pool:
+    with shop.opened(limits=HostLimits()) as git, ThreadPoolExecutor(6) as pool:
         assert [head.commit for head in pool.map(git.head, [following(MAIN)] * 12)] == [shop.sha] * 12
     assert shop.host.connections == 12
 
@@ -89,7 +89,7 @@ def test_a_host_that_dies_in_the_middle_of_a_pack_is_transient_and_found_again(s
 @pytest.mark.parametrize(
     "serve", ["sleep 60", 'git shell -c "$SSH_ORIGINAL_COMMAND" | (dd bs=1 count=50 status=none; sleep 60)', "yes 0004 >&2"]
 )
-def test_a_slow_host_ends_at_the_read_timeout_or_the_deadline(shop: Shop, serve: str, limits: Limits) -> None:
+def test_a_slow_host_ends_at_the_read_timeout_or_the_deadline(shop: Shop, serve: str, limits: HostLimits) -> None:
     shop.host.serve = serve
     with shop.opened(limits=limits) as git, pytest.raises(GitUnavailable, match=r"in time|longer than"):
         git.fetch(shop.sha)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from handler.app.tick_survey import Survey
+from handler.app.tick_survey import TickSurvey
 from handler.model.event import Job
 from handler.model.result import Outcome
 from handler.state.configmap import SUMMARY
@@ -23,12 +23,12 @@ def test_a_drift_run_sums_up_anew_what_another_version_summed_up_and_then_writes
     text = body["metadata"]["annotations"][SUMMARY]
     body["metadata"]["annotations"][SUMMARY] = json.dumps({"commit": handler.head(target, 0.0).commit, "phase": "applied"})
     objects.replace(body)
-    Survey(fleet.settings, fleet.handler()).look(fleet.ticks(), old := Told())
+    TickSurvey(fleet.settings, fleet.handler()).look(fleet.ticks(), old := Told())
     assert handler.run(Job("t0", "drift")).outcome is Outcome.UNCHANGED
     again = objects.get("ConfigMap", "anneal-system", "anneal-t0")
     assert again is not None
     assert (again["metadata"]["annotations"][SUMMARY], again["data"]) == (text, body["data"])
-    Survey(fleet.settings, fleet.handler()).look(fleet.ticks(), new := Told())
+    TickSurvey(fleet.settings, fleet.handler()).look(fleet.ticks(), new := Told())
     assert (old.runs, new.quiet) == ({"t0"}, {"t0"})
     fleet.forget()
     assert handler.run(Job("t0", "drift")).outcome is Outcome.UNCHANGED
@@ -45,9 +45,9 @@ def test_a_tick_sums_up_anew_where_no_drift_run_ever_comes(host: Host) -> None:
     assert body is not None
     body["metadata"]["annotations"][SUMMARY] = json.dumps({"commit": handler.head(target, 0.0).commit, "phase": "applied"})
     objects.replace(body)
-    Survey(fleet.settings, fleet.handler()).look(fleet.ticks(), old := Told())
+    TickSurvey(fleet.settings, fleet.handler()).look(fleet.ticks(), old := Told())
     assert handler.run(Job("t0", "tick")).outcome is Outcome.UNCHANGED
-    Survey(fleet.settings, fleet.handler()).look(fleet.ticks(), new := Told())
+    TickSurvey(fleet.settings, fleet.handler()).look(fleet.ticks(), new := Told())
     assert (old.runs, new.quiet) == ({"t0"}, {"t0"})
     fleet.forget()
     assert handler.run(Job("t0", "tick")).outcome is Outcome.UNCHANGED

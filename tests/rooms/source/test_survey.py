@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 import urllib3
 
-from handler.app.target_status import Reader
-from handler.app.tick_survey import DEADLINE, Survey, Tally, Tell
+from handler.app.target_status import TargetStatusReader
+from handler.app.tick_survey import DEADLINE, SurveyTally, Tell, TickSurvey
 from handler.model.event import Job
 from handler.model.result import Result
 from handler.queues.pending import Work
-from handler.state.record import Attempt, Held, Pin, Request, Status
+from handler.state.record import Attempt, HeldPlan, NamedRequest, Pin, RunStatus
 from handler.worker.ticks import Ticks
 from handler.worker.worker import Parts, Worker
 from infra.githost import Host
@@ -32,7 +32,7 @@ TOKEN = "7d0a1c9e-0b1f-4a53-9a0e-3c3c2b1a0f9d.4"
 def test_a_tick_of_many_targets_is_one_list_a_cluster_and_one_look_a_revision(host: Host) -> None:
     fleet = recorded(host, COUNT, REPOSITORIES, ("east", "west"))
     told = Told()
-    tally = Survey(fleet.settings, fleet.handler()).look(fleet.ticks(), told)
+    tally = TickSurvey(fleet.settings, fleet.handler()).look(fleet.ticks(), told)
     assert len(told.quiet) == tally.quiet == COUNT
     assert [place.asked() for place in fleet.places.values()] == [{"list": 1}, {"list": 1}]
     assert {len(place.calls) for place in fleet.places.values()} == {2}, "the LIST, and which cluster it is"
@@ -42,7 +42,7 @@ def test_a_tick_of_many_targets_is_one_list_a_cluster_and_one_look_a_revision(ho
 def test_the_next_tick_is_one_more_list_and_look(host: Host) -> None:
     """What one survey has seen proves nothing for the next, but whose cluster it is."""
     fleet = recorded(host, COUNT, REPOSITORIES, ("east",), interval=0.001)
-    survey = Survey(fleet.settings, fleet.handler())
+    survey = TickSurvey(fleet.settings, fleet.handler())
     survey.look(fleet.ticks(), Told())
     fleet.forget()
     survey.look(fleet.ticks(), told := Told())
@@ -64,8 +64,10 @@ def working(fleet: Recorded, path: Path, deadline: float = DEADLINE) -> Iterator
             changed.notify_all()
         return result
 
-    survey = Survey(fleet.settings, handler, deadline)
-    worker = Worker(fleet.settings, Parts(run, Reader(fleet.settings, handler.records, str), handler.requests, look=survey.look))
+    survey = TickSurvey(fleet.settings, handler, deadline)
+    worker = Worker(
+        fleet.settings, Parts(run, TargetStatusReader(fleet.settings, handler.records, str), handler.requests, look=survey.look)
+    )
     thread = threading.Thread(target=worker.serve, args=(path,))
     thread.start()
     try:
@@ -81,14 +83,14 @@ def _odd(fleet: Recorded) -> set[str]:
     commit, digest = next(iter(fleet.commits.values())), "e" * 64
     parts: dict[str, dict[str, Any]] = {
         "t1": {"attempt": Attempt(commit, digest, digest, TOKEN, soon(-60))},
-        "t2": {"status": Status("failed", soon(-60), next_try=soon(-1), failures=1)},
-        "t3": {"status": Status("failed", soon(-60), next_try=soon(900), failures=1)},
+        "t2": {"status": RunStatus("failed", soon(-60), next_try=soon(-1), failures=1)},
+        "t3": {"status": RunStatus("failed", soon(-60), next_try=soon(900), failures=1)},
         "t4": {"pin": Pin("b" * 40, digest, "ada"), "commit": "b" * 40},
         "t5": {"settings": digest},
-        "t6": {"requested": Request("ada", soon(-60))},
+        "t6": {"requested": NamedRequest("ada", soon(-60))},
         "t7": {"drift_due": soon(-1)},
-        "t8": {"status": Status("held", soon(-60)), "held": Held("h1", (), (), commit, digest, digest, soon(-60))},
-        "t9": {"status": Status("pruning", soon(-60))},
+        "t8": {"status": RunStatus("held", soon(-60)), "held": HeldPlan("h1", (), (), commit, digest, digest, soon(-60))},
+        "t9": {"status": RunStatus("pruning", soon(-60))},
     }
     for name, changed in parts.items():
         fleet.change(name, **changed)
@@ -138,9 +140,9 @@ def test_a_run_that_ends_during_a_survey_knows_better(host: Host) -> None:
     fleet = recorded(host, 2, 1, ("east",))
     counted: list[str] = []
 
-    survey, ended = Survey(fleet.settings, fleet.handler()), threading.Event()
+    survey, ended = TickSurvey(fleet.settings, fleet.handler()), threading.Event()
 
-    def look(jobs: Sequence[Job], tell: Tell) -> Tally:
+    def look(jobs: Sequence[Job], tell: Tell) -> SurveyTally:
         ticks.ended("t0", 0.0)
         tally = survey.look(jobs, tell)
         ended.set()
@@ -171,7 +173,7 @@ def test_clusters_that_hang_delay_their_own_targets_alone(host: Host) -> None:
         fleet.places[name].hold = hangs
     theirs = {target.name for target in fleet.settings.targets if target.cluster.kubeconfig and target.cluster.kubeconfig.file in hung}
     told = Told()
-    survey = threading.Thread(target=Survey(fleet.settings, fleet.handler(), deadline=2 * PATIENCE).look, args=(fleet.ticks(), told))
+    survey = threading.Thread(target=TickSurvey(fleet.settings, fleet.handler(), deadline=2 * PATIENCE).look, args=(fleet.ticks(), told))
     survey.start()
     told.wait(80)
     assert (len(told.quiet), told.runs) == (80, set())
@@ -210,7 +212,7 @@ def test_a_place_that_says_nothing_until_the_deadline_leaves_its_targets_to_thei
     released = threading.Event()
     fleet.places["west"].hold = lambda: assert_released(released)
     try:
-        survey = Survey(fleet.settings, fleet.handler(), deadline=1.0)
+        survey = TickSurvey(fleet.settings, fleet.handler(), deadline=1.0)
         surveys = [(survey.look(fleet.ticks(), told := Told()).late, told) for _ in range(2)]
     finally:
         released.set()
@@ -227,7 +229,7 @@ def broken() -> None:
 def test_a_mistake_leaves_targets_to_their_runs_at_once_and_mutes_nobody(host: Host, caplog: pytest.LogCaptureFixture) -> None:
     fleet = recorded(host, 6, 1, ("east", "west"))
     fleet.places["west"].hold = broken
-    tally = Survey(fleet.settings, fleet.handler(), deadline=PATIENCE).look(fleet.ticks(), told := Told())
+    tally = TickSurvey(fleet.settings, fleet.handler(), deadline=PATIENCE).look(fleet.ticks(), told := Told())
     assert (tally.late, told.runs, len(told.quiet)) == (0, {"t1", "t3", "t5"}, 3)
     assert set(told.mute.values()) <= {""}
     assert "a part of a survey failed" in caplog.text
@@ -246,7 +248,7 @@ def test_a_git_host_that_fails_leaves_its_targets_to_their_runs(host: Host, tmp_
     fleet.commits[gone.url] = "a" * 40
     state = fleet.state(fleet.target("t1"))
     fleet.change("t1", repository=state.repository, settings=state.settings, commit=state.commit)
-    Survey(fleet.settings, fleet.handler()).look(fleet.ticks(), told := Told())
+    TickSurvey(fleet.settings, fleet.handler()).look(fleet.ticks(), told := Told())
     assert (told.runs, told.mute["t1"]) == ({"t1"}, "git host")
 
 
@@ -268,5 +270,5 @@ def test_a_cluster_that_breaks_off_leaves_its_targets_to_their_runs(host: Host, 
             raise urllib3.exceptions.ProtocolError("gone")
 
     place.hold = refuses
-    Survey(fleet.settings, fleet.handler()).look(fleet.ticks(), told := Told())
+    TickSurvey(fleet.settings, fleet.handler()).look(fleet.ticks(), told := Told())
     assert told.runs == {"t0", "t1"}

@@ -11,9 +11,9 @@ import pytest
 
 from handler.cluster.api import Api
 from handler.cluster.connect import connect
-from handler.cluster.own_objects import Objects as RealObjects
+from handler.cluster.own_objects import OwnObjects as RealObjects
 from handler.config.settings import Cluster
-from handler.state.cluster_port import Objects
+from handler.state.cluster_port import StateObjects
 from tests.fakes.objects import FakeObjects
 from tests.kubectl import Kubectl
 
@@ -30,7 +30,7 @@ def real(kubeconfig: Path) -> RealObjects:
 
 
 @pytest.fixture(params=["fake", "real"])
-def objects(request: pytest.FixtureRequest) -> Objects:
+def objects(request: pytest.FixtureRequest) -> StateObjects:
     if request.param == "fake":
         return FakeObjects(namespaces=())
     real: RealObjects = request.getfixturevalue("real")
@@ -38,7 +38,7 @@ def objects(request: pytest.FixtureRequest) -> Objects:
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest, objects: Objects) -> Iterator[str]:
+def place(request: pytest.FixtureRequest, objects: StateObjects) -> Iterator[str]:
     """A namespace that exists, on either side; those whose names begin with it go with it."""
     name = f"t-{secrets.token_hex(5)}"
     kubectl: Kubectl | None = request.getfixturevalue("kubectl") if isinstance(objects, RealObjects) else None

@@ -14,7 +14,7 @@ import pytest
 
 from handler.model.errors import AnnealError, Busy, LeaseLost
 from handler.state.clock import SystemClock
-from handler.state.cluster_port import Objects
+from handler.state.cluster_port import StateObjects
 from handler.state.lease import LeaseLock
 from tests.rooms.state.holder import hold
 
@@ -33,7 +33,7 @@ class Watchful(SystemClock):
 class Held:
     """A Lease in somebody's hands, and whether the machine let him renew it in time."""
 
-    def __init__(self, objects: Objects, place: str, duration: float) -> None:
+    def __init__(self, objects: StateObjects, place: str, duration: float) -> None:
         self.name = f"{NAME}-{duration:g}"
         self.duration = duration
         self.sent = [time.monotonic()]
@@ -54,7 +54,7 @@ class Held:
         return max(self.latest, time.monotonic() - self.sent[-1]) < self.duration
 
 
-def test_a_lease_goes_from_hand_to_hand_with_growing_tokens(objects: Objects, place: str) -> None:
+def test_a_lease_goes_from_hand_to_hand_with_growing_tokens(objects: StateObjects, place: str) -> None:
     tokens = []
     for holder in ("one", "two", "one"):
         held = LeaseLock(objects, f"{place}-lease", NAME, holder).acquire()
@@ -66,7 +66,7 @@ def test_a_lease_goes_from_hand_to_hand_with_growing_tokens(objects: Objects, pl
     assert len({token.rpartition(".")[0] for token in tokens}) == 1
 
 
-def test_of_many_lockers_one_holds_and_every_request_reaches_it(objects: Objects, place: str) -> None:
+def test_of_many_lockers_one_holds_and_every_request_reaches_it(objects: StateObjects, place: str) -> None:
     outcomes: list[str] = []
     together = threading.Barrier(6)
     asked = threading.Semaphore(0)
@@ -95,7 +95,7 @@ def test_of_many_lockers_one_holds_and_every_request_reaches_it(objects: Objects
     assert sorted(outcomes) == ["again", *["busy"] * 5]
 
 
-def test_writers_under_the_lock_never_overlap(objects: Objects, place: str) -> None:
+def test_writers_under_the_lock_never_overlap(objects: StateObjects, place: str) -> None:
     inside: list[int] = []
     overlaps: list[int] = []
     turns: list[str] = []
@@ -120,7 +120,7 @@ def test_writers_under_the_lock_never_overlap(objects: Objects, place: str) -> N
     assert len(set(turns)) == 9
 
 
-def test_a_holder_keeps_its_lease_while_others_watch(objects: Objects, place: str) -> None:
+def test_a_holder_keeps_its_lease_while_others_watch(objects: StateObjects, place: str) -> None:
     def trial(held: Held) -> None:
         with pytest.raises(Busy):
             LeaseLock(objects, place, held.name, "two", held.duration).acquire(wait=2 * held.duration).hand_over()
@@ -132,7 +132,7 @@ def test_a_holder_keeps_its_lease_while_others_watch(objects: Objects, place: st
     judged(trial, objects, place)
 
 
-def test_unlock_tells_the_living_from_the_dead(objects: Objects, place: str) -> None:
+def test_unlock_tells_the_living_from_the_dead(objects: StateObjects, place: str) -> None:
     def trial(held: Held) -> None:
         lock = LeaseLock(objects, place, held.name, "two", held.duration)
         with pytest.raises(Busy):
@@ -145,7 +145,7 @@ def test_unlock_tells_the_living_from_the_dead(objects: Objects, place: str) -> 
     judged(trial, objects, place)
 
 
-def judged(trial: Callable[[Held], None], objects: Objects, place: str) -> None:
+def judged(trial: Callable[[Held], None], objects: StateObjects, place: str) -> None:
     """Try it with a Lease; a failure tells nothing where the holder could not renew in time: then it is tried with a longer one."""
     for duration in DURATIONS:
         held = Held(objects, place, duration)
@@ -161,7 +161,7 @@ def judged(trial: Callable[[Held], None], objects: Objects, place: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_stopped_process_notices_on_waking_that_its_lease_is_gone(kubeconfig: Path, real: Objects, namespace: str) -> None:
+def test_a_stopped_process_notices_on_waking_that_its_lease_is_gone(kubeconfig: Path, real: StateObjects, namespace: str) -> None:
     ours, theirs = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(target=hold, args=(str(kubeconfig), namespace, theirs))
     process.start()

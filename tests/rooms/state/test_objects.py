@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from handler.model.errors import ApiRefused, Moved
-from handler.state.cluster_port import Kind, Objects, create_in_namespace, replace_same
+from handler.state.cluster_port import Kind, StateObjects, create_in_namespace, replace_same
 
 KINDS: list[Kind] = ["ConfigMap", "Lease"]
 
@@ -25,13 +25,13 @@ def delete(objects: Any, kind: str, body: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_not_there_is_none(objects: Objects, place: str, kind: Kind) -> None:
+def test_what_is_not_there_is_none(objects: StateObjects, place: str, kind: Kind) -> None:
     assert objects.get(kind, place, "x") is None
     assert objects.get(kind, "no-such-namespace", "x") is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_object_is_created_once(objects: Objects, place: str, kind: Kind) -> None:
+def test_an_object_is_created_once(objects: StateObjects, place: str, kind: Kind) -> None:
     stored = objects.create(blank(kind, place))
     assert stored["metadata"]["uid"]
     assert stored["metadata"]["resourceVersion"]
@@ -43,14 +43,14 @@ def test_an_object_is_created_once(objects: Objects, place: str, kind: Kind) -> 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_its_namespace_nothing_is_created(objects: Objects, kind: Kind) -> None:
+def test_without_its_namespace_nothing_is_created(objects: StateObjects, kind: Kind) -> None:
     with pytest.raises(ApiRefused) as caught:
         objects.create(blank(kind, "no-such-namespace"))
     assert caught.value.status == 404
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_swap_needs_the_version_that_was_read(objects: Objects, place: str, kind: Kind) -> None:
+def test_a_swap_needs_the_version_that_was_read(objects: StateObjects, place: str, kind: Kind) -> None:
     first = objects.create(blank(kind, place))
     changed = {**first, "metadata": {**first["metadata"], "annotations": {"a": "1"}}}
     second = objects.replace(changed)
@@ -63,7 +63,7 @@ def test_a_swap_needs_the_version_that_was_read(objects: Objects, place: str, ki
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_swap_of_a_deleted_object_never_makes_it_again(objects: Objects, place: str, kind: Kind) -> None:
+def test_a_swap_of_a_deleted_object_never_makes_it_again(objects: StateObjects, place: str, kind: Kind) -> None:
     first = objects.create(blank(kind, place))
     delete(objects, kind, first)
     with pytest.raises(Moved):
@@ -72,7 +72,7 @@ def test_a_swap_of_a_deleted_object_never_makes_it_again(objects: Objects, place
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_swap_of_an_object_that_was_made_again_is_refused(objects: Objects, place: str, kind: Kind) -> None:
+def test_a_swap_of_an_object_that_was_made_again_is_refused(objects: StateObjects, place: str, kind: Kind) -> None:
     first = objects.create(blank(kind, place))
     delete(objects, kind, first)
     second = objects.create(blank(kind, place))
@@ -81,7 +81,7 @@ def test_a_swap_of_an_object_that_was_made_again_is_refused(objects: Objects, pl
         replace_same(objects, aimed)
 
 
-def test_of_many_swaps_at_once_one_wins(objects: Objects, place: str) -> None:
+def test_of_many_swaps_at_once_one_wins(objects: StateObjects, place: str) -> None:
     stored = objects.create(blank("ConfigMap", place))
     outcomes: list[str] = []
 
@@ -100,12 +100,12 @@ def test_of_many_swaps_at_once_one_wins(objects: Objects, place: str) -> None:
     assert sorted(outcomes) == ["moved"] * 7 + ["won"]
 
 
-def test_the_servers_time_is_near_and_never_ahead(objects: Objects, place: str) -> None:
+def test_the_servers_time_is_near_and_never_ahead(objects: StateObjects, place: str) -> None:
     before = time.time()
     objects.get("ConfigMap", place, "x")
     assert before - 1.1 <= objects.server_time() <= time.time() + 0.1, "whole seconds of the answer's moment, and what has passed since"
 
 
-def test_a_missing_namespace_is_made_for_the_first_object(objects: Objects, place: str) -> None:
+def test_a_missing_namespace_is_made_for_the_first_object(objects: StateObjects, place: str) -> None:
     assert create_in_namespace(objects, blank("Lease", f"{place}-new"))["metadata"]["uid"]
     assert create_in_namespace(objects, blank("ConfigMap", f"{place}-new"))["metadata"]["uid"]

@@ -11,24 +11,24 @@ import pytest
 from handler.model.errors import LeaseLost, Moved
 from handler.model.names import Identity
 from handler.state.bounds import bounded
-from handler.state.cluster_port import Objects
+from handler.state.cluster_port import StateObjects
 from handler.state.record import State, Suspend
 from handler.state.store import StateStore
 from tests.unit.state.samples import TOKEN, TOOLING, blank, full
 
 
-def store_of(objects: Objects, namespace: str) -> StateStore:
+def store_of(objects: StateObjects, namespace: str) -> StateStore:
     return StateStore(objects, namespace, "shop", "default", TOOLING)
 
 
-def test_a_full_state_is_stored_and_read_again(objects: Objects, place: str) -> None:
+def test_a_full_state_is_stored_and_read_again(objects: StateObjects, place: str) -> None:
     store = store_of(objects, f"{place}-state")
     stored = store.create(full())
     assert store.read() == stored
     assert stored.state == full()
 
 
-def test_five_thousand_objects_fit(objects: Objects, place: str) -> None:
+def test_five_thousand_objects_fit(objects: StateObjects, place: str) -> None:
     store = store_of(objects, place)
     declared = tuple(Identity("apps", "Deployment", f"team-{number % 40}", f"service-{number}") for number in range(5000))
     state = bounded(blank(declared=declared, reads_paths=tuple(f"deploy/{item.namespace}/{item.name}.yaml" for item in declared)))
@@ -36,7 +36,7 @@ def test_five_thousand_objects_fit(objects: Objects, place: str) -> None:
     assert store.read().state == state
 
 
-def test_a_run_goes_on_after_a_person_wrote(objects: Objects, place: str) -> None:
+def test_a_run_goes_on_after_a_person_wrote(objects: StateObjects, place: str) -> None:
     store = store_of(objects, place)
     stored = store.swap(store.create(blank()), replace(full(), suspend=None), TOKEN)
     store_of(objects, place).update(lambda state: replace(state, suspend=Suspend("ada")))
@@ -55,7 +55,7 @@ def test_a_state_deleted_during_a_run_stops_it(objects: Any, place: str) -> None
     assert store.read().state is None
 
 
-def test_many_people_at_once_lose_nothing(objects: Objects, place: str) -> None:
+def test_many_people_at_once_lose_nothing(objects: StateObjects, place: str) -> None:
     store_of(objects, place).create(blank())
 
     def count(state: State) -> State:
@@ -74,7 +74,7 @@ def test_many_people_at_once_lose_nothing(objects: Objects, place: str) -> None:
     assert state.status.failures == 6
 
 
-def test_equal_content_is_not_written(objects: Objects, place: str) -> None:
+def test_equal_content_is_not_written(objects: StateObjects, place: str) -> None:
     store = store_of(objects, place)
     stored = store.create(blank())
     assert store.swap(store.read(), blank()).resource_version == stored.resource_version

@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from handler.cli.follow_up_commands import Given
-from handler.cli.next_step import View, next_step
+from handler.cli.follow_up_commands import GivenFlags
+from handler.cli.next_step import TargetView, next_step
 from handler.cli.times import ago, moment, span, until
 from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Target
 from handler.model.names import Identity
 from handler.state.lease import Peek
-from handler.state.record import Approval, Attempt, Drift, Fact, Held, Orphan, Pin, Refusal, State, Status, Suspend, TargetHealth
+from handler.state.record import Approval, Attempt, Drift, Fact, HeldPlan, Orphan, Pin, Refusal, RunStatus, State, Suspend, TargetHealth
 from handler.state.record_format import seconds_of, stamp
 
 NOW = 1_800_000_000.0
 SHA = "a" * 40
 LATER = stamp(NOW + 90)
 TARGET = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop",))
-APPLIED = State("shop", "default", "uid", TARGET.repository.url, commit=SHA, status=Status("applied", stamp(NOW)))
+APPLIED = State("shop", "default", "uid", TARGET.repository.url, commit=SHA, status=RunStatus("applied", stamp(NOW)))
 ONE = Identity("", "ConfigMap", "shop", "one")
 FACTS = (
     Fact("web", "Namespace", "v1", "namespaces"),
@@ -38,11 +38,11 @@ GONE = 'ConfigMap/x/a: namespaces "x" not found; create it: kubectl create names
 DENIED = 'Service/x/a: 403: services is forbidden: User "system:serviceaccount:s:anneal" cannot create resource "services"'
 GRANTS = "anneal rbac shop --service-account s/anneal | kubectl apply -f -"
 HOLDS = "ConfigMap/x/a: is not gone yet; finalizers: y; kubectl get ConfigMap/a -n x -o yaml shows who must act"
-HELD = Held("58eb1fd1ec42", ("too many",), (("prune", "ConfigMap/shop/one", "uid"),), SHA, SHA, SHA, stamp(NOW))
+HELD = HeldPlan("58eb1fd1ec42", ("too many",), (("prune", "ConfigMap/shop/one", "uid"),), SHA, SHA, SHA, stamp(NOW))
 
 
-def failed(who: str, next_try: str = "") -> Status:
-    return Status("failed", stamp(NOW), message="m", failures=1, who=who, next_try=next_try)
+def failed(who: str, next_try: str = "") -> RunStatus:
+    return RunStatus("failed", stamp(NOW), message="m", failures=1, who=who, next_try=next_try)
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ def failed(who: str, next_try: str = "") -> Status:
         ({"held": HELD, "approval": Approval(HELD.id, SHA, SHA, HELD.changes, "ada", LATER)}, "anneal apply shop", "approved"),
         ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW))}, "anneal apply shop", "didn't finish"),
         ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW)), "status": failed("author")}, "", "fix the commit"),
-        ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW)), "status": Status("waiting", next_try=LATER)}, "", "isn't healthy yet"),
-        ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW)), "status": Status("rolling-out", next_try=LATER)}, "", "rollout goes on"),
-        ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW)), "status": Status("rolling-out")}, "anneal apply shop", "didn't finish"),
+        ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW)), "status": RunStatus("waiting", next_try=LATER)}, "", "isn't healthy yet"),
+        ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW)), "status": RunStatus("rolling-out", next_try=LATER)}, "", "rollout goes on"),
+        ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW)), "status": RunStatus("rolling-out")}, "anneal apply shop", "didn't finish"),
         ({"status": failed("author")}, "", "fix the commit"),
         ({"status": replace(failed("author"), refusal=REFUSAL)}, "", "changes about Namespace/web, ConfigMap/shop/a, v1 Tea and 1 more"),
         ({"status": replace(failed("author"), refusal=replace(REFUSAL, facts=()))}, "", "and push"),
@@ -103,7 +103,7 @@ def failed(who: str, next_try: str = "") -> Status:
     ],
 )
 def test_the_next_step_is_a_command_where_there_is_one(changed: dict[str, Any], command: str, said: str) -> None:
-    step = next_step(View(TARGET, replace(APPLIED, **changed), None, NOW))
+    step = next_step(TargetView(TARGET, replace(APPLIED, **changed), None, NOW))
     assert step.command == command
     assert said in step.text
 
@@ -111,14 +111,22 @@ def test_the_next_step_is_a_command_where_there_is_one(changed: dict[str, Any], 
 @pytest.mark.parametrize(
     ("view", "command", "said"),
     [
-        (View(TARGET, None, None, NOW), "anneal apply shop", "never ran"),
-        (View(TARGET, None, None, NOW, "cluster-unavailable", "no answer"), "kubectl get --raw /readyz --request-timeout 5s", "no answer"),
-        (View(TARGET, APPLIED, None, NOW, "target-moved", MOVED), "anneal retarget shop", "elsewhere: repository was a, is now b, x was c"),
-        (View(TARGET, APPLIED, Peek("pod-1", True, 1.0, False), NOW), "", "pod-1 works on it now"),
-        (View(TARGET, APPLIED, Peek("pod-1", False, 90.0, False), NOW), "anneal unlock shop", "hasn't renewed for 90 s"),
+        (TargetView(TARGET, None, None, NOW), "anneal apply shop", "never ran"),
+        (
+            TargetView(TARGET, None, None, NOW, "cluster-unavailable", "no answer"),
+            "kubectl get --raw /readyz --request-timeout 5s",
+            "no answer",
+        ),
+        (
+            TargetView(TARGET, APPLIED, None, NOW, "target-moved", MOVED),
+            "anneal retarget shop",
+            "elsewhere: repository was a, is now b, x was c",
+        ),
+        (TargetView(TARGET, APPLIED, Peek("pod-1", True, 1.0, False), NOW), "", "pod-1 works on it now"),
+        (TargetView(TARGET, APPLIED, Peek("pod-1", False, 90.0, False), NOW), "anneal unlock shop", "hasn't renewed for 90 s"),
     ],
 )
-def test_the_lease_and_a_missing_record_count_too(view: View, command: str, said: str) -> None:
+def test_the_lease_and_a_missing_record_count_too(view: TargetView, command: str, said: str) -> None:
     step = next_step(view)
     assert step.command == command
     assert said in step.text
@@ -146,7 +154,7 @@ def test_until_refuses_anything_else(text: str) -> None:
 
 
 def test_what_the_configuration_suspends_is_resumed_there() -> None:
-    step = next_step(View(replace(TARGET, suspend=True), APPLIED, None, NOW))
+    step = next_step(TargetView(replace(TARGET, suspend=True), APPLIED, None, NOW))
     assert (step.command, step.urgent) == ("", True)
     assert "set `suspend: false` in anneal.yaml" in step.text
 
@@ -167,19 +175,21 @@ def test_what_the_configuration_suspends_is_resumed_there() -> None:
 )
 def test_no_command_is_advised_that_only_a_configuration_has(changed: dict[str, Any], command: str, said: str) -> None:
     local = replace(TARGET, repository=Repository("directory:shop"))
-    step = next_step(View(local, replace(APPLIED, **changed), None, NOW))
+    step = next_step(TargetView(local, replace(APPLIED, **changed), None, NOW))
     assert (step.command, said in step.text) == (command, True), step
 
 
 def test_commands_reach_the_same_configuration_and_cluster() -> None:
     """As status was asked; what kubectl is to do on the target's cluster as the target says."""
-    given = Given(("-c", "a b.yaml", "--context", "east"), ("--context", "east"))
-    view = View(TARGET, replace(APPLIED, status=replace(failed("operator"), code="access-denied", message=DENIED)), None, NOW, given=given)
+    given = GivenFlags(("-c", "a b.yaml", "--context", "east"), ("--context", "east"))
+    view = TargetView(
+        TARGET, replace(APPLIED, status=replace(failed("operator"), code="access-denied", message=DENIED)), None, NOW, given=given
+    )
     assert next_step(view).command == (
         "anneal -c 'a b.yaml' --context east rbac shop --service-account s/anneal | kubectl --context east apply -f -"
     )
     away = replace(TARGET, cluster=Cluster(SecretRef(file="/etc/far"), context="west"))
     for target, wanted in ((TARGET, GONE), (away, GONE.replace("kubectl", "kubectl --kubeconfig /etc/far --context west"))):
-        assert View(target, None, None, NOW).complete(GONE) == wanted
+        assert TargetView(target, None, None, NOW).complete(GONE) == wanted
     theirs = replace(view, state=replace(APPLIED, status=replace(failed("operator"), code="secret-unavailable")))
     assert theirs.complete("kubectl get secret -n x") == "kubectl get secret -n x", "that one is on the handler's own cluster"

@@ -8,13 +8,13 @@ from handler.cli.engine import engine
 from handler.cli.output import Output
 from handler.cli.session import Session
 from handler.config.git_settings import SecretRef, WebhookSecrets
-from handler.config.settings import Settings, Webhooks
+from handler.config.settings import Settings, WebhookSettings
 
 
 def test_the_doors_secrets_are_asked_for_by_the_door_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("handler.app.log.configure", lambda _mask, **_: None)
     monkeypatch.delenv("ANNEAL_QUEUE_URL", raising=False)
     monkeypatch.delenv("ANNEAL_TEST_NOWHERE", raising=False)
-    settings = Settings((), webhooks=Webhooks(WebhookSecrets((SecretRef(env="ANNEAL_TEST_NOWHERE"),))))
+    settings = Settings((), webhooks=WebhookSettings(WebhookSecrets((SecretRef(env="ANNEAL_TEST_NOWHERE"),))))
     parts = engine(Session(Output(), {})).build(settings)
     assert parts.requests() == 0

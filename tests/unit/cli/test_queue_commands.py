@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from handler.cli.group import anneal
 from handler.model.event import Job
-from handler.queues.sqs import Sqs
+from handler.queues.sqs import SqsQueue
 from infra.moto import Moto
 
 TARGET = {"name": "shop", "repository": {"url": "https://git.example.com/acme/shop.git"}, "namespaces": ["shop"]}
@@ -84,7 +84,7 @@ def test_a_queue_without_dead_letters_is_told(config: str, aws: Moto, monkeypatc
 
 def test_only_the_run_that_is_named_is_asked_for_again(config: str, aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANNEAL_QUEUE_URL", made(aws, dead=True))
-    queue = Sqs(made(aws, dead=True))
+    queue = SqsQueue(made(aws, dead=True))
     first, second = (queue.put(Job("shop", "replay", actor=actor)) for actor in ("ada", "bob"))
     gone = queue.put(Job("gone", "replay", actor="ada"))
     for _ in range(3):
@@ -108,7 +108,7 @@ def test_what_decides_is_asked_for_again_by_name_alone(
     config: str, aws: Moto, monkeypatch: pytest.MonkeyPatch, act: dict[str, Any]
 ) -> None:
     monkeypatch.setenv("ANNEAL_QUEUE_URL", made(aws, dead=True))
-    queue = Sqs(made(aws, dead=True))
+    queue = SqsQueue(made(aws, dead=True))
     plain, decides = queue.put(Job("shop", "replay", actor="ada", dry_run=True)), queue.put(Job("shop", "replay", actor="bob", **act))
     for _ in range(3):
         queue.receive(10, 0, 0)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from handler.cli import replay as replaying
-from handler.cli.server_client import Remote
+from handler.cli.server_client import ServerClient
 from handler.model.errors import ConfigInvalid
 from tests.unit.cli.scripted import ENDED, HELD, QUEUED, RUN, TAKEN, TOKEN, Answer, Server, refusal, replay
 
@@ -182,20 +182,20 @@ def test_what_is_missing_is_asked_for(server: Server, arguments: tuple[str, ...]
 )
 def test_a_token_isnt_sent_where_it_doesnt_belong(url: str) -> None:
     with pytest.raises(ConfigInvalid) as refused:
-        Remote(url, TOKEN)
+        ServerClient(url, TOKEN)
     assert TOKEN not in str(refused.value)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8080", "http://localhost", "http://[::1]:8080/x/", "https://anneal.example.com/anneal"])
 def test_this_machine_and_https_are_fine(url: str) -> None:
-    assert Remote(url, TOKEN).url == url.rstrip("/")
-    assert Remote("http://anneal.example.com", TOKEN, insecure_http=True)
+    assert ServerClient(url, TOKEN).url == url.rstrip("/")
+    assert ServerClient("http://anneal.example.com", TOKEN, insecure_http=True)
 
 
 @pytest.mark.parametrize("token", ["a\nb", "é" * 20, "a\x00b"])
 def test_a_token_that_is_no_header_is_refused_without_showing_it(token: str) -> None:
     with pytest.raises(ConfigInvalid) as refused:
-        Remote("https://anneal.example.com", token)
+        ServerClient("https://anneal.example.com", token)
     assert token not in str(refused.value)
 
 

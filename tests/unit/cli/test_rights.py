@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from handler.cli.needed_rights import RBAC, WRITES, Grant, Needed, documents, own_grants, secret_reads, target_grants, wanted_grants
+from handler.cli.needed_rights import RBAC, WRITES, Grant, NeededKinds, documents, own_grants, secret_reads, target_grants, wanted_grants
 from handler.cli.rbac import HOME, _at_home
 from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
-from handler.config.settings import Cluster, Eks, Evidence, Impersonate, Prune, Settings, Target, Wait, Webhooks
+from handler.config.settings import Cluster, Eks, EvidenceSettings, Impersonate, Prune, Settings, Target, Wait, WebhookSettings
 from handler.model.resource import Resource
 
 TARGET = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop", "jobs"))
@@ -26,7 +26,7 @@ def body(kind: str, name: str, namespace: str = "", **more: Any) -> dict[str, An
 
 
 def test_namespaced_kinds_are_granted_in_each_allowed_namespace_and_others_cluster_wide() -> None:
-    assert target_grants(TARGET, Needed((CONFIGMAPS, NAMESPACES), TARGET.namespaces)) == (
+    assert target_grants(TARGET, NeededKinds((CONFIGMAPS, NAMESPACES), TARGET.namespaces)) == (
         Grant("", "", "namespaces", WRITES),
         Grant("jobs", "", "configmaps", WRITES),
         Grant("shop", "", "configmaps", WRITES),
@@ -34,25 +34,25 @@ def test_namespaced_kinds_are_granted_in_each_allowed_namespace_and_others_clust
 
 
 def test_a_target_that_may_use_every_namespace_needs_a_cluster_role() -> None:
-    assert target_grants(TARGET, Needed((CONFIGMAPS,), ("*",))) == (Grant("", "", "configmaps", WRITES),)
+    assert target_grants(TARGET, NeededKinds((CONFIGMAPS,), ("*",))) == (Grant("", "", "configmaps", WRITES),)
 
 
 def test_who_waits_should_see_why_a_rollout_fails() -> None:
     deployments = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
-    waiting, needed = replace(TARGET, wait=Wait()), Needed((deployments, CONFIGMAPS), ("shop",))
+    waiting, needed = replace(TARGET, wait=Wait()), NeededKinds((deployments, CONFIGMAPS), ("shop",))
     reads = (
         Grant("shop", "", "events", ("list",)),
         Grant("shop", "", "pods", ("get", "list")),
     )
     assert wanted_grants(waiting, needed) == reads
     assert wanted_grants(TARGET, needed) == reads, "its health is watched though no run waits for it"
-    assert wanted_grants(waiting, Needed((CUPS,), ("*",))) == (Grant("", "", "events", ("list",)),)
-    assert wanted_grants(waiting, Needed((CONFIGMAPS,), ("*",))) == (), "it can't be anything but healthy"
+    assert wanted_grants(waiting, NeededKinds((CUPS,), ("*",))) == (Grant("", "", "events", ("list",)),)
+    assert wanted_grants(waiting, NeededKinds((CONFIGMAPS,), ("*",))) == (), "it can't be anything but healthy"
 
 
 def test_who_has_logs_recorded_reads_them_and_by_name_the_secrets_that_they_may_hold() -> None:
     deployments = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
-    recording = replace(TARGET, wait=Wait(), evidence=Evidence("record"))
+    recording = replace(TARGET, wait=Wait(), evidence=EvidenceSettings("record"))
     volumes = [
         {"name": "a", "secret": {"secretName": "files"}},
         {"name": "b", "projected": {"sources": [{"secret": {"name": "projected"}}, {"configMap": {"name": "open"}}]}},
@@ -63,7 +63,7 @@ def test_who_has_logs_recorded_reads_them_and_by_name_the_secrets_that_they_may_
     pod = {"volumes": volumes, "containers": [one], "initContainers": [first], "imagePullSecrets": [{"name": "registry"}]}
     web = body("Deployment", "web", "shop", apiVersion="apps/v1", spec={"template": {"spec": pod}})
     other = body("Certificate", "web", "shop", apiVersion="cert-manager.io/v1", spec={"secretName": "tls"})
-    needed = Needed((deployments,), ("shop", "jobs"), (web, other))
+    needed = NeededKinds((deployments,), ("shop", "jobs"), (web, other))
     named = ("driver", "files", "projected", "variable", "variables")
     found = wanted_grants(recording, needed)
     assert [grant for grant in found if grant.resource in ("pods/log", "secrets")] == [
@@ -77,7 +77,7 @@ def test_who_has_logs_recorded_reads_them_and_by_name_the_secrets_that_they_may_
 
 def test_what_may_prune_namespaces_and_crds_must_see_what_is_in_them() -> None:
     target = replace(TARGET, prune=Prune(kinds=("Namespace", "CustomResourceDefinition")))
-    needed = Needed((NAMESPACES, CRDS, CUPS), ("shop",), (body("CustomResourceDefinition", "cups.example.com"),))
+    needed = NeededKinds((NAMESPACES, CRDS, CUPS), ("shop",), (body("CustomResourceDefinition", "cups.example.com"),))
     found = target_grants(target, needed)
     assert Grant("shop", "*", "*", ("list",)) in found
     assert Grant("", "example.com", "cups", ("list",)) in found
@@ -90,7 +90,7 @@ def test_roles_and_bindings_are_escalated_by_name_only() -> None:
         body("ClusterRole", "lister"),
         body("ClusterRoleBinding", "lister", roleRef={"kind": "ClusterRole", "name": "lister"}),
     )
-    assert set(target_grants(TARGET, Needed((), ("shop",), bodies))) == {
+    assert set(target_grants(TARGET, NeededKinds((), ("shop",), bodies))) == {
         Grant("shop", RBAC, "roles", ("escalate",), ("reader",)),
         Grant("shop", RBAC, "clusterroles", ("bind",), ("view",)),
         Grant("", RBAC, "clusterroles", ("escalate",), ("lister",)),
@@ -113,7 +113,7 @@ def test_secrets_that_the_configuration_refers_to_are_read_by_name() -> None:
     repository = replace(TARGET.repository, auth=RepositoryAuth(basic=BasicAuth("anneal", held("git"))))
     other = replace(TARGET, name="other", repository=replace(repository, webhook=WebhookSecrets((held("another"),))))
     target = replace(TARGET, repository=repository)
-    webhooks = Webhooks(github=WebhookSecrets((held("webhook"), SecretRef(file="/run/old"))))
+    webhooks = WebhookSettings(github=WebhookSecrets((held("webhook"), SecretRef(file="/run/old"))))
     settings = Settings((target, other), webhooks=webhooks)
 
     def secrets(target: Target) -> list[Grant]:
@@ -157,7 +157,7 @@ def test_each_role_has_its_binding(scope: str) -> None:
 @pytest.mark.parametrize("cluster", [Cluster(context="prod"), Cluster(eks=Eks("prod")), Cluster()])
 def test_secrets_for_a_target_of_another_cluster_are_granted_at_home(cluster: Cluster) -> None:
     held = SecretRef(kubernetes_secret="anneal-system/webhook/value")
-    settings = Settings((TARGET,), webhooks=Webhooks(github=WebhookSecrets((held,))))
+    settings = Settings((TARGET,), webhooks=WebhookSettings(github=WebhookSecrets((held,))))
     found = _at_home(settings, replace(TARGET, cluster=cluster), {"kind": "ServiceAccount", "name": "anneal", "namespace": "anneal-system"})
     if cluster == Cluster():
         assert found == []

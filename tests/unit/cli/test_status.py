@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from handler.cli.next_step import View
+from handler.cli.next_step import TargetView
 from handler.cli.target_page import _phase, _rows, _status_rows, run_text
 from handler.config.git_settings import Repository
 from handler.config.settings import Target
-from handler.state.record import Progress, Run, State, Status, StepRecord, Waiting
+from handler.state.record import Progress, Run, RunStatus, State, StepRecord, WaitingFor
 from handler.state.record_format import stamp
 
 NOW = 1_800_000_000.0
@@ -19,59 +19,59 @@ TARGET = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("s
 API, WEB = "Deployment/shop/api: 0 of 1 replica available", "Deployment/shop/web: 1 of 3 replicas available"
 
 
-def rows(waiting: Waiting | None, status: Status) -> list[tuple[str, str]]:
+def rows(waiting: WaitingFor | None, status: RunStatus) -> list[tuple[str, str]]:
     """Return the rows of health and failure."""
     state = State("shop", "default", "uid", TARGET.repository.url, waiting=waiting, status=status)
-    return [row for row in _rows(View(TARGET, state, None, NOW)) if row[0] in ("", "waiting", "unhealthy", "failing")]
+    return [row for row in _rows(TargetView(TARGET, state, None, NOW)) if row[0] in ("", "waiting", "unhealthy", "failing")]
 
 
 def test_a_wait_says_for_what_since_when_and_what_is_missing() -> None:
-    found = rows(Waiting(SHA, "everything", stamp(NOW - 90)), Status("waiting", unhealthy=(API, WEB)))
+    found = rows(WaitingFor(SHA, "everything", stamp(NOW - 90)), RunStatus("waiting", unhealthy=(API, WEB)))
     assert found == [("waiting", "for everything, 1 min so far"), ("unhealthy", API), ("", WEB)]
 
 
 def test_what_the_failure_names_is_not_named_twice() -> None:
-    status = Status("failed", message=f"deploy/api.yaml:1: {API}", unhealthy=(API, WEB))
-    found = rows(Waiting(SHA, "everything", stamp(NOW - 90), over=True), status)
+    status = RunStatus("failed", message=f"deploy/api.yaml:1: {API}", unhealthy=(API, WEB))
+    found = rows(WaitingFor(SHA, "everything", stamp(NOW - 90), over=True), status)
     assert found[0] == ("waiting", "for everything, 1 min so far; its time is over, so each tick looks once more")
     assert found[1:] == [("unhealthy", WEB), ("failing", f"deploy/api.yaml:1: {API}")]
 
 
 def test_what_has_failed_before_its_time_is_waited_for_no_more() -> None:
-    status = Status("failed", message=API, who="author")
-    assert rows(Waiting(SHA, "everything", stamp(NOW - 90)), status) == [("failing", API)]
+    status = RunStatus("failed", message=API, who="author")
+    assert rows(WaitingFor(SHA, "everything", stamp(NOW - 90)), status) == [("failing", API)]
 
 
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        (Status("applied", stamp(NOW - 7200)), "applied"),
-        (Status("failed", stamp(NOW - 7200)), "failed for 2 h"),
-        (Status(), "new"),
+        (RunStatus("applied", stamp(NOW - 7200)), "applied"),
+        (RunStatus("failed", stamp(NOW - 7200)), "failed for 2 h"),
+        (RunStatus(), "new"),
     ],
 )
-def test_how_long_it_is_applied_is_told_of_no_commit_that_came_later(status: Status, said: str) -> None:
-    assert _phase(View(TARGET, State("shop", "default", "uid", TARGET.repository.url, status=status), None, NOW)) == said
+def test_how_long_it_is_applied_is_told_of_no_commit_that_came_later(status: RunStatus, said: str) -> None:
+    assert _phase(TargetView(TARGET, State("shop", "default", "uid", TARGET.repository.url, status=status), None, NOW)) == said
 
 
 def test_a_rollout_says_where_it_stands() -> None:
     steps = (StepRecord("roll", "api", "Deployment/shop/api", "Canary", stamp(NOW - 90), share=25),)
     known = Progress(SHA, "d" * 64, stamp(NOW - 120), steps=steps)
-    rolling = State("shop", "default", "uid", "url", status=Status("rolling-out", stamp(NOW - 60)), rollout=known)
-    view = View(TARGET, rolling, None, NOW)
+    rolling = State("shop", "default", "uid", "url", status=RunStatus("rolling-out", stamp(NOW - 60)), rollout=known)
+    view = TargetView(TARGET, rolling, None, NOW)
     assert _phase(view) == "rolling out for 2 min: roll, api: Canary Deployment/shop/api at 25 %"
     begins = replace(known, outcome="done", steps=())
     assert _phase(replace(view, state=replace(rolling, rollout=begins))) == "rolling out for 1 min", "of an older set"
 
 
 def test_what_isnt_gone_is_named_while_it_is_waited_for() -> None:
-    status = Status("pruning", stamp(NOW - 60), message="ConfigMap/shop/a: is not gone yet\nConfigMap/shop/b: is not gone yet")
-    found = [*_status_rows(View(TARGET, None, None, NOW), status)]
+    status = RunStatus("pruning", stamp(NOW - 60), message="ConfigMap/shop/a: is not gone yet\nConfigMap/shop/b: is not gone yet")
+    found = [*_status_rows(TargetView(TARGET, None, None, NOW), status)]
     assert found == [("pruning", "ConfigMap/shop/a: is not gone yet"), ("", "ConfigMap/shop/b: is not gone yet")]
 
 
 def test_one_failure_is_one() -> None:
-    found = dict(_status_rows(View(TARGET, None, None, NOW), Status("failed", failures=1, next_try=stamp(NOW + 15))))
+    found = dict(_status_rows(TargetView(TARGET, None, None, NOW), RunStatus("failed", failures=1, next_try=stamp(NOW + 15))))
     assert found["next try"] == "in 15 s, after 1 failure"
 
 
@@ -82,5 +82,5 @@ def test_a_refused_request_says_why_for_nothing_else_of_the_record_does() -> Non
 
 
 def test_many_are_counted() -> None:
-    found = rows(None, Status("waiting", unhealthy=tuple(f"Deployment/shop/w{number}: is not there" for number in range(12))))
+    found = rows(None, RunStatus("waiting", unhealthy=tuple(f"Deployment/shop/w{number}: is not there" for number in range(12))))
     assert (len(found), found[-1]) == (11, ("", "and 2 more; -o json has all"))

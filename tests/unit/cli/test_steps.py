@@ -13,7 +13,7 @@ from handler.cli.output import Output
 from handler.cli.rollout_lines import now_at, summed, told, tree
 from handler.state.record import Attempt, Pin, Progress, State, StepRecord, Suspend
 from handler.state.record_format import seconds_of, stamp
-from handler.state.stalled import Stood
+from handler.state.stalled import Stalled
 from tests.unit.state.samples import NOON, TOKEN, blank, sha
 
 NOW = seconds_of(NOON) + 90
@@ -106,7 +106,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("at_once")
 def test_watching_tells_each_transition_once_and_ends_with_the_record(capsys: pytest.CaptureFixture[str]) -> None:
     ended = replace(UNDER_WAY, finished=stamp(NOW), outcome="done", steps=(MIGRATE, replace(API, finished=stamp(NOW), outcome="done")))
-    inside = replace(UNDER_WAY, steps=(MIGRATE, replace(API, mark="phase-2", stood=(Stood("5f" * 6, NOON),))))  # nothing to be told
+    inside = replace(UNDER_WAY, steps=(MIGRATE, replace(API, mark="phase-2", stood=(Stalled("5f" * 6, NOON),))))  # nothing to be told
     states = [opened(None), opened(UNDER_WAY), opened(UNDER_WAY), opened(inside), replace(opened(ended), attempt=None)]
     last = rollout._watched(Output(), reading(*states))
     assert last == states[-1]

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from handler.app.standing import Level, Newest, Row
-from handler.cli.follow_up_commands import Given, reaching
-from handler.cli.next_step import View, next_step, server_text
+from handler.app.standing import Level, NewestCommit, TargetRow
+from handler.cli.follow_up_commands import GivenFlags, reaching
+from handler.cli.next_step import TargetView, next_step, server_text
 from handler.cli.status_table import HEADS, cells, facts, hints, table
 from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Eks, Target
 from handler.model.errors import ClusterUnavailable, GitUnavailable, StateInvalid
 from handler.model.tree import CommitInfo
 from handler.state.heartbeat import UNREAD, Pulse, Server
-from handler.state.record import Held, Pin, State, Status, TargetHealth
+from handler.state.record import HeldPlan, Pin, RunStatus, State, TargetHealth
 from handler.state.record_format import stamp
 from handler.state.summary import Summary
 from tests.unit.state.samples import blank, sha
@@ -27,18 +27,18 @@ WELL = Summary(sha("a"), phase="applied", health="healthy", subject=SUBJECT, app
 RUNS = {"one": Server("one", "1.2.3", NOW - 30)}
 SERVED = Pulse(NOW, servers=RUNS, targets=dict.fromkeys(("shop", "bank", "cellar", "attic"), ("one", NOW - 60)))
 STOPPED = replace(SERVED, servers={"one": Server("one", "1.2.3", NOW - 7200)}, targets={"shop": ("one", NOW - 7260)})
-AHEAD = Newest(sha("b"), CommitInfo(sha("b"), "Newer", "ann", int(NOW - 120)))
+AHEAD = NewestCommit(sha("b"), CommitInfo(sha("b"), "Newer", "ann", int(NOW - 120)))
 
 
 def target(name: str = "shop", **about: Any) -> Target:
     return Target(name, Repository("https://git.example.com/acme/shop.git"), ("shop",), **about)
 
 
-def row(name: str = "shop", summary: Summary = WELL, pulse: Pulse = SERVED, **about: Any) -> Row:
-    return Row(target(name), NOW, recorded=True, summary=summary, pulse=pulse, **about)
+def row(name: str = "shop", summary: Summary = WELL, pulse: Pulse = SERVED, **about: Any) -> TargetRow:
+    return TargetRow(target(name), NOW, recorded=True, summary=summary, pulse=pulse, **about)
 
 
-def shown(*rows: Row, width: int | None = 80, wide: bool = False) -> list[str]:
+def shown(*rows: TargetRow, width: int | None = 80, wide: bool = False) -> list[str]:
     return [text for text, _ in table(rows, width=width, wide=wide)]
 
 
@@ -91,7 +91,7 @@ def test_wide_is_as_wide_as_it_is() -> None:
         ({"summary": replace(WELL, drifted=1)}, Level.OFF),
         ({"summary": replace(WELL, health="unknown")}, Level.OFF),
         ({"summary": replace(WELL, pin=sha("a")), "state": blank(pin=Pin(sha("a"), automatic=True))}, Level.OFF),
-        ({"newest": Newest(trouble=GitUnavailable.of("url", "gone"))}, Level.UNFOLLOWED),
+        ({"newest": NewestCommit(trouble=GitUnavailable.of("url", "gone"))}, Level.UNFOLLOWED),
         ({"newest": AHEAD}, Level.MOVING),
         ({"newest": AHEAD, "summary": replace(WELL, pin=sha("a"))}, Level.MOVING),
         ({"summary": replace(WELL, health="progressing")}, Level.MOVING),
@@ -115,17 +115,17 @@ def test_no_time_of_a_next_try_is_told_where_no_server_would_keep_it() -> None:
 
 
 # --- what to do
-def whole(state: State, **about: Any) -> Row:
+def whole(state: State, **about: Any) -> TargetRow:
     return row(summary=Summary.of(state), state=state, whole=True, **about)
 
 
-def told(*rows: Row, flags: tuple[str, ...] = ()) -> list[str]:
-    return [text for text, _ in hints(rows, Given(flags, flags))]
+def told(*rows: TargetRow, flags: tuple[str, ...] = ()) -> list[str]:
+    return [text for text, _ in hints(rows, GivenFlags(flags, flags))]
 
 
 def test_a_cluster_that_doesnt_answer_is_told_of_once_with_what_asks_it() -> None:
     away, silent = Cluster(SecretRef(file="/etc/far away"), context="west"), ClusterUnavailable.of("x", "hasn't answered within 4 s")
-    far = [Row(target(f"far-{number}", cluster=away), NOW, trouble=silent) for number in range(9)]
+    far = [TargetRow(target(f"far-{number}", cluster=away), NOW, trouble=silent) for number in range(9)]
     assert told(*far, row()) == [
         "cluster kubeconfig /etc/far away, context west (9 targets: far-0, far-1, far-2, far-3, far-4, …): x: hasn't answered within 4 s",
         "    kubectl --kubeconfig '/etc/far away' --context west get --raw /readyz --request-timeout 5s",
@@ -135,8 +135,10 @@ def test_a_cluster_that_doesnt_answer_is_told_of_once_with_what_asks_it() -> Non
 
 
 def test_a_git_host_that_doesnt_answer_is_told_of_once_and_hides_no_trouble() -> None:
-    mute = Newest(trouble=GitUnavailable.of("https://git.example.com/acme/shop.git", "its host refuses connections"))
-    failed = whole(replace(blank(), target="shop", status=Status("failed", message="deploy/a.yaml:1: no\nmore", who="author")), newest=mute)
+    mute = NewestCommit(trouble=GitUnavailable.of("https://git.example.com/acme/shop.git", "its host refuses connections"))
+    failed = whole(
+        replace(blank(), target="shop", status=RunStatus("failed", message="deploy/a.yaml:1: no\nmore", who="author")), newest=mute
+    )
     found = told(failed, row("bank", newest=mute))
     assert found[0].startswith("git host git.example.com (2 targets: shop, bank): https://git.example.com/acme/shop.git: its host refuses")
     assert found[1:] == [
@@ -147,14 +149,14 @@ def test_a_git_host_that_doesnt_answer_is_told_of_once_and_hides_no_trouble() ->
 
 
 def test_what_only_a_git_host_is_to_blame_for_is_told_once() -> None:
-    mute = Newest(trouble=GitUnavailable.of("https://git.example.com/acme/shop.git", "its host refuses connections"))
-    failed = whole(blank(commit=sha(), status=Status("failed", message=str(mute.trouble), who="nobody")), newest=mute)
+    mute = NewestCommit(trouble=GitUnavailable.of("https://git.example.com/acme/shop.git", "its host refuses connections"))
+    failed = whole(blank(commit=sha(), status=RunStatus("failed", message=str(mute.trouble), who="nobody")), newest=mute)
     assert [line for line in told(failed) if line.startswith("    ")] == ["    git ls-remote https://git.example.com/acme/shop.git"]
-    assert next_step(View.of(failed)).command == "git ls-remote https://git.example.com/acme/shop.git", "the page says the same"
+    assert next_step(TargetView.of(failed)).command == "git ls-remote https://git.example.com/acme/shop.git", "the page says the same"
 
 
 def test_each_trouble_has_its_cause_and_the_command() -> None:
-    held = Held("h1", ("2 of 3 live objects would be deleted",), (("prune", "ConfigMap/shop/a", "u"),), sha(), sha(), sha(), stamp(NOW))
+    held = HeldPlan("h1", ("2 of 3 live objects would be deleted",), (("prune", "ConfigMap/shop/a", "u"),), sha(), sha(), sha(), stamp(NOW))
     health = TargetHealth("degraded", stamp(NOW), stamp(NOW), ("Deployment/shop/api: crashes",), ())
     well = TargetHealth("healthy", stamp(NOW), stamp(NOW), (), ())
     assert told(whole(blank(commit=sha(), held=held, health=well))) == [
@@ -196,15 +198,15 @@ def test_of_very_many_in_trouble_the_first_are_told() -> None:
     ],
 )
 def test_which_server_looks_after_a_target_is_said_or_that_none_does(pulse: Pulse, text: str) -> None:
-    assert server_text(View(target(), None, None, NOW, pulse=pulse)) == text
+    assert server_text(TargetView(target(), None, None, NOW, pulse=pulse)) == text
 
 
 def test_nothing_to_do_is_never_said_while_no_server_works() -> None:
     health = TargetHealth("healthy", stamp(NOW), stamp(NOW), (), ())
-    state = blank(commit=sha("a"), health=health, status=Status("applied"))
+    state = blank(commit=sha("a"), health=health, status=RunStatus("applied"))
 
-    def advice(pulse: Pulse, newest: Newest | None = None) -> tuple[str, str, bool]:
-        found = next_step(View(target(), state, None, NOW, pulse=pulse, newest=newest))
+    def advice(pulse: Pulse, newest: NewestCommit | None = None) -> tuple[str, str, bool]:
+        found = next_step(TargetView(target(), state, None, NOW, pulse=pulse, newest=newest))
         return found.text, found.command, found.urgent
 
     ways = "start `anneal serve` or `anneal run --trigger interval`, or now:"
@@ -219,19 +221,23 @@ def test_nothing_to_do_is_never_said_while_no_server_works() -> None:
 @pytest.mark.parametrize(
     ("status", "served", "alone"),
     [
-        (Status("failed", who="nobody", next_try=stamp(NOW + 15)), "it is tried again in 15 s", "no server runs that would try it again"),
         (
-            Status("failed", who="author"),
+            RunStatus("failed", who="nobody", next_try=stamp(NOW + 15)),
+            "it is tried again in 15 s",
+            "no server runs that would try it again",
+        ),
+        (
+            RunStatus("failed", who="author"),
             "fix the commit as said below, and push",
             "fix the commit as said below, and push; no server runs, so then:",
         ),
-        (Status("waiting", next_try=stamp(NOW + 15)), "looked at again in 15 s", "no server runs that would look again"),
+        (RunStatus("waiting", next_try=stamp(NOW + 15)), "looked at again in 15 s", "no server runs that would look again"),
     ],
 )
-def test_what_only_a_server_does_is_promised_only_where_one_runs(status: Status, served: str, alone: str) -> None:
+def test_what_only_a_server_does_is_promised_only_where_one_runs(status: RunStatus, served: str, alone: str) -> None:
     state = blank(commit=sha(), status=status)
     for pulse, said in ((SERVED, served), (STOPPED, alone)):
-        found = next_step(View(target(), state, None, NOW, pulse=pulse))
+        found = next_step(TargetView(target(), state, None, NOW, pulse=pulse))
         assert said in found.text
         assert found.command or pulse is SERVED
 

@@ -12,10 +12,10 @@ from handler.cli import wait_lines
 from handler.cli.output import Output
 from handler.cli.run_job import run
 from handler.cli.session import Session
-from handler.cli.wait_lines import AGAIN, EVERY, Telling
+from handler.cli.wait_lines import AGAIN, EVERY, WaitLines
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.state.record import Attempt, Progress, State, Status, StepRecord, Waiting
+from handler.state.record import Attempt, Progress, RunStatus, State, StepRecord, WaitingFor
 from tests.unit.run.town import ROLLED, Town, group, step
 from tests.unit.state.samples import NOON, TOKEN, sha
 
@@ -25,8 +25,8 @@ API, WEB = "Deployment/shop/api: 0 of 1 replica available", "Deployment/shop/web
 
 
 def waiting(*missing: str, **more: object) -> State:
-    known = Waiting(sha(), "everything", NOON)
-    return State("shop", "default", "uid", "url", waiting=known, status=Status("applied", unhealthy=missing), **more)  # type: ignore[arg-type]  # its fields
+    known = WaitingFor(sha(), "everything", NOON)
+    return State("shop", "default", "uid", "url", waiting=known, status=RunStatus("applied", unhealthy=missing), **more)  # type: ignore[arg-type]  # its fields
 
 
 def stepping(*steps: StepRecord) -> State:
@@ -35,12 +35,12 @@ def stepping(*steps: StepRecord) -> State:
 
 
 class Teller:
-    """A `Telling` whose clock and lines are the test's."""
+    """A `WaitLines` whose clock and lines are the test's."""
 
     def __init__(self) -> None:
         self.now = 100.0
         self.lines: list[str] = []
-        self._telling = Telling(self.lines.append, lambda: self.now)
+        self._telling = WaitLines(self.lines.append, lambda: self.now)
 
     def __call__(self, state: State, after: float = 0.0) -> list[str]:
         """Return what is said of a record that comes `after` seconds."""
@@ -73,7 +73,7 @@ def test_one_that_doesnt_change_is_told_again_with_how_long_it_has_lasted(tell: 
 
 def test_a_deletion_is_told_with_what_holds_it(tell: Teller) -> None:
     held = "ConfigMap/shop/old: is not gone yet; finalizers: acme.io/hold (the controller of acme.io)"
-    pruning = replace(stepping(), status=Status("pruning", message=held), rollout=None)
+    pruning = replace(stepping(), status=RunStatus("pruning", message=held), rollout=None)
     assert tell(pruning) == [f"shop waits for deletions: {held}"]
     assert tell(replace(pruning, attempt=None)) == [], "nobody waits any more"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import urllib3.exceptions
 
-from handler.cluster.errors import Place, never_sent, place_of, refused, rule_text, unreachable
+from handler.cluster.errors import RequestPlace, never_sent, place_of, refused, rule_text, unreachable
 from handler.model.errors import (
     AccessDenied,
     AnnealError,
@@ -30,17 +30,17 @@ def status(message: str = "", reason: str = "", causes: list[dict[str, str]] | N
 @pytest.mark.parametrize(
     ("path", "place"),
     [
-        ("/api/v1/namespaces/shop/configmaps/a", Place("", "configmaps", "shop", "a")),
-        ("/api/v1/namespaces/shop", Place("", "namespaces", "", "shop")),
-        ("/api/v1/namespaces", Place("", "namespaces", "", "")),
-        ("/apis/apps/v1/deployments", Place("apps", "deployments", "", "")),
-        ("/apis/apps/v1/namespaces/shop/deployments/api/scale", Place("apps", "deployments", "shop", "api")),
-        ("/apis/rbac.authorization.k8s.io/v1/clusterroles/a:b", Place("rbac.authorization.k8s.io", "clusterroles", "", "a:b")),
-        ("/apis", Place("", "/apis", "", "")),
-        ("/version", Place("", "/version", "", "")),
+        ("/api/v1/namespaces/shop/configmaps/a", RequestPlace("", "configmaps", "shop", "a")),
+        ("/api/v1/namespaces/shop", RequestPlace("", "namespaces", "", "shop")),
+        ("/api/v1/namespaces", RequestPlace("", "namespaces", "", "")),
+        ("/apis/apps/v1/deployments", RequestPlace("apps", "deployments", "", "")),
+        ("/apis/apps/v1/namespaces/shop/deployments/api/scale", RequestPlace("apps", "deployments", "shop", "api")),
+        ("/apis/rbac.authorization.k8s.io/v1/clusterroles/a:b", RequestPlace("rbac.authorization.k8s.io", "clusterroles", "", "a:b")),
+        ("/apis", RequestPlace("", "/apis", "", "")),
+        ("/version", RequestPlace("", "/version", "", "")),
     ],
 )
-def test_a_path_names_its_place(path: str, place: Place) -> None:
+def test_a_path_names_its_place(path: str, place: RequestPlace) -> None:
     assert place_of(path) == place
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-from handler.cluster.connect import Connection, connect
+from handler.cluster.connect import ClusterConnection, connect
 from handler.cluster.kubeconfig import SecretStore
 from handler.config.git_settings import AwsSecret, SecretRef
-from handler.config.remote_secrets import Clocks, Remote
+from handler.config.remote_secrets import RemoteSecrets, SecretClocks
 from handler.config.secret_mask import Mask
 from handler.config.settings import Cluster, Eks
 from handler.model.errors import KubeconfigInvalid, SecretUnavailable, ServerPinned
@@ -57,22 +57,22 @@ class Store:
         return self.text
 
 
-def held(text: str | None, **cluster: Any) -> tuple[Store, Connection]:
+def held(text: str | None, **cluster: Any) -> tuple[Store, ClusterConnection]:
     store = Store(text)
     return store, connect(Cluster(kubeconfig=REF, **cluster), environ={}, store=SecretStore(store, TTL))
 
 
-def _remote(connection: Connection) -> Remote:
+def _remote(connection: ClusterConnection) -> RemoteSecrets:
     assert connection._held
     assert connection._held._remote
     return connection._held._remote
 
 
-def later(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> str:
+def later(connection: ClusterConnection, monkeypatch: pytest.MonkeyPatch) -> str:
     """Ask for the authorization when what is known of the store is old, once its answer is there."""
     remote = _remote(connection)
     now = remote._clocks.monotonic() + TTL
-    monkeypatch.setattr(remote, "_clocks", Clocks(lambda: now))
+    monkeypatch.setattr(remote, "_clocks", SecretClocks(lambda: now))
     for _ in range(2):  # the first question asks the store and waits for nothing
         monkeypatch.setattr(connection, "_asked", float("-inf"))
         connection.authorization()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from handler.cluster.api import Request, _pause
+from handler.cluster.api import ApiRequest, _pause
 from handler.cluster.discovery import read_aggregated
 from handler.cluster.live import matches
 from handler.cluster.parallel import parallel, together
@@ -111,4 +111,4 @@ def test_a_pause_grows_to_a_limit() -> None:
 
 
 def test_a_request_never_shows_its_body() -> None:
-    assert "hunter2" not in repr(Request("PUT", "/api/v1/namespaces/a/secrets/s", body=b"hunter2"))
+    assert "hunter2" not in repr(ApiRequest("PUT", "/api/v1/namespaces/a/secrets/s", body=b"hunter2"))

@@ -25,7 +25,7 @@ SHAPES: dict[str, Any] = {
     "adopt": "never",
     "ignore": (s.IgnoreRule(paths=("/spec",)),),
     "prune": s.Prune(allow_empty=True),
-    "recreate": s.Recreate(("Deployment.apps",)),
+    "recreate": s.RecreateSettings(("Deployment.apps",)),
     "verify": g.Verify(ssh=("ssh-ed25519 AAAA",)),
     "rollout": "deploy/rollout.yaml",
 }
@@ -38,7 +38,7 @@ NEUTRAL: dict[str, Any] = {
     "wait": s.Wait(),
     "health_check_exprs": (s.HealthCheckExpr("example.com/v1", "true"),),
     "rollback": s.Rollback(on_failure=True),
-    "evidence": s.Evidence("record"),
+    "evidence": s.EvidenceSettings("record"),
 }
 
 

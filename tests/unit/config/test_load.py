@@ -63,7 +63,7 @@ def test_the_full_sample_is_read_into_every_field() -> None:
         adopt="never",
         ignore=(s.IgnoreRule(s.IgnoreSelect("apps", "Deployment", "api", "shop"), ("/spec/replicas",)),),
         prune=s.Prune(enabled=False, kinds=("PersistentVolumeClaim",), hold_above=s.HoldAbove(20, 0.5), allow_empty=True),
-        recreate=s.Recreate(("Deployment.apps",)),
+        recreate=s.RecreateSettings(("Deployment.apps",)),
         drift="report",
         validate="none",
         verify=g.Verify(
@@ -74,7 +74,7 @@ def test_the_full_sample_is_read_into_every_field() -> None:
         health_check_exprs=(ISSUERS,),
         rollout="deploy/rollout.yaml",
         rollback=s.Rollback(on_failure=True),
-        evidence=s.Evidence("record"),
+        evidence=s.EvidenceSettings("record"),
         suspend=True,
     )
     assert keyed.repository.auth == g.RepositoryAuth(
@@ -102,9 +102,9 @@ def test_the_full_sample_is_read_beside_its_targets() -> None:
         g.SecretRef(aws_parameter="/anneal/generic"),
         g.SecretRef(kubernetes_secret="anneal-system/webhook/generic"),
     )
-    assert settings.queue == s.QueueSettings(s.Sqs("https://sqs.eu-central-1.amazonaws.com/123456789012/anneal.fifo"))
+    assert settings.queue == s.QueueSettings(s.SqsSettings("https://sqs.eu-central-1.amazonaws.com/123456789012/anneal.fifo"))
     assert settings.prometheus == (
-        s.Prometheus("https://prometheus.example.com", g.SecretRef(env="PROMETHEUS_TOKEN"), "/etc/anneal/ca.pem"),
+        s.PrometheusSettings("https://prometheus.example.com", g.SecretRef(env="PROMETHEUS_TOKEN"), "/etc/anneal/ca.pem"),
     )
     assert settings.health_check_exprs == (s.HealthCheckExpr("bitnami.com/v1alpha1", "status.phase == 'Ready'"),)
     assert settings.secrets_interval == 120.0

@@ -13,10 +13,10 @@ from dataclasses import replace
 import pytest
 
 from handler.config.git_settings import AwsSecret, BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
-from handler.config.remote_secrets import FIRST_PAUSE, LONGEST_PAUSE, Clocks, Fetch, whole
+from handler.config.remote_secrets import FIRST_PAUSE, LONGEST_PAUSE, Fetch, SecretClocks, whole
 from handler.config.secret_rotation import EVERY, Rotation
 from handler.config.secrets import resolve_all
-from handler.config.settings import Replay, ReplayToken, Settings, Target, Webhooks
+from handler.config.settings import ReplaySettings, ReplayToken, Settings, Target, WebhookSettings
 from handler.model.errors import SecretUnavailable
 
 TTL = 60.0
@@ -52,7 +52,7 @@ class Rotating:
 
     def __init__(self, settings: Settings, store: Fetch) -> None:
         self.now = self.frozen = 0.0
-        clocks = Clocks(lambda: self.now, lambda: self.now + self.frozen)
+        clocks = SecretClocks(lambda: self.now, lambda: self.now + self.frozen)
         self.rotation = Rotation(settings, {}, fetch=store, clocks=clocks)
 
     def hooks(self) -> list[str]:
@@ -60,7 +60,7 @@ class Rotating:
 
 
 def hooked(*refs: SecretRef) -> Settings:
-    return Settings((), webhooks=Webhooks(WebhookSecrets(refs)), secrets_interval=TTL)
+    return Settings((), webhooks=WebhookSettings(WebhookSecrets(refs)), secrets_interval=TTL)
 
 
 def test_a_value_is_asked_for_again_only_when_it_is_old() -> None:
@@ -93,7 +93,7 @@ def test_a_function_that_was_frozen_asks_again_although_its_clock_stood_still(ru
 def test_keys_of_one_secret_are_one_question_and_are_rotated_together() -> None:
     hook, token, password = (aws("anneal", key) for key in ("hook", "token", "password"))
     repository = Repository("https://git.example.com/x.git", auth=RepositoryAuth(BasicAuth("oauth2", password)))
-    settings = replace(hooked(hook), targets=(Target("x", repository, ("x",)),), replay=Replay((ReplayToken("ci", token),)))
+    settings = replace(hooked(hook), targets=(Target("x", repository, ("x",)),), replay=ReplaySettings((ReplayToken("ci", token),)))
 
     def document(value: str) -> str:
         return json.dumps({key: f"{value}-{key}" for key in ("hook", "token", "password", "other")})

@@ -11,15 +11,15 @@ from dataclasses import replace
 import pytest
 
 from handler.config.git_settings import SecretRef
-from handler.config.remote_secrets import AT_ONCE, Remote
+from handler.config.remote_secrets import AT_ONCE, RemoteSecrets
 from handler.config.secret_rotation import EVERY, Rotation
-from handler.config.settings import Replay, ReplayToken
+from handler.config.settings import ReplaySettings, ReplayToken
 from handler.model.errors import SecretUnavailable
 from tests.unit.config.test_remote import HOOK, NEW, OLD, TTL, Rotating, Store, aws, hooked
 
 
 def test_while_a_store_hangs_one_waits_a_little_and_nobody_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.config.remote_secrets.Remote.renew.__defaults__", (0.01,))
+    monkeypatch.setattr("handler.config.remote_secrets.RemoteSecrets.renew.__defaults__", (0.01,))
     store = Store({HOOK: OLD})
     rotating = Rotating(hooked(HOOK), store)
     store.gate.clear()
@@ -45,7 +45,7 @@ def answered(rotation: Rotation) -> None:
 
 
 def test_one_secret_that_hangs_keeps_no_other_from_rotating(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.config.remote_secrets.Remote.renew.__defaults__", (0.01,))
+    monkeypatch.setattr("handler.config.remote_secrets.RemoteSecrets.renew.__defaults__", (0.01,))
     sound, hung = (SecretRef(aws_parameter=f"/anneal/{name}") for name in ("sound", "hung"))
     store, gate = Store({sound: f"{OLD}-sound", hung: f"{OLD}-hung"}), threading.Event()
 
@@ -100,7 +100,7 @@ def test_more_that_hang_than_are_asked_at_once_keep_no_other_from_being_asked(mo
             assert gate.wait(30)
         return OLD
 
-    starting = threading.Thread(target=Remote, args=(refs, fetch, TTL))
+    starting = threading.Thread(target=RemoteSecrets, args=(refs, fetch, TTL))
     starting.start()
     assert told.wait(30)
     gate.set()
@@ -112,7 +112,7 @@ import sys, threading, time
 from handler.config import remote_secrets
 from handler.config.git_settings import SecretRef
 remote_secrets.START = 0.01
-remote_secrets.Remote([SecretRef(aws_parameter="/anneal/hung")], lambda ref: threading.Event().wait(), 60.0)
+remote_secrets.RemoteSecrets([SecretRef(aws_parameter="/anneal/hung")], lambda ref: threading.Event().wait(), 60.0)
 """
 
 
@@ -142,7 +142,7 @@ def test_while_one_asks_the_others_read_without_waiting() -> None:
 
 
 def test_nothing_shows_what_was_told() -> None:
-    remote = Remote([HOOK], Store({HOOK: OLD}), TTL)
+    remote = RemoteSecrets([HOOK], Store({HOOK: OLD}), TTL)
     assert remote(HOOK) == OLD
     assert "CANARY" not in f"{remote!r} {remote._told}"
 
@@ -150,7 +150,7 @@ def test_nothing_shows_what_was_told() -> None:
 def test_fifty_threads_see_whole_snapshots_while_a_store_rotates() -> None:
     """Argo CD's CVE-2025-55191: concurrent reads and writes of credentials crashed it."""
     hook, token = aws("anneal", "hook"), aws("anneal", "token")
-    settings = replace(hooked(hook), replay=Replay((ReplayToken("ci", token),)))
+    settings = replace(hooked(hook), replay=ReplaySettings((ReplayToken("ci", token),)))
     store = Store({aws("anneal"): json.dumps({"hook": f"{OLD}-0000", "token": f"{NEW}-0000"})})
     rotating = Rotating(settings, store)
     broken: list[str] = []

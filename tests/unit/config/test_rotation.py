@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, SecretRef, SshAuth, WebhookSecrets
-from handler.config.remote_secrets import Clocks
+from handler.config.remote_secrets import SecretClocks
 from handler.config.secret_rotation import EVERY, Rotation
 from handler.config.secrets import Secrets, references, resolve_all
-from handler.config.settings import Replay, ReplayToken, Settings, Target, Webhooks
+from handler.config.settings import ReplaySettings, ReplayToken, Settings, Target, WebhookSettings
 from handler.config.webhook_providers import STOCK
 from handler.model.errors import SecretUnavailable
 
@@ -34,9 +34,11 @@ class Rotating:
         auth = RepositoryAuth(BasicAuth("oauth2", self.ref("password")))
         target = Target("shop", Repository("https://git.example.com/shop.git", auth=auth), ("shop",))
         self.settings = Settings(
-            (target,), webhooks=Webhooks(WebhookSecrets((self.ref("hook"),))), replay=Replay((ReplayToken("ci", self.ref("token")),))
+            (target,),
+            webhooks=WebhookSettings(WebhookSecrets((self.ref("hook"),))),
+            replay=ReplaySettings((ReplayToken("ci", self.ref("token")),)),
         )
-        self.rotation = Rotation(self.settings, {}, clocks=Clocks(lambda: self.now, lambda: self.now))
+        self.rotation = Rotation(self.settings, {}, clocks=SecretClocks(lambda: self.now, lambda: self.now))
 
     def ref(self, name: str) -> SecretRef:
         return SecretRef(file=str(self.directory / name))
@@ -93,7 +95,9 @@ def test_kubernetes_swaps_a_link_and_not_the_file(tmp_path: Path) -> None:
     (tmp_path / "..data").symlink_to("v1")
     (tmp_path / "token").symlink_to("..data/token")
     ref, now = SecretRef(file=str(tmp_path / "token")), [0.0]
-    rotation = Rotation(Settings((), webhooks=Webhooks(WebhookSecrets((ref,)))), {}, clocks=Clocks(lambda: now[0], lambda: now[0]))
+    rotation = Rotation(
+        Settings((), webhooks=WebhookSettings(WebhookSecrets((ref,)))), {}, clocks=SecretClocks(lambda: now[0], lambda: now[0])
+    )
     (tmp_path / "..tmp").symlink_to("v2")
     (tmp_path / "..tmp").rename(tmp_path / "..data")
     now[0] = EVERY
@@ -145,7 +149,7 @@ def test_a_token_that_becomes_the_same_as_another_is_not_taken(tmp_path: Path) -
     ops = "CANARY-of-operations"
     tokens = (ReplayToken("ci", rotating.ref("token")), ReplayToken("ops", SecretRef(env="OPS")))
     now = [0.0]
-    rotation = Rotation(Settings((), replay=Replay(tokens)), {"OPS": ops}, clocks=Clocks(lambda: now[0], lambda: now[0]))
+    rotation = Rotation(Settings((), replay=ReplaySettings(tokens)), {"OPS": ops}, clocks=SecretClocks(lambda: now[0], lambda: now[0]))
     rotating.write("token", ops)
     now[0] = EVERY
     assert rotation.token(ops.encode()) == tokens[1]
@@ -153,7 +157,7 @@ def test_a_token_that_becomes_the_same_as_another_is_not_taken(tmp_path: Path) -
 
 
 def test_a_start_with_a_broken_secret_is_refused(tmp_path: Path) -> None:
-    settings = Settings((), webhooks=Webhooks(WebhookSecrets((SecretRef(file=str(tmp_path / "no")),))))
+    settings = Settings((), webhooks=WebhookSettings(WebhookSecrets((SecretRef(file=str(tmp_path / "no")),))))
     with pytest.raises(SecretUnavailable, match="doesn't exist"):
         Rotation(settings, {})
     Rotation(settings, {}, needs={"git"})
@@ -161,12 +165,12 @@ def test_a_start_with_a_broken_secret_is_refused(tmp_path: Path) -> None:
 
 def test_every_reference_that_is_resolved_is_watched() -> None:
     ref = [SecretRef(env=f"SECRET_{number}") for number in range(12)]
-    hooks = replace(Webhooks(), **{name: WebhookSecrets((each,)) for name, each in zip(STOCK, ref, strict=False)})  # type: ignore[arg-type]  # mypy reads every field as the first one's type
+    hooks = replace(WebhookSettings(), **{name: WebhookSecrets((each,)) for name, each in zip(STOCK, ref, strict=False)})  # type: ignore[arg-type]  # mypy reads every field as the first one's type
     assert len(STOCK) == 6
     keyed = Repository("ssh://h/x", auth=RepositoryAuth(ssh=SshAuth(ref[6], "known", ref[7])), webhook=WebhookSecrets((ref[8],)))
     plain = Repository("https://h/x", auth=RepositoryAuth(BasicAuth("a", ref[9])))
     targets = (Target("keyed", keyed, ("a",)), Target("plain", plain, ("a",)))
-    settings = Settings(targets, webhooks=hooks, replay=Replay((ReplayToken("ci", ref[10]), ReplayToken("ops", ref[11]))))
+    settings = Settings(targets, webhooks=hooks, replay=ReplaySettings((ReplayToken("ci", ref[10]), ReplayToken("ops", ref[11]))))
     secrets = resolve_all(settings, {each.env: f"CANARY-long-enough-{each.env}" for each in ref})
     assert set(references(settings)) == secrets.known.keys() == set(ref)
 

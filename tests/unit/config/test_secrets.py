@@ -15,7 +15,7 @@ import pytest
 from handler.config.git_settings import BasicAuth, GitHubAppAuth, Repository, RepositoryAuth, SecretRef, SshAuth, WebhookSecrets
 from handler.config.secret_sources import LARGEST
 from handler.config.secrets import RUNS, Secret, Secrets, resolve, resolve_all
-from handler.config.settings import Prometheus, Replay, ReplayToken, Settings, Target, Webhooks
+from handler.config.settings import PrometheusSettings, ReplaySettings, ReplayToken, Settings, Target, WebhookSettings
 from handler.model.errors import SecretUnavailable
 
 CANARY = "CANARY-6f1e0b-do-not-show"
@@ -34,8 +34,8 @@ def target(name: str, *, password: str = "", webhook: str = "") -> Target:
 
 SETTINGS = Settings(
     targets=(target("shop", password="PASSWORD"), target("web"), target("infra", webhook="INFRA")),
-    webhooks=Webhooks(WebhookSecrets((ref("NEW"), ref("OLD"))), WebhookSecrets((ref("GITLAB"),))),
-    replay=Replay((ReplayToken("ci", ref("CI"), ("shop",)), ReplayToken("ops", ref("OPS")))),
+    webhooks=WebhookSettings(WebhookSecrets((ref("NEW"), ref("OLD"))), WebhookSecrets((ref("GITLAB"),))),
+    replay=ReplaySettings((ReplayToken("ci", ref("CI"), ("shop",)), ReplayToken("ops", ref("OPS")))),
 )
 ENVIRON = {name: f"{CANARY}-{name}" for name in ("PASSWORD", "INFRA", "NEW", "OLD", "GITLAB", "CI", "OPS")}
 
@@ -147,7 +147,7 @@ def test_everything_is_resolved_for_who_needs_it() -> None:
 
 
 def test_what_signs_in_to_prometheus_is_read_by_who_runs_and_masked() -> None:
-    settings = Settings((target("shop"),), prometheus=(Prometheus("https://prometheus.example.com", ref("METRICS")),))
+    settings = Settings((target("shop"),), prometheus=(PrometheusSettings("https://prometheus.example.com", ref("METRICS")),))
     secrets = resolve_all(settings, {"METRICS": CANARY}, needs=RUNS)
     assert secrets.read(ref("METRICS")).reveal() == CANARY
     assert secrets.mask(f"Bearer {CANARY}") == "Bearer ***"
@@ -244,7 +244,7 @@ def test_settings_hold_no_values() -> None:
 
 @pytest.mark.parametrize("token", ["whsec_not-base64-at-all!", "whsec_c2hvcnQ=c2hvcnQ=", "whsec_c2hvcnRzaG9ydA=="])
 def test_half_a_signing_token_is_refused_at_start(token: str) -> None:
-    settings = Settings(targets=(), webhooks=Webhooks(gitlab=WebhookSecrets((ref("TOKEN"),))))
+    settings = Settings(targets=(), webhooks=WebhookSettings(gitlab=WebhookSecrets((ref("TOKEN"),))))
     with pytest.raises(SecretUnavailable) as caught:
         resolve_all(settings, {"TOKEN": token})
     seen = "environment variable TOKEN begins with whsec_, but no base64 follows"

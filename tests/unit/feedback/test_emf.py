@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from handler.feedback.emf import NAMESPACE, Lines
+from handler.feedback.emf import NAMESPACE, EmfLines
 from handler.feedback.metrics import DoorMetrics, RunMetrics
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
-from handler.model.result import Outcome, Result, Standing
+from handler.model.result import Outcome, Result, TargetStanding
 
 NOW = 1_772_366_400.0
 WEB = Identity("", "ConfigMap", "shop", "web")
 PLAN = Plan("shop", "a" * 40, ((Change(Action.CREATE, WEB), Change(Action.UNCHANGED, WEB)),), ())
-STANDING = Standing(failures=2, next_try=NOW + 60, succeeded=NOW - 90.4, held=True, orphans=3, drifted=4)
+STANDING = TargetStanding(failures=2, next_try=NOW + 60, succeeded=NOW - 90.4, held=True, orphans=3, drifted=4)
 PUSH = Job("shop", "push")
 OWN = {"anneal_run_failures", "anneal_target_last_success_age_seconds", "anneal_target_degraded"}
 """What Prometheus derives itself, or has in a label."""
@@ -31,15 +31,15 @@ def told() -> list[str]:
 
 
 @pytest.fixture
-def lines(told: list[str]) -> Lines:
-    return Lines(told.append, lambda: NOW)
+def lines(told: list[str]) -> EmfLines:
+    return EmfLines(told.append, lambda: NOW)
 
 
 def result(outcome: Outcome = Outcome.APPLIED, **about: Any) -> Result:
     return Result("shop", outcome, "a" * 40, "push", run="shop.1", **about)
 
 
-def test_a_run_is_one_line_of_the_embedded_metric_format(lines: Lines, told: list[str]) -> None:
+def test_a_run_is_one_line_of_the_embedded_metric_format(lines: EmfLines, told: list[str]) -> None:
     lines.run(PUSH, result(plan=PLAN, written=PLAN.writes, standing=STANDING), 1.23456)
     (line,) = told
     assert "\n" not in line
@@ -79,26 +79,26 @@ def test_a_run_is_one_line_of_the_embedded_metric_format(lines: Lines, told: lis
         (Outcome.HELD, PUSH, 0),
     ],
 )
-def test_a_failure_is_counted_and_a_plan_writes_nothing(lines: Lines, told: list[str], outcome: Outcome, job: Job, failed: int) -> None:
+def test_a_failure_is_counted_and_a_plan_writes_nothing(lines: EmfLines, told: list[str], outcome: Outcome, job: Job, failed: int) -> None:
     lines.run(job, result(outcome, plan=PLAN, code="x"), 1.0)
     found = json.loads(told[0])
     assert (found["anneal_run_failures"], found["anneal_changes"], found["code"]) == (failed, 0, "x")
 
 
-def test_what_a_failed_run_wrote_is_counted_and_an_approval_is_no_replay(lines: Lines, told: list[str]) -> None:
+def test_what_a_failed_run_wrote_is_counted_and_an_approval_is_no_replay(lines: EmfLines, told: list[str]) -> None:
     lines.run(Job("shop", "replay", approve="h1"), result(Outcome.FAILED, written=PLAN.writes), 1.0)
     found = json.loads(told[0])
     assert (found["anneal_changes"], found["trigger"]) == (len(PLAN.writes), "approval")
 
 
-def test_where_no_record_could_be_read_nothing_is_said_of_the_target(lines: Lines, told: list[str]) -> None:
+def test_where_no_record_could_be_read_nothing_is_said_of_the_target(lines: EmfLines, told: list[str]) -> None:
     lines.run(PUSH, result(Outcome.FAILED), 1.0)
-    lines.run(PUSH, result(standing=Standing()), 1.0)
+    lines.run(PUSH, result(standing=TargetStanding()), 1.0)
     assert not [name for name in json.loads(told[0]) if name.startswith("anneal_target_")]
     assert "anneal_target_last_success_age_seconds" not in json.loads(told[1]), "it never succeeded"
 
 
-def test_the_door_tells_deliveries_and_wrong_tokens_and_no_request(lines: Lines, told: list[str]) -> None:
+def test_the_door_tells_deliveries_and_wrong_tokens_and_no_request(lines: EmfLines, told: list[str]) -> None:
     lines.delivery("github", "refused", "bad-signature")
     lines.delivery("codecommit", "matched")
     lines.token_failure("/replay/<target>")
@@ -109,7 +109,7 @@ def test_the_door_tells_deliveries_and_wrong_tokens_and_no_request(lines: Lines,
     assert found[2]["anneal_token_failures"] == 1
 
 
-def test_the_names_are_prometheus_own(lines: Lines, told: list[str]) -> None:
+def test_the_names_are_prometheus_own(lines: EmfLines, told: list[str]) -> None:
     runs = RunMetrics(lambda: 0.0, lambda: 0.0, lambda: 0.0)
     runs.run(PUSH, result(plan=PLAN, written=PLAN.writes, standing=STANDING), 1.0)
     known = {family.name for text in (runs.text(), DoorMetrics("", lambda: 0.0, lambda: 0.0).text()) for family in _families(text)}
@@ -126,5 +126,5 @@ def _families(text: str) -> Any:
 
 
 def test_it_is_written_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
-    Lines().delivery("github", "matched")
+    EmfLines().delivery("github", "matched")
     assert json.loads(capsys.readouterr().out)["anneal_deliveries"] == 1

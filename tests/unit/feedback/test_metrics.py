@@ -10,16 +10,16 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from handler.feedback.metrics import DoorMetrics, Place, RunMetrics
+from handler.feedback.metrics import DoorMetrics, RunMetrics, TargetLabels
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
-from handler.model.result import Outcome, Result, Standing
+from handler.model.result import Outcome, Result, TargetStanding
 from tests.fakes.door import SECRETS
 
 ROOT = Path(__file__).resolve().parents[3]
 TICK = Job("shop", "tick")
-GOOD = Standing(succeeded=1000.0)
+GOOD = TargetStanding(succeeded=1000.0)
 
 
 def parsed(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
@@ -71,7 +71,7 @@ def test_what_a_run_wrote_is_counted_however_it_ended_and_its_cause_is_the_act()
 
 def test_how_a_target_stands_is_what_its_record_says() -> None:
     metrics = counting()
-    standing = Standing(failures=3, next_try=2000.0, succeeded=1000.0, held=True, suspended=True, pinned=True, orphans=4, drifted=5)
+    standing = TargetStanding(failures=3, next_try=2000.0, succeeded=1000.0, held=True, suspended=True, pinned=True, orphans=4, drifted=5)
     standing = replace(standing, rolled_back=True, waiting=1500.0, refused=True)
     metrics.run(TICK, Result("shop", Outcome.FAILED, next_try=2000.0, standing=standing), 0.1)
     found = parsed(metrics.text())
@@ -128,7 +128,9 @@ def test_a_run_is_counted_by_the_code_of_its_failure_and_no_other_word_becomes_a
 
 
 def test_a_host_or_a_cluster_is_away_until_a_run_has_heard_from_it() -> None:
-    metrics = RunMetrics(*[lambda: 0.0] * 3, places={"shop": Place("git.example.com", "prod"), "site": Place("git.example.com", "stage")})
+    metrics = RunMetrics(
+        *[lambda: 0.0] * 3, places={"shop": TargetLabels("git.example.com", "prod"), "site": TargetLabels("git.example.com", "stage")}
+    )
 
     def up() -> dict[str, float]:
         return {key[1][0]: value for key, value in parsed(metrics.text()).items() if key[0] in ("anneal_git_host_up", "anneal_cluster_up")}

@@ -18,7 +18,7 @@ import pytest
 import urllib3
 from werkzeug.serving import make_server
 
-from handler.queues.sqs import Sqs
+from handler.queues.sqs import SqsQueue
 from tests.fakes.door import SECRETS, github_headers, github_push
 
 INFRA = Path(__file__).resolve().parents[3] / "infra"
@@ -31,11 +31,11 @@ def jobs(functions: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What is put into the queue."""
     found: list[Any] = []
 
-    def put_all(_queue: Sqs, jobs: Any) -> tuple[str, ...]:
+    def put_all(_queue: SqsQueue, jobs: Any) -> tuple[str, ...]:
         found.extend(jobs)
         return tuple(f"{job.target}.0a" for job in jobs)
 
-    monkeypatch.setattr(Sqs, "put_all", put_all)
+    monkeypatch.setattr(SqsQueue, "put_all", put_all)
     return found
 
 

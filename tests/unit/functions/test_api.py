@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from handler.app.build import Handler
-from handler.feedback.emf import Lines
+from handler.feedback.emf import EmfLines
 from handler.functions.gateway import Answer, served
 from handler.functions.http_entry import TOKENS, behind
 from handler.model.event import Job
@@ -37,7 +37,9 @@ def handler() -> Handler:
 def door(records: Any, token: str = "ALL") -> Any:
     """Return what reads a path with a token: status and document."""
     worker = behind(door_settings(), records, str)
-    app = create_app(door_settings(), door_secrets(), Kept(), lambda: True, worker=worker, metrics=Lines(lambda _line: None), routes=TOKENS)
+    app = create_app(
+        door_settings(), door_secrets(), Kept(), lambda: True, worker=worker, metrics=EmfLines(lambda _line: None), routes=TOKENS
+    )
     answer: Answer = served(app)
 
     def read(path: str) -> tuple[int, Any]:

@@ -13,7 +13,7 @@ import pytest
 import urllib3
 
 from handler.app.build import Handler
-from handler.feedback.emf import Lines
+from handler.feedback.emf import EmfLines
 from handler.functions.batch import AFTER, Batch
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
@@ -61,7 +61,7 @@ class Function:
     lines: list[Any] = field(default_factory=list)
 
     def __call__(self, *bodies: str | Job, seconds: float = 300.0, times: int = 1) -> Any:
-        batch = Batch(self.queue, self.run, Lines(lambda line: self.lines.append(json.loads(line))))
+        batch = Batch(self.queue, self.run, EmfLines(lambda line: self.lines.append(json.loads(line))))
         return batch(messages(*bodies, times=times), Context(seconds))
 
 

@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 
 from handler.config.git_settings import AwsSecret, BasicAuth, Repository, RepositoryAuth, SecretRef, Verify, WebhookSecrets
-from handler.config.settings import Cluster, Eks, Prometheus, Replay, ReplayToken, Settings, Target, Webhooks
+from handler.config.settings import Cluster, Eks, PrometheusSettings, ReplaySettings, ReplayToken, Settings, Target, WebhookSettings
 from handler.model.errors import ConfigInvalid
 from infra.functions.configured import resources, settings_of, unfit, variables
 
 HOOK, GIT, TOKEN = (SecretRef(aws_secrets_manager=AwsSecret(name)) for name in ("hook", "git", "token"))
 AUTH = RepositoryAuth(basic=BasicAuth("oauth2", GIT))
 TARGET = Target("shop", Repository("https://git.example.com/shop.git", auth=AUTH), ("shop",), cluster=Cluster(eks=Eks("prod", "eu-west-1")))
-SETTINGS = Settings(targets=(TARGET,), webhooks=Webhooks(github=WebhookSecrets((HOOK,))), replay=Replay(tokens=(ReplayToken("ci", TOKEN),)))
+SETTINGS = Settings(
+    targets=(TARGET,), webhooks=WebhookSettings(github=WebhookSecrets((HOOK,))), replay=ReplaySettings(tokens=(ReplayToken("ci", TOKEN),))
+)
 
 
 def rights(settings: Settings) -> dict[str, dict[str, list[str]]]:
@@ -46,7 +48,7 @@ def test_each_function_reads_what_it_resolves_and_nothing_else() -> None:
 
 def test_the_token_for_prometheus_is_read_by_who_runs_alone() -> None:
     metrics = SecretRef(aws_secrets_manager=AwsSecret("metrics"))
-    settings = replace(SETTINGS, prometheus=(Prometheus("https://prometheus.example.com", metrics),))
+    settings = replace(SETTINGS, prometheus=(PrometheusSettings("https://prometheus.example.com", metrics),))
     secret = own("secretsmanager", "secret:metrics-??????")
     may_read = {name for name, found in rights(settings).items() if secret in found.get("secretsmanager:GetSecretValue", [])}
     assert may_read == {"worker"}
@@ -69,7 +71,7 @@ def test_a_kubeconfig_is_read_by_who_speaks_to_clusters_and_a_role_is_assumed_wh
 @pytest.mark.parametrize("end", ["hook", "hook-AbC123", "my-tokens"])
 def test_a_secret_by_its_arn_with_and_without_the_ending_that_amazon_gives_it(end: str) -> None:
     arn = f"arn:aws:secretsmanager:eu-west-1:1:secret:{end}"
-    hooks = Webhooks(github=WebhookSecrets((SecretRef(aws_secrets_manager=AwsSecret(arn)),)))
+    hooks = WebhookSettings(github=WebhookSecrets((SecretRef(aws_secrets_manager=AwsSecret(arn)),)))
     assert rights(replace(SETTINGS, webhooks=hooks))["webhook"] == {"secretsmanager:GetSecretValue": [arn, f"{arn}-??????"]}
 
 
@@ -99,7 +101,7 @@ def test_ssh_and_signatures_are_no_mistake_once_they_are_packed() -> None:
 
 
 def test_environment_variables_are_named_for_the_functions_that_resolve_them() -> None:
-    hooks = Webhooks(github=WebhookSecrets((SecretRef(env="HOOK"), HOOK)), gitlab=WebhookSecrets((SecretRef(env="HOOK"),)))
+    hooks = WebhookSettings(github=WebhookSecrets((SecretRef(env="HOOK"), HOOK)), gitlab=WebhookSecrets((SecretRef(env="HOOK"),)))
     auth = RepositoryAuth(basic=BasicAuth("oauth2", SecretRef(env="GIT")))
     target = replace(TARGET, repository=replace(TARGET.repository, auth=auth), cluster=Cluster(kubeconfig=SecretRef(env="KUBE")))
     settings = replace(SETTINGS, webhooks=hooks, targets=(target,))

@@ -17,7 +17,7 @@ from handler.config.load import load
 from handler.config.settings import Settings
 from handler.functions import bootstrap
 from handler.queues.errors import QueueUnavailable
-from handler.queues.sqs import Received, Sqs
+from handler.queues.sqs import Received, SqsQueue
 from handler.triggers import TRIGGERS
 from tests.fakes import events
 from tests.fakes.door import SECRETS, github_headers, github_push
@@ -83,10 +83,10 @@ def test_the_messages_of_a_worker_that_cant_start_come_again_soon_and_then_later
 ) -> None:
     told: list[tuple[str, str, float]] = []
 
-    def postpone(queue: Sqs, messages: list[Received], seconds: float) -> None:
+    def postpone(queue: SqsQueue, messages: list[Received], seconds: float) -> None:
         told.extend((queue.url, each.id, seconds) for each in messages)
 
-    monkeypatch.setattr(Sqs, "postpone", postpone)
+    monkeypatch.setattr(SqsQueue, "postpone", postpone)
     event = events.messages("whatever it asks", times=times)
     with pytest.raises(functions.Unstarted, match="environment variable GIT is not set"):
         functions.worker(event, Context())
@@ -97,7 +97,7 @@ def test_a_queue_that_cant_be_told_either_hides_nothing(functions: ModuleType, m
     def away(*_: object) -> None:
         raise QueueUnavailable.of("queue", "isn't reached")
 
-    monkeypatch.setattr(Sqs, "postpone", away)
+    monkeypatch.setattr(SqsQueue, "postpone", away)
     with pytest.raises(functions.Unstarted, match="environment variable GIT is not set"):
         functions.worker(events.messages("whatever it asks"), Context())
     assert [line["message"] for line in printed()] == ["the function can't start", "messages aren't postponed"]

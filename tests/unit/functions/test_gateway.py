@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handler.feedback.emf import Lines
+from handler.feedback.emf import EmfLines
 from handler.functions.gateway import Answer, plain, served
 from handler.functions.http_entry import TOKENS, WEBHOOKS
 from handler.model.errors import AnnealError
@@ -44,7 +44,7 @@ def answer(queue: Kept, lines: list[Any]) -> Answer:
 
 
 def door(queue: Any, lines: list[Any], routes: Any = WEBHOOKS) -> Answer:
-    told = Lines(lambda line: lines.append(json.loads(line)))
+    told = EmfLines(lambda line: lines.append(json.loads(line)))
     return served(create_app(door_settings(), door_secrets(), queue, lambda: True, metrics=told, routes=routes))
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from handler.config.git_settings import Repository
 from handler.config.settings import Target
-from handler.feedback.emf import Lines
-from handler.functions.codecommit_events import Pushes
+from handler.feedback.emf import EmfLines
+from handler.functions.codecommit_events import CodeCommitEvents
 from handler.queues.errors import QueueUnavailable
 from handler.triggers import codecommit
 from handler.web.delivery_decision import watch
@@ -28,7 +28,7 @@ TARGETS = (
 
 
 def told(event: Any, queue: Any, lines: list[Any]) -> dict[str, Any]:
-    door = Pushes("codecommit", codecommit.read, watch(TARGETS), queue, Lines(lambda line: lines.append(json.loads(line))))
+    door = CodeCommitEvents("codecommit", codecommit.read, watch(TARGETS), queue, EmfLines(lambda line: lines.append(json.loads(line))))
     return door(event, Context())
 
 

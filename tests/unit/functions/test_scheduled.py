@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from handler.app.cluster_looks import Looks
+from handler.app.cluster_looks import ClusterLooks
 from handler.app.record_summaries import Readable
 from handler.config.git_settings import SecretRef
 from handler.config.settings import Cluster, Settings, Target
@@ -20,10 +20,10 @@ from handler.model.errors import AccessDenied, ClusterUnavailable
 from handler.model.event import Job
 from handler.queues import message
 from handler.queues.errors import QueueUnavailable
-from handler.queues.sqs import Sqs
+from handler.queues.sqs import SqsQueue
 from handler.state.cluster_port import Body
 from handler.state.heartbeat import Heartbeat
-from handler.state.record import Attempt, State, Status, Suspend
+from handler.state.record import Attempt, RunStatus, State, Suspend
 from handler.state.record_format import stamp
 from handler.state.summary import Summary
 from handler.triggers.phases import due_between
@@ -115,15 +115,15 @@ def state(name: str, **parts: Any) -> State:
     return replace(State(name, "default", "uid", SHOP.url), **parts)
 
 
-def minutes(known: Settings, queue: Any, records: Callable[[Target], Readable], looks: Looks | None = None) -> Any:
-    return Minutes(known, queue, records, looks or Looks(PATIENCE))(every_minute(), Context())
+def minutes(known: Settings, queue: Any, records: Callable[[Target], Readable], looks: ClusterLooks | None = None) -> Any:
+    return Minutes(known, queue, records, looks or ClusterLooks(PATIENCE))(every_minute(), Context())
 
 
 def test_what_records_say_is_due_is_asked_for_by_one_list_a_cluster() -> None:
     east, west, asked = FakeObjects(), FakeObjects(), list[str]()
-    due, open_attempt = Status("failed", next_try=stamp(END - 5)), Attempt("a" * 40, "b" * 40, "c" * 40, "uid.1", NOON)
+    due, open_attempt = RunStatus("failed", next_try=stamp(END - 5)), Attempt("a" * 40, "b" * 40, "c" * 40, "uid.1", NOON)
     remember(east, state("one", status=due))
-    remember(east, state("two", status=Status("applied")))
+    remember(east, state("two", status=RunStatus("applied")))
     remember(west, state(OFTEN, attempt=open_attempt))
     remember(west, state("paused", status=due, suspend=Suspend("ann")))
 
@@ -192,7 +192,7 @@ NORTH = Cluster(SecretRef(file="north.yaml"))
 
 def test_a_cluster_that_hangs_or_refuses_delays_no_other(never: threading.Event) -> None:
     east, queue = FakeObjects(), Kept()
-    remember(east, state("one", status=Status("failed", next_try=stamp(END - 5))))
+    remember(east, state("one", status=RunStatus("failed", next_try=stamp(END - 5))))
 
     def records(asked_for: Target) -> Readable:
         if asked_for.cluster == WEST:
@@ -221,7 +221,7 @@ def test_of_a_silent_cluster_one_target_a_minute_is_asked_about_and_all_have_the
     for number in range(7):
         queue = Kept()
         event = every_minute(f"2026-03-01T12:{number:02}:00Z")
-        Minutes(known, queue, records, Looks(PATIENCE))(event, Context())
+        Minutes(known, queue, records, ClusterLooks(PATIENCE))(event, Context())
         asked = {job.target for job in queue.jobs}
         assert asked > {"one", "refused"}, "who answers, if only that it may not be read, keeps the pace of the clock"
         turns += [job.target for job in queue.jobs if job.target in names][:1]
@@ -240,7 +240,7 @@ def at(number: int) -> dict[str, Any]:
 def test_for_a_day_all_targets_of_a_silent_cluster_are_asked_about_equally_often(count: int) -> None:
     known, fifo = Settings(tuple(target(f"w{number}", WEST) for number in range(count))), Line()
     for number in range(24 * 60):
-        fifo.tell(Minutes(known, fifo.sqs, silent, Looks(PATIENCE)), number)
+        fifo.tell(Minutes(known, fifo.sqs, silent, ClusterLooks(PATIENCE)), number)
     asked = Counter(fifo.asked)
     assert set(asked) == {each.name for each in known.targets}
     assert max(asked.values()) - min(asked.values()) <= 1 + 0.02 * max(asked.values())
@@ -253,7 +253,7 @@ class Line:
     def __init__(self) -> None:
         self.now = END
         self.fifo = Fifo(now=lambda: self.now)
-        self.sqs = Sqs(self.fifo.url, self.fifo)
+        self.sqs = SqsQueue(self.fifo.url, self.fifo)
 
     def tell(self, schedule: Minutes, number: int) -> None:
         self.now = END + 60.0 * number + 3.0
@@ -270,7 +270,7 @@ MANY = settings(*(target(f"t{number}") for number in range(30)), interval=300.0,
 def told(events: list[int]) -> list[tuple[str, str]]:
     """Return what events ask the queue for in an hour: targets and triggers, sorted."""
     line, empty = Line(), FakeObjects()
-    schedule = Minutes(MANY, line.sqs, lambda _target: empty, Looks(PATIENCE))
+    schedule = Minutes(MANY, line.sqs, lambda _target: empty, ClusterLooks(PATIENCE))
     for number in events:
         line.tell(schedule, number)
     works = [message.decode(each.body) for each in line.fifo.messages]
@@ -288,8 +288,8 @@ def test_any_one_event_that_never_comes_loses_nothing_and_one_that_comes_twice_a
 
 def test_a_retry_that_falls_due_while_an_event_is_missing_is_asked_for_once() -> None:
     objects, line = FakeObjects(), Line()
-    remember(objects, state("one", status=Status("failed", next_try=stamp(END - 70))))
-    schedule = Minutes(settings(target("one")), line.sqs, lambda _target: objects, Looks(PATIENCE))
+    remember(objects, state("one", status=RunStatus("failed", next_try=stamp(END - 70))))
+    schedule = Minutes(settings(target("one")), line.sqs, lambda _target: objects, ClusterLooks(PATIENCE))
     line.tell(schedule, 0)  # the event of the minute before has never come
     line.tell(schedule, 0)
     assert line.asked == ["one"]
@@ -297,7 +297,7 @@ def test_a_retry_that_falls_due_while_an_event_is_missing_is_asked_for_once() ->
 
 def test_who_forges_a_record_beside_the_states_asks_for_nothing() -> None:
     objects = FakeObjects()
-    remember(objects, state("one", status=Status("failed", next_try=stamp(END - 5))))
+    remember(objects, state("one", status=RunStatus("failed", next_try=stamp(END - 5))))
     listed = objects.overview
 
     def forged(*about: Any) -> list[Body]:

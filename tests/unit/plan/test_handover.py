@@ -12,7 +12,7 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
 from handler.plan.admission import Desired
-from handler.plan.handover import Declared, Standing, kept_for, left_off_head, may_declare, refused, refused_to_strangers, taken_from
+from handler.plan.handover import Declared, StandingCommit, kept_for, left_off_head, may_declare, refused, refused_to_strangers, taken_from
 from handler.plan.prune import needs_asking
 
 B = Target("b", Repository("https://git.example.com/acme/shop.git"), ("shop",), cluster_scoped=("Namespace", "ClusterRole"))
@@ -21,9 +21,9 @@ BODY = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x",
 ITEM = Desired(Manifest.of(BODY, "b/x.yaml:1"), Resource("apps", "v1", "Deployment", "deployments", namespaced=True))
 LIVE = {**BODY, "metadata": {"name": "x", "namespace": "shop", "uid": "u", "resourceVersion": "1"}}
 HEAD, OLD = "a" * 40, "b" * 40
-DECLARES = Declared("c", Standing(HEAD), {X: "c/x.yaml:3"})
-NOTHING = Declared("c", Standing(HEAD))
-BROKEN = Declared("d", Standing(HEAD), failure=RenderFailed.of("d", "crashed"))
+DECLARES = Declared("c", StandingCommit(HEAD), {X: "c/x.yaml:3"})
+NOTHING = Declared("c", StandingCommit(HEAD))
+BROKEN = Declared("d", StandingCommit(HEAD), failure=RenderFailed.of("d", "crashed"))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_giver_leaves_what_a_sibling_declares_or_may_declare() -> None:
 
 
 def test_a_sibling_that_is_off_the_head_is_told_with_the_way_back() -> None:
-    pinned = Declared("c", Standing(HEAD, "is pinned to bbb", "`anneal unpin c`"), {X: "c/x.yaml:3"})
+    pinned = Declared("c", StandingCommit(HEAD, "is pinned to bbb", "`anneal unpin c`"), {X: "c/x.yaml:3"})
     assert kept_for(X, [pinned]) == ("c", "hand over to c, which is pinned to bbb; `anneal unpin c` ends that")
 
 
@@ -60,7 +60,7 @@ def test_a_namespace_stays_for_what_a_sibling_declares_in_it() -> None:
 def test_a_hook_of_a_sibling_keeps_what_holds_something_and_is_not_taken() -> None:
     """An act's object is deleted before each of its runs; but what another's run still follows isn't ours to take."""
     job = Identity("batch", "Job", "shop", "x")
-    hook = Declared("c", Standing(HEAD), hooks={X: "c/x.yaml:3", job: "c/j.yaml:1"})
+    hook = Declared("c", StandingCommit(HEAD), hooks={X: "c/x.yaml:3", job: "c/j.yaml:1"})
     sibling, reason = kept_for(X, [hook])
     assert (sibling, reason.partition(":")[0]) == ("c", "target c declares it as a hook at c/x.yaml")
     assert "give the hook another name" in reason
@@ -76,7 +76,7 @@ def test_a_taker_is_refused_what_its_owner_declares_naming_both_files() -> None:
 
 
 def test_a_pin_of_the_owner_is_named_as_the_reason() -> None:
-    theirs = Declared("c", Standing(OLD, f"is pinned to {OLD[:12]}", "`anneal unpin c`"), {X: "c/x.yaml:3"})
+    theirs = Declared("c", StandingCommit(OLD, f"is pinned to {OLD[:12]}", "`anneal unpin c`"), {X: "c/x.yaml:3"})
     problem = refused(ITEM, theirs)
     assert problem
     assert problem.fix == "`anneal unpin c` lets go of it"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from handler.config.settings import Recreate
+from handler.config.settings import RecreateSettings
 from handler.model.errors import ApiRefused, Problem
 from handler.model.names import GroupKind
 from handler.model.plan import Action, Change
@@ -170,7 +170,7 @@ def test_the_servers_words_about_immutable_fields_recreate_where_that_is_allowed
 )
 def test_a_mistake_is_never_cured_by_deleting(words: str, status: int) -> None:
     declared = item(metadata={"annotations": {RECREATE: "allow"}})
-    found = refused(declared, applied(declared), words, status, recreate=Recreate(("ConfigMap",)))
+    found = refused(declared, applied(declared), words, status, recreate=RecreateSettings(("ConfigMap",)))
     assert found == Problem("ConfigMap/shop/web", words, "0.yaml:1", "fix")
 
 
@@ -182,7 +182,7 @@ def test_what_isnt_there_cant_be_recreated() -> None:
 @pytest.mark.parametrize("kinds", [(), ("ConfigMap",)])
 def test_what_isnt_ours_is_never_deleted_to_be_made_anew(kinds: tuple[str, ...]) -> None:
     declared = item(metadata={"annotations": {RECREATE: "allow"}})
-    found = refused(declared, live(document(metadata={"namespace": "shop"})), recreate=Recreate(kinds))
+    found = refused(declared, live(document(metadata={"namespace": "shop"})), recreate=RecreateSettings(kinds))
     assert isinstance(found, Problem)
     assert "isn't ours to delete" in found.fix
 
@@ -209,7 +209,7 @@ def test_what_prune_would_keep_isnt_deleted_to_be_made_anew(kind: str, metadata:
     found = applied(declared, status=FINISHED)
     for part, value in metadata.items():
         found["metadata"][part] = {**found["metadata"][part], **value} if isinstance(value, dict) else value
-    problem = refused(declared, found, recreate=Recreate((kind,)))
+    problem = refused(declared, found, recreate=RecreateSettings((kind,)))
     assert isinstance(problem, Problem)
     assert (problem.subject, problem.place) == (f"{kind}/shop/web", "0.yaml:1")
     assert problem.message == f"an immutable field changed: {IMMUTABLE}; it would have to be deleted to be made anew, but: {reason}"
@@ -219,7 +219,7 @@ def test_what_prune_would_keep_isnt_deleted_to_be_made_anew(kind: str, metadata:
 def test_a_namespace_of_the_system_is_never_made_anew() -> None:
     more: dict[str, Any] = {"cluster_scoped": SCOPED, "namespaces": ("*",)}
     (declared,) = desired(document("Namespace", "kube-public"), **more)
-    problem = refused(declared, applied(declared), recreate=Recreate(("Namespace",)))
+    problem = refused(declared, applied(declared), recreate=RecreateSettings(("Namespace",)))
     assert isinstance(problem, Problem)
     assert problem.message.endswith("but: system namespace")
 
@@ -237,7 +237,7 @@ def test_no_way_out_deletes_what_holds_data(kind: str, api: str, name: str) -> N
     declared = item(kind, api)
     protected = applied(declared)
     protected["metadata"]["annotations"] = {**protected["metadata"].get("annotations", {}), ALLOW: "disabled"}
-    problem = refused(declared, protected, recreate=Recreate((name,)))
+    problem = refused(declared, protected, recreate=RecreateSettings((name,)))
     assert isinstance(problem, Problem)
     ways = [problem.fix, judge().recreating_loses(GroupKind.parse(name)), lift(GroupKind.parse(name), "remove the step")]
     assert ways[1].startswith("write action: CreateOrUpdate; ")
@@ -251,7 +251,7 @@ def test_what_holds_data_is_recreated_only_by_name(kind: str, api: str, name: st
     assert isinstance(problem, Problem)
     assert problem.fix.startswith("take that change back in git")
     for allowed in (name, kind):
-        assert isinstance(refused(declared, applied(declared), recreate=Recreate((allowed,))), Change)
+        assert isinstance(refused(declared, applied(declared), recreate=RecreateSettings((allowed,))), Change)
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from handler.model.errors import Problem
-from handler.plan.missing_settings import UNOWNED, Lacking, joined, lacking
+from handler.plan.missing_settings import UNOWNED, MissingSetting, joined, lacking
 
 
-def of(name: str, message: str, *more: str, target: str = "shop", **settings: tuple[str, ...]) -> Lacking:
+def of(name: str, message: str, *more: str, target: str = "shop", **settings: tuple[str, ...]) -> MissingSetting:
     wanted = {field.replace("_", "."): values for field, values in settings.items()}
     return lacking(Problem(f"ConfigMap/shop/{name}", message, f"{name}.yaml:1"), target, wanted, more)
 

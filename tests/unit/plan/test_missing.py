@@ -9,7 +9,7 @@ import pytest
 from handler.model.errors import Problem
 from handler.model.names import Identity
 from handler.plan.admission import Desired
-from handler.plan.missing_objects import Missing, among, declare, put_before, read, without, without_namespace
+from handler.plan.missing_objects import MissingObject, among, declare, put_before, read, without, without_namespace
 from tests.unit.plan.samples import desired, document, target
 
 RBAC = "rbac.authorization.k8s.io"
@@ -36,13 +36,13 @@ def account(name: str, namespace: str = "shop") -> Desired:
     [
         (
             'pods "p" is forbidden: error looking up service account shop/web: serviceaccount "web" not found',
-            (Missing("serviceaccount", "", "web"),),
+            (MissingObject("serviceaccount", "", "web"),),
         ),
-        ('pods "p" is forbidden: no PriorityClass with name high was found', (Missing("PriorityClass", "", "high"),)),
-        ('pods "p" is forbidden: pod rejected: RuntimeClass "gvisor" not found', (Missing("RuntimeClass", "", "gvisor"),)),
-        ('rolebindings.rbac.authorization.k8s.io "reader" not found', (Missing("rolebindings", RBAC, "reader"),)),
-        ('admission webhook "v.example.com" denied the request: secrets "db" not found', (Missing("secrets", "", "db"),)),
-        ('spec.secret: Invalid value: "db": secret "db" not found', (Missing("secret", "", "db"),)),
+        ('pods "p" is forbidden: no PriorityClass with name high was found', (MissingObject("PriorityClass", "", "high"),)),
+        ('pods "p" is forbidden: pod rejected: RuntimeClass "gvisor" not found', (MissingObject("RuntimeClass", "", "gvisor"),)),
+        ('rolebindings.rbac.authorization.k8s.io "reader" not found', (MissingObject("rolebindings", RBAC, "reader"),)),
+        ('admission webhook "v.example.com" denied the request: secrets "db" not found', (MissingObject("secrets", "", "db"),)),
+        ('spec.secret: Invalid value: "db": secret "db" not found', (MissingObject("secret", "", "db"),)),
         ('Pod "p" is invalid: spec.containers[0].volumeMounts[0].name: Not found: "data"', ()),
         ('spec.secret: Invalid value: "db": secret "db" not found, spec.tier: Required value', ()),
         ("exceeded quota: none, requested: services=1", ()),
@@ -50,38 +50,41 @@ def account(name: str, namespace: str = "shop") -> Desired:
         ("the server could not find the requested resource", ()),
     ],
 )
-def test_only_words_that_name_an_object_say_that_it_is_missing(text: str, found: tuple[Missing, ...]) -> None:
+def test_only_words_that_name_an_object_say_that_it_is_missing(text: str, found: tuple[MissingObject, ...]) -> None:
     assert read(text) == found
 
 
 @pytest.mark.parametrize(
     ("item", "found", "declared", "meant"),
     [
-        (pod(serviceAccountName="web"), Missing("serviceaccount", "", "web"), account("web"), True),
-        (pod(serviceAccountName="web"), Missing("serviceaccount", "", "web"), account("web", "bank"), False),
-        (pod(serviceAccountName="web"), Missing("secret", "", "web"), account("web"), False),
-        (pod(serviceAccountName="other"), Missing("serviceaccount", "", "web"), account("web"), False),
-        (pod(), Missing("serviceaccount", "", "default"), account("default"), True),
-        (binding(), Missing("rolebindings", RBAC, "reader"), binding("reader"), False),
+        (pod(serviceAccountName="web"), MissingObject("serviceaccount", "", "web"), account("web"), True),
+        (pod(serviceAccountName="web"), MissingObject("serviceaccount", "", "web"), account("web", "bank"), False),
+        (pod(serviceAccountName="web"), MissingObject("secret", "", "web"), account("web"), False),
+        (pod(serviceAccountName="other"), MissingObject("serviceaccount", "", "web"), account("web"), False),
+        (pod(), MissingObject("serviceaccount", "", "default"), account("default"), True),
+        (binding(), MissingObject("rolebindings", RBAC, "reader"), binding("reader"), False),
     ],
     ids=["named", "elsewhere", "another kind", "not named", "the one of every pod", "a binding isn't its role"],
 )
 def test_what_is_meant_is_named_by_the_object_and_of_that_kind_and_place(
-    item: Desired, found: Missing, declared: Desired, *, meant: bool
+    item: Desired, found: MissingObject, declared: Desired, *, meant: bool
 ) -> None:
     assert among(found, item, [declared]) == (declared.identity if meant else None)
 
 
 def test_rbac_calls_a_role_by_the_kind_of_its_binding() -> None:
     (role,) = desired(document("Role", "reader", f"{RBAC}/v1"))
-    assert among(Missing("rolebindings", RBAC, "reader"), binding(), [role]) == role.identity
-    assert among(Missing("rolebindings", RBAC, "reader"), binding("writer"), [role]) is None
-    assert declare(Missing("rolebindings", RBAC, "reader"), binding()) == "declare Role/shop/reader in the same path, or correct the name"
+    assert among(MissingObject("rolebindings", RBAC, "reader"), binding(), [role]) == role.identity
+    assert among(MissingObject("rolebindings", RBAC, "reader"), binding("writer"), [role]) is None
+    assert (
+        declare(MissingObject("rolebindings", RBAC, "reader"), binding())
+        == "declare Role/shop/reader in the same path, or correct the name"
+    )
 
 
 def test_the_ways_out_can_be_pasted() -> None:
     block = "{apiVersion: v1, kind: ServiceAccount, metadata: {name: web, namespace: shop}}"
-    assert block in declare(Missing("serviceaccount", "", "web"), pod())
+    assert block in declare(MissingObject("serviceaccount", "", "web"), pod())
 
 
 @pytest.mark.parametrize(
@@ -89,21 +92,21 @@ def test_the_ways_out_can_be_pasted() -> None:
 )
 def test_a_namespace_that_isnt_there_names_both_ways_to_one(kinds: tuple[str, ...], more: str) -> None:
     refusal = Problem("Pod/bank/p", 'namespaces "bank" not found', "p.yaml:1")
-    told = without_namespace(Missing("namespaces", "", "bank"), target(cluster_scoped=kinds), refusal)
+    told = without_namespace(MissingObject("namespaces", "", "bank"), target(cluster_scoped=kinds), refusal)
     block = "{apiVersion: v1, kind: Namespace, metadata: {name: bank}}"
     assert str(told) == (
         'p.yaml:1: Pod/bank/p: namespaces "bank" not found; '
         f"create it: kubectl create namespace bank; or declare it in the same path: {block}{more}"
     )
-    assert "declare it in the same path" in declare(Missing("PriorityClass", "", "high"), pod())
+    assert "declare it in the same path" in declare(MissingObject("PriorityClass", "", "high"), pod())
     account_of, priority = Identity("", "ServiceAccount", "shop", "web"), Identity("scheduling.k8s.io", "PriorityClass", "", "high")
     assert '{config.kubernetes.io/depends-on: "/namespaces/shop/ServiceAccount/web"}' in put_before(account_of, pod().identity)
     assert '{config.kubernetes.io/depends-on: "scheduling.k8s.io/PriorityClass/high"}' in put_before(priority, pod().identity)
 
 
 def test_it_is_told_as_the_server_calls_it() -> None:
-    assert str(Missing("rolebindings", RBAC, "reader")) == f'rolebindings.{RBAC} "reader"'
-    assert str(Missing("serviceaccount", "", "web")) == 'serviceaccount "web"'
+    assert str(MissingObject("rolebindings", RBAC, "reader")) == f'rolebindings.{RBAC} "reader"'
+    assert str(MissingObject("serviceaccount", "", "web")) == 'serviceaccount "web"'
 
 
 def test_an_object_is_tried_without_what_it_names() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from handler.config.settings import Tool
 from handler.model.names import IDENTITY, PART_OF, identity_of
-from handler.plan.ownership import TOOLS, Owner, foreign_owner, managers_of, marks_of
+from handler.plan.ownership import TOOLS, ForeignOwner, foreign_owner, managers_of, marks_of
 from tests.unit.plan.samples import SET, document, entry
 
 CONTROLLER = {"kind": "Shop", "name": "main", "uid": "u"}
@@ -19,7 +19,7 @@ ADDON = FLEET | {"objectset.rio.cattle.io/owner-gvk": "k3s.cattle.io/v1, Kind=Ad
 DATA: dict[str, Any] = {"f:data": {"f:a": {}}}
 
 
-def owner(adopted: tuple[str, ...] = (), **metadata: Any) -> Owner | None:
+def owner(adopted: tuple[str, ...] = (), **metadata: Any) -> ForeignOwner | None:
     live = document(metadata={"namespace": "shop", **metadata})
     return foreign_owner(live, identity_of(live), SET, adopted)
 

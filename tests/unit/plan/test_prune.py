@@ -12,7 +12,7 @@ from handler.config.settings import Prune, Target
 from handler.model.names import Identity, identity_of
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
-from handler.plan.prune import ALLOW, PROTECTIONS, Facts, custom_kinds, judge, leaving, questions
+from handler.plan.prune import ALLOW, PROTECTIONS, PruneFacts, custom_kinds, judge, leaving, questions
 from tests.unit.plan.samples import document, member, target
 
 CRD_API = "apiextensions.k8s.io/v1"
@@ -20,7 +20,7 @@ OPEN = target(
     cluster_scoped=("Namespace", "CustomResourceDefinition", "PersistentVolume", "ClusterRole.rbac.authorization.k8s.io"),
     prune=Prune(kinds=("Namespace", "CustomResourceDefinition", "PersistentVolume", "PersistentVolumeClaim")),
 )
-KNOWN = Facts({"shop": ()}, {"widgets.acme.io": 0})
+KNOWN = PruneFacts({"shop": ()}, {"widgets.acme.io": 0})
 
 
 def scoped(kind: str, name: str, api: str = "v1", **metadata: Any) -> dict[str, Any]:
@@ -31,7 +31,7 @@ NAMESPACE = scoped("Namespace", "shop")
 CRD = scoped("CustomResourceDefinition", "widgets.acme.io", CRD_API)
 
 
-def judged(live: dict[str, Any], allowed: Target = OPEN, facts: Facts = KNOWN, declared: tuple[Identity, ...] = ()) -> Change:
+def judged(live: dict[str, Any], allowed: Target = OPEN, facts: PruneFacts = KNOWN, declared: tuple[Identity, ...] = ()) -> Change:
     return judge(live, allowed, declared, facts)
 
 
@@ -110,15 +110,17 @@ def test_what_is_kept_says_why(live: dict[str, Any], allowed: Target, reason: st
 @pytest.mark.parametrize(
     ("live", "facts", "declared", "reason"),
     [
-        (NAMESPACE, Facts(), (), "what it holds could not be read"),
-        (NAMESPACE, Facts({"other": ()}), (), "what it holds could not be read"),
-        (NAMESPACE, Facts({"shop": tuple("abcd")}), (), "still holds a, b, c"),
+        (NAMESPACE, PruneFacts(), (), "what it holds could not be read"),
+        (NAMESPACE, PruneFacts({"other": ()}), (), "what it holds could not be read"),
+        (NAMESPACE, PruneFacts({"shop": tuple("abcd")}), (), "still holds a, b, c"),
         (NAMESPACE, KNOWN, (Identity("", "Secret", "shop", "s"),), "still holds declared Secret/shop/s"),
-        (CRD, Facts(), (), "its instances could not be counted"),
-        (CRD, Facts(instances={"widgets.acme.io": 2}), (), "still has instances (2); deleting it would delete them"),
+        (CRD, PruneFacts(), (), "its instances could not be counted"),
+        (CRD, PruneFacts(instances={"widgets.acme.io": 2}), (), "still has instances (2); deleting it would delete them"),
     ],
 )
-def test_what_holds_other_things_is_kept_with_them(live: dict[str, Any], facts: Facts, declared: tuple[Identity, ...], reason: str) -> None:
+def test_what_holds_other_things_is_kept_with_them(
+    live: dict[str, Any], facts: PruneFacts, declared: tuple[Identity, ...], reason: str
+) -> None:
     change = judged(live, OPEN, facts, declared)
     assert (change.action, change.reason) == (Action.SKIP, reason)
 
@@ -187,7 +189,7 @@ optional = {
     "labels": st.dictionaries(st.sampled_from([name for name, _ in PROTECTIONS]), st.sampled_from(["disabled", "keep", "x"]), max_size=1),
     "annotations": st.dictionaries(st.sampled_from([ALLOW, "helm.sh/resource-policy"]), st.sampled_from(["allow", "disabled", "keep"])),
 }
-facts = st.builds(Facts, st.dictionaries(names, st.sampled_from([(), ("x",)])), st.dictionaries(names, st.integers(0, 2)))
+facts = st.builds(PruneFacts, st.dictionaries(names, st.sampled_from([(), ("x",)])), st.dictionaries(names, st.integers(0, 2)))
 targets = st.builds(
     target,
     namespaces=st.sampled_from([("shop",), ("*",)]),
@@ -199,7 +201,7 @@ targets = st.builds(
 @settings(max_examples=80, deadline=None)
 @given(kinds, names, names, st.fixed_dictionaries({}, optional=optional), facts, targets, st.booleans())
 def test_nothing_is_pruned_against_any_check(
-    kind: tuple[str, str], name: str, namespace: str, metadata: dict[str, Any], known: Facts, allowed: Target, inhabited: bool
+    kind: tuple[str, str], name: str, namespace: str, metadata: dict[str, Any], known: PruneFacts, allowed: Target, inhabited: bool
 ) -> None:
     cluster_wide = kind[0] in ("Namespace", "CustomResourceDefinition")
     live = member(document(kind[0], name, kind[1]), namespace="" if cluster_wide else namespace, **metadata)

@@ -12,7 +12,7 @@ from handler.model.errors import PlanRefused
 from handler.model.manifest import Manifest
 from handler.model.rollout import Mode
 from handler.plan import steering
-from handler.plan.annotations import ANY, DROP, TABLE, Effect, Row, Side
+from handler.plan.annotations import ANY, DROP, TABLE, AnnotationRow, Effect, Side
 from handler.plan.hooks import separate
 from handler.plan.prune import PROTECTIONS
 from tests.unit.plan.samples import admission, desired, document, entry, fields_of, member
@@ -24,12 +24,12 @@ SIDES = {Side.GIT: "git", Side.LIVE: "live", Side.BOTH: "both"}
 WORDS = {Effect.REFUSE: "refused", Effect.IGNORE: "ignored"}
 
 
-def spelled(row: Row, value: str) -> dict[str, str]:
+def spelled(row: AnnotationRow, value: str) -> dict[str, str]:
     """Return the annotation of a row, where any value or any key will do with one of them."""
     return {row.key.replace(ANY, ".x" if row.key.endswith(f"rule{ANY}") else ""): "x" if value == ANY else value}
 
 
-def named(case: tuple[Row, str]) -> str:
+def named(case: tuple[AnnotationRow, str]) -> str:
     return ":".join(*spelled(*case).items())
 
 
@@ -37,7 +37,7 @@ def marked(marks: dict[str, str], part: str = "annotations", **more: Any) -> dic
     return document(metadata={part: marks}, **more)
 
 
-def asked(marks: dict[str, str], part: str = "annotations") -> steering.Asked:
+def asked(marks: dict[str, str], part: str = "annotations") -> steering.Steering:
     body = marked(marks, part)
     return steering.asked(Manifest.of(body, "web.yaml:1"), body)
 
@@ -48,7 +48,7 @@ def live(marks: dict[str, str], manager: str = "kubectl-annotate", part: str = "
 
 # --- each row
 @pytest.mark.parametrize("case", CASES, ids=named)
-def test_git_is_read_as_the_row_says(case: tuple[Row, str]) -> None:
+def test_git_is_read_as_the_row_says(case: tuple[AnnotationRow, str]) -> None:
     row, value = case
     found = asked(spelled(row, value))
     effect = row.effect if row.side & Side.GIT else Effect.IGNORE
@@ -63,7 +63,7 @@ def test_git_is_read_as_the_row_says(case: tuple[Row, str]) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=named)
-def test_live_is_read_as_the_row_says(case: tuple[Row, str]) -> None:
+def test_live_is_read_as_the_row_says(case: tuple[AnnotationRow, str]) -> None:
     row, value = case
     body, plain = live(spelled(row, value)), Manifest.of(document(), "web.yaml:1")
     effect = row.effect if row.side & Side.LIVE else Effect.IGNORE
@@ -195,7 +195,7 @@ def test_a_hook_that_is_left_alone_is_none() -> None:
 
 
 # --- the page
-def told(row: Row) -> tuple[str, str, str, str]:
+def told(row: AnnotationRow) -> tuple[str, str, str, str]:
     """Return a row as the page has it."""
     values = [value for value in row.values if row.values != ("true", "t", "1") or value == "true"]
     shown = ", ".join(f"`{value.replace(ANY, '…')}`" for value in values if value != ANY)

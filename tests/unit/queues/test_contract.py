@@ -18,7 +18,7 @@ from handler.queues.inbox import Inbox
 from handler.queues.inline import Inline
 from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
-from handler.queues.sqs import Sqs
+from handler.queues.sqs import SqsQueue
 from infra.moto import Moto
 from tests.fakes.fifo import Fifo
 
@@ -58,7 +58,7 @@ class Memory:
 class Service:
     """SQS: what is received is acknowledged."""
 
-    def __init__(self, sqs: Sqs) -> None:
+    def __init__(self, sqs: SqsQueue) -> None:
         self.queue: Queue = sqs
         self._sqs = sqs
 
@@ -74,11 +74,11 @@ class Service:
 def side(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Side]:
     if request.param == "fifo":
         fifo = Fifo()
-        yield Service(Sqs(fifo.url, fifo))
+        yield Service(SqsQueue(fifo.url, fifo))
     elif request.param == "moto":
         aws: Moto = request.getfixturevalue("aws")
         client = boto3.client("sqs", **aws.client)
-        yield Service(Sqs(client.create_queue(QueueName="anneal.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"], longest_wait=1))
+        yield Service(SqsQueue(client.create_queue(QueueName="anneal.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"], longest_wait=1))
     elif request.param == "inline":
         made: list[Inline] = []
 

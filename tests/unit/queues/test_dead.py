@@ -14,7 +14,7 @@ from handler.queues import message
 from handler.queues.dead_letters import DeadLetters
 from handler.queues.errors import QueueInvalid, QueueUnavailable
 from handler.queues.pending import Work
-from handler.queues.sqs import Entry, Sqs
+from handler.queues.sqs import SqsEntry, SqsQueue
 from infra.moto import Moto
 from tests.fakes.fifo import Fifo, refused
 
@@ -29,13 +29,13 @@ class Queues:
     def __post_init__(self) -> None:
         dead = Fifo("anneal-dead.fifo", lambda: self.now)
         self.main = Fifo(now=lambda: self.now, dead=dead, most_receives=1)
-        self.sqs = Sqs(self.main.url, self.main)
+        self.sqs = SqsQueue(self.main.url, self.main)
 
     def die(self, *bodies: str, group: str = "") -> None:
         """Let messages be handed out once too often."""
         for number, body in enumerate(bodies):
             target = group or json.loads(body)["target"]
-            self.sqs.send([Entry(body, target, f"{number}-{body[:100]}-{self.now}")])
+            self.sqs.send([SqsEntry(body, target, f"{number}-{body[:100]}-{self.now}")])
         for _ in bodies:
             self.sqs.receive(10, 0, 1)
             self.now += 2.0
@@ -153,7 +153,7 @@ def test_one_that_dies_again_can_be_asked_for_again_within_five_minutes(queues: 
 def test_a_queue_without_a_redrive_policy_is_told() -> None:
     fifo = Fifo()
     with pytest.raises(QueueInvalid, match=r"queue anneal.fifo: has no redrive policy"):
-        DeadLetters(Sqs(fifo.url, fifo))
+        DeadLetters(SqsQueue(fifo.url, fifo))
 
 
 def test_the_real_client_lists_and_asks_again(aws: Moto) -> None:
@@ -162,7 +162,7 @@ def test_the_real_client_lists_and_asks_again(aws: Moto) -> None:
     arn = client.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
     url = client.create_queue(QueueName="anneal.fifo", Attributes={"FifoQueue": "true", "RedrivePolicy": policy})["QueueUrl"]
-    queue = Sqs(url)
+    queue = SqsQueue(url)
     queue.put(Job("shop", "replay", actor="ops"))
     for _ in range(2):
         queue.receive(10, 0, 0)

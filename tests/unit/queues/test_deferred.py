@@ -7,7 +7,7 @@ import math
 import pytest
 
 from handler.model.event import Delivery, Job
-from handler.queues.delayed import Deferred
+from handler.queues.delayed import DelayedWork
 from handler.queues.pending import Work
 
 
@@ -16,7 +16,7 @@ def push(hint: str, target: str = "shop") -> Work:
 
 
 def test_what_is_due_comes_back_once() -> None:
-    deferred, work = Deferred(), push("a")
+    deferred, work = DelayedWork(), push("a")
     assert deferred.put(work, 5.0) is work
     assert (deferred.next(), deferred.due(4.9)) == (5.0, ())
     assert deferred.due(5.0) == (work,)
@@ -24,7 +24,7 @@ def test_what_is_due_comes_back_once() -> None:
 
 
 def test_a_newer_request_takes_it_along_under_the_older_id() -> None:
-    deferred, old, new = Deferred(), push("a").again().again(), push("b")
+    deferred, old, new = DelayedWork(), push("a").again().again(), push("b")
     deferred.put(old, 5.0)
     joined = deferred.joined(new)
     assert (joined.run, joined.runs, joined.job.hint, joined.job.looks) == (old.run, (old.run, new.run), "b", 0)
@@ -37,14 +37,14 @@ def test_a_newer_request_takes_it_along_under_the_older_id() -> None:
     "job", [Job("shop", "tick"), Job("shop", "replay"), Job("shop", "replay", force=True), Job("shop", "drift")], ids=str
 )
 def test_what_names_no_commit_goes_alone_and_spends_no_look(job: Job) -> None:
-    deferred, late, work = Deferred(), push("a").again(), Work.of(job)
+    deferred, late, work = DelayedWork(), push("a").again(), Work.of(job)
     deferred.put(late, 5.0)
     assert deferred.joined(work) is work
     assert deferred.due(5.0) == (late,)
 
 
 def test_targets_and_two_requests_of_one_are_kept_apart_and_together() -> None:
-    deferred, first, second, other = Deferred(), push("a"), push("b"), push("c", "web")
+    deferred, first, second, other = DelayedWork(), push("a"), push("b"), push("c", "web")
     deferred.put(first, 1.0)
     deferred.put(second, 2.0)
     deferred.put(other, 3.0)

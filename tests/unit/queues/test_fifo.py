@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.queues.sqs import Entry, Received, Sqs
+from handler.queues.sqs import Received, SqsEntry, SqsQueue
 from tests.fakes.fifo import LONGEST, WINDOW, Fifo
 
 
@@ -27,11 +27,11 @@ def fifo(clock: Clock) -> Fifo:
 
 def send(fifo: Fifo, *bodies: str) -> None:
     """Send messages of which the first letter is the group."""
-    Sqs(fifo.url, fifo).send([Entry(body, body[0], body) for body in bodies])
+    SqsQueue(fifo.url, fifo).send([SqsEntry(body, body[0], body) for body in bodies])
 
 
 def take(fifo: Fifo, most: int = 10, seconds: float = 30) -> list[Received]:
-    return list(Sqs(fifo.url, fifo).receive(most, 0, seconds))
+    return list(SqsQueue(fifo.url, fifo).receive(most, 0, seconds))
 
 
 def bodies(messages: list[Received]) -> list[str]:
@@ -43,7 +43,7 @@ def test_a_group_is_handed_out_in_order_and_is_locked_while_one_of_it_is_in_flig
     held = take(fifo, 1)
     assert bodies(held) == ["a1"]
     assert bodies(take(fifo)) == ["b1"]
-    Sqs(fifo.url, fifo).delete(held)
+    SqsQueue(fifo.url, fifo).delete(held)
     assert bodies(take(fifo)) == ["a2", "a3"]
 
 
@@ -54,7 +54,7 @@ def test_what_was_not_deleted_comes_again_in_its_place_under_a_new_receipt(fifo:
     again = take(fifo)
     assert bodies(again) == ["a1", "a2"]
     assert (again[0].id, again[0].count) == (first.id, 2)
-    Sqs(fifo.url, fifo).delete([first])
+    SqsQueue(fifo.url, fifo).delete([first])
     assert len(fifo.messages) == 2
 
 
@@ -63,17 +63,17 @@ def test_an_extended_message_stays_hidden_for_twelve_hours_at_most(fifo: Fifo, c
     held = take(fifo)
     while clock.now + 1800 <= LONGEST:
         assert take(fifo) == []
-        Sqs(fifo.url, fifo).postpone(held, 1800)
+        SqsQueue(fifo.url, fifo).postpone(held, 1800)
         clock.now += 1000.0
     assert take(fifo) == []
-    Sqs(fifo.url, fifo).postpone(held, 1800)  # refused
+    SqsQueue(fifo.url, fifo).postpone(held, 1800)  # refused
     clock.now += 1000.0
     assert bodies(take(fifo)) == ["a1"]
 
 
 def test_a_duplicate_is_dropped_within_five_minutes_also_of_a_deleted_one(fifo: Fifo, clock: Clock) -> None:
     send(fifo, "a1")
-    Sqs(fifo.url, fifo).delete(take(fifo))
+    SqsQueue(fifo.url, fifo).delete(take(fifo))
     send(fifo, "a1")
     assert fifo.messages == []
     clock.now = WINDOW

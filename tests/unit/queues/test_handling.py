@@ -12,7 +12,7 @@ import pytest
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
 from handler.queues import message_outcome
-from handler.queues.message_outcome import Deadline, backoff, handle, settles
+from handler.queues.message_outcome import DeadlineEvent, backoff, handle, settles
 from handler.queues.pending import Work
 
 SHA = "a" * 40
@@ -101,7 +101,7 @@ class Script:
     def run(self, job: Job, stop: threading.Event) -> Result:
         self.ran.append(job)
         self.now += self.takes
-        assert isinstance(stop, Deadline)
+        assert isinstance(stop, DeadlineEvent)
         return self.ends.pop(0)(job)
 
     def handle(self, job: Job, seconds: float) -> bool:
@@ -119,14 +119,14 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
 
         monotonic = time
 
-    def wait(deadline: Deadline, timeout: float | None = None) -> bool:
+    def wait(deadline: DeadlineEvent, timeout: float | None = None) -> bool:
         assert timeout is not None
         made.waited.append(round(timeout, 3))
         made.now = min(made.now + timeout, max(deadline.at, made.now))
         return deadline.is_set()
 
     monkeypatch.setattr(message_outcome, "time", Clock)
-    monkeypatch.setattr(Deadline, "wait", wait)
+    monkeypatch.setattr(DeadlineEvent, "wait", wait)
     return made
 
 
@@ -217,7 +217,7 @@ def test_a_queue_that_takes_no_other_message_leaves_this_one(script: Script) -> 
 
 # --- the deadline
 def test_a_deadline_is_set_by_itself() -> None:
-    far, near = Deadline(time.monotonic() + 1000.0), Deadline(time.monotonic() + 0.05)
+    far, near = DeadlineEvent(time.monotonic() + 1000.0), DeadlineEvent(time.monotonic() + 0.05)
     assert not far.is_set()
     assert not far.wait(0.001)
     assert near.wait(60.0)

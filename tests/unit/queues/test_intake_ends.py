@@ -12,7 +12,7 @@ from handler.app import run_guard
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
-from handler.queues.sqs import Entry
+from handler.queues.sqs import SqsEntry
 from handler.worker import sqs_consumer
 from handler.worker.worker import Worker
 from tests.fakes.door import door_settings
@@ -63,7 +63,7 @@ def test_what_is_parked_is_bounded_until_it_has_waited_long(side: Side, monkeypa
 # --- what can't be used
 @pytest.mark.parametrize("body", ["{odd", '{"v":1,"run":"gone.01","target":"gone","trigger":"push"}'])
 def test_what_can_not_be_used_ends_as_a_dead_letter_while_others_go_on(side: Side, body: str, caplog: pytest.LogCaptureFixture) -> None:
-    side.sqs.send([Entry(body, "odd", "x")])
+    side.sqs.send([SqsEntry(body, "odd", "x")])
     for turn in range(6):
         side.push("shop", f"d{turn}")
         side.poll()
@@ -77,7 +77,7 @@ def test_what_can_not_be_used_ends_as_a_dead_letter_while_others_go_on(side: Sid
 
 def test_what_can_not_be_read_holds_up_its_target_no_longer_than_it_is_handed_out(side: Side) -> None:
     for number in range(10):
-        side.sqs.send([Entry("{odd", "shop", f"odd{number}")])
+        side.sqs.send([SqsEntry("{odd", "shop", f"odd{number}")])
     side.push("shop", "d1")
     for _ in range(60):
         side.poll()

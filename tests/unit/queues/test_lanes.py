@@ -9,7 +9,7 @@ import pytest
 from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.event import Job
-from handler.queues.bulkheads import MOST_THREADS, THREADS, Lanes
+from handler.queues.bulkheads import MOST_THREADS, THREADS, Bulkheads
 from handler.queues.inline import Inline
 from handler.queues.pending import Work
 
@@ -36,7 +36,7 @@ def test_targets_of_a_dead_cluster_or_git_host_never_hold_up_the_others(dead: di
             begun.release()
             assert released.wait(PATIENCE)
 
-    lanes = Lanes(given)
+    lanes = Bulkheads(given)
     queue = Inline(run, lanes.threads, lanes)
     queue.start()
     for number in range(40):
@@ -52,13 +52,13 @@ def test_targets_of_a_dead_cluster_or_git_host_never_hold_up_the_others(dead: di
 
 
 def test_one_cluster_and_one_host_have_all_threads() -> None:
-    lanes = Lanes(settings(*(target(f"t{number}") for number in range(9))))
+    lanes = Bulkheads(settings(*(target(f"t{number}") for number in range(9))))
     assert lanes.threads == THREADS
     assert lanes.beside([f"t{number}" for number in range(THREADS - 1)])("t8")
 
 
 def test_a_lane_has_room_again_when_a_run_ends() -> None:
-    lanes = Lanes(settings(*(target(f"a{number}", "a") for number in range(9)), target("b0", "b")))
+    lanes = Bulkheads(settings(*(target(f"a{number}", "a") for number in range(9)), target("b0", "b")))
     full = [f"a{number}" for number in range(4)]
     assert not lanes.beside(full)("a8")
     assert lanes.beside(full)("b0")
@@ -66,7 +66,7 @@ def test_a_lane_has_room_again_when_a_run_ends() -> None:
 
 
 def test_many_clusters_have_a_bounded_number_of_threads_and_two_runs_each() -> None:
-    lanes = Lanes(settings(*(target(f"{number}-{side}", f"c{number}") for number in range(30) for side in "abc")))
+    lanes = Bulkheads(settings(*(target(f"{number}-{side}", f"c{number}") for number in range(30) for side in "abc")))
     assert lanes.threads == MOST_THREADS
     assert lanes.beside(["0-a"])("0-b")
     assert not lanes.beside(["0-a", "0-b"])("0-c")
@@ -75,7 +75,7 @@ def test_many_clusters_have_a_bounded_number_of_threads_and_two_runs_each() -> N
 @pytest.mark.parametrize(("clusters", "hung"), [(2, 1), (3, 2), (4, 3), (5, 4), (6, 5), (7, 6), (8, 7), (9, 7), (30, 7)])
 @pytest.mark.parametrize("lane", ["cluster", "host"])
 def test_how_many_may_hang_before_the_others_wait(clusters: int, hung: int, lane: str) -> None:
-    lanes = Lanes(settings(*(target(f"{number}-{run}", **{lane: f"c{number}"}) for number in range(clusters) for run in range(20))))
+    lanes = Bulkheads(settings(*(target(f"{number}-{run}", **{lane: f"c{number}"}) for number in range(clusters) for run in range(20))))
     busy: list[str] = []
     for name in (f"{number}-{run}" for number in range(hung) for run in range(20)):
         if lanes.beside(busy)(name):
@@ -87,7 +87,7 @@ def test_how_many_may_hang_before_the_others_wait(clusters: int, hung: int, lane
 @pytest.mark.parametrize("lane", ["cluster", "host"])
 def test_however_many_are_known_to_hang_the_others_go_on(lane: str) -> None:
     """Fifty clusters of which forty hang; a survey has found that out, or a run has."""
-    lanes = Lanes(settings(*(target(f"{number}-{run}", **{lane: f"c{number}"}) for number in range(50) for run in range(5))))
+    lanes = Bulkheads(settings(*(target(f"{number}-{run}", **{lane: f"c{number}"}) for number in range(50) for run in range(5))))
     kind, code = {"cluster": ("cluster", "cluster-unavailable"), "host": ("git host", "git-unavailable")}[lane]
     for number in range(40):
         if number % 2:
@@ -103,7 +103,7 @@ def test_however_many_are_known_to_hang_the_others_go_on(lane: str) -> None:
 
 
 def test_who_is_heard_again_has_all_its_room() -> None:
-    lanes = Lanes(settings(*(target(f"{number}-{run}", f"c{number}") for number in range(20) for run in range(2))))
+    lanes = Bulkheads(settings(*(target(f"{number}-{run}", f"c{number}") for number in range(20) for run in range(2))))
     for number in range(10):
         lanes.mute(f"{number}-0", "cluster")
     hung = [f"{number}-0" for number in range(4)]
@@ -114,21 +114,21 @@ def test_who_is_heard_again_has_all_its_room() -> None:
 
 
 def test_a_run_refused_for_another_reason_shows_that_its_cluster_answers() -> None:
-    lanes = Lanes(settings(target("a", "a"), target("b", "b"), target("c", "c")))
+    lanes = Bulkheads(settings(target("a", "a"), target("b", "b"), target("c", "c")))
     lanes.mute("a", "cluster")
     lanes.ended("a", "plan-refused")
     assert lanes.beside(["b", "c", "b"])("a")
 
 
 def test_the_only_cluster_keeps_its_threads_while_it_hangs() -> None:
-    lanes = Lanes(settings(*(target(f"t{number}") for number in range(9))))
+    lanes = Bulkheads(settings(*(target(f"t{number}") for number in range(9))))
     lanes.mute("t0", "cluster")
     assert lanes.beside(["t1", "t2", "t3"])("t0")
 
 
 @pytest.mark.parametrize("code", ["kubeconfig-invalid", "secret-unavailable", "access-denied", "server-pinned"])
 def test_a_failure_before_anybody_was_heard_is_no_sign_of_life(code: str) -> None:
-    lanes = Lanes(settings(*(target(f"dead-{number}", "dead") for number in range(9)), target("alive")))
+    lanes = Bulkheads(settings(*(target(f"dead-{number}", "dead") for number in range(9)), target("alive")))
     share = [f"dead-{number}" for number in range(lanes.threads // 4)]
     lanes.ended("dead-8", "cluster-unavailable")
     assert not lanes.beside(share)("dead-8")

@@ -6,7 +6,7 @@ from typing import Any
 
 from handler.model.event import Job
 from handler.queues.pending import MAX_RUNS, Work
-from handler.queues.run_index import SHORT, WHOLE, Ledger
+from handler.queues.run_index import SHORT, WHOLE, RunIndex
 
 
 def work(*runs: str, target: str = "shop") -> Work:
@@ -14,7 +14,7 @@ def work(*runs: str, target: str = "shop") -> Work:
 
 
 def test_a_run_is_found_by_every_request_that_is_in_it() -> None:
-    ledger = Ledger()
+    ledger = RunIndex()
     ledger.queued(work("a"))
     ledger.queued(work("a", "b"))
     for status, note in (("queued", None), ("running", ledger.running), ("ended", None)):
@@ -30,7 +30,7 @@ def test_a_run_is_found_by_every_request_that_is_in_it() -> None:
 
 
 def test_a_run_that_has_begun_isnt_put_back() -> None:
-    ledger = Ledger()
+    ledger = RunIndex()
     ledger.running(work("a"))
     ledger.queued(work("a"))
     entry = ledger.find("a")
@@ -39,7 +39,7 @@ def test_a_run_that_has_begun_isnt_put_back() -> None:
 
 
 def test_the_oldest_ends_are_forgotten_and_nothing_that_waits() -> None:
-    ledger = Ledger(size=3)
+    ledger = RunIndex(size=3)
     ledger.queued(work("waits"))
     for number in range(10):
         ledger.running(work(f"r{number}", f"m{number}"))
@@ -51,7 +51,7 @@ def test_the_oldest_ends_are_forgotten_and_nothing_that_waits() -> None:
 
 
 def test_a_run_that_takes_in_more_and_more_requests_stays_bounded() -> None:
-    ledger, merged = Ledger(), work("0")
+    ledger, merged = RunIndex(), work("0")
     for number in range(1, 1000):
         merged = merged.merged(work(str(number)))
         ledger.queued(merged)
@@ -61,7 +61,7 @@ def test_a_run_that_takes_in_more_and_more_requests_stays_bounded() -> None:
 
 
 def test_runs_that_came_into_another_are_remembered_only_there() -> None:
-    ledger = Ledger(size=3)
+    ledger = RunIndex(size=3)
     ledger.queued(work("a"))
     ledger.running(work("b"))
     ledger.back(work("b"))
@@ -78,7 +78,7 @@ def test_runs_that_came_into_another_are_remembered_only_there() -> None:
 
 
 def test_of_older_ends_only_the_first_problems_are_remembered() -> None:
-    ledger = Ledger()
+    ledger = RunIndex()
     end: dict[str, Any] = {"outcome": "failed", "problems": [{"message": str(number)} for number in range(200)]}
     end["held"] = {"changes": {"count": 500, "items": list(range(200))}}
     for number in range(WHOLE + 5):
@@ -91,7 +91,7 @@ def test_of_older_ends_only_the_first_problems_are_remembered() -> None:
 
 
 def test_an_end_that_came_into_another_run_is_left_alone() -> None:
-    ledger = Ledger()
+    ledger = RunIndex()
     ledger.ended(work("a"), {"problems": list(range(200))})
     ledger.queued(work("b", "a"))
     for number in range(WHOLE):
@@ -100,4 +100,4 @@ def test_an_end_that_came_into_another_run_is_left_alone() -> None:
 
 
 def test_each_life_of_the_worker_has_a_name_of_its_own() -> None:
-    assert Ledger().boot != Ledger().boot
+    assert RunIndex().boot != RunIndex().boot

@@ -11,9 +11,9 @@ import pytest
 from handler.config.git_settings import Repository
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.event import Job
-from handler.model.queue_view import Meanwhile
+from handler.model.queue_view import QueueView
 from handler.model.result import Outcome, Result
-from handler.queues.bulkheads import Lanes
+from handler.queues.bulkheads import Bulkheads
 from handler.queues.inline import Inline
 from handler.queues.pending import RESTING, Work
 from handler.worker.worker import Worker
@@ -49,16 +49,16 @@ class Waiting:
             self.ended.append(target)
             self.changed.notify_all()
 
-    def serve(self, lanes: Lanes) -> Inline:
+    def serve(self, lanes: Bulkheads) -> Inline:
         self.queue = Inline(self.run, lanes.threads, lanes)
         self.queue.start()
         return self.queue
 
 
-def lanes_of(*names: str) -> Lanes:
+def lanes_of(*names: str) -> Bulkheads:
     """All on one cluster and one git host."""
     shop = Repository("https://git.example.com/acme/shop.git")
-    return Lanes(Settings(targets=tuple(Target(name, shop, (name,), cluster=Cluster()) for name in names)))
+    return Bulkheads(Settings(targets=tuple(Target(name, shop, (name,), cluster=Cluster()) for name in names)))
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_a_run_that_keeps_messages_ends_as_waiting_and_goes_on_without_them(side
     seen: list[tuple[str, float, Worker]] = []
     again, gate = threading.Event(), threading.Event()
 
-    def run(job: Job, _stop: threading.Event, meanwhile: Meanwhile) -> Result:
+    def run(job: Job, _stop: threading.Event, meanwhile: QueueView) -> Result:
         with meanwhile.resting() as patience:
             seen.append((job.trigger, patience, worker))
             if not patience:

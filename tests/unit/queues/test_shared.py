@@ -19,7 +19,7 @@ from handler.app import log
 from handler.app.run_guard import Run
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
-from handler.queues.sqs import Sqs
+from handler.queues.sqs import SqsQueue
 from handler.worker import sqs_consumer
 from handler.worker.worker import Worker
 from infra.moto import Moto
@@ -31,14 +31,14 @@ SHA = "a" * 40
 
 
 @pytest.fixture
-def queue(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> Sqs:
+def queue(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> SqsQueue:
     monkeypatch.setattr(sqs_consumer, "WAIT", 1.0)
     url = boto3.client("sqs", **aws.client).create_queue(QueueName="anneal.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
-    return Sqs(url, longest_wait=1)
+    return SqsQueue(url, longest_wait=1)
 
 
 @contextmanager
-def working(path: Path, queue: Sqs, run: Run) -> Iterator[Worker]:
+def working(path: Path, queue: SqsQueue, run: Run) -> Iterator[Worker]:
     worker = Worker(door_settings(), replace(parts_of(run), queue=queue))
     thread = threading.Thread(target=worker.serve, args=(path,))
     thread.start()
@@ -82,13 +82,13 @@ def run_of(worker: Worker, request: str) -> str:
     return found.run
 
 
-def left(queue: Sqs) -> int:
+def left(queue: SqsQueue) -> int:
     """Return how many messages there are, in flight or not."""
     found = queue.attributes("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
     return sum(map(int, found.values()))
 
 
-def test_what_is_put_is_run_and_acknowledged(queue: Sqs, tmp_path: Path) -> None:
+def test_what_is_put_is_run_and_acknowledged(queue: SqsQueue, tmp_path: Path) -> None:
     ran = Ran()
     runs = queue.put_all([push("infra"), push("shop-prod")])
     with working(tmp_path / "s", queue, ran) as worker:
@@ -97,7 +97,7 @@ def test_what_is_put_is_run_and_acknowledged(queue: Sqs, tmp_path: Path) -> None
     assert left(queue) == 0
 
 
-def test_what_the_host_does_not_show_yet_stays_ours_until_it_has_ended(queue: Sqs, tmp_path: Path) -> None:
+def test_what_the_host_does_not_show_yet_stays_ours_until_it_has_ended(queue: SqsQueue, tmp_path: Path) -> None:
     late = Result("infra", Outcome.LAGGING, next_try=time.time())
     ran = Ran(late, late)
     queue.put(push("infra"))
@@ -107,7 +107,7 @@ def test_what_the_host_does_not_show_yet_stays_ours_until_it_has_ended(queue: Sq
     assert left(queue) == 0
 
 
-def test_what_failed_without_a_record_comes_again(queue: Sqs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_failed_without_a_record_comes_again(queue: SqsQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqs_consumer, "backoff", lambda _count: 0)
     ran = Ran(Result("infra", Outcome.FAILED, who="nobody"), Result("infra", Outcome.FAILED, who="nobody"))
     run = queue.put(push("infra"))
@@ -118,7 +118,7 @@ def test_what_failed_without_a_record_comes_again(queue: Sqs, tmp_path: Path, mo
     assert left(queue) == 0
 
 
-def test_what_a_stopping_worker_had_goes_to_the_next_one(queue: Sqs, tmp_path: Path) -> None:
+def test_what_a_stopping_worker_had_goes_to_the_next_one(queue: SqsQueue, tmp_path: Path) -> None:
     begun = threading.Event()
 
     def cut(job: Job, stop: threading.Event, _meanwhile: object = None) -> Result:
@@ -137,7 +137,7 @@ def test_what_a_stopping_worker_had_goes_to_the_next_one(queue: Sqs, tmp_path: P
     assert left(queue) == 0
 
 
-def test_a_look_that_a_stopping_worker_would_have_made_is_left_to_the_next_one(queue: Sqs, tmp_path: Path) -> None:
+def test_a_look_that_a_stopping_worker_would_have_made_is_left_to_the_next_one(queue: SqsQueue, tmp_path: Path) -> None:
     again = Job("infra", "push", hint=SHA, looks=1)
     first = Ran(Result("infra", Outcome.APPLIED, recorded=True, again=again, again_at=time.time() + 1000))
     queue.put(push("infra"))
@@ -159,14 +159,14 @@ CONFIG: dict[str, Any] = {
 
 
 @pytest.fixture
-def environ(queue: Sqs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def environ(queue: SqsQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setattr(log, "configure", lambda *_, **__: None)  # this process's log is pytest's
     path = tmp_path / "anneal.yaml"
     path.write_text(json.dumps(CONFIG))
     return {**SECRETS, "ANNEAL_CONFIG": str(path), "ANNEAL_SOCKET": str(tmp_path / "none"), "ANNEAL_QUEUE_URL": queue.url}
 
 
-def test_the_door_fills_the_queue_and_a_worker_elsewhere_runs_it(queue: Sqs, environ: dict[str, str], tmp_path: Path) -> None:
+def test_the_door_fills_the_queue_and_a_worker_elsewhere_runs_it(queue: SqsQueue, environ: dict[str, str], tmp_path: Path) -> None:
     app, outbox = wsgi.application(environ)
     body = github_push()
     response = app.test_client().post("/webhooks/github", data=body, headers=github_headers(body))

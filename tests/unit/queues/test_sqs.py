@@ -19,13 +19,12 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from handler.config.settings import QueueSettings, Settings
-from handler.config.settings import Sqs as SqsSettings
+from handler.config.settings import QueueSettings, Settings, SqsSettings
 from handler.model.errors import ConfigInvalid
 from handler.model.event import Delivery, Job
 from handler.queues import message, sqs, sqs_client
 from handler.queues.errors import QueueUnavailable
-from handler.queues.sqs import Sqs, queue_url
+from handler.queues.sqs import SqsQueue, queue_url
 from infra.moto import Moto
 from tests.fakes.fifo import Fifo, refused
 
@@ -33,7 +32,7 @@ URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/anneal.fifo"
 JOB = Job("shop", "replay", actor="ops")
 
 
-def trouble(sqs: Sqs, do: Callable[[Sqs], Any] = lambda sqs: sqs.put(JOB)) -> QueueUnavailable:
+def trouble(sqs: SqsQueue, do: Callable[[SqsQueue], Any] = lambda sqs: sqs.put(JOB)) -> QueueUnavailable:
     with pytest.raises(QueueUnavailable) as raised:
         do(sqs)
     return raised.value
@@ -65,7 +64,7 @@ def text(error: QueueUnavailable) -> str:
 )
 def test_each_trouble_names_the_queue_and_the_way_out_and_aws_own_words_are_for_the_log(error: Exception, told: str) -> None:
     fifo = Fifo(trouble=[error])
-    raised = trouble(Sqs(fifo.url, fifo))
+    raised = trouble(SqsQueue(fifo.url, fifo))
     assert text(raised).startswith(told)
     ways = (ConnectTimeoutError, ReadTimeoutError, EndpointConnectionError)
     assert getattr(raised, "__notes__", []) == ([] if isinstance(error, ways) else [str(error)])
@@ -74,11 +73,11 @@ def test_each_trouble_names_the_queue_and_the_way_out_and_aws_own_words_are_for_
 
 def test_the_right_that_is_missing_is_that_of_the_call() -> None:
     fifo = Fifo(trouble=[refused("AccessDenied")])
-    assert "sqs:ReceiveMessage" in text(trouble(Sqs(fifo.url, fifo), lambda sqs: sqs.receive(1, 0, 30)))
+    assert "sqs:ReceiveMessage" in text(trouble(SqsQueue(fifo.url, fifo), lambda sqs: sqs.receive(1, 0, 30)))
 
 
 def test_a_queue_that_is_gone_is_told_by_the_real_client(aws: Moto) -> None:
-    assert "doesn't exist" in text(trouble(Sqs(f"{aws.url}/123456789012/gone.fifo")))
+    assert "doesn't exist" in text(trouble(SqsQueue(f"{aws.url}/123456789012/gone.fifo")))
 
 
 def test_missing_credentials_are_told_by_the_real_client(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,20 +85,20 @@ def test_missing_credentials_are_told_by_the_real_client(aws: Moto, monkeypatch:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
-    assert "no AWS credentials were found" in text(trouble(Sqs(f"{aws.url}/123456789012/anneal.fifo")))
+    assert "no AWS credentials were found" in text(trouble(SqsQueue(f"{aws.url}/123456789012/anneal.fifo")))
 
 
 def test_a_profile_that_does_not_exist_is_told(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
-    assert "AWS_PROFILE" in text(trouble(Sqs(f"{aws.url}/123456789012/anneal.fifo")))
+    assert "AWS_PROFILE" in text(trouble(SqsQueue(f"{aws.url}/123456789012/anneal.fifo")))
 
 
 def test_nobody_listening_is_told_by_the_real_client(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:  # held, so that nobody else listens there
         taken.bind(("127.0.0.1", 0))
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{taken.getsockname()[1]}")
-        assert "isn't reached" in text(trouble(Sqs(URL)))
+        assert "isn't reached" in text(trouble(SqsQueue(URL)))
 
 
 def test_the_region_is_that_of_the_url(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +130,7 @@ def test_a_queue_that_says_nothing_holds_nobody_up(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(sqs, "PATIENCE", 0.2)
     silent = Silent()
     try:
-        raised = trouble(Sqs(silent.url, silent), lambda queue: queue.put_all([Job(f"t{number}", "push") for number in range(1000)]))
+        raised = trouble(SqsQueue(silent.url, silent), lambda queue: queue.put_all([Job(f"t{number}", "push") for number in range(1000)]))
         assert "hasn't taken all of 1000 messages" in text(raised)
     finally:
         silent.answers.set()
@@ -140,7 +139,7 @@ def test_a_queue_that_says_nothing_holds_nobody_up(monkeypatch: pytest.MonkeyPat
 def test_what_was_given_up_is_not_sent_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqs, "PATIENCE", 0.2)
     silent = Silent()
-    queue = Sqs(silent.url, silent)
+    queue = SqsQueue(silent.url, silent)
     trouble(queue, lambda queue: queue.put_all([Job(f"t{number}", "push") for number in range(1000)]))
     monkeypatch.setattr(sqs, "PATIENCE", 60.0)
     silent.answers.set()
@@ -151,7 +150,7 @@ def test_what_was_given_up_is_not_sent_afterwards(monkeypatch: pytest.MonkeyPatc
 def test_requests_go_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqs, "PATIENCE", 60.0)
     silent = Silent()
-    queue = Sqs(silent.url, silent)
+    queue = SqsQueue(silent.url, silent)
     sender = threading.Thread(target=lambda: queue.put_all([Job(f"t{number}", "push") for number in range(40)]))
     sender.start()
     for _ in range(4):
@@ -172,7 +171,7 @@ def test_a_part_that_is_refused_is_told() -> None:
             return {"Successful": answer["Successful"][1:], "Failed": [{"Id": "0", "Code": "InternalError", "Message": "m"}]}
 
     partly = Partly()
-    assert "1 of the messages: answers InternalError" in text(trouble(Sqs(partly.url, partly)))
+    assert "1 of the messages: answers InternalError" in text(trouble(SqsQueue(partly.url, partly)))
 
 
 # --- once and in order
@@ -181,7 +180,7 @@ def test_a_delivery_that_comes_twice_is_one_message_and_told_one_run() -> None:
         return Job(target, "push", deliveries=(Delivery(delivery, "github", "refs/heads/main", "", "ada", ""),))
 
     fifo = Fifo()
-    queue = Sqs(fifo.url, fifo)
+    queue = SqsQueue(fifo.url, fifo)
     assert queue.put(pushed("shop")) == queue.put(pushed("shop"))
     assert queue.put(pushed("shop", "d2")) != queue.put(pushed("infra"))
     assert len(fifo.messages) == 3
@@ -190,7 +189,7 @@ def test_a_delivery_that_comes_twice_is_one_message_and_told_one_run() -> None:
 def test_what_is_held_can_be_kept_given_back_and_acknowledged() -> None:
     now = [0.0]
     fifo = Fifo(now=lambda: now[0])
-    queue = Sqs(fifo.url, fifo)
+    queue = SqsQueue(fifo.url, fifo)
     queue.put_all([Job("shop", "replay"), Job("shop", "replay")])
     first, second = queue.receive(10, 0, 30)
     assert queue.receive(10, 0, 30) == ()
@@ -217,7 +216,7 @@ def test_what_the_queue_itself_fails_to_do_is_tried_once_more(caplog: pytest.Log
             return super().delete_message_batch(QueueUrl, Entries[:-1]) | {"Failed": [row]}
 
     fifo = Moody()
-    queue = Sqs(fifo.url, fifo)
+    queue = SqsQueue(fifo.url, fifo)
     queue.put_all([JOB, replace(JOB, target="infra")])
     caplog.set_level("INFO")
     queue.delete(queue.receive(10, 0, 30))
@@ -228,7 +227,7 @@ def test_what_the_queue_itself_fails_to_do_is_tried_once_more(caplog: pytest.Log
 def test_what_is_not_ours_any_more_is_left_to_its_holder(caplog: pytest.LogCaptureFixture) -> None:
     now = [0.0]
     fifo = Fifo(now=lambda: now[0])
-    queue = Sqs(fifo.url, fifo)
+    queue = SqsQueue(fifo.url, fifo)
     queue.put(JOB)
     (late,) = queue.receive(1, 0, 30)
     now[0] = 31.0
@@ -243,7 +242,7 @@ def test_what_is_not_ours_any_more_is_left_to_its_holder(caplog: pytest.LogCaptu
 
 def test_the_real_client_keeps_gives_back_and_acknowledges(aws: Moto) -> None:
     url = boto3.client("sqs", **aws.client).create_queue(QueueName="anneal.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
-    queue = Sqs(url)
+    queue = SqsQueue(url)
     run = queue.put(JOB)
     (held,) = queue.receive(10, 0, 30)
     assert (message.decode(held.body).run, held.count, held.group) == (run, 1, "shop")

@@ -11,9 +11,9 @@ from functools import partial
 
 import pytest
 
-from handler.app.cluster_looks import Looks, Sights
+from handler.app.cluster_looks import ClusterLooks, LastSeenByPlace
 from handler.app.record_summaries import Readable
-from handler.app.target_status import MOST, Reader, ended
+from handler.app.target_status import MOST, TargetStatusReader, ended
 from handler.config.git_settings import SecretRef
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import AccessDenied, ClusterUnavailable, KubeconfigInvalid
@@ -40,11 +40,11 @@ def settings() -> Settings:
     return replace(known, targets=tuple(replace(each, cluster=ELSEWHERE) if each.name == "infra" else each for each in known.targets))
 
 
-def reader(here: FakeObjects, there: Callable[[], Readable], mask: Callable[[str], str] = str) -> Reader:
+def reader(here: FakeObjects, there: Callable[[], Readable], mask: Callable[[str], str] = str) -> TargetStatusReader:
     def objects(target: Target) -> Readable:
         return there() if target.name == "infra" else here
 
-    return Reader(settings(), objects, mask, PATIENCE)
+    return TargetStatusReader(settings(), objects, mask, PATIENCE)
 
 
 ALL = ["infra", "shop-dev", "shop-fixed", "shop-prod"]
@@ -131,7 +131,7 @@ def test_a_cluster_that_has_died_is_told_as_it_was_seen_last_and_how_long_ago(he
     then = time.time()
     monkeypatch.setattr("handler.app.cluster_looks.time.time", lambda: then + 3600)
     there.well.clear()
-    look._looks = Looks(0.1)
+    look._looks = ClusterLooks(0.1)
     try:
         (stale,) = look.targets(["infra"])
         assert stale == {**row, "trouble": late, "age": stale["age"]}
@@ -148,7 +148,7 @@ def test_a_look_that_came_too_late_is_what_the_next_one_falls_back_to(here: Fake
     there = Hangs()
     there.well.clear()
     look = reader(here, there)
-    look._looks = Looks(0.1)
+    look._looks = ClusterLooks(0.1)
     (row,) = look.targets(["infra"])
     assert (row["recorded"], row["seen"]) == (False, "")
     under_way = next(iter(look._looks._running.values()))
@@ -164,7 +164,7 @@ def test_a_look_that_came_too_late_is_what_the_next_one_falls_back_to(here: Fake
 
 
 def test_of_whole_targets_the_longest_unasked_are_forgotten() -> None:
-    sights, looks = Sights[int](2), Looks(PATIENCE)
+    sights, looks = LastSeenByPlace[int](2), ClusterLooks(PATIENCE)
 
     def broken() -> int:
         raise ClusterUnavailable.of("cluster", "is away")
@@ -176,7 +176,7 @@ def test_of_whole_targets_the_longest_unasked_are_forgotten() -> None:
 
 def test_a_look_that_has_ended_is_made_anew() -> None:
     seen: list[int] = []
-    looks = Looks(PATIENCE)
+    looks = ClusterLooks(PATIENCE)
     for number in range(3):
         assert looks.all({"place": partial(seen.append, number)}) == {"place": None}
     assert seen == [0, 1, 2]
@@ -203,7 +203,7 @@ def test_a_look_that_found_no_thread_is_made_when_there_is_one(monkeypatch: pyte
     def full(_thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    looks = Looks(PATIENCE)
+    looks = ClusterLooks(PATIENCE)
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", full)
         assert looks.all({"place": lambda: 1})["place"].code == "internal"
@@ -321,6 +321,6 @@ def test_who_watches_vouches_for_health_but_not_while_a_run_is_open(attempt: Att
     objects, well, known = FakeObjects(clock=time.time), TargetHealth("healthy", NOON, NOON), replace(settings(), drift_interval=60.0)
     remember(objects, replace(blank(commit=sha("b")), target="shop-dev", repository=SHOP, health=well, attempt=attempt))
     Heartbeat(objects, known.state_namespace, known.installation).renew(Signs("worker", "1.0.0", {}, (0.0, 180.0)))
-    looks = Reader(known, lambda _: objects, str, PATIENCE)
+    looks = TargetStatusReader(known, lambda _: objects, str, PATIENCE)
     (row,) = looks.targets(["shop-dev"])
     assert (row["health"], looks.target("shop-dev")["state"]["health"]["state"]) == (shown, shown)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from handler.model.errors import SourceRefused
-from handler.model.tree import DIRECTORY, Entry
+from handler.model.tree import DIRECTORY, TreeEntry
 from handler.render import selecting
 from handler.render.globs import Glob, Selection, ignore_rules, ignored
-from handler.render.selecting import Selecting
+from handler.render.selecting import FileSelection
 from tests.fakes.tree import FakeTree
 
 EVERY = ("**/*.yaml", "**/*.yml", "**/*.json")
 
 
-def _selecting(tree: FakeTree, path: str, include: tuple[str, ...] = EVERY, exclude: tuple[str, ...] = ()) -> Selecting:
+def _selecting(tree: FakeTree, path: str, include: tuple[str, ...] = EVERY, exclude: tuple[str, ...] = ()) -> FileSelection:
     root = tree.lookup(path)
     assert root
-    return Selecting(tree, root, Selection.of(include, exclude))
+    return FileSelection(tree, root, Selection.of(include, exclude))
 
 
 def _selected(tree: FakeTree, path: str = "", include: tuple[str, ...] = EVERY, exclude: tuple[str, ...] = ()) -> list[str]:
@@ -164,6 +164,6 @@ def test_a_huge_ignore_file_is_refused() -> None:
 
 def test_the_fake_tree_changes_its_ids_as_git_does() -> None:
     one, two = FakeTree({"d/a/x": "1", "e": ""}), FakeTree({"d/a/x": "2", "e": ""})
-    assert one.lookup("d") == Entry("d", DIRECTORY, getattr(one.lookup("d"), "oid", ""))
+    assert one.lookup("d") == TreeEntry("d", DIRECTORY, getattr(one.lookup("d"), "oid", ""))
     assert one.lookup("e") == two.lookup("e")
     assert all(one.lookup(path) != two.lookup(path) for path in ("", "d", "d/a", "d/a/x"))

@@ -16,7 +16,7 @@ from handler.model.manifest import Manifest
 from handler.model.names import IDENTITY, PART_OF, Identity
 from handler.model.rollout import API_VERSION, Rollout
 from handler.rollout import canary, spec
-from handler.rollout.canary import LABEL, Mark, Phase, identity_of_canary
+from handler.rollout.canary import LABEL, CanaryMark, CanaryPhase, identity_of_canary
 from handler.rollout.checks import CHECKS
 from handler.rollout.interfaces import SpecError
 from handler.state.record_format import seconds_of
@@ -160,19 +160,19 @@ def test_only_other_pods_of_a_deployment_that_runs_go_by_canary() -> None:
 @pytest.mark.parametrize(
     ("mark", "text"),
     [
-        (Mark(Phase.SCALE, 1, NOON), f"scale 1 {NOON}"),
-        (Mark(Phase.HOLD, 0, NOON), f"hold 0 {NOON}"),
-        (Mark(Phase.REMOVE, 1, NOON, "errors: 0.5 is not < 0.01"), f"remove 1 {NOON} errors: 0.5 is not < 0.01"),
+        (CanaryMark(CanaryPhase.SCALE, 1, NOON), f"scale 1 {NOON}"),
+        (CanaryMark(CanaryPhase.HOLD, 0, NOON), f"hold 0 {NOON}"),
+        (CanaryMark(CanaryPhase.REMOVE, 1, NOON, "errors: 0.5 is not < 0.01"), f"remove 1 {NOON} errors: 0.5 is not < 0.01"),
     ],
 )
-def test_a_mark_is_read_as_it_was_written(mark: Mark, text: str) -> None:
+def test_a_mark_is_read_as_it_was_written(mark: CanaryMark, text: str) -> None:
     assert mark.text() == text
-    assert Mark.of(text) == mark
+    assert CanaryMark.of(text) == mark
 
 
 @given(st.text() | st.from_regex(r"(hold|remove) [0-9]{1,4} [0-9TZ:.-]{0,30}.*"))
 def test_any_other_text_begins_anew(text: str) -> None:
-    found = Mark.of(text)
+    found = CanaryMark.of(text)
     assert found is None or seconds_of(found.since) > 0
 
 
@@ -180,7 +180,7 @@ def test_any_other_text_begins_anew(text: str) -> None:
     "text", ["", "hold", "hold 0", "hold 0 -", "hold 0 2026-13-31T12:00:00.000Z", f"wait 0 {NOON}", f"hold x {NOON}", f"hold 1000 {NOON}"]
 )
 def test_what_no_canary_has_written_is_nothing(text: str) -> None:
-    assert Mark.of(text) is None
+    assert CanaryMark.of(text) is None
 
 
 def test_a_moment_is_written_to_the_millisecond() -> None:
@@ -188,13 +188,13 @@ def test_a_moment_is_written_to_the_millisecond() -> None:
 
 
 def test_a_mark_says_where_a_canary_stands() -> None:
-    assert [Mark(phase, 1, NOON).told(canary.DEFAULT) for phase in Phase] == [
+    assert [CanaryMark(phase, 1, NOON).told(canary.DEFAULT) for phase in CanaryPhase] == [
         "brings the canary to 50 % (step 2 of 2)",
         "canary at 50 % (step 2 of 2)",
         "promoted; the Deployment rolls",
         "removes the canary",
     ]
-    assert Mark(Phase.HOLD, 999, NOON).told(canary.DEFAULT)
+    assert CanaryMark(CanaryPhase.HOLD, 999, NOON).told(canary.DEFAULT)
 
 
 # --- in a Rollout
@@ -235,12 +235,12 @@ def test_mistakes_of_its_steps_have_their_path_in_the_rollout(change: dict[str, 
 @pytest.mark.parametrize(
     ("mark", "share"),
     [
-        (Mark(Phase.SCALE, 0, NOON), 10),
-        (Mark(Phase.HOLD, 1, NOON), 50),
-        (Mark(Phase.PROMOTE, 1, NOON), 100),
-        (Mark(Phase.REMOVE, 1, NOON), 100),
-        (Mark(Phase.REMOVE, 0, NOON, "errors: 0.5"), 0),
+        (CanaryMark(CanaryPhase.SCALE, 0, NOON), 10),
+        (CanaryMark(CanaryPhase.HOLD, 1, NOON), 50),
+        (CanaryMark(CanaryPhase.PROMOTE, 1, NOON), 100),
+        (CanaryMark(CanaryPhase.REMOVE, 1, NOON), 100),
+        (CanaryMark(CanaryPhase.REMOVE, 0, NOON, "errors: 0.5"), 0),
     ],
 )
-def test_a_share_is_the_canarys_until_all_pods_are_new_or_it_was_refused(mark: Mark, share: int) -> None:
+def test_a_share_is_the_canarys_until_all_pods_are_new_or_it_was_refused(mark: CanaryMark, share: int) -> None:
     assert mark.share(canary.DEFAULT) == share

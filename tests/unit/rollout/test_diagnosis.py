@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from handler.health.diagnosis import STOOD, Finding, Live, Sight, Subject, Warned, diagnose, names, without_output
+from handler.health.diagnosis import STOOD, Finding, Live, NamespaceSight, Subject, Warned, diagnose, names, without_output
 from handler.health.kinds.pods import trouble
 from handler.health.kinds.reading import moment
 from handler.model.names import Identity
@@ -57,7 +57,7 @@ def warned(about: str, reason: str, message: str, when: float = 5.0, times: int 
 
 def found(subject: Subject, *seen: dict[str, Any] | Warned, now: float = 20.0) -> Finding:
     pods = [each for each in seen if isinstance(each, dict)]
-    return diagnose(subject, Sight.of(pods, [each for each in seen if isinstance(each, Warned)], NOON, NOON + now))
+    return diagnose(subject, NamespaceSight.of(pods, [each for each in seen if isinstance(each, Warned)], NOON, NOON + now))
 
 
 # --- at once
@@ -117,9 +117,9 @@ def test_of_a_kubelets_warnings_the_one_is_told_that_says_more() -> None:
 # --- what counts
 def test_yesterdays_warning_isnt_todays_cause_unless_it_goes_on() -> None:
     db = Subject(Identity("apps", "StatefulSet", "shop", "db"), Live("u-db"), "0 of 1 replica ready", selector="app=db")
-    old = Sight.of([], [warned("StatefulSet/db", "FailedCreate", "no room")], NOON + 2000, NOON + 2010)
+    old = NamespaceSight.of([], [warned("StatefulSet/db", "FailedCreate", "no room")], NOON + 2000, NOON + 2010)
     assert diagnose(db, old) == Finding()
-    again = Sight.of([], [warned("StatefulSet/db", "FailedCreate", "no room", 1800, times=7)], NOON + 2000, NOON + 2010)
+    again = NamespaceSight.of([], [warned("StatefulSet/db", "FailedCreate", "no room", 1800, times=7)], NOON + 2000, NOON + 2010)
     assert diagnose(db, again).causes == ("FailedCreate",)
     assert found(db, warned("StatefulSet/db", "FailedCreate", "another's, of the same name", uid="u-before")) == Finding()
 
@@ -203,7 +203,7 @@ def test_any_pod_and_any_event_are_read(odd: Any) -> None:
     pods += [pod("a", containerStatuses=odd, conditions=odd), pod("a", phase="Failed", reason=odd, message=odd)]
     events = [Warned.of({"involvedObject": odd, "reason": odd, "message": odd, "count": odd, "series": odd}, str(odd)), Warned.of({}, "")]
     for subject in (API, STILL):
-        diagnose(subject, Sight.of([*pods, *(pod("b", containerStatuses=[odd], conditions=[odd]),)], events, NOON, NOON))
+        diagnose(subject, NamespaceSight.of([*pods, *(pod("b", containerStatuses=[odd], conditions=[odd]),)], events, NOON, NOON))
 
 
 _HOOK = 'Exec lifecycle hook ([sh -c x]) for Container "main" in Pod "api" failed'

@@ -14,7 +14,7 @@ from handler.model.rollout import ARGO_HOOK, HELM_HOOK, Hook, Phase, Policy
 from handler.render.documents import documents
 from handler.render.objects import objects
 from handler.rollout import hook_annotations
-from handler.rollout.hook_annotations import Read, ended, has_ttl, is_act, is_over, lasts, read
+from handler.rollout.hook_annotations import HookRead, ended, has_ttl, is_act, is_over, lasts, read
 
 SAMPLES = Path(__file__).parent / "hooks"
 JOB = Identity("batch", "Job", "shop", "migrate")
@@ -30,11 +30,11 @@ def sample(name: str) -> dict[str, Manifest]:
     return {str(one.identity): one for one in found if isinstance(one, Manifest)}
 
 
-def readings(name: str) -> dict[str, Read]:
+def readings(name: str) -> dict[str, HookRead]:
     return {key: read(one.body(), one.identity, one.place) for key, one in sample(name).items()}
 
 
-def annotated(identity: Identity = JOB, **annotations: str) -> Read:
+def annotated(identity: Identity = JOB, **annotations: str) -> HookRead:
     """Read an object with these annotations: `argo`, `wave`, `argo_policy`, `helm`, `weight`, `helm_policy`."""
     names = {
         "argo": ARGO_HOOK,
@@ -47,7 +47,7 @@ def annotated(identity: Identity = JOB, **annotations: str) -> Read:
     return read({"metadata": {"annotations": {names[key]: value for key, value in annotations.items()}}}, identity, "job.yaml:3")
 
 
-def hook(of: Read) -> tuple[set[Phase], int, set[Policy]]:
+def hook(of: HookRead) -> tuple[set[Phase], int, set[Policy]]:
     assert isinstance(of.hook, Hook), of
     return set(of.hook.phases), of.hook.wave, set(of.hook.policies)
 
@@ -62,7 +62,7 @@ def test_hooks_of_argo_cd() -> None:
     assert not found["ConfigMap/only-for-kustomize"].note
     assert hook(found["Job/say-goodbye"])[0] == {SKIP}
     assert found["Job/say-goodbye"].note == "Job/say-goodbye: hook PostDelete is never run by a rollout"
-    assert found["Namespace/shop"] == Read(note="Namespace/shop: is applied like any other object, not as a PreSync hook")
+    assert found["Namespace/shop"] == HookRead(note="Namespace/shop: is applied like any other object, not as a PreSync hook")
 
 
 def test_hooks_of_helm() -> None:
@@ -75,7 +75,7 @@ def test_hooks_of_helm() -> None:
     assert hook(found["Job/release-cleanup"]) == ({PRE}, 0, {FAILED})
     told = "Job/release-cleanup: hook pre-rollback, post-delete is never run by a rollout; it runs as PreSync"
     assert found["Job/release-cleanup"].note == told
-    assert found["CustomResourceDefinition/widgets.acme.io"] == Read()
+    assert found["CustomResourceDefinition/widgets.acme.io"] == HookRead()
 
 
 def test_where_an_object_has_both_argo_cds_count() -> None:
@@ -83,9 +83,9 @@ def test_where_an_object_has_both_argo_cds_count() -> None:
 
 
 def test_an_object_without_such_annotations_is_no_hook() -> None:
-    assert annotated(wave="3") == Read()
-    assert annotated(argo_policy="HookSucceeded") == Read()
-    assert read({"metadata": {}}, JOB, "") == read({}, JOB, "") == Read()
+    assert annotated(wave="3") == HookRead()
+    assert annotated(argo_policy="HookSucceeded") == HookRead()
+    assert read({"metadata": {}}, JOB, "") == read({}, JOB, "") == HookRead()
 
 
 @pytest.mark.parametrize(
@@ -193,6 +193,6 @@ def test_what_is_told_of_mistakes_has_an_end() -> None:
 
 @pytest.mark.parametrize("shape", [None, [], "text", {"annotations": "text"}, {"annotations": ["argocd.argoproj.io/hook"]}])
 def test_a_body_of_any_shape_is_read(shape: Any) -> None:
-    assert read({"metadata": shape}, JOB, "") == Read()
+    assert read({"metadata": shape}, JOB, "") == HookRead()
     assert ended({"metadata": shape, "spec": shape, "status": shape}, POD) is None
     assert not is_over({"status": shape}, JOB)

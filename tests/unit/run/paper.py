@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from handler.engine.apply.applied_objects import Stored
+from handler.engine.apply.applied_objects import AppliedObjects
 from handler.engine.rollout_runner.actions.stage import StepStage
 from handler.engine.rollout_runner.journal import Journal
-from handler.engine.rollout_runner.step_runner import Stepper
+from handler.engine.rollout_runner.step_runner import StepRunner
 from handler.model.errors import AnnealError, RolloutFailed
 from handler.model.event import Job
 from handler.model.names import Identity
@@ -19,7 +19,7 @@ from handler.model.plan import Change, Plan
 from handler.model.rollout import Group, Mode, Rollout, Step
 from handler.state.record import Progress, State, StepRecord
 from handler.state.record_format import seconds_of
-from handler.state.write_batcher import Shared
+from handler.state.write_batcher import WriteBatcher
 from tests.unit.state.samples import NOON, blank, sha
 
 DIGEST = "d" * 64
@@ -34,10 +34,10 @@ class Paper:
     force: bool = False
     now: float = seconds_of(NOON) + 60
     written: list[State] = field(default_factory=list)
-    shared: Shared[State] = field(init=False)
+    shared: WriteBatcher[State] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.shared = Shared(self.write)
+        self.shared = WriteBatcher(self.write)
 
     def clock(self) -> float:
         return self.now
@@ -125,14 +125,14 @@ def record(name: str, outcome: str = "", message: str = "", mark: str = "", of: 
     return StepRecord(of, name, str(identity(name)), "Act", NOON, NOON if outcome else "", outcome, message, mark)
 
 
-def stepper(paper: Paper, acts: Acts, changes: Sequence[Change] = (), look: Callable[[], None] = lambda: None) -> Stepper:
+def stepper(paper: Paper, acts: Acts, changes: Sequence[Change] = (), look: Callable[[], None] = lambda: None) -> StepRunner:
     planned = SimpleNamespace(plan=Plan("shop", sha(), (tuple(changes),)), desired={})
     planner = SimpleNamespace(target=SimpleNamespace(wait=None))
-    applier: Any = SimpleNamespace(planned=planned, planner=planner, outcomes=[], written=set(), stored=Stored())
+    applier: Any = SimpleNamespace(planned=planned, planner=planner, outcomes=[], written=set(), stored=AppliedObjects())
     waits: Any = SimpleNamespace(look=look)
     inputs: Any = SimpleNamespace(commit=SimpleNamespace(sha=sha()), prepared=SimpleNamespace(digest=DIGEST))
     run: Any = paper
-    return Stepper(applier, waits, Journal(run, inputs), {"Act": acts}, lambda text: text.replace("hunter2", "***"))
+    return StepRunner(applier, waits, Journal(run, inputs), {"Act": acts}, lambda text: text.replace("hunter2", "***"))
 
 
 def refused(_: StepStage) -> None:
@@ -168,7 +168,7 @@ def once_all_began(count: int, *acts: Act) -> list[Act]:
     return [after(act) for act in acts]
 
 
-def go(paper: Paper, acts: Acts, *groups: Group, parallel: bool = False, **more: Any) -> Stepper:
+def go(paper: Paper, acts: Acts, *groups: Group, parallel: bool = False, **more: Any) -> StepRunner:
     made = stepper(paper, acts, **more)
     made.go(Rollout("all", groups, parallel))
     return made

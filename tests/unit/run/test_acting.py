@@ -12,8 +12,8 @@ import pytest
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.config.git_settings import Repository
-from handler.config.settings import HoldAbove, Prune, Recreate, Target
-from handler.engine.planner.planner import Ask, Planner
+from handler.config.settings import HoldAbove, Prune, RecreateSettings, Target
+from handler.engine.planner.planner import Planner, PlanRequest
 from handler.engine.rollout_runner.actions import ACTIONS
 from handler.model.errors import PlanRefused
 from handler.model.manifest import Manifest
@@ -72,7 +72,7 @@ class Cluster:
         admitted = Admission(chosen, APPLYSET, "anneal-system", discovery.find).admit(manifests)
         automatic, rolled = roll(rendered, admitted, ACTIONS, CHECKS)
         stages = (*order(automatic).stages, *rolled.stages)
-        ask = Ask("a" * 40, "b" * 64, "c" * 64, stages, RECORDED, rolled=rolled)
+        ask = PlanRequest("a" * 40, "b" * 64, "c" * 64, stages, RECORDED, rolled=rolled)
         ask = replace(ask, due=rolled.due({("all", name) for name in done}) if due else ())
         return Planner(chosen, APPLYSET, self.api, discovery).plan(ask).plan
 
@@ -184,7 +184,7 @@ def test_what_holds_data_is_made_anew_only_if_the_target_names_it(cluster: Clust
     said = "data.yaml:1: Namespace/data: step data in all would delete it and all it holds"
     move = "take that change back in git; what it holds can only be moved by hand, to an object of another name"
     assert str(refused.value) == f"{said}; write action: CreateOrUpdate; {move}"
-    found = cluster.plan({"data": "Recreate"}, space, recreate=Recreate(kinds=("Namespace",)), **allowed)
+    found = cluster.plan({"data": "Recreate"}, space, recreate=RecreateSettings(kinds=("Namespace",)), **allowed)
     assert actions(found) == {"data": Action.RECREATE}
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from handler.engine.health.custom_health import no_expressions
-from handler.engine.rollout_runner.check_runner import Watched, check
+from handler.engine.rollout_runner.check_runner import WatchedStep, check
 from handler.engine.waits.evidence import Pace
-from handler.engine.waits.wait_record import Keeping
+from handler.engine.waits.wait_record import WaitRecord
 from handler.model.errors import RolloutFailed, StillWaiting, Stopping
 from handler.model.names import Identity
 from handler.model.queue_view import ALONE
@@ -72,7 +72,7 @@ class Waiting:
     def look(self) -> None:
         self.now += 1
 
-    def follow(self, kept: Keeping, wanted: Any, judge: Any, timeout: float, beat: Callable[[], Iterable[Identity] | None]) -> bool:
+    def follow(self, kept: WaitRecord, wanted: Any, judge: Any, timeout: float, beat: Callable[[], Iterable[Identity] | None]) -> bool:
         assert (kept.what, list(wanted), timeout, kept.since) == ("roll out, web", [(THING, IDENTITY)], math.inf, BEGAN)
         for each in self.happens:
             if isinstance(each, StillWaiting):
@@ -94,7 +94,7 @@ def ended(waits: Waiting, success: Sequence[Check] = (), failure: Sequence[Check
     more = {"resource": THING} | more
     told = more.pop("told", [])
     kept = more.pop("kept", None) or kept_anew()
-    watched = Watched(kept, identity=IDENTITY, success=tuple(success), failure=tuple(failure), place="a.yaml:1", **more)
+    watched = WatchedStep(kept, identity=IDENTITY, success=tuple(success), failure=tuple(failure), place="a.yaml:1", **more)
     return check(waits, watched, tell=told.append)  # type: ignore[arg-type]  # it has what is asked of Waits
 
 
@@ -251,7 +251,7 @@ def test_what_ends_the_run_ends_the_wait() -> None:
     def beat() -> None:
         raise Stopping.of("target shop", "the worker is shutting down")
 
-    watched = Watched(kept_anew(), THING, IDENTITY, (one("fine", PENDING),), ())
+    watched = WatchedStep(kept_anew(), THING, IDENTITY, (one("fine", PENDING),), ())
     with pytest.raises(Stopping):
         check(Waiting(LIVE, 1), watched, beat)  # type: ignore[arg-type]  # it has what is asked of Waits
 
@@ -278,7 +278,7 @@ def test_how_far_it_has_come_is_told_masked_short_and_not_all_the_time(monkeypat
         return SimpleNamespace(look=look)
 
     waits.rows["scripted"].begin = begin  # type: ignore[method-assign]  # each look takes a second
-    watched = Watched(kept_anew(), THING, IDENTITY, (one("slow", *finds, PASSED),), ())
+    watched = WatchedStep(kept_anew(), THING, IDENTITY, (one("slow", *finds, PASSED),), ())
     check(waits, watched, tell=tell)  # type: ignore[arg-type]  # it has what is asked of Waits
     assert [message[:13] for message in told] == ["slow: *** 0 x", "slow: *** 3 x"]
     assert all(len(message) <= 500 for message in told)

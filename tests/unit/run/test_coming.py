@@ -11,8 +11,8 @@ from handler.model.rollout import ARGO_HOOK, Group, Mode, Rollout, Step
 from handler.plan.admission import Desired
 from handler.plan.hooks import separate
 from handler.plan.order import order
-from handler.plan.rollout import Rolled
-from handler.plan.write_order import Coming
+from handler.plan.rollout import PlannedRollout
+from handler.plan.write_order import WriteOrder
 from handler.rollout.hook_annotations import ARGO_POLICY, ARGO_WAVE
 from tests.unit.plan.samples import desired, document
 
@@ -23,10 +23,10 @@ def marked(kind: str, name: str, phase: str = "", wave: int = 0, policy: str = "
     return item
 
 
-def coming(*items: Desired) -> Coming:
+def coming(*items: Desired) -> WriteOrder:
     rest, hooked = separate(items)
     ordered = order(rest, "", hooked.first, hooked.items)
-    return Coming.of(ordered.stages, hooked, Rolled(), hooked.due())
+    return WriteOrder.of(ordered.stages, hooked, PlannedRollout(), hooked.due())
 
 
 ACCOUNT, POD = marked("ServiceAccount", "a"), marked("Pod", "p")
@@ -62,7 +62,7 @@ def test_what_the_run_does_not_write_is_before_nothing() -> None:
     assert not found.is_before(ACCOUNT.identity, POD.identity)
     hook = marked("ServiceAccount", "a", "PreSync")
     rest, hooked = separate((hook, POD))
-    assert not Coming.of(order(rest).stages, hooked, Rolled(), ()).is_before(hook.identity, POD.identity), "it isn't due"
+    assert not WriteOrder.of(order(rest).stages, hooked, PlannedRollout(), ()).is_before(hook.identity, POD.identity), "it isn't due"
 
 
 @pytest.mark.parametrize(("at_once", "due", "before"), [(False, True, True), (True, True, False), (False, False, False)])
@@ -70,7 +70,7 @@ def test_steps_of_a_group_come_one_after_another_unless_they_go_at_once(*, at_on
     items = [replace(ACCOUNT, mode=Mode.APPLY), POD]
     steps = tuple(Step(item.identity.name, f"{item.identity.name}.yaml", item.identity, "CreateOrUpdate") for item in items)
     rollout = Rollout("r", (Group("main", steps, parallel=at_once),))
-    rolled = Rolled(rollout, (tuple(items),))
+    rolled = PlannedRollout(rollout, (tuple(items),))
     acts = [Due("main", step.name, step.identity, step.action) for step in steps] if due else []
-    found = Coming.of(rolled.stages, separate(())[1], rolled, acts)
+    found = WriteOrder.of(rolled.stages, separate(())[1], rolled, acts)
     assert found.is_before(ACCOUNT.identity, POD.identity) is before

@@ -14,7 +14,7 @@ from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.config.git_settings import Repository
 from handler.config.settings import Target
-from handler.engine.planner.planner import Ask, Planned, Planner
+from handler.engine.planner.planner import Planned, Planner, PlanRequest
 from handler.model.errors import PlanRefused
 from handler.model.manifest import Manifest
 from handler.model.names import applyset_id
@@ -38,7 +38,7 @@ def plan(server: ApiServer, *documents: Body, way: Callable[[Call, Callable[[], 
     manifests = [Manifest.of(body, f"{body['metadata']['name']}.yaml:1") for body in documents]
     admitted = Admission(TARGET, APPLYSET, "anneal-system", discovery.find).admit(manifests)
     stages = (tuple(item for item in admitted if not item.needs), tuple(item for item in admitted if item.needs))
-    return Planner(TARGET, APPLYSET, api, discovery).plan(Ask("a" * 40, "b" * 64, "c" * 64, stages))
+    return Planner(TARGET, APPLYSET, api, discovery).plan(PlanRequest("a" * 40, "b" * 64, "c" * 64, stages))
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from handler.engine.waits import evidence as looks
-from handler.engine.waits.evidence import FIRST, Diagnosing, Pace
+from handler.engine.waits.evidence import FIRST, EvidenceLooks, Pace
 from handler.health.diagnosis import STOOD, Live, Subject
 from handler.model.errors import AccessDenied, ClusterUnavailable
 from handler.model.names import Identity
@@ -66,8 +66,8 @@ class Cluster:
         job, mask = SimpleNamespace(target="shop"), lambda text: text.replace("swordfish", "***")
         return SimpleNamespace(rooms=rooms, state=self.state, clock=lambda: START, mask=mask, job=job, goal=sha(), run="shop-1")
 
-    def wait(self, **known: str) -> Diagnosing:
-        return Diagnosing(self.run, Pace(), "everything", START, known)
+    def wait(self, **known: str) -> EvidenceLooks:
+        return EvidenceLooks(self.run, Pace(), "everything", START, known)
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
     return found
 
 
-def seen(wait: Diagnosing, *subjects: Subject) -> bool:
+def seen(wait: EvidenceLooks, *subjects: Subject) -> bool:
     """Let the wait look once it is due, and take in what it found."""
     wait.look(lambda: subjects)
     look = wait._look

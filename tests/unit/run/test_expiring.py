@@ -12,7 +12,7 @@ from handler.model.names import IDENTITY, PART_OF
 from handler.model.plan import Action, Change, Due
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired
-from handler.plan.rollout import Rolled
+from handler.plan.rollout import PlannedRollout
 from handler.state.ran import Ran
 from handler.state.record import Progress, State, StepRecord
 from tests.unit.plan.samples import desired, document
@@ -38,7 +38,7 @@ def after(item: Desired, action: Action, state: State = BLANK, uid: str = "") ->
 
 
 def is_done(item: Desired, state: State, digest: str = "") -> bool:
-    return has_run(item, known(state, (), Rolled(), digest))
+    return has_run(item, known(state, (), PlannedRollout(), digest))
 
 
 def test_a_recorded_one_is_done_until_its_declaration_changes() -> None:
@@ -94,7 +94,7 @@ def test_a_step_that_was_left_out_ran_only_if_an_earlier_run_has_done_it() -> No
 
 def test_a_step_that_is_due_makes_it_anew() -> None:
     item = replace(job(), mode=Mode.RECREATE)
-    state, rolled = replace(BLANK, ran=(*after(job(), Action.CREATE).ran,)), Rolled(stages=((item,),))
+    state, rolled = replace(BLANK, ran=(*after(job(), Action.CREATE).ran,)), PlannedRollout(stages=((item,),))
     assert has_run(item, known(state, (), rolled, ""))
     assert not has_run(item, known(state, [Due("main", "brief", item.identity, "Recreate")], rolled, ""))
 

@@ -14,7 +14,7 @@ from handler.model.names import Identity
 from handler.model.plan import Action
 from handler.model.result import Outcome
 from handler.state.ran import Ran
-from handler.state.store import StateStore, Stored
+from handler.state.store import StateStore, StoredState
 from tests.fakes.apiserver.connection import Call
 from tests.fakes.apiserver.kinds import WORKLOADS
 from tests.fakes.apiserver.server import Asked
@@ -187,7 +187,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, name: str) -> Callable[[], None]:
     """Let the record of a target be unreadable, until what is returned is called."""
     read, mends = StateStore.read, list[bool]()
 
-    def refused(self: StateStore) -> Stored:
+    def refused(self: StateStore) -> StoredState:
         if name in self._subject and not mends:
             raise ClusterUnavailable.of(self._subject, "answered 503")
         return read(self)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from handler.cluster.discovery import Discovery
-from handler.engine.planner.siblings import Alone
-from handler.engine.run.refusal_facts import MOST, Facts
+from handler.engine.planner.siblings import NoSiblings
+from handler.engine.run.refusal_facts import MOST, RefusalFacts
 from handler.model.errors import Basis, Problem
 from handler.model.manifest import Manifest
 from handler.model.resource import Resource
@@ -23,7 +23,7 @@ QUOTA = "ResourceQuota/shop/tight has no room: exceeded quota: tight, requested:
 VAP = "configmaps \"a\" is forbidden: ValidatingAdmissionPolicy 'no' with binding 'no' denied request: not here"
 
 
-class Records(Alone):
+class Records(NoSiblings):
     """Siblings whose records are at these versions."""
 
     def __init__(self, **versions: str) -> None:
@@ -39,10 +39,10 @@ def server() -> ApiServer:
 
 
 @pytest.fixture
-def facts(server: ApiServer) -> Facts:
+def facts(server: ApiServer) -> RefusalFacts:
     handler = engine(server, GitHost())
     target = handler.settings.targets[0]
-    return Facts(handler.api(target), Discovery(handler.api(target)), Records(back="7"))
+    return RefusalFacts(handler.api(target), Discovery(handler.api(target)), Records(back="7"))
 
 
 def item(name: str = "a") -> Desired:
@@ -50,7 +50,7 @@ def item(name: str = "a") -> Desired:
     return Desired(Manifest.of(body, "shop/a.yaml:1"), MAPS)
 
 
-def named(facts: Facts, *said: str, basis: Basis = Basis()) -> tuple[list[tuple[str, bool]], bool]:  # noqa: B008 - frozen
+def named(facts: RefusalFacts, *said: str, basis: Basis = Basis()) -> tuple[list[tuple[str, bool]], bool]:  # noqa: B008 - frozen
     """Return what a refusal names, each with whether it is there, and whether it is open."""
     problems = [Problem("ConfigMap/shop/a", text) for text in said]
     found = facts.named(problems, {"ConfigMap/shop/a": item()}, basis)
@@ -73,11 +73,11 @@ def named(facts: Facts, *said: str, basis: Basis = Basis()) -> tuple[list[tuple[
         ("404: the server knows no such kind", [("Namespace/shop", True)], True),
     ],
 )
-def test_what_one_problem_names(facts: Facts, said: str, found: list[tuple[str, bool]], is_open: bool) -> None:
+def test_what_one_problem_names(facts: RefusalFacts, said: str, found: list[tuple[str, bool]], is_open: bool) -> None:
     assert named(facts, said) == (found, is_open)
 
 
-def test_what_several_name_is_named_once_and_what_is_too_much_is_open(facts: Facts) -> None:
+def test_what_several_name_is_named_once_and_what_is_too_much_is_open(facts: RefusalFacts) -> None:
     text = 'namespaces "web" not found'
     assert named(facts, text, text) == ([("Namespace/web", False)], False)
     many = [f'namespaces "n{number}" not found' for number in range(MOST + 1)]
@@ -85,7 +85,7 @@ def test_what_several_name_is_named_once_and_what_is_too_much_is_open(facts: Fac
     assert (len(found), is_open) == (MOST, True)
 
 
-def test_a_kind_that_is_not_served_and_a_siblings_record(facts: Facts) -> None:
+def test_a_kind_that_is_not_served_and_a_siblings_record(facts: RefusalFacts) -> None:
     assert named(facts, basis=Basis(unserved=(("tea.example.com/v1", "Offer"),))) == ([("tea.example.com/v1 Offer", False)], False)
     assert named(facts, "is another's", basis=Basis(siblings=(("back", "7"),)))[1], "its configuration decides, too"
     assert facts.changed([Fact("back", seen="7")]) is None
@@ -95,7 +95,7 @@ def test_a_kind_that_is_not_served_and_a_siblings_record(facts: Facts) -> None:
     assert facts.changed([Fact(kind="ConfigMap", api_version="v1")]) is not None
 
 
-def test_what_is_found_as_it_was_has_not_changed(facts: Facts) -> None:
+def test_what_is_found_as_it_was_has_not_changed(facts: RefusalFacts) -> None:
     space = facts.named([Problem("ConfigMap/shop/a", VAP)], {"ConfigMap/shop/a": item()}, Basis()).facts
     assert facts.changed(space) is None
     absent = Fact("shop", "Namespace", "v1", "namespaces")

@@ -11,7 +11,7 @@ import pytest
 
 from handler.config.secret_mask import Mask
 from handler.config.secrets import Secrets
-from handler.engine.run.commit_mask import Hiding
+from handler.engine.run.commit_mask import CommitMask
 from handler.model.event import Job
 from handler.model.manifest import Manifest
 from handler.model.result import Outcome
@@ -86,7 +86,7 @@ def test_what_a_commit_declares_as_secret_is_hidden_whole_and_in_parts(text: str
     """A part, or a field, that is called like an object of the commit isn't: every other text names those."""
     file = "password: hunter2-of-the-database\nhost: database\n"
     template = {"spec": {"containers": [{"name": "web", "env": ENV}]}}
-    mask = Hiding(
+    mask = CommitMask(
         str,
         [
             manifest("Secret", "db", stringData={"file": file}),

@@ -11,7 +11,7 @@ from handler.model.errors import PlanRefused
 from handler.model.names import Identity
 from handler.model.rollout import Mode, Phase
 from handler.plan.admission import Desired
-from handler.plan.hooks import Hooked, separate
+from handler.plan.hooks import PlannedHooks, separate
 from handler.plan.order import DEPENDS_ON, SYNC_WAVE, order
 from tests.unit.plan.samples import desired, document
 
@@ -23,11 +23,11 @@ def job(name: str, phases: str, wave: str = "0", **annotations: str) -> dict[str
     return document("Job", name, "batch/v1", metadata={"annotations": {HOOK: phases, SYNC_WAVE: wave, **annotations}})
 
 
-def separated(*bodies: dict[str, Any]) -> tuple[tuple[Desired, ...], Hooked]:
+def separated(*bodies: dict[str, Any]) -> tuple[tuple[Desired, ...], PlannedHooks]:
     return separate(desired(*bodies, cluster_scoped=SCOPED))
 
 
-def waves(hooked: Hooked, phase: Phase) -> list[list[str]]:
+def waves(hooked: PlannedHooks, phase: Phase) -> list[list[str]]:
     return [[one.name for one in wave] for wave in hooked.waves.get(phase, ())]
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from handler.engine.reconcile import _ended_by
-from handler.engine.run.context import Context
-from handler.engine.waits.interrupts import Lookout
+from handler.engine.run.context import RunContext
+from handler.engine.waits.interrupts import Interrupts
 from handler.model.errors import NewerHead
 from handler.model.event import Job
 from handler.model.result import Outcome
-from handler.state.record import Run, Waiting
+from handler.state.record import Run, WaitingFor
 from handler.state.record_format import seconds_of
 from tests.fakes.engine import cluster, engine, pushed, state_of
 from tests.fakes.githost import GitHost
@@ -28,12 +28,12 @@ def scene() -> Scene:
     return Scene(server, host, handler, commit=first)
 
 
-def interrupted(scene: Scene, job: Job) -> Context:
+def interrupted(scene: Scene, job: Job) -> RunContext:
     """A wait for a push, on which this is asked for; its place is free again."""
     run = scene.wait(Job("shop", "push", actor="bob"))
-    waits = Waiting(run.goal, "everything", NOON)
+    waits = WaitingFor(run.goal, "everything", NOON)
     run.record(lambda state: replace(state, waiting=waits))
-    lookout = Lookout(run)
+    lookout = Interrupts(run)
     scene.around.jobs = (job,)
     with pytest.raises(NewerHead) as ended:
         lookout.look()
@@ -103,7 +103,7 @@ def test_a_wait_that_a_newer_head_ends_after_a_refused_one_is_told_as_superseded
     scene.host.push(broken)
     scene.around.jobs = (Job("shop", "push", hint=broken),)
     with pytest.raises(NewerHead) as ended:
-        Lookout(run).look()
+        Interrupts(run).look()
     assert _ended_by(run, ended.value).outcome is Outcome.SUPERSEDED
     assert run.lease
     run.lease.hand_over()

@@ -12,7 +12,7 @@ from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.config.git_settings import Repository
 from handler.config.settings import Prune, Target
-from handler.engine.planner.prune_check import PruneJudge
+from handler.engine.planner.prune_check import PruneCheck
 from handler.model.errors import ApiRefused
 from handler.model.names import IDENTITY, PART_OF, applyset_id, identity_of
 from handler.model.plan import Action
@@ -38,7 +38,7 @@ class Town:
         self.refused: list[int] = []
         self.looks = 0
         self.api = Api(FakeConnection(ApiServer(time.time), self._way))
-        self.judge = PruneJudge(TARGET, APPLYSET, self.api, Discovery(self.api))
+        self.judge = PruneCheck(TARGET, APPLYSET, self.api, Discovery(self.api))
         self.space = self.api.post("/api/v1/namespaces", {**SPACE, "metadata": {"name": "data", **OURS}})
 
     def _way(self, call: Call, do: Callable[[], Reply]) -> Reply:

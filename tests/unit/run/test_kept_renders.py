@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from handler.engine.planner.render_cache import KeptRenders
+from handler.engine.planner.render_cache import RenderCache
 
 
 @dataclass
@@ -17,7 +17,7 @@ class Rendered:
 
 def test_the_least_recently_run_are_forgotten_first() -> None:
     renders = {name: Rendered(4) for name in "abc"}
-    kept = KeptRenders(10)
+    kept = RenderCache(10)
     for name in "abac":
         kept.ran(name, renders[name])
     assert {name: each.size for name, each in renders.items()} == {"a": 4, "b": 0, "c": 4}
@@ -25,7 +25,7 @@ def test_the_least_recently_run_are_forgotten_first() -> None:
 
 def test_one_that_is_larger_than_all_may_be_is_kept_alone() -> None:
     small, large = Rendered(1), Rendered(100)
-    kept = KeptRenders(10)
+    kept = RenderCache(10)
     kept.ran("small", small)
     kept.ran("large", large)
     assert (small.size, large.size) == (0, 100)
@@ -36,7 +36,7 @@ def test_one_that_is_larger_than_all_may_be_is_kept_alone() -> None:
 
 def test_what_was_forgotten_is_not_counted_when_it_is_kept_again() -> None:
     first, second = Rendered(6), Rendered(6)
-    kept = KeptRenders(10)
+    kept = RenderCache(10)
     for _ in range(3):
         kept.ran("first", first)
         kept.ran("second", second)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handler.cluster.evidence import Evidence
-from handler.engine.waits.log_tail import Tail, read_tail
+from handler.engine.waits.log_tail import LogTail, read_tail
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
 from handler.model.pod_secrets import mounted_secrets
 
@@ -47,7 +47,7 @@ def test_a_log_loses_what_any_container_of_the_pod_can_read() -> None:
     )
     spec = {**SIDECAR, "initContainers": [{"env": [{"name": "API_KEY", "value": "own-value"}]}]}
     found = read_tail(reads, pod(spec), "shop", lambda text: text.replace("at ", "AT "))
-    assert found == Tail("api-x", "main", lines=("AT ***", "*** *** \\x07"))
+    assert found == LogTail("api-x", "main", lines=("AT ***", "*** *** \\x07"))
     assert reads.asked == ["shop/db", "log of shop/api-x/main"]
 
 

@@ -14,13 +14,13 @@ from handler.config.settings import Settings
 from handler.engine import outcomes
 from handler.engine.requests import ask
 from handler.engine.run import revision, transitions
-from handler.engine.run.context import Context
+from handler.engine.run.context import RunContext
 from handler.engine.run.plan_request import plan
 from handler.engine.waits import interrupts
-from handler.engine.waits.interrupts import Lookout
+from handler.engine.waits.interrupts import Interrupts
 from handler.model.errors import NewerHead, Stopping, Suspended
 from handler.model.event import Job
-from handler.state.record import Suspend, Waiting
+from handler.state.record import Suspend, WaitingFor
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.engine import ONE, cluster, engine, pushed
 from tests.fakes.githost import GitHost, HostSource
@@ -55,10 +55,10 @@ class Scene:
     stop: threading.Event = field(default_factory=threading.Event)
     commit: str = ""
 
-    def wait(self, job: Job | None = None) -> Context:
+    def wait(self, job: Job | None = None) -> RunContext:
         rooms = self.handler.rooms("shop")
         rooms.preparer.source = HostSource(self.host, self.asked.append)
-        run = Context(rooms, job or Job("shop", "push"), self.stop, "shop.waits", meanwhile=self.around)
+        run = RunContext(rooms, job or Job("shop", "push"), self.stop, "shop.waits", meanwhile=self.around)
         run.read()
         run.lease = rooms.lock.acquire()
         revision.choose(run)
@@ -81,7 +81,7 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
 
 def test_who_asks_for_the_same_head_costs_one_look_each_and_ends_nothing(scene: Scene) -> None:
     run = scene.wait()
-    lookout = Lookout(run)
+    lookout = Interrupts(run)
     for _ in range(3):
         lookout.look()
     assert scene.asked == []
@@ -94,7 +94,7 @@ def test_who_asks_for_the_same_head_costs_one_look_each_and_ends_nothing(scene: 
 
 def test_a_push_that_changes_what_the_run_was_made_from_ends_it(scene: Scene) -> None:
     run = scene.wait()
-    lookout = Lookout(run)
+    lookout = Interrupts(run)
     newer = pushed(scene.host, "2")
     scene.around.jobs = (Job("shop", "push", hint=newer),)
     with pytest.raises(NewerHead, match=newer[:12]):
@@ -106,7 +106,7 @@ def test_a_push_that_changes_what_the_run_was_made_from_ends_it(scene: Scene) ->
 
 def test_a_push_of_others_ends_nothing_and_is_fetched_once(scene: Scene) -> None:
     run = scene.wait()
-    lookout = Lookout(run)
+    lookout = Interrupts(run)
     files = dict(scene.host.commits[scene.commit])
     scene.host.push(newer := scene.host.commit({**files, "other/one.yaml": OTHER}))
     for number in range(3):
@@ -118,7 +118,7 @@ def test_a_push_of_others_ends_nothing_and_is_fetched_once(scene: Scene) -> None
 
 def test_a_push_that_the_host_does_not_show_yet_is_looked_for_soon(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interrupts, "WAITS", (0.0, 0.0))
-    lookout = Lookout(scene.wait())
+    lookout = Interrupts(scene.wait())
     scene.host.lags = True
     newer = pushed(scene.host, "2")
     scene.around.jobs = (Job("shop", "push", hint=newer),)
@@ -130,7 +130,7 @@ def test_a_push_that_the_host_does_not_show_yet_is_looked_for_soon(scene: Scene,
 
 @pytest.mark.parametrize("act", [{"rollback": True}, {"unpin": True}, {"commit": "a" * 40}], ids=str)
 def test_a_persons_word_ends_it_without_a_look(scene: Scene, act: dict[str, bool]) -> None:
-    lookout = Lookout(scene.wait())
+    lookout = Interrupts(scene.wait())
     scene.around.jobs = (Job("shop", "replay", dry_run=True, **act),)  # type: ignore[arg-type]  # its keywords
     lookout.look()
     scene.asked.clear()
@@ -143,7 +143,7 @@ def test_a_persons_word_ends_it_without_a_look(scene: Scene, act: dict[str, bool
 @pytest.mark.parametrize("newer", [False, True])
 def test_a_wait_that_a_pin_has_ended_keeps_its_beginning(scene: Scene, *, newer: bool) -> None:
     run = scene.wait()
-    waits = Waiting(run.goal, "everything", NOON)
+    waits = WaitingFor(run.goal, "everything", NOON)
     run.record(lambda state: replace(state, waiting=waits))
     if newer:
         run.head = pushed(scene.host, "2")
@@ -156,16 +156,16 @@ def test_a_wait_for_a_pinned_commit_that_a_request_has_ended_keeps_its_beginning
     pushed(scene.host, "2")
     scene.handler.run(Job("shop", "tick"))
     run = scene.wait(Job("shop", "replay", commit=scene.commit, actor="ann"))
-    waits = Waiting(run.goal, "everything", NOON)
+    waits = WaitingFor(run.goal, "everything", NOON)
     run.record(lambda state: replace(state, waiting=waits))
-    lookout = Lookout(run)
+    lookout = Interrupts(run)
     scene.around.jobs = (Job("shop", "replay", commit="a" * 40, rollback=True),)
     with pytest.raises(NewerHead) as ended:
         lookout.look()
     result = outcomes.waiting(run, ended.value)
     assert (run.state.waiting, result.again) == (waits, None)
     scene.around.jobs = ()
-    lookout = Lookout(run)
+    lookout = Interrupts(run)
     mended = pushed(scene.host, "3")
     scene.around.jobs = (Job("shop", "push", hint=mended),)
     with pytest.raises(NewerHead) as ended:
@@ -177,8 +177,10 @@ def test_a_wait_for_a_pinned_commit_that_a_request_has_ended_keeps_its_beginning
 def test_what_another_process_asks_for_is_seen_at_the_renewal_of_the_lease(scene: Scene) -> None:
     newer = pushed(scene.host, "2")
     run = scene.wait()
-    lookout = Lookout(run)
-    other = Context(scene.handler.rooms("shop"), Job("shop", "replay", commit=scene.commit, actor="ann"), threading.Event(), "shop.other")
+    lookout = Interrupts(run)
+    other = RunContext(
+        scene.handler.rooms("shop"), Job("shop", "replay", commit=scene.commit, actor="ann"), threading.Event(), "shop.other"
+    )
     other.read()
     ask(other)
     other.rooms.lock.request()
@@ -192,7 +194,7 @@ def test_what_another_process_asks_for_is_seen_at_the_renewal_of_the_lease(scene
 
 def test_a_request_without_any_change_looks_and_goes_on(scene: Scene) -> None:
     run = scene.wait()
-    lookout = Lookout(run)
+    lookout = Interrupts(run)
     run.rooms.lock.request()
     assert run.lease
     run.lease.renew()
@@ -203,7 +205,7 @@ def test_a_request_without_any_change_looks_and_goes_on(scene: Scene) -> None:
 
 def test_a_pause_ends_it_and_so_does_the_end_of_the_worker(scene: Scene) -> None:
     run = scene.wait()
-    lookout = Lookout(run)
+    lookout = Interrupts(run)
     run.rooms.store.update(lambda state: replace(state, suspend=Suspend("ann")))
     run.rooms.lock.request()
     assert run.lease
@@ -212,13 +214,13 @@ def test_a_pause_ends_it_and_so_does_the_end_of_the_worker(scene: Scene) -> None
         lookout.look()
     scene.stop.set()
     with pytest.raises(Stopping):
-        Lookout(run).look()
+        Interrupts(run).look()
 
 
 def test_what_is_pinned_is_ended_by_what_ends_the_pin(scene: Scene) -> None:
     pushed(scene.host, "2")
     scene.handler.run(Job("shop", "tick"))
-    lookout = Lookout(scene.wait(Job("shop", "replay", commit=scene.commit, actor="ann")))
+    lookout = Interrupts(scene.wait(Job("shop", "replay", commit=scene.commit, actor="ann")))
     files = dict(scene.host.commits[scene.host.head])
     scene.host.push(scene.host.commit({**files, "other/one.yaml": OTHER}))
     scene.around.jobs = (Job("shop", "tick"),)
@@ -241,10 +243,10 @@ def test_those_who_wait_for_one_repository_share_the_clocks_looks(monkeypatch: p
     for target in targets:
         rooms = handler.rooms(target.name)
         rooms.preparer.source = source
-        run = Context(rooms, Job(target.name, "push"), threading.Event(), f"{target.name}.waits")
+        run = RunContext(rooms, Job(target.name, "push"), threading.Event(), f"{target.name}.waits")
         run.stored = rooms.store.create(rooms.store.blank("uid"))
         run.goal = run.head = host.head
-        outlooks.append(Lookout(run))
+        outlooks.append(Interrupts(run))
     seen = []
     for now[0] in (9.0, 9.9, 10.1, 12.0, 19.0, 20.0, 29.0, 31.0):
         for each in outlooks:

@@ -12,7 +12,7 @@ from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.message_outcome import settles
 from handler.queues.pending import Work
-from handler.state.record import Attempt, Run, Waiting
+from handler.state.record import Attempt, Run, WaitingFor
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.engine import ONE, engine, state_of
 from tests.fakes.githost import GitHost
@@ -100,7 +100,7 @@ def test_nobody_is_told_of_a_target_that_fails(handler: Handler, mistake: dict[s
 def test_an_open_attempt_stays_as_it_is(handler: Handler, mistake: dict[str, Any]) -> None:
     if mistake == {"rollback": True}:
         mistake = {"rollback": True, "commit": NOBODYS}  # with an attempt open there is something to go back to
-    waits = Waiting(OTHERS, "stage 1", NOON)
+    waits = WaitingFor(OTHERS, "stage 1", NOON)
     leave(handler, **opened("waiting"), waiting=waits)
     before = state_of(handler)
     result = asked(handler, **mistake)

@@ -14,25 +14,25 @@ from handler.engine.run.transitions import lingering, opened
 from handler.model.errors import ClusterUnavailable, Problem
 from handler.model.result import Outcome
 from handler.model.rollout import Group, Rollout
-from handler.plan.rollout import Rolled
-from handler.state.record import State, Status, Waiting
+from handler.plan.rollout import PlannedRollout
+from handler.state.record import RunStatus, State, WaitingFor
 from handler.state.run_history import LINGERING, ROLLING
 from handler.state.summary import Summary
 from tests.unit.run.test_state_after import COMMIT, INPUTS, LATER, NOON, NOW, PAST_NOON, planned, state
 from tests.unit.run.trial import Trial
 
-ROLLED = Inputs(replace(INPUTS.prepared, rolled=Rolled(Rollout("r", (Group("one", ()),)))), "settings")
-APPLIED = Status("applied", NOON)
-FAILED = Status("failed", NOON, message="no room", failures=2, code="rollout-failed", who="author")
+ROLLED = Inputs(replace(INPUTS.prepared, rolled=PlannedRollout(Rollout("r", (Group("one", ()),)))), "settings")
+APPLIED = RunStatus("applied", NOON)
+FAILED = RunStatus("failed", NOON, message="no room", failures=2, code="rollout-failed", who="author")
 
 
-def begun(status: Status, inputs: Inputs = ROLLED, *, force: bool = False, **parts: Any) -> State:
+def begun(status: RunStatus, inputs: Inputs = ROLLED, *, force: bool = False, **parts: Any) -> State:
     return opened(state(status=status, **parts), inputs, planned(), "token", None, LATER, force=force)
 
 
 def test_an_attempt_that_carries_a_rollout_out_says_so_from_its_begin() -> None:
     found = begun(APPLIED)
-    assert found.status == Status(ROLLING, PAST_NOON)
+    assert found.status == RunStatus(ROLLING, PAST_NOON)
     assert Summary.of(found).phase == ROLLING
 
 
@@ -42,8 +42,8 @@ def test_an_attempt_without_a_rollout_leaves_the_phase() -> None:
 
 
 def test_what_was_rolling_out_and_was_left_isnt_any_more_with_a_commit_that_has_no_rollout() -> None:
-    assert begun(Status(ROLLING, NOON), INPUTS, commit="d" * 40).status == Status("applied", PAST_NOON)
-    assert begun(Status(ROLLING, NOON), INPUTS).status == Status("", PAST_NOON)
+    assert begun(RunStatus(ROLLING, NOON), INPUTS, commit="d" * 40).status == RunStatus("applied", PAST_NOON)
+    assert begun(RunStatus(ROLLING, NOON), INPUTS).status == RunStatus("", PAST_NOON)
 
 
 def test_a_rollout_tried_again_keeps_since_when_it_fails() -> None:
@@ -54,8 +54,8 @@ def test_a_rollout_tried_again_keeps_since_when_it_fails() -> None:
 @pytest.mark.parametrize(
     ("status", "force", "kept"), [(FAILED, True, False), (FAILED, False, True), (APPLIED, True, True), (APPLIED, False, True)]
 )
-def test_who_asks_again_after_a_failure_waits_anew(status: Status, force: bool, kept: bool) -> None:
-    waits = Waiting(COMMIT.sha, "everything", NOON)
+def test_who_asks_again_after_a_failure_waits_anew(status: RunStatus, force: bool, kept: bool) -> None:
+    waits = WaitingFor(COMMIT.sha, "everything", NOON)
     assert begun(status, force=force, waiting=waits).waiting == (waits if kept else None)
 
 
@@ -83,7 +83,7 @@ ONE, TWO = Problem("ConfigMap/shop/one", "is not gone yet"), Problem("ConfigMap/
 class Run:
     """A run of whose record only the status is written. `refuses`: what each write raises."""
 
-    def __init__(self, status: Status, refuses: Exception | None = None) -> None:
+    def __init__(self, status: RunStatus, refuses: Exception | None = None) -> None:
         self.state, self.written, self.refuses = state(status=status), 0, refuses
         self.clock = lambda: LATER
 
@@ -102,14 +102,14 @@ def told(run: Run) -> Lingering:
 
 
 def test_what_isnt_gone_is_the_phase_until_all_of_it_is() -> None:
-    run = Run(Status(ROLLING, NOON, {"configured": 1}))
+    run = Run(RunStatus(ROLLING, NOON, {"configured": 1}))
     telling = told(run)
     telling.tell([ONE, replace(TWO, message="is kept by hunter2")])
     status = run.state.status
     assert (status.phase, status.since, status.code, status.who) == ("pruning", PAST_NOON, "still-deleting", "nobody")
     assert status.message == "ConfigMap/shop/one: is not gone yet\nConfigMap/shop/two: is kept by ***; look"
     telling.tell([])
-    assert run.state.status == Status(ROLLING, NOON, {"configured": 1})
+    assert run.state.status == RunStatus(ROLLING, NOON, {"configured": 1})
 
 
 def test_several_waits_at_once_are_told_together() -> None:
@@ -125,7 +125,7 @@ def test_several_waits_at_once_are_told_together() -> None:
 
 
 def test_what_an_earlier_run_waited_for_isnt_told_once_it_is_gone() -> None:
-    before = Status("pruning", NOON, message="an older one", code="still-deleting", who="nobody")
+    before = RunStatus("pruning", NOON, message="an older one", code="still-deleting", who="nobody")
     run = Run(before)
     telling = told(run)
     telling.tell([ONE])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handler.engine.rollout_runner import metric_poller
-from handler.engine.rollout_runner.metric_poller import Questions
+from handler.engine.rollout_runner.metric_poller import MetricPoller
 from handler.model.errors import Stopping
 from handler.model.metric_sample import Moments, Sample
 from handler.prometheus.errors import MetricsUnavailable
@@ -38,7 +38,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metric_poller, "FIRST", PATIENCE)
 
 
-def answer(ask: Questions, *question: Any) -> Moments | None:
+def answer(ask: MetricPoller, *question: Any) -> Moments | None:
     """Look until the answer is here."""
     for _ in range(int(PATIENCE * 100)):
         found = ask(*question)
@@ -51,7 +51,7 @@ def answer(ask: Questions, *question: Any) -> Moments | None:
 def test_the_first_answer_is_waited_for_and_later_ones_are_not() -> None:
     slow = Slow()
     slow.let_go.set()
-    ask = Questions(slow, lambda: None)
+    ask = MetricPoller(slow, lambda: None)
     assert ask("", "up") == [[Sample({}, 1.0)]]
     slow.let_go.clear()
     assert ask("", "up") is None
@@ -71,14 +71,14 @@ def test_whoever_waits_for_the_first_answer_still_sees_that_the_run_may_not_go_o
             raise Stopping.of("target shop", "the worker is shutting down")
 
     with pytest.raises(Stopping):
-        Questions(slow, look)("", "up")
+        MetricPoller(slow, look)("", "up")
     slow.let_go.set()
 
 
 def test_a_first_answer_that_does_not_come_is_awaited_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metric_poller, "FIRST", 0.0)
     slow = Slow()
-    assert Questions(slow, lambda: None)("", "up") is None
+    assert MetricPoller(slow, lambda: None)("", "up") is None
     slow.let_go.set()
 
 
@@ -89,7 +89,7 @@ def test_questions_under_way_hold_up_only_themselves() -> None:
     def ask_one(url: str, query: str, seconds: float = 0.0, step: float = 0.0) -> Moments | None:
         return slow(url, query, seconds, step) if query == "slow" else [[Sample({}, 7.0)]]
 
-    ask = Questions(ask_one, lambda: None)
+    ask = MetricPoller(ask_one, lambda: None)
     assert ask("", "quick") == [[Sample({}, 7.0)]]
     slow.let_go.clear()
     assert ask("", "slow", 60.0, 15.0) is None
@@ -103,7 +103,7 @@ def test_an_error_is_raised_where_it_was_asked_and_the_next_question_is_a_new_on
     slow = Slow()
     slow.let_go.set()
     slow.error = MetricsUnavailable.of("prometheus", "can't be reached")
-    ask = Questions(slow, lambda: None)
+    ask = MetricPoller(slow, lambda: None)
     with pytest.raises(MetricsUnavailable, match="can't be reached"):
         ask("", "up")
     slow.error = None
@@ -113,7 +113,7 @@ def test_an_error_is_raised_where_it_was_asked_and_the_next_question_is_a_new_on
 def test_one_without_an_answer_for_ever_is_given_up_and_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metric_poller, "FIRST", 0.0)
     slow = Slow()
-    ask = Questions(slow, lambda: None)
+    ask = MetricPoller(slow, lambda: None)
     assert ask("http://127.0.0.1", "up") is None
     monkeypatch.setattr(metric_poller, "ABANDONED", -1.0)
     with pytest.raises(MetricsUnavailable, match=r"prometheus http://127.0.0.1: hasn't answered"):

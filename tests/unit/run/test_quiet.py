@@ -18,15 +18,15 @@ from handler.config.git_settings import Repository, Revision
 from handler.config.settings import Target
 from handler.engine import reconcile, summary_shortcuts
 from handler.engine.planner.desired import Preparer
-from handler.engine.run.context import Context
-from handler.engine.run.dependencies import Rooms
-from handler.engine.run.recovery_scan import Found
+from handler.engine.run.context import RunContext
+from handler.engine.run.dependencies import Dependencies
+from handler.engine.run.recovery_scan import FoundMembers
 from handler.model.errors import AnnealError, RefNotFound
 from handler.model.event import Job
 from handler.model.refs import Head
 from handler.model.result import Outcome
 from handler.state.configmap import SUMMARY, encode, summary_of
-from handler.state.record import Approval, Attempt, Held, Pin, Request, State, Status, Suspend, Waiting
+from handler.state.record import Approval, Attempt, HeldPlan, NamedRequest, Pin, RunStatus, State, Suspend, WaitingFor
 from handler.state.record_format import stamp
 from handler.state.store import StateStore
 from handler.state.summary import home_of
@@ -37,9 +37,9 @@ NOW = 1_900_000_000.0
 URL = "https://git.example.com/acme/shop.git"
 HEAD, OTHER, SETTINGS = samples.sha("a"), samples.sha("b"), "c" * 64
 TARGET = Target("shop", Repository(URL), ("shop",))
-GOOD = samples.blank(commit=HEAD, reads="d" * 64, settings=SETTINGS, status=Status("applied", samples.NOON))
+GOOD = samples.blank(commit=HEAD, reads="d" * 64, settings=SETTINGS, status=RunStatus("applied", samples.NOON))
 
-_HELD = Held("h1", (), (), OTHER, "d" * 64, SETTINGS, samples.NOON)
+_HELD = HeldPlan("h1", (), (), OTHER, "d" * 64, SETTINGS, samples.NOON)
 
 times = st.sampled_from(["", stamp(NOW - 60), stamp(NOW), stamp(NOW + 60)])
 
@@ -65,16 +65,18 @@ states = st.builds(
     drift_due=_rarely(times, ""),
     status=_rarely(
         st.builds(
-            Status, phase=st.sampled_from(["", "applied", "failed", "held", "pruning", "waiting", "suspended", "drifted"]), next_try=times
+            RunStatus,
+            phase=st.sampled_from(["", "applied", "failed", "held", "pruning", "waiting", "suspended", "drifted"]),
+            next_try=times,
         ),
         GOOD.status,
     ),
     attempt=_maybe(Attempt, commit=samples.shas, token=samples.tokens, since=samples.times, **_COMMON),
-    held=_maybe(Held, id=st.just("h1"), reasons=st.just(()), changes=st.just(()), commit=samples.shas, since=samples.times, **_COMMON),
+    held=_maybe(HeldPlan, id=st.just("h1"), reasons=st.just(()), changes=st.just(()), commit=samples.shas, since=samples.times, **_COMMON),
     approval=_maybe(Approval, id=st.just("h1"), changes=st.just(()), by=st.just("ada"), at=samples.times, **_COMMON),
     pin=_maybe(Pin, commit=st.sampled_from([HEAD, OTHER]), away=samples.shas),
     suspend=_maybe(Suspend, by=st.just("ada"), until=times),
-    requested=_maybe(Request, by=st.just("ada"), at=samples.times, force=st.booleans(), drift=st.booleans()),
+    requested=_maybe(NamedRequest, by=st.just("ada"), at=samples.times, force=st.booleans(), drift=st.booleans()),
     kinds=_rarely(st.frozensets(samples.kinds, max_size=2), frozenset()),
 )
 
@@ -113,8 +115,8 @@ def stored(state: State) -> tuple[StateStore, dict[str, Any]]:
 def tick_ends_unchanged(store: StateStore, head: str) -> bool:
     """Walk as a tick's run does, up to where it would begin to work."""
     preparer = Preparer(TARGET, "set", samples.NAMESPACE, Host(head), _works, None)  # type: ignore[arg-type]  # nothing is admitted
-    rooms = Rooms(TARGET, SETTINGS, preparer, None, store, None, lambda _: "u-1", 15.0, clock=lambda: NOW)  # type: ignore[arg-type]  # it plans nothing and takes no Lease
-    run = Context(rooms, Job("shop", "tick"), threading.Event(), "r1", started=NOW, found=Found(frozenset(), frozenset()))
+    rooms = Dependencies(TARGET, SETTINGS, preparer, None, store, None, lambda _: "u-1", 15.0, clock=lambda: NOW)  # type: ignore[arg-type]  # it plans nothing and takes no Lease
+    run = RunContext(rooms, Job("shop", "tick"), threading.Event(), "r1", started=NOW, found=FoundMembers(frozenset(), frozenset()))
     with patch.multiple(reconcile, _look=_works, _locked=_works):
         try:
             return reconcile._unlocked(run).outcome is Outcome.UNCHANGED
@@ -137,13 +139,13 @@ def is_quiet(metadata: dict[str, Any], head: str) -> bool:
 @example(replace(GOOD, suspend=Suspend("ada")), HEAD)
 @example(replace(GOOD, pin=Pin(HEAD)), HEAD)
 @example(replace(GOOD, attempt=Attempt(HEAD, "d" * 64, SETTINGS, samples.TOKEN, samples.NOON)), HEAD)
-@example(replace(GOOD, requested=Request("ada", samples.NOON)), HEAD)
+@example(replace(GOOD, requested=NamedRequest("ada", samples.NOON)), HEAD)
 @example(replace(GOOD, held=_HELD, approval=Approval("h1", "d" * 64, SETTINGS, (), "ada", samples.NOON)), HEAD)
-@example(replace(GOOD, status=Status("failed")), HEAD)
-@example(replace(GOOD, status=Status("held")), HEAD)
-@example(replace(GOOD, status=Status("pruning")), HEAD)
-@example(replace(GOOD, status=Status("waiting")), HEAD)
-@example(replace(GOOD, attempt=Attempt(HEAD, "d" * 64, SETTINGS, "t.1", samples.NOON), waiting=Waiting(HEAD, "all", samples.NOON)), HEAD)
+@example(replace(GOOD, status=RunStatus("failed")), HEAD)
+@example(replace(GOOD, status=RunStatus("held")), HEAD)
+@example(replace(GOOD, status=RunStatus("pruning")), HEAD)
+@example(replace(GOOD, status=RunStatus("waiting")), HEAD)
+@example(replace(GOOD, attempt=Attempt(HEAD, "d" * 64, SETTINGS, "t.1", samples.NOON), waiting=WaitingFor(HEAD, "all", samples.NOON)), HEAD)
 @example(replace(GOOD, pin=Pin(HEAD, automatic=True)), "e" * 40)
 def test_a_summary_says_quiet_only_where_the_state_would_end_a_tick(state: State, head: str) -> None:
     store, metadata = stored(state)

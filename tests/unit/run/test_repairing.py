@@ -10,7 +10,7 @@ import pytest
 
 from handler.config.settings import Wait
 from handler.engine.waits.wait import Waits
-from handler.engine.waits.wait_record import Keeping
+from handler.engine.waits.wait_record import WaitRecord
 from handler.model.errors import RolloutFailed
 from handler.model.event import Job
 from handler.model.result import Outcome
@@ -30,7 +30,7 @@ class Watched:
     sick: str = ""
     asked: list[list[str]] = field(default_factory=list)
 
-    def healthy(self, kept: Keeping, items: Sequence[Desired], *_: Any) -> None:
+    def healthy(self, kept: WaitRecord, items: Sequence[Desired], *_: Any) -> None:
         names = [item.identity.name for item in items]
         self.asked.append(names)
         if self.sick in names:

@@ -16,7 +16,7 @@ from handler.model.render import Rendered
 from handler.model.rollout import Mode
 from handler.model.tree import ReadSet
 from handler.plan.admission import Desired
-from handler.plan.rollout import Rolled, refuse_strays, roll
+from handler.plan.rollout import PlannedRollout, refuse_strays, roll
 from handler.rollout.checks import CHECKS
 from tests.unit.plan import samples
 from tests.unit.plan.samples import document
@@ -39,7 +39,7 @@ def group(*steps: tuple[str, str], parallel: bool = False) -> dict[str, Any]:
     return {"parallel": parallel, "steps": [{"object": key, "action": action} for key, action in steps]}
 
 
-def rolled(files: Mapping[str, dict[str, Any]], document: Manifest | None, **settings: Any) -> tuple[tuple[Desired, ...], Rolled]:
+def rolled(files: Mapping[str, dict[str, Any]], document: Manifest | None, **settings: Any) -> tuple[tuple[Desired, ...], PlannedRollout]:
     manifests = tuple(Manifest.of(body, f"{key}:1") for key, body in files.items())
     keys = {key: (identity_of(body),) for key, body in files.items()}
     rendered = Rendered(manifests, ReadSet(()), rollout=document, keys=keys)
@@ -78,7 +78,7 @@ def test_what_is_due_is_each_step_that_is_not_done() -> None:
 def test_without_a_rollout_everything_is_as_it_was() -> None:
     automatic, found = rolled(FILES, None)
     assert len(automatic) == len(FILES)
-    assert found == Rolled()
+    assert found == PlannedRollout()
     assert (found.due(), found.notes, found.named) == ((), (), frozenset())
 
 

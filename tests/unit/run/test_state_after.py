@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from handler.engine.planner.desired import Prepared
-from handler.engine.planner.dry_run import Decision
+from handler.engine.planner.dry_run import DryRun
 from handler.engine.planner.inputs import Inputs
 from handler.engine.planner.planner import Planned
 from handler.engine.run.transitions import approve, asked, ended, held, look_due, opened, recorded, standing, widened
@@ -19,7 +19,20 @@ from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo, ReadSet
 from handler.plan.admission import Desired
 from handler.state import run_history
-from handler.state.record import Approval, Attempt, Drift, Held, Orphan, Pin, Progress, Request, State, Status, TargetHealth, Waiting
+from handler.state.record import (
+    Approval,
+    Attempt,
+    Drift,
+    HeldPlan,
+    NamedRequest,
+    Orphan,
+    Pin,
+    Progress,
+    RunStatus,
+    State,
+    TargetHealth,
+    WaitingFor,
+)
 from handler.state.record_format import stamp
 from tests.unit.plan.samples import desired, document
 
@@ -32,7 +45,7 @@ CONFIG_MAP, SECRET, SERVICE = GroupKind("", "ConfigMap"), GroupKind("", "Secret"
 INPUTS = Inputs(Prepared(COMMIT, READS, "rendered", ()), "settings")
 KEYS = (("prune", "Secret/old/gone", "u"),)
 APPROVAL = Approval("h1", READS.digest(), "settings", KEYS, "ada", NOON)
-WAITING = Held("h1", ("many",), KEYS, COMMIT.sha, READS.digest(), "settings", NOON)
+WAITING = HeldPlan("h1", ("many",), KEYS, COMMIT.sha, READS.digest(), "settings", NOON)
 PIN = Pin("c" * 40)
 DELIVERY = Delivery("1", "github", "refs/heads/main", COMMIT.sha, "ada", NOON)
 PUSH, DRIFT = Job("shop", "push", deliveries=(DELIVERY,)), Job("shop", "drift")
@@ -46,7 +59,7 @@ def planned(*changes: Change, prunes: tuple[Change, ...] = (), scopes: tuple[str
     """A plan of one declared ConfigMap; live are it and what `prunes` name."""
     declared: dict[Identity, Desired] = {item.identity: item for item in desired(document())}
     present = frozenset({CONFIG_MAP} | {change.identity.group_kind for change in prunes})
-    undecided = cast(Decision, None)  # the server is asked nothing here
+    undecided = cast(DryRun, None)  # the server is asked nothing here
     return Planned(Plan("shop", COMMIT.sha, (changes,), prunes), present, {}, declared, undecided, scopes)
 
 
@@ -94,7 +107,7 @@ def test_an_open_attempt_says_what_is_being_applied_and_by_whose_token() -> None
 
 @pytest.mark.parametrize("commit", [COMMIT.sha, "d" * 40])
 def test_an_attempt_goes_on_with_the_wait_of_its_own_commit_only(commit: str) -> None:
-    waits = Waiting(commit, "everything", NOON)
+    waits = WaitingFor(commit, "everything", NOON)
     found = opened(state(waiting=waits), INPUTS, planned(), "token", None, NOW)
     assert found.waiting == (waits if commit == COMMIT.sha else None)
 
@@ -111,7 +124,7 @@ def test_a_finished_run_moves_the_commit_and_closes_everything_it_answered() -> 
 
 
 def test_what_was_asked_is_answered_by_the_attempt_that_opens_next_and_not_by_the_one_that_is_open() -> None:
-    wanted = Request("ada", NOON, force=True)
+    wanted = NamedRequest("ada", NOON, force=True)
     assert opened(state(requested=wanted), INPUTS, planned(UPDATE), "token", None, NOW).requested is None
     assert record(state(requested=wanted), planned()).requested is None, "a run without writes has looked everywhere"
     assert record(state(attempt=Attempt("x", "y", "z", "token", NOON), requested=wanted), planned(UPDATE)).requested == wanted
@@ -162,7 +175,7 @@ def test_what_lives_undeclared_is_listed_since_it_was_first_seen() -> None:
 
 
 @pytest.mark.parametrize(("waiting", "since"), [(None, PAST_NOON), (WAITING, NOON), (replace(WAITING, id="h0"), PAST_NOON)])
-def test_a_held_plan_waits_since_it_was_first_held(waiting: Held | None, since: str) -> None:
+def test_a_held_plan_waits_since_it_was_first_held(waiting: HeldPlan | None, since: str) -> None:
     found = held(state(held=waiting, commit="d" * 40), Hold("h1", ("many",), KEYS), INPUTS, PUSH, LATER)
     assert found.held == replace(WAITING, since=since)
     assert (found.deliveries, found.commit, found.attempt) == ((DELIVERY,), "d" * 40, None)
@@ -190,7 +203,7 @@ def test_an_approval_is_for_the_same_reads_and_settings(approval: Approval | Non
 def test_a_run_that_ends_leaves_its_status_and_its_entry_in_front() -> None:
     result = Result("shop", Outcome.APPLIED, COMMIT.sha, "push", "2 objects written", {"created": 2}, run="r1")
     found = ended(state(), result, run_history.run_of(result, COMMIT, "ada", NOW), LATER)
-    assert found.status == Status("applied", PAST_NOON, {"created": 2}, message="2 objects written")
+    assert found.status == RunStatus("applied", PAST_NOON, {"created": 2}, message="2 objects written")
     (entry,) = found.history
     assert (entry.id, entry.started, entry.subject, entry.actor, entry.outcome) == ("r1", NOON, "Add web", "ada", "applied")
     second = replace(result, run="r2")
@@ -200,15 +213,15 @@ def test_a_run_that_ends_leaves_its_status_and_its_entry_in_front() -> None:
 @pytest.mark.parametrize(
     ("status", "over", "since"),
     [
-        (Status("applied"), False, NOW),
-        (Status("waiting"), False, NOW),
-        (Status("failed", who="nobody"), False, NOW),
-        (Status("failed", who="author"), False, 0.0),
-        (Status("failed", who="author"), True, 0.0),
+        (RunStatus("applied"), False, NOW),
+        (RunStatus("waiting"), False, NOW),
+        (RunStatus("failed", who="nobody"), False, NOW),
+        (RunStatus("failed", who="author"), False, 0.0),
+        (RunStatus("failed", who="author"), True, 0.0),
     ],
 )
-def test_what_has_failed_is_no_longer_waited_for(status: Status, over: bool, since: float) -> None:
-    waiting, attempt = Waiting(COMMIT.sha, "everything", NOON, over=over), Attempt("x", "y", "z", "token", NOON)
+def test_what_has_failed_is_no_longer_waited_for(status: RunStatus, over: bool, since: float) -> None:
+    waiting, attempt = WaitingFor(COMMIT.sha, "everything", NOON, over=over), Attempt("x", "y", "z", "token", NOON)
     found = standing(state(status=status, waiting=waiting, attempt=attempt), Result("shop", Outcome.FAILED, "", "tick"), LATER)
     assert found
     assert found.waiting == since
@@ -233,14 +246,14 @@ def test_a_pin_is_set_or_ended_and_else_left_alone() -> None:
     ("before", "job", "after"),
     [
         (None, Job("shop", "push"), None),
-        (None, Job("shop", "oneoff", force=True, actor="ada"), Request("ada", NOON, force=True)),
-        (None, Job("shop", "drift"), Request("drift", NOON, drift=True)),
-        (Request("bob", "x", force=True), Job("shop", "drift"), Request("drift", NOON, force=True, drift=True)),
-        (Request("bob", "x", drift=True), Job("shop", "oneoff", force=True), Request("oneoff", NOON, force=True, drift=True)),
-        (Request("bob", "x", force=True), Job("shop", "push"), Request("bob", "x", force=True)),
+        (None, Job("shop", "oneoff", force=True, actor="ada"), NamedRequest("ada", NOON, force=True)),
+        (None, Job("shop", "drift"), NamedRequest("drift", NOON, drift=True)),
+        (NamedRequest("bob", "x", force=True), Job("shop", "drift"), NamedRequest("drift", NOON, force=True, drift=True)),
+        (NamedRequest("bob", "x", drift=True), Job("shop", "oneoff", force=True), NamedRequest("oneoff", NOON, force=True, drift=True)),
+        (NamedRequest("bob", "x", force=True), Job("shop", "push"), NamedRequest("bob", "x", force=True)),
     ],
 )
-def test_what_was_asked_before_isnt_forgotten(before: Request | None, job: Job, after: Request | None) -> None:
+def test_what_was_asked_before_isnt_forgotten(before: NamedRequest | None, job: Job, after: NamedRequest | None) -> None:
     assert asked(state(requested=before), job, None, NOW).requested == after
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from handler.engine.health.custom_health import no_expressions
-from handler.engine.health.target_health import Look, after_writing, judged, judged_absent, judged_live, renewed
+from handler.engine.health.target_health import HealthLook, after_writing, judged, judged_absent, judged_live, renewed
 from handler.model.health import Health, HealthState, Status
 from handler.model.names import Identity
 from handler.model.rollout import Mode
@@ -34,7 +34,7 @@ def was(state: HealthState, ago: float = 60.0, *worst: str) -> TargetHealth:
     return TargetHealth(str(state), stamp(NOW - ago), stamp(NOW - ago), worst)
 
 
-def after(before: TargetHealth, look: Look, *, anew: bool = False) -> TargetHealth:
+def after(before: TargetHealth, look: HealthLook, *, anew: bool = False) -> TargetHealth:
     return judged(before, look, NOW, PATIENCE, str, anew=anew)
 
 
@@ -51,20 +51,20 @@ def after(before: TargetHealth, look: Look, *, anew: bool = False) -> TargetHeal
     ],
 )
 def test_the_worst_object_decides(verdicts: dict[Identity, Health], state: HealthState) -> None:
-    found = after(TargetHealth(), Look(verdicts))
+    found = after(TargetHealth(), HealthLook(verdicts))
     assert (found.state, found.since, found.judged) == (state, stamp(NOW), stamp(NOW))
 
 
 def test_the_same_verdict_isnt_written_again_however_its_numbers_change() -> None:
-    before = after(was(HealthState.HEALTHY), Look({API: FAILED, WEB: MOVES}))
-    assert after(before, Look({API: FAILED, WEB: replace(MOVES, message="0 of 2 replicas available")})) is before
-    other = judged(before, Look({API: FAILED}), NOW + 9, PATIENCE, str)
+    before = after(was(HealthState.HEALTHY), HealthLook({API: FAILED, WEB: MOVES}))
+    assert after(before, HealthLook({API: FAILED, WEB: replace(MOVES, message="0 of 2 replicas available")})) is before
+    other = judged(before, HealthLook({API: FAILED}), NOW + 9, PATIENCE, str)
     assert (other.state, other.since, other.worst) == (before.state, before.since, before.worst[:1])
 
 
 def test_another_order_of_the_worst_isnt_written() -> None:
-    before = after(was(HealthState.HEALTHY), Look({API: MOVES, WEB: Health(Status.TERMINATING)}, stuck={API}))
-    assert after(before, Look({API: MOVES, WEB: Health(Status.TERMINATING)})) is before
+    before = after(was(HealthState.HEALTHY), HealthLook({API: MOVES, WEB: Health(Status.TERMINATING)}, stuck={API}))
+    assert after(before, HealthLook({API: MOVES, WEB: Health(Status.TERMINATING)})) is before
 
 
 def test_a_run_that_makes_again_what_was_missed_leaves_nothing_missing() -> None:
@@ -74,7 +74,7 @@ def test_a_run_that_makes_again_what_was_missed_leaves_nothing_missing() -> None
 
 
 def test_what_doesnt_come_forward_is_degraded() -> None:
-    moves = Look({API: MOVES})
+    moves = HealthLook({API: MOVES})
     assert after(was(HealthState.PROGRESSING, PATIENCE - 1), moves).state == HealthState.PROGRESSING
     assert after(was(HealthState.PROGRESSING, PATIENCE), moves).state == HealthState.DEGRADED
     assert after(was(HealthState.HEALTHY), moves).state == HealthState.PROGRESSING
@@ -82,21 +82,25 @@ def test_what_doesnt_come_forward_is_degraded() -> None:
 
 
 def test_what_is_degraded_is_so_until_all_is_healthy_or_something_else_is_applied() -> None:
-    assert after(was(HealthState.DEGRADED), Look({API: MOVES})).state == HealthState.DEGRADED
-    assert after(was(HealthState.DEGRADED), Look({API: MOVES}), anew=True).state == HealthState.PROGRESSING
-    assert after(was(HealthState.DEGRADED), Look({API: WELL})).state == HealthState.HEALTHY
+    assert after(was(HealthState.DEGRADED), HealthLook({API: MOVES})).state == HealthState.DEGRADED
+    assert after(was(HealthState.DEGRADED), HealthLook({API: MOVES}), anew=True).state == HealthState.PROGRESSING
+    assert after(was(HealthState.DEGRADED), HealthLook({API: WELL})).state == HealthState.HEALTHY
 
 
 def test_a_reason_stays_told_by_looks_that_know_none() -> None:
-    told = after(was(HealthState.HEALTHY), Look({API: FAILED}, {API: "pod api-1: container main waits: CrashLoopBackOff"}))
+    told = after(was(HealthState.HEALTHY), HealthLook({API: FAILED}, {API: "pod api-1: container main waits: CrashLoopBackOff"}))
     assert told.worst == ("Deployment/shop/api: ProgressDeadlineExceeded; pod api-1: container main waits: CrashLoopBackOff",)
-    assert after(told, Look({API: FAILED})) is told
-    assert after(told, Look({API: WELL})).worst == ()
+    assert after(told, HealthLook({API: FAILED})) is told
+    assert after(told, HealthLook({API: WELL})).worst == ()
 
 
 def test_what_is_said_is_masked_and_short() -> None:
     found = judged(
-        TargetHealth(), Look({API: replace(FAILED, message="pw4711 " * 500)}), NOW, PATIENCE, lambda text: text.replace("pw4711", "***")
+        TargetHealth(),
+        HealthLook({API: replace(FAILED, message="pw4711 " * 500)}),
+        NOW,
+        PATIENCE,
+        lambda text: text.replace("pw4711", "***"),
     )
     assert "pw4711" not in found.worst[0]
     assert len(found.worst[0]) <= 700
@@ -144,13 +148,13 @@ def test_health_that_was_never_judged_is_unknown() -> None:
 
 def test_each_change_that_is_applied_has_its_own_time() -> None:
     before = was(HealthState.PROGRESSING, PATIENCE - 1)
-    assert after(before, Look({API: MOVES}), anew=True).since == stamp(NOW)
-    assert after(before, Look({API: MOVES})).since == before.since
+    assert after(before, HealthLook({API: MOVES}), anew=True).since == stamp(NOW)
+    assert after(before, HealthLook({API: MOVES})).since == before.since
 
 
 def test_a_state_that_nobody_knows_is_unknown() -> None:
     assert HealthState("splendid") is HealthState.UNKNOWN
-    assert after(TargetHealth("splendid", stamp(NOW)), Look({API: WELL})).state == HealthState.HEALTHY
+    assert after(TargetHealth("splendid", stamp(NOW)), HealthLook({API: WELL})).state == HealthState.HEALTHY
 
 
 def test_a_watch_holds_for_as_long_as_its_server_says() -> None:
@@ -162,6 +166,6 @@ def test_a_watch_holds_for_as_long_as_its_server_says() -> None:
 
 def test_a_reason_that_a_look_no_longer_finds_is_not_told_any_more() -> None:
     before = replace(was(HealthState.PROGRESSING, 1), worst=(f"{API}: moves; ImagePullBackOff",))
-    moves = Look({API: Health(Status.IN_PROGRESS, "moves")})
+    moves = HealthLook({API: Health(Status.IN_PROGRESS, "moves")})
     assert after(before, moves).worst == before.worst, "a look that looks for none knows none"
     assert after(before, replace(moves, evidence={API: ""})).worst == (f"{API}: moves",)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from handler.engine.run.commit_mask import Hiding
+from handler.engine.run.commit_mask import CommitMask
 from handler.engine.waits import tracker as vigils
-from handler.engine.waits.tracker import Ended, Vigil, as_usual
+from handler.engine.waits.tracker import Ended, Tracker, as_usual
 from handler.health.kinds.reading import moment
 from handler.model.health import Health, Status
 from handler.model.manifest import Manifest
@@ -47,9 +47,9 @@ def body(resource: Resource, name: str, **parts: Any) -> dict[str, Any]:
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **parts}
 
 
-def watch(clock: Clock, *items: tuple[Resource, str], patience: float = 60.0, **spec: Any) -> Vigil:
+def watch(clock: Clock, *items: tuple[Resource, str], patience: float = 60.0, **spec: Any) -> Tracker:
     desired = [Desired(Manifest.of(body(resource, name, spec=spec)), resource) for resource, name in items]
-    return Vigil(desired, {}, patience, clock.now, as_usual)
+    return Tracker(desired, {}, patience, clock.now, as_usual)
 
 
 def named(resource: Resource, name: str) -> Identity:
@@ -143,7 +143,7 @@ def test_a_text_shows_neither_the_operators_secrets_nor_those_of_the_commit() ->
     data = {"data": {"a": encoded, "binary": base64.b64encode(b"\xff\xfe").decode(), "odd": 7}, "stringData": {"b": "tuna salad"}}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": "shop"}, **data}
     other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "db", "namespace": "shop"}, "data": {"a": "plain"}}
-    mask = Hiding(lambda text: text.replace("operator", "###"), [Manifest.of(secret), Manifest.of(other)])
+    mask = CommitMask(lambda text: text.replace("operator", "###"), [Manifest.of(secret), Manifest.of(other)])
     assert mask(f"operator swordfish {encoded} tuna salad plain") == "### *** *** *** plain"
     assert "swordfish" not in repr(mask)
 
@@ -171,7 +171,7 @@ class Judges:
         return found
 
 
-def expressed(clock: Clock, *items: tuple[Resource, str]) -> tuple[Vigil, Judges]:
+def expressed(clock: Clock, *items: tuple[Resource, str]) -> tuple[Tracker, Judges]:
     judges = Judges()
     vigil = watch(clock, *items)
     vigil.custom = judges  # type: ignore[assignment]  # it has what is asked of CustomHealth

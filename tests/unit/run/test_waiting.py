@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from handler.config.settings import Evidence, Wait
+from handler.config.settings import EvidenceSettings, Wait
 from handler.engine.health.custom_health import no_expressions
 from handler.engine.rollout_runner.journal import Journal
-from handler.engine.rollout_runner.wait_journal import InJournal
+from handler.engine.rollout_runner.wait_journal import JournalWaitRecord
 from handler.engine.waits import wait as waiting
 from handler.engine.waits.wait import Waits
-from handler.engine.waits.wait_record import InRecord
+from handler.engine.waits.wait_record import StateWaitRecord
 from handler.model.errors import RolloutFailed, StillWaiting
 from handler.model.event import Job
 from handler.model.queue_view import ALONE
-from handler.state.record import Progress, State, StepRecord, Waiting
+from handler.state.record import Progress, State, StepRecord, WaitingFor
 from handler.state.record_format import seconds_of, stamp
 from handler.state.size_limit import fitted
 from tests.unit.plan.samples import desired, document
@@ -57,7 +57,7 @@ class Waiter:
     def rooms(self) -> Any:
         api = SimpleNamespace(server_time=lambda: self.now, get=lambda *_, **__: None)
         planner = SimpleNamespace(api=api, applyset="set", scopes=None)
-        target = SimpleNamespace(evidence=Evidence())
+        target = SimpleNamespace(evidence=EvidenceSettings())
         return SimpleNamespace(patience=self.patience, planner=planner, target=target, health=no_expressions())
 
     def clock(self) -> float:
@@ -71,14 +71,14 @@ class Waiter:
 
     def wait(self, what: str, limits: Wait = LIMITS) -> None:
         run = self.run
-        Waits(run).healthy(InRecord(run, what), desired(WEB), {}, limits)
+        Waits(run).healthy(StateWaitRecord(run, what), desired(WEB), {}, limits)
 
     def step(self, limits: Wait) -> None:
         """Wait for the health of the first step's object, as one run of a function does."""
         run, inputs = self.run, SimpleNamespace()
         journal = Journal(run, inputs)  # type: ignore[arg-type]  # what a journal that has begun asks of them
         try:
-            Waits(run).healthy(InJournal(journal, STEP, "one, web", START), desired(WEB), {}, limits)
+            Waits(run).healthy(JournalWaitRecord(journal, STEP, "one, web", START), desired(WEB), {}, limits)
         finally:
             journal.close()
 
@@ -119,7 +119,7 @@ def test_a_wait_that_goes_from_run_to_run_keeps_its_beginning(waiter: Waiter, wh
 @pytest.mark.parametrize(("since", "left"), [(-100.0, 200.0), (-400.0, 0.0), (86_400.0, 300.0)])
 def test_a_beginning_that_lies_ahead_of_the_clock_gives_no_more_time(waiter: Waiter, since: float, left: float) -> None:
     waiter.patience = math.inf
-    waiter.state = blank(waiting=Waiting(sha(), "everything", stamp(START + since)))
+    waiter.state = blank(waiting=WaitingFor(sha(), "everything", stamp(START + since)))
     waiter.wait("everything")
     assert waiter.left == [left]
 
@@ -144,7 +144,7 @@ def test_a_forged_mark_of_what_was_seen_last_is_no_time(waiter: Waiter) -> None:
         waiter.wait("everything")
     known = waiter.state.waiting
     assert known
-    waiter.state = blank(waiting=Waiting(known.commit, known.what, known.since, seen=known.seen))
+    waiter.state = blank(waiting=WaitingFor(known.commit, known.what, known.since, seen=known.seen))
     with pytest.raises(StillWaiting):
         waiter.wait("everything")
     assert waiter.state.waiting
@@ -168,10 +168,10 @@ def test_a_wait_that_stood_still_is_over_until_a_person_asks_again(waiter: Waite
 
 
 def test_a_look_at_a_wait_that_is_over_keeps_it_so_however_long_it_takes(waiter: Waiter) -> None:
-    waiter.state = blank(waiting=Waiting(sha(), "everything", NOON, over=True))
-    kept = InRecord(waiter.run, "everything")
+    waiter.state = blank(waiting=WaitingFor(sha(), "everything", NOON, over=True))
+    kept = StateWaitRecord(waiter.run, "everything")
     kept.note()
-    assert (waiter.state.waiting, waiter.written) == (Waiting(sha(), "everything", NOON, over=True), 0)
+    assert (waiter.state.waiting, waiter.written) == (WaitingFor(sha(), "everything", NOON, over=True), 0)
 
 
 # --- of a step
@@ -209,14 +209,14 @@ def deployed(ready: int) -> dict[str, Any]:
 def test_what_a_step_keeps_is_little_and_goes_when_it_ends(waiter: Waiter) -> None:
     waiter.state = blank(rollout=ROLLOUT)
     journal = Journal(waiter.run, SimpleNamespace())  # type: ignore[arg-type]  # see above
-    kept = InJournal(journal, STEP, "one, web", START)
+    kept = JournalWaitRecord(journal, STEP, "one, web", START)
     many = {f"{number:064x}"[::-1]: START + number for number in range(1000)}
     kept.keep(many)
     journal.close()
     assert waiter.state.rollout
     web, other = waiter.state.rollout.steps
     assert (len(web.stood), len(web.stood[0].seen), other.stood) == (20, 12, ())
-    again = InJournal(journal, STEP, "one, web", START)
+    again = JournalWaitRecord(journal, STEP, "one, web", START)
     assert [again.moved(seen) for seen in [*many][:3]] == [START, START + 1, START + 2]
     journal.finished(*STEP, "done")
     assert waiter.state.rollout.steps[0].stood == ()

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from handler.queues.sqs import Sqs
+from handler.queues.sqs import SqsQueue
 from handler.worker.dead_letter_count import DeadLetterCount
 from tests.fakes.fifo import Fifo
 from tests.unit.queues.test_dead import Queues, asks
@@ -23,7 +23,7 @@ def test_they_are_counted() -> None:
 
 def test_where_there_is_no_queue_for_them_that_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     queue = Fifo(now=lambda: 0.0)
-    count = DeadLetterCount(Sqs(queue.url, queue), lambda *_: pytest.fail("nothing was counted"))
+    count = DeadLetterCount(SqsQueue(queue.url, queue), lambda *_: pytest.fail("nothing was counted"))
     with caplog.at_level(logging.WARNING):
         count.count()
         count.count()

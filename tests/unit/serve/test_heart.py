@@ -15,7 +15,7 @@ from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import AccessDenied, ClusterUnavailable
 from handler.state.heartbeat import Beat, Heartbeat
 from handler.worker import heartbeat_renewal
-from handler.worker.heartbeat_renewal import Heart, server_name
+from handler.worker.heartbeat_renewal import HeartbeatRenewal, server_name
 from tests.fakes.objects import FakeObjects
 
 EAST, WEST = Cluster(SecretRef(file="east")), Cluster(SecretRef(file="west"))
@@ -47,7 +47,7 @@ class Clusters:
         self.never = threading.Event()
         self.mute: set[Cluster] = set()
         self.renewed: list[tuple[str, float]] = []
-        self.hearts: list[Heart] = []
+        self.hearts: list[HeartbeatRenewal] = []
 
     def records(self, target: Target) -> FakeObjects:
         if target.cluster in self.mute:
@@ -56,8 +56,8 @@ class Clusters:
             raise self.errors[target.cluster]
         return self.of[target.cluster]
 
-    def begin(self, known: Settings) -> Heart:
-        made = Heart(known, self.records, str, lambda *line: self.renewed.append(line))
+    def begin(self, known: Settings) -> HeartbeatRenewal:
+        made = HeartbeatRenewal(known, self.records, str, lambda *line: self.renewed.append(line))
         self.hearts.append(made)
         made.start()
         return made

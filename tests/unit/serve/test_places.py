@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Eks, Settings, Target
-from handler.feedback.metrics import Place
+from handler.feedback.metrics import TargetLabels
 from handler.worker.metric_labels import places
 
 URL = "https://ada:token@Git.example.com:8443/acme/shop.git"
@@ -47,4 +47,4 @@ def test_two_that_would_be_called_the_same_are_told_apart_and_one_is_called_once
 
 
 def test_a_target_has_one_place() -> None:
-    assert places(Settings(targets=(Target("shop", Repository("/srv/shop"), ("shop",)),))) == {"shop": Place("/srv/shop", "default")}
+    assert places(Settings(targets=(Target("shop", Repository("/srv/shop"), ("shop",)),))) == {"shop": TargetLabels("/srv/shop", "default")}

@@ -10,8 +10,8 @@ from handler.model.errors import AccessDenied, ClusterUnavailable
 from handler.model.names import GroupKind, Identity
 from handler.model.resource import Resource
 from handler.worker.health_watch import scopes as module
-from handler.worker.health_watch.scopes import Followed, Scopes
-from handler.worker.health_watch.watched_target import Watched
+from handler.worker.health_watch.scopes import FollowedScope, Scopes
+from handler.worker.health_watch.watched_target import WatchedTarget
 from tests.unit.serve.watching import API, declaring, live, watched
 
 WEB = Identity("", "Service", "shop", "web")
@@ -42,13 +42,13 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def adjusted(scopes: Scopes, *targets: Watched, stale: str = "") -> None:
+def adjusted(scopes: Scopes, *targets: WatchedTarget, stale: str = "") -> None:
     api: Any = None
     discovery: Any = Discovery(stale)
     scopes.adjust((each, api, discovery) for each in targets)
 
 
-def only(scopes: Scopes) -> Followed:
+def only(scopes: Scopes) -> FollowedScope:
     (found,) = scopes.followed.values()
     return found
 

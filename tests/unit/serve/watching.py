@@ -9,7 +9,7 @@ from handler.config.settings import Impersonate, Target
 from handler.engine.health.custom_health import CustomHealth, no_expressions
 from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id
 from handler.state.record import State, TargetHealth
-from handler.worker.health_watch.watched_target import Watched
+from handler.worker.health_watch.watched_target import WatchedTarget
 from tests.unit.state.samples import blank, sha
 
 API = Identity("apps", "Deployment", "shop", "api")
@@ -27,13 +27,15 @@ def declaring(*identities: Identity, **parts: Any) -> State:
     return blank(commit=sha(), declared=tuple(identities), health=TargetHealth("healthy", apart=()), **parts)
 
 
-def watched(name: str = "shop", *identities: Identity, account: str = "", custom: CustomHealth | None = None) -> Watched:
-    made = Watched(target(name, account), applyset_id(f"anneal-{name}", "anneal-system"), lambda: CLOCK, custom or no_expressions())
+def watched(name: str = "shop", *identities: Identity, account: str = "", custom: CustomHealth | None = None) -> WatchedTarget:
+    made = WatchedTarget(target(name, account), applyset_id(f"anneal-{name}", "anneal-system"), lambda: CLOCK, custom or no_expressions())
     made.read(declaring(*identities), "1")
     return made
 
 
-def live(of: Watched, *, ready: int, identity: Identity = API, uid: str = "u-1", generation: int = 1, version: str = "7") -> dict[str, Any]:
+def live(
+    of: WatchedTarget, *, ready: int, identity: Identity = API, uid: str = "u-1", generation: int = 1, version: str = "7"
+) -> dict[str, Any]:
     """Return a Deployment of one replica as it lives."""
     metadata = {
         "name": identity.name,

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from handler.model.errors import SourceRefused
 from handler.source.git_objects import Objects
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 from handler.source.pack import PackBroken, read_pack
 from infra.gitwork import run_git
 
-LIMITS = Limits(objects=200, object=1 << 20, inflated=4 << 20)
+LIMITS = HostLimits(objects=200, object=1 << 20, inflated=4 << 20)
 KINDS = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from handler.model.errors import AnnealError, GitUnavailable
 from handler.model.tree import CommitInfo
-from handler.source.fetch_cache import Fetches
+from handler.source.fetch_cache import FetchCache
 from handler.source.fetched_tree import FetchedTree
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 from handler.source.singleflight import Flight
 from handler.source.tree_cache import TreeCache
 
@@ -35,7 +35,7 @@ class Fetched:
         assert self.gate.wait(PATIENCE)
         if self.error:
             raise self.error
-        return FetchedTree(CommitInfo(sha, "", "", 0), "0" * 40, {"0" * 40: (2, b"x" * 10)}, Limits())
+        return FetchedTree(CommitInfo(sha, "", "", 0), "0" * 40, {"0" * 40: (2, b"x" * 10)}, HostLimits())
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def ended(get: Callable[[], object], ends: list[object]) -> None:
         ends.append(error)
 
 
-def fifty(host: Fetched, fetches: Fetches, waiting: threading.Semaphore) -> list[object]:
+def fifty(host: Fetched, fetches: FetchCache, waiting: threading.Semaphore) -> list[object]:
     """Let fifty threads ask for one commit, and the host answer when all but one wait."""
     ends: list[object] = []
     threads = [threading.Thread(target=ended, args=(lambda: fetches.get(ONE, ""), ends)) for _ in range(50)]
@@ -75,7 +75,7 @@ def fifty(host: Fetched, fetches: Fetches, waiting: threading.Semaphore) -> list
 
 def test_a_failing_fetch_fails_all_who_waited_for_it_and_is_forgotten(waiting: threading.Semaphore) -> None:
     host = Fetched(GitUnavailable.of("repository", "took longer than 120 s"))
-    fetches = Fetches(host, "repository", PATIENCE, TreeCache(1000))
+    fetches = FetchCache(host, "repository", PATIENCE, TreeCache(1000))
     ends = fifty(host, fetches, waiting)
     assert all(isinstance(end, GitUnavailable) and "took longer than 120 s" in str(end) for end in ends)
     assert len({id(end) for end in ends}) == 50, "an exception belongs to one thread"
@@ -87,7 +87,7 @@ def test_a_failing_fetch_fails_all_who_waited_for_it_and_is_forgotten(waiting: t
 @pytest.mark.parametrize("kept", [1000, 1])
 def test_a_commit_that_fits_nowhere_is_fetched_once_for_all_who_waited(waiting: threading.Semaphore, kept: int) -> None:
     host = Fetched()
-    fetches = Fetches(host, "repository", PATIENCE, TreeCache(kept))
+    fetches = FetchCache(host, "repository", PATIENCE, TreeCache(kept))
     ends = fifty(host, fetches, waiting)
     assert len({id(end) for end in ends}) == 1
     assert host.seen == [ONE]
@@ -97,14 +97,14 @@ def test_a_commit_that_fits_nowhere_is_fetched_once_for_all_who_waited(waiting: 
 
 def test_a_mistake_of_ours_is_transient_to_those_who_waited(waiting: threading.Semaphore) -> None:
     host = Fetched(ZeroDivisionError())
-    ends = fifty(host, Fetches(host, "repository", PATIENCE, TreeCache(1000)), waiting)
+    ends = fifty(host, FetchCache(host, "repository", PATIENCE, TreeCache(1000)), waiting)
     assert sum(isinstance(end, ZeroDivisionError) for end in ends) == 1
     assert sum(isinstance(end, GitUnavailable) for end in ends) == 49
 
 
 def test_the_wait_for_another_commit_ends() -> None:
     host = Fetched()
-    fetches = Fetches(host, "repository", 0.01, TreeCache(1000))
+    fetches = FetchCache(host, "repository", 0.01, TreeCache(1000))
     ends: list[object] = []
     first = threading.Thread(target=ended, args=(lambda: fetches.get(ONE, ""), ends))
     first.start()
@@ -122,7 +122,7 @@ def test_the_wait_for_another_commit_ends() -> None:
 def test_a_commit_that_is_dropped_is_fetched_anew_and_what_grew_too_large_goes() -> None:
     host = Fetched()
     host.gate.set()
-    fetches = Fetches(host, "repository", PATIENCE, TreeCache(1000))
+    fetches = FetchCache(host, "repository", PATIENCE, TreeCache(1000))
     tree = fetches.get(ONE, "")
     fetches.drop(ONE)
     fetches.drop(ONE)
@@ -144,7 +144,7 @@ def test_the_wait_for_files_of_one_commit_ends() -> None:
         assert gate.wait(PATIENCE)
         return {"3" * 40: (3, b"file")}
 
-    tree = FetchedTree(CommitInfo(ONE, "", "", 0), "0" * 40, {}, Limits(total=0.01), blobs)
+    tree = FetchedTree(CommitInfo(ONE, "", "", 0), "0" * 40, {}, HostLimits(total=0.01), blobs)
     ends: list[object] = []
     first = threading.Thread(target=ended, args=(lambda: tree.blobs(["3" * 40]), ends))
     first.start()
@@ -162,7 +162,7 @@ def test_repositories_that_share_a_bound_find_only_their_own_commits() -> None:
     for host in hosts:
         host.gate.set()
     kept = TreeCache(1000)
-    ours, theirs = (Fetches(host, "repository", PATIENCE, kept) for host in hosts)
+    ours, theirs = (FetchCache(host, "repository", PATIENCE, kept) for host in hosts)
     mine = ours.get(ONE, "")
     assert theirs.get(ONE, "") is not mine
     assert ours.get(ONE, "") is mine
@@ -170,7 +170,7 @@ def test_repositories_that_share_a_bound_find_only_their_own_commits() -> None:
     assert ours.get(ONE, "") is mine
     assert [host.seen for host in hosts] == [[ONE], [ONE]]
     small = TreeCache(1)
-    ours, theirs = (Fetches(host, "repository", PATIENCE, small) for host in hosts)
+    ours, theirs = (FetchCache(host, "repository", PATIENCE, small) for host in hosts)
     ours.get(TWO, "")
     theirs.get(TWO, "")
     ours.get(TWO, "")

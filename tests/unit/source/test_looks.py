@@ -11,7 +11,7 @@ import pytest
 from handler.config.git_settings import Revision
 from handler.model.errors import GitUnavailable, RefNotFound
 from handler.model.refs import Head
-from handler.source.head_cache import Looks
+from handler.source.head_cache import HeadCache
 from handler.source.singleflight import Flight
 
 MAIN, OTHER = Revision(branch="main"), Revision(branch="other")
@@ -29,7 +29,7 @@ class Asked:
 
     def __post_init__(self) -> None:
         self.gate.set()
-        self.looks = Looks(self, lambda: self.now)
+        self.looks = HeadCache(self, lambda: self.now)
 
     def __call__(self, revision: Revision) -> Head:
         answer = Head(self.commit, revision.ref)

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from handler.model.errors import SourceRefused
 from handler.source.git_objects import BLOB
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 from handler.source.pack import PackBroken, read_pack
 
-LIMITS = Limits(objects=100, object=100_000, inflated=400_000)
+LIMITS = HostLimits(objects=100, object=100_000, inflated=400_000)
 TEXT = b"kind: ConfigMap\n" * 50
 CHANGED = TEXT + b"one line more\n"
 
@@ -73,7 +73,7 @@ def test_many_deltas_on_one_base_that_stands_last_are_each_applied_once() -> Non
     base = bytes(1 << 20)
     made = [b"%d" % number for number in range(5000)]
     entries = [(7, (bytes.fromhex(oid(base)), b"\x80\x80\x40" + bytes([len(each), len(each)]) + each)) for each in made]
-    found = read_pack(written(*entries, (3, base)), Limits())
+    found = read_pack(written(*entries, (3, base)), HostLimits())
     assert {oid(each) for each in made} < found.keys()
 
 
@@ -102,7 +102,7 @@ def test_a_delta_by_offset_is_resolved() -> None:
 @pytest.mark.parametrize(
     "limits", [replace(LIMITS, objects=1), replace(LIMITS, object=len(CHANGED) - 1), replace(LIMITS, inflated=len(TEXT) + len(CHANGED))]
 )
-def test_each_limit_counts_what_a_delta_makes(limits: Limits) -> None:
+def test_each_limit_counts_what_a_delta_makes(limits: HostLimits) -> None:
     with pytest.raises(SourceRefused):
         read_pack(written((3, TEXT), (7, (bytes.fromhex(oid(TEXT)), delta(TEXT, CHANGED)))), limits)
 

@@ -12,10 +12,10 @@ from handler.model.errors import GitUnavailable, SourceRefused
 from handler.model.tree import CommitInfo, is_lfs_pointer, printable, resolve_links
 from handler.source.fetched_tree import FetchedTree
 from handler.source.git_objects import BLOB, TREE, Objects
-from handler.source.host_limits import Limits
+from handler.source.host_limits import HostLimits
 
 Files = dict[str, "str | Files | tuple[int, str]"]
-LIMITS = Limits(entries=100, depth=5, path=100)
+LIMITS = HostLimits(entries=100, depth=5, path=100)
 COMMIT = CommitInfo("1" * 40, "", "", 0)
 
 
@@ -37,7 +37,7 @@ def built(files: Files, objects: Objects) -> str:
     return tree.id.decode()
 
 
-def fetched(files: Files, limits: Limits = LIMITS) -> FetchedTree:
+def fetched(files: Files, limits: HostLimits = LIMITS) -> FetchedTree:
     objects: Objects = {}
     return FetchedTree(COMMIT, built(files, objects), objects, limits)
 

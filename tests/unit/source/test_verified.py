@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from handler.config.git_settings import Verify
 from handler.model.errors import CommitUnverified, SourceRefused
 from handler.source.commit import read_commit
-from handler.source.signatures.verified_source import Keys
+from handler.source.signatures.verified_source import TrustedKeys
 from tests.unit.source.test_sshsig import ED25519_BLOB, armored, ed25519, frame, line
 
 AUTHOR = b"author a <a@example.com> 1 +0000\ncommitter a <a@example.com> 1 +0000\n"
@@ -25,7 +25,7 @@ def commit(payload: bytes, more: bytes = b"") -> bytes:
 
 
 def judge(data: bytes, tree: str) -> None:
-    Keys.of(Verify(ssh=(line(ED25519_BLOB),)), "shop").check(SHA, data, tree)
+    TrustedKeys.of(Verify(ssh=(line(ED25519_BLOB),)), "shop").check(SHA, data, tree)
 
 
 def test_a_commit_with_two_trees_is_read_by_nobody_and_stands_for_the_first_at_most() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from semantic_version import NpmSpec, Version
 
 from handler.model.errors import ConfigInvalid
-from handler.source.tag_versions import Highest, Range, order_of, overtakes
+from handler.source.tag_versions import HighestTag, VersionRange, order_of, overtakes
 
 TAGS = (
     *("v0.9.0", "v1.0.0", "1.1.0", "v1.1.1-rc.1", "v1.2.0-rc.1", "v1.2.0-rc.2", "v1.2.0-rc.10", "v2.0.0-beta", "v2.0.0", "v10.0.0"),
@@ -20,7 +20,7 @@ TAGS = (
 
 
 def highest(text: str, *tags: str) -> str:
-    wanted = Highest(text)
+    wanted = HighestTag(text)
     for tag in tags:
         wanted.better(f"refs/tags/{tag}".encode())
     return wanted.name.removeprefix("refs/tags/")
@@ -79,7 +79,7 @@ def test_what_is_no_version(tag: str) -> None:
 @pytest.mark.parametrize("text", ["", "nonsense", "1.2.3.4", "1 ||", "~x"])
 def test_what_is_no_range_is_named(text: str) -> None:
     with pytest.raises(ConfigInvalid, match=r"revision\.semver"):
-        Range(text)
+        VersionRange(text)
 
 
 def test_which_pushed_tag_is_waited_for() -> None:
@@ -105,7 +105,7 @@ RANGES = st.lists(st.lists(BLOCKS, min_size=1, max_size=3).map(" ".join), min_si
 @given(RANGES, VERSIONS)
 def test_releases_are_judged_as_the_library_judges_them(text: str, version: tuple[int, int, int]) -> None:
     written = ".".join(map(str, version))
-    assert Range(text).holds((*version, (1,))) == (Version(written) in NpmSpec(text))
+    assert VersionRange(text).holds((*version, (1,))) == (Version(written) in NpmSpec(text))
 
 
 PARTS = st.lists(st.integers(0, 20).map(str) | st.text("abz-", min_size=1, max_size=3), max_size=3)
@@ -123,7 +123,7 @@ def test_versions_are_ordered_as_the_library_orders_them(
 
 
 def test_a_long_list_of_tags_is_not_kept() -> None:
-    wanted = Highest("*")
+    wanted = HighestTag("*")
     wanted.better(b"refs/tags/v0.0.0")
     tracemalloc.start()
     for number in range(50_000):

@@ -15,22 +15,22 @@ from handler.state.record import (
     Attempt,
     Drift,
     Fact,
-    Held,
+    HeldPlan,
+    NamedRequest,
     Orphan,
     Pin,
     Progress,
     Refusal,
-    Request,
     Run,
+    RunStatus,
     State,
-    Status,
     StepRecord,
     Suspend,
     TargetHealth,
-    Waiting,
+    WaitingFor,
 )
 from handler.state.record_format import stamp
-from handler.state.stalled import Stood
+from handler.state.stalled import Stalled
 from handler.state.summary import home_of
 
 NAMESPACE = "anneal-system"
@@ -69,27 +69,29 @@ def full() -> State:
         drift_due=NOON,
         reads_paths=("deploy", "deploy/api.yaml"),
         attempt=Attempt(sha("e"), "b" * 64, "c" * 64, TOKEN, NOON),
-        status=Status("failed", NOON, {"created": 3}, ("Deployment/shop/api",), "no", 2, NOON, "transient", "nobody", refusal=REFUSAL),
+        status=RunStatus("failed", NOON, {"created": 3}, ("Deployment/shop/api",), "no", 2, NOON, "transient", "nobody", refusal=REFUSAL),
         health=TargetHealth(
             "degraded", NOON, NOON, ("Deployment/shop/api: 0 of 2 replicas available",), ("Service/shop/api: no address",), (API,)
         ),
-        waiting=Waiting(sha("e"), "everything", NOON),
+        waiting=WaitingFor(sha("e"), "everything", NOON),
         rollout=Progress(
             sha("e"),
             "d" * 64,
             NOON,
             steps=(
                 StepRecord("first", "migrate", "Job/shop/migrate", "Recreate", NOON, NOON, "done", mark="u-1"),
-                StepRecord("then", "api", "Deployment/shop/api", "CreateOrUpdate", NOON, message="1 of 3", stood=(Stood("5f" * 6, NOON),)),
+                StepRecord(
+                    "then", "api", "Deployment/shop/api", "CreateOrUpdate", NOON, message="1 of 3", stood=(Stalled("5f" * 6, NOON),)
+                ),
                 StepRecord("then", "web", "Deployment/shop/web", "Canary", NOON, mark="hold 0", share=25),
             ),
             id="0f" * 6,
         ),
-        held=Held("h1", ("deletes 12 of 20",), (("prune", "apps/Deployment/shop/api", "u"),), sha("e"), "b" * 64, "c" * 64, NOON),
+        held=HeldPlan("h1", ("deletes 12 of 20",), (("prune", "apps/Deployment/shop/api", "u"),), sha("e"), "b" * 64, "c" * 64, NOON),
         approval=Approval("h1", "b" * 64, "c" * 64, (("prune", "apps/Deployment/shop/api", "u"),), "ada", NOON),
         pin=Pin(sha("f"), "b" * 64, "ada", "rollback", NOON),
         suspend=Suspend("ada", "maintenance", NOON, NOON),
-        requested=Request("ada", NOON, force=True),
+        requested=NamedRequest("ada", NOON, force=True),
         orphans=(Orphan("u-9", API, NOON),),
         declared=(API, Identity("", "Namespace", "", "shop"), Identity("rbac.authorization.k8s.io", "ClusterRole", "", "system:x")),
         deliveries=(Delivery("1", "github", "refs/heads/main", sha(), "ada", NOON),),
@@ -175,7 +177,9 @@ states = st.builds(
     digest=shas,
     reads_paths=_some(texts),
     attempt=_maybe(Attempt, commit=shas, reads=shas, settings=shas, token=tokens, since=times, recovery=st.booleans()),
-    status=st.builds(Status, phase=words, since=times, counts=counts, unhealthy=_some(texts), message=texts, failures=st.integers(0, 99)),
+    status=st.builds(
+        RunStatus, phase=words, since=times, counts=counts, unhealthy=_some(texts), message=texts, failures=st.integers(0, 99)
+    ),
     health=st.builds(
         TargetHealth,
         state=st.sampled_from(["healthy", "degraded"]),
@@ -185,11 +189,11 @@ states = st.builds(
         notes=_some(texts),
         apart=st.one_of(st.none(), _some(identities)),
     ),
-    held=_maybe(Held, id=texts, reasons=_some(texts), changes=_some(keys, 200), commit=shas, reads=shas, settings=shas, since=times),
+    held=_maybe(HeldPlan, id=texts, reasons=_some(texts), changes=_some(keys, 200), commit=shas, reads=shas, settings=shas, since=times),
     approval=_maybe(Approval, id=texts, reads=shas, settings=shas, changes=_some(keys), by=texts, at=times),
     pin=_maybe(Pin, commit=shas, away=shas, by=texts, reason=texts, at=times),
     suspend=_maybe(Suspend, by=texts, reason=texts, until=times, at=times),
-    requested=_maybe(Request, by=texts, at=times, force=st.booleans(), drift=st.booleans()),
+    requested=_maybe(NamedRequest, by=texts, at=times, force=st.booleans(), drift=st.booleans()),
     orphans=_some(st.builds(Orphan, uid=texts, identity=identities, since=times)),
     declared=_some(identities, 200),
     deliveries=_some(st.builds(Delivery, id=texts, provider=texts, ref=texts, hint=texts, actor=texts, received=texts)),

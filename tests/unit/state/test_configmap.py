@@ -18,7 +18,7 @@ from handler.model.names import Identity
 from handler.state.configmap import decode, encode, read_summary
 from handler.state.record import FORMAT, Orphan, Progress, Run, State, StepRecord
 from handler.state.size_limit import LIMIT, fitted, size
-from handler.state.stalled import Stood
+from handler.state.stalled import Stalled
 from handler.state.summary import Summary
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, full, sha, states
 
@@ -284,8 +284,8 @@ def test_where_there_is_no_room_it_is_forgotten_how_steps_stood_before_how_far_t
     assert written.rollout.steps == tuple(replace(step, message=step.message[:200], stood=()) for step in steps)
 
 
-def stoods(digests: list[str], number: int) -> tuple[Stood, ...]:
-    return tuple(Stood(digest, NOON) for digest in digests[number * 20 :][:20])
+def stoods(digests: list[str], number: int) -> tuple[Stalled, ...]:
+    return tuple(Stalled(digest, NOON) for digest in digests[number * 20 :][:20])
 
 
 def test_a_hook_is_found_again_by_the_longest_name_that_it_can_have() -> None:

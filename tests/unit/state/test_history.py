@@ -10,7 +10,7 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Change, FieldChange, Plan
 from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo
-from handler.state.record import Run, Status
+from handler.state.record import Run, RunStatus
 from handler.state.record_format import seconds_of, stamp
 from handler.state.run_history import append, backoff, deliveries, drift_of, ended, failed, rolling, run_of
 from tests.unit.state.samples import API, NOON, sha
@@ -80,7 +80,7 @@ def test_a_failed_run_without_a_commit_carries_its_problems() -> None:
     [(GitUnavailable, "nobody", 60), (LeaseLost, "nobody", 60), (AccessDenied, "operator", 0), (ManifestInvalid, "author", 0)],
 )
 def test_only_what_nobody_must_cure_is_tried_again(error: type[AnnealError], who: str, waits: int) -> None:
-    status = failed(Status("failed", "2026-01-01T00:00:00Z", failures=2), error.of("X", "no"), START)
+    status = failed(RunStatus("failed", "2026-01-01T00:00:00Z", failures=2), error.of("X", "no"), START)
     assert (status.phase, status.who, status.code, status.failures, status.message) == ("failed", who, error.code, 3, "X: no")
     assert status.next_try == (stamp(START + waits) if waits else "")
     assert status.since == "2026-01-01T00:00:00Z"
@@ -88,39 +88,39 @@ def test_only_what_nobody_must_cure_is_tried_again(error: type[AnnealError], who
 
 def test_a_failure_after_others_keeps_since_when_though_a_rollout_went_on_in_between() -> None:
     before = "2026-01-01T00:00:00Z"
-    again = failed(rolling(Status("failed", before, failures=2), START), GitUnavailable.of("X", "no"), START + 60)
+    again = failed(rolling(RunStatus("failed", before, failures=2), START), GitUnavailable.of("X", "no"), START + 60)
     assert (again.phase, again.since, again.failures) == ("failed", before, 3)
-    first = failed(rolling(Status("applied", before), START), GitUnavailable.of("X", "no"), START + 60)
+    first = failed(rolling(RunStatus("applied", before), START), GitUnavailable.of("X", "no"), START + 60)
     assert (first.since, first.failures) == (stamp(START + 60), 1)
 
 
 def test_a_rollout_whose_run_may_not_wait_goes_on() -> None:
-    status = rolling(Status("applied", NOON), START)
+    status = rolling(RunStatus("applied", NOON), START)
     assert (status.phase, status.since) == ("rolling-out", stamp(START))
     waits = ended(status, Result("shop", Outcome.WAITING, next_try=START + 75), START + 60)
     assert (waits.phase, waits.since, waits.next_try) == ("rolling-out", stamp(START), stamp(START + 75))
-    assert ended(Status("applied", NOON), Result("shop", Outcome.WAITING), START + 60).phase == "waiting"
+    assert ended(RunStatus("applied", NOON), Result("shop", Outcome.WAITING), START + 60).phase == "waiting"
     assert ended(status, Result("shop", Outcome.APPLIED), START + 60).phase == "applied"
 
 
 def test_success_ends_failures() -> None:
     status = ended(
-        failed(Status(), GitUnavailable.of("X", "no"), START), Result("shop", Outcome.APPLIED, counts={"created": 2}), START + 60
+        failed(RunStatus(), GitUnavailable.of("X", "no"), START), Result("shop", Outcome.APPLIED, counts={"created": 2}), START + 60
     )
-    assert status == Status("applied", stamp(START + 60), {"created": 2})
+    assert status == RunStatus("applied", stamp(START + 60), {"created": 2})
 
 
 def test_a_run_that_changed_nothing_leaves_no_trace() -> None:
-    good = Status("applied", NOON, {"created": 2})
+    good = RunStatus("applied", NOON, {"created": 2})
     assert ended(good, Result("shop", Outcome.UNCHANGED, counts={"unchanged": 2}, message="nothing to do"), START + 60) == good
 
 
 def test_a_superseded_run_leaves_the_phase() -> None:
-    assert ended(Status("held", NOON), Result("shop", Outcome.SUPERSEDED), START + 60).phase == "held"
+    assert ended(RunStatus("held", NOON), Result("shop", Outcome.SUPERSEDED), START + 60).phase == "held"
 
 
 def test_a_next_try_of_the_result_is_kept() -> None:
-    assert ended(Status(), Result("shop", Outcome.PRUNING, next_try=START + 15), START).next_try == stamp(START + 15)
+    assert ended(RunStatus(), Result("shop", Outcome.PRUNING, next_try=START + 15), START).next_try == stamp(START + 15)
 
 
 def test_deliveries_are_kept_once_and_the_last_twenty() -> None:

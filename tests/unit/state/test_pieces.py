@@ -14,7 +14,7 @@ import pytest
 from handler.model.errors import StateInvalid
 from handler.state import configmap, gzip_chunks
 from handler.state.configmap import decode
-from handler.state.decode_cache import Remembered
+from handler.state.decode_cache import DecodeCache
 from handler.state.gzip_chunks import SIZE, gzipped
 from handler.state.record import Progress, State, StepRecord
 from handler.state.record_format import write_record
@@ -71,7 +71,7 @@ def test_a_record_with_a_long_rollout_is_read_by_who_has_never_seen_it(count: in
     for place in range(3):
         assert state.rollout
         state, body = fitted(replace(state, rollout=changed(state.rollout, place, started=NOON)), NAMESPACE, TOOLING)
-    monkeypatch.setattr(configmap, "_REMEMBERED", Remembered())
+    monkeypatch.setattr(configmap, "_REMEMBERED", DecodeCache())
     assert decode(body, NAMESPACE, "shop", TOOLING) == state
     assert state.rollout
     assert [step.started for step in state.rollout.steps].count(NOON) == 3

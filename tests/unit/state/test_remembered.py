@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from handler.state.decode_cache import Remembered
+from handler.state.decode_cache import DecodeCache
 
 
 def test_a_text_is_read_once_and_its_very_value_is_written_as_that_text() -> None:
-    kept, reads = Remembered(10), list[int]()
+    kept, reads = DecodeCache(10), list[int]()
 
     def load() -> tuple[list[str], int]:
         reads.append(1)
@@ -22,7 +22,7 @@ def test_a_text_is_read_once_and_its_very_value_is_written_as_that_text() -> Non
 
 
 def test_what_was_not_used_for_longest_is_forgotten_and_what_is_too_large_never_kept() -> None:
-    kept = Remembered(10)
+    kept = DecodeCache(10)
     texts = [("steps", str(number), None) for number in range(4)]
     values = [kept.read(text, lambda: (["x"], 4)) for text in texts[:2]]
     kept.read(texts[0], lambda: (["never"], 4))
@@ -32,7 +32,7 @@ def test_what_was_not_used_for_longest_is_forgotten_and_what_is_too_large_never_
 
 
 def test_what_cannot_be_read_is_not_kept() -> None:
-    kept = Remembered()
+    kept = DecodeCache()
 
     def load() -> tuple[list[str], int]:
         raise ValueError("no JSON")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from handler.state.write_batcher import Shared
+from handler.state.write_batcher import WriteBatcher
 
 COUNT = 40
 Names = tuple[str, ...]
@@ -22,10 +22,10 @@ class Register:
     names: Names = ()
     writes: list[Names] = field(default_factory=list)
     fails: Callable[[], bool] = lambda: False
-    shared: Shared[Names] = field(init=False)
+    shared: WriteBatcher[Names] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.shared = Shared(self.write)
+        self.shared = WriteBatcher(self.write)
 
     def write(self, change: Callable[[Names], Names]) -> None:
         until(lambda: bool(self.writes) or len(self.shared._coming.changes) == COUNT - 1)
@@ -85,7 +85,7 @@ def test_a_write_that_fails_fails_for_all_who_share_it_and_for_nobody_after_them
 
 def test_a_change_may_be_made_again_on_a_newer_record() -> None:
     made: list[Names] = []
-    shared: Shared[Names] = Shared(lambda change: made.extend([change(()), change(("newer",))]))
+    shared: WriteBatcher[Names] = WriteBatcher(lambda change: made.extend([change(()), change(("newer",))]))
     shared.put(lambda names: (*names, "a"))
     assert made == [("a",), ("newer", "a")]
 
@@ -95,7 +95,7 @@ def test_whatever_ends_a_write_leaves_nobody_waiting(error: type[BaseException])
     def write(_: Callable[[Names], Names]) -> None:
         raise error
 
-    shared: Shared[Names] = Shared(write)
+    shared: WriteBatcher[Names] = WriteBatcher(write)
     for _ in range(2):
         with pytest.raises(error):
             shared.put(lambda names: names)

@@ -7,7 +7,7 @@ import pytest
 
 from handler.model.errors import AccessDenied, Busy, LeaseLost, Moved, StateInvalid, TargetMoved
 from handler.model.names import GroupKind
-from handler.state.record import Attempt, Pin, State, Status, Suspend
+from handler.state.record import Attempt, Pin, RunStatus, State, Suspend
 from handler.state.store import StateStore
 from tests.fakes.objects import FakeObjects
 from tests.unit.state.samples import NAMESPACE, NOON, TOKEN, TOOLING, blank, full, sha
@@ -241,9 +241,9 @@ def test_a_record_at_home_is_accepted(store: StateStore) -> None:
 
 
 def test_a_record_by_which_nothing_was_applied_goes_wherever_its_target_does(store: StateStore) -> None:
-    typo = blank(repository="https://git.example.com/acme/shpo.git", installation="odd", cluster_uid="u-0", status=Status("failed"))
+    typo = blank(repository="https://git.example.com/acme/shpo.git", installation="odd", cluster_uid="u-0", status=RunStatus("failed"))
     found = store.at_home(typo, "https://git.example.com/acme/shop.git", "u-1")
-    assert found == blank(repository="", status=Status("failed"))
+    assert found == blank(repository="", status=RunStatus("failed"))
 
 
 @pytest.mark.parametrize("begun", [{"attempt": attempt()}, {"kinds": frozenset({GroupKind("", "ConfigMap")})}])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from handler.model.errors import BadPayload
 from handler.model.event import RefChange
-from handler.model.target_matching import Index, Watched, decide, repository_key
+from handler.model.target_matching import TargetIndex, WatchedRevision, decide, repository_key
 from handler.triggers import TRIGGERS, codecommit
 from tests.fakes.hosts import CART, MAIN, MAIN_GONE, TAG, TAG_GONE
 from tests.unit.triggers.test_fuzz import ODD, places, with_odd
@@ -65,13 +65,13 @@ def test_anything_else_that_the_bus_carries_asks_for_nothing() -> None:
     ],
 )
 def test_a_target_is_found_by_every_spelling_of_its_repository(url: str) -> None:
-    watched = Index([Watched("shop", (url,), ref="refs/heads/main")])
+    watched = TargetIndex([WatchedRevision("shop", (url,), ref="refs/heads/main")])
     (decision,) = decide(codecommit.read(sample()), watched)
     assert (decision.target, decision.matched, decision.change) == ("shop", True, MAIN)
 
 
 def test_the_region_is_part_of_the_name() -> None:
-    other = Index([Watched("shop", (HTTPS.replace("eu-central-1", "eu-west-1"),), ref="refs/heads/main")])
+    other = TargetIndex([WatchedRevision("shop", (HTTPS.replace("eu-central-1", "eu-west-1"),), ref="refs/heads/main")])
     (decision,) = decide(codecommit.read(sample()), other)
     assert not decision.target
     china = codecommit.read(sample() | {"region": "cn-north-1"})

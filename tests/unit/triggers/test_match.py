@@ -9,23 +9,23 @@ import pytest
 
 from handler.model import target_matching
 from handler.model.event import Decision, Event, RefChange
-from handler.model.target_matching import Index, Watched, repository_key
+from handler.model.target_matching import TargetIndex, WatchedRevision, repository_key
 
-SHOP = Watched("shop", ("https://git.example.com/acme/shop.git", "https://mirror.example.com/shop"), "refs/heads/main")
-DEV = Watched("dev", ("git@git.example.com:acme/shop.git",), "refs/heads/dev")
-RELEASE = Watched("release", SHOP.urls, "refs/tags/v1.2")
-FIXED = Watched("fixed", SHOP.urls)
-VERSIONS = Watched("versions", SHOP.urls, semver=">=1.2 <2")
-INFRA = Watched("infra", ("https://git.example.com/acme/infra",), "refs/heads/main")
+SHOP = WatchedRevision("shop", ("https://git.example.com/acme/shop.git", "https://mirror.example.com/shop"), "refs/heads/main")
+DEV = WatchedRevision("dev", ("git@git.example.com:acme/shop.git",), "refs/heads/dev")
+RELEASE = WatchedRevision("release", SHOP.urls, "refs/tags/v1.2")
+FIXED = WatchedRevision("fixed", SHOP.urls)
+VERSIONS = WatchedRevision("versions", SHOP.urls, semver=">=1.2 <2")
+INFRA = WatchedRevision("infra", ("https://git.example.com/acme/infra",), "refs/heads/main")
 ALL = (SHOP, DEV, RELEASE, FIXED, INFRA)
 
 
-def decide(event: Event, targets: Iterable[Watched]) -> tuple[Decision, ...]:
-    return target_matching.decide(event, Index(targets))
+def decide(event: Event, targets: Iterable[WatchedRevision]) -> tuple[Decision, ...]:
+    return target_matching.decide(event, TargetIndex(targets))
 
 
-def concerns(event: Event, target: Watched) -> bool:
-    return Index([target]).concerned(event) == (target,)
+def concerns(event: Event, target: WatchedRevision) -> bool:
+    return TargetIndex([target]).concerned(event) == (target,)
 
 
 def push(url: str = SHOP.urls[0], ref: str = "refs/heads/main", *, deleted: bool = False) -> Event:
@@ -90,7 +90,7 @@ def test_another_repository_is_another(url: str) -> None:
 
 
 def test_a_repository_without_a_key_matches_nothing_not_even_itself() -> None:
-    assert not concerns(push(""), Watched("odd", ("",), "refs/heads/main"))
+    assert not concerns(push(""), WatchedRevision("odd", ("",), "refs/heads/main"))
 
 
 def test_a_push_is_decided_for_every_target_of_its_repository() -> None:
@@ -181,7 +181,7 @@ def test_a_branch_is_no_version() -> None:
 
 
 def test_what_the_configuration_suspends_is_not_run() -> None:
-    paused = Watched("paused", SHOP.urls, "refs/heads/main", suspended=True)
+    paused = WatchedRevision("paused", SHOP.urls, "refs/heads/main", suspended=True)
     assert decide(push(), [paused]) == (Decision("paused", False, "suspended in the configuration"),)
 
 
@@ -190,8 +190,8 @@ AZURE = ("https://acme@dev.azure.com/acme/store/_git/shop", "git@ssh.dev.azure.c
 
 @pytest.mark.parametrize(("sent", "configured"), [AZURE, AZURE[::-1]])
 def test_azures_two_spellings_are_one_repository_by_an_alias_only(sent: str, configured: str) -> None:
-    assert not concerns(push(sent), Watched("azure", (configured,), "refs/heads/main"))
-    assert concerns(push(sent), Watched("azure", (configured, sent.replace("acme@", "")), "refs/heads/main"))
+    assert not concerns(push(sent), WatchedRevision("azure", (configured,), "refs/heads/main"))
+    assert concerns(push(sent), WatchedRevision("azure", (configured, sent.replace("acme@", "")), "refs/heads/main"))
 
 
 def test_a_ping_is_answered_for_the_targets_it_reaches() -> None:
@@ -225,13 +225,15 @@ def test_an_unknown_repository_is_explained_with_the_nearest_one_and_without_cre
     assert decide(push(url), ALL) == (Decision("", False, reason),)
 
 
-FLEET = Index(Watched(f"t{number:04}", (f"https://git.example.com/acme/repo-{number:04}",), "refs/heads/main") for number in range(3000))
+FLEET = TargetIndex(
+    WatchedRevision(f"t{number:04}", (f"https://git.example.com/acme/repo-{number:04}",), "refs/heads/main") for number in range(3000)
+)
 
 
 def test_what_a_delivery_costs_does_not_grow_with_the_number_of_targets(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
     compared: list[str] = []
-    fleet = Index(FLEET.targets)  # what it is told to be near is remembered
+    fleet = TargetIndex(FLEET.targets)  # what it is told to be near is remembered
 
     def key_of(url: str) -> str:
         parsed.append(url)
@@ -264,7 +266,7 @@ def test_among_many_repositories_the_nearest_one_is_still_found(url: str, neares
 
 
 def test_the_index_of_some_targets_knows_no_other() -> None:
-    some = Index(ALL).only(frozenset({"dev", "infra"}))
+    some = TargetIndex(ALL).only(frozenset({"dev", "infra"}))
     assert [target.name for target in some.targets] == ["dev", "infra"]
     assert [target.name for target in some.concerned(push())] == ["dev"]
     assert "infra" in target_matching.decide(push("https://git.example.com/acme/infr"), some)[0].reason

@@ -11,10 +11,10 @@ from handler.app.target_status import ended
 from handler.feedback.metrics import DoorMetrics
 from handler.model.errors import Problem
 from handler.model.event import Job
-from handler.model.result import Outcome, Result, Standing
+from handler.model.result import Outcome, Result, TargetStanding
 from handler.queues.pending import Work
 from handler.web.app import create_app
-from handler.web.status_api import Behind
+from handler.web.status_api import WorkerLink
 from handler.worker.worker import Worker
 from tests.fakes.door import INFRA, SHOP, Kept, door_secrets, door_settings
 from tests.fakes.objects import FakeObjects
@@ -41,7 +41,7 @@ def worker() -> Worker:
     done = Result("shop-prod", Outcome.APPLIED, sha(), "replay", counts={"created": 2}, run=ENDED, duration=0.25)
     problem = Problem("Deployment/shop/api", "is wrong", "deploy/api.yaml:3", "write it right")
     wrong = Result("shop-prod", Outcome.FAILED, sha(), "push", "no", problems=(problem,), who="author", code="plan-refused", run=FAILED)
-    for result in (done, replace(wrong, standing=Standing(failures=2, next_try=1e9, held=True))):
+    for result in (done, replace(wrong, standing=TargetStanding(failures=2, next_try=1e9, held=True))):
         job = Job("shop-prod", result.trigger, actor="ci")
         ledger.ended(Work(job, (result.run,)), ended(result, job, 1e9))
     return made
@@ -50,5 +50,5 @@ def worker() -> Worker:
 def door(queue: Kept | None = None) -> Flask:
     """The application, with that worker behind it."""
     metrics = DoorMetrics("1.2.3", lambda: 0.0, lambda: 0.0)
-    behind = Behind(asking(worker()), lambda _request: None)
+    behind = WorkerLink(asking(worker()), lambda _request: None)
     return create_app(door_settings(), door_secrets(), queue or Kept(), lambda: True, worker=behind, metrics=metrics, max_body=100_000)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from handler.web.connection_limits import Bounds, Crowd, Peers
+from handler.web.connection_limits import Bounds, OpenConnections, Peers
 
 
-def crowd(connections: int = 4, of_peer: int = 2, held: int = 100) -> Crowd[str]:
-    return Crowd[str](Bounds(connections, of_peer, held))
+def crowd(connections: int = 4, of_peer: int = 2, held: int = 100) -> OpenConnections[str]:
+    return OpenConnections[str](Bounds(connections, of_peer, held))
 
 
-def came(door: Crowd[str], *each: tuple[str, str]) -> list[str]:
+def came(door: OpenConnections[str], *each: tuple[str, str]) -> list[str]:
     """Let them come one after the other; return who gave way, in order."""
     gone = []
     for name, peer in each:

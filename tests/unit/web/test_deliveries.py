@@ -9,21 +9,21 @@ import pytest
 from handler.feedback.metrics import DoorMetrics
 from handler.model.event import Decision, Event, RefChange
 from handler.web import recent_deliveries
-from handler.web.recent_deliveries import Deliveries
+from handler.web.recent_deliveries import RecentDeliveries
 
 EVENT = Event("github", "push", "1", ("https://git.example.com/acme/shop",), (RefChange("refs/heads/x", "a" * 40),), actor="ada")
 
 
 @pytest.fixture
-def known() -> Deliveries:
-    return Deliveries(DoorMetrics("1", lambda: 0.0, lambda: 0.0))
+def known() -> RecentDeliveries:
+    return RecentDeliveries(DoorMetrics("1", lambda: 0.0, lambda: 0.0))
 
 
 def ignored(count: int, said: str = "it follows refs/heads/main, and refs/heads/x was pushed") -> list[Decision]:
     return [Decision(f"t{number}", matched=False, reason=said, change=EVENT.changes[0]) for number in range(count)]
 
 
-def test_the_memory_of_deliveries_is_bounded_by_decisions_and_not_by_deliveries_alone(known: Deliveries) -> None:
+def test_the_memory_of_deliveries_is_bounded_by_decisions_and_not_by_deliveries_alone(known: RecentDeliveries) -> None:
     few, many = ignored(5), ignored(1000)
     tracemalloc.start()
     try:
@@ -43,7 +43,7 @@ def test_the_memory_of_deliveries_is_bounded_by_decisions_and_not_by_deliveries_
     assert [len(each["targets"]) for each in shown] == [5] * recent_deliveries.REMEMBERED
 
 
-def test_one_delivery_for_more_targets_than_are_remembered_is_still_shown(known: Deliveries, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_delivery_for_more_targets_than_are_remembered_is_still_shown(known: RecentDeliveries, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recent_deliveries, "ROWS", 10)
     for _ in range(3):
         known.decided(EVENT, ignored(30), {})
@@ -51,7 +51,7 @@ def test_one_delivery_for_more_targets_than_are_remembered_is_still_shown(known:
     assert len(shown["targets"]) == 30
 
 
-def test_no_more_is_looked_through_than_is_shown(known: Deliveries) -> None:
+def test_no_more_is_looked_through_than_is_shown(known: RecentDeliveries) -> None:
     for _ in range(50):
         known.decided(EVENT, ignored(20), {})
     asked: list[str] = []
@@ -64,13 +64,13 @@ def test_no_more_is_looked_through_than_is_shown(known: Deliveries) -> None:
     assert len(asked) == 40
 
 
-def test_a_long_reason_is_cut(known: Deliveries) -> None:
+def test_a_long_reason_is_cut(known: RecentDeliveries) -> None:
     known.decided(EVENT, ignored(1, "x" * 5000), {})
     (shown,) = known.shown(lambda _name: True, everything=True, limit=1)
     assert shown["targets"][0]["reason"] == "x" * 600 + " …"
 
 
-def test_the_outcome_that_a_reader_sees_is_that_of_the_targets_it_sees(known: Deliveries) -> None:
+def test_the_outcome_that_a_reader_sees_is_that_of_the_targets_it_sees(known: RecentDeliveries) -> None:
     there = Decision("there", matched=True, reason="it follows refs/heads/x", change=EVENT.changes[0])
     known.decided(EVENT, [*ignored(1), there], {"there": "there.1"})
     outcomes = {

@@ -10,18 +10,18 @@ from gunicorn.config import Config
 from gunicorn.http import errors
 
 from handler.web.gunicorn_settings import SETTINGS
-from handler.web.request_reader import FRAMING, MOST_HEAD, Incoming
+from handler.web.request_reader import FRAMING, MOST_HEAD, RequestReader
 
 MOST = 100_000
 STEPS = (1, 2, 3, 7, 10**9)
 CHUNKED = b"POST /p HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-def incoming() -> Incoming:
+def incoming() -> RequestReader:
     cfg = Config()
     for name, value in SETTINGS.items():
         cfg.set(name, value)
-    return Incoming(cfg, ("192.0.2.1", 1), MOST)
+    return RequestReader(cfg, ("192.0.2.1", 1), MOST)
 
 
 def fed(sent: bytes, step: int) -> tuple[Any, int]:

@@ -14,7 +14,7 @@ from handler.model.event import Job
 from handler.queues.pending import Work
 from handler.web import recent_deliveries
 from handler.web.app import create_app
-from handler.web.status_api import Behind
+from handler.web.status_api import WorkerLink
 from tests.fakes.door import INFRA, SECRETS, Kept, door_secrets, door_settings, github_headers, github_push
 from tests.unit.web.reading import ENDED, FAILED, QUEUED, RECORDED, RUNNING, door
 
@@ -137,7 +137,7 @@ def test_what_the_worker_hasnt_been_handed_yet_is_queued() -> None:
     def waits(request: str) -> Work | None:
         return work if request in work.runs else None
 
-    client = create_app(door_settings(), door_secrets(), Kept(), lambda: True, worker=Behind(ask, waits)).test_client()
+    client = create_app(door_settings(), door_secrets(), Kept(), lambda: True, worker=WorkerLink(ask, waits)).test_client()
     told = found(get(client, "/api/runs/shop-prod.2"))
     assert (told["run"], told["status"], told["requests"]) == ("shop-prod.1", "queued", ["shop-prod.1", "shop-prod.2"])
     assert get(client, "/api/runs/shop-prod.3").status_code == 404
@@ -147,7 +147,7 @@ def test_when_the_worker_is_silent_reading_says_so_and_deliveries_show_what_this
     def silent(question: str, **_about: Any) -> dict[str, Any]:
         raise WorkerUnavailable.of("worker", "doesn't answer")
 
-    client = create_app(door_settings(), door_secrets(), Kept(), lambda: False, worker=Behind(silent, nothing)).test_client()
+    client = create_app(door_settings(), door_secrets(), Kept(), lambda: False, worker=WorkerLink(silent, nothing)).test_client()
     for path in ("/api/targets", "/api/targets/shop-prod", f"/api/runs/{ENDED}"):
         response = get(client, path)
         assert (response.status_code, response.get_json()["code"]) == (503, "worker-unavailable")
@@ -218,7 +218,7 @@ def test_the_worker_is_asked_for_no_more_than_the_token_may_read() -> None:
         asked.append((question, about))
         return {"targets": [], "recorded": [], "unread": []}
 
-    client = create_app(door_settings(), door_secrets(), Kept(), lambda: True, worker=Behind(ask, nothing)).test_client()
+    client = create_app(door_settings(), door_secrets(), Kept(), lambda: True, worker=WorkerLink(ask, nothing)).test_client()
     get(client, "/api/targets", "READER")
     get(client, "/api/deliveries", "READER")
     names = ["shop-dev", "shop-fixed", "shop-prod"]

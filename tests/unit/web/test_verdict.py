@@ -9,15 +9,15 @@ import pytest
 
 from handler.config.secrets import Accepted, Secret
 from handler.model.errors import BadSignature, TooLarge, TooManyRequests
-from handler.model.target_matching import Index
+from handler.model.target_matching import TargetIndex
 from handler.triggers import TRIGGERS
 from handler.web import delivery_decision
-from handler.web.delivery_decision import Verdict, judge
+from handler.web.delivery_decision import DeliveryDecision, judge
 from tests.fakes.door import SECRETS, github_headers, github_push
 
 PATIENCE = 60.0
 BODY = github_push()
-NOBODY = Index(())
+NOBODY = TargetIndex(())
 
 
 class Watched(Secret):
@@ -32,7 +32,7 @@ class Watched(Secret):
         return super().reveal()
 
 
-def judged(*secrets: Secret, body: bytes = BODY) -> Verdict:
+def judged(*secrets: Secret, body: bytes = BODY) -> DeliveryDecision:
     return judge(TRIGGERS["github"], github_headers(body), body, [Accepted(secret, frozenset()) for secret in secrets], NOBODY)
 
 

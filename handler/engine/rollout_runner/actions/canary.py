@@ -21,7 +21,7 @@ from handler.config.settings import Wait
 from handler.config.value_formats import duration
 from handler.engine.planner import canaries
 from handler.engine.rollout_runner.actions.stage import Object, StepStage
-from handler.engine.rollout_runner.check_runner import Watched, check
+from handler.engine.rollout_runner.check_runner import WatchedStep, check
 from handler.engine.run.errors import ROLLOUT_FAILURES
 from handler.engine.run.plan_request import is_gradual
 from handler.model.errors import AnnealError, Moved, PlanRefused, RolloutFailed
@@ -30,7 +30,7 @@ from handler.model.rollout import Check, Mode, Step
 from handler.plan.admission import Desired
 from handler.plan.membership import is_member
 from handler.rollout import canary
-from handler.rollout.canary import Mark, Phase
+from handler.rollout.canary import CanaryMark, CanaryPhase
 from handler.state.record_format import seconds_of
 
 _TRIES = 3
@@ -86,13 +86,13 @@ class _Trial:
             self._remove()
             self.stage.apply()
             return self._watch(self.item, self.stage.since, "written at once")
-        if mark and mark.phase is Phase.REMOVE and mark.reason:
+        if mark and mark.phase is CanaryPhase.REMOVE and mark.reason:
             self._refuse(mark.reason)
             raise RolloutFailed.of(str(self._identity), mark.reason, place=self.item.manifest.place)
         try:
-            seen = self._tried(mark or self._at(Phase.SCALE, 0))
+            seen = self._tried(mark or self._at(CanaryPhase.SCALE, 0))
         except ROLLOUT_FAILURES as error:
-            self._refuse(self._at(Phase.REMOVE, 0, self._reason(error)).reason)
+            self._refuse(self._at(CanaryPhase.REMOVE, 0, self._reason(error)).reason)
             raise
         return seen
 
@@ -100,16 +100,16 @@ class _Trial:
         """Take the canary away; nobody waits until it is gone."""
         self._remove(waits=False)
 
-    def _known(self) -> Mark | None:
+    def _known(self) -> CanaryMark | None:
         """Return where an earlier run left it; where the canary it held is gone, it comes to its share anew."""
-        mark = Mark.of(self.stage.mark)
+        mark = CanaryMark.of(self.stage.mark)
         if mark is None or mark.index >= len(self._steps):
             return None
-        return self._at(Phase.SCALE, mark.index) if mark.phase is Phase.HOLD and self._live() is None else mark
+        return self._at(CanaryPhase.SCALE, mark.index) if mark.phase is CanaryPhase.HOLD and self._live() is None else mark
 
-    def _at(self, phase: Phase, index: int, reason: str = "") -> Mark:
+    def _at(self, phase: CanaryPhase, index: int, reason: str = "") -> CanaryMark:
         """Remember that a phase begins."""
-        mark = Mark(phase, index, canary.moment(self.stage.now), reason)
+        mark = CanaryMark(phase, index, canary.moment(self.stage.now), reason)
         self.stage.remember(mark.text(), mark.share(self.step.options))
         return mark
 
@@ -119,29 +119,29 @@ class _Trial:
         live = self._stable()
         return live is not None and canary.is_needed(live, self._wanted(live))
 
-    def _tried(self, mark: Mark) -> str:
+    def _tried(self, mark: CanaryMark) -> str:
         """Bring the canary to one share after the other, hold it at each, promote, and take it away; begin at the mark."""
         last = len(self._steps) - 1
-        if mark.phase in (Phase.SCALE, Phase.HOLD):
+        if mark.phase in (CanaryPhase.SCALE, CanaryPhase.HOLD):
             for index in range(mark.index, last + 1):
-                self._hold(mark if index == mark.index else self._at(Phase.SCALE, index))
-            mark = self._at(Phase.PROMOTE, last)
+                self._hold(mark if index == mark.index else self._at(CanaryPhase.SCALE, index))
+            mark = self._at(CanaryPhase.PROMOTE, last)
         seen = ""
-        if mark.phase is Phase.PROMOTE:
+        if mark.phase is CanaryPhase.PROMOTE:
             self.stage.apply()
             seen = self._watch(self.item, seconds_of(mark.since), "promoted", failure=self.step.failure)
-            self._at(Phase.REMOVE, last)
+            self._at(CanaryPhase.REMOVE, last)
         self._remove()
         return seen
 
     # --- up
-    def _hold(self, mark: Mark) -> None:
+    def _hold(self, mark: CanaryMark) -> None:
         """Bring the canary to its share, wait until it is healthy, hold it there."""
         weight, seconds = self._steps[mark.index]
         made = self._scale(weight)
-        if mark.phase is Phase.SCALE:
+        if mark.phase is CanaryPhase.SCALE:
             self._watch(made, seconds_of(mark.since), f"canary at {weight} %", failure=self.step.failure)
-            mark = self._at(Phase.HOLD, mark.index)
+            mark = self._at(CanaryPhase.HOLD, mark.index)
         what = f"canary at {weight} % for {duration(seconds)}"
         self._watch(made, seconds_of(mark.since), what, self.step.success, self.step.failure, seconds)
 
@@ -177,7 +177,7 @@ class _Trial:
         """Wait until an object is healthy and these checks have passed, for `hold` seconds at least."""
         limits = self.stage.target.wait or Wait()
         timeouts = {"timeout": hold + limits.timeout, "progressTimeout": limits.progress_timeout, "pollInterval": 5.0}
-        watched = Watched(
+        watched = WatchedStep(
             self.stage.kept(f"{self.stage.title}: {what}", since),
             item.resource,
             item.identity,

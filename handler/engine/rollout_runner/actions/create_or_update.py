@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from handler.engine.rollout_runner.actions.stage import Keyless, StepStage
+from handler.engine.rollout_runner.actions.stage import PlainAction, StepStage
 from handler.model.rollout import Mode, Step
 
 
-class CreateOrUpdate(Keyless):
+class CreateOrUpdate(PlainAction):
     """The plan's change of the object, as any run would carry it out: one that is as declared isn't written."""
 
     mode = Mode.APPLY

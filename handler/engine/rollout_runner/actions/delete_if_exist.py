@@ -7,7 +7,7 @@ counted it. Steps before it may have taken hours: so it is judged again right be
 from __future__ import annotations
 
 from handler.engine.planner.due import FAILED
-from handler.engine.rollout_runner.actions.stage import Keyless, Object, StepStage
+from handler.engine.rollout_runner.actions.stage import Object, PlainAction, StepStage
 from handler.model.errors import PlanRefused, Problem
 from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
@@ -15,7 +15,7 @@ from handler.plan.judge import NO_STEP_DELETES, lift
 from handler.plan.membership import is_member
 
 
-class DeleteIfExist(Keyless):
+class DeleteIfExist(PlainAction):
     """The object isn't desired: it lives until its step deletes it."""
 
     mode = Mode.DELETE

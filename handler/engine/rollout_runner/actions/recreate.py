@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from handler.cluster.access_review import Rule, allowed
-from handler.engine.rollout_runner.actions.stage import Keyless, Object, StepStage
+from handler.cluster.access_review import AccessRule, allowed
+from handler.engine.rollout_runner.actions.stage import Object, PlainAction, StepStage
 from handler.model.errors import AccessDenied, ApiRefused, Moved, PlanRefused, Problem, RolloutFailed
 from handler.model.names import GroupKind
 from handler.model.plan import Action
@@ -32,7 +32,7 @@ _LONGEST = 52
 _SAYS_NOTHING = ("does not support dry run", "exceeded quota")
 
 
-class Recreate(Keyless):
+class Recreate(PlainAction):
     """A member like any other between rollouts; each rollout makes it anew."""
 
     mode = Mode.RECREATE
@@ -120,7 +120,7 @@ def _raise_if_refused(stage: StepStage, item: Desired) -> None:
 def _raise_if_denied(stage: StepStage, item: Desired) -> None:
     """Ask for the rights under the object's own name, which may be all that they are given for. Raises AccessDenied."""
     resource, identity = item.resource, item.identity
-    rules = [Rule(verb, resource.group, resource.plural, identity.namespace, identity.name) for verb in ("create", "patch")]
+    rules = [AccessRule(verb, resource.group, resource.plural, identity.namespace, identity.name) for verb in ("create", "patch")]
     try:
         lacking = [rule for rule, has in zip(rules, allowed(stage.applier.planner.api, rules), strict=True) if not has]
     except (AccessDenied, ApiRefused):

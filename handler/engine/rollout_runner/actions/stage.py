@@ -16,11 +16,11 @@ from handler.cluster.write import DryRunner, Propagation, Writer
 from handler.config.settings import Target, Wait
 from handler.engine.apply.apply import Applier
 from handler.engine.apply.wait_deleted import wait_until_gone
-from handler.engine.rollout_runner.check_runner import Watched
+from handler.engine.rollout_runner.check_runner import WatchedStep
 from handler.engine.rollout_runner.journal import Journal
-from handler.engine.rollout_runner.wait_journal import InJournal
+from handler.engine.rollout_runner.wait_journal import JournalWaitRecord
 from handler.engine.waits.wait import Judge, Waits
-from handler.engine.waits.wait_record import Keeping
+from handler.engine.waits.wait_record import WaitRecord
 from handler.model.errors import Moved, Problem, TransientError
 from handler.model.names import Identity
 from handler.model.plan import Change
@@ -34,13 +34,13 @@ Object = dict[str, Any]
 HEALTHY = (Check("healthy", "healthy", Healthy().read({}, "")),)
 
 
-class Elsewhere(TransientError):
+class StoppedByAnother(TransientError):
     """Another step met what ends this one. `failed`: the rollout is over with it; else the next run goes on here."""
 
     failed = False
 
 
-class Keyless:
+class PlainAction:
     """An action whose step says nothing more: the name is all there is to it."""
 
     keys: Sequence[str] = ()
@@ -118,10 +118,10 @@ class StepStage:
         return f"{self.group}, {self.step.name}"
 
     @property
-    def watched(self) -> Watched:
+    def watched(self) -> WatchedStep:
         """The step's object and its checks; what only says how it fails succeeds by becoming healthy."""
         step, item = self.step, self.desired
-        return Watched(
+        return WatchedStep(
             self.kept(self.title),
             self.resource,
             step.identity,
@@ -133,7 +133,7 @@ class StepStage:
         )
 
     # --- what is remembered
-    def kept(self, what: str, since: float = 0.0) -> Keeping:
+    def kept(self, what: str, since: float = 0.0) -> WaitRecord:
         """Return how the journal keeps a wait of this step, for `follow` and `healthy`.
 
         Args:
@@ -141,7 +141,7 @@ class StepStage:
             since: from when on its time counts, in seconds since the epoch; 0: from the step's begin.
 
         """
-        return InJournal(self.journal, (self.group, self.step.name), what, min(since or self.since, self.now))
+        return JournalWaitRecord(self.journal, (self.group, self.step.name), what, min(since or self.since, self.now))
 
     @property
     def mark(self) -> str:
@@ -257,7 +257,7 @@ class StepStage:
         """Return the live object, None: it isn't there."""
         return probe(self.applier.planner.api, [(resource, identity.namespace, identity.name)]).get(identity)
 
-    def follow(self, kept: Keeping, wanted: list[tuple[Resource, Identity]], judge: Judge, timeout: float) -> bool:
+    def follow(self, kept: WaitRecord, wanted: list[tuple[Resource, Identity]], judge: Judge, timeout: float) -> bool:
         """Feed `judge` with each state of these members until it is content with all; False when the time is over.
 
         Args:
@@ -269,6 +269,6 @@ class StepStage:
         """
         return self.waits.follow(kept, wanted, judge, timeout, self.beat)
 
-    def healthy(self, kept: Keeping, items: list[Desired], limits: Wait | None = None) -> None:
+    def healthy(self, kept: WaitRecord, items: list[Desired], limits: Wait | None = None) -> None:
         """Wait until these objects are healthy. Raises RolloutFailed with each one's why."""
         self.waits.healthy(kept, items, self.applier.stored.generations, limits or self.target.wait or Wait(), self.beat)

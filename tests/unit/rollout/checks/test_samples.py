@@ -7,7 +7,7 @@ import math
 import pytest
 
 from handler.model.metric_sample import Sample
-from handler.rollout.checks.samples import Wanted, worst
+from handler.rollout.checks.samples import Threshold, worst
 
 
 @pytest.mark.parametrize(
@@ -21,15 +21,15 @@ from handler.rollout.checks.samples import Wanted, worst
     ],
 )
 def test_a_value_that_is_further_away_is_worse(comparison: str, better: float, worse: float) -> None:
-    wanted = Wanted.of(comparison)
+    wanted = Threshold.of(comparison)
     assert wanted.short_of(better) < wanted.short_of(worse)
     assert worst([Sample({}, better), Sample({}, math.nan), Sample({}, worse)], wanted) == worse
 
 
 def test_none_is_worse_of_what_only_mustnt_be_a_number() -> None:
-    assert {Wanted.of("!= 1").short_of(value) for value in (1.0, 2.0, math.inf)} == {0.0}
+    assert {Threshold.of("!= 1").short_of(value) for value in (1.0, 2.0, math.inf)} == {0.0}
 
 
 def test_of_no_number_none_is_worst() -> None:
-    assert worst([], Wanted.of("< 1")) is None
-    assert worst([Sample({}, math.nan)], Wanted.of("< 1")) is None
+    assert worst([], Threshold.of("< 1")) is None
+    assert worst([Sample({}, math.nan)], Threshold.of("< 1")) is None
