@@ -72,6 +72,6 @@ def test_a_password_that_cant_be_read_is_told_before_the_host_is_asked(host: Hos
 
 
 def test_ssh_and_github_apps_are_loaded_only_where_they_are_configured() -> None:
-    code = "import sys, handler.build; print(sorted({'paramiko', 'jwt', 'nacl', 'bcrypt'} & set(sys.modules)))"
+    code = "import sys, handler.app.build; print(sorted({'paramiko', 'jwt', 'nacl', 'bcrypt'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
