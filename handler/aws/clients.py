@@ -1,4 +1,4 @@
-"""Clients of Amazon's services, made when they are first used, and impatient: whoever waits for one is on the way of a request.
+"""Clients of Amazon's services, made at first use, with short time-outs: a request waits for them.
 
 botocore finds the credentials itself: environment, profile, web identity (IRSA), container and instance roles.
 """
@@ -21,7 +21,7 @@ ROLE_SECONDS = 3600
 
 
 class AwsClients:
-    """The services, seen with the handler's own identity or with a role's. Safe to share between threads, not across a fork."""
+    """Clients with the handler's own identity or with a role's. Safe to share between threads, not across a fork."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         """`environ`: AWS_REGION and AWS_DEFAULT_REGION; credentials botocore reads from this process's own."""
@@ -42,7 +42,7 @@ class AwsClients:
         return str(named)
 
     def client(self, service: str, region: str, role: str = "", **options: Any) -> Any:
-        """Return a service's client; botocore makes one safely only by one thread at a time. `options`: of botocore's Config."""
+        """Return a service's client; botocore can make only one at a time. `options`: of botocore's Config."""
         key = (service, region, role, *sorted(options))
         with self._lock:
             if key not in self._clients:
@@ -50,7 +50,7 @@ class AwsClients:
             return self._clients[key]
 
     def presigned(self, service: str, query: str, headers: Mapping[str, str], region: str, role: str, seconds: int) -> str:
-        """Return a signed URL of the region's own service, whatever endpoint our requests go to: who is handed it takes no other host."""
+        """Return a signed URL of the region's own service, whatever endpoint is configured: EKS accepts no other host."""
         from botocore.exceptions import NoCredentialsError  # noqa: PLC0415 - the same third of a second
         from botocore.signers import RequestSigner  # noqa: PLC0415 - the same
 
@@ -68,7 +68,7 @@ class AwsClients:
         return str(signer.generate_presigned_url(request, operation_name="", region_name=region, expires_in=seconds))
 
     def _session(self, role: str, region: str) -> Any:
-        """Return the session whose credentials are a role's; those of all roles share one reader of botocore's own data."""
+        """Return a role's session; all sessions share one reader of botocore's data."""
         key = (role, region if role else "")
         if key not in self._sessions:
             import botocore.session  # noqa: PLC0415 - the same third of a second
@@ -94,23 +94,23 @@ class AwsClients:
 
 
 def _config(**options: Any) -> Any:
-    from botocore.config import Config  # noqa: PLC0415 - a third of a second that only who asks Amazon pays
+    from botocore.config import Config  # noqa: PLC0415 - it takes a third of a second to import
 
     retries = {"total_max_attempts": ATTEMPTS, "mode": "standard"}
     return Config(connect_timeout=CONNECT, read_timeout=READ, retries=retries, user_agent_extra="anneal", **options)
 
 
 def asked(subject: str, allowed: Mapping[str, str], ask: Callable[[], T], kind: type[AnnealError]) -> T:
-    """Ask a service, and let no vendor's exception through.
+    """Call a service, and translate the vendor's exceptions.
 
     Args:
         subject: what is asked for, first in every message.
         allowed: by operation, the name or ARN that an IAM policy must allow.
         ask: the call.
-        kind: the error when it is the operator who must act.
+        kind: the error when the operator must act.
 
     Raises:
-        AnnealError: of `kind`, or ClusterUnavailable when nobody must act.
+        AnnealError: of `kind`, or ClusterUnavailable when it is retried.
     """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - the same third of a second
 
@@ -118,4 +118,4 @@ def asked(subject: str, allowed: Mapping[str, str], ask: Callable[[], T], kind: 
         return ask()
     except (BotoCoreError, ClientError) as error:
         failure = translated(error, subject, allowed, kind)
-    raise failure  # outside of `except`: what the vendor raised, and the request it may hold, isn't anybody's context
+    raise failure  # outside of `except`: the vendor's exception may hold the request, and must be no context

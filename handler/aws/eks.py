@@ -1,8 +1,9 @@
-"""Clusters of Amazon EKS: where they are, whom to trust there, and the token that signs in.
+"""Clusters of Amazon EKS: their address, their certificate authority, and tokens.
 
 The token is `k8s-aws-v1.` and the base64url, without padding, of a presigned request to STS's GetCallerIdentity that has the cluster's
-name in a signed header; the cluster sends it to STS and learns who made it (aws-iam-authenticator, pkg/token). STS takes it for 15
-minutes whatever X-Amz-Expires says; authenticators want that between 0 and 900. Making one asks nobody, unless a role's session has ended.
+name in a signed header; the cluster sends it to STS, which returns its maker's identity (aws-iam-authenticator, pkg/token). STS accepts
+it for 15 minutes whatever X-Amz-Expires says; authenticators require 0 to 900. Making one needs no request, unless a role's session has
+ended.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from handler.model.errors import AnnealError, KubeconfigInvalid
 PREFIX, HEADER, EXPIRES = "k8s-aws-v1.", "x-k8s-aws-id", 60
 QUERY = "Action=GetCallerIdentity&Version=2011-06-15"
 RENEWED, ENDS = 600.0, 840.0
-"""Seconds after which a token is made anew, by nobody who waits for it, and after which nobody may use it any more."""
+"""Seconds after which a token is renewed in the background, and after which it isn't used any more."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Made:
-    """A token and when it was made, by two clocks: one stands still while a function is frozen, the other may be set by anyone."""
+    """A token and its time on two clocks: monotonic time stops while a function is frozen, wall time may be set."""
 
     token: str
     monotonic: float
@@ -38,12 +39,12 @@ class _Made:
 
     @property
     def age(self) -> float:
-        """Seconds that it may be old."""
+        """Its greatest possible age in seconds."""
         return max(time.monotonic() - self.monotonic, time.time() - self.wall)
 
 
 class EksClusters:
-    """Clusters of EKS, described and signed in to. Safe to share between threads; none of them waits for another cluster."""
+    """Describes EKS clusters and makes their tokens. Safe to share between threads; clusters don't wait for each other."""
 
     def __init__(self, aws: AwsClients) -> None:
         self._aws = aws
@@ -71,7 +72,7 @@ class EksClusters:
         return str(endpoint), str(authority)
 
     def token(self, eks: Eks, *, fresh: bool = False) -> str:
-        """Return a token that holds for some minutes more; `fresh`: one that nobody has been refused with.
+        """Return a token valid for some minutes more; `fresh`: a new one.
 
         Raises KubeconfigInvalid, AccessDenied, ClusterUnavailable.
         """
@@ -85,7 +86,7 @@ class EksClusters:
         return made.token
 
     def _quietly(self, eks: Eks) -> None:
-        """Renew while the present one still holds; who is refused later says why."""
+        """Renew in the background; an error shows when the present token has ended."""
         with contextlib.suppress(AnnealError):
             self._renew(eks)
 
@@ -104,5 +105,5 @@ class EksClusters:
 
 
 def _allowed(eks: Eks) -> dict[str, str]:
-    """Return by operation what a policy must name."""
+    """Return by operation the resource that a policy must name."""
     return {"DescribeCluster": f"arn:aws:eks:*:*:cluster/{eks.cluster}", "AssumeRole": eks.role}

@@ -1,7 +1,7 @@
-"""What Amazon's services and the way to them said, as one of our errors. Tables; their own texts are never repeated.
+"""Translates errors of Amazon's services and of botocore into ours, by literal tables; Amazon's texts are never quoted.
 
-A message names the subject, what was seen, and the one IAM action that is missing. Who must act decides the class: the caller's `kind`
-for the operator, TransientError's kinds for nobody.
+A message names the subject, what was seen, and the missing IAM action. The class is the caller's `kind` where the operator must act, else
+a TransientError.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ ACTIONS = {
     "AssumeRole": "sts:AssumeRole",
     "AssumeRoleWithWebIdentity": "sts:AssumeRoleWithWebIdentity",
 }
-"""By the operation that was refused, which is not always the one that was asked for: a role is assumed first."""
+"""By the refused operation, which may be an earlier one: a role is assumed first."""
 DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
 UNREADABLE = frozenset({"DecryptionFailure", "InvalidKeyId", "KMSAccessDenied"})
-"""Where what is denied is the use of a key."""
+"""The use of a key is denied."""
 _NOWHERE = "isn't known in this region and account", "correct its name, or set its region"
 NAMED = {
     "ResourceNotFoundException": _NOWHERE,
@@ -30,7 +30,7 @@ NAMED = {
     "ParameterVersionNotFound": _NOWHERE,
     "InvalidRequestException": ("is in no state to be read: it is marked for deletion", "restore it, or name another one"),
 }
-"""By code, what is seen of what was named, and the way out."""
+"""By code: what was seen, and the way out."""
 REFUSED = frozenset(
     {
         "ExpiredToken",
@@ -75,21 +75,21 @@ WAYS = {
     "ProxyConnectionError": ("the proxy isn't reached", ""),
     "SSLError": ("AWS's certificate isn't trusted", "set AWS_CA_BUNDLE to the authorities to trust"),
 }
-"""By the vendor's class: what is seen, and the way out; where there is none, it may pass by itself."""
+"""By botocore's class: what was seen, and the way out; empty: it is retried."""
 NOT = "can't be looked up: "
 _KEY = re.compile(r"\bkms\b|ciphertext", re.IGNORECASE)
 _WHO = re.compile(r"User: (arn:[A-Za-z0-9:/_+=,.@-]{1,300}) is not authorized")
 
 
 def code_of(error: Exception) -> str:
-    """Return the code of a service's refusal; empty: the way to it failed."""
+    """Return the code of a service's refusal; empty: the connection failed."""
     response: Any = getattr(error, "response", None)
     found = response.get("Error", {}).get("Code", "") if isinstance(response, dict) else ""
     return str(found).rpartition("#")[2].rpartition(":")[2]
 
 
 def message_of(error: Exception) -> str:
-    """Return a service's own words. They are looked at, never shown."""
+    """Return a service's message. It is matched, never shown."""
     response: Any = getattr(error, "response", None)
     return str(response.get("Error", {}).get("Message", "")) if isinstance(response, dict) else ""
 
@@ -97,8 +97,8 @@ def message_of(error: Exception) -> str:
 def translated(error: Exception, subject: str, allowed: Mapping[str, str], kind: type[AnnealError]) -> AnnealError:
     """Translate a vendor's exception.
 
-    `allowed`: by operation, what an IAM policy must name; `kind`: the error when the operator must act. A SecretUnavailable stays one
-    whatever happened: who reads a secret keeps the one before and asks again.
+    `allowed`: by operation, the resource that an IAM policy must name; `kind`: the error when the operator must act. A SecretUnavailable
+    stays one in any case: readers of a secret use the previous value and retry.
     """
     code, operation = code_of(error), str(getattr(error, "operation_name", ""))
     status = getattr(error, "response", {}).get("ResponseMetadata", {}).get("HTTPStatusCode", 0) if code else 0
@@ -121,7 +121,7 @@ def translated(error: Exception, subject: str, allowed: Mapping[str, str], kind:
 
 
 def _denied(message: str, code: str, operation: str, allowed: Mapping[str, str]) -> tuple[str, str]:
-    """Say who may not do what, and the one statement that would allow it."""
+    """Return which identity may not do what, and the statement that allows it."""
     found = _WHO.search(message)
     who = found[1] if found else "the handler's identity"
     if code in UNREADABLE or _KEY.search(message):

@@ -1,4 +1,4 @@
-"""Secrets of Amazon's two stores: Secrets Manager and the parameters of Systems Manager. One request each; nothing is kept here."""
+"""Secrets of Amazon's two stores: Secrets Manager and the parameters of Systems Manager. One request each; nothing is cached."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ def region_of(name: str) -> str:
 def _decoded(raw: bytes, ref: SecretRef) -> str:
     try:
         return raw.decode()
-    except UnicodeDecodeError:  # it holds the bytes, so it must not become anyone's __context__
+    except UnicodeDecodeError:  # raised outside below: it holds the bytes
         problem = "is not UTF-8 text"
     raise SecretUnavailable.of(str(ref), problem)

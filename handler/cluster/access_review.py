@@ -1,6 +1,6 @@
-"""What we may do, asked before it is tried: SelfSubjectAccessReview (`authorization.k8s.io/v1`).
+"""What the API identity may do: SelfSubjectAccessReview (`authorization.k8s.io/v1`).
 
-Used by `check`, by `doctor`, and by an action that deletes what it must be able to create anew.
+Used by `check`, by `doctor`, and by the action `Recreate`, which must be able to create what it deletes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class AccessRule:
 
 
 def allowed(api: Api, rules: Sequence[AccessRule]) -> list[bool]:
-    """Tell for each rule whether the API's identity (the impersonated one, if any) has it."""
+    """Return for each rule whether the API's identity (the impersonated one, if any) has it."""
 
     def ask(rule: AccessRule) -> Callable[[], bool]:
         return lambda: _allowed(api, rule)

@@ -1,7 +1,7 @@
 """Raw JSON over one keep-alive pool, with one identity. Every request of the room passes here.
 
-What is tried again: 429, 500, 502, 503, 504 and broken connections, with the server's Retry-After or a jittered back-off, until a total
-deadline; 401 once, after the credentials were loaded anew. Only what may safely be done twice is sent twice:
+Retried are 429, 500, 502, 503, 504 and broken connections, with the server's Retry-After or a jittered back-off, until a total
+deadline; 401 once, after the credentials are loaded anew. Only a repeatable request is sent twice:
 
 - GET, WATCH, dry runs, access reviews: always.
 - Server-side apply: the second does nothing, or, with a resourceVersion, meets 409 (`Moved`).
@@ -10,10 +10,8 @@ deadline; 401 once, after the credentials were loaded anew. Only what may safely
 - Anything else (POST, a bare PUT or DELETE): after 429 or when the connection wasn't even made; otherwise the outcome is unknown and
   `ClusterUnavailable` says so.
 
-Every request carries an Audit-ID of its own, which the server sends back: an answer that belongs to another request (a proxy that lost
-count on a keep-alive connection) is a broken connection.
-
-There is no client-side throttle: the server's API priority and fairness is the judge.
+Every request carries its own Audit-ID, which the server sends back: an answer to another request (a proxy that lost count on a
+keep-alive connection) counts as a broken connection. There is no client-side throttle: the server's API priority and fairness decides.
 """
 
 from __future__ import annotations
@@ -62,7 +60,7 @@ class ApiRequest:
 
     @property
     def name(self) -> str:
-        """How messages call what is asked for."""
+        """The subject of messages about this request."""
         return self.subject or str(place_of(self.path))
 
 
@@ -76,9 +74,9 @@ class Api:
             so that only `impersonate` on that ServiceAccount must be granted.
         pool: connections kept alive.
         deadline: seconds after which no further attempt of a request is made.
-        unmet: seconds after which a server that takes no connection isn't asked again: for those who won't wait.
+        unmet: seconds after which a server that accepts no connection isn't tried again; for interactive callers.
         silence: seconds without a byte after which an attempt has failed. An apply of a large object may take half a minute
-            (kubernetes#102749); a Lease can't wait that long. Neither goes beyond the time that there is (`handler.model.deadline`).
+            (kubernetes#102749); a renewal of a Lease gets less. Neither exceeds the invocation's deadline (`handler.model.deadline`).
     """
 
     def __init__(
@@ -106,7 +104,7 @@ class Api:
 
     @property
     def requests(self) -> int:
-        """How many requests went out so far, repeated ones counted each time."""
+        """Requests sent so far, each retry counted."""
         return self._requests
 
     def server_time(self) -> float:
@@ -201,7 +199,7 @@ class Api:
         raise AssertionError  # pragma: no cover - count() never ends
 
     def _attempt(self, request: ApiRequest, *, preload: bool) -> urllib3.BaseHTTPResponse | Exception:
-        """Send once; a failure of the way is returned, to be judged by the caller."""
+        """Send once; a connection failure is returned, not raised."""
         audit = f"{_MARK}{next(_NUMBERS)}"
         headers = {**self._headers, "Accept": request.accept, "Audit-ID": audit}
         authorization = self.connection.authorization()
@@ -252,7 +250,7 @@ def encode(body: Any) -> bytes:
 
 
 def _credentials_rotated(outcome: urllib3.BaseHTTPResponse | Exception) -> bool:
-    """Tell whether loading the kubeconfig anew may help: 401, or an API server with a new authority."""
+    """Return whether loading the kubeconfig anew may help: 401, or an API server with a new authority."""
     if isinstance(outcome, Exception):
         return "CERTIFICATE_VERIFY_FAILED" in str(outcome)
     return outcome.status == 401
@@ -269,7 +267,7 @@ def _status_of(response: urllib3.BaseHTTPResponse) -> Any:
 
 
 def _is_missing(response: urllib3.BaseHTTPResponse, request: ApiRequest) -> bool:
-    """Tell whether this is a 404 of the API server's own."""
+    """Return whether this is a 404 of the API server's own."""
     return response.status == 404 and responses.is_missing(request.path, _status_of(response), response.data)
 
 

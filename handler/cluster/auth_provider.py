@@ -1,7 +1,7 @@
-"""Users of a kubeconfig who sign in by an `auth-provider` (oidc, gcp). The vendor's own loader does that, and writes what it renewed back.
+"""Kubeconfig users with an `auth-provider` (oidc, gcp). The vendor's loader signs in, and writes renewed tokens back.
 
-Law: only who has such a user loads this module: `kubernetes` takes a third of a second. What the vendor writes into files lies in a
-directory of its load, which nobody else may read, and is gone when the load ends.
+Law: this module is imported only for such a user, because `kubernetes` takes a third of a second to import. Files that the vendor writes
+lie in a private directory, which is removed when the load ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _here = threading.local()
 
 
 class Provider:
-    """The user of a context, signed in by its provider. `files`: the kubeconfig's; empty: `document` is it, and lies in none."""
+    """A context's user with its auth-provider. `files`: of the kubeconfig; empty: `document` holds it."""
 
     def __init__(self, files: str, document: Any, context: str) -> None:
         """Find the context. Raises Malformed."""
@@ -44,7 +44,7 @@ class Provider:
         return [getattr(each, "value", each) for each in self._document["users"]]
 
     def token(self) -> tuple[str, datetime | None]:
-        """Return what the provider has now, renewed where it ended, and when it ends, if that is known; empty: nothing that can be used.
+        """Return the token, renewed where it has expired, and its expiry, if known; empty: there is no usable one.
 
         Raises:
             Malformed: fields are missing.
@@ -67,7 +67,7 @@ def _translated() -> Iterator[None]:
 
 @contextmanager
 def _passing() -> Iterator[None]:
-    """Have what this thread loads write its files into a directory that is removed at the end."""
+    """Let the vendor's loader write this thread's files into a directory that is removed at the end."""
     before = getattr(_here, "directory", "")
     _here.directory = tempfile.mkdtemp(prefix="anneal-keys-")  # made with mode 0700
     try:
@@ -78,7 +78,7 @@ def _passing() -> Iterator[None]:
 
 
 def _written(content: str | bytes, temp_file_path: str | None = None, force_recreate: bool = False) -> str:
-    """Write what the vendor's loader wants to have in a file. The vendor's own way remembers files by content, for all loads together."""
+    """Write a file for the vendor's loader, whose own function caches files by content across loads."""
     directory = getattr(_here, "directory", "")
     if not directory:
         return str(_vendors_own(content, temp_file_path, force_recreate))

@@ -1,8 +1,8 @@
-"""Which cluster, and with which credentials. The first step of every run.
+"""Finds the cluster and its credentials. The first step of every run.
 
-Credentials rotate: the `Authorization` value is asked again every few seconds, a kubeconfig that a store holds is looked at every
-`secretsInterval`, and after a 401 everything is loaded anew. An exec plugin or a cloud that hangs is a silent cluster after half a minute,
-and isn't asked again while it does; who connects to another cluster never waits for it.
+Credentials rotate: the `Authorization` value is renewed every few seconds, a kubeconfig in a secret store every `secretsInterval`, and
+after a 401 everything is loaded anew. An exec plugin or a cloud that hangs makes the cluster unavailable after half a minute and isn't
+started again while it hangs; connections to other clusters don't wait for it.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from handler.model.errors import AnnealError, ClusterUnavailable, KubeconfigInva
 
 T = TypeVar("T")
 _ASK_AGAIN = 5.0
-"""Seconds an `Authorization` value is kept before the loader is asked whether it expired."""
+"""Seconds for which an `Authorization` value is cached."""
 _PATIENCE = 30.0
-"""Seconds that credentials have to come: the vendor's loader gives an exec plugin no limit."""
+"""Seconds for loading credentials: the vendor's loader gives an exec plugin no limit."""
 _HANGS = {
     "": ("an exec plugin hangs", "run its exec plugin by hand to see why, and end the one that hangs"),
     "text": ("its store doesn't answer", "see whether this process reaches it"),
@@ -59,9 +59,9 @@ _LOG = logging.getLogger("anneal.cluster")
 
 
 class ClusterConnection:
-    """The way to one API server: address, trust and credentials, which may rotate. Safe to share between threads.
+    """One API server: its address, trust and credentials, which may rotate. Safe to share between threads.
 
-    `source` says where it comes from, for messages; `load` reads it anew each time it is called; `held`: the secret that it is read from.
+    `source`: its origin, for messages; `load`: reads it anew at each call; `held`: the secret that holds the kubeconfig.
     """
 
     def __init__(self, load: Callable[[], Loaded], source: str, held: SecretKubeconfig | None = None) -> None:
@@ -84,7 +84,7 @@ class ClusterConnection:
 
     @property
     def unsigned(self) -> str:
-        """How to come to credentials, where requests go out without any: no token, name or client certificate; else empty."""
+        """The way out where requests carry no credentials (no token, password or client certificate); else empty."""
         loaded = self._loaded
         signed = self._authorization or loaded.tls.get("cert_file") or "ssl_context" in loaded.tls
         return "" if signed else f"give its user some, or choose another --context: {loaded.sign_in}" if loaded.sign_in else self.source
@@ -112,7 +112,7 @@ class ClusterConnection:
     def refresh(self, generation: int) -> None:
         """Load everything anew after a 401 for what was loaded as this `generation`; many threads cause one reload.
 
-        Raises KubeconfigInvalid, ServerPinned, and what the place of the credentials says: SecretUnavailable, AccessDenied,
+        Raises KubeconfigInvalid, ServerPinned, and the errors of the credentials' store: SecretUnavailable, AccessDenied,
         ClusterUnavailable.
         """
         with self._lock:
@@ -120,7 +120,7 @@ class ClusterConnection:
                 self._renew(lambda: self._take(self._load()))
 
     def _renew(self, renew: Callable[[], None]) -> None:
-        """Renew credentials; a failure is everybody's for a while, so that those who waited for it don't each wait for their own."""
+        """Renew credentials; a failure is cached for a while, so that waiting threads don't each repeat it."""
         if self._failed and time.monotonic() - self._failed[0] < _ASK_AGAIN:
             raise type(self._failed[1])(*self._failed[1].problems)
         try:
@@ -131,7 +131,7 @@ class ClusterConnection:
         self._failed = None
 
     def _take(self, loaded: Loaded) -> None:
-        """Use what was loaded, all of it or nothing."""
+        """Use what was loaded, all of it or nothing of it."""
         self._ask(loaded, new=True)
         self._loaded = loaded
         self._host = loaded.host.rstrip("/")
@@ -141,7 +141,7 @@ class ClusterConnection:
             self._held.taken()
 
     def _ask_again(self) -> None:
-        """Ask for the `Authorization` value; where the place of the credentials holds others now, take those if they can be used."""
+        """Renew the `Authorization` value; where the store holds another kubeconfig by now, use that if it loads."""
         if self._held and self._held.changed():
             try:
                 self._take(self._load())
@@ -153,7 +153,7 @@ class ClusterConnection:
         self._ask(self._loaded)
 
     def _say(self, seen: str) -> None:
-        """Say, once, why a kubeconfig isn't taken."""
+        """Log once why a kubeconfig isn't used."""
         if seen != self._said:
             fields = {"cluster": self.source, "seen": seen}
             _LOG.warning("a kubeconfig can't be renewed; the one before still counts", extra={"fields": fields})
@@ -191,13 +191,13 @@ def connect(
         master: address of the API server, before that of kubeconfig files.
         environ: the environment (KUBECONFIG, HOME, KUBERNETES_SERVICE_HOST and _PORT, and what `cluster.kubeconfig.env` names).
         store: holds kubeconfigs that are secrets.
-        cloud: describes clusters of EKS and signs in to them.
+        cloud: describes EKS clusters and makes their tokens.
         terminal: exec plugins may speak to a person (`handler.cluster.exec_plugin`).
 
     Raises:
         KubeconfigInvalid: nothing found, or what was found can't be used.
         SecretUnavailable: the secret that holds the kubeconfig can't be read.
-        AccessDenied, ClusterUnavailable: the cloud refuses to tell about the cluster; it can't be asked, or credentials don't come.
+        AccessDenied, ClusterUnavailable: the cloud refuses to describe the cluster; it, or the credentials, don't answer in time.
         ServerPinned: `cluster.server` pins another address.
     """
     chosen = context or cluster.context
@@ -224,7 +224,7 @@ def connect(
 
 
 def _say_unchecked(cluster: str, host: str, source: str) -> None:
-    """Say, once a process, that an API server isn't known by its certificate; what urllib3 says of that at each connection isn't shown."""
+    """Warn once a process that an API server's certificate isn't checked, instead of urllib3's warning at each connection."""
     about = re.escape(urlsplit(host).hostname or host)
     warnings.filterwarnings("ignore", rf"Unverified HTTPS request is being made to host '\[?{about}\]?'", InsecureRequestWarning)
     if (source, host) in _unchecked:
@@ -252,7 +252,7 @@ def _files(cluster: Cluster, environ: Mapping[str, str]) -> str:
 
 
 def _held(held: SecretKubeconfig, read: Callable[[str], Loaded], source: str, server: str) -> ClusterConnection:
-    """Make the connection of a kubeconfig that is a secret: each reads its own, and those who read the same text load it together."""
+    """Make the connection of a kubeconfig in a secret; connections with the same text load it once."""
 
     def load() -> Loaded:
         text = _in_time(held.read, source, "text", str(id(held)))
@@ -266,7 +266,7 @@ def _pinned(load: Callable[[], Loaded], source: str, server: str) -> ClusterConn
 
 
 def _checked(load: Callable[[], Loaded], source: str, server: str) -> Callable[[], Loaded]:
-    """Return what loads and checks the pin at every load, so that a swapped kubeconfig is refused too."""
+    """Return a loader that checks the pin at every load, so that a swapped kubeconfig is refused too."""
 
     def checked() -> Loaded:
         loaded = load()
@@ -280,9 +280,9 @@ def _checked(load: Callable[[], Loaded], source: str, server: str) -> Callable[[
 
 
 def _in_time(load: Callable[[], T], source: str, what: str, of: str = "") -> T:
-    """Return what a loader gives, which may start an exec plugin. While one hangs, others wait for it instead of starting their own.
+    """Run a loader, which may start an exec plugin; while it hangs, later callers wait for the same call.
 
-    `of`: what tells loaders apart that have one `source`. Raises ClusterUnavailable when it takes too long, and whatever the loader raises.
+    `of`: distinguishes loaders of one `source`. Raises ClusterUnavailable when it takes too long, and whatever the loader raises.
     """
     key = source, what, of
     with _coming_lock:
@@ -299,11 +299,11 @@ def _in_time(load: Callable[[], T], source: str, what: str, of: str = "") -> T:
 
 
 def _settle(key: tuple[str, str, str], load: Callable[[], Any]) -> None:
-    """Tell those who wait; who comes later has it loaded anew."""
+    """Settle the waiting callers; the next call loads anew."""
     found, failed = None, None
     try:
         found = load()
-    except BaseException as error:  # noqa: BLE001 - it is raised again by whoever waits
+    except BaseException as error:  # noqa: BLE001 - each waiting caller raises it again
         failed = error
     with _coming_lock:
         future = _coming.pop(key)
@@ -314,7 +314,7 @@ def _settle(key: tuple[str, str, str], load: Callable[[], Any]) -> None:
 
 
 def _origin(url: str, source: str) -> tuple[str, str, int, str]:
-    """Return what makes two server addresses the same. Raises KubeconfigInvalid: it is none."""
+    """Return scheme, host, port and path of a server's address. Raises KubeconfigInvalid: it is no address."""
     try:
         parts = urlsplit(url)
         port = parts.port or _PORTS[parts.scheme]

@@ -1,7 +1,7 @@
-"""What signs in as the user of a kubeconfig's context: a certificate, a token, a plugin's or a provider's. Renewed when it ends.
+"""Credentials of a kubeconfig's user: a certificate, a token, an exec plugin's or an auth-provider's; renewed before they end.
 
-The order is that of `kubernetes.config`: auth-provider, token, exec plugin, name and password. No failure is swallowed, so that no request
-goes out unsigned.
+The order is that of `kubernetes.config`: auth-provider, token, exec plugin, user name and password. No failure is swallowed, so that no
+request goes out without credentials.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _LOG = logging.getLogger("anneal.cluster")
 
 
 class Credentials:
-    """The credentials of one context. `provided`: makes what signs in by its auth-provider; asked only where the user has one.
+    """The credentials of one context. `provided`: loads its auth-provider, if the user has one.
 
-    Raises KubeconfigInvalid, Malformed, OSError, and what fields of another type lead to.
+    Raises KubeconfigInvalid, Malformed, OSError, and what fields of a wrong type raise.
     """
 
     def __init__(self, context: KubeconfigContext, plugins: Plugins, provided: Callable[[], Provider]) -> None:
@@ -109,7 +109,7 @@ class Credentials:
         return True
 
     def _say(self, seen: str) -> None:
-        """Say, once, why a token isn't renewed."""
+        """Log once why a token isn't renewed."""
         if seen != self._said:
             _LOG.warning("a token can't be renewed; the one before still counts", extra={"fields": {"seen": seen}})
         self._said = seen

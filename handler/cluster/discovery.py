@@ -23,7 +23,7 @@ _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryL
 
 @dataclass(frozen=True, slots=True)
 class ServedKinds:
-    """What one look at a cluster found: every version's kinds, preferred versions first, and the groups that don't answer."""
+    """The kinds of every served version, preferred versions first, and the groups that don't answer."""
 
     resources: tuple[Resource, ...]
     stale: frozenset[str]
@@ -31,7 +31,7 @@ class ServedKinds:
 
 @dataclass(frozen=True, slots=True)
 class KindIndex:
-    """One look, ordered for questions. A reader keeps the one it got, whatever is refreshed meanwhile."""
+    """One discovery, indexed. A reader keeps its index across a refresh."""
 
     served: ServedKinds
     exact: Mapping[tuple[str, str], Resource]
@@ -39,7 +39,7 @@ class KindIndex:
 
     @classmethod
     def of(cls, served: ServedKinds) -> KindIndex:
-        """Order what was found."""
+        """Index served kinds."""
         preferred: dict[GroupKind, Resource] = {}
         for resource in served.resources:
             preferred.setdefault(resource.group_kind, resource)
@@ -47,7 +47,7 @@ class KindIndex:
 
 
 class Discovery:
-    """The kinds of one cluster. Loaded at the first question; safe to share between threads."""
+    """The kinds of one cluster, loaded at first use. Safe to share between threads."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -63,16 +63,16 @@ class Discovery:
         return self._load().preferred.get(group_kind)
 
     def listable(self) -> tuple[Resource, ...]:
-        """Return one Resource per kind that can be listed and deleted: where a member may hide."""
+        """Return one Resource per kind that can be listed and deleted: the kinds that members may have."""
         return tuple(resource for resource in self._load().preferred.values() if {"list", "delete"} <= resource.verbs)
 
     @property
     def stale(self) -> frozenset[str]:
-        """Groups whose APIService is dead: what they hold can't be known now."""
+        """Groups whose APIService is dead: their objects aren't known now."""
         return self._load().served.stale
 
     def refresh(self) -> None:
-        """Ask the cluster again at the next question."""
+        """Discover again at the next use."""
         with self._lock:
             self._index = None
 
@@ -92,7 +92,7 @@ def _first(rows: Iterable[tuple[str, str, Resource]]) -> dict[tuple[str, str], R
 
 
 def _ask(api: Api) -> ServedKinds:
-    """Ask a cluster what it serves. Raises ClusterUnavailable when it doesn't say."""
+    """Discover what a cluster serves. Raises ClusterUnavailable."""
     answers = [_document(api, path) for path in ("/api", "/apis")]
     try:
         if all(answer.get("kind") == "APIGroupDiscoveryList" for answer in answers):
@@ -103,7 +103,7 @@ def _ask(api: Api) -> ServedKinds:
 
 
 def _usable(served: ServedKinds) -> KindIndex:
-    """Order what was found. Half an answer would make recorded kinds look gone: what no API server lacks must be in both documents."""
+    """Index served kinds; kinds that every API server has must be among them, for half an answer would make recorded kinds look gone."""
     index = KindIndex.of(served)
     if not index.exact.keys() >= _ALWAYS:
         raise ClusterUnavailable.of("discovery", "neither ConfigMaps nor Leases may be missing: this isn't all that the cluster serves")
@@ -140,7 +140,7 @@ def _aggregated_version(group: str, version: dict[str, Any]) -> Iterator[Resourc
 
 
 def _ask_classic(api: Api, answers: list[dict[str, Any]]) -> ServedKinds:
-    """Ask each group version on its own; one that doesn't answer makes its group stale."""
+    """Discover each group version by a request of its own; one that doesn't answer makes its group stale."""
     wanted = [("", str(version)) for version in answers[0].get("versions") or ()]
     for group in answers[1].get("groups") or ():
         preferred = (group.get("preferredVersion") or {}).get("version")

@@ -1,8 +1,8 @@
-"""What the API server or the way to it said, as one of our errors. Pure.
+"""Translates refusals of the API server and connection failures into our errors. Pure.
 
-Who must act decides the class: 401 and RBAC's 403 the operator (with the least rule that would allow it), 409 nobody (plan again),
-another 4xx the author, 429, 5xx and the network nobody (try again). An admission plugin's 403 is the author's: git can be mended for
-PodSecurity, a LimitRange, a quota that wants limits declared. But a quota without room is the operator's.
+The class says who must act: 401 and RBAC's 403 the operator (with the least rule that would allow it), another 4xx the author; 409 is
+planned again, 429, 5xx and connection failures are retried. An admission plugin's 403 is the author's: git can satisfy PodSecurity, a
+LimitRange, a quota that requires limits. A full quota is the operator's.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _IMPERSONATE = (
     'add to its Role in the ServiceAccount\'s namespace: {apiGroups: [""], resources: ["serviceaccounts"], verbs: ["impersonate"]}'
 )
 _OF_SECRETS = re.compile(r'[\w.]+(?: "[^"]*")? is forbidden: User "[^"]*" cannot \S+ resource "[^"]+" in API group "[^"]*"[^\n]*')
-"""RBAC's words, which know nothing of an object's content, so that they may be told of a Secret, too."""
+"""RBAC's messages don't quote an object's content, so they may be shown for a Secret, too."""
 _ANONYMOUS = 'User "system:anonymous" '
-"""Whom an API server takes those for that don't sign in."""
+"""The API server's name for an unauthenticated client."""
 _GRANT = "is attempting to grant RBAC permissions not currently held"
 _STRUCTURE = re.compile(r"failed to (?:create typed patch|convert new) object \(")
 """Server-side apply answers a body of the wrong shape with a 500 without reason; it is the author's, and never different next time."""
@@ -47,11 +47,11 @@ _UNCONVERTED = re.compile(
     r"failed to (?:prune fields: failed to convert|convert (?:old|new) object: )"
     r"|\.\S+: field not declared in schema$|request to convert CR to an invalid group/version"
 )
-"""And so it does where another entry of managedFields is of an API version that lacks a field, or that the kind hasn't any more."""
+"""The same where another entry of managedFields has an API version that lacks a field or isn't served any more."""
 _QUOTA = re.compile(r"exceeded quota: (\S+), requested: .*|insufficient quota to (?:consume|match these scopes): .*")
-"""Words of the quota admission: names and numbers, so that they may be told of a Secret, too."""
+"""Messages of the quota admission hold names and numbers, so they may be shown for a Secret, too."""
 _QUOTA_UNKNOWN = "status unknown for quota"
-"""What the same plugin says of a quota that its controller hasn't counted yet."""
+"""The same plugin's message about a quota that its controller hasn't counted yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class RequestPlace:
 
     @property
     def secret(self) -> bool:
-        """Whether the server's words may quote secret values."""
+        """Whether the server's messages may quote secret values."""
         return self.resource == "secrets" and not self.group
 
 
@@ -92,7 +92,7 @@ class Crossed(urllib3.exceptions.ProtocolError):
 
 
 def unreachable(error: Exception, host: str, method: str, subject: str) -> AnnealError:
-    """Translate a failure of the way to the API server: no answer, or half of one."""
+    """Translate a connection failure: no answer, or half of one."""
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         reason = tls_reason(error)
         message = f"the certificate of {host} isn't trusted" + (f" ({reason})" if reason else "")
@@ -104,15 +104,15 @@ def unreachable(error: Exception, host: str, method: str, subject: str) -> Annea
 
 
 def never_sent(error: Exception) -> bool:
-    """Tell whether the request can't have reached the server: the connection wasn't made."""
+    """Return whether the request can't have reached the server: the connection wasn't made."""
     return isinstance(error, (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError, urllib3.exceptions.ProxyError))
 
 
 def refused(status: int, body: Any, method: str, path: str, subject: str, sent: bytes | None = None, unsigned: str = "") -> AnnealError:
     """Translate an answer of 300 or more.
 
-    `body` is the parsed Status (or anything else a proxy sent), `subject` how the object is named in messages, `sent` what was sent: the
-    values of its sensitive fields are cut from what the server says. `unsigned`: how the one who asks comes to credentials, who has none.
+    `body`: the parsed Status (or whatever a proxy sent); `subject`: the object's name in messages; `sent`: the request's body, whose
+    sensitive values are cut from the server's message. `unsigned`: the way out where the request carried no credentials.
     """
     place = place_of(path)
     reason = str(body.get("reason") or "") if isinstance(body, dict) else ""
@@ -143,10 +143,10 @@ def _denied(status: int, body: Any, place: RequestPlace, method: str, subject: s
 
 
 def _forbidden(body: Any, place: RequestPlace, method: str, subject: str, said: str) -> AnnealError:
-    """Tell RBAC (the operator) from admission (the author) and a Namespace on its way out (nobody)."""
+    """Distinguish RBAC (the operator acts), admission (the author) and a terminating Namespace (retried)."""
     text = _message(body)
     if place.secret and not _OF_SECRETS.fullmatch(text):
-        text = ""  # an admission plugin's, whatever it quotes
+        text = ""  # an admission plugin's may quote values
     if any(cause.get("reason") == "NamespaceTerminating" for cause in _causes(body)):
         return NotReady.of(subject, "its Namespace is being deleted")
     if _GRANT in text:
@@ -167,7 +167,7 @@ def _forbidden(body: Any, place: RequestPlace, method: str, subject: str, said: 
 
 
 def _over_quota(text: str, place: RequestPlace, subject: str) -> AnnealError | None:
-    """Say which quota is full, and by which command its owner sees and raises it; None: no quota refused it."""
+    """Return the error of a full quota, with the command that shows and raises it; None: no quota refused it."""
     if _QUOTA_UNKNOWN in text:
         return NotReady.of(subject, f"403: the quota of namespace {place.namespace} isn't counted yet")
     quota = _QUOTA.match(text.partition(" is forbidden: ")[2])
@@ -188,7 +188,7 @@ def rule_text(verb: str, group: str, resource: str, namespace: str) -> str:
 
 
 def _said(body: Any, place: RequestPlace, status: int, sent: bytes | None) -> str:
-    """Return the server's message without sensitive values, or for a Secret what may be told of it."""
+    """Return the server's message without sensitive values; for a Secret only its known parts."""
     if not isinstance(body, dict) or body.get("kind") != "Status":
         return "404: the server knows no such kind" if status == 404 else f"{status}, and the body is no Status"
     text = str(body.get("message") or body.get("reason") or status)

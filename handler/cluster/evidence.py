@@ -1,8 +1,7 @@
-"""What a person would look at to see why a workload fails: its pods, their newest Warning events, the end of a log. Reads only.
+"""Reads that explain why a workload fails: its pods, their newest Warning events, the end of a log.
 
-Law: best effort. A read that is denied, missing or slow leaves out what it would have shown; all of them together are few and end soon.
-What is read here was written by anybody: who shows it masks and cuts it. A Secret is read to mask by it, so what keeps it from being
-read is raised.
+Law: best effort. A read that is denied, missing or slow leaves its part out; all reads together are few and bounded in time. Their content
+is untrusted: callers mask and cut it. A Secret is read in order to mask by it, so its errors are raised.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ _EVENT_KINDS = (
     Resource("", "v1", "Event", "events", namespaced=True),
     Resource("events.k8s.io", "v1", "Event", "events", namespaced=True),
 )
-"""One store under two names; who may not read the one may read the other."""
+"""One store under two API groups; RBAC may allow only one of them."""
 
 
 @dataclass(slots=True)
 class Evidence:
     """The reads about one failure, or of one look during a wait, with the identity of `api`.
 
-    `answered`: how many were; `denied`, `broken`: one was denied, or failed otherwise.
+    `answered`: how many succeeded; `denied`, `broken`: one was denied, or failed otherwise.
     """
 
     api: Api
@@ -111,7 +110,7 @@ class Evidence:
         return self._tried(read)
 
     def _tried(self, read: Callable[[], T]) -> T | None:
-        """Read, if there are time and requests left; None for whatever goes wrong."""
+        """Read, if there are time and requests left; None after any error."""
         try:
             found = self._asked(read)
         except AnnealError as error:

@@ -1,7 +1,7 @@
-"""Exec plugins of kubeconfigs (client.authentication.k8s.io): a program that prints what signs in.
+"""Exec plugins of kubeconfigs (client.authentication.k8s.io): programs that print credentials.
 
-Law: a plugin's standard error is seen by a person at a terminal alone, as with kubectl; elsewhere it goes nowhere, for it may hold
-anything and no mask knows it. Nothing of its answer is repeated either.
+Law: a plugin's standard error goes to a terminal, as with kubectl, and nowhere else: it may hold secrets that no mask knows. Its answer
+is never quoted.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from handler.config import secret_mask
 from handler.model.errors import KubeconfigInvalid
 
 MASKED = 7200.0
-"""Seconds that credentials stay masked; whoever still uses them says so again in time."""
+"""Seconds for which credentials stay masked; credentials in use are masked anew before that."""
 _FIELDS = ("token", "clientCertificateData", "clientKeyData", "expirationTimestamp")
 
 
 @dataclass(frozen=True, slots=True)
 class Plugins:
-    """How plugins of one kubeconfig are run. `source`: its name in messages; `by_hand`: the command that shows what they say.
+    """Runs the plugins of one kubeconfig. `source`: its name in messages; `by_hand`: the command that shows their output.
 
-    `terminal`: a person waits at a terminal, so a plugin may speak to him and ask him.
+    `terminal`: a plugin may prompt at the terminal.
     """
 
     source: str
@@ -94,7 +94,7 @@ def _required(plugin: Node, key: str) -> str:
 
 
 def _described(cluster: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a plugin that asks for it is told of the cluster."""
+    """Return the cluster's fields for a plugin with provideClusterInfo."""
     extensions = cluster.get("extensions") or ()
     config = [each["extension"] for each in extensions if each["name"] == "client.authentication.k8s.io/exec"]
     return {**cluster, "config": config[0]} if config else dict(cluster)

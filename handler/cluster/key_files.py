@@ -1,7 +1,7 @@
 """Certificates and keys that a kubeconfig or a plugin holds as data: in memory, not in files of /tmp.
 
-Law: a file that a TLS library must be given lies in a directory of its load, which nobody else may read, and is gone before the load's
-result is used. What a kubeconfig names as a file is left to be read at each connection, so that a renewed certificate counts.
+Law: a file that a TLS library needs lies in a private directory, which is removed before the load's result is used. A file that a
+kubeconfig names is read at each connection, so that a renewed certificate counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Content = bytes | str
 
 
 def pooled(authority: Content, certificate: Content, key: Content, *, verify: bool) -> dict[str, Any]:
-    """Return what a pool is given for them. Raises OSError (ssl.SSLError), ValueError, TypeError: they can't be used."""
+    """Return a pool's TLS arguments. Raises OSError (ssl.SSLError), ValueError, TypeError: the content can't be used."""
     given: dict[str, Any] = {
         "cert_reqs": ssl.CERT_REQUIRED if verify else ssl.CERT_NONE,
         "ca_certs": authority or None if isinstance(authority, str) else None,

@@ -1,4 +1,4 @@
-"""Where a cluster's address, trust and credentials stand: kubeconfig files, a secret that holds one, the pod, EKS. One function a place."""
+"""Loads a cluster's address, trust and credentials: from kubeconfig files, a secret, the pod, EKS. One function each."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _POD_REREAD = 60.0
 _PRIVATE = ("token", "password", "client-key-data", "id-token", "refresh-token", "access-token", "client-secret", "value")
 """Fields that hold credentials; `value`: of an exec plugin's environment."""
 MASKED_AGAIN = MASKED / 2
-"""Seconds after which credentials that are still used are masked anew."""
+"""Seconds after which credentials in use are masked anew."""
 
 
 class Cloud(Protocol):
-    """What knows a cloud's clusters."""
+    """A cloud that describes its clusters."""
 
     def describe(self, eks: Eks) -> tuple[str, str]:
         """Return a cluster's address and the PEM of its authority, in base64."""
@@ -50,17 +50,17 @@ class Cloud(Protocol):
 
 
 def no_authorization() -> str:
-    """Return none: a certificate signs in, or nothing."""
+    """Return no header: a client certificate signs in, or nothing does."""
     return ""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Loaded:
-    """What leads to a cluster. `tls`: what a pool is given; `authorization`: asked for each value of that header.
+    """One loaded kubeconfig context. `tls`: arguments of a pool; `authorization`: returns that header's value.
 
-    `private`: what may not be shown, as it is now; None: whoever makes the credentials masks them. `proxy`: the kubeconfig's; None: it
-    says nothing of one. `verified`: the server is known by its certificate. `cluster`: its name in the kubeconfig.
-    `sign_in`: the command that gives the kubeconfig's user credentials.
+    `private`: the secret values at present; None: the maker of the credentials masks them. `proxy`: the kubeconfig's; None: it names none.
+    `verified`: the server's certificate is checked. `cluster`: its name in the kubeconfig. `sign_in`: the command that sets the user's
+    credentials.
     """
 
     host: str
@@ -76,21 +76,21 @@ class Loaded:
         return "Loaded(***)"
 
     def mask(self, *values: str) -> None:
-        """Have every log hide the credentials for a while, and these values."""
+        """Mask the credentials and these values in every log for a while."""
         if self.private:
             secret_mask.learn(*values, *self.private(), seconds=MASKED)
 
 
 @dataclass(frozen=True, slots=True)
 class SecretStore:
-    """Where kubeconfigs that are secrets are kept. `fetch` asks it; `interval`: seconds after which it is asked again."""
+    """A store of kubeconfigs in secrets. `fetch` reads one; `interval`: seconds between reads."""
 
     fetch: Fetch = nowhere
     interval: float = 60.0
 
 
 class SecretKubeconfig:
-    """A kubeconfig that is the value of a secret reference. What its store says is looked at now and then, and never waited for."""
+    """A kubeconfig in a secret. Changes in its store are polled, and never waited for."""
 
     def __init__(self, ref: SecretRef, environ: Mapping[str, str], store: SecretStore) -> None:
         self._ref, self._environ, self._store = ref, environ, store
@@ -99,7 +99,7 @@ class SecretKubeconfig:
         self._again = 0.0
 
     def read(self) -> str:
-        """Return the text that a change has brought, else what the place holds at this moment. Raises SecretUnavailable."""
+        """Return the changed text that is pending, else the secret's present value. Raises SecretUnavailable."""
         if self._waiting:
             self._read, self._waiting = self._waiting, ""
             return self._read
@@ -109,11 +109,11 @@ class SecretKubeconfig:
         return self._read
 
     def taken(self) -> None:
-        """Hear that what was read is in use."""
+        """Note that the text last read is in use."""
         self._taken = self._read
 
     def changed(self) -> bool:
-        """Tell that the store holds another text than is in use, of each text once an interval; asks the store, but waits for nothing."""
+        """Return whether the store holds another text than the one in use, once an interval for each text; never waits."""
         if self._remote is None or not self._ref.remote:
             return False
         self._remote.renew(patience=0)
@@ -147,13 +147,13 @@ def from_files(files: str, context: str, source: str, *, terminal: bool = False)
 
 
 def at_address(server: str, loaded: Loaded | None = None) -> Loaded:
-    """Return what leads to this address with the trust and credentials of what was loaded; without any, where nothing was (client-go)."""
+    """Return what was loaded with another address; without trust and credentials where nothing was loaded (as client-go)."""
     found = loaded or Loaded("", pooled("", "", "", verify=True), tuple)
     return replace(found, host=server) if server else found
 
 
 def from_text(text: str, context: str, source: str, *, terminal: bool = False) -> Loaded:
-    """Load a kubeconfig that lies in no directory, so that it can't name files relative to one. Raises KubeconfigInvalid."""
+    """Load a kubeconfig without a directory: it can't name relative files. Raises KubeconfigInvalid."""
 
     def read() -> KubeconfigDocument:
         document = yaml.safe_load(text)
@@ -165,12 +165,12 @@ def from_text(text: str, context: str, source: str, *, terminal: bool = False) -
 
 
 def from_eks(eks: Eks, cloud: Cloud) -> Loaded:
-    """Ask a cloud for a cluster, and sign in by tokens that it makes anew in time.
+    """Load a cloud's cluster, with tokens that are renewed in time.
 
     Raises KubeconfigInvalid, AccessDenied, ClusterUnavailable.
     """
     server, authority = cloud.describe(eks)
-    if not server.startswith("https://"):  # the token would be anybody's
+    if not server.startswith("https://"):  # the token would go out unencrypted
         raise KubeconfigInvalid.of(str(eks), f"its address is {server[:100]!a}, which doesn't begin with https://")
     named = {"name": eks.cluster}
     document = {
@@ -185,7 +185,7 @@ def from_eks(eks: Eks, cloud: Cloud) -> Loaded:
 
 
 def _token(eks: Eks, cloud: Cloud, *, fresh: bool = False) -> str:
-    """Return a token that a header can hold; without one, requests would go out anonymously."""
+    """Return a token that fits into a header; an empty one would make requests anonymous."""
     token = cloud.token(eks, fresh=fresh)
     if not re.fullmatch(r"[!-~]+", token):
         raise KubeconfigInvalid.of(str(eks), "its token is empty, or can't be sent in a header")
@@ -193,7 +193,7 @@ def _token(eks: Eks, cloud: Cloud, *, fresh: bool = False) -> str:
 
 
 def _configured(read: Callable[[], KubeconfigDocument], context: str, plugins: Plugins, *, files: str = "", masked: bool = True) -> Loaded:
-    """Return what a kubeconfig's context leads to. `masked`: its credentials are to be hidden from every log."""
+    """Load a kubeconfig's context. `masked`: its credentials are masked in every log."""
     source = plugins.source
     try:
         return _loaded(read(), context, plugins, files, masked=masked)
@@ -214,7 +214,7 @@ def _loaded(document: KubeconfigDocument, name: str, plugins: Plugins, files: st
     if not files:
         _check_paths(context, plugins.source)
     if masked:
-        secret_mask.learn(*_private(document.users()), seconds=MASKED)  # before anything is said of them
+        secret_mask.learn(*_private(document.users()), seconds=MASKED)  # before any message
     credentials = Credentials(context, plugins, partial(_provider, files, document, name))
 
     def private() -> Iterator[str]:
@@ -245,7 +245,7 @@ def _provider(files: str, document: KubeconfigDocument, name: str) -> Provider:
 
 
 def _check_paths(context: KubeconfigContext, source: str) -> None:
-    """Refuse files named relative to a kubeconfig that lies nowhere."""
+    """Refuse relative file names in a kubeconfig without a directory."""
     user: Any = context.user.fields if context.user else {}
     named = [(field, str(each[field])) for each in (context.cluster.fields, user) for field in _FILES if each.get(field)]
     command = str((user.get("exec") or {}).get("command", ""))
@@ -256,7 +256,7 @@ def _check_paths(context: KubeconfigContext, source: str) -> None:
 
 
 def _private(node: Any) -> Iterator[str]:
-    """Yield what may not be shown of the users of a kubeconfig, however deep it stands; keys also as the PEM that is their content."""
+    """Yield the secret values of a kubeconfig's users at any depth; keys also as their decoded PEM."""
     if isinstance(node, list):
         for each in node:
             yield from _private(each)
@@ -284,7 +284,7 @@ def from_pod(environ: Mapping[str, str], source: str) -> Loaded:
 
 
 def _pod_host(environ: Mapping[str, str]) -> str:
-    """Return the API server's address as pods are told it. Raises Malformed."""
+    """Return the API server's address from a pod's environment. Raises Malformed."""
     names = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
     if any(name not in environ for name in names):
         raise Malformed("Service host/port is not set.")
@@ -295,7 +295,7 @@ def _pod_host(environ: Mapping[str, str]) -> str:
 
 
 class _PodToken:
-    """The token that the kubelet keeps renewing in a file."""
+    """The token file that the kubelet renews."""
 
     def __init__(self, file: Path) -> None:
         """Read it. Raises Malformed, OSError."""

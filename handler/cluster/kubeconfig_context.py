@@ -20,7 +20,7 @@ _TEXT = "kube-config"
 
 
 class Malformed(ValueError):
-    """What a kubeconfig lacks, or has twice."""
+    """A kubeconfig lacks a field, or has an entry twice."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -108,7 +108,7 @@ class KubeconfigDocument:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KubeconfigContext:
-    """A context: its cluster and its user, each with its name. `user`: None or without fields: it signs in as nobody."""
+    """A context: its cluster and its user, each with its name. `user`: None or without fields: anonymous."""
 
     cluster: Node
     user: Node | None
@@ -117,7 +117,7 @@ class KubeconfigContext:
 
     @classmethod
     def of(cls, document: KubeconfigDocument, name: str) -> KubeconfigContext:
-        """Return the context of this name, of none the present one. Raises Malformed, and what a field of another type leads to."""
+        """Return the context of this name, or the current one. Raises Malformed, and what a field of a wrong type raises."""
         context = document.the("contexts", name or Node(document.name, document.fields).get("current-context")).node("context")
         user = document.entry("users", context.get("user")) if context.fields.get("user") and document.entries.get("users") else None
         cluster = document.the("clusters", context.get("cluster"))
@@ -127,18 +127,18 @@ class KubeconfigContext:
 
 
 def of_text(document: Any) -> KubeconfigDocument:
-    """Return the kubeconfig that a YAML document holds; it lies in no directory."""
+    """Return the kubeconfig of a YAML document; it has no directory."""
     lists = {kind: document[kind] for kind in _LISTS if kind in document}
     return KubeconfigDocument(_TEXT, document, {kind: _entries(f"{_TEXT}/{kind}", found) for kind, found in lists.items()})
 
 
 def _entries(where: str, found: Any) -> Any:
-    """Return a list's entries by their names in messages; what is no list is refused by whoever needs it."""
+    """Return a list's entries with their names in messages; anything but a list stays, and is refused at its use."""
     return [Node(f"{where}[name={each.get('name')}]", each) for each in found] if isinstance(found, list) else found
 
 
 def of_files(files: str) -> KubeconfigDocument | None:
-    """Return what kubeconfig files say together, None where no file is. Raises Malformed, OSError, YAMLError, and what types lead to."""
+    """Merge kubeconfig files; None: none exists. Raises Malformed, OSError, YAMLError, and what wrong types raise."""
     merged: KubeconfigDocument | None = None
     for path, found in _read(files):
         merged = merged or KubeconfigDocument(path, {}, {kind: [] for kind in _LISTS})

@@ -1,7 +1,7 @@
-"""What lives: label-selected LISTs for the plan, metadata for overviews and recovery, single objects for adoption. Reads only.
+"""Reads live objects: label-selected LISTs for the plan, metadata for overviews and recovery, single objects for adoption.
 
 A LIST names no resourceVersion, so it is consistent (`resourceVersion=0` could answer from an old cache), and is paged. All or nothing:
-the first LIST that fails ends all others and is raised, because a plan made from half of what lives would prune the rest.
+the first LIST that fails ends all others and is raised, because a plan from half of the live objects would prune the other half.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from handler.model.names import Identity
 from handler.model.resource import Resource
 
 LIMIT = 500
-"""Objects a page, as client-go's pager asks."""
+"""Objects a page, as in client-go's pager."""
 PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 _WORKERS = 8
 _AFRESH = 3
-"""How often one LIST is started anew when its continue token expired."""
+"""Restarts of one LIST whose continue token expired."""
 
 Object = dict[str, Any]
 
@@ -44,7 +44,7 @@ class Listing:
     limit: int = LIMIT
 
     def request(self, following: str = "") -> ApiRequest:
-        """The request of the first page, or of the one that a continue token names."""
+        """Return the request of the first page, or of the page after a continue token."""
         query = {"limit": str(self.limit)}
         if self.selector:
             query["labelSelector"] = self.selector
@@ -66,16 +66,16 @@ def members(
     vanished: set[Resource] | None = None,
     limit: int = LIMIT,
 ) -> Iterator[Object]:
-    """Yield every live object with these labels, page by page, of several LISTs at once, in no order.
+    """Yield every live object with these labels, page by page, from several LISTs at once, in no order.
 
-    The caller must take all before it acts: an error may come after the first objects. When a LIST had to start anew, an object that
-    changed meanwhile comes twice, the later one newer.
+    The caller must consume all before it acts: an error may follow the first objects. After a restarted LIST an object that changed
+    meanwhile is yielded twice, the newer state last.
 
     Args:
         api: with the target's identity.
         resources: one Resource a kind.
         selector: label equalities, `k=v,k=v`; checked again here, because an aggregated API may ignore them.
-        namespaces: where to look for namespaced kinds; None: everywhere with one LIST a kind.
+        namespaces: of namespaced kinds; None: everywhere, with one LIST a kind.
         partial: only metadata.
         vanished: kinds that answered 404 are added to it; without it they raise.
         limit: objects a page.
@@ -98,7 +98,7 @@ def metadata(api: Api, resource: Resource, namespace: str = "", selector: str = 
 
 
 def probe(api: Api, wanted: Sequence[tuple[Resource, str, str]]) -> dict[Identity, Object]:
-    """Return the live objects among those asked for by (kind, namespace, name): what exists although it isn't labelled as ours.
+    """Return those of the objects (kind, namespace, name) that exist, labelled or not.
 
     More than three of one kind and namespace are looked up with a metadata LIST first, and only those that exist are read.
     """
@@ -121,7 +121,7 @@ def _task(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
 
 
 def _existing(api: Api, resource: Resource, namespace: str, names: list[str]) -> list[str]:
-    """Return the names worth reading one by one. A kind that vanished has none."""
+    """Return the names to read one by one; none of a kind that isn't served any more."""
     if len(names) <= 3:
         return names
     try:
@@ -140,7 +140,7 @@ def _read(api: Api, resource: Resource, namespace: str, name: str) -> Object | N
 
 
 def pages(api: Api, listing: Listing) -> Iterator[list[Object]]:
-    """Yield one LIST's pages. A continue token that expired (410) starts it anew; what was yielded and didn't change isn't repeated.
+    """Yield one LIST's pages. An expired continue token (410) restarts it; unchanged objects aren't yielded again.
 
     Raises ApiRefused with status 404 when the kind isn't served.
     """
@@ -169,7 +169,7 @@ def pages(api: Api, listing: Listing) -> Iterator[list[Object]]:
 
 
 def _new(item: Object, seen: set[tuple[str, str]]) -> bool:
-    """Tell whether this state of an object comes for the first time."""
+    """Return whether this state of an object is new."""
     key = (item["metadata"].get("uid", ""), item["metadata"].get("resourceVersion", ""))
     if key in seen and all(key):
         return False
@@ -178,7 +178,7 @@ def _new(item: Object, seen: set[tuple[str, str]]) -> bool:
 
 
 def matches(item: Object, selector: str) -> bool:
-    """Tell whether an object carries all of `k=v,k=v`."""
+    """Return whether an object carries all labels of `k=v,k=v`."""
     labels = item["metadata"].get("labels") or {}
     terms = (term.partition("=") for term in selector.split(",") if term)
     return all(labels.get(key) == value for key, _, value in terms)
@@ -192,7 +192,7 @@ def named(item: Object, resource: Resource) -> Object:
 
 
 def _together(api: Api, listings: list[Listing], vanished: set[Resource] | None) -> Iterator[Object]:
-    """Run LISTs on a few threads that wait for the reader: at most a few pages are in memory."""
+    """Run LISTs on a few threads that wait for the reader, so that few pages are in memory."""
     lines: queue.Queue[list[Object] | BaseException | None] = queue.Queue(maxsize=2)
     closing = threading.Event()
 
@@ -221,7 +221,7 @@ def _together(api: Api, listings: list[Listing], vanished: set[Resource] | None)
 
 
 def _drain(lines: queue.Queue[list[Object] | BaseException | None], open_lists: int) -> Iterator[Object]:
-    """Yield what the LISTs found until each said None; raise the first error."""
+    """Yield objects until each LIST has ended with None; raise the first error."""
     while open_lists:
         line = lines.get()
         if isinstance(line, BaseException):
@@ -233,7 +233,7 @@ def _drain(lines: queue.Queue[list[Object] | BaseException | None], open_lists: 
 
 
 def _put(lines: queue.Queue[Any], line: Any, closing: threading.Event) -> bool:
-    """Hand a line over; False when nobody reads any more."""
+    """Put a line; False when the reader has closed."""
     while not closing.is_set():
         try:
             lines.put(line, timeout=0.1)

@@ -1,7 +1,7 @@
-"""The few objects Anneal keeps for itself, with its own identity: state ConfigMaps, Leases and their Namespace.
+"""The objects that Anneal stores for itself, with its own identity: state ConfigMaps, Leases and their Namespace.
 
-The rooms `state` and `lease` speak to the cluster only through `OwnObjects`. Nothing here forces anything: `replace` swaps on the
-resourceVersion that was read, and a 409 is `Moved`.
+`OwnObjects` implements the port of the room `state`. Nothing here forces a write: `replace` swaps on the resourceVersion that was read,
+and a 409 is `Moved`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class OwnObjects:
         return list(metadata(self._api, _KINDS[kind], namespace, selector))
 
     def cluster_uid(self) -> str:
-        """Return the uid of the Namespace kube-system, which names a cluster for its whole life."""
+        """Return the uid of the Namespace kube-system, which identifies a cluster for its whole life."""
         found = self.get("Namespace", "", "kube-system")
         if not found:
             raise StateInvalid.of("Namespace/kube-system", "doesn't exist: this is no usable cluster")

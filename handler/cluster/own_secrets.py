@@ -13,7 +13,7 @@ from handler.config.settings import Cluster
 from handler.model.errors import AccessDenied, AnnealError, SecretUnavailable
 
 DEADLINE = 5.0
-"""Seconds for one GET: somebody waits for it."""
+"""Seconds for one GET."""
 NOWHERE = "set KUBECONFIG, or run the handler in a pod that has a service account"
 
 
@@ -46,7 +46,7 @@ class OwnSecrets:
 
 
 def _unavailable(ref: SecretRef, error: AnnealError, namespace: str, name: str) -> SecretUnavailable:
-    """Say what the cluster said; for a refusal the least rule that would allow it: `get` on exactly this Secret."""
+    """Translate the cluster's error; a refusal gets the least rule that would allow it: `get` on exactly this Secret."""
     (problem, *_) = error.problems
     rule = f'{{apiGroups: [""], resources: ["secrets"], resourceNames: ["{name}"], verbs: ["get"]}}'
     denied = isinstance(error, AccessDenied) and problem.message.startswith("403")
@@ -60,6 +60,6 @@ def _text(ref: SecretRef, value: object) -> str:
         return base64.b64decode(str(value), validate=True).decode()
     except binascii.Error:
         problem = "is not base64"
-    except UnicodeDecodeError:  # it holds the bytes, so it must not become anyone's __context__
+    except UnicodeDecodeError:  # raised from None below: it holds the bytes
         pass
     raise SecretUnavailable.of(str(ref), problem)

@@ -1,4 +1,4 @@
-"""Many requests at once over the pool, with answers in the order asked. Used by applies, deletes, probes and reviews."""
+"""Many requests at once over the pool; results in the order of the tasks. Used by applies, deletes, probes and reviews."""
 
 from __future__ import annotations
 

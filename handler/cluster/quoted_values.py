@@ -1,4 +1,4 @@
-"""What the API server's words quote of sensitive fields is cut; the rest of the sentence stays, so that its author can act. Pure.
+"""Cuts sensitive values out of the API server's messages; the rest stays, so that the author can act. Pure.
 
     spec.apiKey: Invalid value: "hunter2": …                                         a field error: `spec.apiKey: Invalid value: ***: …`
     .env[name="DB_PASSWORD"].value: expected string, got &value…{Value:8642}         a typed patch: `… got ***`
@@ -24,27 +24,27 @@ from handler.model.field_masking import MASKED, is_sensitive, mentions_secret, s
 from handler.model.names import GroupKind
 
 _ANY = GroupKind("", "")
-"""Any kind but Secret: nothing of what the server says about a Secret is repeated."""
+"""Any kind but Secret: messages about a Secret aren't quoted (`secret_messages`)."""
 _PATH = r"(?:[^\s\[\]:,\"]|\[[^\]]{0,500}\])+"
 _FIELD_ERROR = re.compile(rf"(?:(?<=[\s\[])|^)({_PATH}): (?:Invalid value|Unsupported value|Duplicate value|Not found): ")
 _TYPED = re.compile(rf"(?<=\s)(\.{_PATH}): (expected [^\n]*?, got )(&.*?)(?=\n  \.|\Z)", re.DOTALL)
 _KEYED = re.compile(r'(?<![\w.-])([\w.-]{1,200})="(?:\\.|[^"\\])*"')
-"""A key of a list's item, and what free text writes like that."""
+"""A key of a list's item, or free text of that form."""
 _DIFF = "\n@@ "
 _DIFF_VALUE = re.compile(r'^([ +-]\s*(?:"(?!Name")[^"]*": )?)(?:"(?:\\.|[^"\\])*"|-?\d[\d.]*)(?=,?$)', re.MULTILINE)
 _ITEM = re.compile(r'\[(?:\d+|[^\]="]*="[^\]]*)\]')
 _NAMED = re.compile(r'\[name="[^\]]*"\]\.value$')
-"""A path that says whose value it is."""
+"""A path that names the item of its value."""
 _KEY = re.compile(r"\[([^\]]*)\]")
 _SCALAR = re.compile(r'"(?:\\.|[^"\\])*"|(?:null|true|false|-?\d[\w.+-]*)(?![\w"])')
 _NO_VALUE = frozenset({"", "null", "object", "array", "string", "integer", "number", "boolean"})
-"""What validation writes where it quotes no value, but its absence or its type."""
+"""Validation's words for an absent value or a type."""
 _A_NAME = re.compile(r'(\bsecrets? "[a-z0-9.-]+" not found)')
 """The server names a Secret that is missing; its name is no value."""
 
 
 def without_values(text: str, sent: bytes | None) -> str:
-    """Return the server's words about an object without the values of its sensitive fields. `sent`: the request's body, as JSON."""
+    """Return the server's message about an object without the values of its sensitive fields. `sent`: the request's body, as JSON."""
     known = _Known.of(sent)
     cut = _without_diff(_TYPED.sub(known.typed, known.field_errors(text)), known)
     cut = _KEYED.sub(lambda found: f'{found[1]}="{MASKED}"' if is_sensitive(_ANY, found[1]) else found[0], cut)
@@ -53,7 +53,7 @@ def without_values(text: str, sent: bytes | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """Where the sent object has sensitive fields, and what masks their values."""
+    """The paths of the sent object's sensitive fields, and the mask of their values."""
 
     paths: frozenset[str]
     mask: Mask = field(repr=False)
@@ -82,7 +82,7 @@ class _Known:
         return f"{path}: {expected}{MASKED if self._is_hidden(path) or self._holds(path, value) else value}"
 
     def _valued(self, path: str, said: str) -> str:
-        """Return what a field error says without its value: up to where the value ends, then the reason without it."""
+        """Return a field error's text with its value masked, in the reason as well."""
         scalar = _SCALAR.match(said)
         if scalar is None:
             end = _end_of(said)
@@ -97,13 +97,13 @@ class _Known:
         return is_sensitive(_ANY, path) or (_plain(path) in self.paths and not _NAMED.search(path))
 
     def _holds(self, path: str, value: str) -> bool:
-        """Whether what is quoted at a path may hold a sensitive field."""
+        """Whether a value quoted at a path may hold a sensitive field."""
         above = f"{_plain(path)}."
         return mentions_secret(value) or any(each.startswith(above) for each in self.paths)
 
 
 def _without_diff(text: str, known: _Known) -> str:
-    """Cut the values of a diff of two objects, but for the names of what they belong to."""
+    """Cut the values of a diff of two objects, but not names."""
     said, mark, diff = text.partition(_DIFF)
     return said + mark + (_DIFF_VALUE.sub(rf"\1{MASKED}", diff) if known.paths or mentions_secret(diff) else diff)
 
@@ -138,7 +138,7 @@ def _unquoted(value: str) -> str:
 
 
 def _object_of(sent: bytes | None) -> Any:
-    """Return what was sent, a JSON patch as the object that it makes; nothing of what isn't JSON."""
+    """Return the sent object, of a JSON patch its values by path; None if it isn't JSON."""
     try:
         body = json.loads(sent or b"null")
     except (ValueError, RecursionError):

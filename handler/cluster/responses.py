@@ -1,8 +1,7 @@
-"""Whether an answer is what was asked for. Pure.
+"""Whether a response answers its request. Pure.
 
-A proxy's page, an empty document or the answer to another request is believed nowhere: taken for a LIST it would hide what lives,
-taken for a 404 it would make a known target look like a new one. All of that is ClusterUnavailable: different next time, and
-nobody's mistake in git.
+A proxy's page, an empty document and the answer to another request raise ClusterUnavailable: taken for a LIST one would hide live
+objects, taken for a 404 it would make a known target look new.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from handler.model.resource import Resource
 _ALWAYS_SERVED = ("/api/v1/", "/apis/coordination.k8s.io/v1/")
 """What every API server serves: here only a Status says that something isn't there."""
 _UNKNOWN = b"404 page not found"
-"""What the API server says of a path that it doesn't serve, such as a group that is gone (Go's `http.NotFound`)."""
+"""The API server's body for a path that it doesn't serve, such as a group that is gone (Go's `http.NotFound`)."""
 
 
 def is_missing(path: str, body: Any, said: bytes = b"") -> bool:
-    """Tell whether a 404 says that there is no such object or kind. `body`: what was parsed of it, `said`: its bytes.
+    """Return whether a 404 means that there is no such object or kind. `body`: its parsed JSON, `said`: its bytes.
 
-    Anything else, a proxy's page for one, is no word of the API server: a deletion would look finished, a kind gone.
+    A proxy's page doesn't: a deletion would look finished, a kind gone.
     """
     return _is_status(body) or (not path.startswith(_ALWAYS_SERVED) and said.strip() == _UNKNOWN)
 
@@ -53,17 +52,17 @@ def items_of(answer: dict[str, Any], resource: Resource, subject: str, *, partia
 
 
 def echoes(sent: str, headers: Mapping[str, str], mark: str) -> bool:
-    """Tell whether an answer may belong to the request that carried this Audit-ID.
+    """Return whether an answer may belong to the request that carried this Audit-ID.
 
-    The API server sends it back (apiserver's `WithAuditInit`). Only an answer with another id of ours (`mark` is their common
-    beginning) is certainly another request's: a proxy may drop the header, or put its own there.
+    The API server sends the id back (apiserver's `WithAuditInit`). Only another id of ours (`mark` is their common beginning) proves that
+    the answer is another request's: a proxy may drop the header or replace it.
     """
     heard = [part.strip() for part in headers.get("Audit-Id", "").split(",")]
     return sent in heard or not any(part.startswith(mark) for part in heard)
 
 
 def _is_of_another(kind: str, resource: Resource, *, items_tell: bool) -> bool:
-    """Tell whether a list's own kind says that it is another kind's. CRDs may call theirs as they like; groups without a dot have none."""
+    """Return whether a list's own kind names another kind. A CRD chooses its list's kind freely; groups without a dot have no CRDs."""
     built_in = "." not in resource.group
     return built_in and not items_tell and kind not in (f"{resource.kind}List", "PartialObjectMetadataList", "List")
 

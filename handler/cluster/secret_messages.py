@@ -1,7 +1,7 @@
-"""What may be told of the API server's words about a Secret: which of its known mistakes one is, in words of ours. Pure.
+"""Translates the API server's refusal of a Secret into known mistakes in our words. Pure.
 
-Law: no part of the server's text is repeated but what a literal table here knows: it quotes values and keys of `data`, and so do the
-messages of admission policies and webhooks. A mistake that no table knows is told by its reason alone.
+Law: only text that a literal table here lists is repeated: the server, admission policies and webhooks quote values and keys of `data`.
+A mistake in no table is reduced to its reason.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _REASONS = {
     "FieldValueNotSupported": "Unsupported value:",
     "FieldValueDuplicate": "Duplicate value:",
 }
-"""How apimachinery calls a cause of `details.causes`, and how it begins the text of such a mistake."""
+"""apimachinery's reason of a cause in `details.causes` -> the beginning of its text."""
 _CAUSES = (
     (re.compile(r"field is immutable(?: when `immutable` is set)?$"), "field is immutable"),
     (re.compile(r"may not be more than 1048576 bytes$"), "the values may have 1048576 bytes together"),
@@ -27,14 +27,14 @@ _CAUSES = (
     (re.compile(r": invalid character [^\"]* looking for beginning of value$"), "the value isn't JSON"),
     (re.compile(r"illegal base64 data at input byte \d+$"), "a value isn't base64; text goes into stringData"),
 )
-"""The ends of texts of one mistake, which no quoted value reaches, and what they are in words of ours."""
+"""Ends of messages, which no quoted value reaches -> our words."""
 _FIELDS = ("apiVersion", "kind", "metadata", "type", "immutable", "data", "stringData")
 _METADATA = ("name", "generateName", "namespace", "labels", "annotations", "finalizers", "ownerReferences", "uid", "resourceVersion")
 _KEYS = (
     *("tls.crt", "tls.key", "username", "password", "ssh-privatekey", ".dockercfg", ".dockerconfigjson"),
     *("kubernetes.io/service-account.name", "kubernetes.io/service-account.uid"),
 )
-"""Keys that a type of Secret requires; they say nothing of this one."""
+"""Keys that types of Secrets require; they reveal nothing of this one."""
 _PATH = re.compile(r"(\w*)(?:\.(\w+))?(?:\[(.*)\]|\..*)?", re.DOTALL)
 _TYPED = re.compile(
     r"(?:: |\n *)\.(\S[^\n]*?): (field not declared in schema|duplicate entries|expected (?:string|map|list|boolean|numeric))\b"
@@ -45,7 +45,7 @@ _BODY = (
     (re.compile(r'unknown field "'), "unknown field"),
     (re.compile(r'duplicate field "'), "duplicate field"),
 )
-"""Texts about a whole body, without causes."""
+"""Messages about a whole body, without causes."""
 _ADMISSION = (
     (
         re.compile(r"secrets \"[^\"]*\" is forbidden: (\w+AdmissionPolicy) '([a-z0-9.-]+)' with binding '[a-z0-9.-]+' denied request"),
@@ -57,7 +57,7 @@ _LEFT_OUT = "(the server's text is left out: it may quote values; kubectl apply 
 
 
 def about_a_secret(status: Mapping[str, Any], causes: Iterable[Mapping[str, Any]], code: int) -> str:
-    """Return what a refusal of a Secret may say. `status`: the server's; `causes`: of its details; `code`: over HTTP."""
+    """Return the message of a refused Secret. `status`: the server's; `causes`: of its details; `code`: HTTP's."""
     text = str(status.get("message") or "")
     reason = str(status.get("reason") or "")
     told = [reason if re.fullmatch(r"[A-Za-z]+", reason) else str(code)]
@@ -70,7 +70,7 @@ def about_a_secret(status: Mapping[str, Any], causes: Iterable[Mapping[str, Any]
 
 
 def _cause(cause: Mapping[str, Any]) -> str:
-    """Say which mistake one cause is, and where; the place comes last, so that it is read as no other mistake's beginning."""
+    """Return the mistake of one cause, its field last."""
     message = str(cause.get("message") or "")
     mistake = _REASONS.get(str(cause.get("reason")), "")
     detail = next((words for pattern, words in _CAUSES if pattern.search(message)), "")

@@ -1,4 +1,4 @@
-"""Until it stands, until it is gone, and whatever else is waited for of live objects (`following`)."""
+"""Waits for live objects: until they are ready, until they are gone, until a caller's judge is satisfied. `watch` feeds them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def until(
     Args:
         api: with the right to list and watch these kinds.
         wanted: kind and identity.
-        ready: asked with each new state of an object; what it raises ends the wait.
+        ready: called with each new state of an object; what it raises ends the wait.
         timeout: seconds in all.
         stop: called several times a second; what it raises (LeaseLost) ends the wait.
         selector: labels all of them carry, to spare the rest of their kind; empty: none.
@@ -91,16 +91,16 @@ def follow(
     *,
     everywhere: bool = False,
 ) -> bool:
-    """Feed `judge` with each state of each object until it is content with all of them; False when `timeout` seconds ended first.
+    """Feed `judge` with each state of each object until it accepts all of them; False when `timeout` seconds ended first.
 
     Args:
         api: with the right to list and watch these kinds.
         wanted: kind and identity.
-        judge: asked with each new state of an object, None: it isn't there; what it raises ends the wait. An object that it was content
-            with is told again when it changes before the wait's end.
+        judge: called with each new state of an object, None: it isn't there; what it raises ends the wait. An accepted object is judged
+            again when it changes before the wait's end.
         timeout: seconds in all; 0: what the first LIST shows is judged, and nothing more.
-        stop: called several times a second, on the thread that `judge` is called on; what it raises ends the wait. It may return what
-            time alone has made content by now.
+        stop: called several times a second, on the thread that `judge` is called on; what it raises ends the wait. It may return objects
+            that passing time alone makes acceptable.
         selector: labels all of them carry, to spare the rest of their kind; empty: none.
         everywhere: one LIST and one WATCH may show all namespaces, which needs the rights to that.
 

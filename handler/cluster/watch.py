@@ -1,8 +1,8 @@
-"""How live objects are followed: one LIST, in pages, and one WATCH per kind and scope, never a poll per object.
+"""Follows live objects by one paged LIST and one WATCH per kind and scope, never by polling single objects.
 
-A WATCH that is cut, times out or stays silent is resumed where it was; after 410 the LIST is read again; after 401 the credentials are
-loaded anew (`api`). Each scope is followed by a thread of its own; the caller's thread judges, and calls `stop` several times a second.
-Law: nothing is kept. A state goes to the judge and is forgotten; threads wait for the judge, so that only a few states wait for it.
+A WATCH that is cut, times out or stays silent resumes where it was; after 410 the LIST is read again; after 401 the credentials are loaded
+anew (`api`). Each scope has a thread; the caller's thread judges, and calls `stop` several times a second.
+Law: nothing is stored. A state goes to the judge and is dropped; threads wait for the judge, so few states are queued.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from handler.model.resource import Resource
 _STOP_EVERY = 0.2
 """Seconds between two calls of `stop`."""
 _WATCH_SECONDS = 50
-"""How long the server keeps one WATCH open: below the read time-out, so that silence is told from a dead connection."""
+"""How long the server keeps one WATCH open: below the read time-out, so that silence differs from a dead connection."""
 _PAUSE = 0.3
 """Seconds before a WATCH that ended early is resumed."""
 _LOOK_AGAIN = 1.0
@@ -36,21 +36,21 @@ _LOOK_AGAIN = 1.0
 _LONGEST = 16 << 20
 """Bytes of one event of a WATCH: no object of etcd's is as large. A longer one is no event, and its LIST is read again."""
 _AHEAD = 256
-"""States that may wait for the judge."""
+"""States queued for the judge, at most."""
 
 Seen = tuple[Identity, Object | None]
 Lines = queue.Queue[Any]
-"""What threads hand to the judge: (Scope, Seen); (Scope, None) once all of a kind was LISTed; (Scope, what ended its thread)."""
+"""Items of the judge's queue: (Scope, Seen); (Scope, None) once a kind was LISTed whole; (Scope, the error that ended its thread)."""
 Stop = Callable[[], Iterable[Identity] | None]
-"""Called several times a second. What it raises ends the wait; what it returns is content by now, though nothing of it has changed."""
+"""Called several times a second. What it raises ends the wait; the objects that it returns count as accepted."""
 
 
 @dataclass
 class Scope:
     """One kind in one namespace (empty: in all), the objects followed in it, and the WATCH that follows them.
 
-    `wanted`: those that are waited for; None: all that carry the labels of `selector`, of which `present` are there. `pause`:
-    seconds between LISTs where it can't be watched.
+    `wanted`: the objects waited for; None: all with the labels of `selector`, of which `present` exist. `pause`: seconds between
+    LISTs of a kind that can't be watched.
     """
 
     resource: Resource
@@ -68,7 +68,7 @@ class Scope:
 
     @property
     def known(self) -> bool:
-        """Whether each of its objects was told once."""
+        """Whether each of its objects was seen once."""
         return self.wanted is not None and len(self.told) == len(self.wanted)
 
     def follows(self, identity: Identity) -> bool:
@@ -76,17 +76,17 @@ class Scope:
         return self.wanted is None or identity in self.wanted
 
     def query(self) -> dict[str, str]:
-        """What LIST and WATCH select by: the name if there is just one, and the labels."""
+        """Return the selectors of LIST and WATCH: the name if there is just one, and the labels."""
         one = {"fieldSelector": f"metadata.name={next(iter(self.wanted)).name}"} if self.wanted and len(self.wanted) == 1 else {}
         return one | ({"labelSelector": self.selector} if self.selector else {})
 
     @property
     def subject(self) -> str:
-        """How messages call its LIST."""
+        """The subject of messages about its LIST."""
         return Listing(self.resource, self.namespace).request().subject
 
     def tell(self, lines: Lines, line: Seen | BaseException | None) -> None:
-        """Hand a line to the judge, waiting for it; nobody listens any more once the scope is closed."""
+        """Queue a line for the judge, waiting for room until the scope is closed."""
         if isinstance(line, tuple):
             (self.present.discard if line[1] is None else self.present.add)(line[0])
         while not self.closed.is_set():
@@ -97,14 +97,14 @@ class Scope:
             return
 
     def hold(self, response: urllib3.BaseHTTPResponse) -> None:
-        """Keep the response, so that `close` can end a read that waits on it."""
+        """Register the response, so that `close` can end a blocked read of it."""
         with self.lock:
             self.response = response
         if self.closed.is_set():
             self.close()
 
     def close(self) -> None:
-        """End the thread that follows: no further request, and the one that waits is cut."""
+        """End the scope's thread: no further request, and a blocked read is cut."""
         self.closed.set()
         with self.lock:
             response, self.response = self.response, None
@@ -116,7 +116,7 @@ class Scope:
 
 
 def scopes_of(wanted: Sequence[tuple[Resource, Identity]], *, partial: bool, selector: str = "", everywhere: bool = False) -> list[Scope]:
-    """Group objects by what one LIST and WATCH can show: a kind in a namespace, or, `everywhere`, in all if it has objects in several."""
+    """Group objects into scopes: a kind in a namespace, or, `everywhere`, in all namespaces if it has objects in several."""
     spaces: dict[Resource, set[str]] = defaultdict(set)
     for resource, identity in wanted:
         spaces[resource].add(identity.namespace)
@@ -130,7 +130,7 @@ def scopes_of(wanted: Sequence[tuple[Resource, Identity]], *, partial: bool, sel
 
 
 def feed(api: Api, scopes: list[Scope], judge: Callable[[Seen], bool], timeout: float, stop: Stop) -> None:
-    """Feed `judge` with every state of every object until it is content with all of them, or time is up and each was told once."""
+    """Feed `judge` with every state of every object until it accepts all of them, or time is up and each was seen once."""
     end = time.monotonic() + timeout
     places = {identity: scope for scope in scopes for identity in scope.wanted or ()}
     lines: Lines = queue.Queue(maxsize=_AHEAD)
@@ -140,7 +140,7 @@ def feed(api: Api, scopes: list[Scope], judge: Callable[[Seen], bool], timeout: 
             for identity in stop() or ():
                 _settle(places[identity], identity, content=True)
             _take(lines, judge, end)
-        if any(scope.open for scope in scopes):  # what was seen last may be judged by `stop`
+        if any(scope.open for scope in scopes):  # `stop` may accept the last states
             for identity in stop() or ():
                 _settle(places[identity], identity, content=True)
     finally:
@@ -151,7 +151,7 @@ def feed(api: Api, scopes: list[Scope], judge: Callable[[Seen], bool], timeout: 
 
 
 def _take(lines: Lines, judge: Callable[[Seen], bool], end: float) -> None:
-    """Judge what comes in, until `stop` is due again or nothing is left to wait for; however much comes, `stop` isn't asked each time."""
+    """Judge queued states until `stop` is due again or nothing is left to wait for."""
     now = time.monotonic()
     due = min(now + _STOP_EVERY, end) if now < end else now + _STOP_EVERY  # over already: the first LIST is still waited for
     while now < due:
@@ -171,14 +171,14 @@ def _take(lines: Lines, judge: Callable[[Seen], bool], end: float) -> None:
 
 
 def _settle(scope: Scope, identity: Identity, *, content: bool) -> None:
-    """Keep what the judge said; a scope with which it is content is no longer followed."""
+    """Note a verdict; a scope whose objects are all accepted is closed."""
     (scope.open.discard if content else scope.open.add)(identity)
     if not scope.open:
         scope.close()
 
 
 def started(api: Api, scope: Scope, lines: Lines) -> threading.Thread:
-    """Start the thread that follows a scope: LIST, then WATCH from there, until it is closed or told what ended it."""
+    """Start the thread of a scope: LIST, then WATCH from there, until it is closed or fails."""
     thread = threading.Thread(target=_run, args=(api, scope, lines), name=f"watch-{scope.resource.plural}", daemon=True)
     thread.start()
     return thread
@@ -195,7 +195,7 @@ def _look(api: Api, scope: Scope, lines: Lines) -> None:
     try:
         while not scope.closed.is_set() and not _listed(api, scope, lines):
             scope.closed.wait(_PAUSE)
-    except BaseException as error:  # noqa: BLE001 - it is the judge's to handle
+    except BaseException as error:  # noqa: BLE001 - the judge handles it
         scope.tell(lines, error)
 
 
@@ -214,7 +214,7 @@ def _run(api: Api, scope: Scope, lines: Lines) -> None:
 
 
 def _listed(api: Api, scope: Scope, lines: Lines) -> tuple[str] | None:
-    """Tell the state of every object followed, and return the resourceVersion to watch from; None: LIST again."""
+    """Queue the state of every followed object, and return the resourceVersion to watch from; None: LIST again."""
     absent, version, following = set(scope.present if scope.wanted is None else scope.wanted), "", ""
     while True:
         try:
@@ -259,7 +259,7 @@ def _page(api: Api, scope: Scope, following: str) -> Object | None:
 
 
 def _watch(api: Api, scope: Scope, version: str, lines: Lines) -> str:
-    """Tell changes since `version`, and return where to go on; empty when the LIST must be read again."""
+    """Queue changes since `version`, and return the newest resourceVersion; empty when the LIST must be read again."""
     query = scope.query() | {
         "watch": "true",
         "resourceVersion": version,
@@ -281,7 +281,7 @@ def _watch(api: Api, scope: Scope, version: str, lines: Lines) -> str:
             version = _tell(scope, event, lines) or version
     except _TooLong:
         return ""
-    except RecursionError:  # from what a proxy makes up, as any other garbage: no object of etcd's is nested so deeply
+    except RecursionError:  # a proxy's garbage: no object in etcd is nested so deeply
         return version
     except (urllib3.exceptions.HTTPError, OSError, ValueError, LookupError, TypeError, AttributeError):
         return version  # cut in the middle, or no event at all: resume where it was
@@ -291,7 +291,7 @@ def _watch(api: Api, scope: Scope, version: str, lines: Lines) -> str:
 
 
 class _TooLong(Exception):
-    """One line of a WATCH goes on and on."""
+    """One line of a WATCH exceeds the limit."""
 
 
 def _events(response: urllib3.BaseHTTPResponse) -> Iterator[dict[str, Any]]:
@@ -308,7 +308,7 @@ def _events(response: urllib3.BaseHTTPResponse) -> Iterator[dict[str, Any]]:
 
 
 def _after_error(event: dict[str, Any]) -> str:
-    """An expired resourceVersion (410) means to read the LIST again; anything else is tried again the same way."""
+    """Return empty after an expired resourceVersion (410) or a time-out: the LIST is read again. Raises ClusterUnavailable."""
     status = event.get("object") or {}
     if status.get("code") in (410, 500, 504):
         return ""
@@ -316,7 +316,7 @@ def _after_error(event: dict[str, Any]) -> str:
 
 
 def _tell(scope: Scope, event: dict[str, Any], lines: Lines) -> str:
-    """Pass one event on, and return its resourceVersion."""
+    """Queue one event, and return its resourceVersion."""
     item = event["object"]
     if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
         identity = identity_of(named(item, scope.resource))

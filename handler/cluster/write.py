@@ -1,7 +1,7 @@
-"""The two hands that apply. `DryRunner` can't write: each of its requests carries dryRun=All. `Writer` asks its fence before each attempt.
+"""`DryRunner` sends dryRun=All with each request; `Writer` checks the fence before each attempt.
 
-Every update and delete names the uid and resourceVersion it was planned against, so that a write against what has since moved
-meets 409 and is raised as `Moved`.
+Every update and delete carries the uid and resourceVersion of its plan, so that a write to an object that has changed since meets 409 and
+is raised as `Moved`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 
 
 class DryRunner:
-    """Server-side apply as the server would do it, admission and defaults included, without storing anything."""
+    """Server-side apply with admission and defaults, without storing anything."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
 
     def apply(self, resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
-        """Return what the object would become.
+        """Return the object as an apply would leave it.
 
         Raises ApiRefused with `status` 404 when its Namespace or CRD is missing, 400 when a webhook doesn't support dry run, 422 when
         it is invalid or a field is immutable.
@@ -42,20 +42,20 @@ class DryRunner:
         return self._api.expect(_patching(resource, body, _DRY))
 
     def check(self, resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
-        """Return only the metadata of what the object would become; without a resourceVersion it doesn't exist yet.
+        """Return only the metadata of the object as an apply would leave it; without a resourceVersion it doesn't exist yet.
 
-        For new objects, whose content nobody compares: a CRD's answer would cost the server as much again as its check.
+        For new objects, whose content isn't compared: encoding a whole CRD would cost the server as much as its check.
         """
         return named(self._api.expect(_patching(resource, body, _DRY, accept=PARTIAL)), resource)
 
     def merge(self, resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
-        """Return what a live object would become if a body were merged into it: what that doesn't hold stays."""
+        """Return a live object with a body merged into it; fields that the body lacks stay."""
         return named(self._api.expect(_patching(resource, body, _DRY_PATCH, content_type=_MERGE_PATCH)), resource)
 
     def become(self, resource: Resource, live: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-        """Return what a live object would be if its content were `body`'s: admitted, defaulted and validated as an update.
+        """Return a live object updated to `body`'s content: admitted, defaulted and validated.
 
-        For what an apply can't tell beforehand: what becomes of fields whose owners change first. It needs the verb `patch` alone.
+        For fields whose owners change before the apply, which a dry-run apply can't show. It needs the verb `patch` alone.
         """
         identity = identity_of(live)
         path = resource.path(identity.namespace, identity.name)
@@ -64,7 +64,7 @@ class DryRunner:
 
 
 class Writer:
-    """Every object write of a run. `fence` raises LeaseLost when the Lease isn't ours any more."""
+    """Every object write of a run. `fence` raises LeaseLost when the Lease isn't held any more."""
 
     def __init__(self, api: Api, fence: Callable[[], None]) -> None:
         self._api = api
@@ -82,7 +82,7 @@ class Writer:
     def merge(self, resource: Resource, body: dict[str, Any], uid: str, resource_version: str) -> dict[str, Any]:
         """Merge a body into exactly this object, and return its metadata as stored; Moved when it changed, or is gone.
 
-        Of what the body doesn't hold nothing changes, nor who owns it: an apply would drop what else we own.
+        Fields that the body lacks keep their values and owners: an apply would drop the others that we own.
         """
         conditions = {"uid": uid, "resourceVersion": resource_version}
         request = _patching(resource, body, _PATCH, conditions, self._fence, PARTIAL, _MERGE_PATCH)
@@ -104,10 +104,10 @@ class Writer:
     def replace_managed_fields(
         self, resource: Resource, identity: Identity, resource_version: str, managed_fields: list[dict[str, Any]]
     ) -> dict[str, Any]:
-        """Rewrite who owns which fields (on adoption), and return the object.
+        """Rewrite managedFields (on adoption), and return the object.
 
         `replace` of the resourceVersion is the optimistic lock, as in client-go's csaupgrade: the server answers 409 when it isn't
-        the live one. A `test` would answer 422, which says nothing of a race.
+        the live one. A `test` would answer 422, which doesn't distinguish a race.
         """
         patch = [
             {"op": "replace", "path": "/metadata/managedFields", "value": managed_fields},
@@ -121,7 +121,7 @@ class Writer:
 
 
 def _patch(live: dict[str, Any], body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the JSON patch (RFC 6902) that gives a live object the content of another: whole top-level fields, metadata field by field."""
+    """Return the JSON patch (RFC 6902) from one object's content to another's: whole top-level fields, metadata field by field."""
 
     def operations(parts: Iterable[tuple[str, Any, Any]]) -> Iterator[dict[str, Any]]:
         for path, was, becomes in parts:
@@ -146,7 +146,7 @@ def _patching(
     accept: str = JSON,
     content_type: str = APPLY,
 ) -> ApiRequest:
-    """Make the PATCH of a server-side apply, or of a merge; what only a server may say is left out of the body."""
+    """Make the PATCH of a server-side apply or of a merge, without the fields that only the server sets."""
     identity = identity_of(body)
     metadata = {key: value for key, value in body["metadata"].items() if key not in _NOT_SENT} | (conditions or {})
     sent = {key: value for key, value in body.items() if key != "status"} | {"apiVersion": resource.api_version, "metadata": metadata}

@@ -1,5 +1,5 @@
-"""The way to Prometheus, for checks of rollouts: a query, and what it finds.
+"""Queries Prometheus for checks of rollouts.
 
-Law: only what the operator's configuration lists is asked. A URL in git is no reason to send a request anywhere (CWE-918), and what answers
-is read within limits of size and time, without following it elsewhere.
+Law: only servers that the operator's configuration lists are asked: a URL in git never causes a request (CWE-918). Answers are read within
+limits of size and time, and redirects aren't followed.
 """

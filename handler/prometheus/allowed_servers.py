@@ -1,4 +1,4 @@
-"""Which Prometheus may be asked: those that the configuration lists, by origin and by what their path begins with."""
+"""Which Prometheus servers may be queried: those that the configuration lists, by origin and path prefix."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from handler.config.value_formats import FORMS
 from handler.model.errors import PlanRefused, Problem
 
 _ENCODED = re.compile(r";|%(?:2[5ef]|3b|5c)", re.IGNORECASE)
-"""`.`, `/`, `\\` and `%` in disguise, which some servers take for themselves; and `;`, at which some end a segment."""
+"""`.`, `/`, `\\` and `%` encoded, which some servers decode; and `;`, at which some end a segment."""
 _PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedQuery:
-    """Where a check's question goes: its URL, and the entry of the configuration that allows it."""
+    """A server that a check may query: its URL, and the configuration's entry that allows it."""
 
     url: str
     by: PrometheusSettings
@@ -26,13 +26,13 @@ class AllowedQuery:
 
 @dataclass(frozen=True, slots=True)
 class AllowedServers:
-    """The entries of the configuration. `anywhere`: every URL may be asked, for who reads no git but his own directory."""
+    """The entries of the configuration. `anywhere`: every URL is allowed (local directories, not git)."""
 
     entries: Sequence[PrometheusSettings]
     anywhere: bool = False
 
     def find(self, url: str) -> AllowedQuery:
-        """Return where a check's `url` leads; empty: to the first that is listed.
+        """Return the server of a check's `url`; empty: the first that is listed.
 
         Raises:
             PlanRefused: it is no URL of a Prometheus, or not listed; with the line that would allow it.
@@ -44,7 +44,7 @@ class AllowedServers:
         return self._allowed(url) or AllowedQuery(url.rstrip("/"), PrometheusSettings(url))
 
     def problem(self, url: str) -> Problem | None:
-        """Return what is wrong with a check's `url`; never a text that isn't a plain URL, for it may hold a password."""
+        """Return what is wrong with a check's `url`; a text that isn't a plain URL is never quoted, for it may hold a password."""
         if not url:
             fix = "add `prometheus: [{url: https://prometheus.example.com}]` to anneal.yaml, or name one: `url`"
             return None if self.entries else Problem("prometheus", "no check may ask any: none is listed", fix=fix)

@@ -1,4 +1,4 @@
-"""Asking a Prometheus: one POST, its answer within limits of size and time, every failure one of ours.
+"""Queries a Prometheus: one POST, its answer within limits of size and time, every failure one of our errors.
 
 https://prometheus.io/docs/prometheus/latest/querying/api/
 """
@@ -31,9 +31,9 @@ TIMEOUT = urllib3.Timeout(connect=5.0, read=10.0)
 LONGEST = 20.0
 """Seconds from an answer's headers to its end: the read time-out alone counts anew with each byte."""
 LARGEST = 1 << 20
-"""Bytes of an answer: thousands of series, far more than anybody compares."""
+"""Bytes of an answer: thousands of series."""
 _EVALUATION = "10s"
-"""How long Prometheus itself may work on a query."""
+"""Prometheus' own time limit for a query."""
 
 
 class PrometheusClient:
@@ -56,7 +56,7 @@ class PrometheusClient:
         Raises:
             PlanRefused: the URL isn't listed.
             RolloutFailed: the query can't be evaluated, or finds more than is read.
-            MetricsUnavailable: nobody answers, nonsense, or not to us.
+            MetricsUnavailable: no answer, an invalid one, or access denied.
 
         """
         asked, now = self.listed.find(url), self._clock()
@@ -84,7 +84,7 @@ class PrometheusClient:
         return found
 
     def _read(self, status: int, text: bytes, times: list[float]) -> Moments | QueryRefused | str:
-        """Return what an answer holds, or what is wrong: with the query, or with the answer. What it says becomes nobody's __context__."""
+        """Return an answer's values, or the error of the query or of the answer. Returned, not raised: its text may hold secrets."""
         try:
             return moments(status, text, times)
         except QueryRefused as error:
