@@ -1,4 +1,4 @@
-"""What a run's writes have left in the cluster, as the server returned it: noted by whoever writes, read by whoever waits or prunes."""
+"""The objects that a run has written, as the server returned them: noted by writers, read by waits and prune."""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ _MUST_GO = "changed since it was planned, and would have to be deleted now; the 
 class Applier:
     """Carries out one plan under one Lease, several stages at once if need be. `between`: called before each stage (suspend, shutdown).
 
-    `removed`: what was deleted beside pruning, by a step or to be made anew; `noted`: called with what was written, before what follows it.
-    `lingering`: told what isn't gone yet; `wrote`: told what was written.
+    `removed`: objects deleted beside pruning, by a step or a recreate; `noted`: called with what was written, before anything follows it.
+    `lingering`: called with objects that aren't gone yet; `wrote`: called with changes once written.
     """
 
     planner: Planner

@@ -1,7 +1,7 @@
-"""What a run waits for until it is gone, told in the record while it waits: phase `pruning`, each object and what holds it.
+"""Records the deletions that a run waits for: phase `pruning`, each object and what holds it.
 
-Law: it is written when it changes, and not for what goes soon (`gone`); once all is gone the record stands as before. A run that is cut off
-meanwhile leaves it: that is how things stand. To tell ends no run: whether it may go on is the fence's to say.
+Law: it is written when it changes, and not for what goes soon (`wait_deleted`); once all are gone the record stands as before. A killed run
+leaves it. A write that fails ends no run: the fence decides whether the run goes on.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ _DOUBT = "so nothing is pruned"
 class Pruner:
     """Carries out the deletions of one plan.
 
-    `keep`: the uids just applied, whatever name they were found under. `lingering`: told what isn't gone yet;
-    `wrote`: told what was deleted.
+    `keep`: the uids just applied, under whatever name they were found. `lingering`: called with objects that aren't gone yet; `wrote`: with
+    what was deleted.
     """
 
     planner: Planner

@@ -38,11 +38,11 @@ _TELL_AFTER, _TELL_EVERY = 1.0, 2.0
 """Seconds after which a wait is worth a line in the record, and between two of them."""
 
 Tell = Callable[[Sequence[Problem]], None]
-"""Called with what isn't gone yet, when that has changed; with nothing, once all is that was told."""
+"""Called with the objects that aren't gone yet, when they change; with none once all reported ones are gone."""
 
 
 def untold(_: Sequence[Problem]) -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
 def wait_until_gone(api: Api, wanted: Sequence[tuple[Resource, Identity, str]], stop: Callable[[], None], tell: Tell = untold) -> None:
@@ -52,11 +52,10 @@ def wait_until_gone(api: Api, wanted: Sequence[tuple[Resource, Identity, str]], 
         api: with the right to list and watch these kinds.
         wanted: kind, identity and uid; another object of the same name isn't waited for.
         stop: called several times a second; what it raises ends the wait.
-        tell: called with each object that isn't gone after a moment, its finalizers, and who clears them.
+        tell: called with each object that isn't gone after a moment, its finalizers, and their usual controllers.
 
     Raises:
-        StillDeleting: some are not gone in time; each as it was told.
-
+        StillDeleting: some are not gone in time; each as reported.
     """
     telling = _Telling({uid: identity for _, identity, uid in wanted}, tell)
     survivors = until_gone(api, wanted, TIMEOUT, stop, telling.look)
@@ -67,7 +66,7 @@ def wait_until_gone(api: Api, wanted: Sequence[tuple[Resource, Identity, str]], 
 
 @dataclass(slots=True)
 class _Telling:
-    """Tells what one wait waits for. `identities`: by uid."""
+    """Reports the objects of one wait. `identities`: by uid."""
 
     identities: Mapping[str, Identity]
     tell: Tell
@@ -75,11 +74,11 @@ class _Telling:
     due: float = 0.0
 
     def __post_init__(self) -> None:
-        """What goes soon isn't told."""
+        """Report nothing for the first moment."""
         self.due = time.monotonic() + _TELL_AFTER
 
     def look(self, left: Sequence[dict[str, Any]]) -> None:
-        """Tell what is left, if that is something else than before, and not too often."""
+        """Report what is left, if it has changed, and not too often."""
         if time.monotonic() >= self.due:
             self.due = time.monotonic() + _TELL_EVERY
             self._say(self.problems(left))
@@ -100,7 +99,7 @@ class _Telling:
 
 
 def _lingering(identity: Identity, live: dict[str, Any]) -> Problem:
-    """Say why an object isn't gone: its finalizers and who usually clears them; of a Namespace, what is left in it."""
+    """Return why an object isn't gone: its finalizers and their usual controllers; of a Namespace, its remaining content."""
     finalizers = [str(name) for name in live["metadata"].get("finalizers") or []]
     told = [f"{name} ({_CLEARED_BY.get(name) or 'the controller of ' + name.partition('/')[0]})" for name in finalizers]
     holds = [

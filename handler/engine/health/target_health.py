@@ -1,15 +1,15 @@
-"""How a target does after a look at its objects: verdicts become the health that its record keeps. Pure.
+"""The health of a target: verdicts of its objects become the health in its record. Pure.
 
-    a run            what its plan's LISTs, its writes and its waits have shown        reconcile -> outcomes -> here
-    a drift run      what its LISTs show
-    between them     what `handler.worker.health_watch` is told by a WATCH, or, in functions, what a tick looks at
+    a run            its plan's LISTs, its writes and its waits        reconcile -> outcomes -> here
+    a drift run      its LISTs
+    between them     the WATCHes of `handler.worker.health_watch`, or, in functions, the looks of ticks
 
-    degraded         something has failed or is gone, doesn't come forward, or was healthy and has lost that unchanged
+    degraded         something has failed or is gone, makes no progress, or was healthy and has lost that unchanged
     unknown          something can't be judged, and nothing is worse
     progressing      something isn't healthy yet
     healthy          else
 
-Law: a record is written for another verdict, never for another look. A target that is degraded is so until all of it is healthy, or
+Law: a record is written for another verdict, never for another look. A degraded target stays degraded until all of it is healthy, or
 another commit comes: pods that start again and again aren't progress.
 """
 
@@ -146,16 +146,15 @@ class HealthOfPlan:
 def judged(
     before: TargetHealth, look: HealthLook, now: float, patience: float, mask: Callable[[str], str], *, anew: bool = False
 ) -> TargetHealth:
-    """Return the health that the record keeps after a look; `before` itself where the verdict hasn't changed.
+    """Return the health for the record after a look; `before` itself where the verdict hasn't changed.
 
     Args:
         before: as recorded.
         look: at all objects of the target.
         now: seconds since the epoch.
         patience: seconds for which a target may be progressing.
-        mask: hides secrets; what is said is masked, then cut.
-        anew: another commit was applied, or something was written: what is on its way is progressing from now on, whatever was before.
-
+        mask: hides secrets; texts are masked, then cut.
+        anew: another commit was applied, or something was written: progress counts from now on, whatever was before.
     """
     state = look.state()
     if state is HealthState.PROGRESSING and not anew and _is_over(before, now, patience):

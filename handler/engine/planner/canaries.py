@@ -68,11 +68,10 @@ def steps_of(rollout: Rollout | None) -> tuple[Step, ...]:
 
 
 def refuse(rollout: Rollout | None, declared: Mapping[Identity, Desired], where: Where = nowhere) -> None:
-    """Refuse what can't go by canary, and a document that has a canary's name. `where`: tells the lines of the Rollout's fields.
+    """Refuse what can't go by canary, and a document with a canary's name. `where`: the lines of the Rollout's fields.
 
     Raises:
         PlanRefused: each of them, with its place.
-
     """
     steps = steps_of(rollout)
     first = {step.identity: number for number, step in reversed(list(enumerate(steps)))}

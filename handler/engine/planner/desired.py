@@ -35,7 +35,7 @@ class CommitSource(Protocol):
     """Where commits come from: a git host, or a directory for the CLI."""
 
     def head(self, revision: Revision, since: float = math.inf) -> Head:
-        """Tell what a revision names; an answer asked for at `since` (monotonic seconds) or later will do, infinity: ask now."""
+        """Resolve a revision; an answer requested at `since` (monotonic seconds) or later will do, infinity: resolve now."""
 
     def fetch(self, sha: str, path: str = "") -> Tree:
         """Return that commit's tree."""
@@ -184,7 +184,7 @@ class Preparer:
         return (f"commit {sha[:12]} has no {path}: it goes without a Rollout",) if path and not rendered.rollout else ()
 
     def _admit(self, manifests: tuple[Manifest, ...]) -> tuple[Desired, ...]:
-        """Admit what was rendered; a kind nobody serves is looked for once more in a fresh discovery."""
+        """Admit what was rendered; discovery is refreshed once for a kind that it lacks."""
         try:
             return self._admission().admit(manifests)
         except PlanRefused:

@@ -89,7 +89,7 @@ class DryRun:
 
     @property
     def judge(self) -> Judge:
-        """Who judges one object."""
+        """The judge of one object."""
         return Judge(self.target, self.applyset)
 
     def gone(self, item: Desired) -> Change:

@@ -1,9 +1,8 @@
-"""Whether a run carries a rollout out: its hooks, and the steps of its Rollout. Drift repairs only write.
+"""Whether a run carries a rollout out: its hooks, and the steps of its Rollout. A drift repair only writes.
 
-Law: a rollout is due when what is rendered isn't what was recorded, when a person asks for it again, or when the one begun last was another
-set's (this one is a way back) or hasn't ended well. What the record calls done of the one under way isn't done twice. A run that found no
-record, but members, is a recovery: it deletes nothing, so neither hooks nor steps are its own, whatever else speaks for them; its set
-counts as rolled out, and who asks for it again gets it with the next run.
+Law: a rollout is due when the rendered set isn't the recorded one, when a rollout is forced, or when the last one was of another set (this
+one is a rollback) or hasn't ended well. What the record calls done of the one under way isn't done twice. A run without a record but with
+members is a recovery: it deletes nothing, so it runs neither hooks nor steps, whatever is forced; its set counts as rolled out.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ DONE, FAILED, SKIPPED = "done", "failed", "skipped"
 
 
 def is_due(state: State, digest: str, *, force: bool) -> bool:
-    """Whether the rollout of a rendered set is to be carried out. `digest`: of that set; `force`: somebody asks for it again."""
+    """Whether the rollout of a rendered set is to be carried out. `digest`: of that set; `force`: it is asked for again."""
     if recovers(state):
         return False
     known = state.rollout
@@ -77,9 +76,9 @@ def done(state: State, digest: str, *, force: bool) -> frozenset[tuple[str, str]
 
 
 def under_way(state: State, digest: str, *, force: bool) -> Progress | None:
-    """Return the rollout that a run goes on with; None: it begins anew.
+    """Return the rollout that a run continues; None: it begins anew.
 
-    Who asks for it again after a worker died goes on, too: what ran then may run still, and mustn't run twice. What failed begins anew.
+    A forced rollout continues after a killed run, too: its hooks may still run, and mustn't run twice. A failed one begins anew.
     """
     known = state.rollout
     if known is None or known.digest != digest or known.outcome:

@@ -100,11 +100,10 @@ def _giver(item: Desired, handover: SiblingQuestions) -> str:
 
 
 def given(known: RecordedJobs, desired: Collection[Identity], handover: SiblingQuestions) -> frozenset[Identity]:
-    """Return what ran, isn't declared any more, and may yet be asked for by a sibling: it, or may, declare it, and hasn't noted it.
+    """Return the Jobs that ran, aren't declared any more, and that a sibling may declare without having noted them.
 
     Raises:
-        AnnealError: the siblings can't be told.
-
+        AnnealError: the siblings can't be read.
     """
     left = {identity for identity, declared in known.ran if declared and identity not in desired}
     waits = [identity for identity in left if not any(isinstance(found, tuple) and found for _, found in handover.ran(identity))]

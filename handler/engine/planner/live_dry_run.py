@@ -1,9 +1,9 @@
-"""What an apply would make of one live object: the server's word, and where no dry-run can say it, what managedFields tell.
+"""The change that an apply makes to one live object: by the server's dry-run, and by managedFields where no dry-run can show it.
 
-    deciding (whose it is) -> the apply alone, dry-run -> what others wrote and git lacks goes with it: the object as it will be, dry-run
-                              |-> refused: deferred, made anew, another API version first, or a mistake
+    dry_run (whose it is) -> the apply alone, dry-run -> with it goes what others wrote and git lacks: the object as it will be, dry-run
+                              |-> refused: deferred, recreated, migrated to another API version first, or a mistake
 
-Law: what is shown is what the server has judged; nothing here can write.
+Law: the plan shows what the server has judged; nothing here can write.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class LiveDryRun:
 
 
 def _noted(live: Object, wanted: Object) -> Object:
-    """Return a live object whose writers nobody has noted, with what the server notes of it at its first apply (`before-first-apply`)."""
+    """Return a live object without managedFields with the entry that the server makes at its first apply (`before-first-apply`)."""
     entries = [entry for entry in managed_fields(wanted) if entry is not our_entry(wanted)]
     return {**live, "metadata": {**live["metadata"], "managedFields": entries}}
 

@@ -15,7 +15,7 @@ from handler.model.names import PART_OF, GroupKind
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """How they are read. `api`: with the target's identity; `scopes`: where it is known to look; None: everywhere, as far as is known."""
+    """How members are read. `api`: with the target's identity; `scopes`: the recorded namespaces; None: everywhere."""
 
     api: Api
     discovery: Discovery

@@ -1,8 +1,8 @@
-"""What the server misses of what an object names: whether this run creates it before that object, or whether it is a mistake.
+"""What the server misses of the objects that an object names: created earlier by this run, or a mistake.
 
-deciding, trying, canaries, applying (a dry-run is refused) -> here (what is missing, and where it comes from) -> deferred, or told
+dry_run, hook_dry_run, canaries, apply (a dry-run is refused) -> here (what is missing, which change creates it) -> deferred, or refused
 
-Law: deferred is only what the server's own words miss, where this run creates that before. Whatever else it says is final.
+Law: an object is deferred only for what the server's own words miss and this run creates earlier. Any other refusal is final.
 """
 
 from __future__ import annotations

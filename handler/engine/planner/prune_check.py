@@ -32,7 +32,7 @@ _SYSTEM_CONTENT = {
     ("", "ServiceAccount", "default"),
 }
 _SYSTEM_KINDS = frozenset({"Event", "EndpointSlice", "Endpoints", "Lease", "ControllerRevision", "PodMetrics"})
-"""What every Namespace holds without anybody having put it there."""
+"""Objects of the system in every Namespace."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """What the due steps of a Rollout do to live objects, as changes of the plan: shown, counted by the guards, refused before the first write.
 
-Law: a step deletes what carries our label and identity, or what is nobody's and the target may adopt; never what another tool has deployed,
-whatever `adopt` names, or another object owns, nor what an annotation or its kind protects from being pruned. Such a step is refused, not
-passed over: its author has asked for that deletion by name.
+Law: a step deletes a member, or an unowned object that the target may adopt; never what another tool has deployed, whatever `adopt` names,
+or another object owns, nor what an annotation or its kind protects from pruning. Such a step is refused, not skipped: its author asks for
+the deletion by name.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class RolloutActions:
         return found
 
     def _protected(self, probe: Probe, found: Iterable[Identity]) -> list[Problem]:
-        """Name what its owner or an annotation keeps from being deleted; what is as declared is looked at now, for nobody has read that."""
+        """Return the problems of objects that an owner or annotation protects; those unchanged by the LIST are read now."""
         known = {**self.comparison.undecided, **self.comparison.unowned}
         items = [self.comparison.desired[identity] for identity in found]
         unseen = [(item.resource, item.identity.namespace, item.identity.name) for item in items if item.identity not in known]

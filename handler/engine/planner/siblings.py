@@ -70,7 +70,7 @@ class NoSiblings:
         return {}
 
     def knows(self, _: str) -> bool:
-        """It isn't told of others."""
+        """Know of no sibling."""
         return False
 
 
@@ -120,8 +120,7 @@ class SiblingQuestions:
         """Return which of some objects are left to siblings: to which, and why.
 
         Raises:
-            AnnealError: the siblings can't be told.
-
+            AnnealError: the siblings can't be read.
         """
         with self._lock:
             found = {identity: kept_for(identity, self._declared(identity)) for identity in identities}
@@ -208,13 +207,13 @@ class SiblingQuestions:
 
     # --- Jobs that remove themselves
     def concerns(self, identity: Identity) -> bool:
-        """Whether the whitelists of any sibling allow an object. Raises AnnealError: the siblings can't be told."""
+        """Whether the whitelists of any sibling allow an object. Raises AnnealError: the siblings can't be read."""
         return bool(self._concerned(identity))
 
     def ran(self, identity: Identity) -> Iterator[tuple[str, tuple[Ran, ...] | AnnealError]]:
-        """Yield each sibling that may declare a Job, and what its record says of it that ran, or why that can't be read; none is rendered.
+        """Yield each sibling that may declare a Job, with its record of Jobs that ran, or why that can't be read; none is rendered.
 
-        Raises AnnealError: the siblings can't be told.
+        Raises AnnealError: the siblings can't be read.
         """
         for sibling in self._concerned(identity):
             try:

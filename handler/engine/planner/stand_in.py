@@ -25,11 +25,10 @@ _NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 
 @dataclass
 class StandIn:
-    """One plan's stand-in: another namespace of the target's that is there. `absent`: what the plan creates, Namespaces among it.
+    """One plan's stand-in: another namespace of the target that exists, found once. `absent`: what the plan creates, Namespaces among it.
 
-    It is looked for once.
-
-    The lock is this plan's own: that of a `cached_property` is everybody's (Python 3.11), and a slow cluster would hold up the others.
+    The lock belongs to this plan: a `cached_property` would share one among all instances (Python 3.11), and a slow cluster would block
+    them.
     """
 
     target: Target

@@ -1,9 +1,9 @@
 """A step's checks, run while its object is followed: all of `success` must pass at once, the first of `failure` that holds ends it.
 
-Law: one LIST and WATCH; what only time or metrics change is looked at again by the beat. Time counts from the step's begin, which stands in
-the journal: a run that was cut goes on with what time is left, and with the patience that is left for what stands still. A time-out is a
-failure. Who is out of time is looked at once more all the same: what was reached while nobody looked counts. All checks of a step share
-one effort at each look, so that no Rollout makes a change of an object cost more than a moment.
+Law: one LIST and WATCH; what only time or metrics change is looked at again by the beat. Time counts from the step's begin in the journal:
+a continued run has the time that is left, and the patience that is left for what stands still. A time-out is a failure, after one last
+look: what was reached unobserved counts. All checks of a step share one effort at each look, so that no Rollout makes a change of an
+object cost more than a moment.
 """
 
 from __future__ import annotations
@@ -73,14 +73,13 @@ def check(waits: Waits, watched: WatchedStep, beat: Callable[[], None] = _nothin
 
     Args:
         waits: the run's waits.
-        watched: the object and its checks. Without `success` nothing is waited for but `hold`, and an answer of each check of `failure`.
+        watched: the object and its checks. Without `success` only `hold` is waited for, and an answer of each check of `failure`.
         beat: called several times a second; what it raises ends the wait.
-        tell: called with how far it has come, when that changes; masked, one line (`StepStage.tell`).
+        tell: called with the progress, when it changes; masked, one line (`StepStage.tell`).
 
     Raises:
         RolloutFailed: a failure check holds, a success check has failed or its time is over; each with what was compared and seen.
         NewerHead, StillWaiting, Stopping, Suspended, LeaseLost: the wait ended before that.
-
     """
     return _Checking(waits, watched, beat, tell).go()
 
@@ -221,7 +220,7 @@ class _Checking:
         self.beat()
 
     def _look(self, *, changed: bool) -> bool:
-        """Look at each check that is due; tell whether the step has succeeded."""
+        """Look at each check that is due; return whether the step has succeeded."""
         now = self._now()
         self._look_at([each for each in (*self.failure, *self.success) if changed or now >= each.due], now)
         self._end_if_failed(now)
@@ -260,10 +259,10 @@ class _Checking:
             raise self._failed(failed, "")
 
     def _waited_for(self) -> list[_Under]:
-        """Return whose time counts: checks of success, and those of failure that nobody could answer."""
+        """Return the checks whose time counts: of success, and those of failure without an answer."""
         return [*self.success, *(each for each in self.failure if not each.judged.known)]
 
-    # --- telling
+    # --- progress
     def _failed(self, found: list[tuple[_Under, str]], kind: str) -> RolloutFailed:
         """Return the error, with what explains the object's state where its pods do."""
         watched, subject = self.watched, str(self.watched.identity)
@@ -292,7 +291,7 @@ class _Checking:
         self._tell_on(now=False)
 
     def _tell_on(self, *, now: bool) -> None:
-        """Tell how far it has come, and what explains why it isn't there; what only changes again and again (`now`) not each time."""
+        """Report the progress, and what explains it; flapping values (`now`) not each time."""
         evidence = self.diagnosing.texts.get(self.watched.identity) if self.left else ""
         text = "; ".join(filter(None, (self.message, evidence)))
         if text and text != self.told and (now or time.monotonic() - self.told_at >= _TELL_EVERY):

@@ -1,9 +1,8 @@
-"""What the record tells of a rollout under way: each step and hook, when it began, how it ended, and what its action must remember.
+"""The record of a rollout under way: each step and hook, its begin, its end, and its action's mark.
 
-Law: a transition stands in the record before what follows it begins, so that a killed run is gone on with at its step. Each write is of the
-whole record: so a step's good end goes with the begin of what follows it, and how far steps have come, which is only told, with whatever
-comes next. A rollout that failed isn't tried again by itself: its steps act (they migrate, they delete), and neither a tick nor a
-redelivery is a reason to.
+Law: a transition stands in the record before what follows it begins, so that the next run continues at its step. Each write is of the
+whole record: so a step's good end is written with the begin of what follows it, and progress with whatever comes next. A failed rollout
+isn't retried by itself: its steps act (they migrate, they delete), and neither a tick nor a redelivery is a reason to.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ __all__ = ["DONE", "FAILED", "SKIPPED", "Journal"]
 _LONGEST = 1200
 """Characters of a step's message: a thousand of them are read again, whatever they are written in."""
 _TELL_EVERY = 1.0
-"""Seconds between two writes that only tell."""
+"""Seconds between two writes of progress alone."""
 _Name = tuple[str, str]
 """A step's group, and its name there."""
 _Told = dict[_Name, dict[str, Any]]
@@ -49,11 +48,10 @@ class Journal:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self) -> None:
-        """Go on with what an earlier run of the same rendered set began, or begin anew.
+        """Continue what an earlier run of the same rendered set began, or begin anew.
 
         Raises:
-            RolloutFailed: it failed before, and nobody asked for it again.
-
+            RolloutFailed: it failed before, and isn't forced.
         """
         digest, known = self.inputs.prepared.digest, self.run.state.rollout
         if under_way(self.run.state, digest, force=self.run.force):
@@ -112,14 +110,14 @@ class Journal:
         self._change(group, step, lambda found: replace(found, mark=mark, share=share))
 
     def told(self, group: str, step: str, message: str) -> None:
-        """Tell how far a step under way has come, if that isn't what is recorded; `message` is masked. It is written soon (`settle`)."""
+        """Note the progress of a step under way, if it has changed; `message` is masked. It is written soon (`settle`)."""
         found, message = self.find(group, step), message[:_LONGEST]
         if found and found.message != message:
             self._tell(group, step, message=message)
             self.settle()
 
     def stood(self, group: str, step: str, stood: tuple[Stalled, ...]) -> None:
-        """Tell what of a step's wait hasn't changed since when. It is written with whatever comes next, at the latest by `close`."""
+        """Note which parts of a step's wait have stood still since when. It is written with the next write, at the latest by `close`."""
         found = self.find(group, step)
         if found and found.stood != stood:
             self._tell(group, step, stood=stood)
@@ -129,7 +127,7 @@ class Journal:
             self._told[group, step] = self._told.get((group, step), {}) | fields
 
     def settle(self) -> None:
-        """Write what was told, unless something told was written just now; called several times a second while anything waits."""
+        """Write the noted progress, unless some was written just now; called several times a second by every wait."""
         with self._lock:
             now = time.monotonic()
             if not self._told or now - self._written < _TELL_EVERY:
@@ -138,17 +136,17 @@ class Journal:
         self.flush()
 
     def flush(self) -> None:
-        """Write what was told, before what follows it that isn't a step."""
+        """Write the noted progress before anything that isn't a step follows it."""
         if self._told:
             self._write(lambda known: known)
 
     def close(self) -> None:
-        """Write what was told at the end, however soon after the last: nothing comes behind it. A record that can't be written is left."""
+        """Write the noted progress at the end. A record that can't be written is left."""
         with contextlib.suppress(AnnealError):
             self.flush()
 
     def done(self, group: str, step: str, message: str = "") -> None:
-        """Tell that a step has ended well; `message` is masked. Whatever begins next in the record begins after that (`flush`)."""
+        """Note that a step has ended well; `message` is masked. The next begin in the record is written after that (`flush`)."""
         now = stamp(self.run.clock())
         self._tell(group, step, finished=now, outcome=DONE, message=message[:_LONGEST], stood=())
 
@@ -172,7 +170,7 @@ class Journal:
         return replace(known, steps=(*known.steps[:place], change(known.steps[place]), *known.steps[place + 1 :]))
 
     def _write(self, change: Callable[[Progress], Progress]) -> None:
-        """Write a transition, after what was told until then."""
+        """Write a transition, after the noted progress."""
         taken: _Told = {}
 
         def written(state: State) -> State:
@@ -191,7 +189,7 @@ class Journal:
             raise
 
     def _take(self, taken: _Told) -> None:
-        """Take what was told: it is written now."""
+        """Drop noted progress: it is written now."""
         with self._lock:
             for name, fields in self._told.items():
                 taken[name] = taken.get(name, {}) | fields
@@ -206,5 +204,5 @@ class Journal:
 
 
 def _telling(fields: Mapping[str, Any], found: StepRecord) -> StepRecord:
-    """Return a step with what it tells; what it said at its end stays."""
+    """Return a step with its progress; the message of an ended one stays."""
     return found if found.outcome else replace(found, **fields)

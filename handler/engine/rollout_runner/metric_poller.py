@@ -1,7 +1,7 @@
-"""Questions for metrics, asked while a step is watched: each on a thread of its own, so that who judges never waits for an answer.
+"""Polls metrics while a step is watched: each query on its own thread, so that the judging thread never waits for an answer.
 
-Law: a Prometheus that hangs holds up its own check alone. Only the first question is waited for, with an eye on whether the run may go on:
-a run that may not wait gets an answer all the same.
+Law: a Prometheus that hangs delays its own check alone. Only the first answer is waited for, while the run may go on: a run that may not
+wait gets an answer all the same.
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
-"""From an open attempt to everything applied, healthy and pruned: the parts of a rollout in their order.
+"""Carries a rollout out from an open attempt until everything is applied, healthy and pruned.
 
-    what hooks live in      Namespaces and CRDs that a PreSync hook needs    applying
-    hooks before            PreSync                                          hooking
-    the automatic stages    what no step names; a stage that comes after     applying, waiting
-                            an explicit edge starts when that is healthy;
-                            the Sync hooks of a stage run when it stands     hooking
-    the Rollout's groups    if the target names one                          stepping
-    all healthy             where the target waits, or hooks come after      waiting
-    prune                   in reverse                                       pruning
-    hooks after             PostSync; SyncFail if anything failed            hooking
+    hooks' needs            Namespaces and CRDs that a PreSync hook needs    apply
+    hooks before            PreSync                                          hook_runner
+    the automatic stages    what no step names; a stage after an explicit    apply, waits
+                            edge starts when the edge's object is healthy;
+                            the Sync hooks of a stage run when it stands     hook_runner
+    the Rollout's groups    if the target names one                          step_runner
+    all healthy             where the target waits, or hooks come after      waits
+    prune                   in reverse                                       prune
+    hooks after             PostSync; SyncFail if anything failed            hook_runner
 
-Law: everything is idempotent. A walk that was cut anywhere is walked again by the next run: what is done is seen in the plan and in the
-record, and costs a look. Hooks and groups belong to a rollout that is due; a recovery, and a run that only repairs drift, carry out none.
-A repair of what is recorded waits for what it has written, and for what an edge asks for: an outage elsewhere isn't its failure. One that
-was cut waits for everything, for nobody knows any more what it wrote. What fails by its author's doing, or because a quota has no room,
-ends the rollout (`run.errors`): nothing after it is written, nothing is pruned.
+Law: everything is idempotent. The next run continues a killed one: what is done is seen in the plan and in the record, and costs a look.
+Hooks and groups belong to a rollout that is due; a recovery and a drift repair carry out none. A repair waits for what it has written, and
+for explicit edges: an outage elsewhere isn't its failure. A continued repair waits for everything, because its writes aren't known. A
+failure by the author, or a full quota, ends the rollout (`run.errors`): nothing after it is written, nothing is pruned.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ from handler.plan.admission import Desired
 from handler.plan.hooks import PlannedHooks
 
 _NAMED = 3
-"""How many objects the name of a wait tells."""
+"""Objects in the name of a wait, at most."""
 _UNMADE = "was deleted to be made anew, and isn't yet"
 
 
@@ -235,7 +234,7 @@ class RolloutRunner:
         return {change.identity for change in self.planned.plan.changes if change.action is Action.SKIP}
 
     def _fail(self, error: AuthorError | QuotaExceeded) -> None:
-        """End a failed rollout: run its SyncFail hooks, whose own failure is told beside the first and never hides it."""
+        """End a failed rollout: run its SyncFail hooks, whose own failure is reported beside the first and never hides it."""
         try:
             with contextlib.suppress(TransientError, OperatorError):  # tidying up hides no failure
                 self.hooks.clear(Phase.SYNC)

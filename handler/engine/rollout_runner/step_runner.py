@@ -1,12 +1,12 @@
-"""The steps of a Rollout, in their order or at once: act, check, record; and go on where a killed run was.
+"""The steps of a Rollout, in their order or at once: act, check, record; and continue after a killed run.
 
     group after group        all at once where the Rollout is parallel; a failed group ends the rollout
     step after step          all at once where the group is parallel
-    act, then check          a step without checks is done when its action is, and, where the target waits, when its object is healthy
+    act, then check          a step without checks is done with its action, and, where the target waits, when its object is healthy
 
-Law: each transition stands in the record before what follows it. What the record calls ended isn't begun again; what it calls begun goes
-on with its time and its mark. An error of the author's fails the step; anything else leaves it under way for the next run. Whichever step
-meets what ends the run, those beside it end with it: nobody hangs.
+Law: each transition stands in the record before what follows it. A step that the record calls ended isn't begun again; one that it calls
+begun continues with its time and its mark. An author's error fails the step; any other leaves it under way for the next run. The error
+that ends one step ends its parallel steps, so that none hangs.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class StepRunner:
         return errors
 
     def _settle(self) -> None:
-        """Let the record say what has ended, though nothing else is written; who can't write that meets it again."""
+        """Record what has ended, though nothing else is written; a failed write is met again later."""
         with contextlib.suppress(AnnealError):
             self.journal.settle()
 
@@ -153,7 +153,7 @@ class StepRunner:
             raise self._failure(group, step)
 
     def _unwritten(self, step: Step, reason: str) -> None:
-        """Don't tell of what the plan would have written as if it were."""
+        """Drop the plan's change of a step that didn't write it."""
         change = self._changes.get(step.identity)
         if change and change.writes and change.identity not in self.applier.written:
             self.applier.outcomes.append(replace(change, action=Action.SKIP, reason=reason))
@@ -172,7 +172,7 @@ class StepRunner:
 
     # --- together
     def _end(self, error: AnnealError) -> None:
-        """Make the steps beside this one end; who only may not wait longer ends nobody, for the others wait by themselves."""
+        """End the parallel steps; a step that may only not wait longer ends none of them."""
         with self._lock:
             if self._ending is None and not isinstance(error, StillWaiting):
                 self._ending = error
@@ -189,9 +189,9 @@ class StepRunner:
 
 
 def _rank(error: AnnealError) -> int:
-    """Order what several steps raised: a lost Lease tells most, the echo of another step's end the least.
+    """Order the errors of several steps: a lost Lease first, the echo of another step's end last.
 
-    What is tried again comes before a failure: that stands in the record, and is told once all is tidied up.
+    A retried error comes before a failure: that stands in the record, and is reported once all is tidied up.
     """
     if isinstance(error, LeaseError):
         return 0
@@ -206,7 +206,7 @@ def _named(group: Group, step: Step, problem: Problem) -> Problem:
 
 
 def passed_over(rollout: Rollout, journal: Journal) -> frozenset[Identity]:
-    """Return the objects whose steps failed and might: nothing waits for their health, for nobody has said that they get well."""
+    """Return the objects whose steps failed and might: their health isn't waited for."""
     steps = ((step, journal.find(group.name, step.name)) for group in rollout.groups for step in group.steps)
     return frozenset(step.identity for step, found in steps if found and found.outcome == FAILED)
 

@@ -31,7 +31,7 @@ class JournalWaitRecord:
     over: bool = False
 
     def __post_init__(self) -> None:
-        """It is told in one line."""
+        """Report in one line."""
         self.what = printable(self.what)
 
     def note(self) -> None:
@@ -41,7 +41,7 @@ class JournalWaitRecord:
         """The journal will have it: the step fails."""
 
     def tell(self, unhealthy: tuple[str, ...]) -> None:
-        """Tell each object's line as the message of its hook, or of this step."""
+        """Record each object's line as the message of its hook, or of this step."""
         group, own = self.name
         for line in unhealthy:
             subject, _, said = line.partition(": ")

@@ -1,1 +1,1 @@
-"""A run that waits: what it waits for, what ends that before its time, and how it tells of what isn't healthy."""
+"""Waits inside a run: what is waited for, what interrupts it, and the report of unhealthy objects."""

@@ -1,12 +1,12 @@
-"""The evidence that a wait tells while it goes on: a look every few seconds at the pods and Warnings of what isn't healthy.
+"""The evidence of a wait under way: every few seconds the pods and Warnings of unhealthy objects are read.
 
-    at most every 5 s, later every 10 s      one Evidence: of a few namespaces, their Warnings and the pods of what isn't healthy
-    on a thread of its own                   a slow API server holds up no wait, and no end of one
+    at most every 5 s, later every 10 s      one Evidence: of a few namespaces, their Warnings and the pods of unhealthy objects
+    on its own thread                        a slow API server delays neither a wait nor its end
     what is new                              a line of the log, and the texts for record and terminal
 
-Law: a cause is told once as long as it lasts. Another count of restarts or another back-off isn't news, another reason is. What an earlier
-run of this wait told of the same causes is told in its words; what can't be read now changes nothing that is told. No log of a container
-is read. Everything is masked, then cut.
+Law: a cause is reported once while it lasts. Another count of restarts or another back-off isn't news, another reason is. Causes that an
+earlier run of this wait reported keep their words; an unreadable cluster changes nothing. No log of a container is read. Everything is
+masked, then cut.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _YOUNG = 60.0
 _NAMESPACES = 4
 """Namespaces of one look; those that were looked at longest ago come first."""
 _TOLD = 20
-"""Objects whose evidence is told."""
+"""Objects with evidence, at most."""
 _LOGS = 3
 """Objects whose logs are recorded, where the target has that."""
 _TEXT = 500
@@ -83,10 +83,10 @@ class _Look:
 
 @dataclass(slots=True)
 class EvidenceLooks:
-    """The looks of one wait. Only the thread that waits calls it.
+    """The looks of one wait. Only the waiting thread calls it.
 
-    `pace`: of all looks of the run; `what`: what is waited for; `since`: when that began, in seconds since the epoch by the run's clock.
-    `known`: what an earlier run of the same wait told of objects, by their names. `texts`: the evidence that is told of each now.
+    `pace`: of all looks of the run; `what`: what is waited for; `since`: its begin, in seconds since the epoch by the run's clock.
+    `known`: the evidence that an earlier run of the same wait reported, by object. `texts`: the present evidence of each object.
     """
 
     run: RunContext
@@ -107,14 +107,13 @@ class EvidenceLooks:
         self._due = self._began + FIRST
 
     def look(self, subjects: Subjects) -> bool:
-        """Take in what a look has found, and begin the next one when it is due; called several times a second.
+        """Take in a finished look, and begin the next one when it is due; called several times a second.
 
         Args:
-            subjects: returns what isn't healthy, the worst first; asked when a look begins.
+            subjects: returns the unhealthy objects, the worst first; called when a look begins.
 
         Returns:
-            Whether something else is to be told now.
-
+            Whether the evidence has changed.
         """
         look, news = self._look, False
         if look is not None and look.thread is not None and not look.thread.is_alive():
@@ -172,9 +171,9 @@ class EvidenceLooks:
         now = run.rooms.planner.api.server_time()
         return now - age, now
 
-    # --- telling
+    # --- texts
     def _tell(self, look: _Look) -> bool:
-        """Take in what was found; True: something else is told now."""
+        """Take in findings; True: the evidence has changed."""
         before, there = dict(self.texts), {subject.identity for subject in look.subjects}
         for identity in [each for each in self.texts if each not in there or not look.found.get(each, _SAME).causes]:
             del self.texts[identity], self._memory[identity]
@@ -185,7 +184,7 @@ class EvidenceLooks:
         return self.texts != before
 
     def _tell_one(self, subject: Subject, found: Finding) -> None:
-        """Tell of one object: anew what has a new cause, or none of those that are told; else in the words that were."""
+        """Update one object's text where its causes are new or none of the old ones is left; else keep its words."""
         one, known = subject.identity, self.known.get(str(subject.identity), "")
         memory = self._memory.get(one, known)
         told = self.texts.get(one, known.removeprefix(subject.said).removeprefix("; ") if known.startswith(subject.said) else "")
@@ -209,4 +208,4 @@ class EvidenceLooks:
 
 
 _SAME = Finding(("",))
-"""What is found of an object that a look had no time for: it stays as it was told."""
+"""The finding of an object that a look had no time for: its text stays."""

@@ -1,10 +1,10 @@
-"""Reads what explains that objects aren't healthy: of each of their namespaces the Warnings, and the objects' pods.
+"""Reads what explains unhealthy objects: the Warnings of their namespaces, and their pods.
 
-    a wait, while it goes on and at its end      `handler.engine.waits.evidence`      the rules:
-    a watch of health                            `handler.worker.health_watch.reasons`   ->  handler.health.diagnosis
-    a person who asks for logs                   `handler.cli.logs`
+    a wait, under way and at its end     `handler.engine.waits.evidence`              the rules:
+    a watch of health                    `handler.worker.health_watch.reasons`   ->  handler.health.diagnosis
+    `anneal status --logs`               `handler.cli.logs`
 
-Law: few reads, bounded by `Evidence`. What couldn't be read now explains nothing, and denies nothing.
+Law: few reads, bounded by `Evidence`. What can't be read explains nothing, and denies nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What ends a wait before its time: a newer head, a person's word, a pause, a lost Lease, the worker's end.
+"""What ends a wait before its time: a newer head, a request, a pause, a lost Lease, the worker's end.
 
-Law: whoever asks in this process is heard at once, whoever leaves a request on the Lease at its next renewal; git host and record are asked
-at the clock's pace, by all who wait at the same moments, so that targets of one repository share an answer. A head that changes nothing of
-what this run was made from ends no wait: in a busy monorepo none would ever come to its end.
+Law: a request in this process ends it at once, a request on the Lease at its next renewal; git host and record are read at the clock's
+pace, by all waits at the same moments, so that targets of one repository share an answer. A head that changes nothing of this run's inputs
+ends no wait: in a busy monorepo none would ever come to its end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from handler.model.event import Job
 from handler.state.record import Pin
 
 HEAD_EVERY = 10.0
-"""Seconds between two looks at the git host and at the record while nobody in this process asks for anything."""
+"""Seconds between two looks at the git host and at the record without a request in this process."""
 
 
 @dataclass(slots=True)
@@ -112,7 +112,7 @@ class Interrupts:
         raise NewerHead.of(f"target {run.job.target}", f"the head moved from {waited[:12]} to {head[:12]} while it was waited for")
 
     def _is_news(self, head: str) -> bool:
-        """Whether a head changes what this run was made from, or ends the pin it holds; one that is refused is told of by its own run."""
+        """Whether a head changes this run's inputs, or ends its pin; a refused head is reported by its own run."""
         run = self.run
         if self._pin is not None:
             return not revision.holds(run, self._pin, head)
@@ -124,7 +124,7 @@ class Interrupts:
 
 
 def _moment(now: float) -> float:
-    """Return the moment at which all who wait looked last, in monotonic seconds."""
+    """Return the last common moment of all waits, in monotonic seconds."""
     return now // HEAD_EVERY * HEAD_EVERY
 
 
@@ -134,7 +134,7 @@ def _since(asked: Sequence[Job], slack: float) -> float:
 
 
 def _told(job: Job) -> str:
-    """Say what is asked for, and by whom."""
+    """Return a request in words: what, and by which actor."""
     what = f"commit {job.commit[:12]}" if job.commit else "a rollback" if job.rollback else "the end of a pin"
     return f"{what}, by {job.actor}" if job.actor else what
 

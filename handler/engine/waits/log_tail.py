@@ -1,11 +1,11 @@
-"""The end of what a failing container has logged, masked; withheld where that can't be done.
+"""The end of a failing container's log, masked; withheld where masking is impossible.
 
-    pod -> its container that tells most -> the Secrets that its containers can read -> the log's end, without their values;
-    and what its program wrote as its end
+    pod -> its most telling container -> the Secrets that its containers can read -> the log's end, without their values;
+    and the termination message
 
-Law: a log holds whatever a program prints. It is shown only after every Secret that the pod's spec names was read, with the rights of who
-reads the log, and is masked: whole values and their parts. Where one can't be read, nothing is shown, and the right that is missing is
-named. A Secret that doesn't exist has nothing to hide. Everything is masked, then cut.
+Law: a log holds whatever a program prints. It is shown only after every Secret in the pod's spec was read, with the rights of the reader
+of the log, and masked: whole values and their parts. Where one can't be read, nothing is shown, and the missing right is named. A Secret
+that doesn't exist has nothing to hide. Everything is masked, then cut.
 """
 
 from __future__ import annotations
@@ -45,14 +45,13 @@ class LogTail:
 
 
 def read_tail(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[str], str]) -> LogTail | None:
-    """Read the end of the log of a pod's container that tells most; None: none has ever run.
+    """Read the end of the log of a pod's most telling container; None: none has ever run.
 
     Args:
         evidence: bounded reads, with the identity whose rights count.
         pod: the live pod.
         namespace: of the pod.
-        mask: hides what else is secret.
-
+        mask: hides the other secrets.
     """
     container, previous = failing(pod)
     if not container:

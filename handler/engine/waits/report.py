@@ -1,6 +1,6 @@
-"""What isn't healthy, as the record and the error of a wait tell it: each object with what it lacks, the worst with their evidence.
+"""The unhealthy objects of a wait, for the record and for its error: what each lacks, the worst with their evidence.
 
-Law: a look that finds what an earlier run of the same commit told says it in the same words: the history has one entry of it, not one a
+Law: a look that finds what an earlier run of the same commit reported uses the same words: the history has one entry of it, not one a
 tick. Everything is masked, then cut.
 """
 
@@ -34,13 +34,13 @@ UNHEALTHY = "isn't healthy"
 
 @dataclass(slots=True)
 class UnhealthyReport:
-    """Tells of one run's unhealthy objects. `known`: what an earlier run of the same commit said of each."""
+    """Reports one run's unhealthy objects. `known`: the lines of an earlier run of the same commit, by object."""
 
     run: RunContext
     known: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Read what was said before; a person who asks again wants to know anew."""
+        """Read the earlier lines; a forced run reports anew."""
         state = self.run.state
         last = state.history[0] if state.history else None
         same = last is not None and (last.outcome, last.commit, last.code) == (Outcome.FAILED, self.run.goal, RolloutFailed.code)
@@ -70,9 +70,8 @@ class UnhealthyReport:
 
         Args:
             vigil: knows what isn't healthy.
-            explain: says what explains that of some objects (`Diagnosing.explain`).
-            why: what the wait says of what hasn't failed: `isn't healthy after 5m`; empty: what has failed ended it, and is told alone.
-
+            explain: returns the evidence of some objects (`EvidenceLooks.explain`).
+            why: words for what hasn't failed: `isn't healthy after 5m`; empty: a failure ended the wait, and is reported alone.
         """
         left = vigil.unhealthy()
         texts = {item.identity: self._text(item, health, why) for item, health in left[:RECORDED]}
@@ -98,7 +97,7 @@ class UnhealthyReport:
         return shown
 
     def _text(self, item: Desired, health: Health, why: str) -> str:
-        """Return what is said of one object: the words of an earlier run, if what happened is the same."""
+        """Return the line of one object: the words of an earlier run, if what happened is the same."""
         failed, known = health.status is Status.FAILED, self.known.get(str(item.identity), "")
         if (failed or why) and known.startswith(_FAILED if failed else UNHEALTHY):
             return known

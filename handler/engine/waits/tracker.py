@@ -25,7 +25,7 @@ Verdict = Callable[[Identity, Object | None], Health | None]
 _AT_ONCE = 200
 """Objects that wait for the operator's expressions, at most."""
 _TOGETHER = 2.0
-"""Seconds that a failure waits for the first look at the other objects: what failed by then is told with it."""
+"""Seconds that a failure waits for the first look at the other objects: failures until then are reported together."""
 
 
 def as_usual(_identity: Identity, _live: Object | None) -> Health | None:
@@ -72,7 +72,7 @@ class Tracker:
         self._declared = {item.identity: item for item in self.items}
 
     def judge(self, identity: Identity, live: Object | None) -> bool:
-        """Judge a new state of an object; True: it is healthy. What expressions judge is told by the next beat."""
+        """Judge a new state of an object; True: it is healthy. Expressions are evaluated at the next beat."""
         found = self.verdict(identity, live)
         self._unjudged.pop(identity, None)
         self._content = [each for each in self._content if each != identity]
@@ -124,7 +124,7 @@ class Tracker:
         return healthy
 
     def _expressed(self) -> None:
-        """Judge by expressions what has changed since that was done last; the next beat tells what is healthy."""
+        """Evaluate expressions of objects that have changed since; the next beat returns the healthy ones."""
         asked, self._unjudged = self._unjudged, {}
         found = self.custom.verdicts(asked.values(), self.generations) if asked else {}
         self._content += [identity for identity, health in found.items() if self._take(identity, asked[identity], health)]

@@ -36,7 +36,7 @@ from handler.state.record_format import stamp
 _RECORD_AFTER = 0.5
 """Seconds after which a wait is worth a line in the record."""
 _TELL_EVERY = 10.0
-"""Seconds between two times that the record is told what is still missing, unless there is new evidence."""
+"""Seconds between two records of what is still missing, unless there is new evidence."""
 
 Object = dict[str, Any]
 Judge = Callable[[Identity, Object | None], bool]
@@ -121,7 +121,7 @@ class Waits:
 
         def tick() -> list[Identity]:
             beat()
-            if not telling.known:  # what an earlier run of this commit has said of its failure is said better
+            if not telling.known:  # an earlier run of this commit has better words for its failure
                 news = diagnosing.look(lambda: telling.subjects(vigil))
                 if news or time.monotonic() >= due[0]:
                     due[0] = time.monotonic() + _TELL_EVERY
@@ -155,7 +155,7 @@ class Waits:
         return max(now - moved, 0.0) if moved is not None else 0.0
 
     def _told_before(self) -> dict[str, str]:
-        """Return what the record tells of each object since an earlier run waited for this commit."""
+        """Return the recorded line of each object since an earlier run waited for this commit."""
         state = self.run.state
         same = state.waiting is not None and state.waiting.commit == self.run.goal
         lines = [line.partition(": ") for line in state.status.unhealthy] if same else []
@@ -191,7 +191,7 @@ class Waits:
         return done
 
     def _beat(self, kept: WaitRecord, began: float, beat: Stop) -> Iterable[Identity] | None:
-        """Several times a second: may we go on, and is it still of use? A wait that takes longer is told."""
+        """Check several times a second whether the run may go on; a long wait is recorded."""
         if time.monotonic() - began >= _RECORD_AFTER:
             kept.note()
         self.look()

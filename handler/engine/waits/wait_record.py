@@ -41,7 +41,7 @@ class WaitRecord(Protocol):
         """Keep that it has ended without success."""
 
     def tell(self, unhealthy: tuple[str, ...]) -> None:
-        """Tell what is still missing, a line an object."""
+        """Record what is still missing, a line an object."""
 
     def moved(self, seen: str) -> float | None:
         """Return since when something stands as it does, by what the runs before this one saw; None: it stood otherwise."""
@@ -57,7 +57,7 @@ def time_left(kept: WaitRecord, timeout: float, now: float) -> float:
 
 @dataclass(slots=True)
 class StateWaitRecord:
-    """A wait that the record keeps as `waiting`. One of the same name and commit goes on; who asks again after its end begins anew."""
+    """A wait in the record's `waiting`. One of the same name and commit continues; a request after its end begins anew."""
 
     run: RunContext
     what: str

@@ -97,7 +97,7 @@ class _Trial:
         return seen
 
     def leave(self) -> None:
-        """Take the canary away; nobody waits until it is gone."""
+        """Delete the canary without waiting until it is gone."""
         self._remove(waits=False)
 
     def _known(self) -> CanaryMark | None:
@@ -191,7 +191,7 @@ class _Trial:
 
     # --- away
     def _refuse(self, reason: str) -> None:
-        """Take the canary away because of what it has shown; who watches is told why, for its pods may take their time."""
+        """Delete the canary for what it has shown, and record why: its pods may take their time."""
         self.stage.tell(f"the canary is removed: {reason}")
         self._remove()
 

@@ -1,7 +1,7 @@
-"""`DeleteIfExist`: delete the object in the foreground, and wait until it is gone; one that isn't there is as good.
+"""`DeleteIfExist`: delete the object in the foreground, and wait until it is gone; an absent object is as good.
 
-Law: only what the plan showed is deleted: it carries our label and identity, or is nobody's and the target may adopt it; the guards have
-counted it. Steps before it may have taken hours: so it is judged again right before it goes, as prune does.
+Law: only what the plan showed is deleted: a member, or an unowned object that the target may adopt; the guards have counted it. Steps
+before it may have taken hours, so it is judged again right before the delete, as in prune.
 """
 
 from __future__ import annotations

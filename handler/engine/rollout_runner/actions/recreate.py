@@ -93,14 +93,13 @@ def _raise_if_kept(stage: StepStage, item: Desired, live: Object) -> None:
 
 
 def _raise_if_refused(stage: StepStage, item: Desired) -> None:
-    """Dry-run the create under a scratch name: while the old one lives, its own name says nothing of what a create would meet.
+    """Dry-run the create under a scratch name: while the old object lives, its name can't be dry-run.
 
     What only a scratch copy meets (a right by name, a quota for one more, a webhook without dry runs) refuses nothing.
 
     Raises:
-        RolloutFailed: the server would refuse the new one.
-        AccessDenied: whoever would create it may not, so that it would be missing.
-
+        RolloutFailed: the server would refuse the new object.
+        AccessDenied: the identity may not create it, so that it would be missing.
     """
     body = _scratch(item)
     try:
@@ -124,7 +123,7 @@ def _raise_if_denied(stage: StepStage, item: Desired) -> None:
     try:
         lacking = [rule for rule, has in zip(rules, allowed(stage.applier.planner.api, rules), strict=True) if not has]
     except (AccessDenied, ApiRefused):
-        return  # nobody may ask: the server says it when it comes to that
+        return  # the review is denied: the server decides at the create
     if lacking:
         seen, fix = f"isn't deleted, for it couldn't be made anew: no right to {lacking[0].verb} it", "; ".join(map(str, lacking))
         raise AccessDenied.of(str(identity), seen, place=item.manifest.place, fix=fix)

@@ -60,12 +60,11 @@ class ActionType(ActionReader, Protocol):
         """Carry out the action; begun again after a kill, it finds its own mark (`stage.mark`) and its own traces.
 
         Returns:
-            What was seen, where it has judged the step's checks itself and nobody is to do so again; else None.
+            What was seen, where it has judged the step's checks itself; else None, and they are run.
 
         Raises:
             AuthorError: the step fails, and why.
             AnnealError: anything else ends the run; the next one goes on here.
-
         """
 
 
@@ -155,7 +154,7 @@ class StepStage:
             self.journal.mark(self.group, self.step.name, mark, share)
 
     def tell(self, message: str) -> None:
-        """Tell, in the record, how far the step has come; masked, one line."""
+        """Record the step's progress; masked, one line."""
         self.journal.told(self.group, self.step.name, message)
 
     # --- writes
@@ -235,7 +234,7 @@ class StepStage:
 
     @contextlib.contextmanager
     def _fenced_again(self) -> Iterator[None]:
-        """Who meets what has moved asks first whether he may still write: then it is his successor who moved it."""
+        """Check the fence first when a write has met a moved object: a successor may have moved it."""
         try:
             yield
         except Moved:
