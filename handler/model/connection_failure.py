@@ -1,7 +1,7 @@
 """What a failed connection means, in our own words. Pure.
 
-A vendor's texts name its pools and objects, and may hold a proxy's password, so none of them is repeated. Exceptions are told apart by the
-names of their classes: this room loads no vendor.
+A vendor's texts name its pools and objects, and may hold a proxy's password, so none of them is quoted. Exceptions are distinguished by
+the names of their classes: this room imports no vendor.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Until when what is under way must have returned: who waits for something outside waits no longer than there is time for it.
+"""The deadline of this invocation; outgoing calls never exceed it.
 
-A function is ended by force, and what it holds then stays held. So what it asks of clusters, git hosts and renders ends before, whatever
-patience they have elsewhere. It is known to the thread that has been told, and to those that it hands a part of its work.
+A function is ended by force, and its Lease stays held then. So calls to clusters, git hosts and renders end before, whatever their own
+time-outs. The deadline belongs to a thread's context, and to the threads that it hands a part of its work.
 """
 
 from __future__ import annotations

@@ -76,14 +76,14 @@ class AuthorError(AnnealError):
 
 
 class TransientError(AnnealError):
-    """Nobody must act: it is tried again, from 15 s doubling to 5 min."""
+    """It is retried by itself, from 15 s doubling to 5 min."""
 
     code = "transient"
     who = "nobody"
 
 
 class SenderError(AnnealError):
-    """Whoever sent the request must act. `status` is the HTTP status of the answer."""
+    """The sender of the request must act. `status` is the HTTP status of the answer."""
 
     who = "sender"
     status: ClassVar[int] = 400
@@ -215,7 +215,7 @@ class RolloutFailed(AuthorError):
     code = "rollout-failed"
 
 
-# --- nobody
+# --- retried
 class GitUnavailable(TransientError):
     """The git host doesn't answer, answers nonsense or too slowly."""
 
@@ -247,7 +247,7 @@ class StillDeleting(TransientError):
 
 
 class Stopping(TransientError):
-    """The worker is told to end; an open attempt stays open and the next run goes on."""
+    """The worker stops; an open attempt stays open and the next run goes on."""
 
     code = "stopping"
 
@@ -259,7 +259,7 @@ class NotReady(TransientError):
 
 
 class StillWaiting(TransientError):
-    """What was applied isn't healthy yet, and whoever runs this may not wait longer; the next run goes on with what time is left."""
+    """What was applied isn't healthy yet, and this process may not wait longer; the next run goes on with what time is left."""
 
     code = "still-waiting"
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 NAMED = ("replay", "oneoff")
-"""Triggers of what a person or a pipeline asked for, and was told an id for."""
+"""Triggers of named requests, by a person or a pipeline, which wait for an id's end."""
 ASKED = (*NAMED, "approval", "rollback", "unpin")
 """What reports call those (`Job.cause`)."""
 
@@ -24,7 +24,7 @@ class RefChange:
 class Event:
     """A verified delivery. `kind`: push | ping | other; `urls`: every spelling of the repository the payload names.
 
-    `changes`: the refs of a push, as far as they are listed; `more`: there were others, too many to list.
+    `changes`: the listed refs of a push; `more`: there were others, too many to list.
     Everything here is a hint: the git host decides what is deployed, the configuration decides from where.
     """
 
@@ -67,10 +67,10 @@ class Job:
     `trigger`: push | replay | tick | drift | oneoff. `hint`: the commit a webhook named. `commit`: an explicit one, which pins.
     `rollback`: go back to the commit that was deployed before, and pin it.
     `force`: run although nothing changed; it never passes a guard. `approve`: a held id. `unpin`: end the pin first.
-    `run`: the id that the door told; empty: the run makes its own. `looks`: how often the hint was looked for in vain.
-    `asked`: when the newest of what was asked came, in this machine's monotonic seconds, the same for all targets of a delivery;
-    0: unknown, and nobody else's look at the host will do. `named`: the requests that this run answers which were asked by name, each
-    with who asked; empty: its own alone. `moment`: when the clock asked for it, in seconds since the epoch; 0: unknown.
+    `run`: the id that the door returned; empty: the run makes its own. `looks`: how often the hint was looked for in vain.
+    `asked`: arrival of the newest request, in this machine's monotonic seconds, the same for all targets of a delivery; 0: unknown, and no
+    shared look at the host will do. `named`: the named requests that this run answers, each with its actor; empty: its own alone.
+    `moment`: when the schedule asked for it, in seconds since the epoch; 0: unknown.
     """
 
     target: str
@@ -104,7 +104,7 @@ class Job:
 
     @property
     def requests(self) -> tuple[tuple[str, str], ...]:
-        """Return what somebody waits for the end of: the id of each request that was asked by name, and who asked."""
+        """Return the named requests whose end is waited for: the id of each, and its actor."""
         return self.named or (((self.run, self.actor),) if self.run and self.trigger in NAMED else ())
 
     @property
@@ -133,7 +133,7 @@ class Job:
     def merged(self, newer: Job) -> Job:
         """Coalesce two plain jobs of one target: nothing asked is lost, the newest hint wins.
 
-        Who asked for a run by name stays its actor, whoever pushes meanwhile. A job with `acts` is never given here: merged with
+        The actor of a named request stays the actor, whatever is pushed meanwhile. A job with `acts` is never passed here: merged with
         another, a dry run would become the act itself, and an approval another's.
         """
         acts = self.acts or newer.acts

@@ -45,5 +45,5 @@ class HealthState(StrEnum):
     UNKNOWN = "unknown"
 
     @classmethod
-    def _missing_(cls, value: object) -> HealthState:  # noqa: ARG003 - a record that somebody has edited may hold any word
+    def _missing_(cls, value: object) -> HealthState:  # noqa: ARG003 - an edited record may hold any word
         return cls.UNKNOWN

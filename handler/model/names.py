@@ -14,7 +14,7 @@ PART_OF = "applyset.kubernetes.io/part-of"
 IDENTITY = "anneal.dev/identity"
 """Annotation on a member naming exactly that object: a copied label can't fake it."""
 STATE_NAMESPACE = "anneal-system"
-"""Where records and locks are kept unless something else is said."""
+"""The default namespace of records and locks."""
 FIELD_MANAGER = "anneal"
 """Our field manager, constant for life: changing it would orphan every field we own."""
 
@@ -102,7 +102,7 @@ def applyset_id(name: str, namespace: str, kind: str = "ConfigMap", group: str =
 
 
 def run_id(target: str) -> str:
-    """Make the id of a new run. It names its target, so that whoever is given it finds the record without a search."""
+    """Make the id of a new run. It names its target, so that the id alone finds the record."""
     return f"{target}.{secrets.token_hex(6)}"
 
 

@@ -32,7 +32,7 @@ def gain_no_privileges() -> bool:
 
 
 def filter_calls(program: bytes) -> bool:
-    """Have the kernel ask this BPF program of every system call; only for who gains no privileges. Returns whether it does."""
+    """Filter the process' system calls by a BPF program; needs no_new_privs. Returns whether the kernel does."""
     kept = ctypes.create_string_buffer(program, len(program))
     header = ctypes.create_string_buffer(struct.pack("HP", len(program) // 8, ctypes.addressof(kept)))  # struct sock_fprog
     return _prctl(_SECCOMP, _MODE_FILTER, ctypes.addressof(header))

@@ -1,4 +1,4 @@
-"""What goes on around a run that waits: who else asks for its target, and that its place may be another's meanwhile."""
+"""A run's view of the queue: other requests for its target, and its worker slot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class QueueView(Protocol):
 
 
 class NoQueue:
-    """Nobody else asks in this process: a command, a test, a function."""
+    """No other request in this process: a command, a test, a function."""
 
     def asked(self) -> tuple[Job, ...]:
         """Return nothing."""

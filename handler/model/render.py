@@ -72,9 +72,9 @@ class RenderRequest:
 class Rendered:
     """The documents, in path order, everything that was read to make them, and the same by file for the next render.
 
-    `rollout`: the Rollout that the target names or the renderer returns; `keys`: how it calls objects -> their identities in `manifests`.
+    `rollout`: the Rollout that the target names or the renderer returns; `keys`: its names of objects -> their identities in `manifests`.
     A file's document is called by the path below the request's, those after the first with `!1`, `!2` … behind it; a List is all its items.
-    `where`: tells the lines of the Rollout's fields; asked only when it has mistakes.
+    `where`: returns the lines of the Rollout's fields; called only when it has mistakes.
     """
 
     manifests: tuple[Manifest, ...]

@@ -61,7 +61,7 @@ class Result:
 
     `plan`: the newest; `written`: what the run has changed in the cluster however it ended, each object once. `standing`: as the run left
     the target; None where no state could be read. `again`: what this run, ended as it is, leaves to another one from `again_at` on, in
-    seconds since the epoch: a look for what was pushed and the git host doesn't show yet. `recorded`: the target's state tells of this end.
+    seconds since the epoch: a look for a pushed commit that the git host doesn't show yet. `recorded`: the target's state has this end.
     """
 
     target: str

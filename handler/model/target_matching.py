@@ -16,7 +16,7 @@ from handler.model.event import Decision, Event, RefChange
 
 TAGS = "refs/tags/"
 NAMED = 5
-"""Refs that a reason names; of more it tells the number."""
+"""Refs that a reason names; of more it says the number."""
 NEAR = 10
 """Repositories on either side, in either order, that an unknown one is compared with: comparing is slow."""
 REMEMBERED, SENDERS = 1000, 1000
@@ -165,7 +165,7 @@ def _unknown(event: Event, targets: TargetIndex) -> str:
 
 @functools.lru_cache(maxsize=REMEMBERED)
 def _hint(targets: TargetIndex, named: str) -> str:
-    """Name the nearest repository. A hook of a whole organization tells of the same unknown ones again and again."""
+    """Name the nearest repository. A hook of a whole organization sends the same unknown ones again and again."""
     near = difflib.get_close_matches(named, targets.near(named), n=1, cutoff=0.5)
     return f"; the nearest one is {near[0]}" if near else ""
 

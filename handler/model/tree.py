@@ -1,4 +1,4 @@
-"""A fetched commit, as far as a renderer may see it: paths, ids and blobs. No work tree, no disk."""
+"""A fetched commit for a renderer: paths, ids and blobs. No work tree, no disk."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def _unknown_properties(properties: dict[str, Any], value: dict[str, Any], path:
 
 
 def _violations(validator: Draft202012Validator, body: dict[str, Any], kind: GroupKind) -> Iterator[str]:
-    """Yield what JSON Schema finds, as `field: message`; values are shown as far as anyone may read them."""
+    """Yield the schema's violations as `field: message`; sensitive values are masked."""
     for error in validator.iter_errors(body):
         path = ".".join(str(step) for step in error.absolute_path) or "object"
         rule = f"{error.validator}: {shown(kind, '', error.validator_value)}"

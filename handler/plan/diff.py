@@ -51,7 +51,7 @@ def tellable(kind: GroupKind, path: Path) -> Path:
 
 
 def _owner(live: dict[str, Any], path: Path) -> str:
-    """Name who owns a field live, other than us if anybody else does."""
+    """Return a live field's owner, other than us if there is another."""
     managers = sorted({manager for manager, _ in owners(live, path)}, key=lambda name: name == FIELD_MANAGER)
     return managers[0] if managers else ""
 

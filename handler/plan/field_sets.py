@@ -47,7 +47,7 @@ def without(node: Any, gone: Fields) -> Any:
 
 
 def applied_over(node: Any, desired: Any, fields: Fields | None) -> Any:
-    """Return what declaring `desired` makes of a value; lists are merged as the set says that somebody's were, else replaced."""
+    """Return a value with `desired` declared on it; lists are merged where the set has their elements, else replaced."""
     below = fields or {}
     if isinstance(node, dict) and isinstance(desired, dict) and (fields is None or below):
         return {**node, **{key: applied_over(node.get(key), value, below.get(f"f:{key}")) for key, value in desired.items()}}

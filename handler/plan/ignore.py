@@ -68,7 +68,7 @@ class Ignoring:
         return desired
 
     def spared(self, identity: Identity, desired: dict[str, Any], live: dict[str, Any]) -> list[Path]:
-        """Return the paths of live that are ignored: whoever owns them keeps them."""
+        """Return the paths of live that are ignored: their owners keep them."""
         found: list[Path] = []
         for steps in map(_steps, self._pointers(identity, desired, live)):
             found += [path for path, _ in _expand(live, live, steps)]
@@ -157,7 +157,7 @@ def _get(node: Any, path: Path) -> Any:
 
 
 def _yield_to_live(desired: dict[str, Any], live: dict[str, Any], path: Path, live_path: Path) -> None:
-    """Leave one field to whoever owns it live; adopt its live value if it's ours, or declared and nobody's."""
+    """Leave one field to its live owner; adopt its live value if it's ours, or declared and unowned."""
     parent, field, value = _get(desired, path[:-1]), path[-1], _get(live, live_path)
     managers = {manager for manager, _ in owners(live, live_path)}
     declared = _get(desired, path) is not _ABSENT

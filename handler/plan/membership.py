@@ -20,9 +20,9 @@ def is_member(live: Mapping[str, Any], identity: Identity, target: str, applyset
 
 
 def marked_target(live: Mapping[str, Any], identity: Identity) -> str:
-    """Return the target that an object's identity annotation names; empty: none, for it names another object, or what is no target's name.
+    """Return the target that an object's identity annotation names; empty: none, for it names another object, or no valid target's name.
 
-    Live holds what anybody has written there, and messages and the commands in them repeat the name.
+    Anyone may have written the annotation, and messages and the commands in them repeat the name.
     """
     mark = str(((live.get("metadata") or {}).get("annotations") or {}).get(IDENTITY) or "")
     target = mark.partition(":")[0]

@@ -99,9 +99,9 @@ def _texts(node: Any) -> Iterator[str]:
 
 
 def without(item: Desired) -> dict[str, Any] | None:
-    """Return an object that names nothing which may be missing, to tell now what else is wrong with it; None: that can't be left out.
+    """Return an object without its references to objects that may be missing, for a dry-run of the rest; None: they can't be left out.
 
-    A binding names a role instead that every cluster has, and whose rights everybody has (`system:public-info-viewer`).
+    A binding references a role instead that every cluster has, without further rights (`system:public-info-viewer`).
     """
     body, needs = item.manifest.body(), implied(item.identity, item.manifest.body())
     if not needs:

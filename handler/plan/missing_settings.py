@@ -1,7 +1,7 @@
-"""What a target's settings don't allow, as one block to paste. Pure.
+"""Settings that a target lacks, as one block to paste. Pure.
 
-Law: what several objects lack is told once: each reason with the number of its objects, and at the end one way out, the union of what
-all of them need. Fixes that stand beside each other would each take the other's value out again.
+Law: what several objects lack is reported once: each reason with the number of its objects, and at the end one way out, the union of all
+needs. Separate fixes would each remove the other's value again.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def joined(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 
 
 def _told(groups: Sequence[Sequence[MissingSetting]]) -> list[Problem]:
-    """Tell what one target lacks."""
+    """Return the problems of one target."""
     united = [_united(group) for group in groups]
     wanting = [each for each in united if each.settings]
     if len(wanting) < 2:

@@ -69,7 +69,7 @@ _CLASSES = (("scheduling.k8s.io", "PriorityClass", "priorityClassName"), ("node.
 NAMING = ("serviceAccountName", "serviceAccount", *(field for _, _, field in _CLASSES))
 """Fields of a pod's spec that name what the server looks for when it is created."""
 _SHOWN = 120
-"""Characters of an annotation that can't be read that are told."""
+"""Characters of an unreadable annotation that are shown."""
 
 
 def sort_key(identity: Identity) -> tuple[int, str, str, str, str]:

@@ -163,7 +163,7 @@ class ForeignOwner:
 
 
 def foreign_owner(live: dict[str, Any], identity: Identity, applyset: str, adopted: Collection[str] = ()) -> ForeignOwner | None:
-    """Name who else has an object: tools, unless `adopted` names them, another target, another ApplySet, a controller; None: nobody."""
+    """Return another owner of an object: tools, unless `adopted` names them, another target, another ApplySet, a controller; else None."""
     fixed = list(_fixed(live, identity, applyset))
     theirs = [(tool, *found) for tool in TOOLS if tool not in adopted and (found := _deployer(live, tool))]
     names = [*fixed, *(name for _, name, _ in theirs)]

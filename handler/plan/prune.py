@@ -110,7 +110,7 @@ def _kept_by_owner(metadata: Mapping[str, Any]) -> str:
 
 
 def _kept_by_mark(metadata: Mapping[str, Any]) -> str:
-    """Return the protection that an object carries, whoever has put it there; empty: none."""
+    """Return the protection that an object's annotations carry; empty: none."""
     annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
     for name, values in PROTECTIONS:
         present = f"{annotations.get(name, '')},{labels.get(name, '')}".split(",")

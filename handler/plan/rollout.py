@@ -1,11 +1,11 @@
-"""A Rollout against what its commit declares: how the plan treats each object that a step names, and in which stage it stands. Pure.
+"""A Rollout against its commit's declarations: how the plan treats each object that a step names, and its stage. Pure.
 
     no step names it            the automatic stages, before the first group
     a step names it             the stage of the first group that does; its own hook annotations, waves and depends-on order it there only
     its step deletes it         no stage: it isn't desired
 
-Law: a step decides over its object alone. What an object can't live without (its Namespace, its CRD) must come before it, whoever applies
-that; a Rollout that says otherwise is refused, for it would end half applied.
+Law: a step decides over its object alone. The Namespace and the CRD of an object must come before it, whatever applies them; a Rollout with
+another order is refused, for it would end half applied.
 """
 
 from __future__ import annotations

@@ -42,16 +42,18 @@ PEOPLE = (
     Writing(FIELD_MANAGER, ("Update",)),
 )
 """What people wrote: kubectl (1.36) calls itself `kubectl-<command>`, `kubectl` (apply --server-side, scale, cordon, debug) or
-`kubectl.exe`, and writes scales as the subresource; its debug containers (`ephemeralcontainers`) and `status` are nobody's declaration.
-The API server calls what was written before an object's first server-side apply `before-first-apply`. We ourselves only apply."""
+`kubectl.exe`, and writes scales as the subresource; its debug containers (`ephemeralcontainers`) and `status` aren't declarations.
+The API server writes `before-first-apply` for what was there before an object's first server-side apply. We ourselves only apply.
+"""
 
 _PEOPLE = tuple(row.manager.removesuffix("*") for row in PEOPLE)
 """How their managers begin: of most entries that is all that need be known."""
 
 _RESTARTED: tuple[Step, ...] = ("spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt")
 _SPARED: tuple[tuple[Step, ...], ...] = (("status",), _RESTARTED, ("metadata", "finalizers"), ("metadata", "ownerReferences"))
-"""What stays whoever wrote it: status is never git's, without the mark of a restart all pods would roll once more, and what holds an object
-or has it deleted with another isn't taken off by the way."""
+"""What stays whatever wrote it: status is never git's, without the restart annotation all pods would roll once more, and finalizers and
+owner references aren't removed in passing.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class Takeover:
 
 
 def dropped(live: dict[str, Any], desired: dict[str, Any], taken: Takeover | None) -> Fields:
-    """Return which fields of a live object go as `desired` is applied onto it, as managedFields tell."""
+    """Return the fields of a live object that go when `desired` is applied onto it, by managedFields."""
     if taken:
         return taken.goes
     ours = our_entry(live) or {}
@@ -77,7 +79,7 @@ def dropped(live: dict[str, Any], desired: dict[str, Any], taken: Takeover | Non
 
 
 def foreseen(live: dict[str, Any], desired: dict[str, Any], taken: Takeover | None) -> dict[str, Any]:
-    """Return what an object should become where no dry-run says it: lists are merged as managedFields tell."""
+    """Return the object that an apply leaves where no dry-run shows it: lists are merged by managedFields."""
     known: Fields = {}
     for entry in managed_fields(live):
         known = union(known, _here(entry, entry.get("fieldsV1") or {}, live))
@@ -97,10 +99,9 @@ def takeover(
     Args:
         live: with its managedFields, in the version of `desired`.
         desired: what is applied onto it.
-        adopted: it isn't ours yet: what is theirs becomes ours even if git declares all of it, so that it goes once git drops it.
-        spared: names paths of live that stay with their owners.
-        tools: those that the target adopts: what they deployed becomes ours, and their marks go whoever wrote them.
-
+        adopted: it isn't ours yet: fields of others become ours even if git declares all of them, so that they go once git drops them.
+        spared: paths of live that stay with their owners.
+        tools: the adopted tools: fields that they deployed become ours, and their marks go whatever wrote them.
     """
     deploying = deployers(live, tools) if tools else ()
     ours, marks = our_entry(live) or {}, marks_of(live, deploying) if deploying else {}
@@ -130,7 +131,7 @@ def _divided(entry: dict[str, Any], part: Fields, live: dict[str, Any], staying:
 
 
 def _here(entry: dict[str, Any], fields: Fields, live: dict[str, Any]) -> Fields:
-    """Return an entry's fields as far as they can be told in live's API version: of another version what live spells alike."""
+    """Return an entry's fields in live's API version; of another version only those that live spells alike."""
     return fields if entry.get("apiVersion") == live["apiVersion"] else existing(fields, live)
 
 

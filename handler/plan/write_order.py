@@ -1,10 +1,10 @@
-"""When each declared object is written in a run, to tell what is there before what. Pure.
+"""When each declared object is written in a run, so that one can be known to exist before another. Pure.
 
     part 0   Namespaces and CRDs that a PreSync hook needs     part 3   the Rollout's groups, step after step
     part 1   PreSync hooks, wave after wave                    part 4   PostSync hooks
     part 2   the automatic stages, each with its Sync hooks    part 5   SyncFail hooks
 
-Law: as `handler.engine.rollout_runner.runner` walks. What is written at once isn't before each other; in doubt nothing is.
+Law: the order is that of `handler.engine.rollout_runner.runner`. Objects written at once aren't before each other; in doubt none is.
 """
 
 from __future__ import annotations

@@ -197,11 +197,11 @@ def _limit(limits: Mapping[str, int], server: int, calls: seccomp.Filter | None)
     _set(resource.RLIMIT_FSIZE, 0)
     _set(resource.RLIMIT_CORE, 0)
     resource.setrlimit(resource.RLIMIT_CPU, (limits["cpu"], limits["cpu"] + 1))
-    if sys.platform == "linux":  # elsewhere address space can't be limited, and nobody tells a child of its parent's death
+    if sys.platform == "linux":  # elsewhere address space can't be limited, and a parent's death sends no signal
         _set(resource.RLIMIT_AS, limits["memory"])
     prctl.die_with_parent(signal.SIGKILL)
     if os.getppid() != server:
-        os._exit(FAILED)  # it died before we could ask to be told
+        os._exit(FAILED)  # it died before the signal was set up
     _set(resource.RLIMIT_NOFILE, limits["files"])  # those that are open stay so; the number of one that is closed isn't given again
     prctl.gain_no_privileges()
     if calls:
@@ -213,7 +213,7 @@ def _set(limit: int, value: int) -> None:
 
 
 def _become_nobody() -> None:
-    """Take an uid that no other process has; inside a user namespace it may not exist, then nobody's."""
+    """Take an uid that no other process has; where a user namespace lacks it, that of `nobody`."""
     os.setgroups([])
     for uid in (_PRIVATE_UID + os.getpid(), _NOBODY):
         with contextlib.suppress(OSError):

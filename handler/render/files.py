@@ -69,7 +69,7 @@ class FileRenderer:
 
 
 def _in_no_chart(tree: Tree, path: str, called: Called, read: Callable[[], T]) -> T:
-    """Read; mistakes in a part of a Helm chart, as its templates are, are told as what they come from."""
+    """Read; mistakes in a part of a Helm chart, such as a template, are reported as the chart's."""
     try:
         return read()
     except ManifestInvalid:
@@ -123,7 +123,7 @@ def _single(read: Mapping[str, tuple[Manifest, ...]], rollout: TreeEntry) -> Man
 
 
 def _lines(sandbox: Sandbox, path: str, data: bytes, fields: Sequence[str]) -> Sequence[int]:
-    """Have a child tell where fields of a Rollout stand; who can't learn it tells mistakes without, rather than nothing of them."""
+    """Let a child find the lines of a Rollout's fields; without them mistakes are reported without lines."""
     shown = printable(path, MAX_PATH)
     options = {"path": shown, "fields": list(fields)}
     decoder = partial(decode_lines, count=len(fields), last=len(data) + 1)

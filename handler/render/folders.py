@@ -1,10 +1,10 @@
-"""Folders of a commit whose objects kustomize or Helm must make: told as one line a folder, with the command that makes them. Pure.
+"""Folders of a commit whose objects kustomize or Helm must make: one problem a folder, with the command that makes them. Pure.
 
     deploy/Chart.yaml                     a chart: everything below it is Helm's
     deploy/overlays/prod/kustomization    kustomize's, with everything below it, the folders it refers to and the files it names
 
-Law: the file's name decides, unless what stands in it is an ordinary object. Of a file below such a folder no mistake is told by itself:
-its patches, templates and values aren't meant for the cluster as they lie there. Runs in the render child.
+Law: the file's name decides, unless it holds an ordinary object. Mistakes of a file below such a folder aren't reported by themselves: its
+patches, templates and values aren't meant for the cluster as they are. Runs in the render child.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class FoundFolders:
 
 
 def find(files: Iterable[tuple[str, bytes]]) -> FoundFolders:
-    """Find the charts and kustomize folders among files. Of what lies in a chart nothing else is told, whatever it is."""
+    """Find the charts and kustomize folders among files. Other files in a chart aren't reported, whatever they are."""
     markers = {path: data for path, data in files if posixpath.basename(path) in (CHART, *KUSTOMIZATIONS)}
     read = {path: _document(data, path) for path, data in markers.items()}
     meant = {path: document for path, document in read.items() if not _is_object(document)}
@@ -96,14 +96,14 @@ def find(files: Iterable[tuple[str, bytes]]) -> FoundFolders:
 
 
 def chart_problem(path: str, called: Called, root: str, others: Sequence[str] = ()) -> Problem:
-    """Return what is told of a Helm chart. `others`: the files that are neither Helm's nor kustomize's."""
+    """Return the problem of a Helm chart. `others`: the files that are neither Helm's nor kustomize's."""
     build = f"helm template {called.name} {_shell(called, path)} --include-crds{called.namespaced}"
     seen = f"a Helm chart ({CHART}): Helm makes its objects, and isn't run here"
     return Problem(_shown(called, path), seen, fix=_ways(build, "", [path], called, root, others))
 
 
 def _kustomize(tree: Sequence[Folder], called: Called, root: str, others: Sequence[str], places: Sequence[str]) -> Problem:
-    """Return what is told of a tree of kustomize folders."""
+    """Return the problem of a tree of kustomize folders."""
     common = posixpath.commonpath([f"/{each.path}" for each in tree])[1:]
     one, leaves = posixpath.basename(tree[0].marker), _leaves(tree)
     seen = f"a kustomize folder ({one})" if len(tree) == 1 else f"{len(tree)} kustomize folders that belong together"

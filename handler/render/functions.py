@@ -27,7 +27,7 @@ def render_files(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator
     """Render manifest files.
 
     `options["places"]`: the path of each part, in order; `options["rollout"]`: that of the Rollout, or empty; `options["marks"]`: those of
-    parts that only tell what their folder is; `options["root"]`: what is rendered; `options["called"]`: a `Called`'s fields.
+    parts that only mark their folder; `options["root"]`: the rendered path; `options["called"]`: a `Called`'s fields.
     """
     files, marks = list(zip(options["places"], parts, strict=True)), options["marks"]
     found = folders.find((path, data) for path, data in files if path != options["rollout"])
@@ -39,7 +39,7 @@ def render_files(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator
 
 
 def find_lines(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
-    """Tell where fields of a document stand. `options["path"]`: of the one part; `options["fields"]`: the path of each in the document."""
+    """Find the lines of a document's fields. `options["path"]`: of the one part; `options["fields"]`: the path of each in the document."""
     yield encode_lines(lines(parts[0], options["path"], options["fields"]))
 
 

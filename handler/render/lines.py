@@ -34,7 +34,7 @@ def lines(data: bytes, path: str, fields: Sequence[str]) -> list[int]:
 
 
 def _line(standing: Standing, field: str) -> int:
-    """Follow a path as far as it goes. Where a key holds a point, the longest one that is there is meant."""
+    """Follow a path to its end or to where it breaks off. Where a key holds a point, the longest key that exists is meant."""
     line = 0
     while field:
         ends = [end.start() for end in _END.finditer(field) if end.start()]
@@ -82,7 +82,7 @@ class _Noting(Builder):
 
 
 def _json(text: str) -> Iterator[Standing]:
-    """Tell the same of JSON, which YAML's reader doesn't take all of."""
+    """Yield the same of JSON, of which YAML's reader doesn't take all."""
     documents: Standing = {}
     stack = [(documents, False)]
     key: tuple[str, int] | None = None

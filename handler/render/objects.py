@@ -127,7 +127,7 @@ def _is_hook(metadata: Body) -> bool:
 
 
 def _named(body: Body) -> Body:
-    """Give a hook that leaves its name to the server the one that we give it: what it declares tells it from others."""
+    """Name a hook without a name by its content, so that different hooks have different names."""
     metadata = dict(body["metadata"])
     prefix = metadata.pop("generateName")[:_LONGEST_PREFIX]
     named = {**body, "metadata": metadata}
@@ -192,7 +192,7 @@ def _template(template: Body) -> Body:
 
 
 def _subject(body: Body) -> str:
-    """`Deployment/shop/api` as far as it can be read."""
+    """Return `Deployment/shop/api`, without parts that can't be read."""
     metadata = body.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     parts = (body.get("kind"), metadata.get("namespace"), metadata.get("name") or metadata.get("generateName"))

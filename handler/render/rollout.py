@@ -24,7 +24,7 @@ _FIX = f"write one document of kind: {KIND}, apiVersion: {API_VERSION}"
 
 
 def rollout(data: bytes, path: str) -> Iterator[Manifest | Problem]:
-    """Yield the Rollout of a file; where it can't be told what it is, every mistake instead."""
+    """Yield the Rollout of a file; every mistake instead where it can't be read."""
     found = [item for item in documents(data, path) if isinstance(item, Problem) or item.value is not None]
     problems = [item for item in found if isinstance(item, Problem)]
     wanted = [item for item in found if isinstance(item, Document)]

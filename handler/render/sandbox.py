@@ -130,7 +130,7 @@ class Sandbox:
             server, control = self._started()
             mine, childs = map(undone.enter_context, socket.socketpair())
             status, servers = map(undone.enter_context, socket.socketpair())
-            with contextlib.suppress(OSError):  # the server died: the conversation will see that nobody is there
+            with contextlib.suppress(OSError):  # the server died: the conversation will see that
                 socket.send_fds(control, [b"r"], [childs.fileno(), servers.fileno()])
             childs.close()
             servers.close()

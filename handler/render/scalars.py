@@ -18,7 +18,7 @@ Scalar = str | int | float | bool | None
 CORE = "tag:yaml.org,2002:"
 """What `!!` stands for."""
 UNKNOWN_TAG = "unknown tag; a text that begins with ! must be quoted"
-"""The tag isn't told: it may be a password whose quotes were forgotten."""
+"""The tag isn't quoted: it may be a password without its quotes."""
 
 _WORDS: dict[str, Scalar] = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),

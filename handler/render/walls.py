@@ -79,7 +79,7 @@ def _share() -> None:
 
 
 def _peek(worker: int) -> None:
-    """Ask for the byte at address 0, where none is: who may not read at all is told so first."""
+    """Read the byte at address 0, which doesn't exist: the permission is checked first."""
     nowhere = (ctypes.c_size_t * 2)(0, 1)  # struct iovec
     if _LIBC.process_vm_readv(worker, nowhere, ctypes.c_ulong(1), nowhere, ctypes.c_ulong(1), ctypes.c_ulong(0)) == -1:
         number = ctypes.get_errno()

@@ -96,7 +96,7 @@ def told(options: Options) -> str:
 
 # --- the canary itself
 def identity_of_canary(stable: Identity) -> Identity:
-    """Return the identity of a Deployment's canary: `<name>-canary`; a name too long for that is cut and told apart by its hash."""
+    """Return the identity of a Deployment's canary: `<name>-canary`; a name too long for that is cut and made unique by its hash."""
     most = _LABEL_MOST if len(stable.name) <= _LABEL_MOST else _NAME_MOST
     name = stable.name + _SUFFIX
     if len(name) > most:
@@ -111,7 +111,7 @@ def replicas(stable: int, weight: int) -> int:
 
 
 def replicas_of(live: Object) -> int:
-    """Return how many replicas a live Deployment is to have, whoever scales it."""
+    """Return the replicas that a live Deployment wants, whatever scales it."""
     value = at(live, "spec", "replicas")
     return value if isinstance(value, int) else 1
 
@@ -150,7 +150,7 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _value(name: str) -> str:
-    """Return a name as a label's value: one that is too long is cut and told apart by its hash."""
+    """Return a name as a label's value: a longer one is cut and made unique by its hash."""
     if len(name) <= _LABEL_MOST:
         return name
     return f"{name[: _LABEL_MOST - 9].rstrip('-.')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
@@ -177,7 +177,7 @@ def moment(seconds: float) -> str:
 
 
 def _is_moment(text: str) -> bool:
-    """Whether `moment` has written this: what a record holds may be anybody's."""
+    """Whether `moment` can have written this text: a record is untrusted."""
     if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", text):
         return False
     try:

@@ -165,8 +165,8 @@ def _is(live: Mapping[str, Any], condition: str) -> bool:
 def ended(live: Mapping[str, Any], identity: Identity) -> Health | None:
     """Judge a hook that runs to its own end, where other objects of its kind are healthy before; None: judge it like those.
 
-    A Pod that isn't to run for ever must have succeeded, being ready isn't enough; a Job that is suspended has done nothing yet; a
-    Workflow of Argo tells by its phase.
+    A Pod with an end must have succeeded, being ready isn't enough; a suspended Job has done nothing yet; an Argo Workflow ends by its
+    phase.
     """
     if at(live, "metadata", "deletionTimestamp") or is_over(live, identity):
         return None

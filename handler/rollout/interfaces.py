@@ -1,10 +1,10 @@
-"""What a row of the tables of actions and checks is: where a Rollout's spec, its steps and whoever carries them out meet.
+"""Interfaces of the rows in the tables of actions and checks: between a Rollout's spec, its steps and their runners.
 
 Law: one file, one row in a literal table, one sample, one test; an outside package adds its own the same way. A reader of options names
-every mistake at once and returns what JSON can say, for options are compared and shown.
+every mistake at once and returns JSON values, for options are compared and shown.
 
 Of `success` every check must pass. Of `failure` the first check that passes, that is: whose condition holds, ends the step as failed; a
-failure check that fails can't hold any more and is asked no further.
+failure check that fails can't hold any more and isn't looked at again.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Query(Protocol):
     """How a check asks for metrics."""
 
     def __call__(self, url: str, query: str, seconds: float = 0.0, step: float = 0.0) -> Moments | None:
-        """Return what a PromQL expression finds now, and every `step` seconds of the last `seconds`.
+        """Return the values of a PromQL expression now, and every `step` seconds of the last `seconds`.
 
         Args:
             url: of a Prometheus; empty: the first one that the configuration lists.
@@ -90,17 +90,16 @@ class Query(Protocol):
             step: seconds between two moments.
 
         Returns:
-            None: the answer isn't here yet; the same question asked soon has it. Nobody waits inside for long.
+            None: the answer isn't here yet; the same query, repeated soon, has it. The call never waits for long.
 
         Raises:
             AuthorError: the query can't be evaluated, or the URL isn't allowed.
-            AnnealError: nobody answers, or not to us; it may next time.
-
+            AnnealError: no answer, or access denied; it is retried.
         """
 
 
 def no_metrics(url: str, query: str, seconds: float = 0.0, step: float = 0.0) -> Moments | None:
-    """Ask nobody: for who was given no way to."""
+    """Return no answer: no Prometheus is configured."""
     raise PlanRefused.of("prometheus", f"nobody here may ask {url or 'one'} for {query} (of {seconds:g} s, each {step:g} s)")
 
 

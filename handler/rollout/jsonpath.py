@@ -30,7 +30,7 @@ __all__ = ["LONGEST", "LOOKS", "MOST", "Effort", "Path", "Spent", "TooMany", "Un
 
 
 class TooMany(Exception):
-    """A path finds more values than anybody compares, or looks at too many."""
+    """A path finds more values than are compared, or takes too many looks."""
 
 
 class Spent(TooMany):

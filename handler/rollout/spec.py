@@ -49,14 +49,13 @@ def read(
 
     Args:
         document: as it was rendered.
-        keys: how the Rollout may call declared objects; each of what is called by one key has a step of its own.
+        keys: a Rollout's names of declared objects; each object of one key has a step of its own.
         actions: the table of actions.
         checks: the table of checks.
-        where: tells the lines of the fields that have mistakes.
+        where: returns the line of a field with a mistake.
 
     Raises:
-        ManifestInvalid: with every mistake, each with its line, its path in the document and what is known instead.
-
+        ManifestInvalid: with every mistake, each with its line, its path in the document and the known names.
     """
     reading = _Reading(keys, actions, Conditions(checks))
     rollout = reading.rollout(document.body(), document.place)

@@ -33,7 +33,7 @@ def path(field: str, name: str) -> str:
 
 
 def unknown(kind: str, name: str, known: Sequence[str]) -> tuple[str, str]:
-    """Return what is said of a name that isn't known, and the way out: the nearest one, else all of them."""
+    """Return the message about an unknown name, and the way out: the nearest known one, else all of them."""
     near = difflib.get_close_matches(name, known, n=1)
     listed = ", ".join(known)
     return f"unknown {kind} {printable(name, 120)!r}", f"did you mean {near[0]}? known are: {listed}" if near else f"known are: {listed}"

@@ -170,7 +170,7 @@ class _Comparison:
         return self.named(f"{self.side.path.text} is {seen}" + ("" if holds else f", expected {wanted}{other}"))
 
     def named(self, said: str) -> str:
-        """Put its name before what is said of it."""
+        """Return a message with its name in front."""
         return f"{self.name}: {said}" if self.name else said
 
 
@@ -181,7 +181,7 @@ class _Probe:
     last: Object | None = None
 
     def look(self, live: Object | None, now: float) -> Judged:
-        """Compare everything; all that differs is told."""
+        """Compare everything; every difference is reported."""
         if live is None:
             return self._gone(now)
         self.last = live
@@ -194,7 +194,7 @@ class _Probe:
             return Judged(Verdict.FAILED, "is nested too deeply to compare")
 
     def _gone(self, now: float) -> Judged:
-        """A Job that its time to live removed had ended; how, the last look tells, if there was one."""
+        """Judge a Job that its time to live removed: it had ended; the last look, if any, says how."""
         if judge(None, 0, now, self.scene.declared).healthy:
             last = judge(self.last, 0, now) if self.last else None
             if last and last.status is Status.FAILED:

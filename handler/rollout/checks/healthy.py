@@ -34,7 +34,7 @@ class _Probe:
     scene: Scene
 
     def look(self, live: Object | None, now: float) -> Judged:
-        """Judge by health; a Job that runs makes no progress that anybody sees, so only its time ends it."""
+        """Judge by health; a running Job shows no progress, so only its time ends it."""
         scene = self.scene
         expressed = scene.expressed(live, scene.generation) if live is not None else None
         found = expressed or judge(live, scene.generation, now, scene.declared)

@@ -1,4 +1,4 @@
-"""How long a check of `success` may take, as upstream calls it. Whoever runs the checks keeps them; without one it has no such limit."""
+"""Time limits of a check of `success`, as upstream calls them. The runner of the checks enforces them; without one there is no limit."""
 
 from __future__ import annotations
 

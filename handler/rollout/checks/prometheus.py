@@ -54,7 +54,7 @@ _ROUNDED = 1e-6
 _SHOWN = 3
 """Series that a message names."""
 _TOLD = 5
-"""Samples that a failure tells, the newest."""
+"""Samples that a failure shows, the newest."""
 
 
 def _unknown(_url: str) -> Problem | None:
@@ -68,7 +68,7 @@ def bound(checks: Mapping[str, CheckType], problem: Callable[[str], Problem | No
 
 @dataclass(frozen=True, slots=True)
 class PrometheusCheck:
-    """The row. `problem`: see `bound`; who only renders doesn't know."""
+    """The row. `problem`: see `bound`; a render alone doesn't know it."""
 
     problem: Callable[[str], Problem | None] = _unknown
     without_object: ClassVar[bool] = True
@@ -187,7 +187,7 @@ class _Probe:
     asked: _Question | None = None
     said: Judged | None = None
 
-    def look(self, live: Object | None, now: float) -> Judged:  # noqa: ARG002 - the object tells nothing of what its users see
+    def look(self, live: Object | None, now: float) -> Judged:  # noqa: ARG002 - the object doesn't show what its users see
         """Ask when it's due, judge the answer when it's here; until then what was said last counts."""
         if self.asked is None and now >= self.due:
             self.asked = _Question(now, self.ask.steps(now - self.scene.since, failing=self.scene.failing))
@@ -258,7 +258,7 @@ class _Probe:
         return Judged(Verdict.FAILED, f"{self._said(newest, 1)}{self._must()}; {why}", fix=fix)
 
     def _good(self, samples: Sequence[Sample], empty: str) -> bool | None:
-        """Say of one moment whether it's good; None: nobody knows."""
+        """Judge one moment; None: not known."""
         without = {"wait": None, "pass": True, "fail": False}[empty]
         if not samples:
             return without
@@ -273,7 +273,7 @@ class _Probe:
         return self.ask.wanted.holds(value) != self.scene.failing
 
     def _said(self, samples: Sequence[Sample], shown: int = _SHOWN) -> str:
-        """Tell the newest values, those that matter most first."""
+        """Format the newest values, the decisive ones first."""
         query = _short(self.scene.mask(self.ask.query))
         if not samples:
             return f"{query} finds no series"
@@ -284,7 +284,7 @@ class _Probe:
 
 
 def _told(seen: Sequence[SampleSeen]) -> str:
-    """Tell the newest of these samples, each with its time."""
+    """Format the newest of these samples, each with its time."""
     left = [each for each in seen if each.value is not None or each.good is False]
     more = f"{len(left) - _TOLD} before, " if len(left) > _TOLD else ""
     return more + ", ".join(f"{_number(each.value)} at {_clock(each.at)}" for each in left[-_TOLD:])
