@@ -1,7 +1,7 @@
-"""Looks at clusters for those who read: one at a time at each place, waited for no longer than a deadline, and what it last showed.
+"""Bounded reads of clusters for status views: one at a time a cluster, each with a deadline, beside the last result.
 
-Law: a place that is slow or broken delays nobody longer than the deadline, costs one thread however often it is asked, and fails no other.
-What was seen there before is still told, with its age and the trouble; a look that comes too late is what the next one falls back to.
+Law: a cluster that is slow or broken delays a view by no more than the deadline, costs one thread however often it is read, and fails no
+other. Its last result is still shown, with its age and the trouble; a result that comes late serves the next view.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ T = TypeVar("T")
 
 
 class LookFailed(OperatorError):
-    """A look at a cluster failed in a way that nobody foresaw."""
+    """A read of a cluster failed unexpectedly."""
 
     code = "internal"
 
 
 class ClusterLooks:
-    """One look at a time at each place, whoever waits for it: a place that never answers holds one thread."""
+    """One read at a time a place, shared by all callers: a place that never answers holds one thread."""
 
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline
@@ -77,7 +77,7 @@ class ClusterLooks:
 
 
 def _mistake(error: BaseException) -> AnnealError:
-    """Log what nobody foresaw with its trace; the answer only names its kind."""
+    """Log an unexpected error with its trace; the answer only names its class."""
     _LOG.error("a look failed", exc_info=error)
     return LookFailed.of("anneal", f"internal error: {type(error).__name__}", fix="the worker's log has its trace")
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _UNMET = 1.0
-"""Seconds after which those who only read believe that a server takes no connections."""
+"""Seconds after which read-only views give up on a server that accepts no connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +58,15 @@ class RecordPlace:
 class Options:
     """What a command line may override. `sources`: by target name, instead of its git host (a directory, for `apply -f`).
 
-    `notes`: this process is one of several on a queue (functions, containers), so its memory is nobody's: runs that are asked for by name
-    leave an entry whatever they did, and a cluster that doesn't answer is given up soon, for others wait for the worker.
+    `notes`: this process is one of several on a queue (functions, containers), so its memory isn't asked: named requests leave an entry
+    in the record whatever they did, and a cluster that doesn't answer is given up soon, for others wait for the worker.
     `patience`: how many seconds one run may wait for one thing to become healthy. `looks`: no process lives that watches health;
-    `watches`: this one does, so a verdict that holds isn't written again.
-    `any_metrics`: checks may ask any Prometheus, listed or not: for who reads no git but his own directory. `terminal`: a person waits at
-    one: a cluster that doesn't answer is given up soon, and exec plugins may speak there.
+    `watches`: this one does, so an unchanged verdict isn't written again.
+    `any_metrics`: checks may ask any Prometheus, listed or not (local directories, not git). `terminal`: the command runs at a terminal: a
+    cluster that doesn't answer is given up soon, and exec plugins may prompt.
     `seen`, `wrote`, `agrees`: see `handler.engine.run.dependencies.Dependencies`.
-    `brief`: how many seconds a cluster has for one answer to those who only read and won't wait long.
-    `places`: by target name, of records that aren't where the settings would have them (those that no configuration names).
+    `brief`: how many seconds a cluster has for one answer to read-only views.
+    `places`: by target name, of records in another place than the settings' (of targets without a configuration).
     """
 
     kubeconfig: str = ""
@@ -131,11 +131,11 @@ class Connections:
         return self._once(("objects", target.cluster), lambda: OwnObjects(self.api(target, impersonated=False)))
 
     def records(self, target: Target) -> OwnObjects:
-        """Return the same for those who only read and won't wait long."""
+        """Return the same with short time-outs, for read-only views."""
         return self._once(("records", target.cluster), lambda: OwnObjects(self.brief_api(target)))
 
     def brief_api(self, target: Target) -> Api:
-        """Return the way to a target's cluster, as the handler's own identity, for those who only read and won't wait long."""
+        """Return the way to a target's cluster, as the handler's own identity, with short time-outs, for read-only views."""
         connection, most = self._connection(target), self._options.brief
         return self._once(("brief", target.cluster), lambda: Api(connection, deadline=most, silence=most, unmet=_UNMET))
 
@@ -163,7 +163,7 @@ class Connections:
         return self._once(("pulse", target.cluster, place.namespace, place.installation), read)
 
     def brief_store(self, target: Target) -> StateStore:
-        """Return the same for those who won't wait long."""
+        """Return the same with short time-outs."""
         return self._store(target, self.records)
 
     def _store(self, target: Target, objects: Callable[[Target], OwnObjects]) -> StateStore:
@@ -187,15 +187,15 @@ class Connections:
         return self._cluster_uid(target, self.records)(False)
 
     def commit(self, target: Target, sha: str) -> CommitInfo | None:
-        """Tell what history shows of a commit of a target's repository; None: its host doesn't give one alone. Raises AnnealError."""
+        """Return a commit of a target's repository for display; None: its host doesn't serve single commits. Raises AnnealError."""
         return self._host(target).commit(sha)
 
     def place(self, target: Target) -> tuple[str, Hashable]:
-        """Return a target's git host, and what those share who ask it the same: repository, credentials and revision."""
+        """Return a target's git host, and the key of a shared answer: repository, credentials and revision."""
         return git_host(target), (self._host(target), target.revision)
 
     def head(self, target: Target, since: float) -> Head:
-        """Tell what a target follows, by an answer asked for at `since` (monotonic seconds) or later. Raises AnnealError."""
+        """Return the head of a target's revision, by an answer requested at `since` (monotonic seconds) or later. Raises AnnealError."""
         return self._host(target).head(target.revision, since)
 
     def source(self, target: Target) -> CommitSource:
@@ -217,7 +217,7 @@ class Connections:
         return self._once(("verified", target.name), lambda: VerifiedSource(self._host(target), TrustedKeys.of(verify, target.name)))
 
     def _host(self, target: Target) -> GitHost:
-        """Return a repository's git host, shared by whoever asks it alike; what its webhooks are told by is no part of that."""
+        """Return a repository's git host, shared by targets with the same URL and credentials; webhook settings don't count."""
         from handler.source.git_host import GitHost
         from handler.source.shared import SharedConnections
 
@@ -227,7 +227,7 @@ class Connections:
         return self._once(key, lambda: GitHost(repository, secrets.read, mask=secrets.mask, again=secrets.again, shared=shared))
 
     def _cluster_uid(self, target: Target, objects: Callable[[Target], OwnObjects]) -> Callable[[bool], str]:
-        """Return what tells a cluster's uid, asked again only when that is wanted."""
+        """Return a function that reads a cluster's uid, once unless a fresh one is wanted."""
         key = ("uid", target.cluster)
 
         def uid(fresh: bool) -> str:

@@ -1,6 +1,6 @@
-"""What the handler asks outside the targets' clusters and git hosts: stores of secrets, a cloud's list of clusters.
+"""External services besides the targets' clusters and git hosts: stores of secrets, a cloud's list of clusters.
 
-One row a place; a library is loaded when its place is first asked, so who configures none of them loads none.
+One row each; a library is loaded at its first use, so an unconfigured service loads none.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _LOG = logging.getLogger("anneal.library")
 def configure(mask: Mask, stream: TextIO | None = None, level: int = logging.INFO, *, plain: bool = False) -> None:
     """Send every log record of the process to `stream` (default: standard error), each text through `mask` first.
 
-    `level`: of our own; libraries say nothing below INFO, where bodies and headers are told. `plain`: lines for people, wherever they go.
+    `level`: of our own loggers; libraries are silent below INFO, where they print bodies and headers. `plain`: readable lines, not JSON.
     """
     target = stream or sys.stderr
     handler = logging.StreamHandler(target)
@@ -79,7 +79,7 @@ class JsonFormatter(logging.Formatter):
         for key, value in getattr(record, "fields", {}).items():
             line.setdefault(str(key), self._value(value, MAX_DEPTH))
         if record.exc_info:
-            # The end of a trace is the part that tells.
+            # The end of a trace matters most.
             line["trace"] = self._mask(self.formatException(record.exc_info))[-MAX_TRACE:]
         return line
 

@@ -1,11 +1,11 @@
-"""How many targets stand, for one look of a person: what `anneal status` shows.
+"""The state of many targets at one moment: what `anneal status` shows.
 
-    a cluster        one metadata LIST of its states, its uid, its heartbeat       one look at a time
-    a revision       one question to its git host, whoever follows it               a few at once a host
+    a cluster        one metadata LIST of its states, its uid, its heartbeat       one read at a time
+    a revision       one request to its git host for all targets that follow it    a few at once a host
     a target         its record and its Lease, of the first that are in trouble     a few at once a cluster
 
-Law: all of it at once, and nothing is waited for longer than the deadline: what hasn't answered by then is told of its own cluster or git
-host, and delays no other. It only reads.
+Law: all of it at once, and nothing is waited for longer than the deadline: a cluster or git host without an answer by then is reported as
+such, and delays no other. It only reads.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ class OverviewConnections(Protocol):
         """Return the lock of a target."""
 
     def head(self, target: Target, since: float) -> Head:
-        """Tell what a target follows, by an answer asked for at `since` (monotonic seconds) or later."""
+        """Return the head of a target's revision, by an answer requested at `since` (monotonic seconds) or later."""
 
     def commit(self, target: Target, sha: str) -> CommitInfo | None:
-        """Tell what history shows of a commit; None: its host doesn't give one alone."""
+        """Return a commit for display; None: its host doesn't serve single commits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +124,8 @@ class Overview:
 
         Args:
             targets: which.
-            show: told what is known so far, a few times a second.
+            show: called with what is known so far, a few times a second.
             heads: how many seconds old an answer of a git host may be.
-
         """
         self._take(0.0)  # what has come too late for the look before
         end, late = time.monotonic() + self._deadline, set(self._open)
@@ -160,7 +159,7 @@ class Overview:
             self._explain()
 
     def _ask(self, key: tuple[Hashable, ...], most: int, look: Callable[[], Any], then: Callable[[Any], None]) -> None:
-        """Let a thread of a lane look, unless it still does; what it finds, or its error, is taken by the one who waits."""
+        """Start a read on a thread of its lane, unless it is still under way; the waiting thread takes its result or error."""
         if key in self._open:
             return
         self._open.add(key)
@@ -224,13 +223,13 @@ class Overview:
 
     def _known(self, row: TargetRow, summary: Summary) -> TargetRow:
         """Put a summary into a row, with its health as it is known to be now."""
-        beat = None if summary.attempt else row.pulse.watched  # while a run is open, those who watch don't judge
+        beat = None if summary.attempt else row.pulse.watched  # while a run is open, watches don't judge
         told = TargetHealth(summary.health, summary.health_since, summary.judged)
         health = known(told, beat if self._settings.health_interval else None, row.now, self._settings.drift_interval)
         return replace(row, summary=replace(summary, health=health.state, health_since=health.since))
 
     def _explain(self) -> None:
-        """Read whole what its summary alone doesn't tell, and the first of those in trouble."""
+        """Read the whole record of targets without a usable summary, and of the first in trouble."""
         bad = [row for row in self._sorted() if row.level in TROUBLE][:EXPLAINED]
         for row in self._rows.values() if self._whole else [*bad, *(row for row in self._rows.values() if not self._is_told(row))]:
             uid = self._uids.get(row.target.cluster)

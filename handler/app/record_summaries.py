@@ -1,6 +1,6 @@
-"""What one metadata LIST of a cluster tells of all its targets: surveys, the schedule and whoever looks read the same.
+"""Summaries of all targets' records by one metadata LIST of a cluster; surveys, the schedule and status views share it.
 
-Law: a summary counts only if its object is the target's own record; whoever may write ConfigMaps beside it can't speak for another's.
+Law: a summary counts only if its object is the target's own record; other ConfigMaps can't impersonate it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from handler.state.summary import Summary
 
 TOOLING = f"anneal/v{__version__}"
 PATIENCE = 5.0
-"""Seconds after which a cluster that hasn't answered who only reads is a trouble, where nothing older stands for its answer."""
+"""Seconds after which a cluster without an answer is reported to a reader, where no earlier result exists."""
 Metadata = Mapping[str, Any]
 
 
@@ -41,6 +41,6 @@ def summary_of(metadata: Metadata, settings: Settings, target: str) -> Summary |
 
 
 def of_target(found: Mapping[str, Metadata], settings: Settings, target: str) -> Summary | None:
-    """Return what such a list tells of a target; None: nothing."""
+    """Return a target's summary in such a list; None: there is none."""
     metadata = found.get(state_name(target))
     return None if metadata is None else summary_of(metadata, settings, target)

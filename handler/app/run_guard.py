@@ -1,4 +1,4 @@
-"""What goes around every run, whoever takes its job: no mistake of it ends another, and each is one line of the log."""
+"""Guards each run: no exception of it ends another run, and each end is one line of the log."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def _failed(job: Job, problems: tuple[Problem, ...], who: str, code: str) -> Res
 
 
 def tell(work: Work, result: Result, seconds: float) -> None:
-    """Log a run's end; what is empty is left out.
+    """Log a run's end; empty fields are left out.
 
-    What failed is told once: a message only joins the problems, and what was unexpected has been logged with its trace.
+    A failure is logged once: the message only joins the problems, and an unexpected exception has been logged with its trace.
     """
     job = work.job
     problems = [str(problem) for problem in result.problems] if result.code != INTERNAL else []

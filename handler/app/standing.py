@@ -1,4 +1,4 @@
-"""How one target stands, as far as a look at it has told, and how much that needs a person. Pure.
+"""The state of one target as a look has found it, and how urgently a person must act. Pure.
 
 `handler.app.overview` fills it in; the table and the page show it.
 """

@@ -32,9 +32,9 @@ from handler.state.store import StateStore
 from handler.state.summary import Summary
 
 DEADLINE = 0.8
-"""Seconds after which a cluster that hasn't answered is a trouble, and what was seen before is told: an answer takes a second at most."""
+"""Seconds after which a cluster without an answer is in trouble, and its last result is shown: an answer takes a second at most."""
 KEPT = 100
-"""Targets of which the whole state is kept to be told when their cluster doesn't answer."""
+"""Targets whose whole state is kept for when their cluster doesn't answer."""
 MOST = 200
 """Items of a list that are shown; beside it stands how many there are."""
 READABLE = 50
@@ -113,7 +113,7 @@ class TargetStatusReader:
         state = store.read().state
         if state is None:
             return None
-        beat = None if state.attempt else self._beat(target)  # what is open isn't judged by those who watch
+        beat = None if state.attempt else self._beat(target)  # watches don't judge an open attempt
         return replace(state, health=known(state.health, beat, time.time(), settings.drift_interval))
 
     def _summaries(self, target: Target) -> ClusterSeen:
@@ -149,7 +149,7 @@ def _row(target: Target, sight: LastSeen[ClusterSeen], settings: Settings) -> Js
 
 
 def _summed(summary: Summary) -> Json:
-    """Return what people read of a summary: the digest of its home and what nobody has begun are for ticks."""
+    """Return a summary for display: the digest of its home and pending requests are for ticks."""
     return {key: value for key, value in plain(summary).items() if key not in ("home", "asked", "judged")}
 
 

@@ -45,7 +45,7 @@ class SurveyConnections(Protocol):
         """By how many seconds a look at a git host may be older than a tick."""
 
     def records(self, target: Target) -> Readable:
-        """Return the way to a target's cluster for who won't wait long. Raises AnnealError."""
+        """Return the way to a target's cluster, with short time-outs. Raises AnnealError."""
 
     def cluster_uid(self, target: Target) -> str:
         """Return the uid of a target's cluster. Raises AnnealError."""
@@ -54,15 +54,15 @@ class SurveyConnections(Protocol):
         """Return the digest of a target's settings."""
 
     def place(self, target: Target) -> tuple[str, Hashable]:
-        """Return a target's git host, and what those share who ask it the same."""
+        """Return a target's git host, and the key of a shared answer."""
 
     def head(self, target: Target, since: float) -> Head:
-        """Tell what a target follows, by an answer asked for at `since` or later. Raises AnnealError."""
+        """Return the head of a target's revision, by an answer requested at `since` or later. Raises AnnealError."""
 
 
 @dataclass
 class SurveyTally:
-    """What one survey found. `quiet` targets have nothing to do; `late` weren't told of in time; `lists`, `looks`: asked for."""
+    """What one survey found. `quiet` targets have nothing to do; `late` ones weren't judged in time; `lists`, `looks`: requests."""
 
     targets: int
     quiet: int = 0
@@ -81,7 +81,7 @@ class TickSurvey:
         self._crew = SurveyThreads()
 
     def look(self, jobs: Sequence[Job], tell: Tell) -> SurveyTally:
-        """Tell of each job what is known, as soon as it is; returns when all are told."""
+        """Judge each job, and report it as soon as it is known; returns when all are."""
         asked = _Round(jobs, tell)
         clusters: dict[Hashable, list[Target]] = defaultdict(list)
         for target in [target for target in self._settings.targets if asked.waits_for(target)]:
@@ -153,7 +153,7 @@ class TickSurvey:
 
 
 class _Round:
-    """The jobs of one survey. Each is told of once, by whoever is first."""
+    """The jobs of one survey. Each is reported once, by the first judge."""
 
     def __init__(self, jobs: Sequence[Job], tell: Tell) -> None:
         self._open = {job.target: job for job in jobs}
@@ -164,12 +164,12 @@ class _Round:
         self._lock = threading.Lock()
         self.tally = SurveyTally(len(self._open))
         self.ended = threading.Event()
-        """Set when the last one was told of."""
+        """Set once all are reported."""
         if not self._open:
             self.ended.set()
 
     def waits_for(self, target: Target) -> bool:
-        """Whether a target wasn't told of yet."""
+        """Whether a target isn't reported yet."""
         with self._lock:
             return target.name in self._open
 
@@ -189,7 +189,7 @@ class _Round:
             self._awaited.update(dict.fromkeys((target.name for target in targets), what))
 
     def quiet(self, target: Target, summary: Summary) -> None:
-        """Tell that a target has nothing to do."""
+        """Report that a target has nothing to do."""
         self._say(target.name, summary)
 
     def pass_on(self, targets: Sequence[Target], mute: str = "") -> None:
@@ -221,7 +221,7 @@ class _Round:
 
 
 def _or_runs(asked: _Round, targets: Sequence[Target], look: Callable[[], None]) -> None:
-    """Look; what fails as nobody expected gets its runs at once, which meet it, too, and say what it is."""
+    """Look; an unexpected error starts the runs at once, which meet it, too, and report it."""
     try:
         look()
     except Exception:
@@ -268,5 +268,5 @@ class SurveyThreads:
                 call = lane.calls.popleft()
             try:
                 call()
-            except Exception:  # noqa: BLE001 - whatever it is, what isn't told of gets its run
+            except Exception:  # noqa: BLE001 - each unreported target gets its run
                 _LOG.exception("a part of a survey failed")

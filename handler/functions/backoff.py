@@ -1,6 +1,6 @@
-"""Messages whose worker can't be put together: they come again later and later, and not after the queue's own time-out, half an hour.
+"""Messages whose worker fails to start: they come again later and later, up to the queue's own time-out of half an hour.
 
-Law: nothing here needs what may be broken; a queue that can't be told either leaves it at its own time-out.
+Law: nothing here needs what may be broken; a queue that can't be reached either leaves a message at its own time-out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from handler.queues.sqs import URL, Received, SqsQueue
 
 _LOG = logging.getLogger("anneal.queue")
 SLOWER = 4
-"""Times the pace of runs that fail: who mends a deployment needs minutes, and the last try makes a dead letter."""
+"""Times the pace of runs that fail: mending a deployment takes minutes, and the last try makes a dead letter."""
 
 
 def put_off(event: Any, environ: Mapping[str, str], queue: SqsQueue | None = None) -> None:

@@ -35,14 +35,14 @@ AFTER = 30.0
 
 
 class LambdaContext(Protocol):
-    """What the runtime tells of an invocation."""
+    """The runtime's facts about an invocation."""
 
     def get_remaining_time_in_millis(self) -> int:
         """Return the milliseconds until the function is ended by force."""
 
 
 class BatchQueue(Protocol):
-    """The queue, as far as a batch needs it."""
+    """The part of the queue that a batch uses."""
 
     def put(self, job: Job) -> str:
         """Take a job. Raises QueueUnavailable."""
@@ -52,7 +52,7 @@ class BatchQueue(Protocol):
 
 
 class Batch:
-    """Works on the events of one event source mapping. `run`: runs a job; `lines`: is told of each end."""
+    """Works on the events of one event source mapping. `run`: runs a job; `lines`: called at each end."""
 
     def __init__(self, queue: BatchQueue, run: Run, lines: EmfLines) -> None:
         self._queue = queue
@@ -102,7 +102,7 @@ class Batch:
         return settled
 
     def _told(self, job: Job, stop: Any) -> Result:
-        """Run a job, and tell its end in the log."""
+        """Run a job, and log its end."""
         started = time.time()
         result = self._run(job, stop)
         seconds = time.time() - started

@@ -1,6 +1,6 @@
-"""Pushes that a cloud's own event bus tells of: decided and put into the queue as those over HTTP are, answered to whoever reads the log.
+"""Pushes from a cloud's event bus: decided and queued like HTTP deliveries, answered in the log.
 
-Law: IAM alone has let the event in, so it may speak for every target; a queue that takes nothing is an error, and the bus tells it again.
+Law: IAM alone admits the event, so it may concern every target; a queue that takes nothing is an error, and the bus sends it again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LOG = logging.getLogger("anneal.delivery")
 
 @dataclass(frozen=True, slots=True)
 class CodeCommitEvents:
-    """Takes events of one provider. `read`: the Event of what the function was given, raises BadPayload; `lines`: is told of each."""
+    """Takes events of one provider. `read`: returns a function's input as an Event, raises BadPayload; `lines`: called with each."""
 
     provider: str
     read: Callable[[Any], Event]

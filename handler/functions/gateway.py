@@ -51,7 +51,7 @@ def plain(status: int, code: str, message: str) -> Json:
 
 
 def whole(app: Wsgi) -> Wsgi:
-    """Return an application that is told that the body is all there, however its sender framed it: that is over when a function gets it."""
+    """Return an application whose environ says that the body is complete: a function gets it whole, however its sender framed it."""
 
     def call(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         environ.pop("HTTP_TRANSFER_ENCODING", None)

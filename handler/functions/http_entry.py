@@ -47,7 +47,7 @@ def api(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:
 
 
 def behind(settings: Settings, records: Callable[[Target], Readable], mask: Callable[[str], str]) -> WorkerLink:
-    """Return who answers where there is no worker process to ask: the records alone, and no memory. `records`: as `Handler.records`."""
+    """Return the worker link of a function, which has no worker process: it reads the records. `records`: as `Handler.records`."""
     from handler.app.record_summaries import PATIENCE
     from handler.app.target_status import TargetStatusReader
     from handler.queues.run_index import RunIndex

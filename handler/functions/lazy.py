@@ -1,4 +1,4 @@
-"""What is made at its first use and then kept. A failure isn't kept: whoever comes next tries again."""
+"""A value made at its first use and kept. A failure isn't kept: the next caller tries again."""
 
 from __future__ import annotations
 

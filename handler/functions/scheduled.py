@@ -1,13 +1,13 @@
 """The schedule of functions: an event each minute asks for the ticks and drift runs of that minute, and for what records say is due.
 
 Law: nothing is remembered from one event to the next. A target's moments follow from its name and the clock, so that a thousand of them are
-spread evenly. Each event asks for the minute before its own, too, by the same moments: one that never comes loses nothing, and one that
-comes twice, or late, adds nothing, for the queue knows a moment that it was asked for. Targets that the configuration suspends are left
-out; one that a person has suspended is asked about at its own pace alone, for its pause may have ended.
+spread evenly. Each event asks for the minute before its own, too, by the same moments: a missing event loses nothing, and a repeated or
+late one adds nothing, for the queue deduplicates by moment. Targets that the configuration suspends are left out; one that a person has
+suspended is asked about at its own pace alone, for its pause may have ended.
 
-What is due by records is read from one metadata LIST a cluster, all at once. A cluster that doesn't answer delays nobody longer than that,
-and of its targets one a minute is asked about, in turn, if the clock has asked for it since its turn before: a worker that runs into its
-silence gives up after a few seconds (`Rooms.first`), and holds up no second one.
+What is due by records is read from one metadata LIST a cluster, all at once. A cluster without an answer delays none of the others beyond
+that, and one of its targets a minute, in turn, is asked about, if the clock has asked for it since its last turn: a worker that meets the
+silent cluster gives up after a few seconds (`Dependencies.first`), and holds up no second one.
 
 Last it renews the heartbeat of each cluster that has answered: the schedule lives, and asks for these targets.
 """
@@ -83,8 +83,8 @@ def by_clock(settings: Settings, start: float, end: float) -> tuple[Job, ...]:
 def by_record(name: str, summary: Summary, start: float, end: float) -> float:
     """Return for which moment between two times a target's record asks for a run; 0: for none.
 
-    A retry or a drift run is asked for once when its time comes; what is overdue, an attempt that is open (it may be under way), and what
-    was asked for and nobody has begun, every few minutes.
+    A retry or a drift run is asked for once when its time comes; overdue ones, an open attempt (it may be under way), and requests not
+    begun yet every few minutes.
     """
     if summary.suspended:
         return 0.0

@@ -1,6 +1,6 @@
-"""The access log, for who wants a line of every request (`anneal serve --access-log`); deliveries, replays and refusals have theirs anyway.
+"""The access log, a line of every request (`anneal serve --access-log`); deliveries, replays and refusals are logged in any case.
 
-Law: a line says nothing that the client chose but one of HTTP's own methods. The route is our rule, not the path; no query, no header.
+Law: a line holds nothing that the client chose but one of HTTP's own methods. The route is our rule, not the path; no query, no header.
 Health checks have no line: they would be most of them.
 """
 
@@ -18,7 +18,7 @@ _LOG = logging.getLogger("anneal.access")
 
 
 def tell(method: str, route: str, status: int, sent: int, seconds: float, remote: str) -> None:
-    """Log one request. `route`: our rule, or OTHER; `sent`: bytes of the answer's body; `remote`: who connected, maybe a proxy."""
+    """Log one request. `route`: our rule, or OTHER; `sent`: bytes of the answer's body; `remote`: the peer, maybe a proxy."""
     if route in HEALTH:
         return
     fields = {"method": method if method in _METHODS else OTHER, "route": route, "status": status, "bytes": sent}

@@ -29,10 +29,10 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class FrontLimits:
-    """What the loop in front of the application's threads is told of it.
+    """Limits of the loop in front of the application's threads.
 
-    `proxies`: networks of those that deliver for others; `max_body`: bytes of a body; `refused`: told status and seconds of each request
-    that leads to no thread.
+    `proxies`: networks of trusted proxies; `max_body`: bytes of a body; `refused`: called with status and seconds of each request that
+    reaches no thread.
     """
 
     proxies: tuple[str, ...]
@@ -41,7 +41,7 @@ class FrontLimits:
 
 
 class OpenConnections(Generic[C]):
-    """Who stands at the door, the oldest first."""
+    """The open connections, the oldest first."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
@@ -56,7 +56,7 @@ class OpenConnections(Generic[C]):
         return chain(self._waiting, self._whole)
 
     def add(self, each: C, peer: str) -> None:
-        """Note who has come, or that it is another peer than was known; it stands behind all others then."""
+        """Add a connection, or move it to another peer; it becomes the newest then."""
         self.remove(each)
         self._waiting[each] = peer
         if peer:
@@ -78,7 +78,7 @@ class OpenConnections(Generic[C]):
                 del self._peers[peer]
 
     def surplus(self, newest: C, held: int) -> C | None:
-        """Return who gives way now, None: nobody has to. `newest`: who has come or sent last; `held`: bytes in memory."""
+        """Return the connection to drop now, None: none. `newest`: the one that was opened or sent last; `held`: bytes in memory."""
         of_peer = self._peers.get(self._waiting.get(newest, ANYBODY), {})
         if len(of_peer) > self._bounds.of_peer:
             return next(iter(of_peer))
@@ -94,7 +94,7 @@ class Peers:
         self._proxies = tuple(ipaddress.ip_network(each, strict=False) for each in proxies)
 
     def peer(self, client: Any) -> str:
-        """Return the peer of an accepted connection; nobody's where a proxy has connected, which will say for whom."""
+        """Return the peer of an accepted connection; empty for a trusted proxy, which names its client later."""
         found = _address(client[0]) if isinstance(client, tuple) else None
         return ANYBODY if found is None or self._proxy(found) else _counted(found)
 

@@ -1,4 +1,4 @@
-"""What `anneal serve` does unless told otherwise: known to the command line, the web process and the health check, and loading nothing."""
+"""Defaults of `anneal serve`, for the command line, the web process and the health check; importing them loads nothing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a delivery comes to: verified, read, decided. The door and `anneal explain-delivery` go the same way; neither decides itself.
+"""The decision on a delivery: verified, read, matched. The door and `anneal explain-delivery` share it.
 
-Law: a sender learns of no target, and of no repository, that the secret it signed with may not speak for. Who has no secret at all costs
-little: every secret hashes the whole body, so where many are configured large bodies are verified one at a time, up to a bound.
+Law: a sender learns nothing of targets and repositories outside its secret's scope. An unsigned delivery costs little: every secret hashes
+the whole body, so where many are configured large bodies are verified one at a time, up to a bound.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ def _in_turn(cost: int) -> Iterator[None]:
 
 
 def bounded(event: Event, watched: TargetIndex, allowed: frozenset[str]) -> DeliveryDecision:
-    """Decide for the targets that the sender's secret may speak for.
+    """Decide for the targets in the scope of the sender's secret.
 
-    A secret that speaks for none of the targets it names is as good as none: BadSignature. Otherwise whoever holds the secret of
-    one repository could trigger, and learn of, those of another.
+    A secret whose scope covers none of the named targets is as good as none: BadSignature. Otherwise the secret of one repository could
+    trigger, and reveal, the targets of another.
     """
     concerned = [target.name for target in watched.concerned(event)]
     foreign = tuple(name for name in concerned if name not in allowed)

@@ -23,7 +23,7 @@ SETTINGS: dict[str, Any] = {
     "workers": 1,  # one process: its outbox coalesces, its memory is small
     "worker_class": "handler.web.gunicorn_worker.DoorWorker",
     "threads": LANES[""],
-    "worker_connections": sys.maxsize,  # gunicorn would accept nobody beyond; here the oldest gives way
+    "worker_connections": sys.maxsize,  # gunicorn would accept none beyond; here the oldest gives way
     "timeout": 60,  # of the process's heartbeat; requests have their own deadlines
     "graceful_timeout": STOP_SECONDS,
     "keepalive": 0,  # one request a connection: nothing idle to hold, nothing unread to misread as a next request

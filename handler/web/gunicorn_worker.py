@@ -66,7 +66,7 @@ class ServedApplication(Protocol):
 
     @property
     def front(self) -> FrontLimits:
-        """What the loop is told; known once the application is made."""
+        """The limits of the loop; known once the application is made."""
 
     def idle(self) -> bool:
         """Whether nothing is left in this process that was answered and not yet handed on."""
@@ -75,8 +75,8 @@ class ServedApplication(Protocol):
 class DoorWorker(ThreadWorker):
     """Reads requests whole: 5 s for the head, then 10 s for the body; 2 s for a reader's turn; 10 s for the client to take its answer.
 
-    After `max_requests` it ends, but unlike gunicorn's own it chooses the moment: when nobody is connected and nothing that was answered
-    waits to be handed on. Who connects meanwhile waits in the listener's queue for the next one, for a fraction of a second.
+    After `max_requests` it ends, but unlike gunicorn's own worker at a chosen moment: without open connections, and with all answered jobs
+    handed on. New connections wait in the listener's queue for the next worker, for a fraction of a second.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -101,11 +101,11 @@ class DoorWorker(ThreadWorker):
 
     # --- reading
     def accept(self, listener: Any) -> None:
-        """Let in who waits at the listener."""
+        """Accept the waiting connections."""
         for _ in range(AT_ONCE):
             try:
                 sock, client = listener.accept()
-            except OSError:  # nobody is left, or has hung up already
+            except OSError:  # none is left, or it has hung up already
                 return
             sock.setblocking(False)
             incoming, now = RequestReader(self.cfg, client, self._most), time.monotonic()
@@ -205,7 +205,8 @@ class DoorWorker(ThreadWorker):
             self._linger(conn)
 
     def _linger(self, conn: ClientConnection) -> None:
-        """Wait until the client has closed, so that its answer isn't lost in a reset (RFC 9112, 9.6). It is dropped as who isn't whole."""
+        """Wait until the client has closed, so that its answer isn't lost in a reset (RFC 9112, 9.6). It counts as incomplete until
+        then."""
         self._hold(conn, 0)
         self._crowd.add(conn, ANYBODY)
         conn.deadline, conn.unread = time.monotonic() + LINGER_SECONDS, LINGER_BYTES
@@ -256,7 +257,7 @@ class DoorWorker(ThreadWorker):
 
     # --- bounds
     def _make_room(self, newest: ClientConnection) -> None:
-        """Drop who gives way to the newest."""
+        """Drop the connection that gives way to the newest."""
         while (each := self._crowd.surplus(newest, self._held)) is not None:
             if not each.unread:  # else it has its answer, and only lingers
                 self._dropped += 1
@@ -268,7 +269,7 @@ class DoorWorker(ThreadWorker):
         conn.held = size
 
     def murder_pending(self) -> None:
-        """Run by the main loop, at least once a second: see to who is late, and end when enough was served."""
+        """Drop late connections, and end after enough requests; the main loop calls it at least once a second."""
         super().murder_pending()
         now = time.monotonic()
         if now >= self._look:
@@ -284,9 +285,9 @@ class DoorWorker(ThreadWorker):
             self.alive = False
 
     def _may_end(self) -> bool:
-        """Whether nothing is lost by an end now. On the main thread, which alone accepts: nobody comes between.
+        """Whether the worker can end without losing anything. On the main thread, which alone accepts: nothing comes between.
 
-        Clients that are never all gone are waited for until twice as many were served; they are then served to their end.
+        Clients that never all leave are waited for until twice as many requests were served; they are then served to their end.
         """
         return (self.nr_conns == 0 or self.nr >= 2 * self._enough) and self._served.idle()
 
@@ -302,7 +303,7 @@ class DoorWorker(ThreadWorker):
             conn.watched = events
 
     def _try_to_send(self, conn: ClientConnection, data: bytes | memoryview) -> int:
-        """Return how much could be sent at once; all, where nobody is there to take it."""
+        """Return how much could be sent at once; all of it, where the client is gone."""
         try:
             return conn.sock.send(data)
         except BlockingIOError:

@@ -1,8 +1,8 @@
-"""The last deliveries of this process, for people who ask why nothing ran. What matched is in the record of its target, too.
+"""The last deliveries of this process, for `/api/deliveries`. Matched ones are in the record of their target, too.
 
-Law: a token sees of a delivery only the targets it may read, and as its outcome what became of those; one that concerns no target shows
-only to who may read all. Refused deliveries have a ring of their own, so that whoever sends rubbish pushes out nothing else. Memory has a
-bound whatever the number of targets: deliveries are counted, and so are their targets.
+Law: a token sees only the targets of a delivery that it may read, and their outcomes; a delivery without any target only with the right to
+read all. Refused deliveries have their own ring, so that garbage pushes out nothing else. Memory is bounded whatever the number of
+targets: deliveries are counted, and so are their targets.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ class ReplayEndpoint:
         self._queue = queue
 
     def receive(self, target: str, authorization: str, body: Callable[[], bytes]) -> Response:
-        """Handle one request. Raises SenderError: 401, then 403, 404, 413, 415, 400, so that nobody without a token learns anything.
+        """Handle one request. Raises SenderError: 401, then 403, 404, 413, 415, 400, so that nothing is revealed without a token.
 
-        `body` reads what was sent, as far as it may be; it is called for who has a token for this target, and holds memory for nobody else.
+        `body` reads the request's body within its bound; it is called only for a valid token of this target.
         """
         actor = ""
         try:

@@ -44,7 +44,7 @@ class RequestReader:
         return len(self._raw) + len(self._body)
 
     def feed(self, data: bytes) -> bool:
-        """Take what has come; return whether the request is whole, or has more body than anybody reads. Raises gunicorn's exceptions."""
+        """Take received bytes; return whether the request is whole, or its body exceeds the limit. Raises gunicorn's exceptions."""
         if self.request is None:
             before = len(self._raw)
             self._raw += data

@@ -32,7 +32,7 @@ _GONE = (
 )
 _LINES = "aren't served here: functions write them to their log, and CloudWatch reads them there (namespace Anneal)"
 _RUN = re.compile(r"[^.]+\.[0-9a-f]{12}")
-"""How the id of a run ends; another one was never told."""
+"""The form of a run's id; another text is none of ours."""
 
 
 class AskWorker(Protocol):
@@ -55,7 +55,7 @@ class WorkerLink:
 
 
 class StatusApi:
-    """Answers who may read."""
+    """Answers read requests of named tokens."""
 
     def __init__(self, settings: Settings, tokens: Tokens, worker: WorkerLink, deliveries: RecentDeliveries, metrics: DoorCounts) -> None:
         self._settings = settings
@@ -82,7 +82,7 @@ class StatusApi:
         return jsonify(self._answered("target", name=target)["target"])
 
     def run(self, authorization: str, run: str) -> Response:
-        """One run, by the id that was told."""
+        """One run, by its id."""
         configured(self._reader(authorization), target_of(run), self._settings)
         ours = self._waits(run)  # before the worker is asked: what it is handed meanwhile is found in one of the two
         found = self._answered("run", run=run)["run"] or (_queued(ours) if ours else None)
@@ -154,12 +154,12 @@ def _answered(ask: AskWorker, question: str, **about: Any) -> dict[str, Any]:
 
 
 def _unknown(run: str) -> dict[str, Any]:
-    """Return what is known of a run that isn't recorded, where nobody can tell whether it waits in the queue."""
+    """Return an unrecorded run, where it isn't known whether it waits in the queue."""
     return {"run": run, "target": target_of(run), "trigger": "", "actor": "", "status": "unknown", "requests": [run], "source": "record"}
 
 
 def _queued(work: Work) -> dict[str, Any]:
-    """Return a run that the worker doesn't know yet, as the worker will tell of it."""
+    """Return a run that the worker doesn't know yet, in the form of the worker's answers."""
     job, requests = work.job, list(work.runs)
     known = {"run": work.run, "target": job.target, "trigger": job.cause, "actor": job.actor}
     return known | {"status": "queued", "requests": requests, "source": "memory"}
@@ -190,6 +190,6 @@ def _number(query: Mapping[str, str], name: str, default: int, most: int) -> int
 
 @functools.cache
 def _document() -> str:
-    import yaml  # noqa: PLC0415 - loaded by who asks for the description
+    import yaml  # noqa: PLC0415 - only this route needs it
 
     return json.dumps(yaml.safe_load(files("handler.web").joinpath("openapi.yaml").read_text("utf-8")))

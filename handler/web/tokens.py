@@ -1,4 +1,4 @@
-"""Bearer tokens: who asks, and what that name may touch and do. 401 first, then 403, then 404: who has no token learns nothing."""
+"""Bearer tokens: the name of a token, its targets and its acts. 401 first, then 403, then 404: without a token nothing is revealed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PathNotFound(SenderError):
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The configured tokens. `failed`: told of each request without a valid one."""
+    """The configured tokens. `failed`: called for each request without a valid one."""
 
     secrets: Accepting
     failed: Callable[[], None]

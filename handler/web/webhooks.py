@@ -23,7 +23,7 @@ Heard = Callable[[Event, Sequence[Decision], Mapping[str, str]], None]
 
 
 class WebhookEndpoint:
-    """Receives deliveries for these targets. `heard`: told of each verified one, its decisions and the run ids by target."""
+    """Receives deliveries for these targets. `heard`: called with each verified one, its decisions and the run ids by target."""
 
     def __init__(
         self, targets: Sequence[Target], secrets: Accepting, queue: Queue, heard: Heard, triggers: Mapping[str, Trigger] = TRIGGERS
