@@ -205,8 +205,7 @@ class DoorWorker(ThreadWorker):
             self._linger(conn)
 
     def _linger(self, conn: ClientConnection) -> None:
-        """Wait until the client has closed, so that its answer isn't lost in a reset (RFC 9112, 9.6). It counts as incomplete until
-        then."""
+        """Wait until the client has closed, so that its answer isn't lost in a reset (RFC 9112, 9.6); incomplete until then."""
         self._hold(conn, 0)
         self._crowd.add(conn, ANYBODY)
         conn.deadline, conn.unread = time.monotonic() + LINGER_SECONDS, LINGER_BYTES
