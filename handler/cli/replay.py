@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from typing import Any
@@ -14,6 +15,7 @@ from handler.cli.server_client import ServerClient
 from handler.cli.session import Session
 from handler.config import value_formats
 from handler.config.secret_mask import Mask
+from handler.model.backoff import Backoff
 from handler.model.errors import AccessDenied, Problem
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
@@ -21,7 +23,8 @@ from handler.model.result import Outcome, Result
 UNKNOWN_SECONDS = 30.0
 """How long a run may be unknown: a worker that has just begun is told of it again."""
 _ID = re.compile(r"[A-Za-z0-9._-]{1,300}")
-FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0
+PAUSES = Backoff(0.25, 2.0, factor=1.5)
+"""Between two questions how a run stands."""
 
 
 def _duration(text: str) -> float:
@@ -89,9 +92,9 @@ def _followed(session: Session, remote: ServerClient, run: str, timeout: float, 
 
 def _ended(remote: ServerClient, run: str, timeout: float) -> dict[str, Any]:
     """Ask until the run has ended; a server that restarts is waited for."""
-    begun, pause = time.monotonic(), FIRST_PAUSE
-    while True:
-        waited = time.monotonic() - begun
+    begun = time.monotonic()
+    for asked in itertools.count(1):
+        waited, pause = time.monotonic() - begun, PAUSES.after(asked)
         try:
             found = remote.get("api", "runs", run)
             if found.get("status") == "ended":
@@ -106,7 +109,7 @@ def _ended(remote: ServerClient, run: str, timeout: float) -> dict[str, Any]:
         if waited + pause > timeout:
             raise last
         time.sleep(pause)
-        pause = min(pause * 1.5, LONGEST_PAUSE)
+    raise AssertionError  # pragma: no cover - count() never ends
 
 
 def _unended(found: dict[str, Any], timeout: float) -> str:

@@ -34,12 +34,13 @@ import urllib3
 from handler.cluster import responses
 from handler.cluster.connect import ClusterConnection
 from handler.cluster.errors import RETRIED, Crossed, never_sent, place_of, refused, unreachable
+from handler.model.backoff import Backoff
 from handler.model.deadline import left
 from handler.model.errors import AnnealError, ClusterUnavailable
 
 JSON = "application/json"
 _CONNECT = 5.0
-_LONGEST_PAUSE = 10.0
+_PAUSES = Backoff(0.1, 10.0)
 _MARK = f"anneal-{uuid.uuid4().hex[:12]}-"
 _NUMBERS = itertools.count()
 
@@ -274,6 +275,6 @@ def _is_missing(response: urllib3.BaseHTTPResponse, request: ApiRequest) -> bool
 def _pause(attempt: int, outcome: urllib3.BaseHTTPResponse | Exception) -> float:
     """Return the seconds until the next attempt: 0.1 s doubling, half of it random, but at least Retry-After and up to a quarter more."""
     spread = random.random()  # noqa: S311 - spreads callers, protects nothing
-    ours = min(_LONGEST_PAUSE, 0.1 * 2.0 ** min(attempt, 10)) * (0.5 + spread / 2)
+    ours = _PAUSES.after(attempt + 1) * (0.5 + spread / 2)
     after = "" if isinstance(outcome, Exception) else outcome.headers.get("Retry-After", "")
     return max(ours, float(after) * (1 + spread / 4)) if after.isascii() and after.isdigit() else ours

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from handler.config import secret_mask
 from handler.config.git_settings import SecretRef
+from handler.model.backoff import Backoff
 from handler.model.errors import Problem, SecretUnavailable
 
 Fetch = Callable[[SecretRef], str | None]
@@ -30,7 +31,8 @@ START = 20.0
 """Seconds that the first answers have to come."""
 AT_ONCE, TURN = 8, 3.0
 """Questions that are asked at once; after so many seconds one doesn't wait for its turn any more, for those before it may hang."""
-FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0
+PAUSES = Backoff(5.0, 300.0)
+"""Until a store that failed is asked again."""
 _LOG = logging.getLogger("anneal.secrets")
 
 
@@ -162,7 +164,7 @@ class RemoteSecrets:
         """Let the next `renew` ask for this one, if the last question was a few seconds ago."""
         with self._answered:
             told = self._told.get(whole(ref))
-            if told and not told.error and self._clocks.passed(told.asked, FIRST_PAUSE):
+            if told and not told.error and self._clocks.passed(told.asked, PAUSES.first):
                 self._told = {**self._told, whole(ref): replace(told, kept=0.0)}
 
     def _ask(self, refs: Sequence[SecretRef], patience: float) -> None:
@@ -203,13 +205,12 @@ class RemoteSecrets:
         except Exception as error:  # noqa: BLE001 - a mistake of ours or of a vendor's: what there is still counts
             problems = (Problem(str(ref), f"can't be read: {type(error).__name__}"),)
         failures = before.failures + 1 if before else 1
-        pause = min(FIRST_PAUSE * 2.0 ** min(failures - 1, 10), LONGEST_PAUSE)
-        return _Told(None, SecretUnavailable(*problems), now, pause, failures)
+        return _Told(None, SecretUnavailable(*problems), now, PAUSES.after(failures), failures)
 
     def _unanswered(self, ref: SecretRef) -> _Told:
         fix = "see whether this process reaches the store, and whether that is well"
         error = SecretUnavailable.of(str(ref), f"can't be read: its store didn't answer in {START:g} s", fix=fix)
-        return _Told(None, error, self._clocks.now(), FIRST_PAUSE)
+        return _Told(None, error, self._clocks.now(), PAUSES.first)
 
     def _spoken(self, ref: SecretRef, value: str | None) -> Iterator[str]:
         """Yield what is referred to in an answer. The rest of a document may be any word: masked, it would be missing in every log."""

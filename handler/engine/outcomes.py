@@ -20,6 +20,7 @@ from handler.engine.run import refusals, revision, transitions
 from handler.engine.run.context import RunContext
 from handler.engine.run.errors import RequestRefused
 from handler.engine.run.remarks import remarks
+from handler.model.backoff import TRANSIENT
 from handler.model.errors import (
     AnnealError,
     Busy,
@@ -140,7 +141,7 @@ def failed(run: RunContext, error: AnnealError) -> Result:
     result = run.problem_result(outcome, error)
     now = run.rooms.clock()
     if run.stored.state is None or run.job.dry_run or (run.behind and not run.opened):
-        soon = now + run_history.backoff(1) if error.who == "nobody" and not run.job.dry_run else 0.0
+        soon = now + TRANSIENT.first if error.who == "nobody" and not run.job.dry_run else 0.0
         return replace(result, next_try=soon)
 
     entry = run.entry(result)

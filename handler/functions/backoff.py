@@ -9,8 +9,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from handler.model.backoff import TRANSIENT
 from handler.model.errors import AnnealError
-from handler.queues.message_outcome import backoff
 from handler.queues.sqs import URL, Received, SqsQueue
 
 _LOG = logging.getLogger("anneal.queue")
@@ -22,7 +22,7 @@ def put_off(event: Any, environ: Mapping[str, str], queue: SqsQueue | None = Non
     """Let an event's messages come again by the number of their tries. `queue`: theirs; None: the one that ANNEAL_QUEUE_URL names."""
     try:
         received = [Received.of(row) for row in event["Records"]]
-        seconds = SLOWER * backoff(max(each.count for each in received))
+        seconds = SLOWER * TRANSIENT.after(max(each.count for each in received))
         (queue or SqsQueue(environ[URL])).postpone(received, seconds)
     except (AnnealError, KeyError, TypeError, ValueError) as error:
         seen = str(error) if isinstance(error, AnnealError) else type(error).__name__

@@ -17,11 +17,12 @@ from handler.config.secrets import RUNS
 from handler.feedback.emf import EmfLines
 from handler.functions.bootstrap import Added, clusters, ground
 from handler.model import deadline as hurry
+from handler.model.backoff import TRANSIENT
 from handler.model.errors import AnnealError
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues import message
-from handler.queues.message_outcome import MARGIN, Run, backoff, handle
+from handler.queues.message_outcome import MARGIN, Run, handle
 from handler.queues.pending import Work
 from handler.queues.sqs import Received
 
@@ -96,7 +97,7 @@ class Batch:
             _LOG.warning("a message isn't acknowledged", extra={"fields": {**fields, "run": work.run, "seen": str(error)}})
             settled = False
         if not settled:
-            again = backoff(received.count)
+            again = TRANSIENT.after(received.count)
             _LOG.warning("a message comes again", extra={"fields": {**fields, "run": work.run, "seconds": again}})
             self._postpone((received,), again)
         return settled

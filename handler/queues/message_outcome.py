@@ -19,8 +19,6 @@ from handler.queues.pending import Work
 MARGIN = 20.0
 """Seconds before its deadline at which a run is told to end: it finishes the request it is at, and releases its Lease. A request that takes
 longer is given up in time (`handler.model.deadline`)."""
-FIRST, LONGEST = 15, 300
-"""Seconds until a message that isn't acknowledged comes again: a transient failure's own pace."""
 
 _STANDING = frozenset({Outcome.SUPERSEDED, Outcome.SUSPENDED, Outcome.BUSY, Outcome.REFUSED})
 """Ends of a push that leave the record as it is, for it says why already; who asked by name looks for an entry all the same."""
@@ -46,11 +44,6 @@ def settles(work: Work, result: Result, *, cut: bool = False) -> bool:
 def _is_asked_again(work: Work) -> bool:
     job = work.job
     return job.trigger in ("tick", "drift") and not (work.named or job.hint or job.deliveries or job.acts)
-
-
-def backoff(count: int) -> int:
-    """Return in how many seconds a message comes again that was handed out so often."""
-    return min(FIRST << min(max(count - 1, 0), 10), LONGEST)
 
 
 class DeadlineEvent(threading.Event):

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from handler.model.backoff import Backoff
 from handler.model.errors import WorkerUnavailable
 from handler.model.event import Job
 from handler.queues import socket_frames
@@ -25,11 +26,12 @@ ANSWER_TIMEOUT = 5.0
 """Seconds the worker has to acknowledge; it only puts the job into a dictionary."""
 READ_TIMEOUT = 8.0
 """Seconds the worker has to answer a question; for a run it asks a cluster for five at most."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+PAUSES = Backoff(0.05, 1.0)
+"""Between two tries to hand a job over."""
 LOOK_EVERY = 0.5
 """Seconds between looks at whether what is kept has ended."""
-LONGEST_LATER = 10.0
-"""Seconds until a target whose record couldn't be read is asked about again, at most."""
+LATER = Backoff(LOOK_EVERY, 10.0)
+"""Until a target whose record couldn't be read is asked about again."""
 PAGE = 1000
 """Ids in one question: far less than a frame holds."""
 
@@ -124,7 +126,7 @@ class Outbox:
 
         Where the worker may have taken it without our knowing, a push is sent again; `_watch` finds out about what was asked by name.
         """
-        pause, left = FIRST_PAUSE, work
+        failures, left = 0, work
         while not self._closing.is_set():
             sent = False
             try:
@@ -135,13 +137,14 @@ class Outbox:
             except OSError as error:
                 _close(connection)
                 connection = None
+                failures += 1
+                pause = PAUSES.after(failures)
                 _LOG.warning("the worker isn't there", extra={"fields": {"seen": str(error), "again in": pause}})
                 remaining = left.without(self._kept.doubted(left.runs)) if sent else left
                 if remaining is None:
                     return None
                 left = remaining
                 self._closing.wait(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
             else:
                 if "refused" in answer:
                     self._refused(left, str(answer["refused"]))
@@ -190,18 +193,17 @@ class _Later:
     """Targets whose requests couldn't be asked for again, and until when they are left alone."""
 
     def __init__(self) -> None:
-        self._of: dict[str, tuple[float, float]] = {}
+        self._of: dict[str, tuple[int, float]] = {}
 
     def may(self, target: str) -> bool:
         """Whether it may be tried now."""
-        return time.monotonic() >= self._of.get(target, (0.0, 0.0))[1]
+        return time.monotonic() >= self._of.get(target, (0, 0.0))[1]
 
     def note(self, target: str, *, trouble: bool) -> None:
         """Remember how it went: after trouble it rests twice as long as before."""
-        pause, _ = self._of.pop(target, (LOOK_EVERY / 2, 0.0))
+        failures, _ = self._of.pop(target, (0, 0.0))
         if trouble:
-            pause = min(2 * pause, LONGEST_LATER)
-            self._of[target] = pause, time.monotonic() + pause
+            self._of[target] = failures + 1, time.monotonic() + LATER.after(failures + 1)
 
 
 def _ends(connection: socket.socket, requests: list[str]) -> tuple[str, dict[str, Any]]:

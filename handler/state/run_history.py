@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from handler.model.backoff import TRANSIENT
 from handler.model.errors import AnnealError, StillDeleting
 from handler.model.event import ASKED, Delivery
 from handler.model.names import FIELD_MANAGER
@@ -142,11 +143,6 @@ def deliveries(known: tuple[Delivery, ...], newer: Iterable[Delivery]) -> tuple[
     return tuple(found.values())[-DELIVERIES:]
 
 
-def backoff(failures: int) -> float:
-    """Return the seconds until the next try after so many failures in a row: 15 s, doubling to 5 min."""
-    return float(min(15 * 2 ** min(max(failures, 1) - 1, 5), 300))
-
-
 def failed(status: RunStatus, error: AnnealError, now: float) -> RunStatus:
     """Return the status after an error. Only what nobody must cure gets a next try; the rest waits for a new head or a person.
 
@@ -160,7 +156,7 @@ def failed(status: RunStatus, error: AnnealError, now: float) -> RunStatus:
         since=status.since if again else stamp(now),
         message=str(error),
         failures=failures,
-        next_try=stamp(now + backoff(failures)) if error.who == "nobody" else "",
+        next_try=stamp(now + TRANSIENT.after(failures)) if error.who == "nobody" else "",
         code=error.code,
         who=error.who,
     )

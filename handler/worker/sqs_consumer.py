@@ -14,11 +14,12 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
+from handler.model.backoff import TRANSIENT, Backoff
 from handler.model.errors import SenderError
 from handler.model.result import Result
 from handler.queues import message
 from handler.queues.errors import QueueUnavailable
-from handler.queues.message_outcome import backoff, settles
+from handler.queues.message_outcome import settles
 from handler.queues.pending import Work
 from handler.queues.sqs import BATCH, Received, SqsQueue
 
@@ -32,7 +33,8 @@ PARKED, MOST_PARKED, STUCK = 32, 1000, 5.0
 whole, so that it keeps no thread from the others; what moves is left to other workers."""
 LOOK_EVERY = 0.5
 """Seconds until it is looked again whether a thread is free."""
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+PAUSES = Backoff(1.0, 30.0)
+"""Between two questions to a queue that gives nothing."""
 
 
 @dataclass(slots=True)
@@ -108,7 +110,7 @@ class SqsConsumer:
                 group.behind.clear()
         try:
             if back:
-                self._back(back, backoff(max(each.count for each in mine)))
+                self._back(back, TRANSIENT.after(max(each.count for each in mine)))
             elif mine:
                 self._acknowledge(mine)
         finally:
@@ -135,7 +137,7 @@ class SqsConsumer:
 
     # --- receiving
     def _receive(self) -> None:
-        pause = FIRST_PAUSE
+        failures = 0
         while not self._stop.is_set():
             most = self._room()
             if not most:
@@ -143,15 +145,15 @@ class SqsConsumer:
                 continue
             try:
                 found = self._queue.receive(most, WAIT, VISIBLE)
-                pause = FIRST_PAUSE
+                failures = 0
                 self._received(found)
             except QueueUnavailable as error:
                 _tell("the queue gives nothing", error)
-                self._stop.wait(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                failures += 1
+                self._stop.wait(PAUSES.after(failures))
             except Exception:  # noqa: BLE001 - a thread that ends here ends the worker's use
                 _LOG.exception("taking from the queue has failed")
-                self._stop.wait(pause)
+                self._stop.wait(PAUSES.after(failures + 1))
 
     def _room(self) -> int:
         """Return for how many messages there is room now: for each free thread one; where lanes are full, one to look behind them."""
@@ -179,7 +181,9 @@ class SqsConsumer:
                 self._unfit(each, str(error), 0)  # no time mends it, and those of its target wait behind it
                 continue
             if work.job.target not in self._names:
-                self._unfit(each, f"there is no target {work.job.target}", backoff(each.count))  # another worker may know it already
+                self._unfit(
+                    each, f"there is no target {work.job.target}", TRANSIENT.after(each.count)
+                )  # another worker may know it already
                 continue
             self._hold(work, each)
             targets.append(work.job.target)

@@ -27,6 +27,7 @@ from handler.config.load import load
 from handler.config.secrets import RUNS, resolve_all
 from handler.config.settings import Settings
 from handler.model import prctl
+from handler.model.backoff import Backoff
 from handler.model.errors import ConfigInvalid
 from handler.queues.errors import QueueInvalid
 from handler.queues.sqs import URL, queue_url
@@ -34,7 +35,7 @@ from handler.worker.worker import Engine, work
 
 _LOG = logging.getLogger("anneal.supervisor")
 STOP_SECONDS = 20.0
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
+PAUSES = Backoff(0.1, 10.0)
 NICENESS = 5
 """Of the worker and its renders: on busy cores the door goes first, so that git hosts get their answer in time."""
 STEADY = 30.0
@@ -51,7 +52,7 @@ class Child:
         self.due = 0.0
         self._body = body
         self._born = 0.0
-        self._pause = FIRST_PAUSE
+        self._deaths = 1
 
     def start(self) -> None:
         """Fork."""
@@ -63,10 +64,11 @@ class Child:
     def ended(self, status: int, *, expected: bool) -> None:
         """Note that it has ended and when it starts again: at once after a steady life, later and later otherwise."""
         now = time.monotonic()
-        self._pause = FIRST_PAUSE if now - self._born > STEADY else min(self._pause * 2, LONGEST_PAUSE)
-        self.due = now + self._pause
+        self._deaths = 1 if now - self._born > STEADY else self._deaths + 1
+        pause = PAUSES.after(self._deaths)
+        self.due = now + pause
         self.pid = 0
-        fields = {"process": self.name, "status": status} | ({} if expected else {"again in": self._pause})
+        fields = {"process": self.name, "status": status} | ({} if expected else {"again in": pause})
         _LOG.log(logging.INFO if expected else logging.WARNING, "a process ended", extra={"fields": fields})
 
 

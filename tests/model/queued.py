@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from unittest.mock import patch
 
+from handler.model.backoff import TRANSIENT
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues import message, message_outcome
 from handler.queues.dead_letters import DeadLetters
-from handler.queues.message_outcome import DeadlineEvent, backoff, handle
+from handler.queues.message_outcome import DeadlineEvent, handle
 from handler.queues.pending import Work
 from handler.queues.sqs import Received, SqsQueue
 from handler.state.record import State
@@ -122,12 +123,12 @@ class Taker(Process):
         try:
             work = message.decode(received.body)
         except ValueError:
-            self.line.sqs.postpone([received], backoff(received.count))
+            self.line.sqs.postpone([received], TRANSIENT.after(received.count))
             return
         if handle(work, self.run, self.line.put, TurnTime.monotonic() + FUNCTION):
             self.acknowledge(received)
         else:
-            self.line.sqs.postpone([received], backoff(received.count))
+            self.line.sqs.postpone([received], TRANSIENT.after(received.count))
 
     def run(self, job: Job, stop: threading.Event) -> Result:
         """Run a job; what ends it early is its deadline."""

@@ -18,6 +18,7 @@ from handler import __version__
 from handler.config.settings import Target
 from handler.engine.run.context import RunContext
 from handler.engine.run.refusal_facts import RefusalBasis, RefusalFacts
+from handler.model.backoff import Backoff
 from handler.model.errors import AnnealError, AuthorError, QuotaExceeded, RefNotFound, RenderFailed
 from handler.model.event import NAMED, Job
 from handler.model.manifest import canonical
@@ -28,8 +29,8 @@ from handler.state.record import Refusal
 from handler.state.record_format import seconds_of, stamp
 
 _LOG = logging.getLogger("anneal.run")
-FIRST, MOST = 60.0, 1800.0
-"""Seconds until a tick tries again what no fact decides: after the first failure, doubling, and at most."""
+OPEN = Backoff(60.0, 1800.0)
+"""Until a tick tries again what no fact decides."""
 LATE = 3600.0
 """Seconds until a tick tries again what was looked at after the verdict: it may have changed in between."""
 PATHS = 100
@@ -46,7 +47,7 @@ def of(run: RunContext, error: AnnealError) -> Refusal | None:
     except AnnealError:
         return None
     paths = () if error.basis.siblings or len(error.basis.reads) > PATHS else error.basis.reads
-    wait = backoff(run.state.status.failures + 1) if named.open else LATE if named.late else 0.0
+    wait = OPEN.after(run.state.status.failures + 1) if named.open else LATE if named.late else 0.0
     return Refusal(
         run.goal,
         inputs_of(run.rooms.target),
@@ -75,11 +76,6 @@ def stands(run: RunContext) -> bool:
 def is_asked(job: Job) -> bool:
     """Whether a person or a pipeline asked for a run by name."""
     return bool(job.acts or job.named) or job.trigger in NAMED
-
-
-def backoff(failures: int) -> float:
-    """Return the seconds until what no fact decides is tried again, after so many failures in a row."""
-    return float(min(FIRST * 2 ** min(max(failures, 1) - 1, 10), MOST))
 
 
 def inputs_of(target: Target) -> str:

@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from handler.config.git_settings import AwsSecret, BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
-from handler.config.remote_secrets import FIRST_PAUSE, LONGEST_PAUSE, Fetch, SecretClocks, whole
+from handler.config.remote_secrets import PAUSES, Fetch, SecretClocks, whole
 from handler.config.secret_rotation import EVERY, Rotation
 from handler.config.secrets import resolve_all
 from handler.config.settings import ReplaySettings, ReplayToken, Settings, Target, WebhookSettings
@@ -86,7 +86,7 @@ def test_a_function_that_was_frozen_asks_again_although_its_clock_stood_still(ru
     rotating.now, rotating.frozen = 2 * running, 2 * TTL
     assert rotating.hooks() == [NEW]
     store.values[HOOK] = OLD
-    rotating.now, rotating.frozen = 3 * running, 2 * TTL + FIRST_PAUSE
+    rotating.now, rotating.frozen = 3 * running, 2 * TTL + PAUSES.first
     assert rotating.hooks() == [OLD], "nor does a failure count for longer"
 
 
@@ -167,13 +167,13 @@ def test_a_failure_keeps_the_value_is_said_once_and_asked_about_later_and_later(
         if store.asked[HOOK] > before:
             moments.append(second)
     pauses = [later - earlier for earlier, later in itertools.pairwise(moments)]
-    assert pauses[0] == FIRST_PAUSE
+    assert pauses[0] == PAUSES.first
     assert pauses == sorted(pauses)
-    assert pauses[-1] == LONGEST_PAUSE
+    assert pauses[-1] == PAUSES.longest
     (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert "ssm:GetParameter" in str(vars(warning)["fields"])
     store.values[HOOK] = NEW
-    rotating.now += LONGEST_PAUSE
+    rotating.now += PAUSES.longest
     assert rotating.hooks() == [NEW]
 
 
@@ -183,9 +183,9 @@ def test_a_value_that_was_refused_is_asked_for_before_its_turn_but_not_each_time
     store = Store({aws("git"): json.dumps({"password": OLD})})
     rotating = Rotating(Settings((Target("x", repository, ("x",)),), secrets_interval=TTL), store)
     store.values[aws("git")] = json.dumps({"password": NEW})
-    rotating.now = FIRST_PAUSE - 1
+    rotating.now = PAUSES.first - 1
     assert rotating.rotation.again(password).reveal() == OLD
-    rotating.now = FIRST_PAUSE
+    rotating.now = PAUSES.first
     assert rotating.rotation.read(password).reveal() == OLD
     assert [rotating.rotation.again(password).reveal() for _ in range(5)] == [NEW] * 5
     assert store.asked[aws("git")] == 2

@@ -12,7 +12,7 @@ import pytest
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
 from handler.queues import message_outcome
-from handler.queues.message_outcome import DeadlineEvent, backoff, handle, settles
+from handler.queues.message_outcome import DeadlineEvent, handle, settles
 from handler.queues.pending import Work
 
 SHA = "a" * 40
@@ -80,10 +80,6 @@ def test_what_the_host_does_not_show_yet_is_not_settled() -> None:
 def test_a_dry_run_that_fails_has_ended_when_that_is_recorded(who: str) -> None:
     assert ended(Outcome.FAILED, DRY, who=who, recorded=True)
     assert not ended(Outcome.FAILED, DRY, who=who)
-
-
-def test_it_comes_again_later_and_later() -> None:
-    assert [backoff(count) for count in (0, 1, 2, 3, 4, 5, 6, 1000)] == [15, 15, 30, 60, 120, 240, 300, 300]
 
 
 # --- handle

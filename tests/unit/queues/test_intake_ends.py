@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from handler.app import run_guard
+from handler.model.backoff import Backoff
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
@@ -142,7 +143,7 @@ def test_its_threads_take_hand_on_and_end(side: Side) -> None:
 
 
 def test_a_queue_in_trouble_is_asked_again(side: Side, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(sqs_consumer, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(sqs_consumer, "PAUSES", Backoff(0.01, 30.0))
     side.fifo.trouble = [EndpointConnectionError(endpoint_url="u"), RuntimeError("odd")]
     side.intake.start()
     for _ in range(2):  # both are behind us

@@ -17,6 +17,7 @@ import pytest
 from handler import wsgi
 from handler.app import log
 from handler.app.run_guard import Run
+from handler.model.backoff import Backoff
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
 from handler.queues.sqs import SqsQueue
@@ -108,7 +109,7 @@ def test_what_the_host_does_not_show_yet_stays_ours_until_it_has_ended(queue: Sq
 
 
 def test_what_failed_without_a_record_comes_again(queue: SqsQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqs_consumer, "backoff", lambda _count: 0)
+    monkeypatch.setattr(sqs_consumer, "TRANSIENT", Backoff(0, 0))
     ran = Ran(Result("infra", Outcome.FAILED, who="nobody"), Result("infra", Outcome.FAILED, who="nobody"))
     run = queue.put(push("infra"))
     with working(tmp_path / "s", queue, ran):

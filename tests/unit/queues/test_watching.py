@@ -71,7 +71,7 @@ def test_a_target_that_cant_be_read_is_left_alone_for_a_while(tmp_path: Path, mo
     lives.die()
     until(lambda: "good" in lives.again())
     assert lives.again() == ["hung", "good"]
-    now[0] += outboxes.LONGEST_LATER
+    now[0] += outboxes.LATER.longest
     until(lambda: lives.again().count("hung") > 1)
     assert outbox.kept == 7
     assert outbox.close(PATIENCE)

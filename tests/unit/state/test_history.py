@@ -12,7 +12,7 @@ from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo
 from handler.state.record import Run, RunStatus
 from handler.state.record_format import seconds_of, stamp
-from handler.state.run_history import append, backoff, deliveries, drift_of, ended, failed, rolling, run_of
+from handler.state.run_history import append, deliveries, drift_of, ended, failed, rolling, run_of
 from tests.unit.state.samples import API, NOON, sha
 
 START = seconds_of(NOON)
@@ -48,10 +48,6 @@ def test_anything_else_is_an_entry_of_its_own(newer: Run) -> None:
 
 def test_a_success_in_front_of_a_success_is_never_merged() -> None:
     assert len(append((run(1),), run(2))) == 2
-
-
-def test_backoff_doubles_from_15_seconds_to_5_minutes() -> None:
-    assert [backoff(failures) for failures in (0, 1, 2, 3, 4, 5, 6, 7, 1000)] == [15, 15, 30, 60, 120, 240, 300, 300, 300]
 
 
 def test_a_run_names_what_it_changed_and_caps_the_list() -> None:
