@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable
 
 from handler.model.errors import GitUnavailable
+from handler.model.singleflight import Flight
 from handler.source.fetched_tree import FetchedTree
-from handler.source.singleflight import Flight
 from handler.source.tree_cache import TreeCache
 
 Fetch = Callable[[str, str], FetchedTree]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from handler.config.git_settings import Revision
 from handler.model.refs import Head
-from handler.source.singleflight import Flight
+from handler.model.singleflight import Flight
 
 
 class HeadCache:

@@ -11,8 +11,8 @@ import pytest
 from handler.config.git_settings import Revision
 from handler.model.errors import GitUnavailable, RefNotFound
 from handler.model.refs import Head
+from handler.model.singleflight import Flight
 from handler.source.head_cache import HeadCache
-from handler.source.singleflight import Flight
 
 MAIN, OTHER = Revision(branch="main"), Revision(branch="other")
 
