@@ -15,7 +15,7 @@ from handler.cli.session import Session
 from handler.config.secret_rotation import Rotation
 from handler.config.secrets import RUNS
 from handler.config.settings import Settings
-from handler.feedback.metrics import RunMetrics
+from handler.feedback.prometheus import RunMetrics
 from handler.queues.sqs import SqsQueue, queue_url
 from handler.render import Sandbox
 from handler.state.record import State

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
-from handler.feedback.metrics import GAUGES
+from handler.feedback.prometheus import GAUGES
 from handler.model.event import Job
 from handler.model.health import HealthState
 from handler.model.result import Outcome, Result, TargetStanding

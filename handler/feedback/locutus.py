@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from handler.feedback.metrics import RunMetrics
+from handler.feedback.prometheus import RunMetrics
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 

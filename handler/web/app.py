@@ -14,7 +14,7 @@ from werkzeug.exceptions import HTTPException, NotFound
 from handler import __version__
 from handler.config.secrets import Accepting
 from handler.config.settings import Settings
-from handler.feedback.metrics import DoorCounts, DoorMetrics
+from handler.feedback.prometheus import DoorCounts, DoorMetrics
 from handler.model.errors import AnnealError, WorkerUnavailable
 from handler.queues import Queue
 from handler.triggers import TRIGGERS, Trigger

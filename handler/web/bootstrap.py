@@ -17,7 +17,7 @@ from handler.config.load import load
 from handler.config.secret_rotation import Rotation
 from handler.config.secrets import Need
 from handler.config.settings import Settings
-from handler.feedback.metrics import DoorMetrics
+from handler.feedback.prometheus import DoorMetrics
 from handler.metrics.exposition import Exposition
 from handler.queues import Queue
 from handler.queues.outbox import Outbox

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from handler.feedback.metrics import DoorCounts
+from handler.feedback.prometheus import DoorCounts
 from handler.model.errors import AnnealError
 from handler.model.event import Decision, Event
 

@@ -15,7 +15,7 @@ from flask import Response, jsonify
 
 from handler import __version__
 from handler.config.settings import ReplayToken, Settings
-from handler.feedback.metrics import DoorCounts, DoorMetrics
+from handler.feedback.prometheus import DoorCounts, DoorMetrics
 from handler.metrics.exposition import CONTENT_TYPE
 from handler.model.errors import AnnealError, BadPayload, Forbidden, WorkerUnavailable
 from handler.model.names import target_of

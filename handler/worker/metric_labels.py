@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from handler.config.settings import Cluster, Settings
-from handler.feedback.metrics import TargetLabels
+from handler.feedback.prometheus import TargetLabels
 from handler.queues.bulkheads import git_host
 
 

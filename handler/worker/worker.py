@@ -20,7 +20,7 @@ from handler.app.run_guard import Run
 from handler.app.target_status import Json, TargetStatusReader, ended
 from handler.config.settings import Settings
 from handler.engine.run.transitions import waiting_since
-from handler.feedback.metrics import RunMetrics
+from handler.feedback.prometheus import RunMetrics
 from handler.metrics.exposition import Exposition
 from handler.model.event import Job
 from handler.model.result import Outcome, Result

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from handler.feedback.metrics import GAUGES
+from handler.feedback.prometheus import GAUGES
 from tests.e2e.documents import config_map
 from tests.e2e.serving import Serving, until
 from tests.e2e.shop import Shop

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from handler.feedback.metrics import DoorMetrics, RunMetrics
+from handler.feedback.prometheus import DoorMetrics, RunMetrics
 from handler.model.errors import AnnealError, LeaseError, OperatorError, SenderError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,10 +7,10 @@ import re
 import pytest
 
 from handler.feedback.locutus import LocutusMetrics
-from handler.feedback.metrics import RunMetrics
+from handler.feedback.prometheus import RunMetrics
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from tests.unit.feedback.test_metrics import parsed
+from tests.unit.feedback.test_prometheus import parsed
 
 TICK = Job("locutus", "drift")
 WHOLE = {Outcome.APPLIED, Outcome.UNCHANGED, Outcome.HELD, Outcome.SUPERSEDED, Outcome.DRIFTED, Outcome.PLANNED}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Eks, Settings, Target
-from handler.feedback.metrics import TargetLabels
+from handler.feedback.prometheus import TargetLabels
 from handler.worker.metric_labels import places
 
 URL = "https://ada:token@Git.example.com:8443/acme/shop.git"

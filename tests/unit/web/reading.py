@@ -8,7 +8,7 @@ from dataclasses import replace
 from flask import Flask
 
 from handler.app.target_status import ended
-from handler.feedback.metrics import DoorMetrics
+from handler.feedback.prometheus import DoorMetrics
 from handler.model.errors import Problem
 from handler.model.event import Job
 from handler.model.result import Outcome, Result, TargetStanding

@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from handler.feedback.metrics import DoorMetrics
+from handler.feedback.prometheus import DoorMetrics
 from handler.model.event import Decision, Event, RefChange
 from handler.web import recent_deliveries
 from handler.web.recent_deliveries import RecentDeliveries

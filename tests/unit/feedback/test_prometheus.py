@@ -10,7 +10,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from handler.feedback.metrics import DoorMetrics, RunMetrics, TargetLabels
+from handler.feedback.prometheus import DoorMetrics, RunMetrics, TargetLabels
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
