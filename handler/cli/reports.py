@@ -14,7 +14,7 @@ from handler.model.errors import AnnealError, LeaseError, Problem, Suspended
 from handler.model.names import Identity
 from handler.model.numbers import counted
 from handler.model.plan import Change, Due, Plan
-from handler.model.result import Outcome, Result
+from handler.model.result import IN_SYNC, Outcome, Result
 
 DONE_CODE, FAILED, HELD, BUSY = 0, 1, 3, 4
 EXIT: Mapping[Outcome, int] = {
@@ -33,7 +33,7 @@ EXIT: Mapping[Outcome, int] = {
     Outcome.ROLLED_BACK: FAILED,
     Outcome.REFUSED: FAILED,
 }
-_GOOD = (Outcome.APPLIED, Outcome.UNCHANGED, Outcome.PLANNED)
+_GOOD = IN_SYNC | {Outcome.PLANNED}
 
 
 Retry = Callable[[Result], str]
@@ -106,7 +106,7 @@ def summary(ended: Result, retry: Retry = retried) -> str:
         text += f": {counted(ended.counts)}"
     said = ended.message
     if ended.counts and ended.outcome is not Outcome.SUPERSEDED:  # they tell what was written; what follows that is told beside them
-        said = said.partition("; ")[2] if ended.outcome in (Outcome.APPLIED, Outcome.UNCHANGED) else ""
+        said = said.partition("; ")[2] if ended.outcome in IN_SYNC else ""
     if said and not ended.problems:
         text += f"{';' if ended.counts else ':'} {said}"
     if ended.next_try > time.time():
@@ -120,7 +120,7 @@ def changes(output: Output, ended: Result, told: Collection[Identity] = ()) -> N
     On -v all that such a run has left alone. `told`: what was printed as it was written.
     """
     done = {change.identity for change in ended.written}
-    plan = ended.plan if ended.outcome in (Outcome.APPLIED, Outcome.UNCHANGED) else None
+    plan = ended.plan if ended.outcome in IN_SYNC else None
     left = [change for change in plan.changes if change.identity not in done] if plan else []
     written = [change for change in ended.written if change.identity not in told]
     for change in (*written, *(each for each in left if output.verbose or each.withheld or each.sibling)):

@@ -37,7 +37,7 @@ from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, NewerHead,
 from handler.model.event import Job
 from handler.model.names import run_id
 from handler.model.queue_view import ALONE, QueueView
-from handler.model.result import Outcome, Result
+from handler.model.result import IN_SYNC, Outcome, Result
 
 _TRIES = 3
 
@@ -220,7 +220,7 @@ def _goes_on(run: RunContext, result: Result) -> bool:
         return True
     if result.outcome in (Outcome.ROLLED_BACK, Outcome.REFUSED, Outcome.PLANNED):
         return False  # whoever asked meanwhile runs next: nothing may hide how this one ended
-    if run.recovery and result.outcome in (Outcome.APPLIED, Outcome.UNCHANGED):
+    if run.recovery and result.outcome in IN_SYNC:
         return False
     with contextlib.suppress(AnnealError):
         return run.job.prune and not run.lease.release() and run.lease.take_request()

@@ -15,10 +15,9 @@ from collections.abc import Callable, Mapping
 from handler.feedback.prometheus import GAUGES
 from handler.model.event import Job
 from handler.model.health import HealthState
-from handler.model.result import Outcome, Result, TargetStanding
+from handler.model.result import FAILURES, Result, TargetStanding
 
 NAMESPACE = "Anneal"
-_BAD = (Outcome.FAILED, Outcome.PRUNING, Outcome.ROLLED_BACK)
 _UNITS = dict.fromkeys(
     ("anneal_run_duration_seconds", "anneal_target_last_success_age_seconds", "anneal_target_waiting_seconds"), "Seconds"
 )
@@ -40,7 +39,7 @@ class EmfLines:
 
     def run(self, job: Job, result: Result, seconds: float) -> None:
         """Tell the end of a run, and how its target stands."""
-        bad = result.outcome in _BAD and not job.dry_run
+        bad = result.outcome in FAILURES and not job.dry_run
         counted: dict[str, float] = {"anneal_runs": 1, "anneal_run_failures": int(bad), "anneal_run_duration_seconds": round(seconds, 3)}
         counted["anneal_changes"] = len(result.written)
         facts = {"trigger": job.cause, "outcome": str(result.outcome), "run": result.run, "commit": result.commit, "code": result.code}

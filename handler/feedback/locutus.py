@@ -13,11 +13,10 @@ from typing import Any
 
 from handler.feedback.prometheus import RunMetrics
 from handler.model.event import Job
-from handler.model.result import Outcome, Result
+from handler.model.result import FAILURES, Outcome, Result
 
 _UNCOUNTED = frozenset({Outcome.BUSY, Outcome.SUSPENDED, Outcome.LAGGING, Outcome.REFUSED, Outcome.WAITING})
 """Ends of what never began (another holds the Lease, a pause), or goes on in another run."""
-_FAILED = frozenset({Outcome.FAILED, Outcome.PRUNING, Outcome.ROLLED_BACK})
 
 
 class LocutusMetrics(RunMetrics):
@@ -38,5 +37,5 @@ class LocutusMetrics(RunMetrics):
             return
         self._executions.inc()
         self._durations.observe(seconds)
-        if result.outcome in _FAILED:
+        if result.outcome in FAILURES:
             self._failures.inc()

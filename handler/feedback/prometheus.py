@@ -25,7 +25,7 @@ from handler.model.errors import (
 from handler.model.event import Job
 from handler.model.health import HealthState
 from handler.model.plan import DONE
-from handler.model.result import Outcome, Result
+from handler.model.result import FAILURES, IN_SYNC, Outcome, Result
 
 _DOOR_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _RUN_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
@@ -42,8 +42,6 @@ GAUGES = {
     "orphans": ("anneal_target_orphans", "Live objects of the target that git doesn't declare and that were kept."),
     "drifted": ("anneal_target_drifted_objects", "Objects that differ from git and were only reported (drift: report)."),
 }
-_GOOD = (Outcome.APPLIED, Outcome.UNCHANGED)
-_BAD = (Outcome.FAILED, Outcome.PRUNING, Outcome.ROLLED_BACK)
 _BEFORE_ANY = frozenset(error.code for error in (KubeconfigInvalid, SecretUnavailable, AccessDenied, ServerPinned, ConfigInvalid))
 """Codes of failures that say nothing of whether a host or a cluster answers."""
 _OTHER = "other"
@@ -198,8 +196,8 @@ class RunMetrics(_Exposed):
         self._seconds.labels(target).observe(seconds)
         for change in result.written:
             self._changes.labels(target, DONE[change.action]).inc()
-        if not job.dry_run and result.outcome in (*_GOOD, *_BAD) and not (result.standing and result.standing.refused):
-            self._failed[target] = self._failed.get(target, 0) + 1 if result.outcome in _BAD else 0
+        if not job.dry_run and result.outcome in IN_SYNC | FAILURES and not (result.standing and result.standing.refused):
+            self._failed[target] = self._failed.get(target, 0) + 1 if result.outcome in FAILURES else 0
         self._show(result)
 
     def quiet(self, job: Job, result: Result) -> None:
@@ -243,11 +241,11 @@ class RunMetrics(_Exposed):
                 gauge.labels(target).set(float(getattr(standing, field)))
             if standing.health:
                 self.health(target, HealthState(standing.health))
-        stays = standing is not None and (standing.refused or result.outcome not in _GOOD)
+        stays = standing is not None and (standing.refused or result.outcome not in IN_SYNC)
         failures = max(self._failed.get(target, 0), standing.failures if standing and stays else 0)
         self._gauges["failures"].labels(target).set(failures)
         if result.outcome is not Outcome.REFUSED:  # the target stands as its record says
-            self._gauges["next_try"].labels(target).set(result.next_try if result.outcome in _BAD else 0.0)
+            self._gauges["next_try"].labels(target).set(result.next_try if result.outcome in FAILURES else 0.0)
 
 
 def _bounded(code: str) -> str:

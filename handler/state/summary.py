@@ -9,13 +9,13 @@ import hashlib
 from dataclasses import dataclass
 
 from handler.model.manifest import canonical
+from handler.model.result import IN_SYNC
 from handler.state.record import FORMAT, State
 from handler.state.record_format import Line, Sha, Time, Word
 
 LONGEST = 2048
 """Characters of a summary's JSON."""
 _SUBJECT = 72
-_GOOD = ("applied", "unchanged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Summary:
             health_since=state.health.since,
             judged=state.health.judged,
             subject=next((_cut(run.subject) for run in runs if run.subject), ""),
-            applied=next((run.started for run in reversed(runs) if run.outcome in _GOOD), ""),
+            applied=next((run.started for run in reversed(runs) if run.outcome in IN_SYNC), ""),
             since=state.status.since,
         )
 

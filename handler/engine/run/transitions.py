@@ -20,7 +20,7 @@ from handler.model.errors import AuthorError
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Hold
-from handler.model.result import Outcome, Result, TargetStanding
+from handler.model.result import IN_SYNC, Outcome, Result, TargetStanding
 from handler.plan.admission import NAMESPACE
 from handler.state import run_history
 from handler.state.record import Approval, Attempt, HeldPlan, NamedRequest, Orphan, Pin, Progress, Run, RunStatus, State
@@ -28,7 +28,6 @@ from handler.state.record_format import seconds_of, stamp
 from handler.state.summary import drifted
 
 StateChange = Callable[[State], State]
-_GOOD = (Outcome.APPLIED, Outcome.UNCHANGED)
 _DIGEST = 16
 """Characters of a digest that tell two deployments of one target apart."""
 _SOON, _LATEST = 15.0, 300.0
@@ -199,7 +198,7 @@ def held(state: State, hold: Hold, inputs: Inputs, job: Job, now: float) -> Stat
 def ended(state: State, result: Result, entry: Run, now: float) -> State:
     """Return the state with the run's status and its entry in the history."""
     told = replace(result, counts=dict(entry.counts))
-    made = entry.commit == state.commit and result.outcome in (*_GOOD, Outcome.ROLLED_BACK)
+    made = entry.commit == state.commit and result.outcome in IN_SYNC | {Outcome.ROLLED_BACK}
     deployment = replace(entry, digest=state.digest[:_DIGEST]) if made else entry
     return replace(state, status=run_history.ended(state.status, told, now), history=run_history.append(state.history, deployment))
 
@@ -240,13 +239,13 @@ def standing(state: State | None, result: Result, now: float) -> TargetStanding 
     if state is None:
         return None
     refused = state.status.refusal is not None
-    last = next((run for run in state.history if run.outcome in _GOOD and not (refused and run.started >= state.status.since)), None)
+    last = next((run for run in state.history if run.outcome in IN_SYNC and not (refused and run.started >= state.status.since)), None)
     recorded = seconds_of(last.started) + last.duration if last else 0.0
     suspend = state.suspend
     return TargetStanding(
         failures=state.status.failures,
         next_try=seconds_of(state.status.next_try) if state.status.next_try else 0.0,
-        succeeded=now if result.outcome in _GOOD and not refused else recorded,
+        succeeded=now if result.outcome in IN_SYNC and not refused else recorded,
         refused=refused,
         held=state.held is not None,
         suspended=suspend is not None and not (suspend.until and seconds_of(suspend.until) <= now),
