@@ -9,7 +9,7 @@ import math
 import os
 import socket
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,17 +23,16 @@ from handler.cluster.own_objects import OwnObjects
 from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
 from handler.engine.planner.desired import CommitSource
-from handler.engine.run.dependencies import unseen, unwatched
 from handler.model.errors import ConfigInvalid
 from handler.model.optional_imports import needed_by
-from handler.model.plan import Change, Plan
+from handler.model.plan import Plan
 from handler.model.refs import Head
+from handler.model.run_event import Announce, unheard
 from handler.model.tree import CommitInfo
 from handler.queues.bulkheads import git_host
 from handler.state.configmap import state_name
 from handler.state.heartbeat import Heartbeat, Pulse
 from handler.state.lease import LeaseLock
-from handler.state.record import State
 from handler.state.store import StateStore
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class Options:
     `watches`: this one does, so an unchanged verdict isn't written again.
     `any_metrics`: checks may ask any Prometheus, listed or not (local directories, not git). `terminal`: the command runs at a terminal: a
     cluster that doesn't answer is given up soon, and exec plugins may prompt.
-    `seen`, `wrote`, `agrees`: see `handler.engine.run.dependencies.Dependencies`.
+    `announce`, `agrees`: see `handler.engine.run.dependencies.Dependencies`.
     `brief`: how many seconds a cluster has for one answer to read-only views.
     `places`: by target name, of records in another place than the settings' (of targets without a configuration).
     """
@@ -80,9 +79,8 @@ class Options:
     brief: float = PATIENCE
     any_metrics: bool = False
     terminal: bool = False
-    seen: Callable[[State], None] = unseen
+    announce: Announce = unheard
     places: Mapping[str, RecordPlace] = field(default_factory=dict)
-    wrote: Callable[[Sequence[Change]], None] = unwatched
     agrees: Callable[[Plan], bool] | None = None
 
 

@@ -14,6 +14,7 @@ from types import FrameType
 
 import click
 
+from handler.app.run_events import SETTLE
 from handler.cli import diff, logs, reports
 from handler.cli.run_job import retry
 from handler.cli.session import Session
@@ -61,6 +62,7 @@ class _Following:
 
     def agrees(self, plan: Plan) -> bool:
         """Show a plan and ask; one that changes nothing more than what was agreed to isn't asked about again."""
+        self._session.events.drained(SETTLE)
         wanted = {_shown(plan, change) for change in plan.writes}
         if self._agreed and wanted <= self._agreed:
             return True

@@ -9,16 +9,15 @@ from dataclasses import replace
 from handler.app import log
 from handler.app.build import Handler
 from handler.app.external_services import ExternalServices
+from handler.app.run_events import RunEvents
 from handler.app.target_status import TargetStatusReader
 from handler.app.tick_survey import TickSurvey
 from handler.cli.session import Session
 from handler.config.secret_rotation import Rotation
 from handler.config.secrets import RUNS
 from handler.config.settings import Settings
-from handler.feedback.prometheus import RunMetrics
 from handler.queues.sqs import SqsQueue, queue_url
 from handler.render import Sandbox
-from handler.state.record import State
 from handler.worker.sqs_consumer import WAIT
 from handler.worker.worker import Engine, Parts
 
@@ -31,7 +30,7 @@ def engine(session: Session) -> Engine:
     return _engine(session, lambda settings: queue_url(settings, os.environ))
 
 
-def clock_engine(session: Session, metrics: Callable[..., RunMetrics] = RunMetrics) -> Engine:
+def clock_engine(session: Session, metrics: str = "prometheus") -> Engine:
     """Return what a worker process is made of that nobody asks but its clock: each time it looks at live, and mends what differs.
 
     `metrics`: see `Parts`.
@@ -45,19 +44,14 @@ def _engine(session: Session, queued: Callable[[Settings], str]) -> Engine:
 
     def build(settings: Settings) -> Parts:
         url = queued(settings)
-        told: list[Callable[[State], None]] = []
-
-        def seen(state: State) -> None:
-            for tell in told:
-                tell(state)
-
-        options = replace(session.options, notes=bool(url), terminal=False, watches=settings.health_interval > 0, seen=seen)
+        events, watches = RunEvents(), settings.health_interval > 0
+        options = replace(session.options, notes=bool(url), terminal=False, watches=watches, announce=events.announce)
         services = ExternalServices(os.environ)
         secrets = Rotation(settings, os.environ, needs=RUNS, fetch=services.fetch)
         log.configure(secrets.mask, level=session.log_level)  # the supervisor's, which we have from the fork, knows no rotated value
         handler = Handler(settings, secrets, sandbox, os.environ, options, tables=session.added, services=services)
         reader, survey = TargetStatusReader(settings, handler.records, secrets.mask), TickSurvey(settings, handler)
         queue = SqsQueue(url, longest_wait=WAIT) if url else None
-        return Parts(handler.run, reader, handler.requests, secrets.mask, survey.look, queue, ways=handler, follow=told.append)
+        return Parts(handler.run, reader, handler.requests, secrets.mask, survey.look, queue, ways=handler, events=events)
 
     return Engine(sandbox.start, build)

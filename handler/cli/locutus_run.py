@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 
 from handler.app import log
+from handler.app.run_events import SETTLE
 from handler.cli import locutus_output, reports
 from handler.cli.engine import clock_engine
 from handler.cli.local_source import Directory, Rereading
@@ -25,7 +26,6 @@ from handler.cli.session import Session
 from handler.config.git_settings import Repository, directory_url
 from handler.config.load import API_VERSION
 from handler.config.settings import Prune, RendererSettings, Settings, Target
-from handler.feedback.locutus import LocutusMetrics
 from handler.metrics.exposition import Exposition
 from handler.model.errors import AnnealError
 from handler.worker.supervisor import listen
@@ -75,11 +75,11 @@ def roll_out(session: Session, flags: Flags) -> int:
         return _print(session, target, flags.every)
     log.configure(session.secrets.mask, level=session.log_level)
     if flags.every is None:
-        with _counted(session, flags.listen) as metrics:
-            return once(session, (target,), ended=metrics.run)
+        with _counted(session, flags.listen):
+            return once(session, (target,))
     if flags.listen:
         session.settings = replace(session.settings, metrics=replace(session.settings.metrics, bind=flags.listen))
-    engine = clock_engine(session, LocutusMetrics)
+    engine = clock_engine(session, "locutus")
     return by_the_clock(session, (target,), flags.every, engine, _WEB if flags.listen else "metrics.bind")
 
 
@@ -163,15 +163,16 @@ def _print_once(session: Session, target: Target) -> None:
 
 
 @contextlib.contextmanager
-def _counted(session: Session, bind: str) -> Iterator[LocutusMetrics]:
-    """Count what one run does, and serve the counts while it lasts."""
-    metrics = LocutusMetrics(lambda: 0.0, lambda: 1.0, session.handler.requests)
+def _counted(session: Session, bind: str) -> Iterator[None]:
+    """Count what one run does, and serve the counts while it lasts, if an address is given."""
     if not bind:
-        yield metrics
+        yield
         return
+    events = session.events
+    metrics = events.add("locutus", lambda: 0.0, lambda: 1.0, session.handler.requests, settle=lambda: events.drained(SETTLE, "locutus"))
     served = Exposition(listen(bind, _WEB), metrics.text)
     served.start()
     try:
-        yield metrics
+        yield
     finally:
         served.stop()

@@ -6,7 +6,7 @@ nothing to hear but its clock, so runs of one target never overlap, and no failu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 
@@ -16,24 +16,18 @@ from handler.app import log
 from handler.app.run_guard import guarded
 from handler.cli import reports
 from handler.cli.engine import clock_engine
-from handler.cli.run_job import retry, stoppable
+from handler.cli.run_job import retry, stoppable, told
 from handler.cli.session import Session, local_user
-from handler.cli.wait_lines import told
 from handler.config.settings import Target
 from handler.config.value_formats import RANGES, seconds
 from handler.model.event import Job
-from handler.model.result import Result
+from handler.model.run_event import RunEnded
 from handler.queues.bulkheads import Bulkheads
 from handler.worker.supervisor import run_alone
 from handler.worker.worker import Engine
 
 _WORST = (reports.FAILED, reports.HELD, reports.BUSY)
 """Exit codes, the worst first."""
-Ended = Callable[[Job, Result, float], None]
-
-
-def _untold(_job: Job, _result: Result, _seconds: float) -> None:
-    """Tell nothing further."""
 
 
 def run(session: Session, *, targets: Sequence[str], trigger: str, interval: str) -> int:
@@ -44,11 +38,8 @@ def run(session: Session, *, targets: Sequence[str], trigger: str, interval: str
     return once(session, chosen) if trigger == "oneoff" else by_the_clock(session, chosen, every)
 
 
-def once(session: Session, chosen: Sequence[Target], *, prune: bool = True, ended: Ended = _untold) -> int:
-    """Run each target once, several beside each other; print each end as it comes, and return the worst exit code.
-
-    `ended`: told of each job's end, and of the seconds that it took.
-    """
+def once(session: Session, chosen: Sequence[Target], *, prune: bool = True) -> int:
+    """Run each target once, several beside each other; print each end as it comes, and return the worst exit code."""
     handler, user = session.handler, local_user()
     session.sandbox.start()
     jobs = [Job(target.name, "oneoff", force=True, prune=prune, actor=user) for target in chosen]
@@ -57,7 +48,7 @@ def once(session: Session, chosen: Sequence[Target], *, prune: bool = True, ende
         codes = set()
         for run in as_completed(runs):
             result = run.result()
-            ended(runs[run], result, result.duration)
+            session.events.announce(RunEnded.of(runs[run], (), result, result.duration))
             codes.add(reports.result(session.output, result, retry=retry(session)))
     return next((code for code in _WORST if code in codes), reports.DONE_CODE)
 

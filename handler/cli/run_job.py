@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -10,11 +11,12 @@ from dataclasses import replace
 from functools import partial
 from types import FrameType
 
+from handler.app.run_events import SETTLE
 from handler.cli import reports
 from handler.cli.session import Session
-from handler.cli.wait_lines import told
 from handler.config.settings import Target
 from handler.engine.reconcile import reconcile
+from handler.feedback.cli import AGAIN
 from handler.model.errors import AnnealError, ClusterUnavailable, Stopping
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
@@ -35,6 +37,22 @@ def run_as(session: Session, target: Target, job: Job, doing: str) -> Result:
     rooms = replace(session.handler.rooms(target.name), target=target)
     with stoppable(session.output.note) as stop, _shown(session, doing):
         return _told(session, _to_the_newest(session, partial(reconcile, rooms), job, stop))
+
+
+@contextlib.contextmanager
+def told(session: Session) -> Iterator[None]:
+    """Print on standard error what the runs within this wait for, and what they write."""
+    output = session.output
+    again = math.inf if output.moves else AGAIN
+    lines = session.events.add("cli", output.note, session.wrote, again)
+    thread = threading.Thread(target=lines.keep, name="run lines", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        session.events.remove("cli", SETTLE)
+        lines.end()
+        thread.join()
 
 
 @contextlib.contextmanager

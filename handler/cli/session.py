@@ -24,6 +24,7 @@ from handler.cli.output import Output
 if TYPE_CHECKING:
     from handler.app.build import Handler
     from handler.app.connections import Connections, Options, RecordPlace
+    from handler.app.run_events import RunEvents
     from handler.app.tables import Tables
     from handler.cli.follow_up_commands import GivenFlags
     from handler.config.secrets import Secrets
@@ -31,23 +32,15 @@ if TYPE_CHECKING:
     from handler.engine.planner.desired import CommitSource
     from handler.model.plan import Change, Plan
     from handler.render import Sandbox
-    from handler.state.record import State
     from handler.triggers import Trigger
-
-
-def nobody(_state: State) -> None:
-    """Take no note of what a run records."""
-
-
-def unwatched(_changes: Sequence[Change]) -> None:
-    """Take no note of what a run writes."""
 
 
 class Session:
     """One command's composition.
 
-    `named`: the --config flag; `added`: the tables of a program of its own; `from_files`: `-f` names what is declared; `seen`, `wrote`,
-    `agrees`: see `handler.engine.run.dependencies.Dependencies`, the last one set before the handler is made; `places`: see `Options`.
+    `named`: the --config flag; `added`: the tables of a program of its own; `from_files`: `-f` names what is declared; `wrote`: prints what
+    a run has written; `agrees`: see `handler.engine.run.dependencies.Dependencies`, set before the handler is made; `places`: see
+    `Options`.
 
     `reads`: the command works on records alone, so without a configuration it has what the cluster tells of (`unconfigured`). As a context
     it ends what it started.
@@ -73,10 +66,9 @@ class Session:
         self.from_files = False
         self.named = config
         self.added = added
-        self.seen: Callable[[State], None] = nobody
         self.reads = False
         self.places: dict[str, RecordPlace] = {}
-        self.wrote: Callable[[Sequence[Change]], None] = unwatched
+        self.wrote: Callable[[Sequence[Change]], None] = lambda _: None
         self.agrees: Callable[[Plan], bool] | None = None
         self._chosen: tuple[Target, ...] = ()
         output.complete = self._complete
@@ -231,19 +223,17 @@ class Session:
             self.sources,
             any_metrics=self.any_metrics,
             terminal=sys.stderr.isatty(),
-            seen=self._saw,
+            announce=self.events.announce,
             places=self.places,
-            wrote=self._wrote,
             agrees=self.agrees,
         )
 
-    def _saw(self, state: State) -> None:
-        """Hand a record on to whoever listens now; the options were made before."""
-        self.seen(state)
+    @cached_property
+    def events(self) -> RunEvents:
+        """The feedback of this command."""
+        from handler.app.run_events import RunEvents
 
-    def _wrote(self, changes: Sequence[Change]) -> None:
-        """Hand on what was written, the same way."""
-        self.wrote(changes)
+        return RunEvents()
 
 
 def _which(name: str | None, names: list[str], are: str) -> str:

@@ -36,6 +36,7 @@ from handler.model.numbers import many
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
 from handler.model.rounds import wrote
+from handler.model.run_event import PlanHeld
 from handler.state import run_history
 from handler.state.record import Refusal, Run, RunStatus, State
 from handler.state.record_format import seconds_of, stamp
@@ -93,7 +94,9 @@ def held(run: RunContext, hold: Hold, inputs: Inputs, planned: Planned) -> Resul
         return replace(result, recorded=True)
     seen = replace(run.state, health=run.health(run.state))
     pinned = replace(seen, pin=revision.pin_left(run)) if run.job.commit else seen
-    return _end(run, transitions.held(pinned, hold, inputs, run.job, run.rooms.clock()), result)
+    ended = _end(run, transitions.held(pinned, hold, inputs, run.job, run.rooms.clock()), result)
+    run.rooms.announce(PlanHeld(run.job.target, run.run, run.goal, hold))
+    return ended
 
 
 def drift(run: RunContext, planned: Planned) -> Result:

@@ -38,6 +38,7 @@ from handler.model.event import Job
 from handler.model.names import run_id
 from handler.model.queue_view import ALONE, QueueView
 from handler.model.result import IN_SYNC, Outcome, Result
+from handler.model.run_event import HealthChanged
 
 _TRIES = 3
 
@@ -80,8 +81,16 @@ def reconcile(rooms: Dependencies, job: Job, stop: threading.Event | None = None
     result = named_requests.noted(run, job, run.whole(result))
     if run.stored.state is not None:
         rooms.preparer.recorded = run.stored.state.commit, time.monotonic()
+    _announce_health(run)
     standing = transitions.standing(run.stored.state, result, rooms.clock())
     return replace(_looking_on(run, job, result), duration=round(time.monotonic() - since, 3), standing=standing)
+
+
+def _announce_health(run: RunContext) -> None:
+    """Announce that the record has another health than at the start of the run."""
+    state = run.stored.state
+    if state is not None and run.was is not None and state.health.state != run.was:
+        run.rooms.announce(HealthChanged(run.job.target, run.was, state.health.state, state.health.worst, run.run))
 
 
 def _looking_on(run: RunContext, job: Job, result: Result) -> Result:

@@ -11,11 +11,13 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from handler.feedback.prometheus import GAUGES
 from handler.model.event import Job
 from handler.model.health import HealthState
-from handler.model.result import FAILURES, Result, TargetStanding
+from handler.model.result import FAILURES, Outcome, Result, TargetStanding
+from handler.model.run_event import DeliveryDecided, RunEnded
 
 NAMESPACE = "Anneal"
 _UNITS = dict.fromkeys(
@@ -33,9 +35,20 @@ def _print(line: str) -> None:
 class EmfLines:
     """Writes what happened, a line each. `write` takes a line, `clock` tells seconds since the epoch."""
 
+    hears: ClassVar[tuple[type, ...]] = (DeliveryDecided, RunEnded)
+
     def __init__(self, write: Callable[[str], None] = _print, clock: Callable[[], float] = time.time) -> None:
         self._write = write
         self._clock = clock
+
+    def hear(self, event: DeliveryDecided | RunEnded) -> None:
+        """Write the line of a delivery (matched, ignored or refused), or of a run's end."""
+        match event:
+            case DeliveryDecided():
+                labels = {"provider": event.provider, "outcome": event.counted}
+                self._line(labels, {"anneal_deliveries": 1}, {"code": event.code})
+            case RunEnded(result=result) if result.outcome is not Outcome.LAGGING:  # that is no end
+                self.run(event.job, result, event.seconds)
 
     def run(self, job: Job, result: Result, seconds: float) -> None:
         """Tell the end of a run, and how its target stands."""
@@ -54,11 +67,7 @@ class EmfLines:
         ages = {"anneal_target_last_success_age_seconds": standing.succeeded, "anneal_target_waiting_seconds": standing.waiting}
         return found | {name: round(max(self._clock() - since, 0.0)) for name, since in ages.items() if since}
 
-    # --- the door
-    def delivery(self, provider: str, outcome: str, code: str = "") -> None:
-        """Tell a delivery: matched, ignored or refused."""
-        self._line({"provider": provider, "outcome": outcome}, {"anneal_deliveries": 1}, {"code": code})
-
+    # --- requests
     def request(self, route: str, status: int, seconds: float) -> None:
         """Tell nothing: the service in front counts requests itself."""
 

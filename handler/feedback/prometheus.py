@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from handler.model.errors import (
     AccessDenied,
@@ -25,7 +25,8 @@ from handler.model.errors import (
 from handler.model.event import Job
 from handler.model.health import HealthState
 from handler.model.plan import DONE
-from handler.model.result import FAILURES, IN_SYNC, Outcome, Result
+from handler.model.result import FAILURES, IN_SYNC, INTERNAL, Outcome, Result
+from handler.model.run_event import DeliveryDecided, HealthChanged, PlanHeld, RunEnded, RunPhase
 
 _DOOR_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _RUN_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
@@ -56,14 +57,19 @@ class TargetLabels:
     cluster: str
 
 
-class _Exposed:
-    """A registry of one process."""
+def _settled() -> None:
+    """Wait for nothing: whoever counts calls these metrics itself."""
 
-    def __init__(self, process: str, version: str) -> None:
+
+class _Exposed:
+    """A registry of one process. `settle`: waits, for a moment at most, until what was announced is counted."""
+
+    def __init__(self, process: str, version: str, settle: Callable[[], object]) -> None:
         import prometheus_client as prometheus  # noqa: PLC0415 - see above
 
         prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]  # it has no annotations
         self._prometheus = prometheus
+        self._settle = settle
         self._registry = prometheus.CollectorRegistry()
         started = self._gauge(f"anneal_{process}_start_time_seconds", f"When the {process} process began.")
         started.set(time.time())
@@ -72,6 +78,7 @@ class _Exposed:
 
     def text(self) -> str:
         """Return what is exposed, in Prometheus' text format."""
+        self._settle()
         found: bytes = self._prometheus.generate_latest(self._registry)
         return found.decode()
 
@@ -107,10 +114,7 @@ class _Sum:
 
 
 class DoorCounts(Protocol):
-    """Who is told what happens at the door."""
-
-    def delivery(self, provider: str, outcome: str, code: str = "") -> None:
-        """Count a delivery: matched, ignored or refused."""
+    """What counts the requests of a web process."""
 
     def request(self, route: str, status: int, seconds: float) -> None:
         """Count a request."""
@@ -120,10 +124,14 @@ class DoorCounts(Protocol):
 
 
 class DoorMetrics(_Exposed):
-    """What the web process counts."""
+    """What the web process counts: requests as they are answered, deliveries as they are announced."""
 
-    def __init__(self, version: str, waiting: Callable[[], float], kept: Callable[[], float]) -> None:
-        super().__init__("web", version)
+    hears: ClassVar[tuple[type, ...]] = (DeliveryDecided,)
+
+    def __init__(
+        self, version: str, waiting: Callable[[], float], kept: Callable[[], float], settle: Callable[[], object] = _settled
+    ) -> None:
+        super().__init__("web", version, settle)
         self._deliveries = self._counter("anneal_deliveries", "Deliveries; code: why one was refused.", "provider", "outcome", "code")
         self._seconds = self._histogram("anneal_request_duration_seconds", "Requests, by route.", "route", _DOOR_BUCKETS)
         self._answers = self._counter("anneal_requests", "Requests, by route and status.", "route", "status")
@@ -132,9 +140,9 @@ class DoorMetrics(_Exposed):
         self._watched("anneal_outbox_waiting", "Targets with a job that the worker hasn't acknowledged.", waiting)
         self._watched("anneal_outbox_kept", "Named requests (replay) whose run has no known end.", kept)
 
-    def delivery(self, provider: str, outcome: str, code: str = "") -> None:
+    def hear(self, event: DeliveryDecided) -> None:
         """Count a delivery: matched, ignored or refused."""
-        self._deliveries.labels(provider, outcome, code).inc()
+        self._deliveries.labels(event.provider, event.counted, event.code).inc()
 
     def request(self, route: str, status: int, seconds: float) -> None:
         """Count a request. `route`: a rule of ours, never a path as sent."""
@@ -157,6 +165,8 @@ class RunMetrics(_Exposed):
     `places`: of each target; `interval`: seconds between two ticks.
     """
 
+    hears: ClassVar[tuple[type, ...]] = (RunEnded, RunPhase, HealthChanged, PlanHeld)
+
     def __init__(
         self,
         waiting: Callable[[], float],
@@ -166,8 +176,9 @@ class RunMetrics(_Exposed):
         *,
         places: Mapping[str, TargetLabels] | None = None,
         interval: float = 0.0,
+        settle: Callable[[], object] = _settled,
     ) -> None:
-        super().__init__("worker", "")
+        super().__init__("worker", "", settle)
         self._places = places or {}
         self._runs = self._counter("anneal_runs", "Runs that ended; code: of what failed.", "target", "trigger", "outcome", "code")
         self._seconds = self._histogram("anneal_run_duration_seconds", "Runs, from their start to their record.", "target", _RUN_BUCKETS)
@@ -189,6 +200,18 @@ class RunMetrics(_Exposed):
         self._cluster_up = self._gauge("anneal_cluster_up", "1 if a cluster answered when it was asked last.", "cluster")
         self._dead_letters = self._gauge("anneal_dead_letters", "Messages of the shared queue that came to no end.", "queue")
 
+    def hear(self, event: RunEnded | RunPhase | HealthChanged | PlanHeld) -> None:
+        """Count a run, or show what has changed of a target."""
+        match event:
+            case RunEnded(result=result) if result.outcome is not Outcome.LAGGING:  # that is no end
+                self.run(event.job, result, event.seconds)
+            case RunPhase():
+                self._gauges["waiting"].labels(event.target).set(event.since)
+            case HealthChanged():
+                self.health(event.target, HealthState(event.after))
+            case PlanHeld():
+                self._gauges["held"].labels(event.target).set(1)
+
     def run(self, job: Job, result: Result, seconds: float) -> None:
         """Count the end of a run, and show how its target stands."""
         target = result.target
@@ -205,10 +228,6 @@ class RunMetrics(_Exposed):
         self._ended(job, result)
         self._failed[result.target] = 0
         self._show(result)
-
-    def waiting(self, target: str, since: float) -> None:
-        """Show since when a run under way waits for health, in seconds since the epoch; 0: it doesn't."""
-        self._gauges["waiting"].labels(target).set(since)
 
     def dead_letters(self, queue: str, count: int) -> None:
         """Show how many dead letters a queue has."""
@@ -250,7 +269,7 @@ class RunMetrics(_Exposed):
 
 def _bounded(code: str) -> str:
     """Return a code as a label: one of our errors', or of an added part's that is loaded."""
-    return code if code in ("", "internal", *_codes(AnnealError)) else _OTHER
+    return code if code in ("", INTERNAL, *_codes(AnnealError)) else _OTHER
 
 
 def _codes(error: type[AnnealError]) -> Iterator[str]:

@@ -12,18 +12,18 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from handler.app.run_guard import guarded, tell
+from handler.app.run_events import SETTLE, RunEvents
+from handler.app.run_guard import guarded
 from handler.config.secrets import RUNS
-from handler.feedback.emf import EmfLines
 from handler.functions.bootstrap import Added, clusters, ground
 from handler.model import deadline as hurry
 from handler.model.backoff import TRANSIENT
 from handler.model.errors import AnnealError
 from handler.model.event import Job
-from handler.model.result import Outcome, Result
+from handler.model.result import Result
+from handler.model.run_event import RunEnded
 from handler.queues import message
 from handler.queues.message_outcome import MARGIN, Run, handle
-from handler.queues.pending import Work
 from handler.queues.sqs import Received
 
 _LOG = logging.getLogger("anneal.queue")
@@ -53,12 +53,12 @@ class BatchQueue(Protocol):
 
 
 class Batch:
-    """Works on the events of one event source mapping. `run`: runs a job; `lines`: called at each end."""
+    """Works on the events of one event source mapping. `run`: runs a job; `events`: takes its end."""
 
-    def __init__(self, queue: BatchQueue, run: Run, lines: EmfLines) -> None:
+    def __init__(self, queue: BatchQueue, run: Run, events: RunEvents) -> None:
         self._queue = queue
         self._run = guarded(run)
-        self._lines = lines
+        self._events = events
 
     def __call__(self, event: Any, context: LambdaContext) -> dict[str, Any]:
         """Return which messages of an event must come again."""
@@ -78,6 +78,7 @@ class Batch:
             again.append(each)
         if unbegun:
             self._postpone(unbegun, 0)
+        self._events.drained(SETTLE)
         return {"batchItemFailures": [{"itemIdentifier": each.id} for each in again]}
 
     def _settled(self, received: Received, deadline: float) -> bool:
@@ -103,13 +104,10 @@ class Batch:
         return settled
 
     def _told(self, job: Job, stop: Any) -> Result:
-        """Run a job, and log its end."""
+        """Run a job, and announce its end."""
         started = time.time()
         result = self._run(job, stop)
-        seconds = time.time() - started
-        tell(Work(job, (job.run,)), result, seconds)
-        if result.outcome is not Outcome.LAGGING:  # that is no end
-            self._lines.run(job, result, seconds)
+        self._events.announce(RunEnded.of(job, (), result, time.time() - started))
         return result
 
     def _postpone(self, received: Sequence[Received], seconds: float) -> None:
@@ -126,4 +124,7 @@ def batch(environ: Mapping[str, str], added: Added = None) -> Batch:
     Raises ConfigInvalid, SecretUnavailable, QueueInvalid.
     """
     base = ground(environ, RUNS, added)
-    return Batch(base.queue, clusters(base, environ, notes=True).run, EmfLines())
+    events = RunEvents()
+    for name in ("emf", "log"):
+        events.add(name)
+    return Batch(base.queue, clusters(base, environ, notes=True, announce=events.announce).run, events)

@@ -17,6 +17,7 @@ from handler.config.load import load
 from handler.config.secret_rotation import Rotation
 from handler.config.secrets import Need
 from handler.config.settings import Settings
+from handler.model.run_event import Announce, unheard
 from handler.queues.errors import QueueInvalid
 from handler.queues.sqs import URL, SqsQueue, queue_url
 
@@ -65,10 +66,10 @@ def ground(environ: Mapping[str, str], needs: Collection[Need], added: Added = N
     return Bootstrap(settings, secrets, SqsQueue(url), services, tables)
 
 
-def clusters(base: Bootstrap, environ: Mapping[str, str], *, notes: bool = False) -> Handler:
-    """Return the way to all clusters; nothing is waited for there. `notes`: as in `handler.app.build.Options`."""
+def clusters(base: Bootstrap, environ: Mapping[str, str], *, notes: bool = False, announce: Announce = unheard) -> Handler:
+    """Return the way to all clusters; nothing is waited for there. `notes`, `announce`: as in `handler.app.build.Options`."""
     from handler.app.build import Handler, Options
     from handler.render import Sandbox
 
-    options = Options(notes=notes, patience=0.0, looks=True)
+    options = Options(notes=notes, patience=0.0, looks=True, announce=announce)
     return Handler(base.settings, base.secrets, Sandbox(), environ, options, tables=base.tables, services=base.services)

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from flask import Flask
+from flask import Flask, Response
 
+from handler.app.run_events import SETTLE, RunEvents
 from handler.config.settings import Settings, Target
 from handler.feedback.emf import EmfLines
 from handler.functions.bootstrap import Added, clusters, ground
@@ -32,18 +33,27 @@ TOKENS = Routes(frozenset({"replay", "reads"}))
 def webhooks(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:
     """Make the door of git hosts; it knows webhook secrets alone. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
     base = ground(environ, {"webhooks"}, added)
-    settings, most = base.settings, base.settings.webhooks.max_body
     routes = replace(WEBHOOKS, triggers=base.tables.triggers) if base.tables else WEBHOOKS
-    return create_app(settings, base.secrets, base.queue, lambda: True, metrics=EmfLines(), max_body=most, routes=routes)
+    events = RunEvents()
+    lines: EmfLines = events.add("emf")
+    events.add("log")
+    app = create_app(base.settings, base.secrets, base.queue, lambda: True, metrics=lines, events=events, routes=routes)
+
+    def settled(response: Response) -> Response:
+        events.drained(SETTLE)  # a function is frozen once it has answered
+        return response
+
+    app.after_request(settled)
+    return app
 
 
 def api(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:
     """Make the door of named tokens; it knows their secrets alone. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
     base = ground(environ, {"tokens"}, added)
-    settings, secrets, most = base.settings, base.secrets, base.settings.webhooks.max_body
+    settings, secrets = base.settings, base.secrets
     handler = Lazy(lambda: clusters(base, environ))
     worker = behind(settings, lambda target: handler.get().records(target), secrets.mask)
-    return create_app(settings, secrets, base.queue, lambda: True, worker=worker, metrics=EmfLines(), max_body=most, routes=TOKENS)
+    return create_app(settings, secrets, base.queue, lambda: True, worker=worker, metrics=EmfLines(), routes=TOKENS)
 
 
 def behind(settings: Settings, records: Callable[[Target], Readable], mask: Callable[[str], str]) -> WorkerLink:

@@ -48,7 +48,7 @@ class Anneal(Handler):
         from handler.web.app import Routes, create_app
 
         routes = Routes(frozenset({"webhooks", "replay", "ready"}), self.tables.triggers)
-        return create_app(self.settings, self._accepting, queue, ready, max_body=self.settings.webhooks.max_body, routes=routes)
+        return create_app(self.settings, self._accepting, queue, ready, routes=routes)
 
     def __enter__(self) -> Self:
         """Start what renders, before the program has threads."""

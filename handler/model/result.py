@@ -35,6 +35,8 @@ IN_SYNC = frozenset({Outcome.APPLIED, Outcome.UNCHANGED})
 """Ends at which the target equals git."""
 FAILURES = frozenset({Outcome.FAILED, Outcome.PRUNING, Outcome.ROLLED_BACK})
 """Ends at which it doesn't because something failed."""
+INTERNAL = "internal"
+"""The code of a run that ended as none of our errors."""
 
 
 @dataclass(frozen=True, slots=True)

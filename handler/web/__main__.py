@@ -14,6 +14,7 @@ from gunicorn.app.base import BaseApplication
 
 from handler.app import log
 from handler.app.external_services import fetcher
+from handler.app.run_events import SETTLE, RunEvents
 from handler.config.load import load
 from handler.config.secrets import resolve_all
 from handler.config.settings import Settings
@@ -21,7 +22,7 @@ from handler.model import prctl
 from handler.model.errors import AnnealError
 from handler.queues.outbox import Outbox
 from handler.web.app import Routes
-from handler.web.bootstrap import FRONT, NEEDS, application
+from handler.web.bootstrap import EVENTS, FRONT, NEEDS, application
 from handler.web.connection_limits import FrontLimits
 from handler.web.gunicorn_settings import settings
 
@@ -35,6 +36,7 @@ class Door(BaseApplication):
         self._environ = environ
         self._make = make
         self._outbox: Outbox | None = None
+        self._events: RunEvents | None = None
         super().__init__()
 
     def load_config(self) -> None:
@@ -47,6 +49,7 @@ class Door(BaseApplication):
         """Make the application; called once in gunicorn's worker, after its fork."""
         app, self._outbox = self._make(self._environ)
         self.front: FrontLimits = app.extensions[FRONT]
+        self._events = app.extensions[EVENTS]
         return app
 
     def idle(self) -> bool:
@@ -54,6 +57,8 @@ class Door(BaseApplication):
         return self._outbox is None or not (self._outbox.waiting or self._outbox.kept)
 
     def _exit(self, _arbiter: Any, _worker: Any) -> None:
+        if self._events is not None:
+            self._events.close(SETTLE)
         if self._outbox is not None and not self._outbox.close():
             fields = {"targets": self._outbox.waiting}
             _LOG.warning("not all that arrived was handed to a worker; its first look finds what was pushed", extra={"fields": fields})

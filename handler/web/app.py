@@ -12,9 +12,10 @@ from flask import Flask, Response, g, jsonify, request
 from werkzeug.exceptions import HTTPException, NotFound
 
 from handler import __version__
+from handler.app.run_events import RunEvents
 from handler.config.secrets import Accepting
 from handler.config.settings import Settings
-from handler.feedback.prometheus import DoorCounts, DoorMetrics
+from handler.feedback.prometheus import DoorCounts
 from handler.model.errors import AnnealError, WorkerUnavailable
 from handler.queues import Queue
 from handler.triggers import TRIGGERS, Trigger
@@ -55,30 +56,30 @@ def create_app(
     *,
     worker: WorkerLink = NOBODY,
     metrics: DoorCounts | None = None,
-    max_body: int = request_body.MAX_BODY,
+    events: RunEvents | None = None,
     routes: Routes = Routes(),
 ) -> Flask:
     """Make the door of these targets.
 
-    `ready` says whether the worker takes jobs, `worker` is how it is asked, `max_body` is in bytes.
+    `ready` returns whether the worker takes jobs, `worker` answers questions, `metrics` counts requests, `events` takes deliveries.
     """
     app = Flask("anneal", static_folder=None)
     app.url_map.merge_slashes = False  # nothing is redirected
-    counts, parts = metrics or DoorMetrics(__version__, lambda: 0.0, lambda: 0.0), routes.parts
-    deliveries, tokens = RecentDeliveries(counts), Tokens(secrets, lambda: counts.token_failure(_rule()))
-    webhooks = WebhookEndpoint(settings.targets, secrets, queue, deliveries.decided, routes.triggers)
+    events, parts = events or _events(), routes.parts
+    counts = metrics or events.add("door", __version__, lambda: 0.0, lambda: 0.0)
+    deliveries, tokens = RecentDeliveries(), Tokens(secrets, lambda: counts.token_failure(_rule()))
+    webhooks = WebhookEndpoint(settings.targets, secrets, queue, deliveries, events.announce, routes.triggers)
     replay = ReplayEndpoint(settings, tokens, queue)
 
     def receive(provider: str) -> Response:
-        try:
-            request_body.require_json(request.headers.get("Content-Type", ""), request.headers.get("Content-Encoding", ""))
-            return webhooks.receive(provider, _headers(), request_body.read(request.environ, max_body))
-        except AnnealError as refusal:
-            deliveries.refused(provider, refusal)
-            raise
+        return webhooks.receive(provider, _headers(), whole)
+
+    def whole() -> bytes:
+        request_body.require_json(request.headers.get("Content-Type", ""), request.headers.get("Content-Encoding", ""))
+        return request_body.read(request.environ, settings.webhooks.max_body)
 
     def sent() -> bytes:
-        found = request_body.read(request.environ, max_body)
+        found = request_body.read(request.environ, settings.webhooks.max_body)
         if found:
             request_body.require_json(request.headers.get("Content-Type", ""), request.headers.get("Content-Encoding", ""))
         return found
@@ -101,6 +102,12 @@ def create_app(
     app.before_request(_started)
     app.after_request(lambda response: _ended(response, counts))
     return app
+
+
+def _events() -> RunEvents:
+    events = RunEvents()
+    events.add("log")
+    return events
 
 
 def _read_routes(app: Flask, reads: StatusApi) -> None:

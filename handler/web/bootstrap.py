@@ -13,6 +13,7 @@ from flask import Flask
 from handler import __version__
 from handler.app import log
 from handler.app.external_services import fetcher
+from handler.app.run_events import SETTLE, RunEvents
 from handler.config.load import load
 from handler.config.secret_rotation import Rotation
 from handler.config.secrets import Need
@@ -27,6 +28,8 @@ from handler.web.app import Routes, create_app
 from handler.web.connection_limits import FrontLimits
 from handler.web.status_api import WorkerLink, exposed
 
+EVENTS = "anneal.events"
+"""The extension of the application that holds its `RunEvents`."""
 FRONT = "anneal"
 """The extension of the application that holds its `FrontLimits`."""
 NEEDS: frozenset[Need] = frozenset({"webhooks", "tokens"})
@@ -46,12 +49,16 @@ def application(environ: Mapping[str, str], read: Callable[[Path], Settings] = l
     secrets = Rotation(settings, environ, needs=NEEDS, fetch=fetcher(environ))
     log.configure(secrets.mask)
     outbox = Outbox(Path(environ["ANNEAL_SOCKET"]))
-    metrics = DoorMetrics(__version__, lambda: outbox.waiting, lambda: outbox.kept)
+    events = RunEvents()
+    settle = partial(events.drained, SETTLE, "door")
+    metrics: DoorMetrics = events.add("door", __version__, lambda: outbox.waiting, lambda: outbox.kept, settle)
+    events.add("log")
     if listener := environ.get("ANNEAL_METRICS_LISTEN"):
         Exposition(socket.socket(fileno=os.dup(int(listener))), lambda: exposed(metrics, outbox.ask)).start()
     url = queue_url(settings, environ)
     queue: Queue = SqsQueue(url) if url else outbox
     worker, most = WorkerLink(outbox.ask, outbox.waits, sees=not url), settings.webhooks.max_body
-    app = create_app(settings, secrets, queue, outbox.ready, worker=worker, metrics=metrics, max_body=most, routes=routes)
+    app = create_app(settings, secrets, queue, outbox.ready, worker=worker, metrics=metrics, events=events, routes=routes)
+    app.extensions[EVENTS] = events
     app.extensions[FRONT] = FrontLimits(settings.webhooks.trusted_proxies, most, partial(metrics.request, OTHER))
     return app, outbox

@@ -13,9 +13,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from handler.feedback.prometheus import DoorCounts
 from handler.model.errors import AnnealError
 from handler.model.event import Decision, Event
 
@@ -49,9 +48,8 @@ class RecentDelivery:
 class RecentDeliveries:
     """Thread-safe. `since`: when this process began to listen, RFC 3339."""
 
-    def __init__(self, metrics: DoorCounts) -> None:
+    def __init__(self) -> None:
         self.since = _now()
-        self._metrics = metrics
         self._decided: deque[RecentDelivery] = deque(maxlen=REMEMBERED)
         self._refused: deque[RecentDelivery] = deque(maxlen=REMEMBERED)
         self._number = 0
@@ -59,8 +57,7 @@ class RecentDeliveries:
 
     def decided(self, event: Event, decisions: Sequence[Decision], runs: Mapping[str, str]) -> None:
         """Note a verified delivery. `runs`: the id of the run by target."""
-        outcome = _outcome(decision.matched for decision in decisions)
-        self._metrics.delivery(event.provider, outcome)
+        outcome = outcome_of(decisions)
         facts = {"provider": event.provider, "delivery": event.delivery[:_TEXT], "kind": event.kind, "actor": event.actor[:_TEXT]}
         texts: dict[str, str] = {}  # most targets of a delivery have the same reason: it is kept once
         rows = (_row(decision, runs, texts) for decision in decisions if decision.target)
@@ -69,7 +66,6 @@ class RecentDeliveries:
 
     def refused(self, provider: str, error: AnnealError) -> None:
         """Note a delivery that wasn't believed or understood; nothing that its sender wrote is kept."""
-        self._metrics.delivery(provider, "refused", error.code)
         facts = {"provider": provider, "delivery": "", "kind": "", "actor": "", "outcome": "refused", "code": error.code}
         self._add(self._refused, facts | {"reason": str(error)}, ())
 
@@ -93,12 +89,13 @@ def _visible(heard: RecentDelivery, readable: Callable[[str], bool], everything:
     rows = [row for row in heard.rows if readable(row.target)]
     if not rows and (heard.rows or not everything):
         return None
-    facts = {**heard.facts, "outcome": _outcome(row.matched for row in rows)} if rows else heard.facts
+    facts = {**heard.facts, "outcome": outcome_of(rows)} if rows else heard.facts
     return {**facts, "targets": [row._asdict() for row in rows]}
 
 
-def _outcome(matched: Iterable[bool]) -> str:
-    return "matched" if any(matched) else "ignored"
+def outcome_of(decided: Sequence[Decision | DeliveryRow]) -> Literal["matched", "ignored"]:
+    """Return the outcome of a verified delivery."""
+    return "matched" if any(each.matched for each in decided) else "ignored"
 
 
 def _row(decision: Decision, runs: Mapping[str, str], texts: dict[str, str]) -> DeliveryRow:

@@ -2,49 +2,66 @@
 
 from __future__ import annotations
 
-import logging
+import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from flask import Response
 
 from handler.config.secrets import Accepting
 from handler.config.settings import Target
 from handler.model.errors import AnnealError
-from handler.model.event import Decision, Event
+from handler.model.run_event import Announce, DeliveryDecided
 from handler.queues import Queue
 from handler.triggers import TRIGGERS, Trigger
 from handler.web import enqueue, responses
 from handler.web.delivery_decision import judge, watch
-
-_LOG = logging.getLogger("anneal.delivery")
-Heard = Callable[[Event, Sequence[Decision], Mapping[str, str]], None]
+from handler.web.recent_deliveries import RecentDeliveries, outcome_of
 
 
 class WebhookEndpoint:
-    """Receives deliveries for these targets. `heard`: called with each verified one, its decisions and the run ids by target."""
+    """Receives deliveries for these targets. `deliveries`: remembers them; `announce`: takes their outcomes."""
 
     def __init__(
-        self, targets: Sequence[Target], secrets: Accepting, queue: Queue, heard: Heard, triggers: Mapping[str, Trigger] = TRIGGERS
+        self,
+        targets: Sequence[Target],
+        secrets: Accepting,
+        queue: Queue,
+        deliveries: RecentDeliveries,
+        announce: Announce,
+        triggers: Mapping[str, Trigger] = TRIGGERS,
     ) -> None:
-        self._heard = heard
+        self._deliveries = deliveries
+        self._announce = announce
         self._triggers = triggers
         self._watched = watch(targets)
         self._secrets = secrets
         self._queue = queue
 
-    def receive(self, provider: str, headers: Mapping[str, str], body: bytes) -> Response:
-        """Handle one delivery. Raises SenderError."""
+    def receive(self, provider: str, headers: Mapping[str, str], read: Callable[[], bytes]) -> Response:
+        """Handle one delivery. `read`: returns its body. Raises SenderError."""
         started = time.monotonic()
-        fields: dict[str, Any] = {"provider": provider, "bytes": len(body)}
-        try:
+        with self._refusing(partial(DeliveryDecided, provider, "unread")):
+            body = read()
+        fields = {"bytes": len(body)}
+        with self._refusing(partial(DeliveryDecided, provider, "refused", more=fields)):
             verdict = judge(self._triggers[provider], headers, body, self._secrets.webhook(provider), self._watched)
-        except AnnealError as refusal:
-            _LOG.warning("delivery refused", extra={"fields": {**fields, "code": refusal.code, "seen": enqueue.seen(refusal)}})
-            raise
         event, decisions = verdict.event, verdict.decisions
-        runs = enqueue.put(self._queue, event, decisions, started)
-        self._heard(event, decisions, runs)
-        enqueue.tell(event, decisions, runs, {**fields, "foreign": verdict.foreign, "seconds": time.monotonic() - started})
+        with self._refusing(partial(DeliveryDecided, provider, "untaken", event=event)):
+            runs = enqueue.put(self._queue, event, decisions, started)
+        self._deliveries.decided(event, decisions, runs)
+        more = {**fields, "foreign": verdict.foreign, "seconds": time.monotonic() - started}
+        self._announce(DeliveryDecided(provider, outcome_of(decisions), event=event, decisions=decisions, runs=runs, more=more))
         return responses.accepted(decisions, runs)
+
+    @contextlib.contextmanager
+    def _refusing(self, outcome: Callable[..., DeliveryDecided]) -> Iterator[None]:
+        """Announce and remember a refusal within this."""
+        try:
+            yield
+        except AnnealError as refusal:
+            made = outcome(code=refusal.code, seen=enqueue.seen(refusal))
+            self._deliveries.refused(made.provider, refusal)
+            self._announce(made)
+            raise

@@ -12,18 +12,18 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from handler.app import run_guard
-from handler.app.run_guard import Run
+from handler.app.run_events import SETTLE, RunEvents
+from handler.app.run_guard import Run, guarded
 from handler.app.target_status import Json, TargetStatusReader, ended
 from handler.config.settings import Settings
-from handler.engine.run.transitions import waiting_since
 from handler.feedback.prometheus import RunMetrics
 from handler.metrics.exposition import Exposition
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
+from handler.model.run_event import RunEnded
 from handler.queues.bulkheads import Bulkheads
 from handler.queues.delayed import DelayedWork
 from handler.queues.inbox import Closed, Inbox
@@ -31,7 +31,6 @@ from handler.queues.inline import Inline
 from handler.queues.pending import Work
 from handler.queues.run_index import RunIndex
 from handler.queues.sqs import SqsQueue
-from handler.state.record import State
 from handler.worker.dead_letter_count import DeadLetterCount
 from handler.worker.health_watch.cluster_watch import HealthWatch, WatchConnections
 from handler.worker.heartbeat_renewal import HeartbeatRenewal
@@ -43,6 +42,8 @@ from handler.worker.worker_api import WorkerApi
 _LOG = logging.getLogger("anneal.run")
 GRACE = 17.0
 """Seconds that running runs have to finish or to release their Lease; the supervisor waits 20."""
+CLOSING = 2.0
+"""Seconds for the feedback of the last runs."""
 LONGEST_WAIT = 1.0
 """Seconds until the loop looks at the schedule again, so that a retry armed meanwhile isn't late."""
 
@@ -51,10 +52,10 @@ LONGEST_WAIT = 1.0
 class Parts:
     """What a worker is made of. `reader`: how targets stand; `requests`: sent to API servers so far; `mask`: hides secrets in a text.
 
-    `follow`: takes who is to be told of the record each time that a run under way has written to it.
     `look`: surveys the ticks of many targets; None: each has its run. `clock`: what the clock asks for, `tick`, or `drift` to compare live
     with git each time. `queue`: one that several workers share; None: there is none. `ways`: to the clusters, for their
-    heartbeats and the watch of health; None: there is neither. `metrics`: makes what counts, given the arguments of `RunMetrics`.
+    heartbeats and the watch of health; None: there is neither. `metrics`: the row of `FEEDBACK` that counts; `events`: those of the runs,
+    too.
     """
 
     run: Run
@@ -65,8 +66,8 @@ class Parts:
     queue: SqsQueue | None = None
     clock: str = "tick"
     ways: WatchConnections | None = None
-    metrics: Callable[..., RunMetrics] = RunMetrics
-    follow: Callable[[Callable[[State], None]], None] = lambda _: None
+    metrics: str = "prometheus"
+    events: RunEvents = field(default_factory=RunEvents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +88,21 @@ class Worker:
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         self._names = frozenset(target.name for target in settings.targets)
-        self._run = run_guard.guarded(parts.run)
+        self._run = guarded(parts.run)
         self._lanes = Bulkheads(settings)
         self._queue = Inline(self._work, self._lanes.threads, self._lanes)
-        self._metrics = parts.metrics(
+        events = self._events = parts.events
+        self._metrics: RunMetrics = events.add(
+            parts.metrics,
             lambda: self._queue.waiting,
             lambda: self._queue.running,
             parts.requests,
             lambda: len(self._queue.resting),
             places=places(settings),
             interval=settings.interval,
+            settle=lambda: events.drained(SETTLE, parts.metrics),
         )
-        parts.follow(lambda state: self._metrics.waiting(state.target, waiting_since(state)))
+        events.add("log")
         self._ledger = RunIndex()
         self._taking = threading.RLock()
         self.answers = WorkerApi(self._ledger, parts.reader, self._offered, self._metrics.text, parts.mask)
@@ -112,7 +116,7 @@ class Worker:
         self._health: HealthWatch | None = None
         if parts.ways:
             self._heart = HeartbeatRenewal(settings, parts.ways.records, parts.mask, self._metrics.heartbeat)
-            self._health = HealthWatch(settings, parts.ways, parts.mask, self._metrics.health, self._heart.watched)
+            self._health = HealthWatch(settings, parts.ways, parts.mask, self._metrics.health, self._heart.watched, events.announce)
 
     @property
     def _beside(self) -> Iterator[DeadLetterCount | HeartbeatRenewal | HealthWatch]:
@@ -156,6 +160,7 @@ class Worker:
             self._intake.stop()
         if self._heart:
             self._heart.join()
+        self._events.close(CLOSING)
         _LOG.info("worker stopped", extra={"fields": {"still running": left}})
 
     def _offered(self, work: Work) -> Json:
@@ -223,8 +228,9 @@ class Worker:
         self._lanes.ended(work.job.target, result.code)
         if result.outcome is Outcome.LAGGING:
             self._defer(work.again(), result.next_try)
-            run_guard.tell(work, result, seconds)
+            self._announce(work, result, seconds)
             return
+        self._announce(work, result, seconds)
         if work.named and result.outcome is Outcome.BUSY and self._stop.is_set():  # cut short: the next worker is asked for it
             self._ledger.back(work)
             self._leave(work)
@@ -238,8 +244,9 @@ class Worker:
             self._defer(Work.of(result.again), result.again_at)
         if result.outcome not in (Outcome.BUSY, Outcome.REFUSED):
             self._looked(work.job.target)
-        run_guard.tell(work, result, seconds)
-        self._metrics.run(work.job, result, seconds)
+
+    def _announce(self, work: Work, result: Result, seconds: float) -> None:
+        self._events.announce(RunEnded.of(replace(work.job, run=work.run), work.runs[1:], result, seconds))
 
     def _leave(self, work: Work) -> None:
         """Part with what this worker won't run: a shared queue gives it to another one."""

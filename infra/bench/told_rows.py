@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +14,7 @@ from handler.cluster.api import Api
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Wait
 from handler.model.event import Job
-from handler.state.record import State
+from handler.model.run_event import RunEvent, RunPhase
 from handler.worker.health_watch.cluster_watch import HealthWatch
 from infra.bench.bed import Bed, Shop
 from infra.bench.objects import Body
@@ -39,10 +39,15 @@ class _Heard:
 
     told: dict[str, float] = field(default_factory=dict)
 
-    def saw(self, state: State) -> None:
-        """Take note of a record that was written."""
+    def announce(self, event: RunEvent) -> None:
+        """Take the events of a run."""
+        if isinstance(event, RunPhase):
+            self.saw([line for each in event.waits for line in each.missing])
+
+    def saw(self, lines: Sequence[str]) -> None:
+        """Note the causes in a record's lines."""
         for cause, (_, word) in _CAUSES.items():
-            if any(f"/{cause}: " in line and word in line for line in (*state.status.unhealthy, *state.health.worst)):
+            if any(f"/{cause}: " in line and word in line for line in lines):
                 self.told.setdefault(cause, time.monotonic())
 
 
@@ -56,7 +61,9 @@ class _Ills:
     def handler(self, heard: _Heard) -> Handler:
         """Return a handler, all of whose records are heard."""
         environment = {"KUBECONFIG": str(self.shop.bed.kubeconfig)}
-        return Handler(Settings(targets=(self.shop.target,)), Secrets(), self.shop.bed.sandbox, environment, Options(seen=heard.saw))
+        return Handler(
+            Settings(targets=(self.shop.target,)), Secrets(), self.shop.bed.sandbox, environment, Options(announce=heard.announce)
+        )
 
 
 def told(bed: Bed) -> Iterator[Row]:
@@ -92,7 +99,7 @@ def _watched(ills: _Ills) -> dict[str, float]:
 
     def read() -> None:
         state = handler.store(ills.shop.target).read().state
-        heard.saw(state) if state else None
+        heard.saw([*state.status.unhealthy, *state.health.worst]) if state else None
 
     try:
         return _delays(ills, handler.api(ills.shop.target), heard, read)

@@ -14,6 +14,7 @@ from handler.config.settings import HoldAbove, Impersonate, Prune
 from handler.model.health import HealthState
 from handler.model.names import PART_OF
 from handler.model.result import Outcome
+from handler.model.run_event import HealthChanged, RunEvent
 from handler.state.heartbeat import Heartbeat, known
 from handler.state.record import Attempt, TargetHealth
 from handler.state.record_format import seconds_of, stamp
@@ -36,9 +37,13 @@ class Watching:
         self.said: list[tuple[str, HealthState]] = []
         settings = replace(shop.settings, health_interval=2.0)
         self.heart = HeartbeatRenewal(settings, shop.handler.records, str, lambda *_: None)
-        self.watch = HealthWatch(settings, shop.handler, str, lambda *line: self.said.append(line), self.heart.watched)
+        self.watch = HealthWatch(settings, shop.handler, str, lambda *line: self.said.append(line), self.heart.watched, self._changed)
         self.heart.start()
         self.watch.start()
+
+    def _changed(self, event: RunEvent) -> None:
+        if isinstance(event, HealthChanged):
+            self.said.append((event.target, HealthState(event.after)))
 
     def stop(self) -> None:
         """End both."""

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from handler.app import log, run_guard
+from handler.feedback.log import EventLog
 from handler.model.errors import Problem
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.queues.pending import Work
+from handler.model.run_event import RunEnded
 
 
 class Terminal(io.StringIO):
@@ -142,7 +143,7 @@ def logged(result: Result) -> tuple[str, dict[str, Any]]:
     """Return the line of a run's end, as it is written and read."""
     stream = io.StringIO()
     log.configure(str, stream)
-    run_guard.tell(Work.of(Job("shop", "tick")), result, 0.1)
+    EventLog().hear(RunEnded.of(Job("shop", "tick"), (), result, 0.1))
     text = stream.getvalue()
     return text, json.loads(text)
 
@@ -164,7 +165,7 @@ def test_what_nobody_expected_is_told_by_its_trace_alone() -> None:
     def fails(_: Job) -> Result:
         raise ValueError("a riddle")
 
-    run_guard.tell(Work.of(job), run_guard.guarded(fails)(job), 0.1)
+    EventLog().hear(RunEnded.of(job, (), run_guard.guarded(fails)(job), 0.1))
     trace, ended = map(json.loads, stream.getvalue().splitlines())
     assert "ValueError: a riddle" in trace["trace"]
     assert "a riddle" not in json.dumps(ended)

@@ -27,7 +27,6 @@ from handler.engine.apply.wait_deleted import Tell, untold, wait_until_gone
 from handler.engine.planner.join_errors import raise_together
 from handler.engine.planner.planner import Planned, Planner
 from handler.engine.planner.server_answers import NO_DRY_RUN
-from handler.engine.run.dependencies import unwatched
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, NotReady, PlanRefused, PlanStale, Problem
 from handler.model.manifest import Manifest
 from handler.model.names import PART_OF, GroupKind, Identity, kubectl
@@ -66,7 +65,7 @@ class Applier:
     settling: set[Identity] = field(default_factory=set)
     noted: Callable[[Sequence[Desired]], None] = lambda _: None
     lingering: Tell = untold
-    wrote: Callable[[Sequence[Change]], None] = unwatched
+    wrote: Callable[[Sequence[Change]], None] = lambda _: None
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:

@@ -17,7 +17,6 @@ from handler.cluster.write import Writer
 from handler.engine.apply.wait_deleted import Tell, untold, wait_until_gone
 from handler.engine.planner.join_errors import raise_together
 from handler.engine.planner.planner import Planned, Planner
-from handler.engine.run.dependencies import unwatched
 from handler.model.errors import Moved
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
@@ -44,7 +43,7 @@ class Pruner:
     between: Callable[[], None]
     keep: Collection[str]
     lingering: Tell = untold
-    wrote: Callable[[Sequence[Change]], None] = unwatched
+    wrote: Callable[[Sequence[Change]], None] = lambda _: None
     outcomes: list[Change] = field(default_factory=list)
 
     def prune(self) -> None:

@@ -71,8 +71,8 @@ class RolloutRunner:
     def __post_init__(self) -> None:
         """Put the hands together."""
         run, told, rooms = self.run, Lingering(self.run).tell, self.run.rooms
-        self.applier = Applier(rooms.planner, self.planned, run.fence, run.between, noted=self._note, lingering=told, wrote=rooms.wrote)
-        self.pruner = Pruner(rooms.planner, self.planned, run.fence, run.between, self.applier.stored.uids, told, rooms.wrote)
+        self.applier = Applier(rooms.planner, self.planned, run.fence, run.between, noted=self._note, lingering=told, wrote=run.wrote)
+        self.pruner = Pruner(rooms.planner, self.planned, run.fence, run.between, self.applier.stored.uids, told, run.wrote)
         self.waits = Waits(self.run)
         self.journal = Journal(self.run, self.inputs)
         self.hooks = HookRunner(self.run, self.hooked, self.applier, self.waits, self.journal)

@@ -7,12 +7,13 @@ Law: what a run decides from this stands elsewhere: which commit in `goal`, whet
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from handler.engine.health.target_health import HealthLook, judged, patience_of, removed_jobs, renewed
 from handler.engine.planner.inputs import Inputs
 from handler.engine.planner.planner import Planned
+from handler.engine.run import transitions
 from handler.engine.run.commit_mask import CommitMask
 from handler.engine.run.dependencies import Dependencies
 from handler.engine.run.recovery_scan import FoundMembers, scan
@@ -25,6 +26,7 @@ from handler.model.queue_view import ALONE, QueueView
 from handler.model.refs import Head
 from handler.model.result import ONLY_PLANNED, Outcome, Result
 from handler.model.rounds import summed
+from handler.model.run_event import ObjectsWritten
 from handler.model.tree import CommitInfo, ReadSet
 from handler.plan import guards
 from handler.state import run_history
@@ -55,7 +57,8 @@ class RunContext:
     `clock`: by which all its rounds measure time (`SteadyClock`). `mask`: hides the operator's secrets and the commit's; `unhealthy`:
     what the
     newest wait left, a line an object; None: nothing was waited for. `looked`: how the target's objects did when this round looked last;
-    None: it hasn't. `refused`: the commit to aim at is refused still; `behind`: so the goal is the recorded one, and the status stays.
+    None: it hasn't. `was`: the recorded health at the start.
+    `refused`: the commit to aim at is refused still; `behind`: so the goal is the recorded one, and the status stays.
     """
 
     rooms: Dependencies
@@ -82,6 +85,7 @@ class RunContext:
     looked: HealthLook | None = None
     refused: bool = False
     behind: bool = False
+    was: str | None = None
     rounds: list[Round] = field(default_factory=list)
     written: Callable[[], tuple[Change, ...]] = tuple
     shared: WriteBatcher[State] = field(init=False, repr=False)
@@ -154,6 +158,7 @@ class RunContext:
         cluster = rooms.cluster_uid(certain or self.job.drift or stored.state is None)
         known = rooms.store.at_home(stored.state or rooms.store.blank(cluster), repository, cluster)
         self.stored = replace(stored, state=known)
+        self.was = known.health.state if self.was is None else self.was
         self.forced = not self.job.dry_run and known.requested is not None and known.requested.force
         if certain or known.status.refusal is None:
             self.look_for_members()
@@ -201,7 +206,12 @@ class RunContext:
         assert self.lease is not None  # noqa: S101 - an attempt is open under a Lease
         with self.writing:
             self.stored = self.rooms.store.write(self.stored, change, self.lease.token)
-            self.rooms.seen(self.state)
+            self.rooms.announce(transitions.phase(self.state, self.run))
+
+    def wrote(self, changes: Sequence[Change]) -> None:
+        """Announce what has been written."""
+        if changes:
+            self.rooms.announce(ObjectsWritten(self.job.target, self.run, tuple(changes)))
 
     def fence(self) -> None:
         """Before each write: is the Lease certainly ours, and are we to go on?"""

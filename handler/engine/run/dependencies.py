@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from handler.config.settings import Target
@@ -12,19 +12,11 @@ from handler.engine.health.custom_health import CustomHealth, no_expressions
 from handler.engine.planner.desired import Preparer
 from handler.engine.planner.planner import Planner
 from handler.engine.planner.siblings import NoSiblings, Siblings
-from handler.model.plan import Change, Plan
+from handler.model.plan import Plan
+from handler.model.run_event import Announce, unheard
 from handler.rollout.interfaces import ActionRow, Query, no_metrics
 from handler.state.lease import LeaseLock
-from handler.state.record import State
 from handler.state.store import StateStore
-
-
-def unseen(_state: State) -> None:
-    """Take no note of it."""
-
-
-def unwatched(_written: Sequence[Change]) -> None:
-    """Take no note of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +29,8 @@ class Dependencies:
     seconds one run may wait for one thing to become healthy; a function, which pays for its time, has none. `looks`: nothing else judges
     health between drift runs, so ticks do. `actions`: what steps may do.
     `mask`: hides the operator's secrets. `metrics`: asks a Prometheus, and waits for its answer. `siblings`: the targets that may own what
-    this one declares. `seen`: told of the record each time that a run under way has written to it, several threads may at once; `wrote`:
-    told of what it has written, as it goes. `agrees`: asked of a plan before its first write, and of another one that takes its place; no:
-    nothing is written; None: nothing is asked.
+    this one declares. `announce`: takes the run's events; any of its threads calls it. `agrees`: asked of a plan before its first write,
+    and of another one that takes its place; no: nothing is written; None: nothing is asked.
     `health`: the operator's expressions about its objects.
     """
 
@@ -62,8 +53,7 @@ class Dependencies:
     mask: Callable[[str], str] = str
     metrics: Query = no_metrics
     clock: Callable[[], float] = time.time
-    seen: Callable[[State], None] = unseen
-    wrote: Callable[[Sequence[Change]], None] = unwatched
+    announce: Announce = unheard
     agrees: Callable[[Plan], bool] | None = None
     siblings: Siblings = field(default_factory=NoSiblings)
     health: CustomHealth = field(default_factory=no_expressions)

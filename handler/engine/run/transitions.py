@@ -21,6 +21,7 @@ from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Hold
 from handler.model.result import IN_SYNC, Outcome, Result, TargetStanding
+from handler.model.run_event import OpenWait, RunPhase
 from handler.plan.admission import NAMESPACE
 from handler.state import run_history
 from handler.state.record import Approval, Attempt, HeldPlan, NamedRequest, Orphan, Pin, Progress, Run, RunStatus, State
@@ -263,3 +264,17 @@ def waiting_since(state: State) -> float:
     failed = (state.status.phase, state.status.who) == (str(Outcome.FAILED), AuthorError.who)
     waits = state.waiting and state.attempt and not state.waiting.over and not failed
     return seconds_of(state.waiting.since) if state.waiting and waits else 0.0
+
+
+def phase(state: State, run: str) -> RunPhase:
+    """Return the event of a record that a run with an open attempt has written: its phase, and what it waits for."""
+    waits = []
+    if state.waiting and not state.waiting.over:
+        waits.append(OpenWait(state.waiting.what, state.status.unhealthy))
+    if state.attempt and state.status.phase == run_history.PRUNING:
+        waits.append(OpenWait("deletions", tuple(state.status.message.splitlines())))
+    steps = state.rollout.steps if state.rollout and state.attempt else ()
+    begun = (step for step in steps if step.started and not step.outcome)
+    waits += [OpenWait(f"{step.group}, {step.step}", (" ".join(step.message.split()),) if step.message else ()) for step in begun]
+    commit = state.attempt.commit if state.attempt else state.commit
+    return RunPhase(state.target, run, commit, state.status.phase, waiting_since(state), tuple(waits))

@@ -36,6 +36,7 @@ from handler.model.errors import AnnealError, Busy, ClusterUnavailable, Moved
 from handler.model.health import HealthState
 from handler.model.names import PART_OF, GroupKind, Identity, applyset_id
 from handler.model.resource import Resource
+from handler.model.run_event import Announce, HealthChanged, unheard
 from handler.state.configmap import INSTALLATION, SUMMARY, read_summary, state_name
 from handler.state.heartbeat import INTERVALS
 from handler.state.record import TargetHealth
@@ -61,9 +62,9 @@ _OUTAGE = 5.0
 """Seconds until a record is tried again, where its cluster didn't answer."""
 _STATES = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 Tell = Callable[[str, HealthState], None]
-"""Takes a target's name, and how it does."""
+"""Takes a target's name and health."""
 Vouch = Callable[[Target], None]
-"""Told with each pass that the health of all targets on this one's cluster is watched."""
+"""Called at each pass: the health of all targets on this one's cluster is watched."""
 
 
 class WatchConnections(Protocol):
@@ -92,17 +93,20 @@ class HealthWatch:
         settings: whose targets, and how often a pass is made; never, where `healthInterval` is 0.
         ways: to their clusters.
         mask: hides secrets in a text.
-        tell: told how each target does, with each pass and with each other verdict.
-        vouch: told of each cluster, by a target on it, with each pass.
+        tell: called with each target's health at each pass.
+        vouch: called with a target of each watched cluster at each pass.
+        announce: takes the changes of recorded health.
 
     """
 
-    def __init__(self, settings: Settings, ways: WatchConnections, mask: Callable[[str], str], tell: Tell, vouch: Vouch) -> None:
+    def __init__(
+        self, settings: Settings, ways: WatchConnections, mask: Callable[[str], str], tell: Tell, vouch: Vouch, announce: Announce = unheard
+    ) -> None:
         grouped: dict[Hashable, list[Target]] = defaultdict(list)
         for target in settings.targets if settings.health_interval > 0 else ():
             grouped[target.cluster].append(target)
         self._stop = threading.Event()
-        self.clusters = [ClusterWatch(settings, ways, targets, mask, tell, vouch, self._stop) for targets in grouped.values()]
+        self.clusters = [ClusterWatch(settings, ways, targets, mask, tell, vouch, announce, self._stop) for targets in grouped.values()]
 
     def start(self) -> None:
         """Begin to watch."""
@@ -124,6 +128,7 @@ class ClusterWatch:
     mask: Callable[[str], str]
     tell: Tell
     vouch: Vouch
+    announce: Announce
     stop: threading.Event
     scopes: Scopes = field(default_factory=Scopes)
     watched: dict[str, WatchedTarget] = field(default_factory=dict)
@@ -359,11 +364,9 @@ class ClusterWatch:
             self._say(known, before)
 
     def _say(self, known: WatchedTarget, before: str) -> None:
-        """Log that a target does otherwise than before."""
+        """Announce that the recorded health has changed."""
         health, name = known.health, known.target.name
-        fields = {"target": name, "health": health.state, "was": before, "worst": list(health.worst)}
-        _LOG.log(logging.INFO if health.state == HealthState.HEALTHY else logging.WARNING, "health", extra={"fields": fields})
-        self.tell(name, HealthState(health.state))
+        self.announce(HealthChanged(name, before, health.state, health.worst))
 
     # --- reasons
     def _explain(self, now: float) -> None:

@@ -11,19 +11,20 @@ import pytest
 
 _SCRIPT = """
 import threading
-from handler.cli import wait_lines
 from handler.cli.output import Output
 from handler.cli.run_job import _shown
 from handler.cli.session import Session
+from handler.engine.run.transitions import phase
+from handler.feedback import cli
 from tests.unit.cli.test_waits import API, waiting
 
-wait_lines._LOOK, said = 0.01, threading.Event()
+cli._LOOK, said = 0.01, threading.Event()
 output = Output()
 note = output.note
 output.note = lambda text: (note(text), said.set())
 session = Session(output, {})
 with _shown(session, "applying shop"):
-    session.seen(waiting(API))
+    session.events.announce(phase(waiting(API), "shop.1"))
     assert said.wait(60)
 """
 

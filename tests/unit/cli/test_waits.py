@@ -8,13 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from handler.cli import wait_lines
 from handler.cli.output import Output
 from handler.cli.run_job import run
 from handler.cli.session import Session
-from handler.cli.wait_lines import AGAIN, EVERY, WaitLines
+from handler.engine.run.transitions import phase
+from handler.feedback.cli import AGAIN, EVERY, MOST, RunLines
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
+from handler.model.run_event import RunEvent, RunPhase
 from handler.state.record import Attempt, Progress, RunStatus, State, StepRecord, WaitingFor
 from tests.unit.run.town import ROLLED, Town, group, step
 from tests.unit.state.samples import NOON, TOKEN, sha
@@ -35,19 +36,19 @@ def stepping(*steps: StepRecord) -> State:
 
 
 class Teller:
-    """A `WaitLines` whose clock and lines are the test's."""
+    """A `RunLines` whose clock and lines are the test's."""
 
     def __init__(self) -> None:
         self.now = 100.0
         self.lines: list[str] = []
-        self._telling = WaitLines(self.lines.append, lambda: self.now)
+        self._telling = RunLines(self.lines.append, clock=lambda: self.now)
 
     def __call__(self, state: State, after: float = 0.0) -> list[str]:
         """Return what is said of a record that comes `after` seconds."""
         self.now += after
         self.lines.clear()
-        self._telling.saw(state)
-        self._telling.tell()
+        self._telling.hear(phase(state, "shop.1"))
+        self._telling.look()
         return [*self.lines]
 
 
@@ -101,7 +102,7 @@ def test_a_rollout_tells_of_its_steps_under_way(tell: Teller) -> None:
     done, later = replace(api, step="db", finished=NOON, outcome="done"), replace(api, step="web", started="")
     assert tell(stepping(done, api, later)) == ["shop waits for roll out, api: 1 of 3 replicas updated slowly"]
     many = [replace(api, step=f"s{number}") for number in range(1000)]
-    assert len(tell(stepping(*many))) == wait_lines.MOST
+    assert len(tell(stepping(*many))) == MOST
 
 
 def test_several_targets_are_told_apart(tell: Teller) -> None:
@@ -111,13 +112,14 @@ def test_several_targets_are_told_apart(tell: Teller) -> None:
 
 # --- in a command
 def test_a_run_that_goes_on_shows_each_record_it_writes_to_whoever_started_it() -> None:
-    town, seen = Town(), list[State]()
+    town, seen = Town(), list[RunEvent]()
     town.push({"web": "1"}, group("all", step("CreateOrUpdate", "web")))
     handler = town.handler(ROLLED)
-    handler._options = replace(handler._options, seen=seen.append)
+    handler._options = replace(handler._options, announce=seen.append)
     assert handler.run(Job("shop", "push")).outcome is Outcome.APPLIED
-    assert ("shop", "all, web") in {key for state in seen for key in wait_lines.waits(state)}
-    assert wait_lines.waits(seen[-1]) == {}
+    phases = [event for event in seen if isinstance(event, RunPhase)]
+    assert ("shop", "all, web") in {(event.target, each.what) for event in phases for each in event.waits}
+    assert phases[-1].waits == ()
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -132,7 +134,7 @@ def test_a_command_whose_errors_go_to_no_terminal_tells_there_what_it_waits_for(
         said.set()
 
     def run_one(_job: Job, _stop: threading.Event) -> Result:
-        session._saw(waiting(API))
+        session.events.announce(phase(waiting(API), "shop.1"))
         assert said.wait(PATIENCE)
         return Result("shop", Outcome.APPLIED)
 
@@ -142,5 +144,5 @@ def test_a_command_whose_errors_go_to_no_terminal_tells_there_what_it_waits_for(
     session._sandbox = None
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", f"shop waits for everything: {API}\n")
-    session._saw(waiting(WEB))  # nobody listens any more
-    assert "what is waited for" not in {thread.name for thread in threading.enumerate()}
+    session.events.announce(phase(waiting(WEB), "shop.1"))  # nobody listens any more
+    assert "run lines" not in {thread.name for thread in threading.enumerate()}

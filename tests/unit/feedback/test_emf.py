@@ -15,6 +15,7 @@ from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
 from handler.model.result import Outcome, Result, TargetStanding
+from handler.model.run_event import DeliveryDecided
 
 NOW = 1_772_366_400.0
 WEB = Identity("", "ConfigMap", "shop", "web")
@@ -99,8 +100,8 @@ def test_where_no_record_could_be_read_nothing_is_said_of_the_target(lines: EmfL
 
 
 def test_the_door_tells_deliveries_and_wrong_tokens_and_no_request(lines: EmfLines, told: list[str]) -> None:
-    lines.delivery("github", "refused", "bad-signature")
-    lines.delivery("codecommit", "matched")
+    lines.hear(DeliveryDecided("github", "refused", "bad-signature"))
+    lines.hear(DeliveryDecided("codecommit", "matched"))
     lines.token_failure("/replay/<target>")
     lines.request("/healthz", 200, 0.1)
     found = [json.loads(line) for line in told]
@@ -114,7 +115,7 @@ def test_the_names_are_prometheus_own(lines: EmfLines, told: list[str]) -> None:
     runs.run(PUSH, result(plan=PLAN, written=PLAN.writes, standing=STANDING), 1.0)
     known = {family.name for text in (runs.text(), DoorMetrics("", lambda: 0.0, lambda: 0.0).text()) for family in _families(text)}
     lines.run(PUSH, result(plan=PLAN, written=PLAN.writes, standing=STANDING), 1.0)
-    lines.delivery("github", "matched")
+    lines.hear(DeliveryDecided("github", "matched"))
     lines.token_failure("/metrics")
     named = {metric["Name"] for line in told for metric in json.loads(line)["_aws"]["CloudWatchMetrics"][0]["Metrics"]}
     assert named - OWN <= known
@@ -126,5 +127,5 @@ def _families(text: str) -> Any:
 
 
 def test_it_is_written_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
-    EmfLines().delivery("github", "matched")
+    EmfLines().hear(DeliveryDecided("github", "matched"))
     assert json.loads(capsys.readouterr().out)["anneal_deliveries"] == 1

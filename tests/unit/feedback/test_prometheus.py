@@ -15,6 +15,7 @@ from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
 from handler.model.result import Outcome, Result, TargetStanding
+from handler.model.run_event import DeliveryDecided, RunPhase
 from tests.fakes.door import SECRETS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -159,15 +160,15 @@ def test_a_refused_commit_is_one_failure_however_often_it_is_looked_at() -> None
 
 def test_a_wait_is_shown_while_its_run_is_under_way() -> None:
     metrics = counting()
-    metrics.waiting("shop", 1500.0)
+    metrics.hear(RunPhase("shop", "shop.1", "a" * 40, "waiting", 1500.0))
     assert parsed(metrics.text())["anneal_target_waiting_since_timestamp_seconds", ("shop",)] == 1500
 
 
 def test_both_parts_make_one_text_and_a_silent_worker_is_a_zero() -> None:
     door, runs = DoorMetrics("1.2.3", lambda: 1.0, lambda: 2.0), counting()
     runs.run(TICK, Result("shop", Outcome.UNCHANGED, standing=GOOD), 0.1)
-    door.delivery("github", "matched")
-    door.delivery("github", "refused", "bad-signature")
+    door.hear(DeliveryDecided("github", "matched"))
+    door.hear(DeliveryDecided("github", "refused", "bad-signature"))
     door.request("/webhooks/github", 202, 0.004)
     whole = parsed(door.merged(runs.text()))
     assert whole["anneal_worker_up", ()] == 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import threading
 
-from handler.feedback.emf import EmfLines
+from handler.app.run_events import RunEvents
 from handler.functions.batch import Batch
 from handler.model.event import Job
 from handler.render import Sandbox
@@ -35,7 +35,7 @@ def tell(line: str) -> None:
 def main() -> None:
     host = GitHost()
     handler = engine(cluster(), host, sandbox=Sandbox())
-    worker = Batch(Queue(), handler.run, EmfLines(lambda _line: None))
+    worker = Batch(Queue(), handler.run, RunEvents())
     threading.Thread(target=threading.Event().wait, name="the runtime's own", daemon=True).start()
     tell("ready")
     for number, line in enumerate(sys.stdin):

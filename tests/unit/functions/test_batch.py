@@ -13,7 +13,6 @@ import pytest
 import urllib3
 
 from handler.app.build import Handler
-from handler.feedback.emf import EmfLines
 from handler.functions.batch import AFTER, Batch
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
@@ -25,6 +24,7 @@ from tests.fakes.apiserver.connection import Reply
 from tests.fakes.clock import World
 from tests.fakes.engine import cluster, engine, pushed, state_of
 from tests.fakes.events import Context, messages
+from tests.fakes.feedback import AtOnce
 from tests.fakes.githost import GitHost
 
 ALL_TAKEN: dict[str, Any] = {"batchItemFailures": []}
@@ -61,7 +61,9 @@ class Function:
     lines: list[Any] = field(default_factory=list)
 
     def __call__(self, *bodies: str | Job, seconds: float = 300.0, times: int = 1) -> Any:
-        batch = Batch(self.queue, self.run, EmfLines(lambda line: self.lines.append(json.loads(line))))
+        events = AtOnce("log")
+        events.add("emf", lambda line: self.lines.append(json.loads(line)))
+        batch = Batch(self.queue, self.run, events)
         return batch(messages(*bodies, times=times), Context(seconds))
 
 

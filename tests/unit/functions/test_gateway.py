@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handler.feedback.emf import EmfLines
 from handler.functions.gateway import Answer, plain, served
 from handler.functions.http_entry import TOKENS, WEBHOOKS
 from handler.model.errors import AnnealError
@@ -20,6 +19,7 @@ from handler.web.app import create_app
 from tests.fakes import events
 from tests.fakes.door import SECRETS, Kept, door_secrets, door_settings, github_headers, github_push
 from tests.fakes.events import FORMS, Context, Json
+from tests.fakes.feedback import AtOnce
 
 PUSH = github_push()
 PATH = "/webhooks/github"
@@ -44,8 +44,9 @@ def answer(queue: Kept, lines: list[Any]) -> Answer:
 
 
 def door(queue: Any, lines: list[Any], routes: Any = WEBHOOKS) -> Answer:
-    told = EmfLines(lambda line: lines.append(json.loads(line)))
-    return served(create_app(door_settings(), door_secrets(), queue, lambda: True, metrics=told, routes=routes))
+    events = AtOnce("log")
+    told = events.add("emf", lambda line: lines.append(json.loads(line)))
+    return served(create_app(door_settings(), door_secrets(), queue, lambda: True, metrics=told, events=events, routes=routes))
 
 
 def body(answered: Json) -> Any:

@@ -10,13 +10,13 @@ import pytest
 
 from handler.config.git_settings import Repository
 from handler.config.settings import Target
-from handler.feedback.emf import EmfLines
 from handler.functions.codecommit_events import CodeCommitEvents
 from handler.queues.errors import QueueUnavailable
 from handler.triggers import codecommit
 from handler.web.delivery_decision import watch
 from tests.fakes.door import Kept
 from tests.fakes.events import Context
+from tests.fakes.feedback import AtOnce
 from tests.unit.triggers.test_codecommit import HTTPS, sample
 
 SHOP = Repository(HTTPS)
@@ -28,7 +28,9 @@ TARGETS = (
 
 
 def told(event: Any, queue: Any, lines: list[Any]) -> dict[str, Any]:
-    door = CodeCommitEvents("codecommit", codecommit.read, watch(TARGETS), queue, EmfLines(lambda line: lines.append(json.loads(line))))
+    events = AtOnce("log")
+    events.add("emf", lambda line: lines.append(json.loads(line)))
+    door = CodeCommitEvents("codecommit", codecommit.read, watch(TARGETS), queue, events)
     return door(event, Context())
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from handler.app import run_guard
 from handler.model.backoff import Backoff
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
@@ -180,7 +179,7 @@ def test_what_fails_behind_a_run_does_not_keep_its_message(side: Side, monkeypat
     worker._intake._received(side.sqs.receive(1, 0, sqs_consumer.VISIBLE))
     work = worker._queue._pending.take()
     assert work
-    monkeypatch.setattr(run_guard, "tell", full)
+    monkeypatch.setattr(worker, "_announce", full)
     with pytest.raises(OSError, match="no space"):
         worker._work(work)
     assert len(side.fifo.messages) == left
@@ -192,7 +191,7 @@ def test_what_fails_behind_a_run_that_looks_again_does_not_lose_it(side: Side, m
         raise OSError("no space left on device")
 
     worker = Worker(door_settings(), parts_of(lambda job, _stop, _meanwhile: Result(job.target, Outcome.LAGGING)))
-    monkeypatch.setattr(run_guard, "tell", full)
+    monkeypatch.setattr(worker, "_announce", full)
     work = Work.of(Job("infra", "push", hint=SHA))
     with pytest.raises(OSError, match="no space"):
         worker._work(work)

@@ -21,6 +21,7 @@ from handler.model.backoff import Backoff
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
 from handler.queues.sqs import SqsQueue
+from handler.web.bootstrap import EVENTS
 from handler.worker import sqs_consumer
 from handler.worker.worker import Worker
 from infra.moto import Moto
@@ -187,6 +188,7 @@ def test_a_queue_that_takes_nothing_is_answered_503_and_logged(environ: dict[str
     response = app.test_client().post("/webhooks/github", data=body, headers=github_headers(body))
     assert (response.status_code, response.get_json()["code"]) == (503, "queue-unavailable")
     assert "queue gone.fifo: doesn't exist" in response.get_json()["error"]
+    assert app.extensions[EVENTS].drained(60.0)
     (told,) = [record.__dict__["fields"] for record in caplog.records if record.message == "delivery not taken"]
     assert "doesn't exist" in told["seen"]
     outbox.close()

@@ -10,7 +10,6 @@ import pytest
 
 from handler.cluster.parallel import parallel
 from handler.config.secrets import Secret
-from handler.feedback.emf import EmfLines
 from handler.functions.batch import RELEASE, SAFETY, Batch
 from handler.model import deadline as hurry
 from handler.model.errors import GitUnavailable, Problem, RenderFailed, Stopping
@@ -24,6 +23,7 @@ from tests.fakes.apiserver.connection import Reply
 from tests.fakes.door import Kept
 from tests.fakes.engine import ONE, SHOP, cluster, engine, pushed, state_of
 from tests.fakes.events import Context, messages
+from tests.fakes.feedback import AtOnce
 from tests.fakes.githost import GitHost
 
 FAR = 1e6
@@ -138,6 +138,8 @@ def test_a_function_waits_for_nothing_beyond_its_own_end() -> None:
         seen.append(hurry.left(FAR))
         return Result(job.target, Outcome.APPLIED, recorded=True)
 
-    assert Batch(Queue(), run, EmfLines())(messages(Job("shop", "push", run="shop.1")), Context(300.0)) == {"batchItemFailures": []}
+    assert Batch(Queue(), run, AtOnce("emf", "log"))(messages(Job("shop", "push", run="shop.1")), Context(300.0)) == {
+        "batchItemFailures": []
+    }
     assert seen[0] <= 300.0 - SAFETY - RELEASE
     assert hurry.left(FAR) == FAR

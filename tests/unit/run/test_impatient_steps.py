@@ -13,7 +13,8 @@ import pytest
 
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.state.record import State, StepRecord
+from handler.model.run_event import RunEvent, RunPhase
+from handler.state.record import StepRecord
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import state_of
 from tests.unit.run.town import MAPS, Town, group, step
@@ -115,11 +116,11 @@ def test_a_clock_that_is_set_back_during_a_wait_makes_it_no_longer(town: Town) -
     def wall() -> float:
         return time.time() - (86_400.0 if begun and time.monotonic() >= begun[0] + 0.3 else 0.0)
 
-    def seen(state: State) -> None:
-        if state.rollout and any(each.started for each in state.rollout.steps):
+    def announce(event: RunEvent) -> None:
+        if isinstance(event, RunPhase) and any(each.what == "one, a" for each in event.waits):
             begun.append(time.monotonic())
 
-    rooms = replace(handler.rooms("shop"), clock=wall, seen=seen)
+    rooms = replace(handler.rooms("shop"), clock=wall, announce=announce)
     handler.rooms = lambda name: {"shop": rooms}[name]  # type: ignore[method-assign]  # the seam
     giving_up = threading.Timer(120, stop.set)
     giving_up.start()

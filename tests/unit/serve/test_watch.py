@@ -12,6 +12,7 @@ from handler.engine.health.custom_health import no_expressions
 from handler.model.errors import ClusterUnavailable, StateInvalid
 from handler.model.health import HealthState
 from handler.model.names import Identity
+from handler.model.run_event import unheard
 from handler.worker.health_watch.cluster_watch import ClusterWatch
 from tests.unit.serve.test_scopes import adjusted
 from tests.unit.serve.watching import API, declaring, target
@@ -40,7 +41,7 @@ def said() -> list[tuple[str, HealthState]]:
 def watch(said: list[tuple[str, HealthState]]) -> ClusterWatch:
     ways: Any = Silent()
     settings = Settings((target(),), health_interval=0.01)
-    return ClusterWatch(settings, ways, [target()], str, lambda *line: said.append(line), lambda _: None, threading.Event())
+    return ClusterWatch(settings, ways, [target()], str, lambda *line: said.append(line), lambda _: None, unheard, threading.Event())
 
 
 def test_what_cannot_be_judged_is_told_as_unknown_though_that_cannot_be_recorded(

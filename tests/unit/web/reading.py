@@ -8,7 +8,6 @@ from dataclasses import replace
 from flask import Flask
 
 from handler.app.target_status import ended
-from handler.feedback.prometheus import DoorMetrics
 from handler.model.errors import Problem
 from handler.model.event import Job
 from handler.model.result import Outcome, Result, TargetStanding
@@ -17,6 +16,7 @@ from handler.web.app import create_app
 from handler.web.status_api import WorkerLink
 from handler.worker.worker import Worker
 from tests.fakes.door import INFRA, SHOP, Kept, door_secrets, door_settings
+from tests.fakes.feedback import AtOnce
 from tests.fakes.objects import FakeObjects
 from tests.fakes.parts import asking, parts_of, remember
 from tests.unit.state.samples import full, sha
@@ -49,6 +49,7 @@ def worker() -> Worker:
 
 def door(queue: Kept | None = None) -> Flask:
     """The application, with that worker behind it."""
-    metrics = DoorMetrics("1.2.3", lambda: 0.0, lambda: 0.0)
+    events = AtOnce("log")
+    metrics = events.add("door", "1.2.3", lambda: 0.0, lambda: 0.0)
     behind = WorkerLink(asking(worker()), lambda _request: None)
-    return create_app(door_settings(), door_secrets(), queue or Kept(), lambda: True, worker=behind, metrics=metrics, max_body=100_000)
+    return create_app(door_settings(), door_secrets(), queue or Kept(), lambda: True, worker=behind, metrics=metrics, events=events)

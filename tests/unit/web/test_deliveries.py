@@ -6,7 +6,6 @@ import tracemalloc
 
 import pytest
 
-from handler.feedback.prometheus import DoorMetrics
 from handler.model.event import Decision, Event, RefChange
 from handler.web import recent_deliveries
 from handler.web.recent_deliveries import RecentDeliveries
@@ -16,7 +15,7 @@ EVENT = Event("github", "push", "1", ("https://git.example.com/acme/shop",), (Re
 
 @pytest.fixture
 def known() -> RecentDeliveries:
-    return RecentDeliveries(DoorMetrics("1", lambda: 0.0, lambda: 0.0))
+    return RecentDeliveries()
 
 
 def ignored(count: int, said: str = "it follows refs/heads/main, and refs/heads/x was pushed") -> list[Decision]:

@@ -17,6 +17,7 @@ from werkzeug.test import TestResponse
 from handler.web.app import create_app
 from tests.fakes import hosts
 from tests.fakes.door import Kept, mutations
+from tests.fakes.feedback import AtOnce
 from tests.fakes.hosts import COMMIT, KEYS, PROOF, PROVIDERS, PUSHES, SAMPLES, Sample
 
 REFUSED: dict[str, Any] = {
@@ -35,7 +36,7 @@ def queue() -> Kept:
 
 @pytest.fixture
 def client(queue: Kept) -> FlaskClient:
-    return create_app(hosts.settings(), hosts.secrets(), queue, lambda: True, max_body=200_000).test_client()
+    return create_app(hosts.settings(), hosts.secrets(), queue, lambda: True, events=AtOnce("log")).test_client()
 
 
 def send(

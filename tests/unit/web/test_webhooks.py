@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from handler.config.settings import Settings
 from handler.model.event import Delivery, Job
 from handler.web.app import create_app
 from tests.fakes.door import (
@@ -27,6 +29,11 @@ from tests.fakes.door import (
     gitlab_push,
     mutations,
 )
+from tests.fakes.feedback import AtOnce
+
+
+def bounded(settings: Settings) -> Settings:
+    return replace(settings, webhooks=replace(settings.webhooks, max_body=100_000))
 
 
 @pytest.fixture
@@ -36,7 +43,7 @@ def queue() -> Kept:
 
 @pytest.fixture
 def client(queue: Kept) -> FlaskClient:
-    return create_app(door_settings(), door_secrets(), queue, lambda: True, max_body=100_000).test_client()
+    return create_app(bounded(door_settings()), door_secrets(), queue, lambda: True, events=AtOnce("log")).test_client()
 
 
 def github(client: FlaskClient, body: bytes, secret: str = "GITHUB", event: str = "push", **headers: str) -> TestResponse:

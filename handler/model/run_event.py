@@ -1,0 +1,123 @@
+"""Events: what doors, runs and watches announce, as values; `handler.app.run_events` hands them to feedback. Pure.
+
+Law: an event states a fact; nothing is answered. A run's end holds no manifest, for feedback may keep it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from handler.model.event import Decision, Event, Job
+from handler.model.plan import Change, Hold
+from handler.model.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryDecided:
+    """A delivery of a git host, and its outcome.
+
+    `outcome`: unread: refused by its form or size; refused: not verified or not understood; untaken: the queue took no job; `code`,
+    `seen`: why, of those three. `event`, `decisions`: of an understood one; `runs`: the ids of its runs by target. `more`: further fields
+    of its log line.
+    """
+
+    provider: str
+    outcome: Literal["matched", "ignored", "unread", "refused", "untaken"]
+    code: str = ""
+    seen: str = ""
+    event: Event | None = None
+    decisions: Sequence[Decision] = ()
+    runs: Mapping[str, str] = field(default_factory=dict)
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def counted(self) -> str:
+        """The outcome as counted: matched, ignored or refused."""
+        return self.outcome if self.outcome in ("matched", "ignored") else "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWait:
+    """A wait of a run, and what is missing of it, a line each."""
+
+    what: str
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunPhase:
+    """The phase of a run with an open attempt, announced after each write of its record.
+
+    `since`: since when it waits for health, in seconds since the epoch; 0: it doesn't.
+    """
+
+    target: str
+    run: str
+    commit: str
+    phase: str
+    since: float = 0.0
+    waits: tuple[OpenWait, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectsWritten:
+    """Objects that a run has just written or pruned, as the plan had them."""
+
+    target: str
+    run: str
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """The end of a run, or of a look that comes again (`Outcome.LAGGING`).
+
+    `requests`: the ids merged into it, without its own; `result`: of all its rounds together; `seconds`: its duration.
+    """
+
+    job: Job
+    requests: tuple[str, ...]
+    result: Result
+    seconds: float
+
+    @classmethod
+    def of(cls, job: Job, requests: Sequence[str], result: Result, seconds: float) -> RunEnded:
+        """Return the event of a result, without plan and manifests."""
+        written = tuple(replace(change, manifest=None, managed_fields=b"") for change in result.written)
+        return cls(job, tuple(requests), replace(result, plan=None, written=written), seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class HealthChanged:
+    """The health in a target's record has changed.
+
+    `before`, `after`: a `HealthState` each, empty: never judged; `worst`: the unhealthy objects, a line each. `run`: the run that judged;
+    empty: a watch did, between runs.
+    """
+
+    target: str
+    before: str
+    after: str
+    worst: tuple[str, ...] = ()
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanHeld:
+    """A plan waits for approval from now on."""
+
+    target: str
+    run: str
+    commit: str
+    hold: Hold
+
+
+RunEvent = DeliveryDecided | RunPhase | ObjectsWritten | RunEnded | HealthChanged | PlanHeld
+Announce = Callable[[RunEvent], None]
+"""Takes an event. It never waits and never raises; any thread may call it."""
+
+
+def unheard(_event: RunEvent) -> None:
+    """Drop an event: there is no feedback."""

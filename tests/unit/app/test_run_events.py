@@ -1,0 +1,117 @@
+"""Subscribers of events: one that raises, hangs or falls behind harms neither the announcing thread nor another subscriber."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import pytest
+
+from handler.app import run_events
+from handler.app.run_events import FEEDBACK, QUEUE, RunEvents
+from handler.model.run_event import HealthChanged, RunEvent, RunPhase
+
+PATIENT = 60.0
+
+
+class Heard:
+    """A subscriber. `meet`: called with each event before it is noted."""
+
+    hears: ClassVar[tuple[type, ...]] = (HealthChanged,)
+
+    def __init__(self, meet: Callable[[HealthChanged], object] = lambda _: None) -> None:
+        self.meet = meet
+        self.events: list[str] = []
+
+    def hear(self, event: HealthChanged) -> None:
+        self.meet(event)
+        self.events.append(event.target)
+
+
+def health(target: str) -> HealthChanged:
+    return HealthChanged(target, "", "healthy")
+
+
+@pytest.fixture
+def events(monkeypatch: pytest.MonkeyPatch) -> Iterator[RunEvents]:
+    rows: dict[str, Any] = {**FEEDBACK, "one": Heard, "other": Heard}
+    monkeypatch.setattr(run_events, "FEEDBACK", rows)
+    made = RunEvents()
+    yield made
+    made.close(0)
+
+
+def test_each_hears_its_kinds_in_the_order_of_the_announcements(events: RunEvents) -> None:
+    one, other = events.add("one"), events.add("other")
+    events.announce(RunPhase("shop", "shop.1", "a" * 40, "waiting"))
+    wanted = [f"t{number}" for number in range(100)]
+    for target in wanted:
+        events.announce(health(target))
+    assert events.drained(PATIENT)
+    assert one.events == other.events == wanted
+
+
+def test_one_that_raises_loses_that_event_alone(events: RunEvents, caplog: pytest.LogCaptureFixture) -> None:
+    def meet(event: HealthChanged) -> None:
+        if event.target == "bad":
+            raise ValueError("no")
+
+    one, other = events.add("one", meet), events.add("other")
+    for target in ("good", "bad", "better"):
+        events.announce(health(target))
+    assert events.drained(PATIENT)
+    assert (one.events, other.events) == (["good", "better"], ["good", "bad", "better"])
+    assert [record.message for record in caplog.records] == ["an event wasn't reported"]
+
+
+def test_one_that_never_returns_delays_nothing_and_keeps_the_newest(events: RunEvents, caplog: pytest.LogCaptureFixture) -> None:
+    hangs, goes_on = threading.Event(), threading.Event()
+
+    def meet(_event: HealthChanged) -> None:
+        hangs.set()
+        assert goes_on.wait(PATIENT)
+
+    one, other = events.add("one", meet), events.add("other")
+    events.announce(health("first"))
+    assert hangs.wait(PATIENT)
+    wanted = [f"t{number}" for number in range(2 * QUEUE)]
+    for target in wanted:
+        events.announce(health(target))
+        assert events.drained(PATIENT, "other")
+    assert not events.drained(0.01, "one")
+    assert other.events == ["first", *wanted]
+    goes_on.set()
+    assert events.drained(PATIENT)
+    assert one.events == ["first", *wanted[-QUEUE:]]
+    assert [record.message for record in caplog.records].count("feedback falls behind; the oldest events are dropped") == 1
+
+
+def test_an_end_waits_no_longer_than_it_may_and_nothing_is_heard_after_it(events: RunEvents) -> None:
+    goes_on = threading.Event()
+    one = events.add("one", lambda _: goes_on.wait(PATIENT))
+    for target in ("first", "second"):
+        events.announce(health(target))
+    assert not events.close(0.01)
+    goes_on.set()
+    events.announce(health("late"))
+    assert "late" not in one.events
+
+
+def test_a_removed_subscriber_has_heard_what_came_before(events: RunEvents) -> None:
+    one, other = events.add("one"), events.add("other")
+    events.announce(health("before"))
+    events.remove("one", PATIENT)
+    events.announce(health("after"))
+    assert events.drained(PATIENT)
+    assert (one.events, other.events) == (["before"], ["before", "after"])
+
+
+def test_no_thread_is_started_before_the_first_event(events: RunEvents) -> None:
+    events.add("one")
+    assert not {"feedback one"} & {thread.name for thread in threading.enumerate()}
+
+
+def test_each_row_says_what_it_hears() -> None:
+    kinds = set(RunEvent.__args__)
+    assert all(set(row.hears) <= kinds and row.hears for row in FEEDBACK.values())  # type: ignore[attr-defined]  # rows are classes
