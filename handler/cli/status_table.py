@@ -21,6 +21,7 @@ from handler.cli.times import brief
 from handler.config.settings import Cluster
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.numbers import many
+from handler.model.to_json import camel
 from handler.queues.bulkheads import git_host
 from handler.state.record_format import seconds_of, stamp
 
@@ -232,7 +233,7 @@ def facts(row: TargetRow, given: GivenFlags = NOTHING_GIVEN) -> dict[str, Any]:
     info = newest.info if newest else None
     head = {"commit": newest.commit, "subject": info.subject if info else "", "time": stamp(info.time) if info else ""} if newest else None
     names = ("commit", "subject", "applied", "health", "health_since", "attempt", "pin", "next_try", "drift_due", "held", "since")
-    told = {_camel(name): getattr(known, name) for name in names} | ({"nextTry": ""} if row.is_served is False else {})
+    told = {camel(name): getattr(known, name) for name in names} | ({"nextTry": ""} if row.is_served is False else {})
     return {
         "target": row.target.name,
         "trouble": row.level in TROUBLE | NOT_KNOWN,
@@ -265,8 +266,3 @@ def server_facts(row: TargetRow) -> dict[str, Any]:
 def error_facts(error: AnnealError | None) -> dict[str, str] | None:
     """Return an error as JSON."""
     return {"code": error.code, "message": str(error)} if error else None
-
-
-def _camel(name: str) -> str:
-    first, *more = name.split("_")
-    return first + "".join(part.capitalize() for part in more)

@@ -14,8 +14,9 @@ from typing import Any, Literal, get_args, get_origin
 from handler.config.git_settings import Repository, RepositoryAuth, Revision, SecretRef, Verify
 from handler.config.setting_rules import PLACES
 from handler.config.settings import Cluster, IgnoreRule, ReplayToken, Settings, Target
-from handler.config.settings_shape import Slot, camel, slots, written
+from handler.config.settings_shape import Slot, slots, written
 from handler.config.value_formats import DURATION, FORMS, RANGES
+from handler.model.to_json import camel
 
 FILE = Path(__file__).with_name("schema.json")
 ID = "https://anneal.dev/schema/v1alpha1/config.json"

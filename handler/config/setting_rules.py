@@ -22,7 +22,7 @@ from handler.config.settings import (
     Target,
     Wait,
 )
-from handler.config.settings_shape import camel
+from handler.model.to_json import camel
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from handler.config.value_formats import duration
+from handler.model.to_json import camel
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +53,6 @@ def _slot(field: Field[Any], hint: Any) -> Slot:
         doc=field.metadata["doc"],
         words=get_args(words) if lists else (),
     )
-
-
-def camel(name: str) -> str:
-    """`drift_interval` -> `driftInterval`."""
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
 
 
 def written(value: Any, kind: str = "") -> Any:

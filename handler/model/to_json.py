@@ -15,7 +15,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Identity | GroupKind):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {_camel(item.name): plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+        return {camel(item.name): plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, set | frozenset):
@@ -34,6 +34,7 @@ def masked(value: Any, mask: Callable[[str], str]) -> Any:
     return [masked(item, mask) for item in value] if isinstance(value, list) else value
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
+    """`drift_interval` -> `driftInterval`."""
     head, *rest = name.split("_")
     return head + "".join(word.capitalize() for word in rest)

@@ -16,7 +16,8 @@ from functools import lru_cache
 from operator import is_
 from typing import Any
 
-from handler.state.record_format import camel, field_rule, read_record, write_record
+from handler.model.to_json import camel
+from handler.state.record_format import field_rule, read_record, write_record
 
 SIZE = 32
 """Items of one piece."""

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Annotated, Any, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from handler.model.names import Identity
+from handler.model.to_json import camel
 
 R = TypeVar("R")
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
@@ -210,12 +211,6 @@ def _rule_of(hint: Any) -> FieldRule:
         return _Many(_rule_of(get_args(hint)[0]))
     simple: dict[Any, FieldRule] = {str: FreeText(1024), bool: _Flag(), int: _Number(int), float: _Number(float), Identity: _IdentityText()}
     return simple[hint] if hint in simple else _Object(hint)
-
-
-def camel(name: str) -> str:
-    """`next_try` -> `nextTry`: Kubernetes' spelling."""
-    head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)
 
 
 @cache
