@@ -1,7 +1,7 @@
 """Amazon's services on loopback, as far as moto's server has them: the shapes of requests, answers and errors are theirs.
 
 Used by tests; the handler needs nothing of it. Its FIFO queues don't keep AWS's promises (order on redelivery, one window of
-deduplication): those are in `tests/fakes/fifo.py`.
+deduplication): those are in `tests/fakes/sqs_fifo.py`.
 
     with Moto() as moto:
         boto3.client("sqs", **moto.client)     # in this process

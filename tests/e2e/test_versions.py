@@ -13,7 +13,7 @@ from handler.model.result import Outcome, Result
 from handler.web.app import create_app
 from tests.e2e.documents import config_map
 from tests.e2e.shop import Shop, told
-from tests.fakes.door import github_headers, github_push
+from tests.fakes.signed_webhooks import github_headers, github_push
 
 SECRET = "secret-of-the-webhook-01"
 

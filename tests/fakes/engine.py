@@ -15,7 +15,7 @@ from tests.fakes.apiserver import ApiServer, FakeConnection
 from tests.fakes.apiserver.connection import Way, straight
 from tests.fakes.apiserver.kinds import SERVED, Served
 from tests.fakes.apiserver.server import Asked
-from tests.fakes.githost import GitHost, HostSource
+from tests.fakes.git_host import GitHost, HostSource
 from tests.fakes.sandbox import InProcess
 
 SHOP = Repository("https://git.example.com/acme/shop.git")

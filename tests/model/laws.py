@@ -23,7 +23,7 @@ from handler.state.configmap import KINDS, NAMESPACES, decode, state_name
 from handler.state.record import Pin, State
 from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.store import Body, Write
-from tests.fakes.githost import GitHost
+from tests.fakes.git_host import GitHost
 from tests.model.process import Process
 from tests.model.shop import ANCHORS, SECRET, SLOTS, STATES, TARGETS, applyset, declared, fits
 from tests.model.turns import Task, here

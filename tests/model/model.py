@@ -10,7 +10,7 @@ from handler.state.record import State, Suspend
 from handler.state.store import StateStore
 from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.server import Asked
-from tests.fakes.githost import GitHost
+from tests.fakes.git_host import GitHost
 from tests.model import simulated
 from tests.model.laws import Laws, read_state, state_id
 from tests.model.process import OK, Ended, Order, Process

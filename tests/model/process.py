@@ -24,7 +24,7 @@ from handler.queues.delayed import DelayedWork
 from handler.queues.pending import Pending, Work
 from tests.fakes.apiserver import ApiServer, Call, FakeConnection
 from tests.fakes.apiserver.connection import Reply
-from tests.fakes.githost import GitHost, HostSource
+from tests.fakes.git_host import GitHost, HostSource
 from tests.fakes.sandbox import InProcess
 from tests.model.turns import START, Killed, Machine, Task, TurnEvent, TurnTime, here, sleep, world
 

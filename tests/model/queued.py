@@ -1,5 +1,5 @@
 """The model on a FIFO queue: workers are functions, each holds one message and no memory. The engine, the queue's rules and what becomes of
-a message are the real ones; the queue is AWS' own text (`tests.fakes.fifo`).
+a message are the real ones; the queue is AWS' own text (`tests.fakes.sqs_fifo`).
 
 A worker may die before or after any request, the one that acknowledges included; its message comes again when it isn't hidden any more,
 which may also be while it still runs: a queue is no lock.
@@ -22,7 +22,7 @@ from handler.queues.message_outcome import DeadlineEvent, handle
 from handler.queues.pending import Work
 from handler.queues.sqs import Received, SqsQueue
 from handler.state.record import State
-from tests.fakes.fifo import Fifo
+from tests.fakes.sqs_fifo import Fifo
 from tests.model.ending import VISIBLE, settle
 from tests.model.model import Model
 from tests.model.process import Ended, Process

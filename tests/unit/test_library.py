@@ -16,7 +16,7 @@ from handler.library import RENDERERS, TRIGGERS, Tables, build
 from handler.model.errors import ConfigInvalid
 from handler.model.event import Job
 from handler.triggers import Trigger
-from tests.fakes.door import SECRETS, Kept, github_headers, github_push
+from tests.fakes.signed_webhooks import SECRETS, Kept, github_headers, github_push
 
 OURS = TRIGGERS["github"]
 TEXT = """\

@@ -25,7 +25,7 @@ from handler.state.record import RunStatus, State, TargetHealth
 from handler.state.record_format import stamp
 from handler.state.store import StateStore
 from tests.fakes.objects import FakeObjects
-from tests.fakes.parts import remember
+from tests.fakes.worker_parts import remember
 from tests.unit.state.samples import blank, sha
 
 NOW = 1_900_000_000.0

@@ -13,7 +13,7 @@ from typing import Any
 from handler.cluster.errors import RequestPlace, place_of
 from handler.cluster.live import matches
 from handler.model.names import Identity
-from tests.fakes.apiserver import fields
+from tests.fakes.apiserver import managed_fields
 from tests.fakes.apiserver.bodies import copied
 from tests.fakes.apiserver.kinds import SERVED, Served, by_place, discovery
 from tests.fakes.apiserver.store import Body, Refusal, Store, Stored
@@ -137,7 +137,7 @@ class ApiServer:
         self._needs_namespace(identity)
         if self.store.get(identity):
             raise Refusal(409, "AlreadyExists", f'{_plural(row)} "{identity.name}" already exists')
-        owners = fields.updated(None, {}, asked.body, asked.manager)
+        owners = managed_fields.updated(None, {}, asked.body, asked.manager)
         return 201, _shown(self.store.put(identity, row, asked.body, owners, dry=asked.dry), asked)
 
     def _put(self, asked: Asked, row: Served, identity: Identity) -> tuple[int, Body]:
@@ -148,7 +148,7 @@ class ApiServer:
         """Store a changed body against what its metadata names."""
         _same(body["metadata"], live, row)
         _immutable(live, body)
-        owners = fields.updated(live.body, live.owners, body, asked.manager)
+        owners = managed_fields.updated(live.body, live.owners, body, asked.manager)
         return _shown(self.store.put(identity, row, body, owners, dry=asked.dry), asked)
 
     def _patch(self, asked: Asked, row: Served, identity: Identity) -> tuple[int, Body]:
@@ -165,7 +165,7 @@ class ApiServer:
         """Who owns what, against a resourceVersion."""
         values = {step["path"].rpartition("/")[2]: step["value"] for step in asked.body}
         _same({"resourceVersion": values["resourceVersion"]}, live, row)
-        owners = fields.read(values["managedFields"])
+        owners = managed_fields.read(values["managedFields"])
         return _shown(self.store.put(identity, row, live.body, owners, dry=asked.dry), asked)
 
     def _apply(self, asked: Asked, row: Served, identity: Identity) -> tuple[int, Body]:
@@ -183,8 +183,10 @@ class ApiServer:
             self._needs_namespace(identity)
         forced = asked.query.get("force") == "true"
         try:
-            body, owners = fields.applied(live.body if live else None, live.owners if live else {}, asked.body, asked.manager, force=forced)
-        except fields.Conflict as others:
+            body, owners = managed_fields.applied(
+                live.body if live else None, live.owners if live else {}, asked.body, asked.manager, force=forced
+            )
+        except managed_fields.Conflict as others:
             raise Refusal(409, "Conflict", f"Apply failed with 1 conflict: conflict with {others}") from None
         if live:
             _immutable(live, body)

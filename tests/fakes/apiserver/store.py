@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.model.names import Identity
-from tests.fakes.apiserver import fields
+from tests.fakes.apiserver import managed_fields
 from tests.fakes.apiserver.bodies import copied
 from tests.fakes.apiserver.kinds import Served, normal
 
@@ -33,7 +33,7 @@ class Stored:
 
     row: Served
     body: Body
-    owners: fields.Owners = field(default_factory=dict)
+    owners: managed_fields.Owners = field(default_factory=dict)
 
     @property
     def uid(self) -> str:
@@ -72,7 +72,7 @@ class Store:
         """Yield what lives, in order."""
         yield from list(self._live.items())
 
-    def put(self, identity: Identity, row: Served, body: Body, owners: fields.Owners, *, dry: bool = False) -> Body:
+    def put(self, identity: Identity, row: Served, body: Body, owners: managed_fields.Owners, *, dry: bool = False) -> Body:
         """Store an object, new or changed; what is equal isn't written. Return it as stored."""
         live = self._live.get(identity)
         made = normal(copied(body), row)
@@ -82,7 +82,7 @@ class Store:
         if live and owners == live.owners and _plain(made) == _plain(live.body):
             return copied(live.body)
         revision = self.revision + (not dry)
-        metadata["managedFields"] = fields.spelled(owners, row.resource.api_version, self._now())
+        metadata["managedFields"] = managed_fields.spelled(owners, row.resource.api_version, self._now())
         if not dry or live:
             metadata["resourceVersion"] = live.version if dry and live else str(revision)
         if not dry:

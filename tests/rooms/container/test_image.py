@@ -14,7 +14,7 @@ from infra.container.building import Image
 from infra.container.replay import HOOK, configure, memory
 from infra.container.running import Container
 from infra.container.tools import missing
-from tests.fakes.door import github_headers, github_push
+from tests.fakes.signed_webhooks import github_headers, github_push
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing() or "it can be built")]
 NOBODY = "65532"

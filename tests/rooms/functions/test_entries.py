@@ -13,9 +13,9 @@ import pytest
 
 from handler.queues import message
 from infra.moto import Moto
-from tests.fakes import events
-from tests.fakes.door import SECRETS, github_headers, github_push
-from tests.fakes.events import Context
+from tests.fakes import aws_events
+from tests.fakes.aws_events import Context
+from tests.fakes.signed_webhooks import SECRETS, github_headers, github_push
 from tests.unit.functions.conftest import functions, printed, root_logger
 from tests.unit.triggers.test_codecommit import sample
 
@@ -41,7 +41,7 @@ def waiting(aws: Moto, functions: ModuleType, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_push_waits_in_the_queue_once_however_often_it_is_delivered(functions: ModuleType, waiting: Callable[[], list[Any]]) -> None:
     push = github_push()
-    event = events.function_url("POST", "/webhooks/github", github_headers(push), push, encoded=True)
+    event = aws_events.function_url("POST", "/webhooks/github", github_headers(push), push, encoded=True)
     told = [json.loads(functions.webhook(event, Context())["body"])["run"] for _ in range(2)]
     (job,) = waiting()
     assert (job.target, job.trigger, job.actor, job.deliveries[0].ref) == ("shop-prod", "push", "ada", "refs/heads/main")
@@ -51,17 +51,17 @@ def test_a_push_waits_in_the_queue_once_however_often_it_is_delivered(functions:
 def test_a_queue_that_isnt_there_is_answered_503(functions: ModuleType, waiting: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANNEAL_QUEUE_URL", os.environ["ANNEAL_QUEUE_URL"].replace("anneal.fifo", "gone.fifo"))
     push = github_push()
-    answer = functions.webhook(events.function_url("POST", "/webhooks/github", github_headers(push), push), Context())
+    answer = functions.webhook(aws_events.function_url("POST", "/webhooks/github", github_headers(push), push), Context())
     assert (answer["statusCode"], json.loads(answer["body"])["code"]) == (503, "queue-unavailable")
 
 
 def test_a_replay_waits_in_the_queue_and_its_run_is_unknown_until_it_is_recorded(
     functions: ModuleType, waiting: Callable[[], list[Any]]
 ) -> None:
-    asked = json.loads(functions.api(events.rest("POST", "/replay/shop-prod", TOKEN), Context())["body"])
+    asked = json.loads(functions.api(aws_events.rest("POST", "/replay/shop-prod", TOKEN), Context())["body"])
     (job,) = waiting()
     assert (job.trigger, job.actor) == ("replay", "all")
-    answer = functions.api(events.rest("GET", f"/api/runs/{asked['run']}", TOKEN), Context())
+    answer = functions.api(aws_events.rest("GET", f"/api/runs/{asked['run']}", TOKEN), Context())
     assert answer["statusCode"] == 503, "no cluster can be asked here, and that is no end either"
 
 
@@ -86,7 +86,7 @@ def test_a_minute_puts_ticks_into_the_queue_though_no_cluster_answers(
     functions: ModuleType, waiting: Callable[[], list[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", "/nowhere/kubeconfig")
-    found = [functions.tick(events.every_minute(f"2026-03-01T12:{number:02}:00Z"), Context()) for number in range(5)]
+    found = [functions.tick(aws_events.every_minute(f"2026-03-01T12:{number:02}:00Z"), Context()) for number in range(5)]
     assert [each["ticks"] for each in found].count(1) == 2, "two events ask for each moment, and the queue knows it the second time"
     assert [job.trigger in ("tick", "drift") for job in waiting()] == [True]
     assert all("shop-prod" in each["unread"] for each in found if not each["ticks"])

@@ -25,7 +25,7 @@ from handler.render.globs import ignore_rules, ignored
 from handler.source.local_tree import open_local
 from infra.controlplane import controlplane
 from infra.githost import Work
-from tests.fakes.tree import FakeTree
+from tests.fakes.source_tree import FakeTree
 
 
 @pytest.fixture(scope="module")

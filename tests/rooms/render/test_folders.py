@@ -10,7 +10,7 @@ import pytest
 from handler.model.errors import ManifestInvalid, Problem
 from handler.model.render import Called, Rendered, RenderRequest
 from handler.render import RENDERERS, Sandbox
-from tests.fakes.tree import FakeTree
+from tests.fakes.source_tree import FakeTree
 
 CALLED = Called("shop", ("shop", "jobs"))
 TO = "anneal apply -f - --name shop -n shop -n jobs -y"

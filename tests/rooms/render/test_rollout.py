@@ -10,7 +10,7 @@ from handler.model.errors import AuthorError, ManifestInvalid, SourceRefused
 from handler.model.render import Files, Rendered, RenderRequest
 from handler.render import RENDERERS, Sandbox, SandboxLimits
 from handler.render.document import MAX_ROLLOUT_BYTES
-from tests.fakes.tree import FakeTree
+from tests.fakes.source_tree import FakeTree
 
 ROLLOUT = """# how it goes
 apiVersion: workflow.kubernetes.io/v1alpha1

@@ -25,8 +25,8 @@ from handler.worker.worker import Worker
 from infra.githost import Host, Work
 from tests.fakes.apiserver import ApiServer, FakeConnection
 from tests.fakes.clock import NEVER
-from tests.fakes.parts import parts_of
 from tests.fakes.sandbox import InProcess
+from tests.fakes.worker_parts import parts_of
 from tests.rooms.source.opening import opened
 
 COUNT = 50

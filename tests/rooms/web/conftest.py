@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.clock import NEVER
-from tests.fakes.door import SECRETS, github_headers, github_push
+from tests.fakes.signed_webhooks import SECRETS, github_headers, github_push
 from tests.packing import SESSION
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -20,7 +20,7 @@ from handler.web import __main__ as door
 from handler.web import gunicorn_worker
 from handler.worker.supervisor import Program, serve
 from handler.worker.worker import Engine, Parts
-from tests.fakes.parts import parts_of
+from tests.fakes.worker_parts import parts_of
 
 
 def engine(record: Path) -> Engine:

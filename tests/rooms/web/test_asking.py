@@ -10,7 +10,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.fakes.door import SECRETS
+from tests.fakes.signed_webhooks import SECRETS
 from tests.rooms.web.conftest import PATIENCE, Serving
 
 

@@ -13,7 +13,7 @@ import pytest
 from handler.triggers import TRIGGERS
 from handler.web.gunicorn_worker import LINGER_BYTES
 from handler.web.request_body import MAX_BODY, STEP
-from tests.fakes.door import SECRETS, github_headers, github_push
+from tests.fakes.signed_webhooks import SECRETS, github_headers, github_push
 from tests.rooms.web.conftest import PATIENCE, Serving, resident
 
 MIB = 1024 * 1024

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from handler.queues.pending import MAX_RUNS
-from tests.fakes.door import github_headers, github_push
+from tests.fakes.signed_webhooks import github_headers, github_push
 from tests.rooms.web.conftest import CONFIG, Serving, alive, children, served
 
 MOST = 40

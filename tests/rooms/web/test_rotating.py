@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.fakes.door import github_headers, github_push
+from tests.fakes.signed_webhooks import github_headers, github_push
 from tests.rooms.web.conftest import CONFIG, Serving, served
 
 OLD, NEW = "the-old-webhook-secret-01", "the-new-webhook-secret-02"

@@ -14,7 +14,7 @@ import pytest
 
 from handler.web import gunicorn_worker
 from handler.web.connection_limits import Bounds
-from tests.fakes.door import SECRETS, github_headers, github_push
+from tests.fakes.signed_webhooks import SECRETS, github_headers, github_push
 from tests.rooms.web.conftest import CONFIG, PATIENCE, Serving, served
 
 SOCKETS = 500

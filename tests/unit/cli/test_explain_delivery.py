@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 
 from handler.cli.group import anneal
 from handler.web.app import create_app
-from tests.fakes import hosts
-from tests.fakes.door import INFRA, Kept
-from tests.fakes.hosts import KEYS, PROVIDERS, PUSHES, SAMPLES, Sample
+from tests.fakes import host_webhooks
+from tests.fakes.host_webhooks import KEYS, PROVIDERS, PUSHES, SAMPLES, Sample
+from tests.fakes.signed_webhooks import INFRA, Kept
 
 CONFIG = """\
 apiVersion: anneal.dev/v1alpha1
@@ -59,13 +59,13 @@ def written(directory: Path, headers: dict[str, str]) -> str:
 
 
 def sample_file(sample: Sample) -> str:
-    return str(hosts.SAMPLES_DIRECTORY / sample.provider / f"{sample.name}.json")
+    return str(host_webhooks.SAMPLES_DIRECTORY / sample.provider / f"{sample.name}.json")
 
 
 @pytest.mark.parametrize("sample", [sample for sample in SAMPLES if sample.provider != "generic"], ids=str)
 def test_it_says_what_the_door_answers(config: str, tmp_path: Path, sample: Sample) -> None:
-    sent = hosts.headers(sample.provider, sample.body, sample.event)
-    door = create_app(hosts.settings(), hosts.secrets(), Kept(), lambda: True).test_client()
+    sent = host_webhooks.headers(sample.provider, sample.body, sample.event)
+    door = create_app(host_webhooks.settings(), host_webhooks.secrets(), Kept(), lambda: True).test_client()
     answered = door.post(f"/webhooks/{sample.provider}", data=sample.body, headers=sent)
     result = explain(config, sample_file(sample), "--provider", sample.provider, "--headers", written(tmp_path, sent), "-o", "json")
     assert result.exit_code == 0
@@ -97,7 +97,7 @@ def test_without_headers_the_signature_is_not_looked_at_and_the_guess_is_said(co
 def test_the_shape_of_each_providers_push_is_enough(config: str, provider: str) -> None:
     said = json.loads(explain(config, "-", "-o", "json", body=PUSHES[provider].body).stdout)
     assert (said["provider"], said["guessed"], said["verified"], said["status"]) == (provider, True, False, 202)
-    assert said["event"]["changes"] == [{"ref": "refs/heads/main", "after": hosts.COMMIT, "deleted": False}]
+    assert said["event"]["changes"] == [{"ref": "refs/heads/main", "after": host_webhooks.COMMIT, "deleted": False}]
 
 
 def test_an_irrelevant_payload_is_fine(config: str) -> None:
@@ -109,7 +109,7 @@ def test_an_irrelevant_payload_is_fine(config: str) -> None:
 
 def test_a_signature_that_holds_is_said_to_and_a_wrong_one_is_refused(config: str, tmp_path: Path) -> None:
     sample = PUSHES["github"]
-    right = written(tmp_path, hosts.headers("github", sample.body, sample.event))
+    right = written(tmp_path, host_webhooks.headers("github", sample.body, sample.event))
     result = explain(config, sample_file(sample), "--headers", right)
     assert (result.exit_code, "signature: holds" in result.stdout, "the answer is 202" in result.stdout) == (0, True, True)
     result = explain(config, sample_file(sample), "--headers", right, GITHUB="another-secret-0123")
@@ -120,21 +120,21 @@ def test_a_signature_that_holds_is_said_to_and_a_wrong_one_is_refused(config: st
 
 def test_a_doubled_header_is_refused_as_the_door_does(config: str, tmp_path: Path) -> None:
     sample = PUSHES["github"]
-    path = Path(written(tmp_path, hosts.headers("github", sample.body, sample.event)))
+    path = Path(written(tmp_path, host_webhooks.headers("github", sample.body, sample.event)))
     path.write_text(path.read_text() + "\n" + "".join(line for line in path.read_text().splitlines() if "Signature" in line))
     assert explain(config, sample_file(sample), "--headers", str(path)).exit_code == 1
 
 
 def test_a_secret_of_another_repository_is_told_to_the_operator(config: str, tmp_path: Path) -> None:
     sample = PUSHES["github"]
-    signed = written(tmp_path, hosts.headers("github", sample.body, sample.event, KEYS["INFRA"]))
+    signed = written(tmp_path, host_webhooks.headers("github", sample.body, sample.event, KEYS["INFRA"]))
     result = explain(config, sample_file(sample), "--headers", signed)
     assert result.exit_code == 1
     assert "may not speak for shop, shop-versions, shop-paused: answered 401" in result.stderr
     document = sample.document
     document["repository"]["html_url"] = INFRA
     body = json.dumps(document).encode()
-    result = explain(config, "-", "--headers", written(tmp_path, hosts.headers("github", body, sample.event)), body=body)
+    result = explain(config, "-", "--headers", written(tmp_path, host_webhooks.headers("github", body, sample.event)), body=body)
     assert result.exit_code == 0
     assert "- infra: its repository's webhook has another secret than the one that signed this" in result.stdout
 
@@ -143,7 +143,7 @@ def test_a_provider_without_secrets_is_told_what_is_missing(config: str, tmp_pat
     path = Path(config)
     path.write_text(path.read_text().replace(", webhook: {secrets: [{env: INFRA}]}", ""))
     sample = PUSHES["generic"]
-    signed = written(tmp_path, hosts.headers("generic", sample.body))
+    signed = written(tmp_path, host_webhooks.headers("generic", sample.body))
     result = explain(config, sample_file(sample), "--headers", signed)
     assert (result.exit_code, "no secret is configured for generic" in result.stderr) == (1, True)
     assert "add webhooks.generic.secrets" in result.stderr
@@ -168,10 +168,10 @@ def test_what_the_door_would_refuse_exits_with_1(config: str, body: bytes, argum
 @pytest.mark.parametrize("headers", [{"Content-Type": "application/x-www-form-urlencoded"}, {"Content-Encoding": "gzip"}, {}], ids=str)
 def test_a_form_a_compressed_body_and_one_of_no_type_are_refused(config: str, tmp_path: Path, headers: dict[str, str]) -> None:
     sample = PUSHES["github"]
-    sent = hosts.headers("github", sample.body, sample.event) | headers
+    sent = host_webhooks.headers("github", sample.body, sample.event) | headers
     if not headers:
         del sent["Content-Type"]
-    door = create_app(hosts.settings(), hosts.secrets(), Kept(), lambda: True).test_client()
+    door = create_app(host_webhooks.settings(), host_webhooks.secrets(), Kept(), lambda: True).test_client()
     assert door.post("/webhooks/github", data=sample.body, headers=sent).status_code == 415
     result = explain(config, sample_file(sample), "--headers", written(tmp_path, sent), "-o", "json")
     assert (result.exit_code, json.loads(result.stdout)["code"]) == (1, "wrong-media-type")

@@ -16,7 +16,7 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
 from handler.model.result import Outcome, Result, TargetStanding
 from handler.model.run_event import DeliveryDecided, RunPhase
-from tests.fakes.door import SECRETS
+from tests.fakes.signed_webhooks import SECRETS
 
 ROOT = Path(__file__).resolve().parents[3]
 TICK = Job("shop", "tick")
@@ -205,7 +205,7 @@ SERVED = """
 import os, sys
 from handler.wsgi import application
 print(*sys.modules)
-from tests.fakes.door import SECRETS, github_headers, github_push
+from tests.fakes.signed_webhooks import SECRETS, github_headers, github_push
 app, outbox = application(os.environ)
 client, body, bearer = app.test_client(), github_push(), {"Authorization": f"Bearer {SECRETS['ALL']}"}
 answers = [client.post("/webhooks/github", data=body, headers=github_headers(body)), client.post("/replay/shop", headers=bearer)]

@@ -12,9 +12,9 @@ from handler.app.run_events import RunEvents
 from handler.functions.batch import Batch
 from handler.model.event import Job
 from handler.render import Sandbox
+from tests.fakes.aws_events import Context, messages
 from tests.fakes.engine import cluster, engine, pushed, state_of
-from tests.fakes.events import Context, messages
-from tests.fakes.githost import GitHost
+from tests.fakes.git_host import GitHost
 
 
 class Queue:

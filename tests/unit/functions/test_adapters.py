@@ -19,7 +19,7 @@ import urllib3
 from werkzeug.serving import make_server
 
 from handler.queues.sqs import SqsQueue
-from tests.fakes.door import SECRETS, github_headers, github_push
+from tests.fakes.signed_webhooks import SECRETS, github_headers, github_push
 
 INFRA = Path(__file__).resolve().parents[3] / "infra"
 RAW = json.dumps({**json.loads(github_push()), "pusher": {"name": "é \u2028 \U0001f600"}}, ensure_ascii=False).encode()

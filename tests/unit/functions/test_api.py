@@ -15,12 +15,12 @@ from handler.functions.http_entry import TOKENS, behind
 from handler.model.event import Job
 from handler.model.names import run_id
 from handler.web.app import create_app
-from tests.fakes import events
-from tests.fakes.door import SECRETS, SHOP, Kept, door_secrets, door_settings
+from tests.fakes import aws_events
+from tests.fakes.aws_events import Context
 from tests.fakes.engine import cluster, engine
-from tests.fakes.events import Context
-from tests.fakes.githost import GitHost
+from tests.fakes.git_host import GitHost
 from tests.fakes.objects import FakeObjects
+from tests.fakes.signed_webhooks import SECRETS, SHOP, Kept, door_secrets, door_settings
 from tests.unit.web.test_openapi import declared
 
 
@@ -43,7 +43,7 @@ def door(records: Any, token: str = "ALL") -> Any:
     answer: Answer = served(app)
 
     def read(path: str) -> tuple[int, Any]:
-        found = answer(events.function_url("GET", path, {"Authorization": f"Bearer {SECRETS[token]}"}), Context())
+        found = answer(aws_events.function_url("GET", path, {"Authorization": f"Bearer {SECRETS[token]}"}), Context())
         return found["statusCode"], json.loads(found["body"])
 
     return read

@@ -21,11 +21,11 @@ from handler.queues.message_outcome import Run
 from handler.queues.sqs import Received
 from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply
+from tests.fakes.aws_events import Context, messages
 from tests.fakes.clock import World
 from tests.fakes.engine import cluster, engine, pushed, state_of
-from tests.fakes.events import Context, messages
 from tests.fakes.feedback import AtOnce
-from tests.fakes.githost import GitHost
+from tests.fakes.git_host import GitHost
 
 ALL_TAKEN: dict[str, Any] = {"batchItemFailures": []}
 

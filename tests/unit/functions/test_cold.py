@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.door import SECRETS, github_headers, github_push
-from tests.fakes.events import function_url
+from tests.fakes.aws_events import function_url
+from tests.fakes.signed_webhooks import SECRETS, github_headers, github_push
 from tests.unit.functions.conftest import CONFIG, QUEUE
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -19,12 +19,12 @@ from handler.functions import bootstrap
 from handler.queues.errors import QueueUnavailable
 from handler.queues.sqs import Received, SqsQueue
 from handler.triggers import TRIGGERS
-from tests.fakes import events
-from tests.fakes.door import SECRETS, github_headers, github_push
-from tests.fakes.events import Context
+from tests.fakes import aws_events
+from tests.fakes.aws_events import Context
+from tests.fakes.signed_webhooks import SECRETS, github_headers, github_push
 from tests.unit.functions.conftest import CONFIG, QUEUE
 
-HEALTH = events.function_url("GET", "/healthz", {})
+HEALTH = aws_events.function_url("GET", "/healthz", {})
 PING = github_push()
 Printed = Callable[[], list[Any]]
 
@@ -87,7 +87,7 @@ def test_the_messages_of_a_worker_that_cant_start_come_again_soon_and_then_later
         told.extend((queue.url, each.id, seconds) for each in messages)
 
     monkeypatch.setattr(SqsQueue, "postpone", postpone)
-    event = events.messages("whatever it asks", times=times)
+    event = aws_events.messages("whatever it asks", times=times)
     with pytest.raises(functions.Unstarted, match="environment variable GIT is not set"):
         functions.worker(event, Context())
     assert told == [(QUEUE, event["Records"][0]["messageId"], seconds)]
@@ -99,7 +99,7 @@ def test_a_queue_that_cant_be_told_either_hides_nothing(functions: ModuleType, m
 
     monkeypatch.setattr(SqsQueue, "postpone", away)
     with pytest.raises(functions.Unstarted, match="environment variable GIT is not set"):
-        functions.worker(events.messages("whatever it asks"), Context())
+        functions.worker(aws_events.messages("whatever it asks"), Context())
     assert [line["message"] for line in printed()] == ["the function can't start", "messages aren't postponed"]
 
 
@@ -131,7 +131,7 @@ def test_the_log_is_lines_of_json_on_standard_output_whatever_the_runtime_had_se
     root_logger.setLevel(logging.WARNING)
     monkeypatch.setenv("GITHUB", SECRETS["GITHUB"])
     wrong = github_headers(PING, "another-secret-0123456")
-    assert functions.webhook(events.function_url("POST", "/webhooks/github", wrong, PING), Context())["statusCode"] == 401
+    assert functions.webhook(aws_events.function_url("POST", "/webhooks/github", wrong, PING), Context())["statusCode"] == 401
     metric, line = sorted(printed(), key=lambda each: "_aws" not in each)
     assert (line["message"], line["logger"], line["code"]) == ("delivery refused", "anneal.delivery", "bad-signature")
     assert metric["anneal_deliveries"] == 1
@@ -146,7 +146,7 @@ def test_functions_of_a_program_of_its_own_know_its_tables(
     place.write_text(json.dumps({**CONFIG, "webhooks": {"acme": {"secrets": [{"env": "GITHUB"}]}}}))
     monkeypatch.setenv("ANNEAL_CONFIG", str(place))
     monkeypatch.setenv("GITHUB", SECRETS["GITHUB"])
-    unsigned = events.function_url("POST", "/webhooks/acme", github_headers(PING, "another-secret-0123456"), PING)
+    unsigned = aws_events.function_url("POST", "/webhooks/acme", github_headers(PING, "another-secret-0123456"), PING)
     acme = functions.Functions(lambda: Tables(triggers={**TRIGGERS, "acme": TRIGGERS["github"]}))
     assert acme.webhook(unsigned, Context())["statusCode"] == 401
     assert functions.Functions().webhook(unsigned, Context())["statusCode"] == 503

@@ -16,10 +16,10 @@ from handler.model.errors import AnnealError
 from handler.model.event import Job
 from handler.queues.errors import QueueUnavailable
 from handler.web.app import create_app
-from tests.fakes import events
-from tests.fakes.door import SECRETS, Kept, door_secrets, door_settings, github_headers, github_push
-from tests.fakes.events import FORMS, Context, Json
+from tests.fakes import aws_events
+from tests.fakes.aws_events import FORMS, Context, Json
 from tests.fakes.feedback import AtOnce
+from tests.fakes.signed_webhooks import SECRETS, Kept, door_secrets, door_settings, github_headers, github_push
 
 PUSH = github_push()
 PATH = "/webhooks/github"
@@ -107,10 +107,10 @@ def test_without_a_body_nothing_is_signed(form: Callable[..., Json], answer: Ans
 
 def test_a_header_that_comes_twice_proves_nothing(answer: Answer, queue: Kept) -> None:
     right = github_headers(PUSH)["X-Hub-Signature-256"]
-    twice = events.rest("POST", PATH, github_headers(PUSH), PUSH)
+    twice = aws_events.rest("POST", PATH, github_headers(PUSH), PUSH)
     twice["multiValueHeaders"]["X-Hub-Signature-256"] = [right, right]
-    joined = events.function_url("POST", PATH, github_headers(PUSH) | {"X-Hub-Signature-256": f"{right},{right}"}, PUSH)
-    lists = events.balancer_of_lists("POST", PATH, github_headers(PUSH), PUSH)
+    joined = aws_events.function_url("POST", PATH, github_headers(PUSH) | {"X-Hub-Signature-256": f"{right},{right}"}, PUSH)
+    lists = aws_events.balancer_of_lists("POST", PATH, github_headers(PUSH), PUSH)
     lists["multiValueHeaders"]["x-hub-signature-256"] = [f"sha256={'0' * 64}", right]
     assert [answer(event, Context())["statusCode"] for event in (twice, joined, lists)] == [401, 401, 401]
     assert queue.jobs == []
@@ -154,10 +154,10 @@ def test_the_api_function_serves_no_delivery(form: Callable[..., Json], queue: K
 
 def test_metrics_are_not_served_and_who_may_read_them_is_told_why(queue: Kept, lines: list[Any]) -> None:
     api = door(queue, lines, TOKENS)
-    answered = api(events.function_url("GET", "/metrics", {"Authorization": f"Bearer {SECRETS['SCRAPER']}"}), Context())
+    answered = api(aws_events.function_url("GET", "/metrics", {"Authorization": f"Bearer {SECRETS['SCRAPER']}"}), Context())
     assert answered["statusCode"] == 404
     assert "namespace Anneal" in body(answered)["error"]
-    assert api(events.function_url("GET", "/metrics", {}), Context())["statusCode"] == 401
+    assert api(aws_events.function_url("GET", "/metrics", {}), Context())["statusCode"] == 401
     assert [(line["route"], line["anneal_token_failures"]) for line in lines] == [("/metrics", 1)]
 
 
@@ -185,8 +185,8 @@ def test_without_its_queue_a_delivery_is_answered_503(form: Callable[..., Json])
 
 def test_each_delivery_is_a_line_and_so_is_each_refusal(answer: Answer, lines: list[Any]) -> None:
     for sent in (PUSH, github_push(ref="refs/heads/other")):
-        answer(events.function_url("POST", PATH, github_headers(sent), sent), Context())
-    answer(events.function_url("POST", PATH, github_headers(PUSH, "wrong-secret-wrong-secret"), PUSH), Context())
+        answer(aws_events.function_url("POST", PATH, github_headers(sent), sent), Context())
+    answer(aws_events.function_url("POST", PATH, github_headers(PUSH, "wrong-secret-wrong-secret"), PUSH), Context())
     assert [(line["provider"], line["outcome"], line.get("code")) for line in lines] == [
         ("github", "matched", None),
         ("github", "ignored", None),
@@ -205,14 +205,14 @@ def test_each_delivery_is_a_line_and_so_is_each_refusal(answer: Answer, lines: l
         {"version": "2.0"},
         {"version": "2.0", "requestContext": None},
         {"version": "2.0", "requestContext": {"stage": "live"}},
-        events.every_minute(),
-        events.messages("{}"),
-        events.function_url("POST", PATH, {}) | {"body": 1},
-        events.function_url("POST", PATH, {}) | {"body": "é", "isBase64Encoded": True},
-        events.function_url("POST", PATH, {}) | {"body": "a", "isBase64Encoded": True},
-        events.function_url("POST", PATH, {}) | {"headers": {"x": None}},
-        events.rest("POST", PATH, {}) | {"multiValueHeaders": {"x": None}},
-        events.rest("POST", PATH, {}) | {"path": None},
+        aws_events.every_minute(),
+        aws_events.messages("{}"),
+        aws_events.function_url("POST", PATH, {}) | {"body": 1},
+        aws_events.function_url("POST", PATH, {}) | {"body": "é", "isBase64Encoded": True},
+        aws_events.function_url("POST", PATH, {}) | {"body": "a", "isBase64Encoded": True},
+        aws_events.function_url("POST", PATH, {}) | {"headers": {"x": None}},
+        aws_events.rest("POST", PATH, {}) | {"multiValueHeaders": {"x": None}},
+        aws_events.rest("POST", PATH, {}) | {"path": None},
     ],
 )
 def test_what_is_no_request_is_answered(event: Any, answer: Answer) -> None:

@@ -14,9 +14,9 @@ from handler.functions.codecommit_events import CodeCommitEvents
 from handler.queues.errors import QueueUnavailable
 from handler.triggers import codecommit
 from handler.web.delivery_decision import watch
-from tests.fakes.door import Kept
-from tests.fakes.events import Context
+from tests.fakes.aws_events import Context
 from tests.fakes.feedback import AtOnce
+from tests.fakes.signed_webhooks import Kept
 from tests.unit.triggers.test_codecommit import HTTPS, sample
 
 SHOP = Repository(HTTPS)

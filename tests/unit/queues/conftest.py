@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from handler.queues import outbox
-from tests.fakes.taking import Side
+from tests.fakes.sqs_intake import Side
 
 
 @pytest.fixture(autouse=True)

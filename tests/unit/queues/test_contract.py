@@ -20,7 +20,7 @@ from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
 from handler.queues.sqs import SqsQueue
 from infra.moto import Moto
-from tests.fakes.fifo import Fifo
+from tests.fakes.sqs_fifo import Fifo
 
 PATIENCE = 60.0
 A, B = "a" * 40, "b" * 40

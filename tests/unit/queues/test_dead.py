@@ -16,7 +16,7 @@ from handler.queues.errors import QueueInvalid, QueueUnavailable
 from handler.queues.pending import Work
 from handler.queues.sqs import SqsEntry, SqsQueue
 from infra.moto import Moto
-from tests.fakes.fifo import Fifo, refused
+from tests.fakes.sqs_fifo import Fifo, refused
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handler.queues.sqs import Received, SqsEntry, SqsQueue
-from tests.fakes.fifo import LONGEST, WINDOW, Fifo
+from tests.fakes.sqs_fifo import LONGEST, WINDOW, Fifo
 
 
 class Clock:

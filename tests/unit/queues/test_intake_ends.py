@@ -15,9 +15,9 @@ from handler.queues.pending import Work
 from handler.queues.sqs import SqsEntry
 from handler.worker import sqs_consumer
 from handler.worker.worker import Worker
-from tests.fakes.door import door_settings
-from tests.fakes.parts import parts_of
-from tests.fakes.taking import SHA, Side
+from tests.fakes.signed_webhooks import door_settings
+from tests.fakes.sqs_intake import SHA, Side
+from tests.fakes.worker_parts import parts_of
 
 PATIENCE = 60.0
 

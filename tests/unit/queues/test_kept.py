@@ -20,9 +20,9 @@ from handler.queues.pending import Work
 from handler.state.record import Run, State
 from handler.state.record_format import stamp
 from handler.worker.worker import Worker
-from tests.fakes.door import INFRA, door_settings
 from tests.fakes.objects import Body, FakeObjects
-from tests.fakes.parts import parts_of, remember
+from tests.fakes.signed_webhooks import INFRA, door_settings
+from tests.fakes.worker_parts import parts_of, remember
 
 PATIENCE = 60.0
 ASKED = Job("infra", "replay", force=True, actor="ops")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from handler.model.event import Delivery, Job
 from handler.queues import message
 from handler.queues.pending import Work
-from tests.fakes.door import mutations
+from tests.fakes.signed_webhooks import mutations
 
 SHA = "4f1b0c7e2d9a5836be0174c2f6a98d3e5b7c1a20"
 RUN = "shop.0123456789ab"

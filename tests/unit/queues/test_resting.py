@@ -17,9 +17,9 @@ from handler.queues.bulkheads import Bulkheads
 from handler.queues.inline import Inline
 from handler.queues.pending import RESTING, Work
 from handler.worker.worker import Worker
-from tests.fakes.door import door_settings
-from tests.fakes.parts import parts_of
-from tests.fakes.taking import Side
+from tests.fakes.signed_webhooks import door_settings
+from tests.fakes.sqs_intake import Side
+from tests.fakes.worker_parts import parts_of
 
 PATIENCE = 60.0
 

@@ -9,8 +9,8 @@ from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
 from handler.worker.worker import Worker
-from tests.fakes.door import door_settings
-from tests.fakes.parts import parts_of
+from tests.fakes.signed_webhooks import door_settings
+from tests.fakes.worker_parts import parts_of
 
 
 def lagging(job: Job, _stop: threading.Event, _meanwhile: object = None) -> Result:

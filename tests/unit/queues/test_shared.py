@@ -25,8 +25,8 @@ from handler.web.bootstrap import EVENTS
 from handler.worker import sqs_consumer
 from handler.worker.worker import Worker
 from infra.moto import Moto
-from tests.fakes.door import SECRETS, SHOP, door_settings, github_headers, github_push
-from tests.fakes.parts import parts_of
+from tests.fakes.signed_webhooks import SECRETS, SHOP, door_settings, github_headers, github_push
+from tests.fakes.worker_parts import parts_of
 
 PATIENCE = 60.0
 SHA = "a" * 40

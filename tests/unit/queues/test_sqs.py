@@ -26,7 +26,7 @@ from handler.queues import message, sqs, sqs_client
 from handler.queues.errors import QueueUnavailable
 from handler.queues.sqs import SqsQueue, queue_url
 from infra.moto import Moto
-from tests.fakes.fifo import Fifo, refused
+from tests.fakes.sqs_fifo import Fifo, refused
 
 URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/anneal.fifo"
 JOB = Job("shop", "replay", actor="ops")

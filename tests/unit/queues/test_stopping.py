@@ -17,8 +17,8 @@ from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
 from handler.web.__main__ import Door
 from handler.worker.worker import Worker
-from tests.fakes.door import door_settings
-from tests.fakes.parts import parts_of
+from tests.fakes.signed_webhooks import door_settings
+from tests.fakes.worker_parts import parts_of
 
 PATIENCE = 60.0
 APPROVAL = Job("infra", "replay", approve="h1", actor="boss")

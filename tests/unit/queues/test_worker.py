@@ -19,8 +19,8 @@ from handler.model.result import Outcome, Result
 from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
 from handler.worker.worker import Worker
-from tests.fakes.door import door_settings
-from tests.fakes.parts import parts_of
+from tests.fakes.signed_webhooks import door_settings
+from tests.fakes.worker_parts import parts_of
 
 PATIENCE = 60.0
 

@@ -24,10 +24,10 @@ from handler.model.result import Outcome, Result
 from handler.state.configmap import SUMMARY
 from handler.state.heartbeat import Heartbeat, Signs
 from handler.state.record import Attempt, Orphan, TargetHealth
-from tests.fakes.door import INFRA, SHOP, door_settings
-from tests.fakes.looks import OneHangs
+from tests.fakes.cluster_looks import OneHangs
 from tests.fakes.objects import FakeObjects
-from tests.fakes.parts import remember
+from tests.fakes.signed_webhooks import INFRA, SHOP, door_settings
+from tests.fakes.worker_parts import remember
 from tests.unit.state.samples import NOON, blank, full, sha
 
 PATIENCE = 60.0

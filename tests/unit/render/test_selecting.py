@@ -9,7 +9,7 @@ from handler.model.tree import DIRECTORY, TreeEntry
 from handler.render import selecting
 from handler.render.globs import Glob, Selection, ignore_rules, ignored
 from handler.render.selecting import FileSelection
-from tests.fakes.tree import FakeTree
+from tests.fakes.source_tree import FakeTree
 
 EVERY = ("**/*.yaml", "**/*.yml", "**/*.json")
 

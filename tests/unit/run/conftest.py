@@ -9,7 +9,7 @@ from handler.model.event import Job
 from handler.model.result import Outcome
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.engine import cluster, engine, pushed
-from tests.fakes.githost import GitHost
+from tests.fakes.git_host import GitHost
 from tests.unit.run.two_targets import Bench, document
 
 

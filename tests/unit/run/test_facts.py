@@ -16,7 +16,7 @@ from handler.plan.admission import Desired
 from handler.state.record import Fact
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.engine import cluster, engine
-from tests.fakes.githost import GitHost
+from tests.fakes.git_host import GitHost
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 QUOTA = "ResourceQuota/shop/tight has no room: exceeded quota: tight, requested: count/configmaps=1"

@@ -20,11 +20,11 @@ from handler.render import Sandbox
 from handler.source.git_host import GitHost as Host
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
-from tests.fakes.door import Kept
+from tests.fakes.aws_events import Context, messages
 from tests.fakes.engine import ONE, SHOP, cluster, engine, pushed, state_of
-from tests.fakes.events import Context, messages
 from tests.fakes.feedback import AtOnce
-from tests.fakes.githost import GitHost
+from tests.fakes.git_host import GitHost
+from tests.fakes.signed_webhooks import Kept
 
 FAR = 1e6
 

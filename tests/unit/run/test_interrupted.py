@@ -15,7 +15,7 @@ from handler.model.result import Outcome
 from handler.state.record import Run, WaitingFor
 from handler.state.record_format import seconds_of
 from tests.fakes.engine import cluster, engine, pushed, state_of
-from tests.fakes.githost import GitHost
+from tests.fakes.git_host import GitHost
 from tests.unit.run.test_looking import NOON, Scene
 
 

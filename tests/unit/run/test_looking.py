@@ -23,7 +23,7 @@ from handler.model.event import Job
 from handler.state.record import Suspend, WaitingFor
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.engine import ONE, cluster, engine, pushed
-from tests.fakes.githost import GitHost, HostSource
+from tests.fakes.git_host import GitHost, HostSource
 
 HEAD = "head refs/heads/main"
 NOON = "2026-03-01T12:00:00Z"

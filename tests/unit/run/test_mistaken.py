@@ -15,7 +15,7 @@ from handler.queues.pending import Work
 from handler.state.record import Attempt, Run, WaitingFor
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.engine import ONE, engine, state_of
-from tests.fakes.githost import GitHost
+from tests.fakes.git_host import GitHost
 
 NOON = "2026-03-01T12:00:00Z"
 NOBODYS = "0123456789" * 4

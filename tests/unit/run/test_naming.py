@@ -16,7 +16,7 @@ from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import cluster, engine
-from tests.fakes.githost import GitHost
+from tests.fakes.git_host import GitHost
 
 WAVE = "argocd.argoproj.io/sync-wave"
 SECRET = "/api/v1/namespaces/shop/secrets/db"

@@ -15,7 +15,7 @@ from handler.state.record import Attempt, Run, State, Suspend
 from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.engine import ONE, engine, pushed, state_of
-from tests.fakes.githost import GitHost
+from tests.fakes.git_host import GitHost
 
 NOON = "2026-03-01T12:00:00Z"
 

@@ -17,7 +17,7 @@ from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply, Way, straight
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import ONE, cluster, engine, state_of
-from tests.fakes.githost import GitHost
+from tests.fakes.git_host import GitHost
 
 ROLLED = replace(ONE, targets=(replace(ONE.targets[0], rollout="rollout.yaml"),))
 MAPS = "/api/v1/namespaces/shop/configmaps"

@@ -17,7 +17,7 @@ from handler.state.configmap import state_name
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.apiserver.connection import Call, Reply
 from tests.fakes.engine import SHOP, cluster, engine
-from tests.fakes.githost import GitHost
+from tests.fakes.git_host import GitHost
 
 X = Identity("", "ConfigMap", "shop", "x")
 A = Target("a", SHOP, ("shop",), path="a")

@@ -8,7 +8,7 @@ import pytest
 
 from handler.queues.sqs import SqsQueue
 from handler.worker.dead_letter_count import DeadLetterCount
-from tests.fakes.fifo import Fifo
+from tests.fakes.sqs_fifo import Fifo
 from tests.unit.queues.test_dead import Queues, asks
 
 

@@ -10,7 +10,7 @@ import pytest
 from handler.config.secrets import Secret
 from handler.model.errors import BadPayload
 from handler.triggers import azuredevops
-from tests.fakes.hosts import KEYS, PUSHES, headers, read
+from tests.fakes.host_webhooks import KEYS, PUSHES, headers, read
 
 PASSWORD = KEYS["AZUREDEVOPS"]
 

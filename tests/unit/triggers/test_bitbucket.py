@@ -9,7 +9,7 @@ import pytest
 
 from handler.model.errors import BadPayload, BadSignature
 from handler.model.event import RefChange
-from tests.fakes.hosts import COMMIT, KEYS, MAIN, PUSHES, SAMPLES, hexadecimal, read
+from tests.fakes.host_webhooks import COMMIT, KEYS, MAIN, PUSHES, SAMPLES, hexadecimal, read
 
 CENTER = next(sample for sample in SAMPLES if sample.name == "center-refs_changed")
 

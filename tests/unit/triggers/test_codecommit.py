@@ -14,7 +14,7 @@ from handler.model.errors import BadPayload
 from handler.model.event import RefChange
 from handler.model.target_matching import TargetIndex, WatchedRevision, decide, repository_key
 from handler.triggers import TRIGGERS, codecommit
-from tests.fakes.hosts import CART, MAIN, MAIN_GONE, TAG, TAG_GONE
+from tests.fakes.host_webhooks import CART, MAIN, MAIN_GONE, TAG, TAG_GONE
 from tests.unit.triggers.test_fuzz import ODD, places, with_odd
 
 EVENTS = Path(__file__).parent / "events"

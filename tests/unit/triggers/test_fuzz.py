@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from handler.model.errors import BadPayload, BadSignature
 from handler.model.event import Event
 from handler.triggers import TRIGGERS
-from tests.fakes import hosts
-from tests.fakes.hosts import KEYS, PROOF, PROVIDERS, PUSHES, SAMPLES, Sample
+from tests.fakes import host_webhooks
+from tests.fakes.host_webhooks import KEYS, PROOF, PROVIDERS, PUSHES, SAMPLES, Sample
 
 DROPPED = object()
 ODD: tuple[Any, ...] = (None, [], {}, "", 0, True, -1.5, "x" * 100_000, "\ud800", [None], [[]], {"": {}}, float("inf"), 10**30, DROPPED)
@@ -48,7 +48,7 @@ def written(document: Any) -> bytes:
 def outcome(provider: str, headers: Mapping[str, str], body: bytes) -> str:
     """Read a delivery as the door does; anything but the three outcomes is raised."""
     try:
-        event, _ = TRIGGERS[provider].verified(headers, body, hosts.accepted(KEYS[provider.upper()], KEYS["SIGNING"]))
+        event, _ = TRIGGERS[provider].verified(headers, body, host_webhooks.accepted(KEYS[provider.upper()], KEYS["SIGNING"]))
     except (BadPayload, BadSignature) as refusal:
         return quiet(refusal)
     assert sound(event)
@@ -77,7 +77,7 @@ def test_any_node_may_be_anything_or_missing(sample: Sample) -> None:
     ends = set()
     for changed in (document, *(with_odd(document, path, odd) for path in places(document) for odd in ODD)):
         body = written(changed)
-        ends.add(outcome(sample.provider, hosts.headers(sample.provider, body, sample.event), body))
+        ends.add(outcome(sample.provider, host_webhooks.headers(sample.provider, body, sample.event), body))
     assert ends == {"event", "bad-payload"}
 
 
@@ -98,7 +98,7 @@ def test_any_node_of_a_recorded_payload_too(shared_data: Path, provider: str, ev
     for path in places(document):
         for odd in (None, [], "", 0, DROPPED):
             body = written(with_odd(document, path, odd))
-            ends.add(outcome(provider, hosts.headers(provider, body, event), body))
+            ends.add(outcome(provider, host_webhooks.headers(provider, body, event), body))
     assert ends == {"event", "bad-payload"}
 
 
@@ -123,7 +123,7 @@ def test_several_nodes_may_be_anything_at_once(data: st.DataObject) -> None:
         path = data.draw(st.sampled_from(places(document)))
         document = with_odd(document, path, data.draw(st.sampled_from(ODD) | JSON))
     body = written(document)
-    assert outcome(sample.provider, hosts.headers(sample.provider, body, sample.event), body) in {"event", "bad-payload"}
+    assert outcome(sample.provider, host_webhooks.headers(sample.provider, body, sample.event), body) in {"event", "bad-payload"}
 
 
 @settings(max_examples=300, deadline=None)
@@ -133,7 +133,7 @@ def test_several_nodes_may_be_anything_at_once(data: st.DataObject) -> None:
     event=st.sampled_from(["push", "repo:push", "repo:refs_changed", "ping"]),
 )
 def test_random_bytes_with_a_good_signature_are_no_payload(provider: str, body: bytes, event: str) -> None:
-    assert outcome(provider, hosts.headers(provider, body, event), body) == "bad-payload"
+    assert outcome(provider, host_webhooks.headers(provider, body, event), body) == "bad-payload"
 
 
 SPELLINGS = ("", "sha1=" + "a" * 40, "sha256=" + "A" * 64, "v1,", "v1 é,", "Basic", "nan", "\ud800", "é", "a" * 10240)
@@ -146,7 +146,7 @@ def test_any_headers_end_as_one_of_the_three(data: st.DataObject) -> None:
     provider = data.draw(st.sampled_from(PROVIDERS))
     sample = PUSHES[provider]
     signing = KEYS["SIGNING"] if provider == "gitlab" and data.draw(st.booleans()) else ""
-    sent = hosts.headers(provider, sample.body, sample.event, signing)
+    sent = host_webhooks.headers(provider, sample.body, sample.event, signing)
     name = data.draw(st.sampled_from(sorted(sent)))
     value = data.draw(HEADER | st.just(f"{sent[name]},{sent[name]}") | st.just(sent[name].upper()))
     end = outcome(provider, sent | {name: value}, sample.body)

@@ -9,7 +9,7 @@ import pytest
 
 from handler.model.errors import BadPayload
 from handler.model.event import Event, RefChange
-from tests.fakes.hosts import COMMIT, headers, read
+from tests.fakes.host_webhooks import COMMIT, headers, read
 
 URL = "https://git.example.com/acme/shop.git"
 PUSH = {"repository": URL, "ref": "refs/heads/main", "after": COMMIT}

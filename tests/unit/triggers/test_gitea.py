@@ -7,7 +7,7 @@ import json
 import pytest
 
 from handler.model.errors import BadPayload, BadSignature
-from tests.fakes.hosts import KEYS, OTHER, PUSHES, TAG_OBJECT, headers, hexadecimal, read
+from tests.fakes.host_webhooks import KEYS, OTHER, PUSHES, TAG_OBJECT, headers, hexadecimal, read
 
 BODY = PUSHES["gitea"].body
 RIGHT = hexadecimal(BODY, KEYS["GITEA"])

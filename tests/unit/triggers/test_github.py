@@ -12,8 +12,8 @@ import pytest
 
 from handler.model.errors import BadPayload, BadSignature
 from handler.model.event import Event, RefChange
-from tests.fakes.door import SHA, SHOP, ZEROS, github_push
-from tests.fakes.hosts import KEYS, headers, read
+from tests.fakes.host_webhooks import KEYS, headers, read
+from tests.fakes.signed_webhooks import SHA, SHOP, ZEROS, github_push
 
 
 def event(body: bytes, name: str = "push") -> Event:

@@ -13,8 +13,8 @@ from handler.config.secrets import Secret
 from handler.model.errors import BadPayload, BadSignature
 from handler.model.event import Event, RefChange
 from handler.triggers import TRIGGERS, gitlab
-from tests.fakes.door import SHA, SHOP, ZEROS, gitlab_headers, gitlab_push
-from tests.fakes.hosts import KEYS, SAMPLES, SIGNING, accepted, signed_by_token
+from tests.fakes.host_webhooks import KEYS, SAMPLES, SIGNING, accepted, signed_by_token
+from tests.fakes.signed_webhooks import SHA, SHOP, ZEROS, gitlab_headers, gitlab_push
 
 TOKEN = KEYS["GITLAB"]
 

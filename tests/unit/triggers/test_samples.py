@@ -9,8 +9,8 @@ import pytest
 from handler.model.errors import BadPayload, BadSignature
 from handler.model.target_matching import repository_key
 from handler.triggers import TRIGGERS, payload
-from tests.fakes.door import SHOP
-from tests.fakes.hosts import ALIASES, KEYS, PROOF, PROVIDERS, PUSHES, SAMPLES, SAMPLES_DIRECTORY, Sample, accepted, headers, read
+from tests.fakes.host_webhooks import ALIASES, KEYS, PROOF, PROVIDERS, PUSHES, SAMPLES, SAMPLES_DIRECTORY, Sample, accepted, headers, read
+from tests.fakes.signed_webhooks import SHOP
 
 KNOWN = {repository_key(url) for url in (SHOP, *ALIASES)}
 

@@ -15,10 +15,10 @@ from handler.queues.pending import Work
 from handler.web.app import create_app
 from handler.web.status_api import WorkerLink
 from handler.worker.worker import Worker
-from tests.fakes.door import INFRA, SHOP, Kept, door_secrets, door_settings
 from tests.fakes.feedback import AtOnce
 from tests.fakes.objects import FakeObjects
-from tests.fakes.parts import asking, parts_of, remember
+from tests.fakes.signed_webhooks import INFRA, SHOP, Kept, door_secrets, door_settings
+from tests.fakes.worker_parts import asking, parts_of, remember
 from tests.unit.state.samples import full, sha
 
 QUEUED, RUNNING, ENDED, FAILED, RECORDED = (f"shop-prod.{digit * 12}" for digit in "abcde")

@@ -14,7 +14,7 @@ from openapi_spec_validator import validate
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance, status_code_conformance
 
-from tests.fakes.door import SECRETS, Kept, github_headers, github_push
+from tests.fakes.signed_webhooks import SECRETS, Kept, github_headers, github_push
 from tests.unit.web.reading import ENDED, FAILED, QUEUED, RECORDED, RUNNING, door
 
 BEARER = {"Authorization": f"Bearer {SECRETS['ALL']}"}

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from werkzeug.test import TestResponse
 
 from handler.web.app import create_app
-from tests.fakes import hosts
-from tests.fakes.door import Kept, mutations
+from tests.fakes import host_webhooks
 from tests.fakes.feedback import AtOnce
-from tests.fakes.hosts import COMMIT, KEYS, PROOF, PROVIDERS, PUSHES, SAMPLES, Sample
+from tests.fakes.host_webhooks import COMMIT, KEYS, PROOF, PROVIDERS, PUSHES, SAMPLES, Sample
+from tests.fakes.signed_webhooks import Kept, mutations
 
 REFUSED: dict[str, Any] = {
     "matched": [],
@@ -36,14 +36,14 @@ def queue() -> Kept:
 
 @pytest.fixture
 def client(queue: Kept) -> FlaskClient:
-    return create_app(hosts.settings(), hosts.secrets(), queue, lambda: True, events=AtOnce("log")).test_client()
+    return create_app(host_webhooks.settings(), host_webhooks.secrets(), queue, lambda: True, events=AtOnce("log")).test_client()
 
 
 def send(
     client: FlaskClient, sample: Sample, body: bytes | None = None, secret: str = "", headers: Mapping[str, str] | None = None
 ) -> TestResponse:
     body = sample.body if body is None else body
-    sent = hosts.headers(sample.provider, body, sample.event, secret) | dict(headers or {})
+    sent = host_webhooks.headers(sample.provider, body, sample.event, secret) | dict(headers or {})
     return client.post(f"/webhooks/{sample.provider}", data=body, headers=sent)
 
 
@@ -90,7 +90,7 @@ def test_gitlabs_signing_token_is_a_key_and_no_token(client: FlaskClient, queue:
     assert len(queue.jobs) == 1
     in_the_clear = {"Content-Type": "application/json", "X-Gitlab-Token": KEYS["SIGNING"]}
     assert client.post("/webhooks/gitlab", data=sample.body, headers=in_the_clear).status_code == 401
-    twisted = hosts.headers("gitlab", sample.body, "Push Hook", KEYS["SIGNING"]) | {"webhook-id": "another"}
+    twisted = host_webhooks.headers("gitlab", sample.body, "Push Hook", KEYS["SIGNING"]) | {"webhook-id": "another"}
     assert client.post("/webhooks/gitlab", data=sample.body, headers=twisted).get_json() == REFUSED
 
 
@@ -101,7 +101,7 @@ ODD_PROOFS = ("", "é", "sha256=é", "sha1=" + "a" * 40, "sha256=" + "A" * 64, "
 @pytest.mark.parametrize("proof", [*ODD_PROOFS, None], ids=lambda proof: str(proof)[:12])
 def test_without_a_right_proof_the_answer_says_nothing_more(client: FlaskClient, queue: Kept, provider: str, proof: str | None) -> None:
     sample = PUSHES[provider]
-    sent = hosts.headers(provider, sample.body, sample.event)
+    sent = host_webhooks.headers(provider, sample.body, sample.event)
     sent = {name: value for name, value in sent.items() if name != PROOF[provider]} | ({} if proof is None else {PROOF[provider]: proof})
     response = client.post(f"/webhooks/{provider}", data=sample.body, headers=sent)
     assert (response.status_code, response.get_json(), queue.jobs) == (401, REFUSED, [])
@@ -110,7 +110,7 @@ def test_without_a_right_proof_the_answer_says_nothing_more(client: FlaskClient,
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_doubled_proof_is_refused(client: FlaskClient, provider: str) -> None:
     sample = PUSHES[provider]
-    sent = hosts.headers(provider, sample.body, sample.event)
+    sent = host_webhooks.headers(provider, sample.body, sample.event)
     doubled = [*sent.items(), (PROOF[provider], sent[PROOF[provider]])]
     assert client.post(f"/webhooks/{provider}", data=sample.body, headers=doubled).status_code == 401
 
@@ -121,7 +121,7 @@ def test_another_providers_proof_opens_no_route(client: FlaskClient, queue: Kept
     """Neither with the other's secret nor with this route's own: the path decides, whatever headers are sent."""
     sample = PUSHES[provider]
     for secret in ("", KEYS[provider.upper()]):
-        sent = hosts.headers(sender, sample.body, sample.event, secret)
+        sent = host_webhooks.headers(sender, sample.body, sample.event, secret)
         response = client.post(f"/webhooks/{provider}", data=sample.body, headers=sent)
         assert response.status_code == (202 if sender == provider else 401)
     assert bool(queue.jobs) is (sender == provider)
@@ -132,8 +132,8 @@ def test_headers_of_every_host_at_once_are_read_as_the_paths(client: FlaskClient
     sample = PUSHES[provider]
     sent: dict[str, str] = {}
     for other in PROVIDERS:
-        sent |= hosts.headers(other, sample.body, sample.event)
-    sent |= hosts.headers(provider, sample.body, sample.event)
+        sent |= host_webhooks.headers(other, sample.body, sample.event)
+    sent |= host_webhooks.headers(provider, sample.body, sample.event)
     assert client.post(f"/webhooks/{provider}", data=sample.body, headers=sent).status_code == 202
 
 
@@ -243,7 +243,7 @@ def test_any_headers_and_bytes_are_answered_without_a_5xx(client: FlaskClient, d
     provider = data.draw(st.sampled_from(PROVIDERS))
     sample = PUSHES[provider]
     body = data.draw(st.just(sample.body) | st.binary(max_size=200))
-    sent = hosts.headers(provider, body, sample.event)
+    sent = host_webhooks.headers(provider, body, sample.event)
     changed = data.draw(st.dictionaries(st.sampled_from(sorted(sent)), TEXTS, max_size=3))
     response = client.post(f"/webhooks/{provider}", data=body, headers=sent | changed)
     assert response.status_code in {200, 202, 400, 401, 415}

@@ -12,7 +12,7 @@ from werkzeug.test import TestResponse
 
 from handler.model.event import Job
 from handler.web.app import create_app
-from tests.fakes.door import SECRETS, SHA, Kept, door_secrets, door_settings
+from tests.fakes.signed_webhooks import SECRETS, SHA, Kept, door_secrets, door_settings
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from handler.model.target_matching import TargetIndex
 from handler.triggers import TRIGGERS
 from handler.web import delivery_decision
 from handler.web.delivery_decision import DeliveryDecision, judge
-from tests.fakes.door import SECRETS, github_headers, github_push
+from tests.fakes.signed_webhooks import SECRETS, github_headers, github_push
 
 PATIENCE = 60.0
 BODY = github_push()

@@ -15,7 +15,8 @@ from werkzeug.test import TestResponse
 from handler.config.settings import Settings
 from handler.model.event import Delivery, Job
 from handler.web.app import create_app
-from tests.fakes.door import (
+from tests.fakes.feedback import AtOnce
+from tests.fakes.signed_webhooks import (
     INFRA,
     SECRETS,
     SHA,
@@ -29,7 +30,6 @@ from tests.fakes.door import (
     gitlab_push,
     mutations,
 )
-from tests.fakes.feedback import AtOnce
 
 
 def bounded(settings: Settings) -> Settings:

@@ -15,7 +15,7 @@ from handler.model.errors import GitUnavailable, RefNotFound
 from handler.model.refs import Head
 from handler.model.tree import CommitInfo, Tree
 from handler.source.head_cache import HeadCache
-from tests.fakes.tree import FakeTree
+from tests.fakes.source_tree import FakeTree
 
 Files = Mapping[str, str]
 

@@ -14,8 +14,8 @@ from handler.state.record import State
 from handler.state.store import StateStore
 from handler.web.status_api import AskWorker
 from handler.worker.worker import Parts, Worker
-from tests.fakes.door import door_settings
 from tests.fakes.objects import FakeObjects
+from tests.fakes.signed_webhooks import door_settings
 
 
 def parts_of(run: Run, settings: Settings | None = None, objects: FakeObjects | None = None) -> Parts:

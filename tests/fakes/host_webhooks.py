@@ -19,7 +19,7 @@ from handler.config.secrets import Accepted, Secret, Secrets, resolve_all
 from handler.config.settings import Settings, Target, WebhookSettings
 from handler.model.event import Event, RefChange
 from handler.triggers import TRIGGERS
-from tests.fakes.door import INFRA, SHOP, refs
+from tests.fakes.signed_webhooks import INFRA, SHOP, refs
 
 SAMPLES_DIRECTORY = Path(__file__).resolve().parents[1] / "unit/triggers/samples"
 PROVIDERS = ("github", "gitlab", "gitea", "bitbucket", "azuredevops", "generic")

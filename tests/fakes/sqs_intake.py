@@ -12,7 +12,7 @@ from handler.queues.pending import Work
 from handler.queues.sqs import SqsQueue
 from handler.worker import sqs_consumer
 from handler.worker.sqs_consumer import SqsConsumer
-from tests.fakes.fifo import Fifo
+from tests.fakes.sqs_fifo import Fifo
 
 SHA = "a" * 40
 NAMES = (*(f"t{number}" for number in range(60)), "shop", "shop-prod", "infra")
