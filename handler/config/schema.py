@@ -91,12 +91,16 @@ class _Builder:
         self.definitions: dict[str, Any] = {}
 
     def reference(self, cls: type, *, partial: bool) -> dict[str, Any]:
-        """Return a `$ref` to a class, defining it first."""
-        name = f"{cls.__name__}Defaults" if partial else cls.__name__
+        """Return a `$ref` to a class, defining it first. The partial one of a class that requires nothing is the class itself."""
+        name = cls.__name__
         if name not in self.definitions:
-            self.definitions[name] = {}  # claims the name
-            self.definitions[name] = self._object(cls, partial=partial)
-        return {"$ref": f"#/$defs/{name}"}
+            self.definitions[name] = self._object(cls, partial=False)
+        if partial and f"{name}Defaults" not in self.definitions:
+            made = self._object(cls, partial=True)
+            if made != self.definitions[name]:
+                self.definitions[f"{name}Defaults"] = _shared(name, made, self.definitions[name])
+        chosen = f"{name}Defaults" if partial and f"{name}Defaults" in self.definitions else name
+        return {"$ref": f"#/$defs/{chosen}"}
 
     def _object(self, cls: type, *, partial: bool) -> dict[str, Any]:
         made: dict[str, Any] = {"type": "object", "description": cls.__doc__, "additionalProperties": False}
@@ -140,6 +144,14 @@ class _Builder:
         return _number(hint, kind) if kind in RANGES else _text(kind)
 
 
+def _shared(name: str, made: dict[str, Any], full: dict[str, Any]) -> dict[str, Any]:
+    """Return a partial definition whose properties refer to those of the full one where they are equal."""
+    pairs = ((key, value, full["properties"][key]) for key, value in made["properties"].items())
+    return made | {
+        "properties": {key: {"$ref": f"#/$defs/{name}/properties/{key}"} if value == its else value for key, value, its in pairs}
+    }
+
+
 def _number(hint: type, kind: str) -> dict[str, Any]:
     limits = RANGES[kind]
     bounds = {"type": "integer" if hint is int else "number", "minimum": limits.least, "maximum": limits.most}
@@ -159,8 +171,21 @@ def _text(kind: str) -> dict[str, Any]:
 
 
 def text() -> str:
-    """Return the schema as `schema.json` holds it."""
-    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+    """Return the schema as `schema.json` holds it: one property a line."""
+    whole = schema()
+    definitions = {name: _object_text(definition, "    ") for name, definition in whole.pop("$defs").items()}
+    return _object_text(whole, "", {"$defs": _mapping_text(definitions, "  ")}) + "\n"
+
+
+def _object_text(made: dict[str, Any], indent: str, more: dict[str, str] | None = None) -> str:
+    texts = {key: json.dumps(value, ensure_ascii=False) for key, value in made.items()}
+    properties = {key: json.dumps(value, ensure_ascii=False) for key, value in made["properties"].items()}
+    return _mapping_text(texts | {"properties": _mapping_text(properties, indent + "  ")} | (more or {}), indent)
+
+
+def _mapping_text(texts: dict[str, str], indent: str) -> str:
+    lines = ",\n".join(f"{indent}  {json.dumps(key)}: {value}" for key, value in texts.items())
+    return f"{{\n{lines}\n{indent}}}"
 
 
 if __name__ == "__main__":

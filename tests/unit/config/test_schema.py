@@ -192,3 +192,34 @@ def test_the_schema_says_which_target_lacks_what_without_defaults() -> None:
         "'namespaces' is a required property",
     }
     assert len(slots(Target)) == len(schema()["$defs"]["TargetDefaults"]["properties"])
+
+
+def inlined(value: Any) -> Any:
+    """A part of the schema with what its references name in their place, and without what is required or holds between fields."""
+    if isinstance(value, list):
+        return [inlined(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    found: Any = VALID.schema
+    for key in value.get("$ref", "").split("/")[1:]:
+        found = found[key]
+    merged = (found if "$ref" in value else {}) | {key: each for key, each in value.items() if key != "$ref"}
+    if "$ref" in merged:
+        return inlined(merged)
+    rules = {"required", *(key for rule in module._RULES.values() for key in rule)} if "properties" in merged else set()
+    return {key: inlined(each) for key, each in merged.items() if key not in rules}
+
+
+def test_defaults_differ_from_a_target_only_in_what_is_required() -> None:
+    definitions = schema()["$defs"]
+    assert inlined(definitions["TargetDefaults"]) == inlined(definitions["Target"])
+    assert not [
+        name for name, each in definitions.items() if name.endswith("Defaults") and {"required", "not", "oneOf", "if"} & each.keys()
+    ]
+
+
+def test_the_file_has_one_property_a_line() -> None:
+    lines = [line.strip() for line in module.FILE.read_text(encoding="utf-8").splitlines()]
+    for definition in (schema(), *schema()["$defs"].values()):
+        for key, value in definition["properties"].items():
+            assert any(line.rstrip(",") == f'"{key}": {json.dumps(value, ensure_ascii=False)}' for line in lines), key
