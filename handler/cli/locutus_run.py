@@ -26,7 +26,7 @@ from handler.cli.session import Session
 from handler.config.git_settings import Repository, directory_url
 from handler.config.load import API_VERSION
 from handler.config.settings import Prune, RendererSettings, Settings, Target
-from handler.metrics.exposition import Exposition
+from handler.feedback.exposition import Exposition
 from handler.model.errors import AnnealError
 from handler.worker.supervisor import listen
 

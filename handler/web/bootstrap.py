@@ -18,8 +18,8 @@ from handler.config.load import load
 from handler.config.secret_rotation import Rotation
 from handler.config.secrets import Need
 from handler.config.settings import Settings
+from handler.feedback.exposition import Exposition
 from handler.feedback.prometheus import DoorMetrics
-from handler.metrics.exposition import Exposition
 from handler.queues import Queue
 from handler.queues.outbox import Outbox
 from handler.queues.sqs import SqsQueue, queue_url

@@ -15,8 +15,8 @@ from flask import Response, jsonify
 
 from handler import __version__
 from handler.config.settings import ReplayToken, Settings
+from handler.feedback.exposition import CONTENT_TYPE
 from handler.feedback.prometheus import DoorCounts, DoorMetrics
-from handler.metrics.exposition import CONTENT_TYPE
 from handler.model.errors import AnnealError, BadPayload, Forbidden, WorkerUnavailable
 from handler.model.names import target_of
 from handler.queues.pending import Work

@@ -19,8 +19,8 @@ from handler.app.run_events import SETTLE, RunEvents
 from handler.app.run_guard import Run, guarded
 from handler.app.target_status import Json, TargetStatusReader, ended
 from handler.config.settings import Settings
+from handler.feedback.exposition import Exposition
 from handler.feedback.prometheus import RunMetrics
-from handler.metrics.exposition import Exposition
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.model.run_event import RunEnded

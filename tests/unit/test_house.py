@@ -19,7 +19,7 @@ PARTS = ("handler", "infra", "scripts", "tests")
 FILE_LINES = 400  # fewer than
 FUNCTION_LINES = 50  # at most, its docstring not counted
 
-ADAPTERS = {"triggers", "source", "render", "cluster", "state", "queues", "metrics", "prometheus", "aws", "feedback"}
+ADAPTERS = {"triggers", "source", "render", "cluster", "state", "queues", "prometheus", "aws", "feedback"}
 LAYERS: tuple[set[str], ...] = (
     {"model"},
     {"config"},

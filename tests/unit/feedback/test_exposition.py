@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from handler.metrics import exposition
-from handler.metrics.exposition import Exposition
+from handler.feedback import exposition
+from handler.feedback.exposition import Exposition
 from handler.model.errors import ConfigInvalid
 from handler.worker.supervisor import listen
 
