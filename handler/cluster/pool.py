@@ -1,6 +1,6 @@
 """Keep-alive pools of one API server, straight or through the proxy that a kubeconfig or the environment names.
 
-As `kubernetes.client` makes them, which takes a third of a second to load; `tests/unit/cluster/test_vendor.py` compares both.
+As `kubernetes.client` makes them, which takes a third of a second to load; `tests/unit/cluster/test_kubeconfig_vendor.py` compares both.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from handler.config.git_settings import Verify
 from handler.model.errors import CommitUnverified, SourceRefused
 from handler.source.commit import read_commit
 from handler.source.signatures.verified_source import TrustedKeys
-from tests.unit.source.test_sshsig import ED25519_BLOB, armored, ed25519, frame, line
+from tests.unit.source.signatures.test_sshsig import ED25519_BLOB, armored, ed25519, frame, line
 
 AUTHOR = b"author a <a@example.com> 1 +0000\ncommitter a <a@example.com> 1 +0000\n"
 SHA, FIRST, SECOND = "1" * 40, "2" * 40, "3" * 40
