@@ -19,7 +19,6 @@ from handler.model.plan import Action
 from handler.state.heartbeat import UNREAD, Pulse
 from handler.state.lease import Peek
 from handler.state.record import Drift, RunStatus, State, TargetHealth
-from handler.state.record_format import seconds_of
 from handler.state.run_history import PRUNING, ROLLING
 
 MOVED = "target-moved"
@@ -81,11 +80,6 @@ class NextStep:
 _FIX = NextStep("fix the commit as said below, and push")
 
 
-def is_suspended(state: State, now: float) -> bool:
-    """Whether a pause holds now."""
-    return state.suspend is not None and not (state.suspend.until and seconds_of(state.suspend.until) <= now)
-
-
 def next_step(view: TargetView) -> NextStep:
     """Return what to do next, the most urgent thing first."""
     step = _next_step(view)
@@ -138,7 +132,7 @@ def _moved(view: TargetView) -> str:
 
 def _from_people(name: str, state: State, now: float) -> NextStep | None:
     """What waits for somebody's word."""
-    if is_suspended(state, now):
+    if state.suspension(now):
         return NextStep("it is suspended; to go on:", f"anneal resume {name}")
     if state.held and state.approval and state.approval.id == state.held.id:
         return NextStep("its deletion is approved and runs next", f"anneal apply {name}", urgent=False)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from handler.app.overview import Overview
 from handler.cli import logs, reports, target_page
-from handler.cli.next_step import TargetView, is_suspended
+from handler.cli.next_step import TargetView
 from handler.cli.output import Output
 from handler.cli.rollout_lines import told, tree
 from handler.cli.session import Session
@@ -85,7 +85,7 @@ def _watched(output: Output, read: Read) -> State | None:
             state = read()
             if state and state.rollout:
                 _show(output, state.rollout, draw, seen)
-            if state is None or not goes_on(state) or is_suspended(state, time.time()):
+            if state is None or not goes_on(state) or state.suspension(time.time()):
                 if state and state.rollout and not draw:
                     output.line(*next(tree(state.rollout, time.time())))
                 return state

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from handler.cli import logs
-from handler.cli.next_step import NextStep, TargetView, is_suspended, next_step, pinned_text, server_text
+from handler.cli.next_step import NextStep, TargetView, next_step, pinned_text, server_text
 from handler.cli.output import Output
 from handler.cli.rollout_lines import UNDER_WAY, now_at, phase_of, summed, told
 from handler.cli.times import ago, span, until
@@ -55,7 +55,7 @@ def lines(view: TargetView) -> Iterator[tuple[str, str, int]]:
 def _phase(view: TargetView) -> str:
     if view.state is None:
         return "unknown" if view.trouble else "never ran"
-    if view.target.suspend or is_suspended(view.state, view.now):
+    if view.target.suspend or view.state.suspension(view.now):
         return "suspended"
     state, rollout = view.state.status, view.state.rollout
     if state.phase == ROLLING and rollout:
@@ -154,9 +154,10 @@ def run_text(run: Run, now: float) -> str:
 
 
 def _people_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
-    if state.suspend and is_suspended(state, now):
-        end = f", ends {until(state.suspend.until, now)}" if state.suspend.until else ""
-        yield "suspended", f"by {state.suspend.by} {ago(state.suspend.at, now)}{end}: {state.suspend.reason or 'no reason given'}"
+    pause = state.suspension(now)
+    if pause:
+        end = f", ends {until(pause.until, now)}" if pause.until else ""
+        yield "suspended", f"by {pause.by} {ago(pause.at, now)}{end}: {pause.reason or 'no reason given'}"
     if state.held:
         yield "held", f"{state.held.id} at {state.held.commit[:12]}, {ago(state.held.since, now)}"
         yield from (("", reason) for reason in state.held.reasons)

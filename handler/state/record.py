@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from handler.model.event import Delivery
 from handler.model.names import GroupKind, Identity
 from handler.state.ran import Ran
-from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word
+from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word, seconds_of
 from handler.state.stalled import Stalled
 
 FORMAT = 4
@@ -313,3 +313,8 @@ class State:
     def fresh(self) -> bool:
         """Whether no run has recorded anything yet: members may exist that the record doesn't know."""
         return not (self.commit or self.attempt or self.kinds)
+
+    def suspension(self, now: float) -> Suspend | None:
+        """Return the pause that holds at `now`, in seconds since the epoch; None: there is none, or it has ended."""
+        pause = self.suspend
+        return None if pause is None or (pause.until and seconds_of(pause.until) <= now) else pause

@@ -26,7 +26,6 @@ from handler.plan.handover import Declared, StandingCommit, kept_for, left_off_h
 from handler.plan.membership import marked_target
 from handler.state.ran import Ran
 from handler.state.record import State, Suspend
-from handler.state.record_format import seconds_of
 from handler.state.store import StateStore, StoredState
 
 
@@ -258,9 +257,8 @@ class SiblingQuestions:
         name = sibling.target.name
         if sibling.uncertain:
             return StandingCommit(self.head, "may be on this cluster and can't reach its own", "`anneal check` says why, and its answer")
-        suspend = Suspend("anneal.yaml") if sibling.target.suspend else state.suspend if state else None
-        over = suspend and suspend.until and seconds_of(suspend.until) <= self.clock()
-        if state and suspend and not over and state.commit not in ("", self.head):
+        suspend = Suspend("anneal.yaml") if sibling.target.suspend else state.suspension(self.clock()) if state else None
+        if state and suspend and state.commit not in ("", self.head):
             way_out = f"removing `suspend: true` from target {name} in anneal.yaml" if sibling.target.suspend else f"`anneal resume {name}`"
             return StandingCommit(state.commit, f"is suspended by {suspend.by}", way_out)
         if state and state.pin and state.pin.commit != self.head and preparer.is_held_by(state.pin, self.head):

@@ -176,8 +176,8 @@ class RunContext:
         if self.rooms.target.suspend:
             fix = f"set `suspend: false` for {self.job.target} in anneal.yaml"
             raise Suspended.of(f"target {self.job.target}", "suspended in the configuration (anneal.yaml)", fix=fix)
-        suspend = self.state.suspend
-        if suspend and not (suspend.until and seconds_of(suspend.until) <= self.rooms.clock()):
+        suspend = self.state.suspension(self.rooms.clock())
+        if suspend:
             until = f" until {suspend.until}" if suspend.until else ""
             seen = f"suspended by {suspend.by}{until}: {suspend.reason or 'no reason given'}"
             raise Suspended.of(f"target {self.job.target}", seen, fix=f"anneal resume {self.job.target}")

@@ -242,14 +242,13 @@ def standing(state: State | None, result: Result, now: float) -> TargetStanding 
     refused = state.status.refusal is not None
     last = next((run for run in state.history if run.outcome in IN_SYNC and not (refused and run.started >= state.status.since)), None)
     recorded = seconds_of(last.started) + last.duration if last else 0.0
-    suspend = state.suspend
     return TargetStanding(
         failures=state.status.failures,
         next_try=seconds_of(state.status.next_try) if state.status.next_try else 0.0,
         succeeded=now if result.outcome in IN_SYNC and not refused else recorded,
         refused=refused,
         held=state.held is not None,
-        suspended=suspend is not None and not (suspend.until and seconds_of(suspend.until) <= now),
+        suspended=state.suspension(now) is not None,
         pinned=state.pin is not None,
         rolled_back=state.pin is not None and state.pin.automatic,
         waiting=waiting_since(state),
