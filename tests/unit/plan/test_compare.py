@@ -95,6 +95,16 @@ def test_a_hook_is_neither_compared_nor_missed_nor_pruned_while_it_is_declared()
     assert found.absent() == ()
 
 
+@pytest.mark.parametrize("deleted", [False, True])
+def test_what_is_only_ever_created_stays_as_it_lives_unless_it_is_being_deleted(*, deleted: bool) -> None:
+    (item,) = desired(document(data={"a": "1"}))
+    found = Comparison("shop", SET, {WEB: replace(item, mode=Mode.KEEP)}, Ignoring(()))
+    drifted = changed(applied(found), a="2")
+    drifted["metadata"] |= {"deletionTimestamp": "2026-03-01T12:00:00Z"} if deleted else {}
+    found.see([drifted])
+    assert (list(found.same), list(found.undecided)) == (([], [WEB]) if deleted else ([WEB], []))
+
+
 def test_what_is_ours_and_not_declared_is_a_candidate_without_its_content() -> None:
     found = comparison()
     gone = member(document("Secret", data={"key": "Q0FOQVJZ"}))

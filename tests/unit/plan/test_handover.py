@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from handler.config.git_settings import Repository
 from handler.config.settings import Target
 from handler.model.errors import RenderFailed
 from handler.model.manifest import Manifest
-from handler.model.names import Identity
+from handler.model.names import IDENTITY, PART_OF, Identity
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
 from handler.plan.admission import Desired
-from handler.plan.handover import Declared, StandingCommit, kept_for, left_off_head, may_declare, refused, refused_to_strangers, taken_from
+from handler.plan.handover import (
+    Declared,
+    StandingCommit,
+    kept_for,
+    left_off_head,
+    marks_taken_from,
+    may_declare,
+    refused,
+    refused_to_strangers,
+    taken_from,
+)
 from handler.plan.prune import needs_asking
 
 B = Target("b", Repository("https://git.example.com/acme/shop.git"), ("shop",), cluster_scoped=("Namespace", "ClusterRole"))
@@ -135,3 +147,15 @@ def test_siblings_are_asked_of_what_would_go_and_once_of_what_its_kind_keeps(
 ) -> None:
     live = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "x", "namespace": "shop", "uid": "u", "annotations": annotations}}
     assert needs_asking(live, B, known) is asked
+
+
+@pytest.mark.parametrize("metadata", [{"name": "x", "namespace": "shop"}, {"name": "x"}])
+def test_only_the_marks_of_what_its_taker_leaves_as_it_lives_are_written(metadata: dict[str, str]) -> None:
+    marks = {"labels": {PART_OF: "applyset-b-v1"}, "annotations": {IDENTITY: "b:apps/Deployment:shop/x"}}
+    more = {"labels": {**marks["labels"], "app": "x"}, "annotations": {**marks["annotations"], "team": "tea"}}
+    declared = Manifest.of({**BODY, "metadata": {**metadata, **more}, "spec": {"replicas": 2}}, "b/x.yaml:1")
+    taken = marks_taken_from("a", Change(Action.UNCHANGED, X, "u", "1"), replace(ITEM, manifest=declared))
+    assert (taken.action, taken.marks_only, taken.sibling) == (Action.UPDATE, True, "a")
+    assert taken.reason == "taken over from a; its content stays as it is"
+    assert taken.manifest is not None
+    assert (taken.manifest.body(), taken.manifest.place) == ({**BODY, "metadata": {**metadata, **marks}}, "b/x.yaml:1")

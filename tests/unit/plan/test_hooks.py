@@ -121,6 +121,16 @@ def test_a_cycle_among_hooks_is_refused_naming_the_path() -> None:
         separated(first, job("b", "PreSync", "1"))
 
 
+@pytest.mark.parametrize("depends", ["shop/web", "a/b/c/d"])
+def test_a_depends_on_that_cannot_be_read_closes_no_cycle_and_is_refused_where_it_is_put_in_order(depends: str) -> None:
+    plain = document(metadata={"annotations": {DEPENDS_ON: depends}})
+    rest, hooked = separated(plain, job("pre", "PreSync"))
+    assert (len(rest), hooked.runs) == (1, True)
+    for refuse in (lambda: order(rest), lambda: separated(job("pre", "PreSync", **{DEPENDS_ON: depends}))):
+        with pytest.raises(PlanRefused, match=f"{DEPENDS_ON}: "):
+            refuse()
+
+
 def test_every_mistake_of_every_hook_is_told_at_once() -> None:
     with pytest.raises(PlanRefused) as caught:
         separated(job("a", "PreSnyc"), job("b", "PreSync", "first"), document())

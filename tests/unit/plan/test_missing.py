@@ -104,6 +104,19 @@ def test_a_namespace_that_isnt_there_names_both_ways_to_one(kinds: tuple[str, ..
     assert '{config.kubernetes.io/depends-on: "scheduling.k8s.io/PriorityClass/high"}' in put_before(priority, pod().identity)
 
 
+@pytest.mark.parametrize(
+    ("found", "is_one"),
+    [
+        (MissingObject("namespaces", "", "bank"), True),
+        (MissingObject("Namespace", "", "bank"), True),
+        (MissingObject("namespaces", "acme.io", "bank"), False),
+        (MissingObject("secret", "", "bank"), False),
+    ],
+)
+def test_only_a_namespace_of_the_core_group_is_a_namespace(found: MissingObject, *, is_one: bool) -> None:
+    assert found.is_namespace is is_one
+
+
 def test_it_is_told_as_the_server_calls_it() -> None:
     assert str(MissingObject("rolebindings", RBAC, "reader")) == f'rolebindings.{RBAC} "reader"'
     assert str(MissingObject("serviceaccount", "", "web")) == 'serviceaccount "web"'

@@ -12,7 +12,7 @@ from handler.config.settings import Prune, Target
 from handler.model.names import Identity, identity_of
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
-from handler.plan.prune import ALLOW, PROTECTIONS, PruneFacts, custom_kinds, judge, leaving, questions
+from handler.plan.prune import ALLOW, PROTECTIONS, PruneFacts, custom_kinds, judge, leaving, left_to, questions
 from tests.unit.plan.samples import document, member, target
 
 CRD_API = "apiextensions.k8s.io/v1"
@@ -40,6 +40,11 @@ def test_what_is_ours_and_no_longer_declared_goes_under_its_own_uid_and_version(
     assert change == Change(
         Action.PRUNE, Identity("", "ConfigMap", "shop", "web"), "uid-web", "7", "no longer declared", finalizers=("acme.io/clean",)
     )
+
+
+def test_what_is_left_to_a_sibling_is_skipped_naming_it() -> None:
+    change = left_to(member(document()), "bank", "hand over to bank")
+    assert change == Change(Action.SKIP, Identity("", "ConfigMap", "shop", "web"), "uid-web", "7", "hand over to bank", sibling="bank")
 
 
 def test_what_is_being_deleted_already_still_counts_and_is_waited_for() -> None:

@@ -135,6 +135,36 @@ def test_what_would_come_before_what_it_needs_is_refused(document: Manifest, sai
     assert [each for each in str(refused.value).splitlines() if said in each]
 
 
+@pytest.mark.parametrize(
+    ("annotation", "value", "action", "way_out"),
+    [
+        ("kustomize.toolkit.fluxcd.io/ssa", "IfNotPresent", "CreateOrUpdate", "remove the annotation, or write action: CreateIfNotExist"),
+        ("kustomize.toolkit.fluxcd.io/ssa", "IfNotPresent", "Recreate", "remove the annotation, or write action: CreateIfNotExist"),
+        ("kustomize.toolkit.fluxcd.io/reconcile", "disabled", "CreateOrUpdate", "remove the annotation, or that step"),
+        ("kustomize.toolkit.fluxcd.io/reconcile", "disabled", "DeleteIfExist", "remove the annotation, or that step"),
+    ],
+)
+def test_a_step_that_does_what_an_annotation_forbids_is_refused(annotation: str, value: str, action: str, way_out: str) -> None:
+    files = {"a": document(name="a", metadata={"annotations": {annotation: value}}), "b": FILES["b"]}
+    with pytest.raises(PlanRefused) as refused:
+        rolled(files, rollout(group(("a", action), ("b", "CreateOrUpdate"))))
+    assert str(refused.value).startswith(f"a:1: ConfigMap/shop/a: {annotation}: {value}, set in git, keeps it from what step a in group 1 would do")
+    assert str(refused.value).endswith(f"; {way_out}")
+
+
+def test_what_an_annotation_keeps_may_be_created_by_a_step_and_stand_beside_the_steps() -> None:
+    files = {"a": document(name="a", metadata={"annotations": {"kustomize.toolkit.fluxcd.io/ssa": "IfNotPresent"}}), "b": FILES["b"]}
+    _, created = rolled(files, rollout(group(("a", "CreateIfNotExist"))))
+    assert [item.mode for stage in created.stages for item in stage] == [Mode.KEEP]
+    automatic, _ = rolled(files, rollout(group(("b", "CreateOrUpdate"))))
+    assert [item.mode for item in automatic] == [Mode.KEEP]
+
+
+def test_what_a_step_deletes_is_found_by_its_group() -> None:
+    _, found = rolled(FILES, rollout(group(("a", "CreateOrUpdate")), group(("b", "Recreate"), ("c", "DeleteIfExist"))))
+    assert [found.group_of(identity) for identity in found.doomed] == [1]
+
+
 def test_deleting_a_namespace_with_all_that_is_in_it_is_no_contradiction() -> None:
     _, found = rolled(NEEDY, rollout(group(("inside", "DeleteIfExist"), ("ns", "DeleteIfExist"))), **SCOPED)
     assert len(found.doomed) == 2
