@@ -11,7 +11,7 @@
 Stricter than kstatus where a release would otherwise be called healthy that isn't: a running Job is in progress, a failed Pod failed, an
 object that no controller has looked at yet isn't current. Laxer where a wait would never end: a paused Deployment, a suspended Job,
 OnDelete, a claim without a pod, an address that nobody gives are healthy, and say so in their note. Another kind is one function in
-`kinds`, one row here, and its samples in `tests/unit/rollout/samples`.
+`kinds`, one row here, and its samples in `tests/unit/health/samples`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from handler.rollout.interfaces import Verdict
 from handler.rollout.spec import read
 from tests.unit.rollout.checks.scenes import SINCE, Metrics, begun, identity, mistakes, moment
 
-SAMPLES: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "samples.yaml").read_text())
+SAMPLES: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "checks" / "samples.yaml").read_text())
 
 
 def test_each_row_has_a_sample() -> None:
