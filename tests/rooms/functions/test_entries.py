@@ -17,7 +17,7 @@ from tests.fakes import aws_events
 from tests.fakes.aws_events import Context
 from tests.fakes.signed_webhooks import SECRETS, github_headers, github_push
 from tests.unit.functions.conftest import functions, printed, root_logger
-from tests.unit.triggers.test_codecommit import sample
+from tests.unit.triggers.codecommit_events import sample
 
 __all__ = ["functions", "printed", "root_logger"]
 TOKEN = {"Authorization": f"Bearer {SECRETS['ALL']}"}

@@ -17,7 +17,7 @@ from handler.web.delivery_decision import watch
 from tests.fakes.aws_events import Context
 from tests.fakes.feedback import AtOnce
 from tests.fakes.signed_webhooks import Kept
-from tests.unit.triggers.test_codecommit import HTTPS, sample
+from tests.unit.triggers.codecommit_events import HTTPS, sample
 
 SHOP = Repository(HTTPS)
 TARGETS = (

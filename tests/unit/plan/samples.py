@@ -58,6 +58,19 @@ def document(kind: str = "ConfigMap", name: str = "web", api: str = "v1", **part
     return {"apiVersion": api, "kind": kind, "metadata": metadata, **parts}
 
 
+CRD = document(
+    "CustomResourceDefinition",
+    "widgets.acme.io",
+    "apiextensions.k8s.io/v1",
+    spec={
+        "group": "acme.io",
+        "scope": "Namespaced",
+        "names": {"kind": "Widget", "plural": "widgets"},
+        "versions": [{"name": "v1", "served": True}, {"name": "v0", "served": False}],
+    },
+)
+
+
 def manifest(*args: Any, place: str = "web.yaml:1", **parts: Any) -> Manifest:
     return Manifest.of(document(*args, **parts), place)
 

@@ -10,19 +10,7 @@ from handler.model.errors import PlanRefused
 from handler.model.manifest import Manifest
 from handler.model.names import IDENTITY, PART_OF, Identity
 from handler.plan.admission import declared_kinds
-from tests.unit.plan.samples import SET, admission, desired, document
-
-CRD = document(
-    "CustomResourceDefinition",
-    "widgets.acme.io",
-    "apiextensions.k8s.io/v1",
-    spec={
-        "group": "acme.io",
-        "scope": "Namespaced",
-        "names": {"kind": "Widget", "plural": "widgets"},
-        "versions": [{"name": "v1", "served": True}, {"name": "v0", "served": False}],
-    },
-)
+from tests.unit.plan.samples import CRD, SET, admission, desired, document
 
 
 def refusals(*bodies: dict[str, Any], **settings: Any) -> list[str]:

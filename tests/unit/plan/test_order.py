@@ -16,8 +16,7 @@ from handler.model.rollout import Mode
 from handler.plan.admission import Desired
 from handler.plan.order import DEPENDS_ON, SYNC_WAVE, Order
 from handler.plan.order import order as put_in_order
-from tests.unit.plan.samples import desired, document
-from tests.unit.plan.test_admit import CRD
+from tests.unit.plan.samples import CRD, desired, document
 
 SCOPED = ("Namespace", "CustomResourceDefinition", "ClusterRole", "ValidatingWebhookConfiguration")
 RBAC = "rbac.authorization.k8s.io/v1"

@@ -148,7 +148,9 @@ def test_a_step_that_does_what_an_annotation_forbids_is_refused(annotation: str,
     files = {"a": document(name="a", metadata={"annotations": {annotation: value}}), "b": FILES["b"]}
     with pytest.raises(PlanRefused) as refused:
         rolled(files, rollout(group(("a", action), ("b", "CreateOrUpdate"))))
-    assert str(refused.value).startswith(f"a:1: ConfigMap/shop/a: {annotation}: {value}, set in git, keeps it from what step a in group 1 would do")
+    assert str(refused.value).startswith(
+        f"a:1: ConfigMap/shop/a: {annotation}: {value}, set in git, keeps it from what step a in group 1 would do"
+    )
     assert str(refused.value).endswith(f"; {way_out}")
 
 

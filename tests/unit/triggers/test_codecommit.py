@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +13,9 @@ from handler.model.event import RefChange
 from handler.model.target_matching import TargetIndex, WatchedRevision, decide, repository_key
 from handler.triggers import TRIGGERS, codecommit
 from tests.fakes.host_webhooks import CART, MAIN, MAIN_GONE, TAG, TAG_GONE
-from tests.unit.triggers.test_fuzz import ODD, places, with_odd
+from tests.unit.triggers.codecommit_events import EVENTS, HTTPS, sample
+from tests.unit.triggers.odd_payloads import ODD, places, with_odd
 
-EVENTS = Path(__file__).parent / "events"
 READ = {
     "branch-updated": MAIN,
     "branch-created": CART,
@@ -26,11 +24,6 @@ READ = {
     "tag-created": TAG,
     "tag-deleted": TAG_GONE,
 }
-HTTPS = "https://git-codecommit.eu-central-1.amazonaws.com/v1/repos/shop"
-
-
-def sample(name: str = "branch-updated") -> Any:
-    return json.loads((EVENTS / f"{name}.json").read_text())
 
 
 def test_all_samples_are_read() -> None:

@@ -17,28 +17,7 @@ from handler.model.event import Event
 from handler.triggers import TRIGGERS
 from tests.fakes import host_webhooks
 from tests.fakes.host_webhooks import KEYS, PROOF, PROVIDERS, PUSHES, SAMPLES, Sample
-
-DROPPED = object()
-ODD: tuple[Any, ...] = (None, [], {}, "", 0, True, -1.5, "x" * 100_000, "\ud800", [None], [[]], {"": {}}, float("inf"), 10**30, DROPPED)
-"""What a node of a payload is replaced by; infinity is written as 1e999."""
-
-
-def places(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the path of every node of a document, its own among them."""
-    inner = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
-    return [path, *(found for key, value in inner for found in places(value, (*path, key)))]
-
-
-def with_odd(node: Any, path: tuple[Any, ...], odd: Any) -> Any:
-    """Return a document with one node replaced, or dropped."""
-    if not path:
-        return None if odd is DROPPED else odd
-    copied = dict(node) if isinstance(node, dict) else list(node)
-    if len(path) == 1 and odd is DROPPED:
-        del copied[path[0]]
-    else:
-        copied[path[0]] = with_odd(node[path[0]], path[1:], odd)
-    return copied
+from tests.unit.triggers.odd_payloads import DROPPED, ODD, places, with_odd
 
 
 def written(document: Any) -> bytes:
