@@ -216,8 +216,7 @@ class Connections:
 
     def _host(self, target: Target) -> GitHost:
         """Return a repository's git host, shared by targets with the same URL and credentials; webhook settings don't count."""
-        from handler.source.git_host import GitHost
-        from handler.source.shared import SharedConnections
+        from handler.source.git_host import GitHost, SharedConnections
 
         repository, shared = target.repository, self._once(("sharing",), SharedConnections)
         key = ("git", repository.url, repository.auth, repository.tls)

@@ -103,15 +103,8 @@ class _Plain(HTTPConnection):
         return super().getresponse()
 
 
-class _Tls(HTTPSConnection):
-    def _new_conn(self) -> socket.socket:
-        used = super()._new_conn()
-        _watch(used)
-        return used
-
-    def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # urllib3 overrides http.client alike
-        _watch(self.sock)
-        return super().getresponse()
+class _Tls(_Plain, HTTPSConnection):
+    """The same below TLS."""
 
 
 class _PlainPool(HTTPConnectionPool):

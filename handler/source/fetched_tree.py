@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from handler.model.errors import GitUnavailable, SourceRefused
 from handler.model.tree import DIRECTORY, SUBMODULE, CommitInfo, TreeEntry, printable, resolve_links
-from handler.source.git_objects import BLOB, TREE, Objects
+from handler.source.git_objects import BLOB, TREE, Accept, Objects, read_tree
 from handler.source.host_limits import HostLimits
 from handler.source.tree_names import Children, has_more
-
-if TYPE_CHECKING:
-    from handler.source.commit import Accept
 
 _ENTRY = 300  # bytes that a name, its mode and its id take in memory; measured with 200,000 names of 20 letters
 FetchBlobs = Callable[[Collection[str]], Objects]
@@ -26,13 +22,6 @@ def nothing_more(_: Collection[str]) -> Objects:
     return {}
 
 
-def read_strictly(data: bytes, path: str) -> Children:
-    """Read a tree object that came from elsewhere. Raises SourceRefused."""
-    from handler.source.tree_checks import read_tree  # noqa: PLC0415 - a directory's own trees are read without dulwich
-
-    return read_tree(data, path)
-
-
 class FetchedTree:
     """One commit in memory (`handler.model.tree.Tree`). Safe to share between threads; blobs that are missing come at the first need."""
 
@@ -43,7 +32,7 @@ class FetchedTree:
         objects: Objects,
         limits: HostLimits,
         fetch: FetchBlobs = nothing_more,
-        read: Read = read_strictly,
+        read: Read = read_tree,
     ) -> None:
         self.commit = commit
         self._root = root

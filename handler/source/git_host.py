@@ -8,6 +8,7 @@ offers filters. What a host offers is remembered: later a look at a ref is one r
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import TypeVar
@@ -15,25 +16,45 @@ from typing import TypeVar
 from handler.config.git_settings import Repository, Revision
 from handler.model.deadline import left
 from handler.model.errors import AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused, TransientError
+from handler.model.optional_imports import needed_by
 from handler.model.refs import Head, is_commit_id, ref_problem
 from handler.model.tree import CommitInfo, printable
 from handler.source import git_protocol
-from handler.source.bounded_connections import Deadline
-from handler.source.commit import Accept, accept_any, read_commit
-from handler.source.fetch_cache import FetchCache
+from handler.source.bounded_connections import Deadline, Pools
+from handler.source.fetch_cache import FetchCache, TreeCache
 from handler.source.fetched_tree import FetchedTree
-from handler.source.git_objects import COMMIT, Objects
+from handler.source.git_objects import COMMIT, Accept, Objects, accept_any, read_commit
 from handler.source.head_cache import HeadCache
 from handler.source.host_limits import HostLimits
+from handler.source.http_transport import HttpTransport
 from handler.source.pack import PackBroken, read_pack
-from handler.source.shared import SharedConnections
-from handler.source.signin import ReadSecret, from_environment
-from handler.source.transport_select import upload_pack
+from handler.source.signin import Anonymous, Basic, ReadSecret, SignIn, from_environment
+from handler.source.upload_pack import UploadPack
 
 T = TypeVar("T")
 
 _WANTS = 10_000  # of one request: half a megabyte, below the body sizes that proxies commonly accept
 _GONE = ("not our ref", "unadvertised object", "not a valid object", "no such object", "missing")
+
+
+class SharedConnections:
+    """What the repositories of one handler share: the last commits, `most` bytes of them, and one pool a host. Safe between threads.
+
+    A thousand repositories of one host take its connections in turn; each request signs in by itself.
+    """
+
+    def __init__(self, most: int = HostLimits().cache) -> None:
+        self.commits = TreeCache(most)
+        self._pools: dict[tuple[str, str, str], Pools] = {}
+        self._lock = threading.Lock()
+
+    def pools(self, scheme: str, netloc: str, ca_file: str) -> Pools:
+        """Return the connections to a host, made once for all that trust it by the same authorities."""
+        with self._lock:
+            key = scheme, netloc.lower(), ca_file
+            if key not in self._pools:
+                self._pools[key] = Pools(scheme, netloc, ca_file)
+            return self._pools[key]
 
 
 class GitHost:
@@ -233,3 +254,25 @@ class GitHost:
                 fix = "push it again, or let the host serve it (git config uploadpack.allowAnySHA1InWant true)"
                 raise RefNotFound.of(f"commit {sha}", f"is gone from the host or not served by it ({said})", fix=fix) from None
             raise GitUnavailable.of(subject, f"the host said: {said}") from None
+
+
+def upload_pack(
+    repository: Repository, read: ReadSecret, limits: HostLimits, again: ReadSecret | None = None, shared: SharedConnections | None = None
+) -> UploadPack:
+    """Return the transport to a repository; only what it needs is imported. Raises ConfigInvalid: its settings can't be used."""
+    if repository.url.startswith("ssh:"):
+        with needed_by("a repository by SSH"):
+            from handler.source.ssh.ssh_upload_pack import SshUploadPack  # noqa: PLC0415 - paramiko takes 0.2 s, and few need it
+
+        return SshUploadPack(repository, read, limits, again)
+    sign_in = _sign_in(repository, read, limits, again)
+    return HttpTransport(repository.url, sign_in, repository.tls.ca_file, limits, (shared or SharedConnections()).pools)
+
+
+def _sign_in(repository: Repository, read: ReadSecret, limits: HostLimits, again: ReadSecret | None) -> SignIn:
+    auth = repository.auth
+    if auth.github_app:
+        from handler.source.github_app import GitHubApp  # noqa: PLC0415 - few need it and its cryptography
+
+        return GitHubApp(auth.github_app, repository.url, read, repository.tls.ca_file, limits, again=again)
+    return Basic(auth.basic, read, again) if auth.basic else Anonymous()

@@ -31,8 +31,8 @@ from handler.config.secret_mask import Mask, learn
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable
 from handler.model.tree import printable
 from handler.source.bounded_connections import pools_for
-from handler.source.connection_errors import explained
 from handler.source.host_limits import HostLimits
+from handler.source.http_transport import explained
 from handler.source.signin import ReadSecret, basic
 from handler.source.upload_pack import shown_url
 

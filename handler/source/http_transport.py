@@ -6,7 +6,9 @@ failure may hold a proxy's or a host's secrets, so errors are told in our own. W
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+import ssl
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -14,24 +16,77 @@ from urllib.parse import SplitResult, urlsplit
 
 import urllib3
 from dulwich.errors import GitProtocolError
-from urllib3.exceptions import HTTPError, ProtocolError
+from urllib3.exceptions import HTTPError, ProtocolError, ProxyError, SSLError
 from urllib3.response import BaseHTTPResponse
 
-from handler.model.errors import AnnealError, ConfigInvalid, GitUnavailable
+from handler.config.git_settings import token_user
+from handler.model.connection_failure import chain, tls_reason, words
+from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable
 from handler.model.tree import printable
 from handler.source import git_protocol
-from handler.source.bounded_connections import Deadline
-from handler.source.connection_errors import DENIALS, denied, explained, proxy_refused
+from handler.source.bounded_connections import Deadline, Pools
 from handler.source.host_limits import HostLimits
-from handler.source.shared import SharedConnections
 from handler.source.signin import SignIn
 from handler.source.upload_pack import counted, shown_url
+
+DENIALS = frozenset({401, 403, 404, 410})
+"""Statuses that say no to who asks."""
+_TLS_FIXES = {
+    9: "the host's certificate isn't valid yet: check this machine's clock",
+    10: "renew the host's certificate, or check this machine's clock",
+    62: "write the host in repository.url as its certificate names it",
+    64: "write the host in repository.url as its certificate names it",
+}
+"""By OpenSSL's X509_V_ERR codes (x509_vfy.h)."""
+
+
+def explained(error: Exception, subject: str) -> AnnealError:
+    """Return the error that a vendor's exception stands for; our own stay as they are."""
+    if isinstance(error, AnnealError):
+        return error
+    cause = error.args[-1] if isinstance(error, ProxyError) and error.args else error
+    if isinstance(cause, OSError) and re.match(r"Tunnel connection failed: 407\b", str(cause)):
+        return proxy_refused(subject)
+    if isinstance(error, SSLError) or isinstance(cause, ssl.SSLError):
+        code = next((each.verify_code for each in chain(cause) if isinstance(each, ssl.SSLCertVerificationError)), 0)
+        fix = _TLS_FIXES.get(code, "set repository.tls.caFile")
+        return ConfigInvalid.of(subject, f"its TLS certificate is not trusted ({tls_reason(cause) or 'handshake failed'})", fix=fix)
+    return GitUnavailable.of(subject, words(error) or "the host doesn't speak git's protocol")
+
+
+def denied(status: int, subject: str, url: str, named: str) -> AccessDenied:
+    """Return the error for an answer of `DENIALS`. `named`: how the credentials are called that were sent; empty: none were.
+
+    Hosts answer 401, 403 or 404 alike to who may not know that a repository is there.
+    """
+    unseen = status in (404, 410)
+    seen = f"the host answered {status}" + (": not found, or no access" if unseen else "")
+    if named:
+        fixes = {
+            401: f"they are wrong or have ended: give a token that may read {url}",
+            403: f"they may not read it: let them read {url}, or give others",
+        }
+        at_last = f"correct repository.url, or let them read {url}"
+        return AccessDenied.of(subject, f"{seen} {'for' if unseen else 'to'} our credentials ({named})", fix=fixes.get(status, at_last))
+    where = "correct repository.url; or, if it is private," if unseen else "if it is private,"
+    basic = f"{{username: {token_user(url)}, password: {{env: GIT_TOKEN}}}}"
+    fix = f"{where} write in the target: repository: {{url: {url}, auth: {{basic: {basic}}}}}"
+    return AccessDenied.of(subject, f"{seen}; credentials: none are configured", fix=fix)
+
+
+def proxy_refused(subject: str) -> AccessDenied:
+    """Return the error for a proxy's 407."""
+    return AccessDenied.of(
+        subject,
+        "the proxy answered 407: it wants other credentials",
+        fix="put them into HTTPS_PROXY or HTTP_PROXY as http://user:password@proxy:port, or name the host in NO_PROXY",
+    )
 
 
 class HttpTransport:
     """One repository's URL and the connections to its host (`exchange.UploadPack`)."""
 
-    def __init__(self, url: str, sign_in: SignIn, ca_file: str, limits: HostLimits, shared: SharedConnections) -> None:
+    def __init__(self, url: str, sign_in: SignIn, ca_file: str, limits: HostLimits, pools: Callable[[str, str, str], Pools]) -> None:
         parts = _checked(url)
         if ca_file and not Path(ca_file).is_file():
             raise ConfigInvalid.of(ca_file, "no such file", fix="set repository.tls.caFile")
@@ -39,7 +94,7 @@ class HttpTransport:
         self._url = url.rstrip("/")
         self._sign_in = sign_in
         self._limits = limits
-        self._pools = shared.pools(parts.scheme, parts.netloc, ca_file)
+        self._pools = pools(parts.scheme, parts.netloc, ca_file)
 
     def advertisement(self, deadline: Deadline, most: int) -> AbstractContextManager[BinaryIO]:
         """Ask what the host offers."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from handler.model.errors import SourceRefused
 from handler.model.tree import DIRECTORY, EXECUTABLE, FILE, LINK, NO_COMMIT, CommitInfo, printable
 from handler.source.fetched_tree import FetchedTree
-from handler.source.git_objects import BLOB, TREE, Objects
+from handler.source.git_objects import BLOB, TREE, Objects, info_of
 from handler.source.host_limits import HostLimits
 from handler.source.tree_names import Children, children_of
 
@@ -202,9 +202,25 @@ def _commit_of(directory: Path) -> tuple[CommitInfo, str]:
     """Return the last commit of the repository around a directory, and the id of the tree it records for that directory."""
     if not any(_is_repository(each) for each in (directory, *directory.parents)):
         return NO_COMMIT, ""
-    from handler.source.local_commit import commit_of  # noqa: PLC0415 - outside a repository dulwich isn't needed
+    from dulwich.errors import FileFormatException, NotGitRepository, NotTreeError  # noqa: PLC0415 - not needed outside a repository
+    from dulwich.object_store import tree_lookup_path  # noqa: PLC0415 - the same
+    from dulwich.objects import Commit  # noqa: PLC0415 - the same
+    from dulwich.repo import Repo  # noqa: PLC0415 - the same
 
-    return commit_of(directory)
+    try:
+        with Repo.discover(str(directory)) as repo:
+            commit = repo[repo.head()]
+            if not isinstance(commit, Commit):
+                return NO_COMMIT, ""
+            info, inside, oid = info_of(commit.id.decode(), commit), directory.relative_to(Path(repo.path).resolve()), commit.tree
+            try:
+                if inside.parts:
+                    _, oid = tree_lookup_path(repo.object_store.__getitem__, oid, os.fsencode(inside.as_posix()))
+            except (KeyError, NotTreeError):
+                return info, ""
+            return info, oid.decode()
+    except (NotGitRepository, FileFormatException, KeyError, ValueError, OSError):
+        return NO_COMMIT, ""
 
 
 def _is_repository(place: Path) -> bool:

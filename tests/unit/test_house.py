@@ -62,7 +62,7 @@ UNCLEAR = {"utils", "util", "helpers", "helper", "manager", "misc", "common"}
 SECRET = re.compile(r"secret|token|signature|password", re.IGNORECASE)
 # Here `token` is the fencing token of a Lease's holder, a number that everybody may read.
 # Whose `signature` is a kind of packet, or a commit's, which everybody may read.
-PUBLIC = ("handler/source/signatures/openpgp.py", "handler/source/signatures/pgp_certificate.py")
+PUBLIC = ("handler/source/signatures/openpgp.py",)
 FENCING = ("handler/state/", "handler/engine/")
 
 

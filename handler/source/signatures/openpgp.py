@@ -6,14 +6,194 @@ also not for what it signed before. And a key that was prolonged counts for all 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from pysequoia import Cert
 from pysequoia.packet import HashAlgorithm, Packet, PacketPile, SignatureType, Tag
 
-from handler.source.signatures.pgp_arithmetic import Body, read_signature
-from handler.source.signatures.pgp_certificate import Certificate, Key
+from handler.source.signatures.pgp_arithmetic import Body, PublicKey, read_key, read_signature
 from handler.source.signatures.signed_commit import ANEW, Unproven
+
+_SECRET = (Tag.SecretKey, Tag.SecretSubkey)
+_WITHDRAWN = SignatureType.CertificationRevocation
+_CERTIFICATIONS = (
+    SignatureType.GenericCertification,
+    SignatureType.PersonaCertification,
+    SignatureType.CasualCertification,
+    SignatureType.PositiveCertification,
+)
+_BACK = b"\x19"  # the type of a primary key binding signature
+_LONGEST_NAME = 100
+_UNREADABLE = "is not an OpenPGP public key that can be used; export it: gpg --armor --export KEY"
+_WEAK = "; one that signed itself over SHA-1 is renewed by gpg --quick-set-expire and exported anew"
+_UNBOUND = "isn't bound for signing over SHA-256 or better (gpg --quick-set-expire {primary} 1y {key} binds a subkey anew)"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A primary key or a subkey, by itself: a subkey also ends with its primary key.
+
+    `public` None: `unusable` says why it can't sign. `ends`, `revoked`: when; None: never.
+    """
+
+    fingerprint: str
+    key_id: str
+    created: datetime
+    public: PublicKey | None = field(repr=False)
+    unusable: str
+    ends: datetime | None = None
+    revoked: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A configured public key with its subkeys; the first of `keys` is the primary one. `owner`: its first user id."""
+
+    cert: Cert = field(repr=False)
+    owner: str
+    keys: tuple[Key, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """The primary key's."""
+        return self.keys[0].fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A key or a user id, and the signatures that stand behind it."""
+
+    packet: Packet
+    signatures: list[Packet]
+
+
+def read_certificates(armored: str) -> tuple[Certificate, ...]:
+    """Read the certificates of one armored block; expired and revoked ones too, so that old ones may stay in a rotation.
+
+    Raises:
+        ValueError: there is none, or one that can't be used; says why.
+    """
+    try:
+        secret = any(packet.tag in _SECRET for packet in PacketPile.from_bytes(armored.encode()))
+        certs = [] if secret else Cert.split_bytes(armored.encode())
+    except (RuntimeError, ValueError, TypeError):
+        raise ValueError(_UNREADABLE) from None
+    if secret:
+        raise ValueError("holds a private key; export the public one: gpg --armor --export KEY")
+    if not certs:
+        raise ValueError("holds no OpenPGP public key")
+    try:
+        return tuple(_read(cert) for cert in certs)
+    except RuntimeError:  # pysequoia's, at a number that it doesn't know
+        raise ValueError(_UNREADABLE) from None
+
+
+def merged(certificates: Iterable[Certificate]) -> tuple[Certificate, ...]:
+    """Join the copies of each certificate into one, as a keyring does: what any copy says counts, in whatever order they stand."""
+    whole: dict[str, Cert] = {}
+    for each in certificates:
+        known = whole.get(each.fingerprint)
+        whole[each.fingerprint] = known.merge(each.cert) if known else each.cert
+    return tuple(_read(cert) for cert in whole.values())
+
+
+def _read(cert: Cert) -> Certificate:
+    """Judge each key of a certificate. Raises ValueError."""
+    parts: list[_Part] = []
+    for packet in PacketPile.from_bytes(bytes(cert)):
+        if packet.tag == Tag.Signature:
+            parts[-1].signatures.append(packet)  # never before a key: Sequoia took it as a certificate
+        else:
+            parts.append(_Part(packet, []))
+    try:
+        public = read_key(parts[0].packet.body)
+    except ValueError as error:
+        raise ValueError(f"holds the OpenPGP key {cert.fingerprint}, which {error}") from None
+    binding = _binding_of_primary(public, parts)
+    if binding is None:
+        raise ValueError(f"is not an OpenPGP public key that can be used: no self-signature of {cert.fingerprint} counts{_WEAK}")
+    everywhere = _Part(parts[0].packet, [signature for part in parts for signature in part.signatures])
+    primary = _key(everywhere, public, binding, SignatureType.KeyRevocation)
+    keys = [primary, *(_subkey(part, primary, public) for part in parts if part.packet.tag == Tag.PublicSubkey)]
+    users = [part.packet.user_id or "" for part in parts if part.packet.tag == Tag.UserID]
+    return Certificate(cert, _printable(users[0]) if users else "", tuple(keys))
+
+
+def _binding_of_primary(public: PublicKey, parts: list[_Part]) -> Packet | None:
+    """Return a primary key's newest self-signature, by itself or with a user id; of withdrawn user ids only where none is left."""
+    direct = _newest(public, (SignatureType.DirectKey,), parts[0], public.framed)
+    kept: list[Packet] = [direct] if direct else []
+    withdrawn: list[Packet] = []
+    for part in parts:
+        if part.packet.tag == Tag.UserID:
+            about = public.framed + b"\xb4" + len(part.packet.body).to_bytes(4, "big") + part.packet.body
+            newest = _newest(public, _CERTIFICATIONS, part, about)
+            last = _newest(public, (*_CERTIFICATIONS, _WITHDRAWN), part, about)
+            if newest:
+                (kept if newest is last else withdrawn).append(newest)
+    return max(kept or withdrawn, key=_made, default=None)
+
+
+def _subkey(part: _Part, primary: Key, by: PublicKey) -> Key:
+    """Judge a subkey: bound for signing are those that both keys say belong together, so that nobody's key can be claimed."""
+    bare = _key(part, None, None, SignatureType.SubkeyRevocation)
+    try:
+        public = read_key(part.packet.body)
+    except ValueError as error:
+        return replace(bare, unusable=str(error))
+    about = by.framed + public.framed
+    binding = _newest(by, (SignatureType.SubkeyBinding,), part, about)
+    key = _key(part, public, binding, SignatureType.SubkeyRevocation)
+    if not binding or (not key.unusable and not _agrees(public, binding, about)):
+        return replace(bare, unusable=_UNBOUND.format(primary=primary.fingerprint, key=bare.fingerprint))
+    return key
+
+
+def _key(part: _Part, public: PublicKey | None, binding: Packet | None, revocation: SignatureType) -> Key:
+    """Say what one self-signature makes of a key; a revocation counts unproven, too: of a key in doubt nothing is taken."""
+    packet, ends = part.packet, None
+    created = packet.key_created or datetime.fromtimestamp(0, UTC)
+    if binding:
+        period = binding.key_validity_period
+        ends = _first(created + period if period else None, binding.signature_expiration_time)
+    revoked = [_made(each) for each in part.signatures if each.signature_type == revocation]
+    flags = binding.key_flags if binding else None
+    unusable = "may not sign, by its newest self-signature" if flags and not flags.signing else ""
+    return Key(packet.fingerprint or "", packet.key_id or "", created, public, unusable, ends, min(revoked, default=None))
+
+
+def _newest(by: PublicKey, kinds: Collection[SignatureType], part: _Part, about: bytes) -> Packet | None:
+    """Return the newest signature of these kinds that the key really made over these bytes; of two in one second the later one."""
+    proven = [each for each in part.signatures if each.signature_type in kinds and _proven(by, each.body, about)]
+    return max(reversed(proven), key=_made, default=None)
+
+
+def _proven(by: PublicKey, body: bytes, about: bytes) -> bool:
+    try:
+        return by.signed(read_signature(body), about)
+    except ValueError:
+        return False
+
+
+def _agrees(public: PublicKey, binding: Packet, about: bytes) -> bool:
+    """Tell whether a subkey says in the binding that it belongs to the primary key (RFC 9580 5.2.1.10), as gpg demands."""
+    inside = read_signature(binding.body).inside
+    return inside[1:2] == _BACK and _proven(public, inside, about)
+
+
+def _made(signature: Packet) -> datetime:
+    return signature.signature_created or datetime.fromtimestamp(0, UTC)
+
+
+def _first(*moments: datetime | None) -> datetime | None:
+    return min((moment for moment in moments if moment), default=None)
+
+
+def _printable(user: str) -> str:
+    return "".join(letter for letter in user if letter.isprintable())[:_LONGEST_NAME]
+
 
 _STRONG = (HashAlgorithm.SHA256, HashAlgorithm.SHA384, HashAlgorithm.SHA512, HashAlgorithm.SHA3_256, HashAlgorithm.SHA3_512)
 _MOST = 16  # signatures of one commit; two people signing one is already rare

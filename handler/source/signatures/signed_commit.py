@@ -6,8 +6,6 @@ that only begins like one, make a commit that two readers could understand diffe
 
 from __future__ import annotations
 
-import base64
-import binascii
 from dataclasses import dataclass
 
 SSH = "SSH SIGNATURE"
@@ -105,18 +103,3 @@ def _judged(payload: bytes, signatures: list[list[bytes]]) -> SignedCommit:
     if len(signature) > _LONGEST:
         raise Unproven(f"has a signature of more than {_LONGEST} bytes", ANEW)
     return SignedCommit(payload, signature, kind)
-
-
-def dearmored(signature: bytes) -> bytes:
-    """Return the bytes of an SSH signature (OpenSSH: PROTOCOL.sshsig, "Armored format").
-
-    Raises:
-        Unproven: it isn't armored so.
-    """
-    lines = [line.strip() for line in signature.strip().split(b"\n")]
-    if (lines[0], lines[-1]) != (b"-----BEGIN SSH SIGNATURE-----", b"-----END SSH SIGNATURE-----"):
-        raise Unproven("has a malformed SSH signature")
-    try:
-        return base64.b64decode(b"".join(lines[1:-1]), validate=True)
-    except (binascii.Error, ValueError):
-        raise Unproven("has a malformed SSH signature") from None

@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512, HashAlgorithm
 
-from handler.source.signatures.signed_commit import ANEW, Octets, Unproven, dearmored
+from handler.source.signatures.signed_commit import ANEW, Octets, Unproven
+from handler.source.ssh.known_hosts import fingerprint
 
 _MAGIC = b"SSHSIG"
 _VERSION = 1
@@ -82,7 +83,7 @@ def read_key(line: str) -> SshKey:
         wire.end()
     except binascii.Error:
         raise ValueError("is not base64") from None
-    return SshKey(blob, _fingerprint(blob), check)
+    return SshKey(blob, fingerprint(blob), check)
 
 
 def verify(payload: bytes, armored: bytes, keys: Collection[SshKey]) -> SshKey:
@@ -102,6 +103,14 @@ def verify(payload: bytes, armored: bytes, keys: Collection[SshKey]) -> SshKey:
     return key
 
 
+def dearmored(signature: bytes) -> bytes:
+    """Return the bytes of a signature (PROTOCOL.sshsig, "Armored format"). Raises ValueError."""
+    lines = [line.strip() for line in signature.strip().split(b"\n")]
+    if (lines[0], lines[-1]) != (b"-----BEGIN SSH SIGNATURE-----", b"-----END SSH SIGNATURE-----"):
+        raise ValueError("not armored")
+    return base64.b64decode(b"".join(lines[1:-1]), validate=True)
+
+
 def _opened(frame: bytes, payload: bytes, keys: Mapping[bytes, SshKey]) -> tuple[SshKey, bytes, bytes, bytes, _Wire]:
     """Open the frame: whose key, over which bytes, the signature and what follows it."""
     wire = _Wire(frame)
@@ -115,7 +124,7 @@ def _opened(frame: bytes, payload: bytes, keys: Mapping[bytes, SshKey]) -> tuple
         raise ValueError("another hash")
     key = keys.get(blob)
     if key is None:
-        raise Unproven(f"is signed by the SSH key {_fingerprint(blob)}, which is not among the configured ones", _ADD_KEY)
+        raise Unproven(f"is signed by the SSH key {fingerprint(blob)}, which is not among the configured ones", _ADD_KEY)
     digest = hashlib.new(hashing.decode(), payload).digest()
     data = _MAGIC + b"".join(len(part).to_bytes(4, "big") + part for part in (namespace, reserved, hashing, digest))
     signed = _Wire(inner)
@@ -123,10 +132,6 @@ def _opened(frame: bytes, payload: bytes, keys: Mapping[bytes, SshKey]) -> tuple
 
 
 _ADD_KEY = "sign it by a configured key, or add this one to the target's verify.ssh"
-
-
-def _fingerprint(blob: bytes) -> str:
-    return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
 
 # --- one function a type of key: reads the rest of its blob, returns what checks a signature by it

@@ -14,10 +14,10 @@ from typing import Protocol, TypeVar
 from handler.config.git_settings import Revision, Verify
 from handler.model.errors import CommitUnverified, ConfigInvalid, Problem
 from handler.model.refs import Head
-from handler.source.commit import Accept, accept_any
 from handler.source.fetched_tree import FetchedTree
-from handler.source.signatures import openpgp, pgp_certificate, sshsig
-from handler.source.signatures.pgp_certificate import Certificate
+from handler.source.git_objects import Accept, accept_any
+from handler.source.signatures import openpgp, sshsig
+from handler.source.signatures.openpgp import Certificate
 from handler.source.signatures.signed_commit import SSH, SignedCommit, Unproven, split
 from handler.source.signatures.sshsig import SshKey
 
@@ -50,12 +50,12 @@ class TrustedKeys:
         """
         problems: list[Problem] = []
         ssh = _read(verify.ssh, sshsig.read_key, f"target {target}: verify.ssh", problems)
-        blocks = _read(verify.pgp, pgp_certificate.read_certificates, f"target {target}: verify.pgp", problems)
+        blocks = _read(verify.pgp, openpgp.read_certificates, f"target {target}: verify.pgp", problems)
         if not verify.ssh and not verify.pgp:
             problems.append(Problem(f"target {target}: verify", "names no key", fix="list keys under ssh or pgp, or leave verify out"))
         if problems:
             raise ConfigInvalid(*problems)
-        return cls(tuple(ssh), pgp_certificate.merged(certificate for block in blocks for certificate in block))
+        return cls(tuple(ssh), openpgp.merged(certificate for block in blocks for certificate in block))
 
     def check(self, sha: str, commit: bytes, tree: str) -> None:
         """Judge a commit by its raw object.

@@ -121,7 +121,7 @@ assert len(inside) > 100 and not slow, slow
     ("code", "told"),
     [
         (
-            "import handler.source.transport_select as s; s.upload_pack(Repository(url='ssh://git@example.com/a.git'), None, HostLimits())",
+            "import handler.source.git_host as s; s.upload_pack(Repository(url='ssh://git@example.com/a.git'), None, HostLimits())",
             "a repository by SSH: needs the library paramiko",
         ),
         (

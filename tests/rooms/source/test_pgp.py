@@ -10,7 +10,7 @@ import pytest
 
 from handler.config.git_settings import Verify
 from handler.model.errors import ConfigInvalid
-from handler.source.signatures import openpgp, pgp_certificate
+from handler.source.signatures import openpgp
 from handler.source.signatures.signed_commit import Unproven, split
 from handler.source.signatures.verified_source import TrustedKeys
 from infra.githost import Host, Work
@@ -53,7 +53,7 @@ def test_a_signing_subkey_counts_until_it_ends_or_is_revoked(work: Work, gpg: Gp
     good = gpg.public(key)
     judge(work, commit, pgp=(good,))
     signed = split(raw(work, commit))
-    certificates = pgp_certificate.read_certificates(good)
+    certificates = openpgp.read_certificates(good)
     later = datetime.now(UTC) + timedelta(days=3)
     with pytest.raises(Unproven, match="which expired on"):
         openpgp.verify(signed.payload, signed.signature, certificates, later)

@@ -19,8 +19,7 @@ from handler.config.settings import Settings, Target
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work as Asked
-from handler.source.git_host import GitHost
-from handler.source.shared import SharedConnections
+from handler.source.git_host import GitHost, SharedConnections
 from handler.worker.worker import Worker
 from infra.githost import Host, Work
 from tests.fakes.apiserver import ApiServer, FakeConnection

@@ -9,7 +9,8 @@ import pytest
 
 from handler.config.git_settings import Revision, Verify
 from handler.model.errors import CommitUnverified, RefNotFound
-from handler.source.signatures.signed_commit import dearmored, split
+from handler.source.signatures.signed_commit import split
+from handler.source.signatures.sshsig import dearmored
 from handler.source.signatures.verified_source import TrustedKeys, VerifiedSource
 from infra.githost import Host, Work
 from tests.rooms.source.judging import git_believes, judge, refused, rewritten

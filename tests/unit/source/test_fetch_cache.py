@@ -11,10 +11,9 @@ import pytest
 from handler.model.errors import AnnealError, GitUnavailable
 from handler.model.singleflight import Flight
 from handler.model.tree import CommitInfo
-from handler.source.fetch_cache import FetchCache
+from handler.source.fetch_cache import FetchCache, TreeCache
 from handler.source.fetched_tree import FetchedTree
 from handler.source.host_limits import HostLimits
-from handler.source.tree_cache import TreeCache
 
 ONE, TWO = "1" * 40, "2" * 40
 PATIENCE = 30.0

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import handler.source
 from handler.model.errors import SourceRefused
 from handler.model.refs import is_commit_id, ref_problem
-from handler.source.commit import read_commit
+from handler.source.git_objects import read_commit
 
 EMPTY = Tree().id
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.model.errors import SourceRefused
+from handler.source.git_objects import read_tree
 from handler.source.git_protocol import HostRefused, read_fetched
-from handler.source.tree_checks import read_tree
 from handler.source.tree_names import has_more
 
 TOKENS = (b"packfile\n", b"NAK\n", b"shallow " + b"1" * 40, b"shallow-info\n", b"\x01PACK", b"\x02on", b"\x03no", b"ERR no\n", b"\x09", b"")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.model.errors import SourceRefused
-from handler.source.tree_checks import read_tree
+from handler.source.git_objects import read_tree
 from handler.source.tree_names import name_problem
 
 OID = b"\x11" * 20

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pysequoia import CipherSuite, Profile, Sig, SignatureMode, Tsk, sign
 
-from handler.source.signatures.openpgp import verify
-from handler.source.signatures.pgp_certificate import Certificate, read_certificates
+from handler.source.signatures.openpgp import Certificate, read_certificates, verify
 from handler.source.signatures.signed_commit import Unproven
 
 PAYLOAD = b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n\nSubject\n"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from handler.config.git_settings import Verify
 from handler.model.errors import CommitUnverified, SourceRefused
-from handler.source.commit import read_commit
+from handler.source.git_objects import read_commit
 from handler.source.signatures.verified_source import TrustedKeys
 from tests.unit.source.signatures.test_sshsig import ED25519_BLOB, armored, ed25519, frame, line
 
