@@ -31,12 +31,12 @@ from urllib.parse import quote, urlencode
 
 import urllib3
 
-from handler.cluster import responses
 from handler.cluster.connect import ClusterConnection
 from handler.cluster.errors import RETRIED, Crossed, never_sent, place_of, refused, unreachable
 from handler.model.backoff import Backoff
 from handler.model.deadline import left
 from handler.model.errors import AnnealError, ClusterUnavailable
+from handler.model.resource import Resource
 
 JSON = "application/json"
 _CONNECT = 5.0
@@ -166,7 +166,7 @@ class Api:
             answer = None
         if not isinstance(answer, dict):
             raise ClusterUnavailable.of(request.name, f"{self.connection.host} answers {response.status}, but not with a JSON object")
-        return responses.checked(answer, request.method, request.path, request.name)
+        return checked(answer, request.method, request.path, request.name)
 
     def stream(self, request: ApiRequest) -> urllib3.BaseHTTPResponse:
         """Open a WATCH and return its unread response; the caller closes it. The same errors as `send`, and ApiRefused for 404."""
@@ -216,7 +216,7 @@ class Api:
             response = self.connection.pool(self._size).request(
                 request.method, url, body=request.body, headers=headers, timeout=timeout, retries=False, preload_content=False
             )
-            if not responses.echoes(audit, response.headers, _MARK):
+            if not echoes(audit, response.headers, _MARK):
                 response.close()
                 return Crossed()
             self._note_date(response.headers.get("Date") or "")
@@ -269,7 +269,7 @@ def _status_of(response: urllib3.BaseHTTPResponse) -> Any:
 
 def _is_missing(response: urllib3.BaseHTTPResponse, request: ApiRequest) -> bool:
     """Return whether this is a 404 of the API server's own."""
-    return response.status == 404 and responses.is_missing(request.path, _status_of(response), response.data)
+    return response.status == 404 and is_missing(request.path, _status_of(response), response.data)
 
 
 def _pause(attempt: int, outcome: urllib3.BaseHTTPResponse | Exception) -> float:
@@ -278,3 +278,66 @@ def _pause(attempt: int, outcome: urllib3.BaseHTTPResponse | Exception) -> float
     ours = _PAUSES.after(attempt + 1) * (0.5 + spread / 2)
     after = "" if isinstance(outcome, Exception) else outcome.headers.get("Retry-After", "")
     return max(ours, float(after) * (1 + spread / 4)) if after.isascii() and after.isdigit() else ours
+
+
+_ALWAYS_SERVED = ("/api/v1/", "/apis/coordination.k8s.io/v1/")
+"""What every API server serves: here only a Status says that something isn't there."""
+_UNKNOWN = b"404 page not found"
+"""The API server's body for a path that it doesn't serve, such as a group that is gone (Go's `http.NotFound`)."""
+
+
+def is_missing(path: str, body: Any, said: bytes = b"") -> bool:
+    """Return whether a 404 means that there is no such object or kind. `body`: its parsed JSON, `said`: its bytes.
+
+    A proxy's page doesn't: a deletion would look finished, a kind gone.
+    """
+    return _is_status(body) or (not path.startswith(_ALWAYS_SERVED) and said.strip() == _UNKNOWN)
+
+
+def checked(answer: dict[str, Any], method: str, path: str, subject: str) -> dict[str, Any]:
+    """Return the answer to a request that reads or writes one object if it is that object; any other answer as it is."""
+    place = place_of(path)
+    if not place.name or method not in ("GET", "PUT", "PATCH"):
+        return answer
+    metadata = answer.get("metadata")
+    if not isinstance(metadata, dict) or metadata.get("name") != place.name or (metadata.get("namespace") or "") != place.namespace:
+        raise ClusterUnavailable.of(subject, f"{method} was answered with something else than this object")
+    return answer
+
+
+def items_of(answer: dict[str, Any], resource: Resource, subject: str, *, partial: bool) -> list[dict[str, Any]]:
+    """Return the objects of one page of a LIST of this kind; `partial`: of PartialObjectMetadata, which any server may ignore."""
+    items = answer.get("items", ())
+    found = items if isinstance(items, list) else [] if items is None else None
+    version = answer.get("apiVersion") in (resource.api_version, *(("meta.k8s.io/v1",) if partial else ()))
+    if found is None or not version or not isinstance(answer.get("metadata"), dict) or not all(_is_object(item) for item in found):
+        raise ClusterUnavailable.of(subject, "was answered with something else than this list")
+    named = {str(item["kind"]) for item in found if "kind" in item} - {"PartialObjectMetadata"}
+    if named - {resource.kind} or _is_of_another(str(answer.get("kind")), resource, items_tell=bool(named)):
+        raise ClusterUnavailable.of(subject, f"was answered with a {answer.get('kind')}")
+    return found
+
+
+def echoes(sent: str, headers: Mapping[str, str], mark: str) -> bool:
+    """Return whether an answer may belong to the request that carried this Audit-ID.
+
+    The API server sends the id back (apiserver's `WithAuditInit`). Only another id of ours (`mark` is their common beginning) proves that
+    the answer is another request's: a proxy may drop the header or replace it.
+    """
+    heard = [part.strip() for part in headers.get("Audit-Id", "").split(",")]
+    return sent in heard or not any(part.startswith(mark) for part in heard)
+
+
+def _is_of_another(kind: str, resource: Resource, *, items_tell: bool) -> bool:
+    """Return whether a list's own kind names another kind. A CRD chooses its list's kind freely; groups without a dot have no CRDs."""
+    built_in = "." not in resource.group
+    return built_in and not items_tell and kind not in (f"{resource.kind}List", "PartialObjectMetadataList", "List")
+
+
+def _is_object(item: Any) -> bool:
+    metadata = item.get("metadata") if isinstance(item, dict) else None
+    return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
+
+
+def _is_status(body: Any) -> bool:
+    return isinstance(body, dict) and body.get("kind") == "Status"

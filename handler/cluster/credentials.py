@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from urllib3 import make_headers
 
 from handler.cluster.exec_plugin import Plugins
-from handler.cluster.key_files import Content
 from handler.cluster.kubeconfig_context import KubeconfigContext, Malformed, Node
+from handler.cluster.pool import Content
 from handler.model.errors import KubeconfigInvalid
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from typing import Any
 
 import urllib3.exceptions
 
-from handler.cluster.quoted_values import without_values
-from handler.cluster.secret_messages import about_a_secret
+from handler.cluster.quoted_values import about_a_secret, without_values
 from handler.model.connection_failure import tls_reason, words
 from handler.model.errors import (
     AccessDenied,

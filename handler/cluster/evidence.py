@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 
 import urllib3
 
-from handler.cluster.api import Api, ApiRequest
+from handler.cluster.api import Api, ApiRequest, items_of
 from handler.cluster.live import Object, named
-from handler.cluster.responses import items_of
 from handler.model import deadline
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
 from handler.model.manifest import at

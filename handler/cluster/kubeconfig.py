@@ -17,8 +17,8 @@ import yaml
 
 from handler.cluster.credentials import Credentials
 from handler.cluster.exec_plugin import MASKED, Plugins
-from handler.cluster.key_files import pooled
 from handler.cluster.kubeconfig_context import KubeconfigContext, KubeconfigDocument, Malformed, of_files, of_text
+from handler.cluster.pool import pooled
 from handler.config import secret_mask
 from handler.config.git_settings import SecretRef
 from handler.config.remote_secrets import Fetch, RemoteSecrets, nowhere, text_of

@@ -15,9 +15,8 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
 
-from handler.cluster.api import JSON, Api, ApiRequest
+from handler.cluster.api import JSON, Api, ApiRequest, items_of
 from handler.cluster.parallel import together
-from handler.cluster.responses import items_of
 from handler.model.errors import ApiRefused, ClusterUnavailable
 from handler.model.names import Identity
 from handler.model.resource import Resource

@@ -6,14 +6,18 @@ As `kubernetes.client` makes them, which takes a third of a second to load; `tes
 from __future__ import annotations
 
 import socket
+import ssl
+import tempfile
 from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 import urllib3
 from urllib3.connection import HTTPConnection
+from urllib3.util.ssl_ import create_urllib3_context
 
 _ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 9}
 """As client-go asks the kernel for: an idle watch that a load balancer dropped is found out."""
@@ -64,3 +68,42 @@ def _within(host: str, network: str) -> bool:
         return ip_address(host) in ip_network(network, strict=False)
     except ValueError:
         return False
+
+
+Content = bytes | str
+"""Bytes that are the PEM itself, or the path of its file; empty: there is none."""
+
+
+def pooled(authority: Content, certificate: Content, key: Content, *, verify: bool) -> dict[str, Any]:
+    """Return a pool's TLS arguments. Raises OSError (ssl.SSLError), ValueError, TypeError: the content can't be used."""
+    given: dict[str, Any] = {
+        "cert_reqs": ssl.CERT_REQUIRED if verify else ssl.CERT_NONE,
+        "ca_certs": authority or None if isinstance(authority, str) else None,
+        "ca_cert_data": authority.decode() or None if isinstance(authority, bytes) else None,
+    }
+    if _held(certificate) or _held(key):
+        return {**given, "cert_file": None, "key_file": None, "ssl_context": _context(certificate, key, given["cert_reqs"])}
+    return {**given, "cert_file": certificate or None, "key_file": key or None}
+
+
+def _held(content: Content) -> bool:
+    return isinstance(content, bytes) and bool(content)
+
+
+def _context(certificate: Content, key: Content, verify: ssl.VerifyMode) -> ssl.SSLContext:
+    context = create_urllib3_context(cert_reqs=verify)
+    with tempfile.TemporaryDirectory(prefix="anneal-keys-", ignore_cleanup_errors=True) as directory:  # made with mode 0700
+        files = [_file(content, Path(directory) / name) for name, content in (("certificate", certificate), ("key", key))]
+        context.load_cert_chain(files[0], files[1], password="")  # type: ignore[arg-type]  # without a certificate this raises TypeError
+    return context
+
+
+def _file(content: Content, place: Path) -> str | None:
+    """Return the path of a content; bytes are written to `place` first."""
+    if isinstance(content, str):
+        return content or None
+    if not content:
+        return None
+    place.touch(mode=0o600)
+    place.write_bytes(content)
+    return str(place)

@@ -18,9 +18,8 @@ from typing import Any
 
 import urllib3
 
-from handler.cluster.api import JSON, Api, ApiRequest
+from handler.cluster.api import JSON, Api, ApiRequest, items_of
 from handler.cluster.live import LIMIT, PARTIAL, PARTIAL_LIST, Listing, Object, named
-from handler.cluster.responses import items_of
 from handler.model.errors import ApiRefused, ClusterUnavailable
 from handler.model.names import Identity, identity_of
 from handler.model.resource import Resource

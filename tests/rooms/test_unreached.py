@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from handler.aws.errors import translated
+from handler.aws.clients import translated
 from handler.cli import server_client
 from handler.cli.server_client import ServerClient
 from handler.cluster.api import Api

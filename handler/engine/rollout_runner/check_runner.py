@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from handler.cluster.responses import items_of
+from handler.cluster.api import items_of
 from handler.config.value_formats import duration
 from handler.engine.rollout_runner.metric_poller import MetricPoller
 from handler.engine.waits.evidence import EvidenceLooks

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from handler.model.metric_sample import Moments
-from handler.prometheus.errors import MetricsUnavailable
+from handler.prometheus.client import MetricsUnavailable
 from handler.rollout.interfaces import Query
 
 FIRST = 15.0

@@ -12,8 +12,7 @@ import pytest
 from handler.config.secrets import Secrets
 from handler.config.settings import PrometheusSettings
 from handler.model.errors import PlanRefused, RolloutFailed
-from handler.prometheus.client import PrometheusClient
-from handler.prometheus.errors import MetricsUnavailable
+from handler.prometheus.client import MetricsUnavailable, PrometheusClient
 from infra.prometheushost import Exporter, PrometheusHost
 from tests.rooms.source.certificates import Authority
 

@@ -18,8 +18,7 @@ from handler.config.settings import PrometheusSettings, Settings
 from handler.model.errors import AnnealError, PlanRefused, RolloutFailed
 from handler.prometheus import client
 from handler.prometheus.allowed_servers import AllowedServers
-from handler.prometheus.client import PrometheusClient
-from handler.prometheus.errors import MetricsUnavailable
+from handler.prometheus.client import MetricsUnavailable, PrometheusClient
 from tests.rooms.prometheus.liar import Answer, Liar, answering
 
 TOKEN = "CANARY-do-not-show-this-token"

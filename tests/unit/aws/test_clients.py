@@ -6,7 +6,7 @@ import pytest
 from botocore import exceptions
 from botocore.exceptions import BotoCoreError, ClientError
 
-from handler.aws.errors import translated
+from handler.aws.clients import translated
 from handler.aws.secret_stores import region_of
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, KubeconfigInvalid, SecretUnavailable
 

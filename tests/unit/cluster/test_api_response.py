@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from handler.cluster.api import checked, echoes, is_missing, items_of
 from handler.cluster.discovery import Discovery
-from handler.cluster.responses import checked, echoes, is_missing, items_of
 from handler.model.errors import ClusterUnavailable
 from handler.model.resource import Resource
 

@@ -11,7 +11,7 @@ from handler.engine.rollout_runner import metric_poller
 from handler.engine.rollout_runner.metric_poller import MetricPoller
 from handler.model.errors import Stopping
 from handler.model.metric_sample import Moments, Sample
-from handler.prometheus.errors import MetricsUnavailable
+from handler.prometheus.client import MetricsUnavailable
 
 PATIENCE = 60.0
 

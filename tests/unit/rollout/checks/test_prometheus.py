@@ -10,7 +10,7 @@ import pytest
 
 from handler.model.errors import Problem, RolloutFailed
 from handler.model.metric_sample import Sample
-from handler.prometheus.errors import MetricsUnavailable
+from handler.prometheus.client import MetricsUnavailable
 from handler.rollout.checks import CHECKS
 from handler.rollout.checks.prometheus import bound
 from handler.rollout.interfaces import Judged, SpecError, Verdict
