@@ -30,9 +30,9 @@ from handler.model.refs import Head
 from handler.model.tree import CommitInfo
 from handler.queues.bulkheads import git_host
 from handler.state.configmap import state_name
-from handler.state.heartbeat import Pulse, known
+from handler.state.heartbeat import Pulse
 from handler.state.lease import LeaseLock, Peek
-from handler.state.record import State, TargetHealth
+from handler.state.record import State
 from handler.state.store import StateStore
 from handler.state.summary import Summary, home_of
 
@@ -219,14 +219,9 @@ class Overview:
         if metadata is None:
             return replace(row, recorded=False)
         summary = record_summaries.summary_of(metadata, self._settings, target.name)
-        return self._known(replace(row, recorded=True), summary or Summary())
-
-    def _known(self, row: TargetRow, summary: Summary) -> TargetRow:
-        """Put a summary into a row, with its health as it is known to be now."""
-        beat = None if summary.attempt else row.pulse.watched  # while a run is open, watches don't judge
-        told = TargetHealth(summary.health, summary.health_since, summary.judged)
-        health = known(told, beat if self._settings.health_interval else None, row.now, self._settings.drift_interval)
-        return replace(row, summary=replace(summary, health=health.state, health_since=health.since))
+        return replace(
+            row, recorded=True, summary=record_summaries.summary_now(summary or Summary(), found.pulse.watched, now, self._settings)
+        )
 
     def _explain(self) -> None:
         """Read the whole record of targets without a usable summary, and of the first in trouble."""
@@ -267,10 +262,10 @@ class Overview:
             return
         row = replace(row, recorded=found.state is not None, lease=found.lease, trouble=found.error, whole=True)
         if found.state:
-            beat = None if found.state.attempt else row.pulse.watched
-            beat = beat if self._settings.health_interval else None
-            health = known(found.state.health, beat, row.now, self._settings.drift_interval)
-            row = self._known(replace(row, state=replace(found.state, health=health)), Summary.of(found.state))
+            state, seen = found.state, (row.pulse.watched, row.now, self._settings)
+            health = record_summaries.health_now(state.health, state.attempt, *seen)
+            summary = record_summaries.summary_now(Summary.of(state), *seen)
+            row = replace(row, state=replace(state, health=health), summary=summary)
         self._rows[target.name] = row
 
     # --- git hosts

@@ -6,12 +6,15 @@ Law: a summary counts only if its object is the target's own record; other Confi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from handler import __version__
 from handler.config.settings import Settings
 from handler.state.cluster_port import Body, Kind, StateObjects
 from handler.state.configmap import INSTALLATION, SUMMARY, foreign, read_summary, state_name
+from handler.state.heartbeat import Beat, known
+from handler.state.record import TargetHealth
 from handler.state.summary import Summary
 
 TOOLING = f"anneal/v{__version__}"
@@ -38,6 +41,19 @@ def summary_of(metadata: Metadata, settings: Settings, target: str) -> Summary |
     if foreign(dict(metadata), settings.state_namespace, target, TOOLING):
         return None
     return read_summary(str((metadata.get("annotations") or {}).get(SUMMARY) or ""))
+
+
+def health_now(health: TargetHealth, attempt: object, beat: Beat | None, now: float, settings: Settings) -> TargetHealth:
+    """Return a recorded health as it is known at `now`. `beat`: the last watch; while an attempt is open, watches don't judge."""
+    watched = beat if settings.health_interval and not attempt else None
+    return known(health, watched, now, settings.drift_interval)
+
+
+def summary_now(summary: Summary, beat: Beat | None, now: float, settings: Settings) -> Summary:
+    """Return a summary with its health as it is known at `now`."""
+    recorded = TargetHealth(summary.health, summary.health_since, summary.judged)
+    health = health_now(recorded, summary.attempt, beat, now, settings)
+    return replace(summary, health=health.state, health_since=health.since)
 
 
 def of_target(found: Mapping[str, Metadata], settings: Settings, target: str) -> Summary | None:

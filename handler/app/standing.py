@@ -90,6 +90,11 @@ class TargetRow:
         return True if found else False if self.pulse.readable and not self.target.repository.is_directory else None
 
     @property
+    def unserved(self) -> bool:
+        """Whether certainly no running server looks after the target; a directory needs none."""
+        return self.is_served is False
+
+    @property
     def level(self) -> Level:
         """How much the target needs a person."""
         if self.trouble or self.recorded is None:
@@ -101,7 +106,7 @@ class TargetRow:
         yield Level.FAILED, known.phase in ("failed", "pruning") or health == HealthState.DEGRADED
         yield Level.HELD, known.held
         paused = self.phase == "suspended"
-        yield Level.UNSERVED, self.is_served is False and not paused and (self.pulse.last is not None or self._waits)
+        yield Level.UNSERVED, self.unserved and not paused and (self.pulse.last is not None or self._waits)
         yield Level.OFF, not paused and (not self.recorded or self._differs or health in ("", HealthState.UNKNOWN))
         yield Level.UNFOLLOWED, self.newest is not None and self.newest.trouble is not None
         moves = known.phase in ("waiting", "rolling-out") or health == HealthState.PROGRESSING

@@ -25,8 +25,8 @@ from handler.model.result import Outcome, Result
 from handler.model.to_json import masked, plain
 from handler.state import run_history
 from handler.state.configmap import state_name
-from handler.state.heartbeat import Beat, Heartbeat, known
-from handler.state.record import HeldPlan, Progress, Refusal, Run, State, TargetHealth, WaitingFor
+from handler.state.heartbeat import Beat, Heartbeat
+from handler.state.record import HeldPlan, Progress, Refusal, Run, State, WaitingFor
 from handler.state.record_format import stamp
 from handler.state.store import StateStore
 from handler.state.summary import Summary
@@ -113,8 +113,8 @@ class TargetStatusReader:
         state = store.read().state
         if state is None:
             return None
-        beat = None if state.attempt else self._beat(target)  # watches don't judge an open attempt
-        return replace(state, health=known(state.health, beat, time.time(), settings.drift_interval))
+        beat = None if state.attempt else self._beat(target)
+        return replace(state, health=record_summaries.health_now(state.health, state.attempt, beat, time.time(), settings))
 
     def _summaries(self, target: Target) -> ClusterSeen:
         return ClusterSeen(record_summaries.listed(self._objects(target), self._settings), self._beat(target))
@@ -143,9 +143,7 @@ def _row(target: Target, sight: LastSeen[ClusterSeen], settings: Settings) -> Js
     if summary is None:
         unread = StateInvalid.of(f"target {target.name}", "the summary of its record can't be read")
         return row | {"recorded": True, "trouble": row["trouble"] or problem(unread)}
-    beat = None if summary.attempt else found.beat
-    health = known(TargetHealth(summary.health, summary.health_since, summary.judged), beat, sight.at, settings.drift_interval)
-    return row | {"recorded": True, **_summed(replace(summary, health=health.state, health_since=health.since))}
+    return row | {"recorded": True, **_summed(record_summaries.summary_now(summary, found.beat, sight.at, settings))}
 
 
 def _summed(summary: Summary) -> Json:

@@ -12,60 +12,19 @@ from handler.cli.follow_up_commands import NOTHING_GIVEN, GivenFlags
 from handler.cli.times import ago, span, until
 from handler.config.settings import Target
 from handler.health.kinds.pods import WITH_PODS
-from handler.model.errors import AccessDenied, ClusterUnavailable, PlanRefused, QuotaExceeded, RolloutFailed, SecretUnavailable
+from handler.model.errors import AccessDenied, ClusterUnavailable, PlanRefused, QuotaExceeded, RolloutFailed, SecretUnavailable, TargetMoved
 from handler.model.health import HealthState
 from handler.model.numbers import many
 from handler.model.plan import Action
-from handler.state.heartbeat import UNREAD, Pulse
-from handler.state.lease import Peek
 from handler.state.record import Drift, RunStatus, State, TargetHealth
 from handler.state.run_history import PRUNING, ROLLING
 
-MOVED = "target-moved"
 _OVER_QUOTA = re.compile(r"\bexceeded quota: | has no room: ")
 """The API server's words, and ours, where a quota is full; a plan that has other mistakes besides is its author's."""
 _NAMED = 3
 """Things that a refusal waits for, of which advice names so many."""
 _GONE = ": is not there"
 _WITH_LOGS = frozenset(each.kind for each in WITH_PODS)
-
-
-@dataclass(frozen=True, slots=True)
-class TargetView:
-    """All that is known of a target: its record (None: it never ran), its Lease, what is wrong with the record, the time.
-
-    `pulse`: the heartbeat on its cluster; `newest`: what git has; None: it wasn't asked. `doubt`: why it isn't known whether the record is
-    of this cluster. `given`: the flags of this command.
-    """
-
-    target: Target
-    state: State | None
-    lease: Peek | None
-    now: float
-    code: str = ""
-    trouble: str = ""
-    pulse: Pulse = UNREAD
-    newest: NewestCommit | None = None
-    doubt: str = ""
-    given: GivenFlags = NOTHING_GIVEN
-
-    @classmethod
-    def of(cls, row: TargetRow, given: GivenFlags = NOTHING_GIVEN) -> TargetView:
-        """Return what a look at all targets has found of one. `given`: the flags of this command."""
-        code, seen = (row.trouble.code, str(row.trouble)) if row.trouble else ("", "")
-        return cls(row.target, row.state, row.lease, row.now, code, seen, row.pulse, row.newest, str(row.doubt or ""), given)
-
-    @property
-    def unserved(self) -> bool:
-        """Whether certainly no running server looks after the target; a directory needs none."""
-        return not self.target.repository.is_directory and self.pulse.readable and self.pulse.server(self.target.name) is None
-
-    def complete(self, text: str) -> str:
-        """Return a text whose commands reach the same configuration and cluster as this one."""
-        at_home = (
-            self.state is not None and self.state.status.code == SecretUnavailable.code
-        )  # that is a Secret of the handler's own cluster
-        return text if at_home else self.given.complete(text, self.target.cluster)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +39,17 @@ class NextStep:
 _FIX = NextStep("fix the commit as said below, and push")
 
 
-def next_step(view: TargetView) -> NextStep:
-    """Return what to do next, the most urgent thing first."""
-    step = _next_step(view)
-    step = _without_configuration(step) if view.target.repository.is_directory else step
-    return replace(step, text=view.complete(step.text), command=view.complete(step.command))
+def next_step(row: TargetRow, given: GivenFlags = NOTHING_GIVEN) -> NextStep:
+    """Return what to do next, the most urgent thing first. `given`: the flags of this command."""
+    step = _next_step(row, given)
+    step = _without_configuration(step) if row.target.repository.is_directory else step
+    return replace(step, text=complete(step.text, row, given), command=complete(step.command, row, given))
+
+
+def complete(text: str, row: TargetRow, given: GivenFlags) -> str:
+    """Return a text whose commands reach the same configuration and cluster as this one."""
+    at_home = row.state is not None and row.state.status.code == SecretUnavailable.code  # a Secret of the handler's own cluster
+    return text if at_home else given.complete(text, row.target.cluster)
 
 
 def _without_configuration(step: NextStep) -> NextStep:
@@ -98,35 +63,35 @@ def _without_configuration(step: NextStep) -> NextStep:
     return NextStep(f"{step.text} run the same `anneal locutus` or `anneal apply -f` command again{also}", urgent=step.urgent)
 
 
-def _next_step(view: TargetView) -> NextStep:
-    name = view.target.name
-    if view.code == MOVED:
-        return NextStep(f"{_moved(view)}; if that is meant, and anneal.yaml is right:", f"anneal retarget {name}")
-    if view.code == ClusterUnavailable.code:
-        return NextStep(view.trouble, follow_up_commands.reaching(view.target.cluster, view.given.kubectl))
-    if view.trouble:
-        return NextStep(view.trouble, follow_up_commands.granting(name, view.trouble) if view.code == AccessDenied.code else "")
-    if view.target.suspend:
+def _next_step(row: TargetRow, given: GivenFlags) -> NextStep:
+    name, seen = row.target.name, str(row.trouble)
+    if isinstance(row.trouble, TargetMoved):
+        return NextStep(f"{_moved(name, seen)}; if that is meant, and anneal.yaml is right:", f"anneal retarget {name}")
+    if isinstance(row.trouble, ClusterUnavailable):
+        return NextStep(seen, follow_up_commands.reaching(row.target.cluster, given.kubectl))
+    if row.trouble:
+        return NextStep(seen, follow_up_commands.granting(name, seen) if isinstance(row.trouble, AccessDenied) else "")
+    if row.target.suspend:
         return NextStep("the configuration suspends it; to go on, set `suspend: false` in anneal.yaml")
-    if view.state is None:
+    if row.state is None:
         return NextStep("it never ran", f"anneal apply {name}")
     return (
-        _from_people(name, view.state, view.now)
-        or _from_lease(name, view)
-        or _from_git(view, failed=True)
-        or _from_status(name, view.state.status, view)
-        or _from_health(name, view.state.health)
-        or _from_leftovers(view.target, view.state)
-        or _from_git(view, failed=False)
-        or _from_server(name, view)
-        or _from_time(view.state, view.now)
+        _from_people(name, row.state, row.now)
+        or _from_lease(name, row)
+        or _from_git(row, failed=True)
+        or _from_status(name, row.state.status, row)
+        or _from_health(name, row.state.health)
+        or _from_leftovers(row.target, row.state)
+        or _from_git(row, failed=False)
+        or _from_server(name, row)
+        or _from_time(row.state, row.now)
         or NextStep("nothing to do", urgent=False)
     )
 
 
-def _moved(view: TargetView) -> str:
+def _moved(name: str, seen: str) -> str:
     """Say what is another than the record says, without the way out that each line has."""
-    lines = (line.rpartition(f"Target/{view.target.name}: ")[2].partition("; `anneal")[0] for line in view.trouble.splitlines())
+    lines = (line.rpartition(f"Target/{name}: ")[2].partition("; `anneal")[0] for line in seen.splitlines())
     return f"it belongs elsewhere: {', '.join(lines)}"
 
 
@@ -143,31 +108,31 @@ def _from_people(name: str, state: State, now: float) -> NextStep | None:
     return None
 
 
-def _from_lease(name: str, view: TargetView) -> NextStep | None:
+def _from_lease(name: str, row: TargetRow) -> NextStep | None:
     """What a worker is doing, or died doing."""
-    assert view.state is not None  # noqa: S101 - asked by the caller
-    if view.lease and view.lease.renewing:
-        looks = follow_up_commands.looking(view.state.status.message) if view.state.status.phase == PRUNING else ""
+    assert row.state is not None  # noqa: S101 - asked by the caller
+    if row.lease and row.lease.renewing:
+        looks = follow_up_commands.looking(row.state.status.message) if row.state.status.phase == PRUNING else ""
         waits = ", and waits for what isn't gone yet, as said below; to see what holds it:" if looks else ""
-        return NextStep(f"{view.lease.holder} works on it now{waits}", looks, urgent=False)
-    if view.lease:
+        return NextStep(f"{row.lease.holder} works on it now{waits}", looks, urgent=False)
+    if row.lease:
         return NextStep(
-            f"{view.lease.holder} holds it and hasn't renewed for {view.lease.age:.0f} s; the next run takes over, or:",
+            f"{row.lease.holder} holds it and hasn't renewed for {row.lease.age:.0f} s; the next run takes over, or:",
             f"anneal unlock {name}",
         )
-    status = view.state.status
+    status = row.state.status
     told = status.phase == "failed" and status.who in ("author", "operator")  # what the last run came to stands in the record
-    if view.state.attempt and not status.next_try and not told:
-        goes_on = ", and no server runs that would go on; now:" if view.unserved else "; the next one goes on from there, or now:"
+    if row.state.attempt and not status.next_try and not told:
+        goes_on = ", and no server runs that would go on; now:" if row.unserved else "; the next one goes on from there, or now:"
         return NextStep(f"a run didn't finish{goes_on}", f"anneal apply {name}")
     return None
 
 
-def _from_status(name: str, status: RunStatus, view: TargetView) -> NextStep | None:
+def _from_status(name: str, status: RunStatus, row: TargetRow) -> NextStep | None:
     """What the last run left."""
     if status.phase in ("waiting", ROLLING):
-        return _from_wait(name, status, view)
-    return _from_failure(f"anneal apply {name}", status, view) if status.phase in ("failed", PRUNING) else None
+        return _from_wait(name, status, row)
+    return _from_failure(f"anneal apply {name}", status, row) if status.phase in ("failed", PRUNING) else None
 
 
 def is_of_git_host(status: RunStatus, newest: NewestCommit | None) -> bool:
@@ -175,94 +140,94 @@ def is_of_git_host(status: RunStatus, newest: NewestCommit | None) -> bool:
     return bool(newest and newest.trouble and status.phase == "failed" and status.message == str(newest.trouble))
 
 
-def _from_git(view: TargetView, *, failed: bool) -> NextStep | None:
+def _from_git(row: TargetRow, *, failed: bool) -> NextStep | None:
     """That the git host can't be asked now. `failed`: whether the last run said so, too."""
-    if not (view.state and view.newest and view.newest.trouble) or is_of_git_host(view.state.status, view.newest) != failed:
+    if not (row.state and row.newest and row.newest.trouble) or is_of_git_host(row.state.status, row.newest) != failed:
         return None
-    then = _tries(f"anneal apply {view.target.name}", view)
+    then = _tries(f"anneal apply {row.target.name}", row)
     return NextStep(
         f"git can't be asked, as said below; once it can, {then}; to ask it the same:",
-        follow_up_commands.asking(view.target.repository.url),
+        follow_up_commands.asking(row.target.repository.url),
     )
 
 
-def _from_failure(again: str, status: RunStatus, view: TargetView) -> NextStep:
+def _from_failure(again: str, status: RunStatus, row: TargetRow) -> NextStep:
     """Who must act. `again`: the command that tries once more."""
     if status.code == QuotaExceeded.code or (status.code != PlanRefused.code and _OVER_QUOTA.search(status.message)):
         return NextStep("a quota is full: its owner makes room, as said below, or git declares less; to try now:", again)
-    return _from_what_it_names(again, status, view) or _from_author(again, status, view) or _from_next_try(again, status, view)
+    return _from_what_it_names(again, status, row) or _from_author(again, status, row) or _from_next_try(again, status, row)
 
 
-def _from_what_it_names(again: str, status: RunStatus, view: TargetView) -> NextStep | None:
+def _from_what_it_names(again: str, status: RunStatus, row: TargetRow) -> NextStep | None:
     """What the failure itself names the command of."""
     if creates := follow_up_commands.creating(status.message):
-        return _without_namespace(creates, again, view)
-    if grants := follow_up_commands.granting(view.target.name, status.message) if status.code == AccessDenied.code else "":
+        return _without_namespace(creates, again, row)
+    if grants := follow_up_commands.granting(row.target.name, status.message) if status.code == AccessDenied.code else "":
         text = "a right is missing, as said below; an administrator can grant all that are needed"
-        return NextStep(f"{text}, after which {_tries(again, view)}:", grants)
+        return NextStep(f"{text}, after which {_tries(again, row)}:", grants)
     if looks := follow_up_commands.looking(status.message) if status.phase == PRUNING else "":
-        text = f"what is to go isn't gone yet, as said below; once it is, {_tries(again, view)}; to see what holds it:"
-        return NextStep(text, looks, urgent=view.unserved)
+        text = f"what is to go isn't gone yet, as said below; once it is, {_tries(again, row)}; to see what holds it:"
+        return NextStep(text, looks, urgent=row.unserved)
     return None
 
 
-def _from_next_try(again: str, status: RunStatus, view: TargetView) -> NextStep:
+def _from_next_try(again: str, status: RunStatus, row: TargetRow) -> NextStep:
     if status.who != "nobody" or not status.next_try:
         return NextStep("do what is said below, then:", again)
-    if view.unserved:
+    if row.unserved:
         return NextStep("no server runs that would try it again; to try now:", again)
-    return NextStep(f"it is tried again {until(status.next_try, view.now)}; to try now:", again, urgent=False)
+    return NextStep(f"it is tried again {until(status.next_try, row.now)}; to try now:", again, urgent=False)
 
 
-def _tries(again: str, view: TargetView) -> str:
+def _tries(again: str, row: TargetRow) -> str:
     """Say what goes on by itself, or by which command where no server runs."""
-    return f"`{again}` goes on, for no server runs" if view.unserved else "the next look goes on"
+    return f"`{again}` goes on, for no server runs" if row.unserved else "the next look goes on"
 
 
-def _without_namespace(creates: str, again: str, view: TargetView) -> NextStep:
+def _without_namespace(creates: str, again: str, row: TargetRow) -> NextStep:
     """What makes a missing Namespace; without a server the run that waits for it comes after it."""
     seen = "a Namespace is missing; to create it, if git isn't to declare it"
-    if view.unserved:
+    if row.unserved:
         return NextStep(f"{seen}, and try again:", f"{creates} && {again}")
     return NextStep(f"{seen}, after which the next look goes on:", creates)
 
 
-def _from_author(again: str, status: RunStatus, view: TargetView) -> NextStep | None:
+def _from_author(again: str, status: RunStatus, row: TargetRow) -> NextStep | None:
     """What the commit must be mended for; where containers of it fail, what they wrote says why."""
     if status.who != "author":
         return None
     seen = _FIX.text + _once_changed(status)
-    failing = any(_has_pods(line) for line in view.state.health.worst) if view.state else False
+    failing = any(_has_pods(line) for line in row.state.health.worst) if row.state else False
     if status.code == RolloutFailed.code and failing:
-        then = f", then `{again}`, for no server runs" if view.unserved else ""
-        return NextStep(f"{seen}{then}; to see what its containers wrote:", f"anneal status {view.target.name} --logs")
-    return NextStep(f"{seen}; no server runs, so then:", again) if view.unserved else replace(_FIX, text=seen)
+        then = f", then `{again}`, for no server runs" if row.unserved else ""
+        return NextStep(f"{seen}{then}; to see what its containers wrote:", f"anneal status {row.target.name} --logs")
+    return NextStep(f"{seen}; no server runs, so then:", again) if row.unserved else replace(_FIX, text=seen)
 
 
-def _from_wait(name: str, status: RunStatus, view: TargetView) -> NextStep:
+def _from_wait(name: str, status: RunStatus, row: TargetRow) -> NextStep:
     seen = "its rollout goes on" if status.phase == ROLLING else "what was applied isn't healthy yet"
-    if view.unserved and not (view.lease and view.lease.renewing):
+    if row.unserved and not (row.lease and row.lease.renewing):
         return NextStep(f"{seen}, as said below, and no server runs that would look again; to look now:", f"anneal apply {name}")
-    again = f"; it is looked at again {until(status.next_try, view.now)}" if status.next_try else ""
+    again = f"; it is looked at again {until(status.next_try, row.now)}" if status.next_try else ""
     return NextStep(f"{seen}, as said below{again}", urgent=False)
 
 
-def _from_server(name: str, view: TargetView) -> NextStep | None:
+def _from_server(name: str, row: TargetRow) -> NextStep | None:
     """That nobody will do what is to be done, or that git has something newer."""
-    head, state = view.newest.commit if view.newest else "", view.state
+    head, state = row.newest.commit if row.newest else "", row.state
     behind = bool(head) and state is not None and head != state.commit
     newer = f"git is at {head[:12]}" if behind else ""
-    if view.unserved:
-        due = f"live is to be looked at again {until(state.drift_due, view.now)}" if state and state.drift_due else ""
-        seen = f"{newer or due or 'nothing to do now'}, and {server_text(view)}"
-        urgent = behind or view.pulse.last is not None
+    if row.unserved:
+        due = f"live is to be looked at again {until(state.drift_due, row.now)}" if state and state.drift_due else ""
+        seen = f"{newer or due or 'nothing to do now'}, and {server_text(row)}"
+        urgent = behind or row.pulse.last is not None
         return NextStep(f"{seen}; start `anneal serve` or `anneal run --trigger interval`, or now:", f"anneal apply {name}", urgent=urgent)
     return NextStep(f"{newer}, which the next look applies, or now:", f"anneal apply {name}", urgent=False) if behind else None
 
 
-def server_text(view: TargetView) -> str:
+def server_text(row: TargetRow) -> str:
     """Say which server looks after a target and when it looked, or that none does, since when."""
-    pulse, name = view.pulse, view.target.name
+    pulse, name = row.pulse, row.target.name
     if not pulse.readable:
         return "whether a server runs isn't known: its heartbeat may not be read"
     looked = pulse.looked(name)

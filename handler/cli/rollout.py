@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from handler.app.overview import Overview
 from handler.cli import logs, reports, target_page
-from handler.cli.next_step import TargetView
 from handler.cli.output import Output
 from handler.cli.rollout_lines import told, tree
 from handler.cli.session import Session
@@ -52,7 +51,7 @@ def _explain(session: Session, target: Target) -> None:
     """Say how a target does that has no rollout."""
     (row,) = Overview(session.settings, session.handler, asks=False, whole=True).look([target])
     session.output.line(f"{target.name} has no rollout on record; how it stands:")
-    target_page.show(session.output, TargetView.of(row, session.given))
+    target_page.show(session.output, row, session.given)
 
 
 def _health(state: State | None) -> dict[str, object]:

@@ -17,7 +17,6 @@ from handler.app.standing import NOT_KNOWN, TROUBLE, TargetRow
 from handler.cli import logs, status_table, target_page
 from handler.cli.filenames import from_files
 from handler.cli.follow_up_commands import GivenFlags
-from handler.cli.next_step import TargetView
 from handler.cli.output import Output, wrapped
 from handler.cli.session import Session
 from handler.config.settings import Target
@@ -73,14 +72,13 @@ def _overview(session: Session, *, offline: bool, whole: bool, deadline: float) 
 
 # --- one target
 def _page(session: Session, row: TargetRow, *, with_logs: bool) -> None:
-    view = TargetView.of(row, session.given)
-    logged = logs.read(session, view.target, logs.of_record(view.state)) if with_logs else []
+    logged = logs.read(session, row.target, logs.of_record(row.state)) if with_logs else []
     if not session.output.as_json:
-        target_page.show(session.output, view, logged)
+        target_page.show(session.output, row, session.given, logged)
         return
     more = {"logs": [each.facts() for each in logged]} if with_logs else {}
     told = status_table.facts(row, session.given)
-    session.output.document(target_page.facts(view) | {"server": told["server"], "head": told["head"]} | more)
+    session.output.document(target_page.facts(row, session.given) | {"server": told["server"], "head": told["head"]} | more)
 
 
 # --- all of them
@@ -139,7 +137,7 @@ def _follow(session: Session, overview: Overview, chosen: Sequence[Target], *, w
 
 
 def _page_lines(output: Output, row: TargetRow, given: GivenFlags) -> list[tuple[str, str]]:
-    lines = target_page.lines(TargetView.of(row, given))
+    lines = target_page.lines(row, given)
     return [(part, style) for text, style, hang in lines for part in (wrapped(text, output.width, hang) if hang else text).split("\n")]
 
 

@@ -15,7 +15,7 @@ from handler.app.overview import EXPLAINED, cluster_subject
 from handler.app.standing import NOT_KNOWN, TROUBLE, Level, TargetRow
 from handler.cli import follow_up_commands
 from handler.cli.follow_up_commands import NOTHING_GIVEN, GivenFlags
-from handler.cli.next_step import TargetView, is_of_git_host, next_step
+from handler.cli.next_step import complete, is_of_git_host, next_step
 from handler.cli.target_page import drift_text
 from handler.cli.times import brief
 from handler.config.settings import Cluster
@@ -78,7 +78,7 @@ def _age(at: str, now: float) -> str:
 def _next(row: TargetRow) -> str:
     """Say when the target is tried again; no server, no next time."""
     at = row.summary.next_try
-    return "" if not at or row.is_served is False else brief(seconds_of(at) - row.now) if seconds_of(at) > row.now else "now"
+    return "" if not at or row.unserved else brief(seconds_of(at) - row.now) if seconds_of(at) > row.now else "now"
 
 
 def table(rows: Sequence[TargetRow], *, width: int | None, wide: bool = False) -> Iterator[Styled]:
@@ -152,11 +152,11 @@ def hints(rows: Sequence[TargetRow], given: GivenFlags) -> Iterator[Styled]:
     silent |= {row.target.name for row in rows if row.state and not row.trouble and is_of_git_host(row.state.status, row.newest)}
     told = [row for row in rows if row.level in TROUBLE | {Level.UNREAD} and row.target.name not in silent]
     for row in told[:EXPLAINED]:
-        yield from _of_target(TargetView.of(row, given), row)
+        yield from _of_target(row, given)
     if len(told) > EXPLAINED:
         yield f"and {len(told) - EXPLAINED} more in trouble: anneal status TARGET", ""
     yield from _stopped(rows, given)
-    if left := [row for row in rows if row.is_served is False and row.recorded and row.level not in TROUBLE]:
+    if left := [row for row in rows if row.unserved and row.recorded and row.level not in TROUBLE]:
         command = given.complete("anneal run --trigger interval", left[0].target.cluster)
         yield f"no server follows git for {_named(left)}; this one does: `{command}`", "dim"
 
@@ -192,15 +192,15 @@ def _named(group: Sequence[TargetRow]) -> str:
     return f"{many(len(group), 'target')}: {names}{', …' if len(group) > 5 else ''}"
 
 
-def _of_target(view: TargetView, row: TargetRow) -> Iterator[Styled]:
+def _of_target(row: TargetRow, given: GivenFlags) -> Iterator[Styled]:
     """Yield what is wrong with one target in a line, and what to type."""
     name, style = row.target.name, _STYLES.get(row.level, "")
-    page = view.complete(f"anneal status {name}")
+    page = complete(f"anneal status {name}", row, given)
     if not row.whole and row.recorded:
         text, command = f"{row.phase}, {row.summary.health}", page
     else:
-        step = next_step(view)
-        text, command = "; ".join(part for part in (view.complete(_cause(row)), _alone(step.text)) if part), step.command or page
+        step = next_step(row, given)
+        text, command = "; ".join(part for part in (complete(_cause(row), row, given), _alone(step.text)) if part), step.command or page
     yield f"{name}: {text}", style
     yield f"    {command}", "head"
 
@@ -229,11 +229,11 @@ def _cause(row: TargetRow) -> str:
 # --- as JSON
 def facts(row: TargetRow, given: GivenFlags = NOTHING_GIVEN) -> dict[str, Any]:
     """Return a row as JSON. `given`: the flags of this command."""
-    known, newest, step = row.summary, row.newest, next_step(TargetView.of(row, given)) if row.whole or not row.recorded else None
+    known, newest, step = row.summary, row.newest, next_step(row, given) if row.whole or not row.recorded else None
     info = newest.info if newest else None
     head = {"commit": newest.commit, "subject": info.subject if info else "", "time": stamp(info.time) if info else ""} if newest else None
     names = ("commit", "subject", "applied", "health", "health_since", "attempt", "pin", "next_try", "drift_due", "held", "since")
-    told = {camel(name): getattr(known, name) for name in names} | ({"nextTry": ""} if row.is_served is False else {})
+    told = {camel(name): getattr(known, name) for name in names} | ({"nextTry": ""} if row.unserved else {})
     return {
         "target": row.target.name,
         "trouble": row.level in TROUBLE | NOT_KNOWN,

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from handler.app.standing import TargetRow
 from handler.cli import logs
-from handler.cli.next_step import NextStep, TargetView, next_step, pinned_text, server_text
+from handler.cli.follow_up_commands import GivenFlags
+from handler.cli.next_step import NextStep, complete, next_step, pinned_text, server_text
 from handler.cli.output import Output
 from handler.cli.rollout_lines import UNDER_WAY, now_at, phase_of, summed, told
 from handler.cli.times import ago, span, until
@@ -27,49 +29,49 @@ _WELL = "applied"
 """The phase whose beginning is told nowhere: it is no commit's, and goes on when the next one is applied."""
 
 
-def show(output: Output, view: TargetView, logged: Sequence[logs.LoggedPod] = ()) -> None:
+def show(output: Output, row: TargetRow, given: GivenFlags, logged: Sequence[logs.LoggedPod] = ()) -> None:
     """Print one target: the next step, then the facts that led to it, and what its containers have logged."""
-    for text, style, hang in lines(view):
+    for text, style, hang in lines(row, given):
         output.line(text, style, hang=hang, whole=not hang)
     for number, line in enumerate(line for each in logged for line in each.lines()):
         output.line(f"  {'' if number else 'logs:':10} {line}", hang=_HANG)
 
 
-def facts(view: TargetView) -> dict[str, Any]:
+def facts(row: TargetRow, given: GivenFlags) -> dict[str, Any]:
     """Return all of it as JSON, but for what only looks at health read."""
-    state = view.state and replace(view.state, health=replace(view.state.health, apart=None))
-    return {"target": view.target.name, "next": next_step(view), "trouble": view.trouble, "lease": view.lease, "state": state}
+    state = row.state and replace(row.state, health=replace(row.state.health, apart=None))
+    return {"target": row.target.name, "next": next_step(row, given), "trouble": str(row.trouble or ""), "lease": row.lease, "state": state}
 
 
-def lines(view: TargetView) -> Iterator[tuple[str, str, int]]:
+def lines(row: TargetRow, given: GivenFlags) -> Iterator[tuple[str, str, int]]:
     """Yield each line with its style and the indent of what is wrapped; 0: it stays whole, so that it can be copied."""
-    step = next_step(view)
-    yield f"{view.target.name}: {_phase(view)}", _style(view, step), 2
+    step = next_step(row, given)
+    yield f"{row.target.name}: {_phase(row)}", _style(row, step), 2
     yield f"  next: {step.text}", "", 8
     if step.command:
         yield f"    {step.command}", "head", 0
-    for label, text in _rows(view):
+    for label, text in _rows(row, given):
         yield f"  {label + ':' if label else '':10} {text}", "", _HANG
 
 
-def _phase(view: TargetView) -> str:
-    if view.state is None:
-        return "unknown" if view.trouble else "never ran"
-    if view.target.suspend or view.state.suspension(view.now):
+def _phase(row: TargetRow) -> str:
+    if row.state is None:
+        return "unknown" if row.trouble else "never ran"
+    if row.target.suspend or row.state.suspension(row.now):
         return "suspended"
-    state, rollout = view.state.status, view.state.rollout
+    state, rollout = row.state.status, row.state.rollout
     if state.phase == ROLLING and rollout:
         at, since = now_at(rollout), state.since if rollout.outcome else rollout.started
-        return f"rolling out for {span(view.now - seconds_of(since))}" + (f": {at}" if at else "")
+        return f"rolling out for {span(row.now - seconds_of(since))}" + (f": {at}" if at else "")
     lasts = state.since and state.phase != _WELL
-    health = view.state.health
+    health = row.state.health
     if state.phase == _WELL and health.state not in ("", HealthState.HEALTHY):
-        return f"{state.phase}, {health.state}" + (f" for {ago(health.since, view.now).removesuffix(' ago')}" if health.since else "")
-    return f"{state.phase or 'new'}" + (f" for {ago(state.since, view.now).removesuffix(' ago')}" if lasts else "")
+        return f"{state.phase}, {health.state}" + (f" for {ago(health.since, row.now).removesuffix(' ago')}" if health.since else "")
+    return f"{state.phase or 'new'}" + (f" for {ago(state.since, row.now).removesuffix(' ago')}" if lasts else "")
 
 
-def _style(view: TargetView, step: NextStep) -> str:
-    bad = view.trouble or (view.state is not None and (view.state.status.phase == "failed" or _is_sick(view.state)))
+def _style(row: TargetRow, step: NextStep) -> str:
+    bad = row.trouble or (row.state is not None and (row.state.status.phase == "failed" or _is_sick(row.state)))
     return "bad" if bad else "warn" if step.urgent else "good"
 
 
@@ -77,36 +79,36 @@ def _is_sick(state: State) -> bool:
     return state.health.state == HealthState.DEGRADED
 
 
-def _rows(view: TargetView) -> Iterator[tuple[str, str]]:
+def _rows(row: TargetRow, given: GivenFlags) -> Iterator[tuple[str, str]]:
     """Yield label and text of every fact worth a line."""
-    if view.trouble and view.state:
-        yield from (("trouble", view.complete(line)) for line in view.trouble.splitlines())
-    if view.doubt:
-        yield "cluster", f"whether the record is of this cluster isn't known: {view.doubt}"
-    if view.lease:
-        yield "lease", f"{view.lease.holder}, renewed {view.lease.age:.0f} s ago" + (", a run is asked for" if view.lease.requested else "")
-    if view.pulse.readable or not view.trouble:
-        yield "server", server_text(view)
-    yield from _head_rows(view)
-    if view.target.suspend:
+    if row.trouble and row.state:
+        yield from (("trouble", complete(line, row, given)) for line in str(row.trouble).splitlines())
+    if row.doubt:
+        yield "cluster", f"whether the record is of this cluster isn't known: {row.doubt}"
+    if row.lease:
+        yield "lease", f"{row.lease.holder}, renewed {row.lease.age:.0f} s ago" + (", a run is asked for" if row.lease.requested else "")
+    if row.pulse.readable or not row.trouble:
+        yield "server", server_text(row)
+    yield from _head_rows(row)
+    if row.target.suspend:
         yield "suspended", "in the configuration (anneal.yaml), until it says `suspend: false`"
-    if view.state:
-        yield from _commit_rows(view.state, view.now)
-        yield from _rollout_rows(view.state, view.now)
-        yield from _health_rows(view.state, view.now)
-        yield from _people_rows(view.state, view.now)
-        yield from _status_rows(view, view.state.status)
-        yield from _leftover_rows(view.state, view.now)
+    if row.state:
+        yield from _commit_rows(row.state, row.now)
+        yield from _rollout_rows(row.state, row.now)
+        yield from _health_rows(row.state, row.now)
+        yield from _people_rows(row.state, row.now)
+        yield from _status_rows(row, given, row.state.status)
+        yield from _leftover_rows(row.state, row.now)
 
 
-def _head_rows(view: TargetView) -> Iterator[tuple[str, str]]:
+def _head_rows(row: TargetRow) -> Iterator[tuple[str, str]]:
     """Tell what git has, where that isn't what is applied, and why it isn't known."""
-    newest, applied = view.newest, view.state.commit if view.state else ""
+    newest, applied = row.newest, row.state.commit if row.state else ""
     if newest and newest.trouble:
         yield "git", str(newest.trouble)
     elif newest and newest.commit and newest.commit != applied:
         info = newest.info
-        yield "git", newest.commit[:12] + (_titled(info.subject, info.author, ago(stamp(info.time), view.now)) if info else "")
+        yield "git", newest.commit[:12] + (_titled(info.subject, info.author, ago(stamp(info.time), row.now)) if info else "")
 
 
 def _commit_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
@@ -167,12 +169,12 @@ def _people_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
         yield "pinned", pinned_text(state, now)
 
 
-def _status_rows(view: TargetView, status: RunStatus) -> Iterator[tuple[str, str]]:
+def _status_rows(row: TargetRow, given: GivenFlags, status: RunStatus) -> Iterator[tuple[str, str]]:
     if status.phase in ("failed", "pruning"):
         label = "failing" if status.phase == "failed" else "pruning"
-        yield from (((label if not number else ""), view.complete(line)) for number, line in enumerate(status.message.splitlines()))
+        yield from (((label if not number else ""), complete(line, row, given)) for number, line in enumerate(status.message.splitlines()))
     if status.next_try:
-        when = "by no server, for none runs" if view.unserved else until(status.next_try, view.now)
+        when = "by no server, for none runs" if row.unserved else until(status.next_try, row.now)
         yield "next try", f"{when}, after {many(status.failures, 'failure')}"
 
 

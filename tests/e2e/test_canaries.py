@@ -16,8 +16,10 @@ from urllib.parse import quote
 import pytest
 
 from handler.app import log
+from handler.app.standing import TargetRow
 from handler.app.target_status import TargetStatusReader
-from handler.cli.next_step import TargetView, next_step
+from handler.cli.follow_up_commands import NOTHING_GIVEN
+from handler.cli.next_step import next_step
 from handler.cli.target_page import _rows, facts
 from handler.config.git_settings import BasicAuth, RepositoryAuth, SecretRef
 from handler.config.secrets import resolve_all
@@ -75,14 +77,15 @@ def run(shop: Shop, job: Job) -> Result:
 def assert_silent(shop: Shop, logged: io.StringIO, *results: Result, planted: Sequence[str] = (CANARY, OTHER)) -> None:
     state = shop.kubectl.tried("get", "cm", f"anneal-{shop.name}", "-n", STATES, "-o", "yaml").stdout
     stored = shop.handler.store(shop.target).read()
-    view, reader = TargetView(shop.target, stored.state, None, time.time()), TargetStatusReader(shop.settings, shop.handler.records, str)
+    row = TargetRow(shop.target, time.time(), state=stored.state)
+    reader = TargetStatusReader(shop.settings, shop.handler.records, str)
     outputs = {
         "results": repr(results),
         "messages": "".join(map(told, results)),
         "state": state,
         "record": repr(stored),
-        "status": repr([*_rows(view)]) + next_step(view).text,
-        "status as JSON": json.dumps(plain(facts(view))),
+        "status": repr([*_rows(row, NOTHING_GIVEN)]) + next_step(row).text,
+        "status as JSON": json.dumps(plain(facts(row, NOTHING_GIVEN))),
         "API": json.dumps(plain([reader.target(shop.name), reader.targets([shop.name])])),
         "metrics": "".join(map(str, SCRAPED)),
         "log": logged.getvalue(),

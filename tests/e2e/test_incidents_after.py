@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from handler.app.build import Handler, Options
-from handler.cli.next_step import TargetView
+from handler.app.standing import TargetRow
+from handler.cli.follow_up_commands import NOTHING_GIVEN
 from handler.cli.target_page import show
 from handler.config.secrets import resolve_all
 from handler.config.settings import Settings
@@ -91,7 +92,7 @@ def _status(shop: Shop) -> list[str]:
     """Return the lines of `anneal status`."""
     lines: list[str] = []
     output: Any = SimpleNamespace(line=lambda text, *_, **__: lines.append(text))
-    show(output, TargetView(shop.target, shop.state(), None, time.time()), ())
+    show(output, TargetRow(shop.target, time.time(), state=shop.state()), NOTHING_GIVEN)
     return lines
 
 

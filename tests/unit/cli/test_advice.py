@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from handler.app.standing import TargetRow
 from handler.cli.follow_up_commands import GivenFlags
-from handler.cli.next_step import TargetView, next_step
+from handler.cli.next_step import complete, next_step
 from handler.cli.times import ago, moment, span, until
 from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Target
+from handler.model.errors import ClusterUnavailable, Problem, TargetMoved
 from handler.model.names import Identity
 from handler.state.lease import Peek
 from handler.state.record import Approval, Attempt, Drift, Fact, HeldPlan, Orphan, Pin, Refusal, RunStatus, State, Suspend, TargetHealth
@@ -30,8 +32,9 @@ FACTS = (
 )
 REFUSAL = Refusal(SHA, "b" * 64, facts=(*FACTS, Fact("back", seen="7")))
 FULL = 'Deployment/shop/web: pods "web-1" is forbidden: exceeded quota: tight, requested: pods=1, used: pods=2, limited: pods=2'
-MOVED = (
-    "ConfigMap/s/anneal-shop: Target/shop: repository was a, is now b; `anneal retarget shop` accepts that\nTarget/shop: x was c; `anneal`"
+MOVED = TargetMoved(
+    Problem("ConfigMap/s/anneal-shop: Target/shop", "repository was a, is now b; `anneal retarget shop` accepts that"),
+    Problem("Target/shop", "x was c; `anneal`"),
 )
 OPEN = Attempt(SHA, SHA, SHA, "x.1", stamp(NOW))
 GONE = 'ConfigMap/x/a: namespaces "x" not found; create it: kubectl create namespace x; or declare it in the same path: {}'
@@ -103,31 +106,31 @@ def failed(who: str, next_try: str = "") -> RunStatus:
     ],
 )
 def test_the_next_step_is_a_command_where_there_is_one(changed: dict[str, Any], command: str, said: str) -> None:
-    step = next_step(TargetView(TARGET, replace(APPLIED, **changed), None, NOW))
+    step = next_step(TargetRow(TARGET, NOW, state=replace(APPLIED, **changed)))
     assert step.command == command
     assert said in step.text
 
 
 @pytest.mark.parametrize(
-    ("view", "command", "said"),
+    ("row", "command", "said"),
     [
-        (TargetView(TARGET, None, None, NOW), "anneal apply shop", "never ran"),
+        (TargetRow(TARGET, NOW), "anneal apply shop", "never ran"),
         (
-            TargetView(TARGET, None, None, NOW, "cluster-unavailable", "no answer"),
+            TargetRow(TARGET, NOW, trouble=ClusterUnavailable.of("cluster", "no answer")),
             "kubectl get --raw /readyz --request-timeout 5s",
             "no answer",
         ),
         (
-            TargetView(TARGET, APPLIED, None, NOW, "target-moved", MOVED),
+            TargetRow(TARGET, NOW, state=APPLIED, trouble=MOVED),
             "anneal retarget shop",
             "elsewhere: repository was a, is now b, x was c",
         ),
-        (TargetView(TARGET, APPLIED, Peek("pod-1", True, 1.0, False), NOW), "", "pod-1 works on it now"),
-        (TargetView(TARGET, APPLIED, Peek("pod-1", False, 90.0, False), NOW), "anneal unlock shop", "hasn't renewed for 90 s"),
+        (TargetRow(TARGET, NOW, state=APPLIED, lease=Peek("pod-1", True, 1.0, False)), "", "pod-1 works on it now"),
+        (TargetRow(TARGET, NOW, state=APPLIED, lease=Peek("pod-1", False, 90.0, False)), "anneal unlock shop", "hasn't renewed for 90 s"),
     ],
 )
-def test_the_lease_and_a_missing_record_count_too(view: TargetView, command: str, said: str) -> None:
-    step = next_step(view)
+def test_the_lease_and_a_missing_record_count_too(row: TargetRow, command: str, said: str) -> None:
+    step = next_step(row)
     assert step.command == command
     assert said in step.text
 
@@ -154,7 +157,7 @@ def test_until_refuses_anything_else(text: str) -> None:
 
 
 def test_what_the_configuration_suspends_is_resumed_there() -> None:
-    step = next_step(TargetView(replace(TARGET, suspend=True), APPLIED, None, NOW))
+    step = next_step(TargetRow(replace(TARGET, suspend=True), NOW, state=APPLIED))
     assert (step.command, step.urgent) == ("", True)
     assert "set `suspend: false` in anneal.yaml" in step.text
 
@@ -175,21 +178,19 @@ def test_what_the_configuration_suspends_is_resumed_there() -> None:
 )
 def test_no_command_is_advised_that_only_a_configuration_has(changed: dict[str, Any], command: str, said: str) -> None:
     local = replace(TARGET, repository=Repository("directory:shop"))
-    step = next_step(TargetView(local, replace(APPLIED, **changed), None, NOW))
+    step = next_step(TargetRow(local, NOW, state=replace(APPLIED, **changed)))
     assert (step.command, said in step.text) == (command, True), step
 
 
 def test_commands_reach_the_same_configuration_and_cluster() -> None:
     """As status was asked; what kubectl is to do on the target's cluster as the target says."""
     given = GivenFlags(("-c", "a b.yaml", "--context", "east"), ("--context", "east"))
-    view = TargetView(
-        TARGET, replace(APPLIED, status=replace(failed("operator"), code="access-denied", message=DENIED)), None, NOW, given=given
-    )
-    assert next_step(view).command == (
+    denied = replace(APPLIED, status=replace(failed("operator"), code="access-denied", message=DENIED))
+    assert next_step(TargetRow(TARGET, NOW, state=denied), given).command == (
         "anneal -c 'a b.yaml' --context east rbac shop --service-account s/anneal | kubectl --context east apply -f -"
     )
     away = replace(TARGET, cluster=Cluster(SecretRef(file="/etc/far"), context="west"))
     for target, wanted in ((TARGET, GONE), (away, GONE.replace("kubectl", "kubectl --kubeconfig /etc/far --context west"))):
-        assert TargetView(target, None, None, NOW).complete(GONE) == wanted
-    theirs = replace(view, state=replace(APPLIED, status=replace(failed("operator"), code="secret-unavailable")))
-    assert theirs.complete("kubectl get secret -n x") == "kubectl get secret -n x", "that one is on the handler's own cluster"
+        assert complete(GONE, TargetRow(target, NOW), GivenFlags()) == wanted
+    theirs = TargetRow(TARGET, NOW, state=replace(APPLIED, status=replace(failed("operator"), code="secret-unavailable")))
+    assert complete("kubectl get secret -n x", theirs, given) == "kubectl get secret -n x", "that one is on the handler's own cluster"

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from handler.cli.next_step import TargetView
+from handler.app.standing import TargetRow
+from handler.cli.follow_up_commands import NOTHING_GIVEN
 from handler.cli.target_page import _phase, _rows, _status_rows, run_text
 from handler.config.git_settings import Repository
 from handler.config.settings import Target
@@ -22,7 +23,7 @@ API, WEB = "Deployment/shop/api: 0 of 1 replica available", "Deployment/shop/web
 def rows(waiting: WaitingFor | None, status: RunStatus) -> list[tuple[str, str]]:
     """Return the rows of health and failure."""
     state = State("shop", "default", "uid", TARGET.repository.url, waiting=waiting, status=status)
-    return [row for row in _rows(TargetView(TARGET, state, None, NOW)) if row[0] in ("", "waiting", "unhealthy", "failing")]
+    return [row for row in _rows(TargetRow(TARGET, NOW, state=state), NOTHING_GIVEN) if row[0] in ("", "waiting", "unhealthy", "failing")]
 
 
 def test_a_wait_says_for_what_since_when_and_what_is_missing() -> None:
@@ -51,27 +52,27 @@ def test_what_has_failed_before_its_time_is_waited_for_no_more() -> None:
     ],
 )
 def test_how_long_it_is_applied_is_told_of_no_commit_that_came_later(status: RunStatus, said: str) -> None:
-    assert _phase(TargetView(TARGET, State("shop", "default", "uid", TARGET.repository.url, status=status), None, NOW)) == said
+    assert _phase(TargetRow(TARGET, NOW, state=State("shop", "default", "uid", TARGET.repository.url, status=status))) == said
 
 
 def test_a_rollout_says_where_it_stands() -> None:
     steps = (StepRecord("roll", "api", "Deployment/shop/api", "Canary", stamp(NOW - 90), share=25),)
     known = Progress(SHA, "d" * 64, stamp(NOW - 120), steps=steps)
     rolling = State("shop", "default", "uid", "url", status=RunStatus("rolling-out", stamp(NOW - 60)), rollout=known)
-    view = TargetView(TARGET, rolling, None, NOW)
-    assert _phase(view) == "rolling out for 2 min: roll, api: Canary Deployment/shop/api at 25 %"
+    row = TargetRow(TARGET, NOW, state=rolling)
+    assert _phase(row) == "rolling out for 2 min: roll, api: Canary Deployment/shop/api at 25 %"
     begins = replace(known, outcome="done", steps=())
-    assert _phase(replace(view, state=replace(rolling, rollout=begins))) == "rolling out for 1 min", "of an older set"
+    assert _phase(replace(row, state=replace(rolling, rollout=begins))) == "rolling out for 1 min", "of an older set"
 
 
 def test_what_isnt_gone_is_named_while_it_is_waited_for() -> None:
     status = RunStatus("pruning", stamp(NOW - 60), message="ConfigMap/shop/a: is not gone yet\nConfigMap/shop/b: is not gone yet")
-    found = [*_status_rows(TargetView(TARGET, None, None, NOW), status)]
+    found = [*_status_rows(TargetRow(TARGET, NOW), NOTHING_GIVEN, status)]
     assert found == [("pruning", "ConfigMap/shop/a: is not gone yet"), ("", "ConfigMap/shop/b: is not gone yet")]
 
 
 def test_one_failure_is_one() -> None:
-    found = dict(_status_rows(TargetView(TARGET, None, None, NOW), RunStatus("failed", failures=1, next_try=stamp(NOW + 15))))
+    found = dict(_status_rows(TargetRow(TARGET, NOW), NOTHING_GIVEN, RunStatus("failed", failures=1, next_try=stamp(NOW + 15))))
     assert found["next try"] == "in 15 s, after 1 failure"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from handler.app.standing import Level, NewestCommit, TargetRow
 from handler.cli.follow_up_commands import GivenFlags, reaching
-from handler.cli.next_step import TargetView, next_step, server_text
+from handler.cli.next_step import next_step, server_text
 from handler.cli.status_table import HEADS, cells, facts, hints, table
 from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Eks, Target
@@ -152,7 +152,7 @@ def test_what_only_a_git_host_is_to_blame_for_is_told_once() -> None:
     mute = NewestCommit(trouble=GitUnavailable.of("https://git.example.com/acme/shop.git", "its host refuses connections"))
     failed = whole(blank(commit=sha(), status=RunStatus("failed", message=str(mute.trouble), who="nobody")), newest=mute)
     assert [line for line in told(failed) if line.startswith("    ")] == ["    git ls-remote https://git.example.com/acme/shop.git"]
-    assert next_step(TargetView.of(failed)).command == "git ls-remote https://git.example.com/acme/shop.git", "the page says the same"
+    assert next_step(failed).command == "git ls-remote https://git.example.com/acme/shop.git", "the page says the same"
 
 
 def test_each_trouble_has_its_cause_and_the_command() -> None:
@@ -198,7 +198,7 @@ def test_of_very_many_in_trouble_the_first_are_told() -> None:
     ],
 )
 def test_which_server_looks_after_a_target_is_said_or_that_none_does(pulse: Pulse, text: str) -> None:
-    assert server_text(TargetView(target(), None, None, NOW, pulse=pulse)) == text
+    assert server_text(TargetRow(target(), NOW, pulse=pulse)) == text
 
 
 def test_nothing_to_do_is_never_said_while_no_server_works() -> None:
@@ -206,7 +206,7 @@ def test_nothing_to_do_is_never_said_while_no_server_works() -> None:
     state = blank(commit=sha("a"), health=health, status=RunStatus("applied"))
 
     def advice(pulse: Pulse, newest: NewestCommit | None = None) -> tuple[str, str, bool]:
-        found = next_step(TargetView(target(), state, None, NOW, pulse=pulse, newest=newest))
+        found = next_step(TargetRow(target(), NOW, state=state, pulse=pulse, newest=newest))
         return found.text, found.command, found.urgent
 
     ways = "start `anneal serve` or `anneal run --trigger interval`, or now:"
@@ -237,7 +237,7 @@ def test_nothing_to_do_is_never_said_while_no_server_works() -> None:
 def test_what_only_a_server_does_is_promised_only_where_one_runs(status: RunStatus, served: str, alone: str) -> None:
     state = blank(commit=sha(), status=status)
     for pulse, said in ((SERVED, served), (STOPPED, alone)):
-        found = next_step(TargetView(target(), state, None, NOW, pulse=pulse))
+        found = next_step(TargetRow(target(), NOW, state=state, pulse=pulse))
         assert said in found.text
         assert found.command or pulse is SERVED
 
