@@ -25,11 +25,9 @@ from handler.model.errors import Problem, StateInvalid
 from handler.model.names import GroupKind, Identity, applyset_id, kubectl
 from handler.model.to_json import camel
 from handler.state import gzip_chunks
-from handler.state.bounds import bounded
 from handler.state.cluster_port import Body
 from handler.state.decode_cache import DecodeCache, Text
-from handler.state.ran import Ran
-from handler.state.record import FORMAT, Progress, State
+from handler.state.record import FORMAT, Progress, Ran, State, bounded
 from handler.state.record_format import field_rule, read_fields, read_record, read_value, write_record
 from handler.state.summary import LONGEST, Summary
 

@@ -1,22 +1,206 @@
-"""The lock of a target: a Lease, taken by compare-and-swap. Whoever finds it held leaves a request, which the holder serves.
+"""The lock of a target: a Lease, taken by compare-and-swap, renewed by its own thread, checked before every write.
 
-Another's Lease is expired when nothing in it changed for a full duration as observed by us on the monotonic clock (client-go's rule), or
-when it is older than the server's `Date` by more than the duration and 5 s. A busy Lease is never a failure.
+A holder counts from when its last answered renewal was *sent*, on the fastest of three clocks; others from when they *see* one, so they
+wait longer: nothing in the Lease changed for a full duration on their monotonic clock (client-go's rule), or it is older than the server's
+`Date` by more than the duration and 5 s. A busy Lease is never a failure: a request is left on it, which the holder serves.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import TracebackType
+from typing import NoReturn, Protocol, Self
 
-from handler.model.errors import Busy, Moved
-from handler.state.clock import Clock, Instant, SystemClock
+from handler.model.errors import AnnealError, Busy, LeaseLost, Moved
 from handler.state.cluster_port import Body, StateObjects, create_in_namespace, replace_same
-from handler.state.held_lease import HeldLease
-from handler.state.lease_record import LeaseRecord, freed, new_lease, taken, with_request
+from handler.state.lease_record import LeaseRecord, freed, new_lease, renewed, taken, with_request, without_request
 from handler.state.record_format import stamp
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """One moment on three clocks, in seconds: no single clock counts every kind of pause.
+
+    Monotonic stands still while a machine sleeps; wall may be set by anyone.
+    """
+
+    monotonic: float
+    boot: float
+    wall: float
+
+    def since(self, earlier: Instant) -> float:
+        """Return the longest time that can have passed: what a holder must assume of its own Lease."""
+        return max(self.monotonic - earlier.monotonic, self.boot - earlier.boot, self.wall - earlier.wall)
+
+
+class Clock(Protocol):
+    """What tells the time and waits."""
+
+    def now(self) -> Instant:
+        """Read all clocks."""
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        """Wait until the event is set (True) or the time is over (False)."""
+
+
+class SystemClock:
+    """The machine's clocks. Where CLOCK_BOOTTIME is missing (macOS), monotonic stands in for it."""
+
+    _boot = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+    def now(self) -> Instant:
+        """Read all clocks."""
+        return Instant(time.monotonic(), time.clock_gettime(self._boot), time.time())
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        """Wait until the event is set (True) or the time is over (False)."""
+        return event.wait(seconds)
+
+
+class HeldLease:
+    """Made by `LeaseLock.acquire`. Safe to share between threads. As a context manager it hands over at the end.
+
+    Args:
+        body: the Lease as stored by our taking it. sent: when that request was sent. duration: seconds.
+    """
+
+    def __init__(self, objects: StateObjects, clock: Clock, body: Body, sent: Instant, duration: float) -> None:
+        self._objects = objects
+        self._clock = clock
+        self._body = body
+        self._sent = sent
+        self._duration = duration
+        self._record = LeaseRecord.of(body)
+        self._subject = f"Lease/{body['metadata']['namespace']}/{body['metadata']['name']}"
+        self._lost = ""
+        self._trouble = ""
+        self._mutex = threading.RLock()
+        self._ended = threading.Event()
+
+    @property
+    def token(self) -> str:
+        """The fencing token of this tenure: `<lease uid>.<leaseTransitions>`."""
+        return self._record.token
+
+    @property
+    def requested(self) -> str:
+        """What is asked for meanwhile, as the last renewal saw it: when and by whom; empty: nothing."""
+        return LeaseRecord.of(self._body).requested
+
+    def check(self) -> None:
+        """Raise LeaseLost unless the Lease is certainly ours. Costs no request: call it before every write."""
+        self._check(self._clock.now())
+
+    def _check(self, now: Instant) -> None:
+        if self._lost:
+            self._lose(self._lost)
+        if now.since(self._sent) >= self._duration:
+            self._lose(f"wasn't renewed for {self._duration:g} s" + (f" ({self._trouble})" if self._trouble else ""))
+
+    def start(self) -> Self:
+        """Renew from now on, in a thread of its own."""
+        threading.Thread(target=self._keep, name=f"renew {self._subject}", daemon=True).start()
+        return self
+
+    def _keep(self) -> None:
+        """Renew every third of the duration, after a failure sooner, until our own expiry."""
+        pause = self._duration / 3
+        while not self._clock.wait(self._ended, pause):
+            try:
+                self.renew()
+                pause = self._duration / 3
+            except LeaseLost:
+                return
+            except AnnealError as failure:
+                self._trouble = f"last renewal: {failure}"
+                pause = self._duration / 15
+
+    def renew(self) -> None:
+        """Renew once. Raises LeaseLost when it expired or another holds it, other errors when the API server can't be asked."""
+        with self._mutex:
+            sent = self._clock.now()
+            self._check(sent)
+            # Our idea of the server's time may have stood still while the machine slept; renewTime mustn't lag behind.
+            least = LeaseRecord.of(self._body).renewed + sent.boot - self._sent.boot
+            self._swap(lambda body: renewed(body, max(least, self._objects.server_time())))
+            self._sent = sent
+
+    def take_request(self) -> bool:
+        """Clear a request that came in meanwhile; return whether there was one: then run again. Raises LeaseLost."""
+        self.check()
+        return self._swap(lambda body: without_request(body) if LeaseRecord.of(body).requested else None)
+
+    def release(self) -> bool:
+        """Free the Lease, unless a run was requested meanwhile: then it stays ours, False is returned, and we run again.
+
+        It is one swap: a request either comes before it and is seen, or finds the Lease free. True when it isn't ours any more.
+        """
+        try:
+            self.check()
+            free = self._swap(lambda body: None if LeaseRecord.of(body).requested else freed(body))
+        except LeaseLost:
+            self.hand_over()
+            return True
+        if free:
+            self._end()
+        return free
+
+    def hand_over(self) -> None:
+        """Free the Lease at once and leave a request for the next holder. Never fails: an unreachable Lease expires by itself."""
+        if self._ended.is_set():
+            return
+        try:
+            with contextlib.suppress(AnnealError):
+                self._swap(freed)
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self._lost = self._lost or "was released"
+        self._ended.set()
+
+    def _swap(self, change: Callable[[Body], Body | None]) -> bool:
+        """PUT what `change` makes of the Lease; False when it makes nothing. On a 409 read again and go on while it is ours."""
+        with self._mutex:
+            if self._ended.is_set():
+                self._lose(self._lost)
+            while (wanted := change(self._body)) is not None:
+                try:
+                    self._body = replace_same(self._objects, wanted)
+                except Moved:
+                    self._read_again()
+                else:
+                    return True
+            return False
+
+    def _read_again(self) -> None:
+        """Read the Lease; raise LeaseLost when it isn't ours any more."""
+        namespace, name = self._body["metadata"]["namespace"], self._body["metadata"]["name"]
+        body = self._objects.get("Lease", namespace, name)
+        if body is None:
+            self._lose("was deleted")
+        found = LeaseRecord.of(body)
+        if (found.token, found.holder) != (self.token, self._record.holder):
+            self._lose(f"is held by {found.holder}" if found.holder else "was freed by force")
+        self._body = body
+
+    def _lose(self, reason: str) -> NoReturn:
+        self._lost = self._lost or reason
+        raise LeaseLost.of(self._subject, reason)
+
+    def __enter__(self) -> Self:
+        """Nothing to do: it is held already."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Hand over, whatever happened."""
+        self.hand_over()
+
 
 _SLACK = 5.0
 """Seconds that the server's `Date` may be wrong: whole seconds, latency, several API servers."""
@@ -92,7 +276,7 @@ class LeaseLock:
                 raise Busy.of(self._subject, f"{LeaseRecord.of(body).holder} holds it; it runs again when it is done")
 
     def request(self) -> bool:
-        """Ask whoever holds the Lease to run again when it is done. False when nobody holds it: take it yourself.
+        """Ask the holder to run again when it is done. False when it is free: take it yourself.
 
         Write what is asked to the state first. Raises Moved when others were quicker ten times.
         """
@@ -110,7 +294,7 @@ class LeaseLock:
         raise Moved.of(self._subject, f"changed {_TRIES} times while a run was requested")
 
     def peek(self) -> Peek | None:
-        """Look once, for people; None when nobody holds it."""
+        """Look once, for people; None when it is free."""
         body = self._get()
         if body is None or not LeaseRecord.of(body).holder:
             return None

@@ -5,13 +5,32 @@ Times are RFC 3339 text (`rules.stamp`, `rules.seconds_of`), empty when there is
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from handler.model.event import Delivery
 from handler.model.names import GroupKind, Identity
-from handler.state.ran import Ran
 from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word, seconds_of
-from handler.state.stalled import Stalled
+
+
+@dataclass(frozen=True, slots=True)
+class Stalled:
+    """One thing that stands still. `seen`: digest of how it stands, in few digits; `moved`: since when it stands so."""
+
+    seen: Line
+    moved: Time
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One of them, by the digest of its declaration. `open`: by the open attempt, not by the recorded commit.
+
+    `declared` is empty where a record of format 1 names it: as the recorded set declares it, which `digest` of the state stands for.
+    """
+
+    identity: Identity
+    declared: Sha = ""
+    open: bool = False
+
 
 FORMAT = 4
 """Version of the record's layout; a newer one is refused, never guessed at, an older one is read and written anew.
@@ -318,3 +337,11 @@ class State:
         """Return the pause that holds at `now`, in seconds since the epoch; None: there is none, or it has ended."""
         pause = self.suspend
         return None if pause is None or (pause.until and seconds_of(pause.until) <= now) else pause
+
+
+def bounded(state: State) -> State:
+    """Return a state whose kinds and namespaces hold every object that it names: declared ones, and those that were kept."""
+    named = (*state.declared, *(orphan.identity for orphan in state.orphans))
+    kinds = {GroupKind(*pair) for pair in {(identity.group, identity.kind) for identity in named}} - state.kinds  # few kinds, many objects
+    namespaces = {identity.namespace for identity in named if identity.namespace} - state.namespaces
+    return replace(state, kinds=state.kinds | kinds, namespaces=state.namespaces | namespaces) if kinds or namespaces else state

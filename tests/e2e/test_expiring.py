@@ -12,7 +12,7 @@ from handler.config.settings import Wait
 from handler.model.result import Outcome
 from handler.model.rollout import ARGO_HOOK
 from handler.state.configmap import state_name
-from handler.state.ran import Ran
+from handler.state.record import Ran
 from infra.controlplane.fates import FATE
 from tests.e2e.documents import Document, config_map, deployment, job
 from tests.e2e.killing import killed_moves

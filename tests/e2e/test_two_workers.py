@@ -15,7 +15,7 @@ import pytest
 from handler.app.build import Handler as Worker
 from handler.model.result import Outcome
 from handler.state.configmap import state_name
-from handler.state.held_lease import HeldLease
+from handler.state.lease import HeldLease
 from handler.state.lease_record import REQUESTED
 from handler.state.record_format import stamp
 from tests.e2e.child import Child

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from handler.state.clock import Instant
+from handler.state.lease import Instant
 
 NEVER = 31_536_000
 """Seconds between drift runs, as many as can be set: their slots lie on the wall clock, and a usual one falls into some test, some day."""

@@ -86,7 +86,7 @@ def simulated() -> Iterator[None]:
         "handler.cluster.live.queue": unbounded,
         "handler.cluster.wait_until.feed": follow,
         "handler.state.lease.SystemClock": TurnClock,
-        "handler.state.held_lease.threading": threads,
+        "handler.state.lease.threading": threads,
     }
     with contextlib.ExitStack() as stack:
         for name, made in replaced.items():

@@ -61,7 +61,7 @@ MUTANTS: dict[str, tuple[str, Any, str]] = {
         without_the_last_stage(RolloutRunner._stage),
         "I3",
     ),
-    "whoever lost its Lease goes on": ("handler.state.held_lease.HeldLease._check", lambda self, now: None, "I6"),
+    "whoever lost its Lease goes on": ("handler.state.lease.HeldLease._check", lambda self, now: None, "I6"),
     "a copied label is membership": ("handler.plan.compare.is_member", lambda live, *rest: True, "I4"),
     "a giver deletes what a sibling declares": (
         "handler.engine.planner.siblings.kept_for",

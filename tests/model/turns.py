@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from handler.state.clock import Instant
+from handler.state.lease import Instant
 
 START = 1_800_000_000.0
 
@@ -199,7 +199,7 @@ class TurnTime:
 
 
 class TurnClock:
-    """`handler.state.clock.Clock` on the machine of the task."""
+    """`handler.state.lease.Clock` on the machine of the task."""
 
     def now(self) -> Instant:
         return Instant(TurnTime.monotonic(), world().now, TurnTime.time())

@@ -28,8 +28,7 @@ from handler.model.plan import Action, Change, Due
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired
 from handler.plan.rollout import PlannedRollout
-from handler.state.ran import Ran
-from handler.state.record import State
+from handler.state.record import Ran, State
 
 REASON = "was applied by this commit; its ttlSecondsAfterFinished removes it once it has finished"
 GIVEN = "was applied by target {} as it is declared here; its ttlSecondsAfterFinished removes it once it has finished"

@@ -21,9 +21,8 @@ from handler.engine.planner.due import DONE, FAILED, SKIPPED, under_way
 from handler.engine.planner.inputs import Inputs
 from handler.engine.run.context import RunContext
 from handler.model.errors import AnnealError, RolloutFailed
-from handler.state.record import Progress, State, StepRecord
+from handler.state.record import Progress, Stalled, State, StepRecord
 from handler.state.record_format import seconds_of, stamp
-from handler.state.stalled import Stalled
 
 __all__ = ["DONE", "FAILED", "SKIPPED", "Journal"]
 

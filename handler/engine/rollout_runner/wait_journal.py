@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from handler.engine.rollout_runner.journal import Journal
 from handler.model.tree import printable
-from handler.state.record import StepRecord
+from handler.state.record import Stalled, StepRecord
 from handler.state.record_format import seconds_of, stamp
-from handler.state.stalled import Stalled
 
 _DIGITS = 12
 """Of a digest: a thousand steps may wait at once."""

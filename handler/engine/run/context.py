@@ -30,7 +30,7 @@ from handler.model.run_event import ObjectsWritten
 from handler.model.tree import CommitInfo, ReadSet
 from handler.plan import guards
 from handler.state import run_history
-from handler.state.held_lease import HeldLease
+from handler.state.lease import HeldLease
 from handler.state.record import Run, State, TargetHealth
 from handler.state.record_format import seconds_of
 from handler.state.store import StoredState

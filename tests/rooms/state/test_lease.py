@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from handler.model.errors import AnnealError, Busy, LeaseLost
-from handler.state.clock import SystemClock
 from handler.state.cluster_port import StateObjects
-from handler.state.lease import LeaseLock
+from handler.state.lease import LeaseLock, SystemClock
 from tests.rooms.state.holder import hold
 
 NAME = "anneal-shop"

@@ -10,9 +10,8 @@ import pytest
 
 from handler.model.errors import LeaseLost, Moved
 from handler.model.names import Identity
-from handler.state.bounds import bounded
 from handler.state.cluster_port import StateObjects
-from handler.state.record import State, Suspend
+from handler.state.record import State, Suspend, bounded
 from handler.state.store import StateStore
 from tests.unit.state.samples import TOKEN, TOOLING, blank, full
 

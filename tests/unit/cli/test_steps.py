@@ -11,9 +11,8 @@ import pytest
 from handler.cli import rollout
 from handler.cli.output import Output
 from handler.cli.rollout_lines import now_at, summed, told, tree
-from handler.state.record import Attempt, Pin, Progress, State, StepRecord, Suspend
+from handler.state.record import Attempt, Pin, Progress, Stalled, State, StepRecord, Suspend
 from handler.state.record_format import seconds_of, stamp
-from handler.state.stalled import Stalled
 from tests.unit.state.samples import NOON, TOKEN, blank, sha
 
 NOW = seconds_of(NOON) + 90

@@ -13,8 +13,7 @@ from handler.model.plan import Action, Change, Due
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired
 from handler.plan.rollout import PlannedRollout
-from handler.state.ran import Ran
-from handler.state.record import Progress, State, StepRecord
+from handler.state.record import Progress, Ran, State, StepRecord
 from tests.unit.plan.samples import desired, document
 
 BLANK = State("shop", "default", "cluster", "https://git.example.com/acme/shop.git")

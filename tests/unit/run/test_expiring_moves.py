@@ -13,7 +13,7 @@ from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action
 from handler.model.result import Outcome
-from handler.state.ran import Ran
+from handler.state.record import Ran
 from handler.state.store import StateStore, StoredState
 from tests.fakes.apiserver.connection import Call
 from tests.fakes.apiserver.kinds import WORKLOADS

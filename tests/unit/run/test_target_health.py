@@ -13,8 +13,7 @@ from handler.model.health import Health, HealthState, Status
 from handler.model.names import Identity
 from handler.model.rollout import Mode
 from handler.state.heartbeat import Beat, Heartbeat, Signs, known
-from handler.state.ran import Ran
-from handler.state.record import TargetHealth
+from handler.state.record import Ran, TargetHealth
 from handler.state.record_format import stamp
 from tests.fakes.objects import FakeObjects
 from tests.unit.state.samples import blank, sha

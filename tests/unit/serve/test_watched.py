@@ -16,8 +16,7 @@ from handler.model.errors import OperatorError
 from handler.model.health import Health, HealthState, Status
 from handler.model.names import Identity, identity_of
 from handler.render.sandbox import Sandbox
-from handler.state.ran import Ran
-from handler.state.record import Run
+from handler.state.record import Ran, Run
 from handler.worker.health_watch.watched_target import GRACE
 from tests.unit.serve.watching import API, CLOCK, WEB, declaring, live, watched
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from handler.model.errors import LeaseLost
-from handler.state.held_lease import HeldLease
-from handler.state.lease import LeaseLock
+from handler.state.lease import HeldLease, LeaseLock
 from tests.fakes.objects import FakeObjects
 
 NAME = "anneal-shop"

@@ -23,6 +23,7 @@ from handler.state.record import (
     Refusal,
     Run,
     RunStatus,
+    Stalled,
     State,
     StepRecord,
     Suspend,
@@ -30,7 +31,6 @@ from handler.state.record import (
     WaitingFor,
 )
 from handler.state.record_format import stamp
-from handler.state.stalled import Stalled
 from handler.state.summary import home_of
 
 NAMESPACE = "anneal-system"

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from handler.model.errors import StateInvalid
 from handler.model.names import Identity
 from handler.state.configmap import decode, encode, read_summary
-from handler.state.record import FORMAT, Orphan, Progress, Run, State, StepRecord
+from handler.state.record import FORMAT, Orphan, Progress, Run, Stalled, State, StepRecord
 from handler.state.size_limit import LIMIT, fitted, size
-from handler.state.stalled import Stalled
 from handler.state.summary import Summary
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, full, sha, states
 

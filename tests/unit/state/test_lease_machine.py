@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from handler.model.errors import Busy, LeaseLost
-from handler.state.held_lease import HeldLease
-from handler.state.lease import LeaseLock
+from handler.state.lease import HeldLease, LeaseLock
 from tests.fakes.clock import FakeClock, World
 from tests.fakes.objects import FakeObjects
 

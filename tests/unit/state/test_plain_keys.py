@@ -11,8 +11,7 @@ import pytest
 from handler.model.errors import StateInvalid
 from handler.model.names import Identity
 from handler.state.configmap import decode, encode
-from handler.state.ran import Ran
-from handler.state.record import FORMAT, Attempt, Progress, State, StepRecord, TargetHealth
+from handler.state.record import FORMAT, Attempt, Progress, Ran, State, StepRecord, TargetHealth
 from handler.state.store import StateStore
 from tests.fakes.objects import FakeObjects
 from tests.unit.state.samples import API, NAMESPACE, NOON, TOKEN, TOOLING, as_format_1, blank, full, sha
