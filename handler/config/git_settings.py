@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from handler.config.field import doc as _doc
+from handler.config.settings_shape import doc as _doc
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
 from handler.config.git_settings import SecretRef
-from handler.config.regular_file import read_regular
 from handler.config.remote_secrets import Fetch, text_of
+
+
+def read_regular(path: str | os.PathLike[str], most: int) -> bytes:
+    """Return at most `most` bytes of a regular file, at the end of its links.
+
+    Raises:
+        OSError: it can't be opened, or is a pipe, device or directory: opening a pipe would wait for its writer for ever.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        with os.fdopen(handle, "rb", closefd=False) as stream:
+            return stream.read(most)
+    finally:
+        os.close(handle)
+
 
 LARGEST = 65_536
 """Bytes that a value may have; AWS Secrets Manager's own limit."""

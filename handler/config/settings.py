@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from handler.config.field import doc as _doc
 from handler.config.git_settings import Repository, Revision, SecretRef, Verify, WebhookSecrets
+from handler.config.settings_shape import doc as _doc
 from handler.model.names import STATE_NAMESPACE
 
 

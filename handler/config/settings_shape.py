@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from handler.config.value_formats import duration
 from handler.model.to_json import camel
+
+
+def doc(text: str, default: Any = ..., *, factory: Any = None, kind: str = "") -> Any:
+    """Return a dataclass field whose `doc` and `kind` (a row of `FORMS` or `RANGES`) the loader and schema read."""
+    metadata = {"doc": text, "kind": kind}
+    if factory is not None:
+        return field(default_factory=factory, metadata=metadata)
+    if default is ...:
+        return field(metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)

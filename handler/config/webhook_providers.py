@@ -11,10 +11,9 @@ from dataclasses import make_dataclass
 from functools import cache
 from typing import cast
 
-from handler.config.field import doc
 from handler.config.git_settings import WebhookSecrets
 from handler.config.settings import WebhookSettings
-from handler.config.settings_shape import slots
+from handler.config.settings_shape import doc, slots
 from handler.model.errors import ConfigInvalid
 
 NAME = re.compile(r"[a-z][a-z0-9]*")

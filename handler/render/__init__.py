@@ -1,9 +1,9 @@
 """Tree -> declared objects. One file for each renderer, one row each in `RENDERERS`.
 
-    select      which files, through links and ignore files     selecting, globs; in the worker, trees only
+    select      which files, through links and ignore files     files, globs; in the worker, trees only
     sandbox     a child with no rights                          sandbox, conversation | child, functions, seccomp, walls
     read        bytes -> documents, as Go reads them            documents, yamls, scalars; in the child
-    check       documents -> objects, all mistakes at once      objects, text_fields; in the child
+    check       documents -> objects, all mistakes at once      objects; in the child
     place       where mistakes stand                            lines; in the child
 
 Law: what comes from git is parsed in a child only, and every look into the tree is in the read set.

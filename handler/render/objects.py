@@ -16,14 +16,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from handler.model.errors import Problem
-from handler.model.manifest import Manifest, canonical
-from handler.model.names import IDENTITY, PART_OF, Identity
+from handler.model.manifest import Manifest, at, canonical, items_at
+from handler.model.names import IDENTITY, PART_OF, GroupKind, Identity, group_of
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK
 from handler.model.tree import printable
-from handler.render import text_fields
 from handler.render.document import Document
 from handler.render.folders import IGNORE_FILE, KUSTOMIZATIONS
-from handler.render.text_fields import type_name
 
 Body = dict[str, Any]
 
@@ -46,6 +44,18 @@ _SERVER_SET = frozenset(
 _SUFFIX, _LONGEST_PREFIX = 7, 56
 """Characters of a made name: a Job's may have 63, for its pods carry it as a label."""
 _NO_OBJECT = "add the file to .annealignore if it isn't for the cluster"
+_TEMPLATE = ("spec", "template")
+_POD_TEMPLATES: dict[GroupKind, tuple[str, ...]] = {
+    **{GroupKind("apps", kind): _TEMPLATE for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")},
+    GroupKind("batch", "Job"): _TEMPLATE,
+    GroupKind("batch", "CronJob"): ("spec", "jobTemplate", *_TEMPLATE),
+    GroupKind("", "ReplicationController"): _TEMPLATE,
+    GroupKind("", "PodTemplate"): ("template",),
+    GroupKind("", "Pod"): (),
+}
+_DATA = {GroupKind("", "Secret"): ("data", "stringData"), GroupKind("", "ConfigMap"): ("data", "binaryData")}
+_CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+_QUOTE = 'quote it: {}: "…"'
 
 
 def objects(documents: Iterable[Document | Problem]) -> Iterator[Manifest | Problem]:
@@ -106,7 +116,7 @@ def _problems(body: Body, place: str) -> Iterator[Problem]:
         return
     yield from _naming(subject, metadata, place, _hint(body))
     yield from _marks(subject, metadata, place)
-    yield from text_fields.problems(subject, body, place)
+    yield from _text_fields(subject, body, place)
 
 
 def _naming(subject: str, metadata: Body, place: str, hint: str) -> Iterator[Problem]:
@@ -204,3 +214,56 @@ def _hint(body: Body) -> str:
     if str(body.get("apiVersion")).startswith("kustomize.config.k8s.io/"):
         return f"kustomize reads this as {KUSTOMIZATIONS[0]} alone: rename it, or add the file to {IGNORE_FILE}"
     return _NO_OBJECT
+
+
+# --- what must be text: data of Secrets and ConfigMaps, labels and annotations, variables of containers
+def _text_fields(subject: str, body: Body, place: str) -> Iterator[Problem]:
+    kind = GroupKind(group_of(str(body.get("apiVersion"))), str(body.get("kind")))
+    found = [(path, at(body, path)) for path in _DATA.get(kind, ())]
+    found += _text_marks("metadata", body.get("metadata"))
+    template = _POD_TEMPLATES.get(kind)
+    if template is not None:
+        found += _text_marks(".".join((*template, "metadata")), at(body, *template, "metadata")) if template else []
+        yield from _variables(subject, ".".join((*template, "spec")), at(body, *template, "spec"), place)
+    for path, values in found:
+        yield from _texts(subject, path, values, place)
+
+
+def _text_marks(path: str, metadata: Any) -> list[tuple[str, Any]]:
+    return [(f"{path}.{field}", at(metadata, field)) for field in ("labels", "annotations")]
+
+
+def _texts(subject: str, path: str, values: Any, place: str) -> Iterator[Problem]:
+    """Yield what is wrong with a mapping of texts; null stands for none."""
+    if values is not None and not isinstance(values, dict):
+        yield Problem(subject, f"{path} is {type_name(values)}, not a mapping", place)
+    for name, value in values.items() if isinstance(values, dict) else ():
+        if value is not None and not isinstance(value, str):
+            key = printable(name, 80)
+            yield Problem(subject, f"{path}.{key} is {type_name(value)}, not text", place, _QUOTE.format(key))
+
+
+def _variables(subject: str, path: str, spec: Any, place: str) -> Iterator[Problem]:
+    for field in _CONTAINERS:
+        for container in items_at(spec, field):
+            yield from _of_container(subject, f"{path}.{field}[{_name(container)}].env", items_at(container, "env"), place)
+
+
+def _of_container(subject: str, path: str, variables: Iterable[Any], place: str) -> Iterator[Problem]:
+    for each in variables:
+        value = at(each, "value")
+        if value is not None and not isinstance(value, str):
+            seen = f"{path}[{_name(each)}].value is {type_name(value)}, not text"
+            fix = "a variable holds one text: write it as one, or take it from a ConfigMap or Secret (valueFrom)"
+            yield Problem(subject, seen, place, fix if isinstance(value, dict | list) else _QUOTE.format("value"))
+
+
+def _name(item: Any) -> str:
+    name = at(item, "name")
+    return printable(name, 80) if isinstance(name, str) else "?"
+
+
+def type_name(value: Any) -> str:
+    """Name the type of a value; never the value, which may be a secret."""
+    names = {dict: "a mapping", list: "a list", bool: "true or false", int: "a number", float: "a number", str: "text", type(None): "null"}
+    return names[type(value)]

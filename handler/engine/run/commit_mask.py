@@ -13,8 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from handler.config.secret_mask import Mask
-from handler.config.secret_parts import SHORTEST_PART, parts
+from handler.config.secret_mask import SHORTEST_PART, Mask, parts
 from handler.model.errors import AnnealError
 from handler.model.field_masking import MASKED, mentions_secret, sensitive, without_passwords
 from handler.model.manifest import Manifest, at

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 
 from handler.cluster.evidence import Evidence
 from handler.cluster.live import Object
-from handler.config.secret_mask import Mask
-from handler.config.secret_parts import parts
+from handler.config.secret_mask import Mask, parts
 from handler.engine.run.commit_mask import fields, held, without_credentials
 from handler.health.kinds.pods import failing, last_words
 from handler.model.errors import AccessDenied, AnnealError

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from handler.config.regular_file import read_regular
+from handler.config.secret_sources import read_regular
 from handler.model.errors import ConfigInvalid
 
 LARGEST = 4 << 20

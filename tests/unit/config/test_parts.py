@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.config.secret_mask import Mask
-from handler.config.secret_parts import SHORTEST_PART, parts
+from handler.config.secret_mask import SHORTEST_PART, Mask, parts
 
 SAFE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.!$^~+"
 SECRETS = st.text(SAFE, min_size=SHORTEST_PART, max_size=40)

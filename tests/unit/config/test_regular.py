@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.config.regular_file import read_regular
+from handler.config.secret_sources import read_regular
 from handler.model.errors import ConfigInvalid
 from handler.source.ssh.known_hosts import pinned
 

@@ -6,9 +6,9 @@ import pytest
 
 from handler.model.errors import SourceRefused
 from handler.model.tree import DIRECTORY, TreeEntry
-from handler.render import selecting
+from handler.render import files
+from handler.render.files import FileSelection
 from handler.render.globs import Glob, Selection, ignore_rules, ignored
-from handler.render.selecting import FileSelection
 from tests.fakes.source_tree import FakeTree
 
 EVERY = ("**/*.yaml", "**/*.yml", "**/*.json")
@@ -152,7 +152,7 @@ def test_an_ignored_link_is_nobodys_business() -> None:
 
 def test_too_many_rules_for_so_many_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     tree = FakeTree({"d/.annealignore": "a\nb\n", "d/a.yaml": "", "d/b.yaml": ""})
-    monkeypatch.setattr(selecting, "MAX_COMPARISONS", 5)
+    monkeypatch.setattr(files, "MAX_COMPARISONS", 5)
     with pytest.raises(SourceRefused, match="too many rules"):
         _selected(tree, "d")
 
