@@ -17,10 +17,10 @@ from handler.config.settings import Cluster, Target
 from handler.render.files import FileRenderer
 from handler.render.sandbox import Sandbox
 from infra.githost import Host, Work
-from tests.e2e.fleet import Fleet
-from tests.e2e.pair import Pair
-from tests.e2e.shop import PATH, SCOPED, Shop
-from tests.e2e.wire import Wired
+from tests.e2e.api_proxy import Wired
+from tests.e2e.many_targets import Fleet
+from tests.e2e.one_target import PATH, SCOPED, Shop
+from tests.e2e.two_targets import Pair
 from tests.fakes.clock import NEVER
 from tests.kubectl import Kubectl
 

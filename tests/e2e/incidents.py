@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.e2e.documents import Document, claim, deployment, pods, service, stateful_set
-from tests.e2e.serving import until
-from tests.e2e.shop import Shop
-from tests.e2e.test_health import fated, made_ready
+from tests.e2e.one_target import Shop
+from tests.e2e.serve_process import until
+from tests.e2e.test_wait_health import fated, made_ready
 
 Act = Callable[[Shop], object]
 Documents = Callable[[Shop], list[Document]]

@@ -7,10 +7,10 @@ from typing import Any
 
 from handler.model.names import identity_of
 from handler.state.record import Progress, StepRecord
+from tests.e2e.api_proxy import is_object_write
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, deployment
-from tests.e2e.shop import Shop
-from tests.e2e.wire import is_object_write
+from tests.e2e.one_target import Shop
 
 ROLLOUT = "rollout.yaml"
 

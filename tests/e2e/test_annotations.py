@@ -12,9 +12,9 @@ from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, Identity
 from handler.model.plan import Action
 from handler.model.result import Outcome, Result
 from tests.e2e.documents import Document, config_map, deployment, namespace, secret
-from tests.e2e.killing import Wire
-from tests.e2e.shop import Shop, told
-from tests.e2e.test_second_looks import run_meeting, write_of
+from tests.e2e.killed_runs import Wire
+from tests.e2e.one_target import Shop, told
+from tests.e2e.test_changed_after_plan import run_meeting, write_of
 
 FLUX = "kustomize.toolkit.fluxcd.io"
 EXCLUSIONS = [{f"{FLUX}/reconcile": "disabled"}, {f"{FLUX}/ssa": "Ignore"}]

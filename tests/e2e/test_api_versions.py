@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from handler.model.result import Outcome
-from tests.e2e.converting import converted
+from tests.e2e.conversion_webhook import converted
 from tests.e2e.documents import Document, config_map, definition, deployment, offer
-from tests.e2e.shop import Shop, told
+from tests.e2e.one_target import Shop, told
 from tests.e2e.test_drift import assert_rests
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from handler.config.settings import IgnoreRule, IgnoreSelect
 from handler.model.result import Outcome
+from tests.e2e.api_proxy import Wired
 from tests.e2e.documents import admission, config_map, definition, deployment, service
-from tests.e2e.shop import Shop, told
-from tests.e2e.wire import Wired
+from tests.e2e.one_target import Shop, told
 
 Wire = Callable[[], Wired]
 

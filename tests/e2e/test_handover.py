@@ -21,13 +21,13 @@ from handler.model.names import IDENTITY, PART_OF
 from handler.model.result import Outcome, Result
 from infra.controlplane import controlplane as controlplanes
 from infra.githost import Host, Work
+from tests.e2e.api_proxy import Wired
 from tests.e2e.documents import Document, claim, config_map, deployment, namespace, service
-from tests.e2e.killing import killed_moves
-from tests.e2e.pair import Pair
-from tests.e2e.serving import until
-from tests.e2e.shop import STATES, told
-from tests.e2e.test_server import ALL, allow
-from tests.e2e.wire import Wired
+from tests.e2e.killed_runs import killed_moves
+from tests.e2e.one_target import STATES, told
+from tests.e2e.serve_process import until
+from tests.e2e.test_api_server_refusals import ALL, allow
+from tests.e2e.two_targets import Pair
 
 
 def running(space: str) -> tuple[Document, ...]:

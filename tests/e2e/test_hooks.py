@@ -8,12 +8,12 @@ from handler.cluster.connect import ClusterConnection
 from handler.config.settings import Wait
 from handler.model.result import Outcome
 from handler.model.rollout import HELM_HOOK
-from tests.e2e.acts import doomed, hook, steps, uid, waved
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map, deployment, job, namespace
-from tests.e2e.serving import until
-from tests.e2e.shop import PATH, Shop, told
-from tests.e2e.watching import Watching, is_available, is_complete
+from tests.e2e.hook_jobs import doomed, hook, steps, uid, waved
+from tests.e2e.object_history import Watching, is_available, is_complete
+from tests.e2e.one_target import PATH, Shop, told
+from tests.e2e.serve_process import until
 
 HOOKS = Path(__file__).parents[1] / "unit" / "rollout" / "hooks"
 

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from infra.githost import Host, Work
-from tests.e2e.serving import ROOT, Serving, until
+from tests.e2e.serve_process import ROOT, Serving, until
 from tests.kubectl import Kubectl
 
 PAGE = ROOT / "docs" / "library.md"

@@ -24,8 +24,8 @@ from handler.cli.group import USAGE
 from handler.cli.locutus_flags import NAME, NAMESPACE
 from handler.model.errors import Stopping
 from handler.state.configmap import state_name
-from tests.e2e.beats import looked_after
-from tests.e2e.serving import PATIENCE, ROOT, until
+from tests.e2e.heartbeats import looked_after
+from tests.e2e.serve_process import PATIENCE, ROOT, until
 from tests.kubectl import Kubectl
 from tests.locutus import DIRECTORY, FILE, KEY, ONCE, OTHERS, RENDERED, ROLLOUT, STAYING
 

@@ -12,9 +12,9 @@ import pytest
 
 from infra.githost import Host
 from tests.e2e.conftest import OpenFleet
-from tests.e2e.fleet import CONVERGES, Fleet
-from tests.e2e.gate import Gate, kubeconfig_through
-from tests.e2e.serving import Serving, until
+from tests.e2e.many_targets import CONVERGES, Fleet
+from tests.e2e.serve_process import Serving, until
+from tests.e2e.tcp_gate import Gate, kubeconfig_through
 
 SIZE = 6
 

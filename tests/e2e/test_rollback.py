@@ -12,9 +12,9 @@ from handler.model.result import Outcome
 from tests.e2e import rollouts
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, deployment, pods
-from tests.e2e.killing import AT_ONCE, Wire, is_recorded, kill_after
+from tests.e2e.killed_runs import AT_ONCE, Wire, is_recorded, kill_after
+from tests.e2e.one_target import DONE, Shop, told
 from tests.e2e.rollouts import group, step
-from tests.e2e.shop import DONE, Shop, told
 
 WAIT = Wait(timeout=120.0)
 """What works has time on any machine; what doesn't says so itself (`bad`)."""

@@ -14,8 +14,8 @@ from handler.model.result import Outcome
 from tests.e2e import rollouts
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, deployment, job, service
+from tests.e2e.one_target import PATH, Shop, told
 from tests.e2e.rollouts import outcomes, progress, recorded
-from tests.e2e.shop import PATH, Shop, told
 
 GRAFANA = "grafana/deployment.json"
 OLD_CHECKS = [

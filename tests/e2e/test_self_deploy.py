@@ -15,9 +15,9 @@ from handler.cluster.connect import connect
 from handler.config.settings import Cluster
 from infra.controlplane import controlplane as controlplanes
 from infra.githost import Host, Work
-from tests.e2e.deploying import ACCOUNT, SELF, Bed, application, image_of, live
-from tests.e2e.serving import Serving, until
-from tests.e2e.wire import Wired, is_write
+from tests.e2e.api_proxy import Wired, is_write
+from tests.e2e.self_deploy import ACCOUNT, SELF, Bed, application, image_of, live
+from tests.e2e.serve_process import Serving, until
 from tests.kubectl import Kubectl
 from tests.manifests import CHART, NAMES, NAMESPACE, OVERLAYS, Forms, documents, one, run
 from tests.rooms.cluster.wire import Handler

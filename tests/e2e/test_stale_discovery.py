@@ -12,9 +12,9 @@ from handler.model.names import GroupKind
 from handler.model.result import Outcome
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, definition, namespace, offer
-from tests.e2e.killing import Wire
-from tests.e2e.served import until_served
-from tests.e2e.shop import Shop, told
+from tests.e2e.killed_runs import Wire
+from tests.e2e.one_target import Shop, told
+from tests.e2e.served_kinds import until_served
 
 GUARDED = Prune(kinds=("Namespace", "CustomResourceDefinition"))
 

@@ -13,8 +13,8 @@ from handler.config.settings import IgnoreRule, IgnoreSelect
 from handler.model.plan import Change
 from handler.model.result import Outcome, Result
 from tests.e2e.documents import Document, claim, config_map, deployment, secret, service
-from tests.e2e.planned import untold
-from tests.e2e.shop import Shop, told
+from tests.e2e.one_target import Shop, told
+from tests.e2e.plan_and_live import untold
 
 RESTARTED = "kubectl.kubernetes.io/restartedAt"
 LAST_APPLIED = "metadata.annotations.kubectl.kubernetes.io/last-applied-configuration"

@@ -10,7 +10,7 @@ import yaml
 from handler.model.errors import Problem
 from handler.model.result import Outcome
 from tests.e2e.documents import Document, definition, deployment, offer, service
-from tests.e2e.shop import Shop, told
+from tests.e2e.one_target import Shop, told
 from tests.e2e.test_takeover import LAST_APPLIED, carried_out, gone, planned
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.documents import Document, config_map, definition, offer
-from tests.e2e.shop import Shop
+from tests.e2e.one_target import Shop
 from tests.e2e.test_takeover import carried_out
 from tests.e2e.test_takeover_lists import refusal, written
 

@@ -9,8 +9,8 @@ import pytest
 from handler.model.plan import Action
 from handler.model.result import Outcome, Result
 from tests.e2e.documents import Document, config_map
-from tests.e2e.pair import Pair
-from tests.e2e.shop import DONE, Shop, told
+from tests.e2e.one_target import DONE, Shop, told
+from tests.e2e.two_targets import Pair
 
 HELD = "x.example.com/held"
 

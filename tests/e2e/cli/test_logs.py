@@ -12,7 +12,7 @@ import yaml
 from infra.controlplane.fates import FATE, LOG
 from tests.e2e.cli.conftest import Shop, document
 from tests.e2e.cli.test_terminal import typed
-from tests.e2e.serving import until
+from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
 
 PRINTED = ("swordfish-4711", "mackerel-0815", "eyJ")

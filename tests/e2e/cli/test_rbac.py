@@ -16,7 +16,7 @@ from handler.config.settings import Cluster
 from handler.state.configmap import INSTALLATION
 from infra.controlplane.fates import FATE
 from tests.e2e.cli.conftest import Shop, document
-from tests.e2e.serving import until
+from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.cli.conftest import Shop
-from tests.e2e.serving import PATIENCE, until
+from tests.e2e.serve_process import PATIENCE, until
 from tests.kubectl import Kubectl
 
 NEVER = {"path": "{.data.value}", "name": "changed", "value": {"static": "another"}}

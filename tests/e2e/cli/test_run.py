@@ -14,9 +14,9 @@ from typing import Any
 
 from handler.model.errors import Stopping
 from handler.state.configmap import state_name
-from tests.e2e.beats import looked_after
 from tests.e2e.cli.conftest import Shop
-from tests.e2e.serving import PATIENCE, ROOT, until
+from tests.e2e.heartbeats import looked_after
+from tests.e2e.serve_process import PATIENCE, ROOT, until
 from tests.kubectl import Kubectl
 
 BROKEN = """\

@@ -24,7 +24,7 @@ from urllib.request import urlopen
 import pytest
 
 from tests.e2e.cli.conftest import Shop, document
-from tests.e2e.serving import PATIENCE, until
+from tests.e2e.serve_process import PATIENCE, until
 from tests.terminal import screen
 
 COLUMNS = 80

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.e2e.cli.conftest import Shop
-from tests.e2e.serving import PATIENCE, until
+from tests.e2e.serve_process import PATIENCE, until
 from tests.kubectl import Kubectl
 
 

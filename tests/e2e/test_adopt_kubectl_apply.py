@@ -1,0 +1,105 @@
+"""Moving from `kubectl apply`: the same objects, nothing deleted, and what git drops really goes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from handler.model.result import Outcome
+from tests.e2e.documents import Document, config_map, deployment, service
+from tests.e2e.one_target import Shop, told
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def full(shop: Shop) -> list[Document]:
+    web = deployment(shop.name, "web", annotations={"team": "shop"})
+    web["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "MODE", "value": "old"}, {"name": "DEBUG", "value": "1"}]
+    return [web, service(shop.name, "web"), config_map(shop.name, "a", {"key": "1", "dropped": "1"}, labels={"old": "label"})]
+
+
+def slimmer(shop: Shop) -> list[Document]:
+    """The same objects after a commit that drops fields: an annotation, a label, a key, a variable."""
+    web = deployment(shop.name, "web")
+    web["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "MODE", "value": "new"}]
+    return [web, service(shop.name, "web"), config_map(shop.name, "a", {"key": "1"})]
+
+
+@pytest.mark.parametrize("options", [(), ("--server-side",), ("--server-side", "--field-manager=kubectl-ci")], ids=str)
+def test_objects_of_kubectl_become_ours_without_being_replaced(shop: Shop, options: tuple[str, ...]) -> None:
+    shop.kubectl.apply(*full(shop), options=options)
+    uids = {name: uid for name, (uid, _) in shop.versions(full(shop)).items()}
+    shop.push(*slimmer(shop))
+    result = shop.applied()
+    assert result.plan
+    assert all(change.adopted for change in result.plan.writes)
+    live = {str(document["kind"]): shop.live(document) for document in slimmer(shop)}
+    assert all(live.values())
+    shop.assert_converged()
+    assert {name: uid for name, (uid, _) in shop.versions().items()} == uids
+    annotations = [(found or {})["metadata"].get("annotations") or {} for found in live.values()]
+    assert not any(LAST_APPLIED in found or "team" in found for found in annotations)
+    containers = (live["Deployment"] or {})["spec"]["template"]["spec"]["containers"]
+    assert containers[0]["env"] == [{"name": "MODE", "value": "new"}]
+    assert shop.run("drift").outcome is Outcome.UNCHANGED
+
+
+def test_an_unchanged_move_writes_each_object_once_and_then_rests(shop: Shop) -> None:
+    shop.kubectl.apply(*full(shop))
+    shop.push(*full(shop))
+    shop.applied()
+    before = shop.versions()
+    assert shop.run("drift").outcome is Outcome.UNCHANGED
+    assert shop.versions() == before
+    shop.push(*slimmer(shop))
+    shop.applied()
+    shop.assert_converged()
+
+
+def test_what_kubectl_applied_and_git_does_not_declare_stays(shop: Shop) -> None:
+    theirs = config_map(shop.name, "theirs")
+    shop.kubectl.apply(*full(shop), theirs)
+    before = shop.versions([theirs])
+    shop.push(*full(shop))
+    shop.applied()
+    shop.run("drift")
+    assert shop.versions([theirs]) == before
+
+
+def test_never_adopt_refuses_naming_the_option(shop: Shop) -> None:
+    shop.configure(adopt="never")
+    shop.kubectl.apply(*full(shop))
+    before = shop.versions(full(shop))
+    shop.push(*full(shop), config_map(shop.name, "new"))
+    result = shop.run()
+    assert (result.outcome, result.code) == (Outcome.FAILED, "plan-refused"), told(result)
+    (problem,) = result.problems
+    assert problem.subject.endswith("/a and 2 more")
+    assert problem.fix == f"set on target {shop.name}: adopt: unowned"
+    assert shop.versions(full(shop)) == before
+    assert shop.live(config_map(shop.name, "new")) is None
+
+
+def test_objects_of_another_applyset_are_refused_naming_it(shop: Shop) -> None:
+    theirs = config_map(shop.name, "a", {"key": "theirs"}, labels={"applyset.kubernetes.io/part-of": "applyset-other-v1"})
+    shop.kubectl.run("create", "-f", "-", given=json.dumps(theirs))
+    before = shop.versions([theirs])
+    shop.configure(adopt=("flux", "argocd", "helm"))
+    shop.push(config_map(shop.name, "a", {"key": "ours"}), config_map(shop.name, "b"))
+    result = shop.run()
+    assert result.outcome is Outcome.FAILED
+    assert "ApplySet applyset-other-v1" in str(result.problems[0])
+    assert shop.versions([theirs]) == before
+    assert shop.live(config_map(shop.name, "b")) is None
+
+
+def test_objects_of_another_target_are_refused_naming_it(shop: Shop) -> None:
+    shop.push(config_map(shop.name, "a"))
+    shop.applied()
+    other = shop.target.name
+    shop.name = f"{other}-2"
+    shop.configure(name=shop.name)
+    result = shop.run()
+    assert result.outcome is Outcome.FAILED
+    assert f"belongs to target {other}" in str(result.problems[0])

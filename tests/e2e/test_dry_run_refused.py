@@ -1,0 +1,237 @@
+"""What the server refuses is refused before the first write, all of it together; deferred is what names what this run creates first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from handler.model.names import PART_OF
+from handler.model.result import Outcome, Result
+from handler.model.rollout import ARGO_HOOK
+from handler.rollout.hook_annotations import ARGO_WAVE
+from tests.e2e.documents import Document, config_map, definition, deployment, namespace, offer, pods, service
+from tests.e2e.one_target import SCOPED, STATES, Shop, told
+
+RBAC = "rbac.authorization.k8s.io"
+CLASSES = (*SCOPED, "PriorityClass.scheduling.k8s.io", "RuntimeClass.node.k8s.io")
+READ = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]
+
+
+def account(space: str, name: str, **metadata: Any) -> Document:
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": space, **metadata}}
+
+
+def pod(space: str, name: str, account: str = "", annotations: dict[str, str] | None = None, **spec: Any) -> Document:
+    made = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": space, "annotations": annotations or {}}}
+    names = {"serviceAccountName": account} if account else {}
+    return made | {"spec": {**pods({}, "web:1")["spec"], "automountServiceAccountToken": False, **names, **spec}}
+
+
+def role(space: str, name: str) -> Document:
+    return {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": {"name": name, "namespace": space}, "rules": READ}
+
+
+def binding(space: str, name: str, role: str, annotations: dict[str, str] | None = None) -> Document:
+    reference = {"apiGroup": RBAC, "kind": "Role", "name": role}
+    subjects = [{"kind": "ServiceAccount", "name": "default", "namespace": space}]
+    meta = {"name": name, "namespace": space, "annotations": annotations or {}}
+    return {"apiVersion": f"{RBAC}/v1", "kind": "RoleBinding", "metadata": meta, "roleRef": reference, "subjects": subjects}
+
+
+def classes(name: str) -> tuple[Document, Document]:
+    priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": 7}
+    return priority, {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}, "handler": "runc"}
+
+
+def written(shop: Shop) -> str:
+    """Return name, uid and version of each object of the shop's."""
+    kinds = "cm,svc,sa,pod,deploy,role,rolebinding,crd,namespace"
+    fields = "jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.metadata.resourceVersion};{end}"
+    return shop.kubectl.run("get", kinds, "-A", "-l", f"{PART_OF}={shop.applyset}", "-o", fields)
+
+
+def refused(shop: Shop, **fields: Any) -> list[str]:
+    """Run the target; it must be refused with nothing written. Return a line a mistake."""
+    before = written(shop)
+    result = shop.run(**fields)
+    assert (result.outcome, result.code) == (Outcome.FAILED, "plan-refused"), told(result)
+    assert written(shop) == before
+    return result.message.splitlines()
+
+
+def notes(result: Result) -> tuple[str, ...]:
+    assert result.plan
+    return result.plan.notes
+
+
+def limited(shop: Shop, place: Path) -> Path:
+    """Return the kubeconfig of an account that may write what a shop is made of, and neither `bind` nor `escalate`."""
+    kubeconfig = shop.kubectl.account(f"{shop.name}/deployer", place)
+    shop.kubectl.tried("create", "namespace", STATES)
+    core = {"apiGroups": [""], "resources": ["configmaps", "serviceaccounts", "pods", "namespaces"], "verbs": ["*"]}
+    others = [
+        {
+            "apiGroups": [RBAC],
+            "resources": ["roles", "rolebindings"],
+            "verbs": ["get", "list", "watch", "create", "update", "patch", "delete"],
+        }
+    ]
+    others += [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"]}]
+    granted = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": shop.name}, "rules": [*others, core]}
+    subject = {"kind": "ServiceAccount", "name": "deployer", "namespace": shop.name}
+    reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": shop.name}
+    bound = {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": shop.name},
+        "roleRef": reference,
+        "subjects": [subject],
+    }
+    shop.kubectl.grant(yaml.safe_dump_all([granted, bound]))
+    return kubeconfig
+
+
+def test_all_mistakes_are_told_together_before_the_first_write(shop: Shop) -> None:
+    shop.kubectl.run("create", "quota", "none", "-n", shop.name, "--hard=services=0")
+    theirs = config_map(shop.name, "theirs", labels={"argocd.argoproj.io/instance": "shop"})
+    shop.kubectl.apply(theirs)
+    bound, named = binding(shop.name, "readers", "reader"), pod(shop.name, "worker", "runner", hostPIDs=True)
+    bound["subject"] = bound.pop("subjects")
+    crd, tea = definition(shop.group), offer(shop.group, shop.name, "tea")
+    tea["spec"]["price"] = "much"
+    broken = deployment(shop.name, "broken")
+    broken["spec"]["replica"] = 1
+    good = config_map(shop.name, "a"), deployment(shop.name, "web"), role(shop.name, "reader"), account(shop.name, "runner")
+    shop.push(*good, bound, named, crd, tea, broken, service(shop.name, "web"), config_map(shop.name, "theirs"))
+    lines = refused(shop)
+    for mistake in (
+        f"RoleBinding/{shop.name}/readers: failed to create typed patch object",
+        f"Pod/{shop.name}/worker: failed to create typed patch object",
+        f"Offer/{shop.name}/tea: spec.price: ",
+        f"Deployment/{shop.name}/broken: failed to create typed patch object",
+        "exceeded quota: none",
+        f"ConfigMap/{shop.name}/theirs: belongs to Argo CD application shop",
+    ):
+        assert len([line for line in lines if mistake in line]) == 1, (mistake, lines)
+    assert len(lines) == 6, lines
+
+
+def test_what_a_pod_names_and_this_run_creates_comes_first(shop: Shop) -> None:
+    shop.configure(cluster_scoped=CLASSES)
+    made = pod(shop.name, "worker", "runner", priorityClassName=shop.name, runtimeClassName=shop.name)
+    shop.push(made, account(shop.name, "runner"), *classes(shop.name))
+    try:
+        result = shop.applied()
+        assert f"Pod/{shop.name}/worker: checked by the server once " in " ".join(notes(result))
+        live = shop.live(made)
+        assert live
+        assert live["spec"]["priority"] == 7
+        assert shop.run("drift").outcome is Outcome.UNCHANGED
+    finally:
+        shop.kubectl.run("delete", f"priorityclass/{shop.name}", f"runtimeclass/{shop.name}")
+
+
+def test_what_is_named_and_neither_there_nor_declared_is_a_mistake_now(shop: Shop) -> None:
+    other = shop.create_namespace(f"{shop.name}-jobs")
+    early = pod(shop.name, "early", "late", {ARGO_WAVE: "-1"})
+    new = namespace(f"{shop.name}-new")
+    shop.configure(namespaces=(shop.name, other, f"{shop.name}-new"))
+    orphan = pod(f"{shop.name}-new", "orphan", "nobody")
+    shop.push(config_map(shop.name, "a"), pod(shop.name, "lost", "typo"), early, account(shop.name, "late"), new, orphan)
+    lines = refused(shop)
+    (lost,) = (line for line in lines if f"Pod/{shop.name}/lost" in line)
+    block = f"{{apiVersion: v1, kind: ServiceAccount, metadata: {{name: typo, namespace: {shop.name}}}}}"
+    assert f'serviceaccount "typo" not found; declare it in the same path: {block}; or correct the name' in lost
+    (late,) = (line for line in lines if f"Pod/{shop.name}/early" in line)
+    assert f'annotations: {{config.kubernetes.io/depends-on: "/namespaces/{shop.name}/ServiceAccount/late"}}' in late
+    (nobody,) = (line for line in lines if f"Pod/{shop.name}-new/orphan" in line)
+    assert f'names serviceaccount "nobody", which isn\'t there when it is created: Namespace/{shop.name}-new is only being made' in nobody
+    assert len(lines) == 3, lines
+
+
+def test_a_binding_is_checked_once_its_role_is_there_and_a_role_that_never_comes_is_a_mistake(shop: Shop, tmp_path: Path) -> None:
+    shop.handler = shop.handler_at(limited(shop, tmp_path))
+    lost = binding(shop.name, "lost", "typo")
+    shop.push(config_map(shop.name, "a"), role(shop.name, "reader"), binding(shop.name, "readers", "reader"), lost)
+    lines = refused(shop)
+    assert len(lines) == 1, lines
+    way_out = f"declare Role/{shop.name}/typo in the same path, or correct the name"
+    assert f'RoleBinding/{shop.name}/lost: rolebindings.{RBAC} "typo" not found; {way_out}' in lines[0]
+    shop.push(config_map(shop.name, "a"), role(shop.name, "reader"), binding(shop.name, "readers", "reader"))
+    result = shop.applied()
+    assert f"RoleBinding/{shop.name}/readers: checked by the server once Role/{shop.name}/reader exists" in notes(result)
+    before = shop.live(binding(shop.name, "readers", "reader"))
+    shop.push(config_map(shop.name, "a", {"key": "2"}), role(shop.name, "writer"), binding(shop.name, "readers", "writer"))
+    (line,) = refused(shop)
+    assert f"RoleBinding/{shop.name}/readers: an immutable field changed: cannot change roleRef" in line
+    allowed = binding(shop.name, "readers", "writer", {"anneal.dev/recreate": "allow"})
+    shop.push(config_map(shop.name, "a", {"key": "2"}), role(shop.name, "writer"), allowed)
+    assert shop.applied().counts["recreated"] == 1
+    after = shop.live(allowed)
+    assert before
+    assert after
+    assert after["roleRef"]["name"] == "writer"
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+    shop.kubectl.run("delete", f"clusterrole/{shop.name}", f"clusterrolebinding/{shop.name}")
+
+
+def test_what_else_is_wrong_with_it_is_told_now(shop: Shop, tmp_path: Path) -> None:
+    """Though the server would first say that what it names is missing, which this run creates."""
+    shop.handler = shop.handler_at(limited(shop, tmp_path))
+    wrong, bound = pod(shop.name, "worker", "runner", restartPolicy="Sometimes"), binding(shop.name, "readers", "reader")
+    bound["subjects"][0]["kind"] = "Robot"
+    shop.push(config_map(shop.name, "a"), account(shop.name, "runner"), role(shop.name, "reader"), wrong, bound)
+    lines = refused(shop)
+    assert len(lines) == 2, lines
+    (first,) = (line for line in lines if f"Pod/{shop.name}/worker: " in line)
+    (second,) = (line for line in lines if f"RoleBinding/{shop.name}/readers: " in line)
+    assert 'spec.restartPolicy: Unsupported value: "Sometimes"' in first
+    assert 'subjects[0].kind: Unsupported value: "Robot"' in second
+    shop.kubectl.run("delete", f"clusterrole/{shop.name}", f"clusterrolebinding/{shop.name}")
+
+
+def test_a_hook_may_name_what_an_earlier_hook_creates_and_nothing_that_comes_later(shop: Shop) -> None:
+    marks, keeps = {ARGO_HOOK: "PreSync"}, {"restartPolicy": "Never", "activeDeadlineSeconds": 1}
+    first, then = account(shop.name, "migrator", annotations=marks), pod(shop.name, "migrate", "migrator", marks, **keeps)
+    shop.push(config_map(shop.name, "a"), first, then)
+    plan = shop.run("oneoff", dry_run=True)
+    assert plan.outcome is Outcome.PLANNED, told(plan)
+    assert f"Pod/{shop.name}/migrate: checked by the server once ServiceAccount/{shop.name}/migrator exists" in notes(plan)
+    late = pod(shop.name, "again", "runner", marks, **keeps)
+    shop.push(config_map(shop.name, "a", {"key": "2"}), account(shop.name, "runner"), late)
+    (line,) = refused(shop)
+    assert f'Pod/{shop.name}/again: pods "again" is forbidden: error looking up service account {shop.name}/runner' in line
+    after = pod(shop.name, "again", "runner", {ARGO_HOOK: "PostSync"}, **keeps)
+    shop.push(config_map(shop.name, "a", {"key": "2"}), account(shop.name, "runner"), after)
+    plan = shop.run("oneoff", dry_run=True)
+    assert plan.outcome is Outcome.PLANNED, told(plan)
+
+
+@pytest.mark.parametrize("ours", [False, True], ids=["adopted", "ours"])
+def test_what_else_is_wrong_with_a_binding_that_lives_is_told_now(shop: Shop, tmp_path: Path, ours: bool) -> None:
+    """It lives while its role doesn't, which this run creates: the server says nothing else of it until then."""
+    reader, bound = role(shop.name, "reader"), binding(shop.name, "readers", "reader")
+    if ours:
+        shop.push(reader, bound)
+        shop.applied()
+        shop.kubectl.run("delete", "role", "reader", "-n", shop.name)
+    else:
+        shop.kubectl.apply(bound)
+    shop.handler = shop.handler_at(limited(shop, tmp_path))
+    bound["subjects"][0]["kind"] = "Robot"
+    shop.push(config_map(shop.name, "a"), reader, bound)
+    (line,) = refused(shop)
+    assert f'RoleBinding/{shop.name}/readers: RoleBinding.{RBAC} "readers" is invalid: subjects[0].kind: Unsupported value: "Robot"' in line
+    bound["subjects"] = [{"kind": "ServiceAccount", "name": "default", "namespace": shop.name, "nick": "x"}]
+    shop.push(config_map(shop.name, "a"), reader, bound)
+    (line,) = refused(shop)
+    assert "subjects[0].nick" in line
+    del bound["subjects"][0]["nick"]
+    bound["metadata"]["labels"] = {"new": "label"}
+    shop.push(config_map(shop.name, "a"), reader, bound)
+    result = shop.applied()
+    assert notes(result).count(f"RoleBinding/{shop.name}/readers: checked by the server once Role/{shop.name}/reader exists") == 1
+    shop.kubectl.run("delete", f"clusterrole/{shop.name}", f"clusterrolebinding/{shop.name}")

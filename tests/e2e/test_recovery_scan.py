@@ -1,0 +1,184 @@
+"""An emptied cluster and a deleted state converge from the same repository; real manifests too, with nothing else touched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from handler.config.settings import Prune
+from handler.model.names import PART_OF, identity_of
+from handler.model.result import Outcome
+from handler.state.configmap import state_name
+from infra.controlplane import controlplane as controlplanes
+from tests.e2e.api_proxy import is_object_write
+from tests.e2e.conftest import Open
+from tests.e2e.documents import config_map, definition, deployment, namespace, offer
+from tests.e2e.killed_runs import Wire
+from tests.e2e.one_target import DONE, STATES, Shop, told, version
+from tests.kubectl import Kubectl
+from tests.rooms.cluster.wire import Handler
+
+EVERY_KIND = ("Namespace", "CustomResourceDefinition", "PersistentVolume", "PersistentVolumeClaim")
+
+
+def forget_state(shop: Shop) -> None:
+    shop.kubectl.run("delete", "cm", state_name(shop.name), "-n", STATES)
+
+
+@pytest.mark.parametrize("trigger", ["push", "tick", "drift", "oneoff"])
+def test_a_deleted_state_is_found_again_by_the_labels(shop: Shop, trigger: str) -> None:
+    """That run does what its plan has shown, and prunes nothing; the next one plans fully, under the guards, and comes soon."""
+    shop.push(config_map(shop.name, "a"), config_map(shop.name, "gone"))
+    shop.applied()
+    shop.push(config_map(shop.name, "a"))
+    forget_state(shop)
+    shown = shop.run(trigger, dry_run=True)
+    first = shop.applied(trigger)
+    assert first.counts == shown.counts == {"unchanged": 1, "skipped": 1}
+    assert len(shop.labelled()) == 2
+    assert (bool(first.next_try), bool(shop.state().drift_due)) == (True, True)
+    assert shop.run("tick", dry_run=True).counts == {"unchanged": 1, "to prune": 1}
+    result = shop.applied("tick")
+    assert result.counts == {"unchanged": 1, "pruned": 1}
+    shop.assert_converged()
+    assert [(entry.id, entry.counts) for entry in shop.state().history] == [(each.run, each.counts) for each in (result, first)]
+
+
+def test_what_is_asked_of_a_recovery_meanwhile_is_left_to_the_run_after_it(shop: Shop, wired: Wire) -> None:
+    shop.push(config_map(shop.name, "a"), config_map(shop.name, "gone"))
+    shop.applied()
+    shop.push(config_map(shop.name, "a", {"key": "2"}))
+    forget_state(shop)
+    wire = wired()
+
+    def request(_: Handler) -> bool:
+        assert shop.handler.lock(shop.target).request()
+        return True
+
+    wire.meet(1, request, is_object_write)
+    first = shop.handler_at(wire.kubeconfig).run(shop.job("push"))
+    assert (first.outcome, first.counts) == (Outcome.APPLIED, {"configured": 1, "skipped": 1}), told(first)
+    assert len(shop.labelled()) == 2
+    assert shop.applied("tick").counts == {"unchanged": 1, "pruned": 1}
+
+
+def test_a_recovery_holds_a_mass_deletion(shop: Shop) -> None:
+    many = [config_map(shop.name, f"c{number}") for number in range(14)]
+    shop.push(*many)
+    shop.applied()
+    before = shop.versions(many)
+    shop.push(config_map(shop.name, "only"))
+    forget_state(shop)
+    assert shop.applied().counts == {"created": 1, "skipped": 14}
+    assert shop.run("tick").outcome is Outcome.HELD
+    assert shop.versions(many) == before
+
+
+def test_the_loss_of_the_state_of_an_unchanged_shop_writes_no_object(shop: Shop) -> None:
+    shop.push(config_map(shop.name, "a"), definition(shop.group), offer(shop.group, shop.name, "spring"))
+    shop.applied()
+    before = shop.versions()
+    forget_state(shop)
+    for _ in range(2):
+        assert shop.run("tick").outcome in DONE
+    assert shop.versions() == before
+    shop.assert_converged()
+    assert shop.state().settings, "the second one records what the first has left open: from now on ticks are quiet"
+
+
+def test_an_emptied_cluster_converges_from_the_same_repository(shop: Shop) -> None:
+    jobs = f"{shop.name}-jobs"
+    shop.push(namespace(jobs), definition(shop.group), offer(shop.group, jobs, "spring"), deployment(shop.name, "web"))
+    shop.applied()
+    shop.kubectl.run("delete", "ns", jobs)
+    shop.kubectl.run("delete", "crd", f"offers.{shop.group}")
+    shop.kubectl.run("delete", "deployment", "web", "-n", shop.name)
+    shop.applied("drift")
+    shop.assert_converged()
+    forget_state(shop)
+    shop.kubectl.run("delete", "ns", jobs)
+    shop.kubectl.run("delete", "crd", f"offers.{shop.group}")
+    shop.configure()
+    result = shop.run("tick")
+    assert result.outcome in DONE, told(result)
+    assert result.counts == {"created": 3, "unchanged": 1}
+    shop.assert_converged()
+
+
+@pytest.fixture
+def own_cluster(spare_directory: Path) -> Iterator[Kubectl]:
+    """A cluster of the test's own: an APIService without a backend would keep namespaces of others from going."""
+    kubeconfig = controlplanes.up(spare_directory)
+    yield Kubectl(controlplanes.binaries() / "kubectl", kubeconfig)
+    controlplanes.down(spare_directory)
+
+
+@pytest.mark.slow
+def test_kube_prometheus_is_applied_rests_and_goes_without_a_trace(own_cluster: Kubectl, open_shop: Open, shared_data: Path) -> None:
+    shop = open_shop(own_cluster, namespaces=("*",))
+    manifests = sorted((shared_data / "kube-prometheus").rglob("*.yaml"))
+    texts = {str(path.relative_to(shared_data / "kube-prometheus")): path.read_text() for path in manifests}
+    kinds = {(d["apiVersion"].rpartition("/")[0], d["kind"]) for text in texts.values() for d in _documents(text)}
+    shop.configure(cluster_scoped=tuple(f"{kind}.{group}" if group else kind for group, kind in kinds))
+    for name, text in texts.items():
+        shop.work.write(f"deploy/{name}", text)
+    shop.work.commit("kube-prometheus")
+    shop.work.push()
+    others = _inventory(shop)
+    result = shop.applied()
+    assert result.counts["created"] > 100, told(result)
+    assert result.counts.keys() == {"created"}
+    _assert_untouched(others, shop)
+
+    before = _ours(shop)
+    assert shop.run().outcome is Outcome.UNCHANGED
+    for _ in range(2):
+        shop.configure()
+        assert shop.run("drift").outcome is Outcome.UNCHANGED
+    assert shop.run(force=True).outcome in (Outcome.UNCHANGED, Outcome.APPLIED)
+    assert _ours(shop) == before
+
+    shop.configure(prune=Prune(kinds=EVERY_KIND, allow_empty=True))
+    shop.work.remove("deploy").write("deploy/readme.md", "moved away")
+    shop.work.commit("Moved away")
+    shop.work.push()
+    held = shop.run()
+    assert held.outcome is Outcome.HELD
+    assert held.plan
+    assert held.plan.hold
+    shop.applied(approve=held.plan.hold.id)
+    assert _ours(shop) == {}
+    _assert_untouched(others, shop)
+
+
+def _documents(text: str) -> list[dict[str, str]]:
+    return [document for document in yaml.load_all(text, yaml.BaseLoader) if document]
+
+
+_AGGREGATED = ("ClusterRole/admin/", "ClusterRole/edit/", "ClusterRole/view/")
+"""The controller manager collects into these whatever is labelled for it."""
+
+
+def _inventory(shop: Shop, *selector: str) -> dict[str, str]:
+    """Return kind, name and uid -> version (without status) of everything in the cluster that doesn't change by itself."""
+    kinds = shop.kubectl.run("api-resources", "--verbs=list,delete", "-o", "name").split()
+    busy = ("leases", "events", "endpointslices", "endpoints", "pods", "nodes", "componentstatuses", "flowschemas", "prioritylevel")
+    asked = ",".join(kind for kind in kinds if not kind.startswith(busy))
+    answer = shop.kubectl.run("get", asked, "-A", *selector, "--ignore-not-found", "--show-managed-fields", "-o", "json")
+    found = json.loads(answer)["items"] if answer else []
+    rows = {f"{identity_of(item)}/{item['metadata']['uid']}": version(item) for item in found}
+    return {key: value for key, value in rows.items() if not key.startswith(_AGGREGATED)}
+
+
+def _ours(shop: Shop) -> dict[str, str]:
+    return _inventory(shop, "-l", f"{PART_OF}={shop.applyset}")
+
+
+def _assert_untouched(others: dict[str, str], shop: Shop) -> None:
+    """What was there before still is, unchanged."""
+    now = _inventory(shop)
+    assert {key: now.get(key) for key in others} == others

@@ -1,0 +1,145 @@
+"""Three servers of one configuration on one control plane, webhooks lost and doubled, processes killed: every target ends at its head."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from handler.cluster.connect import ClusterConnection
+from tests.e2e.conftest import OpenFleet
+from tests.e2e.documents import config_map
+from tests.e2e.many_targets import Fleet
+from tests.e2e.serve_process import Part, Serving, until
+from tests.e2e.write_audit import Audit
+
+TARGETS, PUSHES, REPLICAS = 30, 240, 3
+VERSIONS = 11
+PACE = 0.05
+"""Seconds between two pushes."""
+MURDERS: tuple[tuple[Part, ...], ...] = (("worker",), ("web",), ("supervisor",), ("supervisor", "worker", "web"))
+
+
+class Murderer(threading.Thread):
+    """Kills processes of one replica after the other until it is told to stop; a replica without supervisor is started again."""
+
+    def __init__(self, servers: list[Serving], chance: random.Random) -> None:
+        super().__init__(daemon=True)
+        self.servers, self.chance = servers, chance
+        self.ended = threading.Event()
+        self.count = 0
+
+    def run(self) -> None:
+        while not self.ended.wait(3.0):
+            server, parts = self.chance.choice(self.servers), self.chance.choice(MURDERS)
+            server.kill(*parts)
+            self.count += 1
+            if "supervisor" in parts:
+                server.start()
+
+    def stop(self) -> None:
+        self.ended.set()
+        self.join()
+
+
+def deliveries(chance: random.Random) -> int:
+    """How often the webhook of a push is sent: one of seven is lost, one of five is doubled or more."""
+    return chance.choices((0, 1, 2, 3), (14, 66, 15, 5))[0]
+
+
+def pushes(fleet: Fleet, chance: random.Random) -> Iterator[tuple[int, str]]:
+    """Move random targets to random versions, also back, and yield the deliveries: some much later than others."""
+    late: list[tuple[int, str]] = []
+    for _ in range(PUSHES):
+        number = chance.randrange(fleet.size)
+        version = chance.choice([version for version in range(VERSIONS) if version != fleet.heads[number]])
+        sent = [(number, fleet.move(number, version))] * deliveries(chance)
+        if chance.random() < 0.2:
+            late += sent
+        else:
+            yield from sent
+        if chance.random() < 0.1:
+            chance.shuffle(late)
+            yield from late
+            late.clear()
+
+
+def somebody(servers: list[Serving], chance: random.Random) -> Serving:
+    """Return a server that has said where it listens, which the murderer may end at any moment; when there is one."""
+    found: list[Serving] = []
+
+    def are_there() -> list[Serving]:
+        found[:] = [server for server in servers if server.port or server.listening()]
+        return found
+
+    until(are_there)
+    return chance.choice(found)
+
+
+def assert_no_lease_is_stuck(fleet: Fleet, server: Serving) -> None:
+    """A Lease may still name a dead holder where nothing was left to write; the next push takes it over, and frees it."""
+    for number in fleet.held():
+        sha = fleet.move(number, (fleet.heads[number] + 1) % VERSIONS)
+        assert server.push(fleet.url, fleet.ref(number), sha) == 202
+    fleet.converge()
+    until(lambda: not fleet.held(), told=lambda: str(fleet.held()))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_three_replicas_of_which_one_is_killed_every_few_seconds_end_at_every_head(
+    open_fleet: OpenFleet, connection: ClusterConnection
+) -> None:
+    chance = random.Random(4)
+    fleet = open_fleet(TARGETS, VERSIONS, settings={"interval": "20s"})
+    foreign = [config_map(fleet.name, "foreign"), config_map(fleet.name, "another", labels={"app": "x"})]
+    fleet.kubectl.apply(*foreign)
+    before = fleet.kubectl("get", "configmaps", "foreign", "another", "-n", fleet.name)["items"]
+    audit = Audit(fleet, connection).start()
+    servers = [fleet.serve() for _ in range(REPLICAS)]
+    for server in servers:
+        server.ready()
+    murderer = Murderer(servers, chance)
+    murderer.start()
+    answers: list[int] = []
+    pause = threading.Event()
+    for number, sha in pushes(fleet, chance):
+        pause.wait(PACE)
+        answers.append(somebody(servers, chance).push(fleet.url, fleet.ref(number), sha))
+    until(lambda: murderer.count > 5)
+    murderer.stop()
+    assert set(answers) <= {202, 0}, "taken, or nobody was there"
+    assert answers.count(202) > PUSHES / 4, answers.count(0)
+    fleet.converge()
+    assert_no_lease_is_stuck(fleet, servers[0].ready())
+    audit.stop()
+    assert audit.writes() > TARGETS
+    assert audit.unguarded() == [], "a write without a Lease"
+    assert fleet.kubectl("get", "configmaps", "foreign", "another", "-n", fleet.name)["items"] == before
+    assert not [line for server in servers for line in server.runs(code="internal")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("begun", [False, True], ids=["before a run", "at any moment"])
+def test_what_a_replica_took_and_died_with_is_found_by_the_tick_of_another(open_fleet: OpenFleet, begun: bool) -> None:
+    """A machine loses power right after its 202; it never comes back, and nobody sends the webhook again."""
+    fleet = open_fleet(4, 3)
+    dying, living = fleet.serve(), fleet.serve()
+    for server in (dying, living):
+        server.ready()
+    fleet.converge()
+    if not begun:
+        os.kill(dying.pid("worker"), signal.SIGSTOP)
+    pushed = {number: fleet.move(number, 1) for number in range(fleet.size)}
+    assert [dying.push(fleet.url, fleet.ref(number), sha) for number, sha in pushed.items()] == [202] * fleet.size
+    dying.kill_all()
+    fleet.converge()
+    assert dying.status("/healthz") == 0, "it is gone for good"
+    if not begun:
+        theirs = {fleet.target(number): sha for number, sha in pushed.items()}
+        until(lambda: theirs.items() <= {run["target"]: run["commit"] for run in living.runs(trigger="tick", outcome="applied")}.items())
+        assert not [run for run in dying.runs(outcome="applied") if run["commit"] in pushed.values()]

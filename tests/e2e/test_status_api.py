@@ -1,0 +1,292 @@
+"""From a push or a replay over HTTP to what `/api` tells of it, on a real cluster and git host, also when the worker is killed."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from handler import __version__
+from handler.model.event import Delivery
+from handler.model.result import Outcome
+from handler.state.configmap import state_name
+from tests.e2e.api_proxy import Wired
+from tests.e2e.documents import config_map
+from tests.e2e.killed_runs import outlive
+from tests.e2e.one_target import PATH, STATES, Shop
+from tests.e2e.serve_process import PATIENCE, ROOT, TOKEN, Serving, signed, until
+from tests.fakes.clock import NEVER
+from tests.rooms.cluster.wire import Handler
+
+READ = "a token that may only read"
+OTHER = "a token for other targets"
+
+
+@pytest.fixture
+def serving(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serving]:
+    monkeypatch.setenv("READ", READ)
+    monkeypatch.setenv("OTHER", OTHER)
+    configuration = {
+        "apiVersion": "anneal.dev/v1alpha1",
+        "kind": "Config",
+        "stateNamespace": STATES,
+        "interval": "1h",
+        "driftInterval": NEVER,
+        "webhooks": {"github": {"secrets": [{"env": "HOOK"}]}},
+        "replay": {
+            "tokens": [
+                {"name": "ops", "secret": {"env": "OPS"}, "may": ["replay", "approve", "rollback", "read", "metrics"]},
+                {"name": "reader", "secret": {"env": "READ"}, "targets": [shop.name], "may": ["read"]},
+                {"name": "other", "secret": {"env": "OTHER"}, "targets": ["other-*"], "may": ["read", "replay"]},
+            ]
+        },
+        "targets": [
+            {
+                "name": shop.name,
+                "repository": {"url": shop.target.repository.url},
+                "path": PATH,
+                "namespaces": [shop.name],
+                "cluster": {"kubeconfig": {"file": str(shop.kubectl.kubeconfig)}},
+            },
+            {
+                "name": "lost",
+                "repository": {"url": shop.target.repository.url},
+                "namespaces": ["lost"],
+                "cluster": {"kubeconfig": {"file": str(tmp_path / "missing")}},
+            },
+        ],
+    }
+    config = tmp_path / "anneal.yaml"
+    config.write_text(json.dumps(configuration))
+    server = Serving(config, tmp_path / "log")
+    yield server
+    server.stop()
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+
+LATE = "cluster: hasn't answered within"
+
+
+def read(server: Serving, path: str, token: str = READ) -> Any:
+    """Read, again where a busy machine's cluster was too slow to be told as it is now."""
+    answers = []
+
+    def fresh() -> bool:
+        status, answer = server.send("GET", path, headers=bearer(token))
+        assert status == 200, answer
+        answers.append(answer)
+        return LATE not in json.dumps(answer)
+
+    until(fresh, told=server.log.read_text)
+    return answers[-1]
+
+
+def replay(server: Serving, target: str, **asked: Any) -> str:
+    status, answer = server.send("POST", f"/replay/{target}", json.dumps(asked).encode(), bearer(TOKEN))
+    assert status == 202, answer
+    return str(answer["run"])
+
+
+def pushed(server: Serving, shop: Shop, sha: str) -> str:
+    """Deliver a push and return the id of its run."""
+    status, answer = server.send("POST", "/webhooks/github", *signed(shop.target.repository.url, "refs/heads/main", sha))
+    assert status == 202, answer
+    return next(str(row["run"]) for row in answer["matched"] if row["target"] == shop.name)
+
+
+def metrics(server: Serving) -> str:
+    """Return the metrics."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+    try:
+        connection.request("GET", "/metrics", headers=bearer(TOKEN))
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+def ended(server: Serving, run: str) -> dict[str, Any]:
+    """Follow a run to its end."""
+    found: dict[str, Any] = {}
+
+    def reached() -> bool:
+        status, answer = server.send("GET", f"/api/runs/{run}", headers=bearer(TOKEN))
+        assert status in (200, 503), answer  # 503: there is no worker now; never unknown
+        found.clear()
+        found.update(answer)
+        return status == 200 and answer["status"] == "ended"
+
+    until(reached, told=lambda: f"{found}\n{server.log.read_text()[-3000:]}")
+    return found
+
+
+def test_a_push_and_a_replay_are_followed_to_the_record_that_they_leave(serving: Serving, shop: Shop) -> None:
+    first = shop.push(config_map(shop.name, "a"))
+    serving.start().ready()
+    until(lambda: read(serving, f"/api/targets/{shop.name}")["recorded"], told=serving.log.read_text)
+    second = shop.push(config_map(shop.name, "a", {"key": "2"}))
+    run = pushed(serving, shop, second)
+    told = ended(serving, run)
+    assert (told["outcome"], told["commit"], told["counts"]) == ("applied", second, {"configured": 1}), told
+
+    shown = read(serving, f"/api/targets/{shop.name}")["state"]
+    assert (shown["commit"], shown["status"]["phase"], shown["history"][0]["id"]) == (second, "applied", run)
+    assert shown["deliveries"][0]["hint"] == second
+    delivered = read(serving, f"/api/deliveries?target={shop.name}")
+    assert delivered["recorded"][0]["hint"] == delivered["process"][0]["targets"][0]["commit"] == second
+    assert delivered["process"][0]["targets"][0]["run"] == run
+    (row,) = read(serving, "/api/targets")["targets"]
+    assert (row["target"], row["commit"], row["trouble"]) == (shop.name, second, None)
+
+    back = ended(serving, replay(serving, shop.name, commit=first))
+    assert (back["outcome"], back["actor"], back["trigger"]) == ("applied", "ops", "replay")
+    shown = read(serving, f"/api/targets/{shop.name}")["state"]
+    assert (shown["commit"], shown["pin"]["by"], shown["history"][0]["actor"]) == (first, "ops", "ops")
+    wrong = ended(serving, replay(serving, shop.name, approve="h-none"))
+    assert (wrong["outcome"], wrong["code"]) == ("refused", "request-refused")
+
+    command = [sys.executable, "-m", "handler", "replay", shop.name, "--unpin", "--json", "--server", f"http://127.0.0.1:{serving.port}"]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "ANNEAL_TOKEN": TOKEN}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["commit"] == second
+    assert read(serving, f"/api/targets/{shop.name}")["state"]["pin"] is None
+
+    document = read(serving, "/api/openapi.json")
+    schemas = {"components": document["components"]}
+    for path, schema in (("/api/targets", "Targets"), (f"/api/targets/{shop.name}", "Target"), ("/api/deliveries", "Deliveries")):
+        for token in (READ, TOKEN):
+            Draft202012Validator({"$ref": f"#/components/schemas/{schema}", **schemas}).validate(read(serving, path, token))
+    for found in (told, back, wrong):
+        Draft202012Validator({"$ref": "#/components/schemas/Run", **schemas}).validate(found)
+
+
+def test_a_lost_record_is_found_and_the_run_after_it_prunes_by_itself(serving: Serving, shop: Shop) -> None:
+    """The first run prunes nothing and says so; the next one comes soon, without a push or a person."""
+    shop.push(config_map(shop.name, "a"), config_map(shop.name, "gone"))
+    serving.start().ready()
+    until(lambda: read(serving, f"/api/targets/{shop.name}")["recorded"], told=serving.log.read_text)
+    shop.push(config_map(shop.name, "a"), config_map(shop.name, "b"))
+    shop.kubectl.run("delete", "configmap", state_name(shop.name), "-n", STATES)
+    run = replay(serving, shop.name)
+    told = ended(serving, run)
+    assert (told["run"], told["outcome"], told["counts"]) == (run, "applied", {"created": 1, "unchanged": 1, "skipped": 1}), told
+    assert told["changed"] == [f"ConfigMap/{shop.name}/b create"]
+    until(lambda: serving.runs(run=run), told=serving.log.read_text)  # who asked is told first
+    (line,) = serving.runs(run=run)
+    assert (line["outcome"], line["counts"]) == ("applied", told["counts"])
+    assert line["note"].startswith("1 object written; 1 object that git doesn't declare is kept, for the state was missing")
+    until(lambda: sorted(shop.labelled()) == [f"ConfigMap/{shop.name}/a", f"ConfigMap/{shop.name}/b"], told=serving.log.read_text)
+    until(lambda: len(read(serving, f"/api/targets/{shop.name}")["state"]["history"]) == 2, told=serving.log.read_text)
+    newest, oldest = read(serving, f"/api/targets/{shop.name}")["state"]["history"]
+    assert (oldest["id"], oldest["counts"]) == (run, told["counts"])
+    assert (newest["trigger"], newest["counts"]) == ("tick", {"unchanged": 2, "pruned": 1})
+    until(lambda: changed(serving, shop) == {"created": "3.0", "pruned": "1.0"}, told=lambda: metrics(serving))  # two by the first run
+
+
+def changed(server: Serving, shop: Shop) -> dict[str, str]:
+    """Return what the metrics say of objects that runs have changed, by action."""
+    rows = [row for row in metrics(server).splitlines() if row.startswith("anneal_changes_total") and shop.name in row]
+    return {row.partition('action="')[2].partition('"')[0]: row.rpartition(" ")[2] for row in rows}
+
+
+def test_a_token_sees_its_own_targets_and_a_broken_cluster_is_a_row(serving: Serving, shop: Shop) -> None:
+    shop.push(config_map(shop.name, "a"))
+    serving.start().ready()
+    rows = {row["target"]: row for row in read(serving, "/api/targets", TOKEN)["targets"]}
+    assert rows["lost"]["trouble"]["code"] in ("kubeconfig-invalid", "config-invalid")
+    assert rows[shop.name]["trouble"] is None
+    assert [row["target"] for row in read(serving, "/api/targets")["targets"]] == [shop.name]
+    assert read(serving, "/api/targets", OTHER) == {"version": __version__, "targets": [], "next": None}
+    for path in (f"/api/targets/{shop.name}", f"/api/runs/{shop.name}.0123456789ab", "/api/targets/lost"):
+        assert serving.send("GET", path, headers=bearer(OTHER))[0] == 403
+    assert serving.send("POST", f"/replay/{shop.name}", b"{}", bearer(READ))[0] == 403
+    until(lambda: 'anneal_target_failures{target="lost"} 1.0' in metrics(serving), told=lambda: metrics(serving))
+    until(lambda: f'anneal_target_failures{{target="{shop.name}"}} 0.0' in metrics(serving), told=lambda: metrics(serving))
+
+
+def test_a_cluster_that_hangs_is_told_as_it_was_seen_last_and_pushes_are_taken(
+    serving: Serving, shop: Shop, wired: Callable[[], Wired]
+) -> None:
+    wire, gate = wired(), threading.Event()
+    configuration = json.loads(serving.config.read_text())
+    configuration["targets"][0]["cluster"]["kubeconfig"]["file"] = str(wire.kubeconfig)
+    serving.config.write_text(json.dumps(configuration))
+    commit = shop.push(config_map(shop.name, "a"))
+    serving.start().ready()
+    paths = f"/api/targets/{shop.name}", "/api/targets", f"/api/deliveries?target={shop.name}"
+    until(lambda: read(serving, paths[0])["recorded"], told=serving.log.read_text)
+    ended(serving, pushed(serving, shop, commit))
+    whole, page, deliveries = (read(serving, path) for path in paths)
+    assert (whole["trouble"], page["targets"][0]["trouble"], deliveries["unread"]) == (None, None, [])
+
+    def hang(_handler: Handler) -> bool:
+        gate.wait(PATIENCE)
+        return False
+
+    wire.wire.only, wire.wire.tricks[:] = (lambda *_: True), [hang] * 10_000
+    try:
+        for _ in range(2):
+            stale, rows, old = (serving.send("GET", path, headers=bearer(READ))[1] for path in paths)
+            assert [each["trouble"]["code"] for each in (stale, *rows["targets"])] == ["cluster-unavailable"] * 2, (stale["trouble"], rows)
+            assert (stale["state"], rows["targets"][0]["commit"]) == (whole["state"], commit)
+            assert stale["seen"] >= whole["seen"]
+            assert stale["age"] >= 0
+            assert (old["recorded"], [each["target"] for each in old["unread"]]) == (deliveries["recorded"], [shop.name])
+            assert old["unread"][0]["seen"] == stale["seen"]
+        assert pushed(serving, shop, commit)
+    finally:
+        gate.set()
+
+
+def test_what_was_asked_of_a_worker_that_is_killed_is_done_by_the_next(serving: Serving, shop: Shop) -> None:
+    """First one that never read it, then workers killed at whatever they do; each request ends, and is recorded once at most."""
+    first = shop.push(config_map(shop.name, "a"))
+    serving.start().ready()
+    until(lambda: read(serving, f"/api/targets/{shop.name}")["recorded"], told=serving.log.read_text)
+    second = shop.push(config_map(shop.name, "a", {"key": "2"}))
+    ended(serving, pushed(serving, shop, second))
+    worker = serving.pid("worker")
+    os.kill(worker, signal.SIGSTOP)
+    asked = [replay(serving, shop.name, commit=first)]
+    os.kill(worker, signal.SIGKILL)
+    outlive(shop)
+    assert ended(serving, asked[0])["outcome"] == "applied"
+    for commit in (second, first, second, first):
+        asked.append(replay(serving, shop.name, commit=commit))
+        serving.kill("worker")
+        outlive(shop)
+        until(lambda: "anneal_outbox_kept 0.0" in metrics(serving), told=serving.log.read_text)
+        assert shop.state().commit == commit, serving.log.read_text()
+    recorded = [run.id for run in shop.state().history]
+    assert [recorded.count(run) for run in asked] == [1] * len(asked)
+
+
+def arrived(number: int) -> Delivery:
+    return Delivery(str(number), "github", "refs/heads/main", "a" * 40, "ada", "2026-03-01T12:00:00Z")
+
+
+def test_a_delivery_is_no_reason_to_write_and_is_kept_by_whatever_writes(shop: Shop) -> None:
+    shop.configure(drift="report")
+    shop.push(config_map(shop.name, "a", {"key": "1"}))
+    assert shop.applied(deliveries=(arrived(1),)).outcome is Outcome.APPLIED
+    store = shop.handler.store(shop.target)
+    before = store.read().resource_version
+    assert shop.run(force=True, deliveries=(arrived(2),)).outcome is Outcome.UNCHANGED
+    assert store.read().resource_version == before, "nothing but a delivery was new"
+    shop.kubectl.apply(config_map(shop.name, "a", {"key": "2"}))
+    assert shop.run("drift", deliveries=(arrived(3),)).outcome is Outcome.DRIFTED
+    shop.push(config_map("elsewhere", "a"))
+    assert shop.run(deliveries=(arrived(4),)).outcome is Outcome.FAILED
+    assert [delivery.id for delivery in shop.state().deliveries] == ["1", "3", "4"]

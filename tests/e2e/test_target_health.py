@@ -1,0 +1,343 @@
+"""Health belongs to the target: judged at the end of each run, by drift runs and by a watch between them; kubectl breaks and cures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handler.config.settings import HoldAbove, Impersonate, Prune
+from handler.model.health import HealthState
+from handler.model.names import PART_OF
+from handler.model.result import Outcome
+from handler.model.run_event import HealthChanged, RunEvent
+from handler.state.heartbeat import Heartbeat, known
+from handler.state.record import Attempt, TargetHealth
+from handler.state.record_format import seconds_of, stamp
+from handler.worker.health_watch.cluster_watch import HealthWatch
+from handler.worker.heartbeat_renewal import HeartbeatRenewal
+from tests.e2e.documents import config_map, deployment, service
+from tests.e2e.one_target import PATH, STATES, Shop, told
+from tests.e2e.serve_process import TOKEN, Serving, until
+from tests.e2e.test_api_server_refusals import ALL, allow
+from tests.e2e.test_status_api import bearer, metrics
+from tests.e2e.test_wait_health import fated
+from tests.fakes.clock import NEVER
+
+
+class Watching:
+    """A watch of a shop's health, as a worker keeps it."""
+
+    def __init__(self, shop: Shop) -> None:
+        self.shop = shop
+        self.said: list[tuple[str, HealthState]] = []
+        settings = replace(shop.settings, health_interval=2.0)
+        self.heart = HeartbeatRenewal(settings, shop.handler.records, str, lambda *_: None)
+        self.watch = HealthWatch(settings, shop.handler, str, lambda *line: self.said.append(line), self.heart.watched, self._changed)
+        self.heart.start()
+        self.watch.start()
+
+    def _changed(self, event: RunEvent) -> None:
+        if isinstance(event, HealthChanged):
+            self.said.append((event.target, HealthState(event.after)))
+
+    def stop(self) -> None:
+        """End both."""
+        self.watch.stop()
+        self.heart.stop()
+
+    def shows(self, state: HealthState, *words: str) -> TargetHealth:
+        """Wait until the record says so."""
+        until(lambda: self._is(state, words), told=lambda: str(self.shop.state().health))
+        return self.shop.state().health
+
+    def passes(self, number: int) -> None:
+        """Wait for so many passes."""
+        (cluster,) = self.watch.clusters
+        for _ in range(number):
+            self._passes(cluster)
+
+    @staticmethod
+    def _passes(cluster: Any) -> None:
+        before = cluster.passed
+        until(lambda: cluster.passed > before)
+
+    def _is(self, state: HealthState, words: tuple[str, ...]) -> bool:
+        health = self.shop.state().health
+        return health.state == state and all(word in " ".join((*health.worst, *health.notes)) for word in words)
+
+
+@pytest.fixture
+def watching(shop: Shop) -> Iterator[Any]:
+    begun: list[Watching] = []
+
+    def begin() -> Watching:
+        begun.append(Watching(shop))
+        return begun[-1]
+
+    yield begin
+    for each in begun:
+        each.stop()
+
+
+def test_what_goes_after_the_record_is_degraded_and_healthy_again_once_it_is_back(shop: Shop, watching: Any) -> None:
+    shop.push(deployment(shop.name, "api", replicas=2), config_map(shop.name, "a"))
+    shop.applied()
+    assert shop.state().health.state in (HealthState.PROGRESSING, HealthState.HEALTHY)
+    watch = watching()
+    watch.shows(HealthState.HEALTHY)
+    before = shop.state()
+    shop.kubectl.run("delete", "deployment", "api", "-n", shop.name)
+    health = watch.shows(HealthState.DEGRADED, "Deployment", "is not there")
+    assert health.since
+    after = shop.state()
+    assert (after.history, after.commit, after.status) == (before.history, before.commit, before.status), "no run, nothing else written"
+    assert shop.run("drift").outcome is Outcome.APPLIED
+    watch.shows(HealthState.HEALTHY)
+
+
+def test_a_run_judges_by_what_is_at_hand(shop: Shop) -> None:
+    shop.push(service(shop.name, "web"), config_map(shop.name, "a"))
+    shop.applied()
+    assert shop.state().health.state == HealthState.HEALTHY
+    shop.push(deployment(shop.name, "api", replicas=1), service(shop.name, "web"))
+    shop.applied()
+    assert shop.state().health.state == HealthState.PROGRESSING
+    until(lambda: (shop.live(shop.documents[0]) or {}).get("status", {}).get("availableReplicas"))
+    result = shop.run("drift")
+    assert result.outcome is Outcome.UNCHANGED, told(result)
+    assert shop.state().health.state == HealthState.HEALTHY
+    shop.kubectl.run("delete", "deployment", "api", "-n", shop.name)
+
+
+def test_a_crash_loop_from_the_first_second_is_told_although_nothing_waits(shop: Shop, watching: Any) -> None:
+    broken = fated(deployment(shop.name, "api", replicas=1), "crash-loop")
+    shop.push(broken)
+    shop.applied()
+    watch = watching()
+    watch.shows(HealthState.DEGRADED, "CrashLoopBackOff")
+    del broken["spec"]["template"]["metadata"]["annotations"]
+    shop.push(broken)
+    shop.applied()
+    assert shop.state().health.state == HealthState.PROGRESSING, "another commit"
+    watch.shows(HealthState.HEALTHY)
+
+
+def test_a_note_is_kept_of_what_is_healthy(shop: Shop, watching: Any) -> None:
+    balanced = service(shop.name, "web")
+    balanced["spec"]["type"] = "LoadBalancer"
+    shop.push(balanced)
+    shop.applied()
+    address = {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}]}}}
+    watch = watching()
+    watch.shows(HealthState.HEALTHY, "its load balancer has no address yet")
+    shop.kubectl.run("patch", "service", "web", "-n", shop.name, "--subresource=status", "--type=merge", "-p", json.dumps(address))
+    until(lambda: not watch.shows(HealthState.HEALTHY).notes)
+
+
+def test_health_that_nobody_watches_any_more_is_unknown(shop: Shop, watching: Any) -> None:
+    shop.push(config_map(shop.name, "a"))
+    shop.applied()
+    watch = watching()
+    objects, beat = shop.handler.objects(shop.target), Heartbeat(shop.handler.objects(shop.target), STATES, "default")
+    until(lambda: (found := beat.read().watched) and found.duration == 6.0)
+    health, found = shop.state().health, beat.read().watched
+    assert found
+    assert known(health, found, objects.server_time(), 1800.0) == health
+    watch.stop()
+    late = known(health, found, found.renewed + found.duration + 1, 1800.0)
+    assert (late.state, late.worst[0].startswith("was healthy when it was judged last")) == (HealthState.UNKNOWN, True)
+
+
+def test_who_may_read_one_namespace_only_is_watched_there_and_by_a_list_where_watch_is_denied(shop: Shop, watching: Any) -> None:
+    shop.configure(impersonate=Impersonate(f"{shop.name}/deployer"), namespaces=(shop.name,))
+    allow(shop, (ALL, "", "services"), ("create,delete,get,list,patch", "apps", "deployments"))
+    shop.push(service(shop.name, "web"), deployment(shop.name, "api", replicas=1))
+    shop.applied()
+    watch = watching()
+    watch.shows(HealthState.HEALTHY)
+    shop.kubectl.run("delete", "service", "web", "-n", shop.name)
+    watch.shows(HealthState.DEGRADED, "Service", "is not there")
+    shop.kubectl.run("delete", "deployment", "api", "-n", shop.name)
+    watch.shows(HealthState.DEGRADED, "Deployment", "is not there")
+
+
+def test_a_target_that_declares_nothing_to_watch_any_more_holds_up_no_pass(shop: Shop, watching: Any) -> None:
+    shop.push(service(shop.name, "web"), config_map(shop.name, "a"))
+    shop.applied()
+    watch = watching()
+    watch.shows(HealthState.HEALTHY)
+    watch.passes(1)
+    shop.push(config_map(shop.name, "a"))
+    shop.applied()
+    watch.passes(2)
+    (cluster,) = watch.watch.clusters
+    assert not [each for each in cluster.scopes.followed.values() if not each.kept]
+    shop.push(service(shop.name, "web"), config_map(shop.name, "a"))
+    shop.applied()
+    shop.kubectl.run("delete", "service", "web", "-n", shop.name)
+    watch.shows(HealthState.DEGRADED, "is not there")
+
+
+def test_a_drift_run_that_only_reports_misses_what_is_gone(shop: Shop) -> None:
+    shop.configure(drift="report")
+    shop.push(service(shop.name, "web"), config_map(shop.name, "a"))
+    shop.applied()
+    assert shop.state().health.state == HealthState.HEALTHY
+    shop.kubectl.run("delete", "service", "web", "-n", shop.name)
+    assert shop.run("drift").outcome is Outcome.DRIFTED
+    health = shop.state().health
+    assert (health.state, health.worst) == (HealthState.DEGRADED, (f"Service/{shop.name}/web: is not there",))
+
+
+def test_a_target_of_which_nothing_was_ever_applied_is_not_healthy(shop: Shop, watching: Any) -> None:
+    shop.push(service(shop.name, "web"), {**config_map(shop.name, "a"), "data": {"refused by the API server": "x"}})
+    assert shop.run().outcome is Outcome.FAILED
+    watch = watching()
+    watch.passes(2)
+    shop.handler_at(shop.kubectl.kubeconfig, looks=True).run(shop.job("tick"))
+    assert shop.state().health == TargetHealth()
+    shop.push(service(shop.name, "web"))
+    shop.applied()
+    watch.shows(HealthState.HEALTHY)
+
+
+def test_a_run_that_is_held_misses_what_is_gone(shop: Shop) -> None:
+    shop.configure(prune=Prune(hold_above=HoldAbove(0, 0.1)))
+    shop.push(service(shop.name, "web"), config_map(shop.name, "a"))
+    shop.applied()
+    shop.kubectl.run("delete", "service", "web", "-n", shop.name)
+    shop.push(service(shop.name, "web"))
+    assert shop.run().outcome is Outcome.HELD
+    health = shop.state().health
+    assert (health.state, health.worst) == (HealthState.DEGRADED, (f"Service/{shop.name}/web: is not there",))
+
+
+def test_a_function_looks_in_its_ticks_at_what_ran_a_moment_ago_or_is_not_healthy(shop: Shop) -> None:
+    shop.push(service(shop.name, "web"))
+    shop.applied()
+    store, function = shop.handler.store(shop.target), shop.handler_at(shop.kubectl.kubeconfig, looks=True)
+
+    def tick() -> str:
+        assert function.run(shop.job("tick")).outcome is Outcome.UNCHANGED
+        return store.read().resource_version
+
+    def age() -> str:
+        stored = store.read()
+        assert stored.state
+        run = stored.state.history[0]
+        old = replace(run, started=stamp(seconds_of(run.started) - 601.0))
+        return store.swap(stored, replace(stored.state, history=(old, *stored.state.history[1:]))).resource_version
+
+    assert tick() == store.read().resource_version
+    shop.kubectl.run("delete", "service", "web", "-n", shop.name)
+    aged = age()
+    assert tick() == aged, "well, and long ago: drift runs look at it"
+    assert shop.run("drift").outcome is Outcome.APPLIED
+    shop.kubectl.run("delete", "service", "web", "-n", shop.name)
+    seen = tick()
+    assert (shop.state().health.state, shop.state().health.worst) == (HealthState.DEGRADED, (f"Service/{shop.name}/web: is not there",))
+    assert tick() == seen, "the same verdict"
+    aged = age()
+    shop.kubectl.apply(shop.documents[0])
+    assert tick() == aged, "there, but without our label"
+
+
+def test_a_drift_run_repeats_a_verdict_that_grows_old_only_where_nothing_watches(shop: Shop) -> None:
+    shop.push(service(shop.name, "web"))
+    shop.applied()
+    store = shop.handler.store(shop.target)
+    stored = store.read()
+    assert stored.state
+    old = replace(stored.state.health, judged=stamp(seconds_of(stored.state.health.judged) - 3 * shop.settings.drift_interval))
+    written = store.swap(stored, replace(stored.state, health=old))
+    watching = shop.handler_at(shop.kubectl.kubeconfig, watches=True)
+    assert watching.run(shop.job("drift")).outcome is Outcome.UNCHANGED
+    assert store.read().resource_version == written.resource_version
+    assert shop.run("drift").outcome is Outcome.UNCHANGED
+    assert shop.state().health.judged > old.judged
+
+
+def test_what_carries_anothers_label_by_now_is_not_there(shop: Shop, watching: Any) -> None:
+    shop.push(service(shop.name, "web"))
+    shop.applied()
+    watch = watching()
+    watch.shows(HealthState.HEALTHY)
+    watch.passes(2)
+    shop.kubectl.run("label", "service", "web", "-n", shop.name, f"{PART_OF}=another", "--overwrite")
+    watch.shows(HealthState.DEGRADED, "is not there")
+
+
+def test_what_may_not_be_read_any_more_is_unknown(shop: Shop, watching: Any) -> None:
+    shop.configure(impersonate=Impersonate(f"{shop.name}/deployer"), namespaces=(shop.name,))
+    allow(shop, (ALL, "", "services"))
+    shop.push(service(shop.name, "web"))
+    shop.applied()
+    shop.kubectl.run("delete", "role,rolebinding", "--all", "-n", shop.name)
+    health = watching().shows(HealthState.UNKNOWN, "can't be judged")
+    assert "services" in health.worst[0]
+
+
+def test_nothing_is_written_while_a_run_is_open(shop: Shop, watching: Any) -> None:
+    shop.push(deployment(shop.name, "api", replicas=1))
+    shop.applied()
+    watch = watching()
+    watch.shows(HealthState.HEALTHY)
+    store = shop.handler.store(shop.target)
+    stored = store.read()
+    assert stored.state
+    attempt = Attempt(shop.head, "b" * 64, "c" * 64, "u.1", stored.state.health.since)
+    opened = store.swap(stored, replace(stored.state, attempt=attempt), "u.1")
+    shop.kubectl.run("delete", "deployment", "api", "-n", shop.name)
+    watch.passes(2)
+    assert store.read().resource_version == opened.resource_version
+    assert opened.state
+    store.swap(opened, replace(opened.state, attempt=None), "u.1")
+    watch.shows(HealthState.DEGRADED, "is not there")
+
+
+def test_a_server_tells_how_its_targets_do_in_api_metrics_and_log(shop: Shop, tmp_path: Path) -> None:
+    shop.push(deployment(shop.name, "api", replicas=1))
+    server = Serving(tmp_path / "anneal.yaml", tmp_path / "log")
+    server.config.write_text(json.dumps(_served(shop)))
+    try:
+        server.start().ready()
+        until(lambda: _row(server)["health"] == "healthy", told=server.log.read_text)
+        shop.kubectl.run("delete", "deployment", "api", "-n", shop.name)
+        until(lambda: _row(server)["health"] == "degraded", told=server.log.read_text)
+        until(
+            lambda: f'anneal_target_health{{health="degraded",target="{shop.name}"}} 1.0' in metrics(server), told=lambda: metrics(server)
+        )
+        until(lambda: _whole(server, shop)["trouble"] is None, told=server.log.read_text)
+        told = _whole(server, shop)
+        assert told["state"]["status"]["phase"] == "applied"
+        assert "is not there" in told["state"]["health"]["worst"][0]
+        until(lambda: [line for line in server.lines("health") if (line["health"], line["target"]) == ("degraded", shop.name)])
+    finally:
+        server.stop()
+
+
+def _served(shop: Shop) -> dict[str, Any]:
+    target = {
+        "name": shop.name,
+        "repository": {"url": shop.target.repository.url},
+        "path": PATH,
+        "namespaces": [shop.name],
+        "clusterScoped": ["Namespace"],
+        "cluster": {"kubeconfig": {"file": str(shop.kubectl.kubeconfig)}},
+    }
+    token = {"name": "ops", "secret": {"env": "OPS"}, "may": ["read", "metrics"]}
+    facts = {"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", "stateNamespace": STATES, "driftInterval": NEVER}
+    return {**facts, "healthInterval": "2s", "replay": {"tokens": [token]}, "targets": [target]}
+
+
+def _whole(server: Serving, shop: Shop) -> Any:
+    return server.send("GET", f"/api/targets/{shop.name}", headers=bearer(TOKEN))[1]
+
+
+def _row(server: Serving) -> Any:
+    return server.send("GET", "/api/targets", headers=bearer(TOKEN))[1]["targets"][0]

@@ -1,0 +1,198 @@
+"""A watch of health under harm: what it follows goes, rights are taken, records can't be written, controllers repeat secrets."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from handler.config.settings import Impersonate, Wait
+from handler.model.errors import RolloutFailed
+from handler.model.health import HealthState
+from handler.state.record_format import seconds_of, stamp
+from handler.worker.health_watch import scopes
+from tests.e2e.documents import config_map, definition, deployment, offer, secret, service
+from tests.e2e.one_target import STATES, Shop
+from tests.e2e.serve_process import until
+from tests.e2e.test_api_server_refusals import ALL, allow
+from tests.e2e.test_target_health import Watching, watching
+from tests.e2e.test_wait_health import fated
+
+__all__ = ["watching"]
+"""A fixture."""
+CANARY = "hunter2-hunter2-4711"
+
+
+def said(caplog: pytest.LogCaptureFixture, message: str) -> list[logging.LogRecord]:
+    return [record for record in caplog.records if record.name == "anneal.health" and message in record.message]
+
+
+def followed(watch: Watching) -> bool:
+    """Whether all that the shop declares is WATCHed."""
+    (cluster,) = watch.watch.clusters
+    return cluster.scopes.are_whole(watch.shop.name)
+
+
+def test_a_target_that_declares_nothing_to_watch_any_more_ends_no_watch(
+    shop: Shop, watching: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    shop.push(deployment(shop.name, "api", replicas=1), config_map(shop.name, "a"))
+    shop.applied()
+    watch = watching()
+    watch.shows(HealthState.HEALTHY)
+    until(lambda: followed(watch))
+    shop.push(config_map(shop.name, "a"))
+    shop.applied()
+    watch.passes(3)
+    assert not said(caplog, "a pass of health failed")
+    assert shop.state().health.state == HealthState.HEALTHY
+
+
+def test_rights_that_are_taken_under_a_watch_make_health_unknown(shop: Shop, watching: Any) -> None:
+    shop.configure(impersonate=Impersonate(f"{shop.name}/deployer"), namespaces=(shop.name,))
+    allow(shop, (ALL, "", "services"))
+    shop.push(service(shop.name, "web"))
+    shop.applied()
+    watch = watching()
+    watch.shows(HealthState.HEALTHY)
+    until(lambda: followed(watch))
+    shop.kubectl.run("delete", "role,rolebinding", "--all", "-n", shop.name)
+    watch.shows(HealthState.UNKNOWN, "can't be judged")
+    allow(shop, (ALL, "", "services"))
+    watch.shows(HealthState.HEALTHY)
+
+
+def test_what_is_deleted_and_made_anew_may_take_its_time(shop: Shop, watching: Any) -> None:
+    shop.push(deployment(shop.name, "api", replicas=1))
+    shop.applied()
+    watch = watching()
+    watch.shows(HealthState.HEALTHY)
+    until(lambda: followed(watch))
+    shop.kubectl.run("delete", "deployment", "api", "-n", shop.name)
+    watch.shows(HealthState.DEGRADED, "is not there")
+    shop.push(fated(deployment(shop.name, "api", image="shop:2", replicas=1), "never-ready"))
+    shop.applied()
+    until(lambda: "Unhealthy" in str(shop.state().health.worst), told=lambda: str(shop.state().health))
+    watch.passes(10)
+    assert shop.state().health.state == HealthState.PROGRESSING
+
+
+def test_a_record_that_cant_be_written_is_tried_once_an_interval(shop: Shop, watching: Any, caplog: pytest.LogCaptureFixture) -> None:
+    shop.push(deployment(shop.name, "api", replicas=1))
+    shop.applied()
+    watch = watching()
+    watch.shows(HealthState.HEALTHY)
+    until(lambda: followed(watch))
+    denied = _denied(shop)
+    try:
+        shop.kubectl.run("delete", "deployment", "api", "-n", shop.name)
+        until(lambda: said(caplog, "health can't be recorded"))
+        before = len(said(caplog, "health can't be recorded"))
+        watch.passes(5)
+        assert len(said(caplog, "health can't be recorded")) - before <= 6
+    finally:
+        shop.kubectl.run("delete", *denied)
+    watch.shows(HealthState.DEGRADED, "is not there")
+
+
+def test_what_a_controller_repeats_of_a_secret_is_hidden_between_runs_too(
+    shop: Shop, watching: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    kind = definition(shop.group)
+    kind["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-preserve-unknown-fields"] = True
+    shop.push(kind, secret(shop.name, "login", f"postgres://ann:{CANARY}@db/shop"), offer(shop.group, shop.name, "a"))
+    shop.applied()
+    watch = watching()
+    until(lambda: followed(watch))
+    condition = {"type": "Ready", "status": "False", "reason": "Refused", "message": f"signing in as ann with {CANARY} is refused"}
+    patch = json.dumps({"status": {"conditions": [condition]}})
+    until(lambda: not shop.kubectl.tried("patch", f"offers.{shop.group}", "a", "-n", shop.name, "--type=merge", "-p", patch).returncode)
+    watch.shows(HealthState.PROGRESSING, "signing in as ann with *** is refused")
+    record = shop.kubectl.run("get", "configmap", f"anneal-{shop.name}", "-n", STATES, "-o", "yaml")
+    assert CANARY not in record + json.dumps([getattr(each, "fields", {}) for each in caplog.records])
+
+
+def test_a_word_that_somebody_has_written_as_health_ends_no_pass(shop: Shop, watching: Any, caplog: pytest.LogCaptureFixture) -> None:
+    shop.push(deployment(shop.name, "api", replicas=1))
+    shop.applied()
+    store = shop.handler.store(shop.target)
+    stored = store.read()
+    assert stored.state
+    store.swap(stored, replace(stored.state, health=replace(stored.state.health, state="splendid")))
+    watching().shows(HealthState.HEALTHY)
+    assert not said(caplog, "a pass of health failed")
+
+
+def test_a_record_that_cant_be_read_is_no_healthy_target(shop: Shop, watching: Any) -> None:
+    shop.push(deployment(shop.name, "api", replicas=1))
+    shop.applied()
+    watch = watching()
+    watch.shows(HealthState.HEALTHY)
+    shop.kubectl.run("delete", "deployment", "api", "-n", shop.name)
+    watch.shows(HealthState.DEGRADED, "is not there")
+    watch.passes(1)
+    record = ("configmap", f"anneal-{shop.name}", "-n", STATES)
+    kept = shop.kubectl("get", *record)["data"]["health.json"]
+    before = len(watch.said)
+
+    def edit(text: str) -> None:
+        shop.kubectl.run("patch", *record, "--type=merge", "-p", json.dumps({"data": {"health.json": text}}))
+
+    edit('{"state": 5}')
+    until(lambda: (shop.name, HealthState.UNKNOWN) in watch.said[before:], told=lambda: str(watch.said[before:]))
+    edit(kept)
+    watch.passes(3)
+    assert HealthState.HEALTHY not in {state for _, state in watch.said[before:]}
+    assert watch.said[-1] == (shop.name, HealthState.DEGRADED)
+
+
+def _denied(shop: Shop) -> tuple[str, str]:
+    """Have the server refuse each update of the record; return what takes that back."""
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["configmaps"]}]
+    spec = {
+        "matchConstraints": {"resourceRules": rules},
+        "matchConditions": [{"name": "record", "expression": f"request.name == 'anneal-{shop.name}'"}],
+        "validations": [{"expression": "false"}],
+    }
+    made = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": shop.name}}
+    shop.kubectl.apply({**made, "kind": "ValidatingAdmissionPolicy", "spec": spec})
+    bound = {"policyName": shop.name, "validationActions": ["Deny"]}
+    shop.kubectl.apply({**made, "kind": "ValidatingAdmissionPolicyBinding", "spec": bound})
+    touch = ("annotate", "configmap", f"anneal-{shop.name}", "-n", STATES, "--overwrite", "--dry-run=server", "tests.example.com/a=1")
+    until(lambda: shop.kubectl.tried(*touch).returncode)
+    return "validatingadmissionpolicy,validatingadmissionpolicybinding", shop.name
+
+
+def test_what_is_listed_alone_is_judged_by_no_list_from_before_a_run(shop: Shop, watching: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scopes, "WATCHES", 0)
+    shop.push(service(shop.name, "web"))
+    shop.applied()
+    watch = watching()
+    watch.shows(HealthState.HEALTHY)
+    until(lambda: followed(watch))
+    before = len(watch.said)
+    for number in range(3):
+        shop.push(*(service(shop.name, f"web-{each}") for each in range(number + 1)))
+        shop.applied()
+        watch.passes(1)
+    watch.passes(3)
+    assert {state for _, state in watch.said[before:]} == {HealthState.HEALTHY}
+    assert shop.state().health.state == HealthState.HEALTHY
+
+
+def test_while_a_failed_attempt_is_open_runs_vouch_for_health_though_a_process_watches_it(shop: Shop) -> None:
+    shop.configure(wait=Wait(1.0, 120.0))
+    shop.push(fated(deployment(shop.name, "api", replicas=1), "never-ready"))
+    handler = shop.handler_at(shop.kubectl.kubeconfig, watches=True)
+    assert handler.run(shop.job("push")).code == RolloutFailed.code
+    store = shop.handler.store(shop.target)
+    stored = store.read()
+    assert stored.state
+    assert stored.state.attempt
+    old = replace(stored.state.health, judged=stamp(seconds_of(stored.state.health.judged) - 3 * shop.settings.drift_interval))
+    store.swap(stored, replace(stored.state, health=old), stored.state.attempt.token)
+    assert handler.run(shop.job("tick")).code == RolloutFailed.code
+    assert shop.state().health.judged > old.judged
