@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from handler.cluster.connect import ClusterConnection
-from tests.rooms.cluster.wire import Handler, Wire
+from tests.rooms.cluster.faulty_proxy import Handler, Wire
 
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 _KUBECONFIG = (

@@ -13,7 +13,7 @@ from tests.e2e.documents import Document
 from tests.e2e.one_target import DONE, STATES, Shop, told
 from tests.e2e.serve_process import until
 from tests.e2e.two_targets import Pair
-from tests.rooms.cluster.wire import Handler
+from tests.rooms.cluster.faulty_proxy import Handler
 
 Wire = Callable[[], Wired]
 AT_ONCE = 8

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.e2e.api_proxy import Chosen, is_object_write
-from tests.rooms.cluster.wire import Handler, Trick, half, reset_after, reset_before
+from tests.rooms.cluster.faulty_proxy import Handler, Trick, half, reset_after, reset_before
 
 FOR_EVER = 10_000
 ENDLESS_PATIENCE = 60.0

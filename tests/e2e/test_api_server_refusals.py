@@ -17,7 +17,7 @@ from infra.githost import Host
 from tests.e2e.api_proxy import Wired
 from tests.e2e.documents import Document, admission, config_map, definition, deployment, job, namespace, offer, service, stateful_set
 from tests.e2e.one_target import STATES, Shop, told
-from tests.rooms.cluster.wire import Handler
+from tests.rooms.cluster.faulty_proxy import Handler
 
 Wire = Callable[[], Wired]
 DEPLOYER = "deployer"

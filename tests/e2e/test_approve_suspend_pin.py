@@ -13,7 +13,7 @@ from tests.e2e.api_proxy import is_object_write
 from tests.e2e.documents import Document, config_map, namespace
 from tests.e2e.killed_runs import Wire, kill_after
 from tests.e2e.one_target import DONE, Shop, told
-from tests.rooms.cluster.wire import Handler
+from tests.rooms.cluster.faulty_proxy import Handler
 
 
 def maps(shop: Shop, count: int, value: str = "1") -> list[Document]:

@@ -21,7 +21,7 @@ from tests.e2e.api_proxy import Chosen, is_object_write
 from tests.e2e.documents import Document, config_map, definition, deployment, namespace, offer
 from tests.e2e.killed_runs import Wire
 from tests.e2e.one_target import DONE, STATES, Shop, told
-from tests.rooms.cluster.wire import Handler
+from tests.rooms.cluster.faulty_proxy import Handler
 
 DELIVERY = Delivery("7", "github", "refs/heads/main", "a" * 40, "ann", "2026-03-01T12:00:00Z")
 

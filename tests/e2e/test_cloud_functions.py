@@ -24,7 +24,7 @@ from tests.e2e.many_targets import Fleet
 from tests.e2e.one_target import STATES
 from tests.e2e.serve_process import SECRET, TOKEN, signed
 from tests.packing import host
-from tests.rooms.cluster.wire import Handler
+from tests.rooms.cluster.faulty_proxy import Handler
 
 MB = 1_000_000
 PATIENT = {"leaseDuration": "15s"}

@@ -16,7 +16,7 @@ from tests.e2e.documents import config_map, definition, offer
 from tests.e2e.killed_runs import Wire
 from tests.e2e.one_target import Shop, told
 from tests.e2e.served_kinds import until_served
-from tests.rooms.cluster.wire import Handler, refuse
+from tests.rooms.cluster.faulty_proxy import Handler, refuse
 
 
 def test_the_commit_after_a_refused_one_is_applied_as_itself(shop: Shop) -> None:

@@ -24,7 +24,7 @@ from tests.e2e.killed_runs import Wire, kill_after
 from tests.e2e.one_target import DONE, STATES, Shop, told
 from tests.e2e.run_process import Child
 from tests.e2e.serve_process import until
-from tests.rooms.cluster.wire import Handler
+from tests.rooms.cluster.faulty_proxy import Handler
 
 PATIENCE = 120.0
 MANY = 50

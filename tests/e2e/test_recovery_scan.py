@@ -20,7 +20,7 @@ from tests.e2e.documents import config_map, definition, deployment, namespace, o
 from tests.e2e.killed_runs import Wire
 from tests.e2e.one_target import DONE, STATES, Shop, told, version
 from tests.kubectl import Kubectl
-from tests.rooms.cluster.wire import Handler
+from tests.rooms.cluster.faulty_proxy import Handler
 
 EVERY_KIND = ("Namespace", "CustomResourceDefinition", "PersistentVolume", "PersistentVolumeClaim")
 

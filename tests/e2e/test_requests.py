@@ -16,7 +16,7 @@ from tests.e2e.api_proxy import is_object_write
 from tests.e2e.documents import Document, config_map
 from tests.e2e.killed_runs import Wire
 from tests.e2e.one_target import DONE, STATES, Shop, told
-from tests.rooms.cluster.wire import Handler
+from tests.rooms.cluster.faulty_proxy import Handler
 
 
 def maps(shop: Shop, count: int = 14) -> list[Document]:

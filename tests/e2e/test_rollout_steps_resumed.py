@@ -17,7 +17,7 @@ from tests.e2e.killed_runs import AT_ONCE, Wire, is_recorded, kill_after
 from tests.e2e.one_target import DONE, MORTAL, Shop, told
 from tests.e2e.rollouts import assert_carried_out, everything, opened, outcomes, planted, written
 from tests.e2e.run_process import Child
-from tests.rooms.cluster.wire import Handler
+from tests.rooms.cluster.faulty_proxy import Handler
 
 
 @pytest.fixture

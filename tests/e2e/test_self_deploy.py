@@ -20,7 +20,7 @@ from tests.e2e.self_deploy import ACCOUNT, SELF, Bed, application, image_of, liv
 from tests.e2e.serve_process import Serving, until
 from tests.kubectl import Kubectl
 from tests.manifests import CHART, NAMES, NAMESPACE, OVERLAYS, Forms, documents, one, run
-from tests.rooms.cluster.wire import Handler
+from tests.rooms.cluster.faulty_proxy import Handler
 
 SHAPES = {"single-namespace": (1, 0), "cluster-wide": (2, 0), "sqs-workers": (2, 2)}
 """How many pods take webhooks, and how many only run targets."""

@@ -26,7 +26,7 @@ from tests.e2e.killed_runs import outlive
 from tests.e2e.one_target import PATH, STATES, Shop
 from tests.e2e.serve_process import PATIENCE, ROOT, TOKEN, Serving, signed, until
 from tests.fakes.clock import NEVER
-from tests.rooms.cluster.wire import Handler
+from tests.rooms.cluster.faulty_proxy import Handler
 
 READ = "a token that may only read"
 OTHER = "a token for other targets"

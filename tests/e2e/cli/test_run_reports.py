@@ -16,7 +16,7 @@ from tests.e2e.api_proxy import Wired, is_object_write
 from tests.e2e.cli.conftest import Shop, document
 from tests.e2e.serve_process import PATIENCE, ROOT, until
 from tests.kubectl import Kubectl
-from tests.rooms.cluster.wire import Handler
+from tests.rooms.cluster.faulty_proxy import Handler
 
 NAMES = [f"c{number}" for number in range(5)]
 RECORD = state_name("shop")

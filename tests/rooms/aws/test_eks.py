@@ -27,7 +27,7 @@ from handler.config.secret_mask import Mask
 from handler.config.settings import Cluster, Eks
 from handler.model.errors import ClusterUnavailable, KubeconfigInvalid, ServerPinned
 from infra.moto import ACCOUNT, KEYS, REGION, Moto
-from tests.rooms.cluster.wire import Handler, Wire
+from tests.rooms.cluster.faulty_proxy import Handler, Wire
 from tests.rooms.source.certificates import Authority
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/anneal"

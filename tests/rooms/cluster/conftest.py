@@ -17,8 +17,8 @@ from handler.cluster.write import Writer
 from handler.config.settings import Cluster
 from handler.model.resource import Resource
 from tests.fakes.apiserver import ApiServer, FakeConnection
-from tests.rooms.cluster.sides import Side, config_map
-from tests.rooms.cluster.wire import Wire
+from tests.rooms.cluster.both_api_servers import Side, config_map
+from tests.rooms.cluster.faulty_proxy import Wire
 
 __all__ = ["config_map"]
 Apply = Callable[..., dict[str, Any]]

@@ -19,7 +19,7 @@ from handler.model.resource import Resource
 from handler.plan.managed_fields import our_entry
 from handler.plan.takeover import takeover
 from tests.fakes.apiserver import ApiServer, FakeConnection
-from tests.rooms.cluster.sides import KINDS, Body, Side, config_map, marked
+from tests.rooms.cluster.both_api_servers import KINDS, Body, Side, config_map, marked
 
 
 # --- discovery

@@ -13,7 +13,7 @@ from handler.model.errors import ApiRefused, Moved
 from handler.model.names import Identity
 from handler.plan.managed_fields import our_entry
 from tests.fakes.apiserver import FakeConnection
-from tests.rooms.cluster.sides import Side, config_map, marked
+from tests.rooms.cluster.both_api_servers import Side, config_map, marked
 
 
 # --- create and swap

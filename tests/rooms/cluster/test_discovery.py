@@ -14,7 +14,7 @@ from handler.cluster.wait_until import until, until_gone
 from handler.cluster.write import Writer
 from handler.model.names import GroupKind, identity_of
 from tests.rooms.cluster.conftest import Apply, Kind
-from tests.rooms.cluster.wire import Wire
+from tests.rooms.cluster.faulty_proxy import Wire
 
 
 def widget_crd(group: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from handler.model.names import Identity
 from handler.model.resource import Resource
 from infra.controlplane.fates import FATE, LOG
 from tests.kubectl import Kubectl
-from tests.rooms.cluster.wire import Wire, refuse
+from tests.rooms.cluster.faulty_proxy import Wire, refuse
 
 POD = Resource("", "v1", "Pod", "pods", namespaced=True)
 

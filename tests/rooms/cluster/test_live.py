@@ -14,7 +14,7 @@ from handler.model.errors import ApiRefused, ClusterUnavailable
 from handler.model.names import PART_OF, Identity
 from handler.model.resource import Resource
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
-from tests.rooms.cluster.wire import Wire, refuse
+from tests.rooms.cluster.faulty_proxy import Wire, refuse
 
 SELECTOR = f"{PART_OF}=applyset-test-v1"
 LABELS = {PART_OF: "applyset-test-v1"}

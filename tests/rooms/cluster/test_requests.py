@@ -22,7 +22,7 @@ from handler.config.settings import Cluster
 from handler.model.errors import AccessDenied, ClusterUnavailable, KubeconfigInvalid, LeaseLost, Moved, StateInvalid
 from handler.model.names import Identity, identity_of
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
-from tests.rooms.cluster.wire import Trick, Wire, half, refuse, reset_after, reset_before
+from tests.rooms.cluster.faulty_proxy import Trick, Wire, half, refuse, reset_after, reset_before
 
 
 @pytest.mark.parametrize("trick", [refuse(429, "0"), refuse(503), refuse(500), reset_before, reset_after, half])

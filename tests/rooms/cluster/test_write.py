@@ -16,7 +16,7 @@ from handler.model.errors import AccessDenied, ApiRefused, LeaseLost, Moved, Not
 from handler.model.names import Identity, identity_of
 from handler.model.resource import Resource
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
-from tests.rooms.cluster.wire import Wire
+from tests.rooms.cluster.faulty_proxy import Wire
 
 
 def content(api: Api, path: str) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.packing import host, once, package
-from tests.rooms.functions.sample import CONFIG
+from tests.rooms.functions.sample_config import CONFIG
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.packing import ISOLATED, ROOT, package
-from tests.rooms.functions.sample import CONFIG
+from tests.rooms.functions.sample_config import CONFIG
 
 MB = 1_000_000
 MACHINES = {"aarch64": 183, "x86_64": 62}

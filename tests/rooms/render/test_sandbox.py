@@ -16,7 +16,7 @@ import pytest
 from handler.model.errors import OperatorError, RenderFailed
 from handler.render.sandbox import Sandbox, SandboxLimits
 
-TABLE = "tests.rooms.render.hostile:FUNCTIONS"
+TABLE = "tests.rooms.render.hostile_child:FUNCTIONS"
 TIGHT = SandboxLimits(memory=256 << 20, cpu=5, seconds=120, output=1 << 20)
 
 
@@ -205,7 +205,7 @@ def test_a_server_that_dies_during_a_render_takes_its_children_along_and_the_ren
 
 
 def test_a_server_that_cannot_start_is_the_operators_matter(capfd: pytest.CaptureFixture[str]) -> None:
-    with Sandbox("tests.rooms.render.hostile:ABSENT") as own, pytest.raises(OperatorError, match="doesn't stay alive"):
+    with Sandbox("tests.rooms.render.hostile_child:ABSENT") as own, pytest.raises(OperatorError, match="doesn't stay alive"):
         _call(own, "echo")
     assert "ABSENT" in capfd.readouterr().err
 

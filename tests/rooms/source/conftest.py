@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from infra.githost import Host
-from tests.rooms.source.hub import Hub, hub_of
-from tests.rooms.source.sshshop import Shop, ssh_shop
+from tests.rooms.source.github_host import Hub, hub_of
+from tests.rooms.source.ssh_repository import Shop, ssh_shop
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from handler.config.secrets import Secret
 from handler.model.errors import AccessDenied, AnnealError
 from handler.source.github_app import GitHubApp, repository_name
 from handler.source.signin import basic, from_environment
-from tests.rooms.source.hub import Clock, Hub
-from tests.rooms.source.opening import PATIENT, following
+from tests.rooms.source.github_host import Clock, Hub
+from tests.rooms.source.open_repository import PATIENT, following
 
 MAIN = "refs/heads/main"
 

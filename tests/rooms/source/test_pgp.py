@@ -14,7 +14,7 @@ from handler.source.signatures import openpgp
 from handler.source.signatures.signed_commit import Unproven, split
 from handler.source.signatures.verified_source import TrustedKeys
 from infra.githost import Host, Work
-from tests.rooms.source.judging import git_believes, judge, refused, rewritten
+from tests.rooms.source.verify_commit import git_believes, judge, refused, rewritten
 from tests.signing import Gpg, public, raw, signed_by_ssh, ssh_key
 
 

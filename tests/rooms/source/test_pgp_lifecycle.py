@@ -13,7 +13,7 @@ import pytest
 from pysequoia import ArmorKind, armor
 
 from infra.githost import Host, Work
-from tests.rooms.source.judging import git_believes, judge, refused
+from tests.rooms.source.verify_commit import git_believes, judge, refused
 from tests.signing import Gpg
 
 LONG_AGO, LATER, TODAY = (("--faked-system-time", f"{day}T000000") for day in ("20240101", "20240110", "20240301"))

@@ -10,7 +10,7 @@ from handler.config.git_settings import Verify
 from handler.model.errors import CommitUnverified
 from handler.source.signatures.verified_source import TrustedKeys, VerifiedSource
 from infra.githost import Host, Work
-from tests.rooms.source.opening import following, opened
+from tests.rooms.source.open_repository import following, opened
 from tests.signing import SSH, public, signed_by_ssh, ssh_key
 
 

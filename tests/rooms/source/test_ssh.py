@@ -10,8 +10,8 @@ import pytest
 from handler.model.errors import AccessDenied, AnnealError, GitUnavailable, RefNotFound, SourceRefused
 from handler.source.host_limits import HostLimits
 from infra.sshhost import SshHost
-from tests.rooms.source.opening import PATIENT, following
-from tests.rooms.source.sshshop import Shop
+from tests.rooms.source.open_repository import PATIENT, following
+from tests.rooms.source.ssh_repository import Shop
 
 MAIN = "refs/heads/main"
 ASKED = 'git shell -c "$SSH_ORIGINAL_COMMAND"'

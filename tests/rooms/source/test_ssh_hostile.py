@@ -18,7 +18,7 @@ from handler.model.errors import ConfigInvalid, GitUnavailable, SourceRefused
 from handler.source.git_host import GitHost
 from handler.source.ssh.ssh_upload_pack import address_of
 from infra.sshhost import SshHost
-from tests.rooms.source.opening import PATIENT, following
+from tests.rooms.source.open_repository import PATIENT, following
 
 HOSTILE_URLS = (
     "ssh://-oProxyCommand=touch%20x/shop.git",

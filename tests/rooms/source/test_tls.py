@@ -11,7 +11,7 @@ import pytest
 from handler.model.errors import ConfigInvalid
 from infra.githost import Host, Work
 from tests.rooms.source.certificates import Authority
-from tests.rooms.source.opening import CANARY, Secret, following, opened
+from tests.rooms.source.open_repository import CANARY, Secret, following, opened
 
 MAIN = "refs/heads/main"
 

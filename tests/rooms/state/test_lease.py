@@ -15,7 +15,7 @@ import pytest
 from handler.model.errors import AnnealError, Busy, LeaseLost
 from handler.state.cluster_port import StateObjects
 from handler.state.lease import LeaseLock, SystemClock
-from tests.rooms.state.holder import hold
+from tests.rooms.state.lease_holder import hold
 
 NAME = "anneal-shop"
 DURATIONS = (1.0, 4.0, 16.0)

@@ -13,8 +13,8 @@ from handler.source.github_app import GitHubApp
 from handler.source.host_limits import HostLimits
 from handler.source.signin import from_environment
 from infra.githost import Host, Work
-from tests.rooms.source.githubapi import APP, INSTALLATION, GitHubApi
-from tests.rooms.source.opening import PATIENT
+from tests.rooms.source.github_api import APP, INSTALLATION, GitHubApi
+from tests.rooms.source.open_repository import PATIENT
 
 
 @dataclass

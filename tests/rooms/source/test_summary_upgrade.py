@@ -10,7 +10,7 @@ from handler.model.event import Job
 from handler.model.result import Outcome
 from handler.state.configmap import SUMMARY
 from infra.githost import Host
-from tests.rooms.source.fleets import Told, recorded
+from tests.rooms.source.recorded_targets import Told, recorded
 
 
 def test_a_drift_run_sums_up_anew_what_another_version_summed_up_and_then_writes_no_more(host: Host) -> None:

@@ -13,7 +13,7 @@ from handler.engine.apply.wait_deleted import wait_until_gone
 from handler.model.errors import Problem, StillDeleting
 from handler.model.names import identity_of
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
-from tests.rooms.cluster.test_wait import PATIENCE, _release, once
+from tests.rooms.cluster.test_wait_until import PATIENCE, _release, once
 
 HELD = "anneal.dev/test"
 

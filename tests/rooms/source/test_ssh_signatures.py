@@ -13,8 +13,8 @@ from handler.source.signatures.signed_commit import split
 from handler.source.signatures.sshsig import dearmored
 from handler.source.signatures.verified_source import TrustedKeys, VerifiedSource
 from infra.githost import Host, Work
-from tests.rooms.source.judging import git_believes, judge, refused, rewritten
-from tests.rooms.source.opening import opened
+from tests.rooms.source.open_repository import opened
+from tests.rooms.source.verify_commit import git_believes, judge, refused, rewritten
 from tests.signing import SSH, public, raw, signed_by_ssh, ssh_key
 
 

@@ -22,7 +22,7 @@ from handler.source.signatures.verified_source import TrustedKeys, VerifiedSourc
 from infra.githost import Host, Work
 from tests.fakes.apiserver import ApiServer, FakeConnection
 from tests.fakes.sandbox import InProcess
-from tests.rooms.source.opening import opened
+from tests.rooms.source.open_repository import opened
 from tests.signing import Gpg, public, signed_by_ssh, ssh_key
 
 

@@ -15,9 +15,9 @@ from typing import Any
 from dulwich.protocol import pkt_line
 
 from handler.source.host_limits import HostLimits
-from tests.rooms.source.hostile import FLUSH, Chunks, Hostile, entry, fetched, pack, small_commit
-from tests.rooms.source.lies import LIES, PACKFILE, PARTS, SHA, grown, repeated
-from tests.rooms.source.opening import PATIENT
+from tests.rooms.source.hostile_answers import LIES, PACKFILE, PARTS, SHA, grown, repeated
+from tests.rooms.source.hostile_host import FLUSH, Chunks, Hostile, entry, fetched, pack, small_commit
+from tests.rooms.source.open_repository import PATIENT
 
 ROOT = Path(__file__).resolve().parents[3]
 MIB = 1 << 20
@@ -44,7 +44,7 @@ class Deceived:
 
 @contextmanager
 def deceived() -> Iterator[Deceived]:
-    command = [sys.executable, "-m", "tests.rooms.source.deceived"]
+    command = [sys.executable, "-m", "tests.rooms.source.fetching_process"]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield Deceived(process)
         assert process.stdin

@@ -19,7 +19,7 @@ from handler.model.errors import AnnealError, PlanRefused, RolloutFailed
 from handler.prometheus import client
 from handler.prometheus.allowed_servers import AllowedServers
 from handler.prometheus.client import MetricsUnavailable, PrometheusClient
-from tests.rooms.prometheus.liar import Answer, Liar, answering
+from tests.rooms.prometheus.faulty_prometheus import Answer, Liar, answering
 
 TOKEN = "CANARY-do-not-show-this-token"
 GOOD = json.dumps({"status": "success", "data": {"resultType": "scalar", "result": [0, "1"]}}).encode()

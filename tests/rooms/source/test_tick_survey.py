@@ -23,7 +23,7 @@ from handler.state.record import Attempt, HeldPlan, NamedRequest, Pin, RunStatus
 from handler.worker.ticks import Ticks
 from handler.worker.worker import Parts, Worker
 from infra.githost import Host
-from tests.rooms.source.fleets import MANIFEST, PATH, PATIENCE, Place, Recorded, Told, recorded, soon
+from tests.rooms.source.recorded_targets import MANIFEST, PATH, PATIENCE, Place, Recorded, Told, recorded, soon
 
 COUNT, REPOSITORIES = 200, 5
 TOKEN = "7d0a1c9e-0b1f-4a53-9a0e-3c3c2b1a0f9d.4"

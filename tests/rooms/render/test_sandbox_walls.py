@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.rooms.render.grounds import GROUNDS, ROOT, Ground, Stage
-from tests.rooms.render.worker import refuse
+from tests.rooms.render.sandbox_privileges import GROUNDS, ROOT, Ground, Stage
+from tests.rooms.render.sandbox_worker import refuse
 
 TIGHT = {"memory": 256 << 20, "cpu": 2, "seconds": 120, "output": 1 << 20}
 DESCRIPTORS = {"open", "write", "environ", "socket", "listener", "socketpair", "pipe", "memfd", "dup"}

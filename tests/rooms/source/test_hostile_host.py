@@ -15,9 +15,9 @@ from dulwich.protocol import pkt_line
 from handler.model.errors import ConfigInvalid, GitUnavailable, SourceRefused
 from handler.source.git_host import GitHost
 from handler.source.host_limits import HostLimits
-from tests.rooms.source.hostile import FLUSH, Hostile, entry, fetched, pack
-from tests.rooms.source.lies import LIES, MAIN, PARTS, SHA, SMALL
-from tests.rooms.source.opening import CANARY, Secret, following, opened
+from tests.rooms.source.hostile_answers import LIES, MAIN, PARTS, SHA, SMALL
+from tests.rooms.source.hostile_host import FLUSH, Hostile, entry, fetched, pack
+from tests.rooms.source.open_repository import CANARY, Secret, following, opened
 
 
 def fetch_from(host: Hostile, limits: HostLimits = SMALL) -> None:

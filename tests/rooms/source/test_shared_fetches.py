@@ -26,7 +26,7 @@ from tests.fakes.apiserver import ApiServer, FakeConnection
 from tests.fakes.clock import NEVER
 from tests.fakes.sandbox import InProcess
 from tests.fakes.worker_parts import parts_of
-from tests.rooms.source.opening import opened
+from tests.rooms.source.open_repository import opened
 
 COUNT = 50
 PATIENCE = 60.0

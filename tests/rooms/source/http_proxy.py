@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
 from urllib.parse import urlsplit
 
-from tests.rooms.source.listening import Listening
+from tests.rooms.source.http_server import Listening
 
 _OWN = ("proxy-authorization", "proxy-connection", "connection", "transfer-encoding")
 

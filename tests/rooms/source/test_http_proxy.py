@@ -12,8 +12,8 @@ import pytest
 from handler.model.errors import AccessDenied, AnnealError, GitUnavailable
 from infra.githost import Host, Work
 from tests.rooms.source.certificates import Authority
-from tests.rooms.source.opening import CANARY, PATIENT, Secret, following, opened
-from tests.rooms.source.proxy import Proxy
+from tests.rooms.source.http_proxy import Proxy
+from tests.rooms.source.open_repository import CANARY, PATIENT, Secret, following, opened
 
 MAIN = "refs/heads/main"
 PROXY_PASSWORD = "canary-0b8e21@proxy/password"

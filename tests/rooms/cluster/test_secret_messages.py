@@ -10,8 +10,8 @@ import pytest
 from handler.cluster.api import Api
 from handler.cluster.write import DryRunner
 from handler.model.errors import AnnealError, ApiRefused
+from tests.rooms.cluster.both_api_servers import MERGE
 from tests.rooms.cluster.conftest import Apply, Kind
-from tests.rooms.cluster.sides import MERGE
 
 CANARY = "CANARY-db"
 POLICIES = "/apis/admissionregistration.k8s.io/v1"

@@ -18,7 +18,7 @@ from handler.model.names import Identity, identity_of
 from handler.model.resource import Resource
 from tests.kubectl import Kubectl
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
-from tests.rooms.cluster.wire import Handler, Trick, Wire, refuse
+from tests.rooms.cluster.faulty_proxy import Handler, Trick, Wire, refuse
 
 Through = Callable[..., Api]
 LABEL = "anneal.dev/test"

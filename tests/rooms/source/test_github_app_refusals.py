@@ -11,9 +11,9 @@ import pytest
 
 from handler.config.git_settings import SecretRef
 from handler.model.errors import AccessDenied, ConfigInvalid, GitUnavailable
-from tests.rooms.source.githubapi import INSTALLATION, GitHubApi
-from tests.rooms.source.hub import Hub
-from tests.rooms.source.opening import PATIENT, following
+from tests.rooms.source.github_api import INSTALLATION, GitHubApi
+from tests.rooms.source.github_host import Hub
+from tests.rooms.source.open_repository import PATIENT, following
 
 MAIN = "refs/heads/main"
 

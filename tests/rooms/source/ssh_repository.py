@@ -14,7 +14,7 @@ from handler.source.host_limits import HostLimits
 from handler.source.signin import ReadSecret
 from infra.gitwork import Work
 from infra.sshhost import SshHost
-from tests.rooms.source.opening import PATIENT
+from tests.rooms.source.open_repository import PATIENT
 
 
 @dataclass

@@ -13,7 +13,7 @@ from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, S
 from handler.model.errors import AccessDenied, SecretUnavailable
 from handler.source.git_host import GitHost
 from infra.githost import Host, Work
-from tests.rooms.source.opening import PATIENT, Secret, following
+from tests.rooms.source.open_repository import PATIENT, Secret, following
 
 MAIN = "refs/heads/main"
 

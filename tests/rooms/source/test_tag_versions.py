@@ -12,8 +12,8 @@ from handler.config.git_settings import Revision
 from handler.model.errors import RefNotFound, SourceRefused
 from handler.model.refs import Head
 from infra.githost import Host, Work
-from tests.rooms.source.hostile import FLUSH, Hostile
-from tests.rooms.source.opening import PATIENT, opened
+from tests.rooms.source.hostile_host import FLUSH, Hostile
+from tests.rooms.source.open_repository import PATIENT, opened
 
 RANGE = Revision(semver="^1")
 

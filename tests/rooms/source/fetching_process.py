@@ -1,4 +1,4 @@
-"""A process that is lied to: `python -m tests.rooms.source.deceived` reads one URL a line and fetches from it; then it says what it took.
+"""A process that is lied to: `python -m tests.rooms.source.fetching_process` reads one URL a line and fetches from it; then it says what it took.
 
 Only the client is in it, so its peak is the client's. Each line of input is JSON: URL, commit and limits.
 """
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from handler.model.errors import AnnealError
 from handler.source.host_limits import HostLimits
-from tests.rooms.source.lies import MAIN
-from tests.rooms.source.opening import Secret, following, opened
+from tests.rooms.source.hostile_answers import MAIN
+from tests.rooms.source.open_repository import Secret, following, opened
 
 
 def peak() -> int:

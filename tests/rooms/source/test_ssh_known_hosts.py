@@ -10,8 +10,8 @@ import pytest
 from handler.config.git_settings import SecretRef
 from handler.config.secrets import Secret
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, SecretUnavailable
-from tests.rooms.source.opening import following
-from tests.rooms.source.sshshop import Shop
+from tests.rooms.source.open_repository import following
+from tests.rooms.source.ssh_repository import Shop
 
 MAIN = "refs/heads/main"
 PASSPHRASE = "canary-7d1e40-passphrase"

@@ -15,7 +15,7 @@ from dulwich.objects import Blob, Commit, Tree
 from dulwich.pack import pack_object_header
 from dulwich.protocol import pkt_line
 
-from tests.rooms.source.listening import Listening
+from tests.rooms.source.http_server import Listening
 
 FLUSH = b"0000"
 OFFER = pkt_line(b"# service=git-upload-pack\n") + FLUSH

@@ -16,7 +16,7 @@ from handler.model.errors import AccessDenied, LeaseLost
 from handler.model.names import Identity, identity_of
 from handler.model.resource import Resource
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
-from tests.rooms.cluster.wire import Handler, Wire, refuse
+from tests.rooms.cluster.faulty_proxy import Handler, Wire, refuse
 
 PATIENCE = 120.0
 

@@ -12,8 +12,8 @@ from dulwich.protocol import pkt_line
 
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused
 from handler.source.host_limits import HostLimits
-from tests.rooms.source.hostile import FLUSH, OFFER, Chunks, Hostile, entry, fetched, pack, small_commit
-from tests.rooms.source.opening import CANARY, PATIENT
+from tests.rooms.source.hostile_host import FLUSH, OFFER, Chunks, Hostile, entry, fetched, pack, small_commit
+from tests.rooms.source.open_repository import CANARY, PATIENT
 
 MAIN = "refs/heads/main"
 SHA, PARTS = small_commit()

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import yaml
 
-from tests.rooms.render.worker import PRCTL_AND_SECCOMP
+from tests.rooms.render.sandbox_worker import PRCTL_AND_SECCOMP
 
 ROOT = Path(__file__).resolve().parents[3]
 ORDINARY = 65_532

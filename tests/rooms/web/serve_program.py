@@ -1,4 +1,4 @@
-"""`anneal serve` with a trivial engine, as a program: `python -m tests.rooms.web.serving CONFIG BIND RECORD`.
+"""`anneal serve` with a trivial engine, as a program: `python -m tests.rooms.web.serve_program CONFIG BIND RECORD`.
 
 Each run appends its job to RECORD; a target named `slow` waits: a push for the stop event, a replay until RECORD.go is there.
 With PATIENT set no slow client is ever late for its head or body.

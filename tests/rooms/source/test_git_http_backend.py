@@ -14,7 +14,7 @@ from handler.config.load import parse
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused
 from handler.model.tree import Tree, resolve_links
 from infra.githost import Host, Work
-from tests.rooms.source.opening import CANARY, PATIENT, Secret, following, opened
+from tests.rooms.source.open_repository import CANARY, PATIENT, Secret, following, opened
 
 MAIN = "refs/heads/main"
 

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import jwt
 
-from tests.rooms.source.listening import Listening
+from tests.rooms.source.http_server import Listening
 
 APP, INSTALLATION = "Iv23liExample", 4711
 
