@@ -11,11 +11,11 @@ from handler.state.store import StateStore
 from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.git_host import GitHost
-from tests.model import simulated
-from tests.model.laws import Laws, read_state, state_id
-from tests.model.process import OK, Ended, Order, Process
-from tests.model.shop import NAMESPACES, SETTINGS, SLOTS, TARGETS, Body, Choice, Slot, applyset, declared, files
-from tests.model.turns import Task, new_world, world
+from tests.model import simulated_time
+from tests.model.invariants import Laws, read_state, state_id
+from tests.model.taking_turns import Task, new_world, world
+from tests.model.targets import NAMESPACES, SETTINGS, SLOTS, TARGETS, Body, Choice, Slot, applyset, declared, files
+from tests.model.worker_process import OK, Ended, Order, Process
 
 MOST = 4000
 """Requests after which a run that hasn't ended never will."""
@@ -52,7 +52,7 @@ class Model:
 
     def seed_order(self, seed: int) -> None:
         """Say in which order parallel work is done."""
-        simulated.order.seed(seed)
+        simulated_time.order.seed(seed)
 
     def started(self) -> Process:
         """Start a worker with an empty memory. It ticks every target first, as the real one does."""

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.model.machine import Deployments
-from tests.model.simulated import simulated
+from tests.model.simulated_time import simulated
+from tests.model.state_machine import Deployments
 
 EXAMPLES = int(os.environ.get("ANNEAL_MODEL_EXAMPLES", "0"))
 PROFILE = settings(

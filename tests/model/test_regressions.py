@@ -8,11 +8,11 @@ import pytest
 
 from handler.model.event import Job
 from tests.fakes.apiserver import Call
-from tests.model.ending import converged, settle
+from tests.model.convergence import converged, settle
 from tests.model.model import Model
-from tests.model.process import Process
-from tests.model.shop import SLOTS
-from tests.model.simulated import simulated
+from tests.model.simulated_time import simulated
+from tests.model.targets import SLOTS
+from tests.model.worker_process import Process
 
 FRONT, BACK = SLOTS[0], SLOTS[4]
 

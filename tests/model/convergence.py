@@ -8,9 +8,9 @@ from handler.model.event import Job
 from handler.model.names import PART_OF, Identity
 from handler.model.result import Outcome
 from handler.model.tree import ReadSet
-from tests.model.laws import CANARIES, is_copy, state_id
+from tests.model.invariants import CANARIES, is_copy, state_id
 from tests.model.model import Model
-from tests.model.shop import MOVING, TARGETS, Body, applyset, declared, fits
+from tests.model.targets import MOVING, TARGETS, Body, applyset, declared, fits
 
 VISIBLE = {
     Outcome.APPLIED,

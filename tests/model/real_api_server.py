@@ -14,7 +14,7 @@ from tests.fakes.apiserver.kinds import BY_PLACE
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.apiserver.store import Body, Store, Stored
 from tests.model.model import path_of
-from tests.model.shop import NAMESPACES, STATES
+from tests.model.targets import NAMESPACES, STATES
 
 
 class Mirror(Store):

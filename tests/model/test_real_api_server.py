@@ -14,11 +14,11 @@ from hypothesis.stateful import run_state_machine_as_test
 from handler.cluster.connect import ClusterConnection, connect
 from handler.config.settings import Cluster
 from infra.controlplane import controlplane as controlplanes
-from tests.model.machine import Deployments
 from tests.model.model import Model
-from tests.model.real import RealServer
-from tests.model.shop import SLOTS
-from tests.model.simulated import simulated
+from tests.model.real_api_server import RealServer
+from tests.model.simulated_time import simulated
+from tests.model.state_machine import Deployments
+from tests.model.targets import SLOTS
 
 EXAMPLES = int(os.environ.get("ANNEAL_MODEL_EXAMPLES", "0")) // 20
 SETTLED = tuple(slot for slot in SLOTS if "annex" not in (slot.namespace, slot.name))

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from handler.model.event import Job
-from tests.model.ending import answered, converged, quiet, settle
+from tests.model.convergence import answered, converged, quiet, settle
 from tests.model.model import Model
-from tests.model.process import KILL_AFTER, KILL_BEFORE, Order
-from tests.model.shop import ANNEX, MOVING, NAMESPACES, SLOTS, TARGETS, Slot
+from tests.model.targets import ANNEX, MOVING, NAMESPACES, SLOTS, TARGETS, Slot
+from tests.model.worker_process import KILL_AFTER, KILL_BEFORE, Order
 
 workers = st.integers(0, 1)
 targets = st.sampled_from(TARGETS)

@@ -22,12 +22,12 @@ from handler.model.event import Job
 from handler.queues import message
 from handler.queues.sqs import Received, SqsEntry
 from handler.state.lease import LeaseLock
-from tests.model.ending import converged, quiet
-from tests.model.machine import Deployments
+from tests.model.convergence import converged, quiet
+from tests.model.fifo_queue import QueueModel, Taker, answered, queued
 from tests.model.model import Model
-from tests.model.process import KILL_AFTER, KILL_BEFORE, Order
-from tests.model.queued import QueueModel, Taker, answered, queued
-from tests.model.shop import SLOTS, TARGETS
+from tests.model.state_machine import Deployments
+from tests.model.targets import SLOTS, TARGETS
+from tests.model.worker_process import KILL_AFTER, KILL_BEFORE, Order
 
 EXAMPLES = int(os.environ.get("ANNEAL_MODEL_EXAMPLES", "0"))
 PROFILE = settings(

@@ -23,12 +23,12 @@ from handler.queues.pending import Work
 from handler.queues.sqs import Received, SqsQueue
 from handler.state.record import State
 from tests.fakes.sqs_fifo import Fifo
-from tests.model.ending import VISIBLE, settle
+from tests.model.convergence import VISIBLE, settle
 from tests.model.model import Model
-from tests.model.process import Ended, Process
-from tests.model.shop import SETTINGS, declared
-from tests.model.simulated import simulated
-from tests.model.turns import Killed, Task, TurnTime, sleep, world
+from tests.model.simulated_time import simulated
+from tests.model.taking_turns import Killed, Task, TurnTime, sleep, world
+from tests.model.targets import SETTINGS, declared
+from tests.model.worker_process import Ended, Process
 
 FUNCTION = 300.0
 """Seconds that a function may take."""

@@ -15,7 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 from handler.cluster import watch
-from tests.model.turns import TurnClock, TurnLock, TurnThread, TurnTime, sleep
+from tests.model.taking_turns import TurnClock, TurnLock, TurnThread, TurnTime, sleep
 
 _TIMED = (
     "cluster.api",

@@ -24,9 +24,9 @@ from handler.state.record import Pin, State
 from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.store import Body, Write
 from tests.fakes.git_host import GitHost
-from tests.model.process import Process
-from tests.model.shop import ANCHORS, SECRET, SLOTS, STATES, TARGETS, applyset, declared, fits
-from tests.model.turns import Task, here
+from tests.model.taking_turns import Task, here
+from tests.model.targets import ANCHORS, SECRET, SLOTS, STATES, TARGETS, applyset, declared, fits
+from tests.model.worker_process import Process
 
 _OURS: dict[Identity, frozenset[str]] = {
     identity: frozenset(slot.target for slot in (*SLOTS, *ANCHORS) if identity_of(slot.body(1)) == identity)

@@ -16,8 +16,8 @@ from hypothesis.stateful import RULE_MARKER, run_state_machine_as_test
 
 from handler.cluster.write import Writer
 from handler.engine.rollout_runner.runner import RolloutRunner
-from tests.model.machine import Deployments
-from tests.model.simulated import simulated
+from tests.model.simulated_time import simulated
+from tests.model.state_machine import Deployments
 
 BUDGET = settings(
     max_examples=400,

@@ -26,7 +26,7 @@ from tests.fakes.apiserver import ApiServer, Call, FakeConnection
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.git_host import GitHost, HostSource
 from tests.fakes.sandbox import InProcess
-from tests.model.turns import START, Killed, Machine, Task, TurnEvent, TurnTime, here, sleep, world
+from tests.model.taking_turns import START, Killed, Machine, Task, TurnEvent, TurnTime, here, sleep, world
 
 T = TypeVar("T")
 
