@@ -2,7 +2,7 @@
 
 The numbers are those of the design's list of invariants: no rollback (2), record after apply (3), prune safety (4), the superset before
 the first write (5), one writer a target (6), no secret leaves (8), what a sibling declares is neither deleted nor taken (10). Convergence
-(1), idempotence (7) and that no delivery is forgotten (9) are asked at the end (`machine`).
+(1), idempotence (7) and that no delivery is forgotten (9) are asked at the end (`state_machine`).
 
 What a holder had on the wire when its Lease was taken may still land, one request a thread: so a write is judged by the moment it was sent.
 """

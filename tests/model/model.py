@@ -1,4 +1,4 @@
-"""The model as one object: a cluster, a git host, two workers that may be replaced, and everybody else. `machine` gives it rules."""
+"""The model as one object: a cluster, a git host, two workers that may be replaced, and everybody else. `state_machine` gives it rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts the handler's clocks, sleeps and threads into the conductor's hand (`turns`), module by module; nothing of its logic.
+"""Puts the handler's clocks, sleeps and threads into the conductor's hand (`taking_turns`), module by module; nothing of its logic.
 
 Work that runs on a few threads at once runs one after the other here, in an order that changes: what lands before a kill is any part of it.
 """

@@ -1,4 +1,4 @@
-"""A process that is lied to: `python -m tests.rooms.source.fetching_process` reads one URL a line and fetches from it; then it says what it took.
+"""A process that fetches from hostile hosts: `python -m tests.rooms.source.fetching_process` reads one URL a line, and says what it took.
 
 Only the client is in it, so its peak is the client's. Each line of input is JSON: URL, commit and limits.
 """
