@@ -25,7 +25,7 @@ from handler.model.result import Outcome
 from handler.render.sandbox import Sandbox
 from tests.unit.cluster.test_kubeconfig import kubeconfig
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_every_remote_place_has_a_row_and_no_other() -> None:
