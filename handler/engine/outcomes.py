@@ -14,12 +14,12 @@ from dataclasses import replace
 from handler.engine import rollback
 from handler.engine.apply.prune import doubted
 from handler.engine.planner import expired_jobs
-from handler.engine.planner.inputs import Inputs
+from handler.engine.planner.desired import Inputs
 from handler.engine.planner.planner import Planned
 from handler.engine.run import refusals, revision, transitions
 from handler.engine.run.context import RunContext
 from handler.engine.run.errors import RequestRefused
-from handler.engine.run.remarks import remarks
+from handler.engine.run.plan_request import remarks
 from handler.model.backoff import TRANSIENT
 from handler.model.errors import (
     AnnealError,

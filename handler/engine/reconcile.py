@@ -24,10 +24,9 @@ import time
 from dataclasses import dataclass, replace
 from functools import partial
 
-from handler.engine import canary_cleanup, health_look, named_requests, outcomes, rollback, shortcuts
-from handler.engine.planner.inputs import Inputs
+from handler.engine import canary_cleanup, health_look, outcomes, requests, rollback, shortcuts
+from handler.engine.planner.desired import Inputs
 from handler.engine.planner.planner import Planned
-from handler.engine.requests import ask
 from handler.engine.run import plan_request, push_lag, transitions
 from handler.engine.run import revision as goal
 from handler.engine.run.commit_mask import hidden
@@ -78,7 +77,7 @@ def reconcile(rooms: Dependencies, job: Job, stop: threading.Event | None = None
     finally:
         if run.lease:
             run.lease.hand_over()
-    result = named_requests.noted(run, job, run.whole(result))
+    result = requests.noted(run, job, run.whole(result))
     if run.stored.state is not None:
         rooms.preparer.recorded = run.stored.state.commit, time.monotonic()
     _announce_health(run)
@@ -124,13 +123,13 @@ def _ended_by(run: RunContext, error: AnnealError) -> Result:
 def _unlocked(run: RunContext) -> Result:
     """Look without the Lease; take it where something must be written."""
     run.read()
-    ended = named_requests.ended_before(run)
+    ended = requests.ended_before(run)
     if ended:
         return ended
     rollback.resolve(run)
     if not run.job.dry_run:
         if run.job.approve or run.job.unpin:
-            ask(run)
+            requests.ask(run)
         run.raise_if_suspended()
     if run.state.attempt and not run.job.dry_run and not run.rooms.agrees:
         return _refused_meanwhile(run) or _locked(run, None)  # where a person is asked first, the Lease isn't held meanwhile
@@ -203,7 +202,7 @@ def _ended_by_plan(run: RunContext, inputs: Inputs, planned: Planned) -> Result 
 def _locked(run: RunContext, look: Lookahead | None) -> Result:
     """Take the Lease and work until nothing more is asked."""
     rooms = run.rooms
-    run.lease = rooms.lock.acquire(wait=rooms.lease_duration * 1.2, requested=partial(ask, run), stop=run.stop)
+    run.lease = rooms.lock.acquire(wait=rooms.lease_duration * 1.2, requested=partial(requests.ask, run), stop=run.stop)
     while True:
         try:
             result = _rounds(run, look)
@@ -250,7 +249,7 @@ def _round(run: RunContext, look: Lookahead | None) -> Result | None:
     """One round under the Lease: read and resolve again, plan again if either moved, then write; None if the state moved again."""
     run.opened, run.written = False, tuple
     run.read(certain=True)
-    repeated = named_requests.ended_before(run)
+    repeated = requests.ended_before(run)
     if repeated:
         return repeated
     run.raise_if_suspended()

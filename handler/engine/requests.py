@@ -7,6 +7,11 @@ from dataclasses import replace
 from handler.engine.run import revision, transitions
 from handler.engine.run.context import RunContext
 from handler.engine.run.errors import RequestRefused
+from handler.model.errors import AnnealError, LeaseLost, Stopping
+from handler.model.event import NAMED, Job
+from handler.model.result import Outcome, Result
+from handler.state import run_history
+from handler.state.record import State
 
 
 def ask(run: RunContext) -> None:
@@ -39,3 +44,56 @@ def ask(run: RunContext) -> None:
 def _is_approved(run: RunContext) -> bool:
     """Tell whether it is approved already."""
     return run.state.approval is not None and run.state.approval.id == run.job.approve
+
+
+_ENDS = frozenset(map(str, Outcome)) - {Outcome.LAGGING}
+
+
+def noted(run: RunContext, job: Job, result: Result) -> Result:
+    """Leave an entry of each request that was asked for by name and left none; only where no process remembers it (`Rooms.notes`).
+
+    It says what became of a request, nothing of the target: so it is written as a person's field is, by a swap on the newest state, also
+    while another run is open there. What is repeated or goes on later leaves none. Where it can't be written, nothing is recorded.
+    """
+    known = {entry.id for entry in run.stored.state.history} if run.stored.state else set()
+    left = [(name, actor) for name, actor in job.requests if name not in known]
+    if not left or not run.rooms.notes or run.stored.state is None or _comes_again(run, result):
+        return result
+    started = run.began(result.commit)
+    seconds = round(max(run.clock() - started, 0.0), 3)
+    end = replace(result, trigger=job.cause if job.trigger in NAMED else NAMED[0], duration=seconds)
+
+    def change(state: State) -> State:
+        there = {entry.id for entry in state.history}  # another worker may have ended the same meanwhile
+        for name, actor in [each for each in left if each[0] not in there]:
+            state = transitions.noted(state, run_history.run_of(replace(end, run=name), run.commit, actor, started))
+        return state
+
+    try:
+        run.stored = run.rooms.store.update(change, run.state)
+    except AnnealError:
+        return replace(result, recorded=False)
+    return replace(result, recorded=True)
+
+
+def ended_before(run: RunContext) -> Result | None:
+    """Return the end of a run whose message came again after that end was recorded; None: there is something to do.
+
+    What was asked by name is done once: a pin that was ended since isn't set again, and an approval that was used doesn't fail.
+    """
+    job = run.job
+    asked = [name for name, _ in job.requests] or ([job.run] if job.run and job.acts else [])
+    if not asked or run.rounds or job.hint or job.deliveries or job.drift:
+        return None
+    entries = {entry.id: entry for entry in run.state.history if entry.outcome in _ENDS}
+    if not all(name in entries for name in asked):
+        return None
+    last = entries[job.run] if job.run in entries else entries[asked[-1]]
+    run.goal = last.commit
+    return replace(run.result(Outcome(last.outcome), last.message), counts=dict(last.counts), code=last.code, recorded=True)
+
+
+def _comes_again(run: RunContext, result: Result) -> bool:
+    """Whether a request hasn't come to its end: it is looked for later, was cut short, or its Lease was lost."""
+    cut = result.outcome is Outcome.BUSY and (run.stop.is_set() or result.code in (Stopping.code, LeaseLost.code))
+    return cut or result.outcome is Outcome.LAGGING

@@ -31,7 +31,7 @@ def settles(work: Work, result: Result, *, cut: bool = False) -> bool:
 
     Whatever becomes of a tick or a drift run, the next one asks again. A target that another worker holds is left to it, with what was
     asked; a run that lost its Lease, or was cut short, has left its attempt open for whoever gets the message next. Everything else has
-    ended when the record tells of it (`handler.engine.named_requests.noted`).
+    ended when the record tells of it (`handler.engine.requests.noted`).
     """
     if _is_asked_again(work):
         return True

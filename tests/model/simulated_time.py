@@ -22,7 +22,7 @@ _TIMED = (
     "cluster.connect",
     "engine.planner.prune_check",
     "engine.apply.apply",
-    "engine.run.steady_clock",
+    "engine.run.context",
     "app.build",
     "engine.reconcile",
 )

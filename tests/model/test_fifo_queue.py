@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
-from handler.engine import named_requests
 from handler.engine.run.context import RunContext
 from handler.model.errors import PlanRefused
 from handler.model.event import Job
@@ -206,14 +205,14 @@ def test_an_end_that_is_written_over_is_noticed(model: QueueModel, monkeypatch: 
         if run.job.acts and any(entry.id == run.job.run for entry in run.state.history):
             raise PlanRefused.of("target front", "nothing is held")
 
-    monkeypatch.setattr(named_requests, "ended_before", again)
+    monkeypatch.setattr("handler.engine.requests.ended_before", again)
     done_twice(model)
     with pytest.raises(AssertionError, match="I9"):
         ended(model)
 
 
 def test_a_request_without_an_entry_is_noticed(model: QueueModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(named_requests, "noted", lambda _run, _job, result: replace(result, recorded=True))
+    monkeypatch.setattr("handler.engine.requests.noted", lambda _run, _job, result: replace(result, recorded=True))
     model.suspend("front")
     model.replay(model.workers[0], "front", model.host.head)
     with pytest.raises(AssertionError, match="I9"):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -22,7 +22,6 @@ from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.wait_until import until
 from handler.cluster.write import DryRunner, Writer
-from handler.engine.apply.applied_objects import AppliedObjects
 from handler.engine.apply.wait_deleted import Tell, untold, wait_until_gone
 from handler.engine.planner.join_errors import raise_together
 from handler.engine.planner.planner import Planned, Planner
@@ -44,6 +43,31 @@ _CREATE_ONLY = "1"
 """A resourceVersion without a uid: an absent object is created, one that came meanwhile answers 409 and is judged like any other."""
 _JOB = GroupKind("batch", "Job")
 _MUST_GO = "changed since it was planned, and would have to be deleted now; the next run plans that"
+
+
+@dataclass(slots=True)
+class AppliedObjects:
+    """The objects of one run; several threads may note at once.
+
+    `uids`: of what is declared, under whatever name it was found: nothing of it is pruned. `generations`: of the objects as the server
+    returned them; their status must be of that generation.
+    """
+
+    uids: set[str] = field(default_factory=set)
+    generations: dict[Identity, int] = field(default_factory=dict)
+
+    def note(self, identity: Identity, stored: Mapping[str, Any]) -> None:
+        """Note an object as the server returned it."""
+        self.spare(str(stored["metadata"]["uid"]))
+        self.generations[identity] = int(stored["metadata"].get("generation") or 0)
+
+    def spare(self, uid: str) -> None:
+        """Note what is declared and lives, though nothing of it was written."""
+        self.uids.add(uid)
+
+    def generation(self, identity: Identity) -> int:
+        """Return the generation that an object's status must be of; 0: any."""
+        return self.generations.get(identity, 0)
 
 
 @dataclass(slots=True)

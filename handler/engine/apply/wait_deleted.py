@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from handler.cluster.api import Api
 from handler.cluster.wait_until import until_gone
-from handler.model.errors import Problem, StillDeleting
+from handler.engine.run import transitions
+from handler.engine.run.context import RunContext
+from handler.model.errors import AnnealError, Problem, StillDeleting
 from handler.model.manifest import at, items_at
 from handler.model.names import Identity, kubectl
 from handler.model.resource import Resource
+from handler.state.record import RunStatus, State
+from handler.state.run_history import PRUNING
 
 TIMEOUT = 60.0
 """Seconds that a deletion may take before the run ends as `pruning`."""
@@ -110,3 +116,28 @@ def _lingering(identity: Identity, live: dict[str, Any]) -> Problem:
     reasons = [*([f"finalizers: {', '.join(told)}"] if told else []), *holds]
     why = "; ".join(reasons) or "the server has not removed it yet"
     return Problem(str(identity), f"is not gone yet; {why}", fix=f"{kubectl('get', identity, '-o', 'yaml')} shows who must act")
+
+
+@dataclass(slots=True)
+class Lingering:
+    """What one run waits for, on several threads at once maybe."""
+
+    run: RunContext
+    _left: dict[int, tuple[Problem, ...]] = field(default_factory=dict)
+    _before: RunStatus | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def tell(self, left: Sequence[Problem]) -> None:
+        """Record what the wait of this thread waits for; nothing: all of it is gone."""
+        with self._lock:
+            self._left[threading.get_ident()] = tuple(left)
+        with contextlib.suppress(AnnealError):
+            self.run.record(self._told)
+
+    def _told(self, state: State) -> State:
+        """Return the record with what is left as it is written."""
+        with self._lock:
+            lines = [self.run.mask(str(problem)) for each in self._left.values() for problem in each]
+            if self._before is None or state.status.phase != PRUNING:
+                self._before = state.status
+            return transitions.lingering(state, lines, self._before, self.run.clock())

@@ -14,7 +14,7 @@ from handler.cluster.api import Api
 from handler.cluster.live import Object, probe
 from handler.cluster.write import DryRunner
 from handler.config.settings import Target
-from handler.engine.planner.missing_dependencies import MissingDependencies
+from handler.engine.planner.server_answers import MissingDependencies
 from handler.model.errors import AccessDenied, ApiRefused, PlanRefused, Problem
 from handler.model.names import Identity
 from handler.model.plan import Action, Change

@@ -28,7 +28,7 @@ from handler.plan.hooks import PlannedHooks, separate
 from handler.plan.order import order
 from handler.plan.rollout import PlannedRollout, refuse_strays, roll
 from handler.rollout.interfaces import ActionReader, CheckType
-from handler.state.record import Pin
+from handler.state.record import Approval, Pin
 
 
 class CommitSource(Protocol):
@@ -74,6 +74,30 @@ class Prepared:
     def automatic(self) -> int:
         """How many of its stages come before the Rollout's groups."""
         return len(self.stages) - len(self.rolled.stages)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """From what a run was made: the record compares these. `settings`: digest of the target's settings; `repository`: its URL."""
+
+    prepared: Prepared
+    settings: str
+    repository: str = ""
+    path: str = ""
+
+    @property
+    def reads(self) -> str:
+        """Digest of the read set."""
+        return self.prepared.reads.digest()
+
+    @property
+    def commit(self) -> CommitInfo:
+        """The commit."""
+        return self.prepared.commit
+
+    def are_of(self, approval: Approval | None) -> bool:
+        """Whether an approval was given for the same inputs."""
+        return approval is not None and (approval.reads, approval.settings) == (self.reads, self.settings)
 
 
 @dataclass(slots=True)

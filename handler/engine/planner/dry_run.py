@@ -19,8 +19,7 @@ from handler.cluster.write import DryRunner
 from handler.config.settings import Target
 from handler.engine.planner.expired_jobs import RecordedJobs, asks_siblings, done, has_run
 from handler.engine.planner.live_dry_run import LiveDryRun
-from handler.engine.planner.missing_dependencies import MissingDependencies
-from handler.engine.planner.server_answers import NO_DRY_RUN, Finding, is_by_schema, placed
+from handler.engine.planner.server_answers import NO_DRY_RUN, Finding, MissingDependencies, is_by_schema, placed
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.engine.planner.stand_in import StandIn, mistakes_of
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, Problem

@@ -15,8 +15,7 @@ from typing import Any
 
 from handler.cluster.api import Api
 from handler.cluster.write import DryRunner
-from handler.engine.planner.missing_dependencies import MissingDependencies
-from handler.engine.planner.server_answers import NO_DRY_RUN, Finding, is_by_schema, placed
+from handler.engine.planner.server_answers import NO_DRY_RUN, Finding, MissingDependencies, is_by_schema, placed
 from handler.engine.planner.stand_in import mistakes_of, scratch
 from handler.model.errors import AccessDenied, ApiRefused, Problem
 from handler.model.manifest import at, canonical, items_at

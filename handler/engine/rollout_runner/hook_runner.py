@@ -29,8 +29,7 @@ from handler.engine.apply.wait_deleted import wait_until_gone
 from handler.engine.planner.due import token
 from handler.engine.planner.hook_dry_run import deletes, in_the_way, kept, makes_way
 from handler.engine.planner.join_errors import raise_together
-from handler.engine.rollout_runner.journal import DONE, FAILED, SKIPPED, Journal
-from handler.engine.rollout_runner.wait_journal import JournalWaitRecord
+from handler.engine.rollout_runner.journal import DONE, FAILED, SKIPPED, Journal, JournalWaitRecord
 from handler.engine.run.context import RunContext
 from handler.engine.run.errors import ROLLOUT_FAILURES, rollout_failure
 from handler.engine.waits.wait import Waits

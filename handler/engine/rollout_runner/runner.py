@@ -24,12 +24,12 @@ from dataclasses import dataclass, field, replace
 
 from handler.config.settings import Wait
 from handler.engine.apply.apply import Applier
-from handler.engine.apply.deletion_record import Lingering
 from handler.engine.apply.prune import Pruner, doubted
+from handler.engine.apply.wait_deleted import Lingering
 from handler.engine.health.target_health import after_writing
 from handler.engine.planner import expired_jobs
+from handler.engine.planner.desired import Inputs
 from handler.engine.planner.due import carries_out
-from handler.engine.planner.inputs import Inputs
 from handler.engine.planner.planner import Planned
 from handler.engine.rollout_runner.hook_runner import HookRunner
 from handler.engine.rollout_runner.journal import FAILED, Journal

@@ -7,17 +7,17 @@ Law: what a run decides from this stands elsewhere: which commit in `goal`, whet
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from handler.engine.health.target_health import HealthLook, judged, patience_of, removed_jobs, renewed
-from handler.engine.planner.inputs import Inputs
+from handler.engine.planner.desired import Inputs
 from handler.engine.planner.planner import Planned
 from handler.engine.run import transitions
 from handler.engine.run.commit_mask import CommitMask
 from handler.engine.run.dependencies import Dependencies
 from handler.engine.run.recovery_scan import FoundMembers, scan
-from handler.engine.run.steady_clock import SteadyClock
 from handler.model.errors import AnnealError, LeaseLost, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.names import FIELD_MANAGER, run_id
@@ -37,6 +37,18 @@ from handler.state.store import StoredState
 from handler.state.write_batcher import WriteBatcher
 
 _NOWHERE = Head("")
+
+
+class SteadyClock:
+    """Seconds since the epoch that pass evenly: they never go back and never leap."""
+
+    def __init__(self, wall: Callable[[], float]) -> None:
+        """Begin at what `wall` shows now, in seconds since the epoch."""
+        self._ahead = wall() - time.monotonic()
+
+    def __call__(self) -> float:
+        """Return the time."""
+        return time.monotonic() + self._ahead
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from handler.engine.health.target_health import MISSING, HealthLook, judged_absent
 from handler.engine.planner import expired_jobs
 from handler.engine.planner.canaries import Canaries
-from handler.engine.planner.due import all_due, is_due, token, under_way
-from handler.engine.planner.inputs import Inputs
+from handler.engine.planner.desired import Inputs
+from handler.engine.planner.due import all_due, is_due, left_out, token, under_way
 from handler.engine.planner.planner import Planned, PlanRequest
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.engine.run import revision
 from handler.engine.run.context import RunContext
-from handler.engine.run.remarks import KEPT, remarks
 from handler.model.errors import AnnealError, Basis
+from handler.model.numbers import many
+from handler.model.plan import Plan
 
 
 def plan(run: RunContext, inputs: Inputs) -> Planned:
@@ -71,3 +73,35 @@ def is_gradual(run: RunContext, digest: str) -> bool:
     """Whether what a run brings goes by canary: not what is pinned, nor what is recorded. `digest`: of the rendered set."""
     pin = revision.pin_left(run)
     return digest != run.state.digest and not (pin and pin.commit == run.goal)
+
+
+KEPT = "the state was missing; the next run prunes"
+"""Why a recovery keeps what it would prune otherwise."""
+
+
+def remarks(run: RunContext, inputs: Inputs, plan: Plan) -> tuple[str, ...]:
+    """Return what is to be told of a plan, or of what it came to."""
+    prepared, target = inputs.prepared, run.job.target
+    return tuple(filter(None, (left_out(run.state, prepared.hooked, prepared.rolled, target), _kept(plan, target), _terminating(plan))))
+
+
+def _kept(plan: Plan, target: str) -> str:
+    """Say what a recovery keeps although git doesn't declare it; empty: nothing."""
+    kept = sum(change.reason == KEPT for change in plan.prunes)
+    if not kept:
+        return ""
+    seen = f"{many(kept, 'object')} that git doesn't declare {'is' if kept == 1 else 'are'} kept, for the state was missing"
+    return f"{seen}: anneal plan {target} shows after this run what the next one prunes"
+
+
+def _terminating(plan: Plan) -> str:
+    """Say which declared objects are being deleted; empty: none."""
+    return "; ".join(
+        f"{change.identity} is being deleted{_held(change.finalizers)}: it is created again once it is gone"
+        for change in plan.changes
+        if change.terminating
+    )
+
+
+def _held(finalizers: Sequence[str]) -> str:
+    return f" (finalizers: {', '.join(finalizers)})" if finalizers else ""

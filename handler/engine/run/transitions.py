@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from handler.engine.health.target_health import apart
 from handler.engine.planner import canaries, due, expired_jobs
+from handler.engine.planner.desired import Inputs
 from handler.engine.planner.due import DONE, FAILED, SKIPPED, recovers
-from handler.engine.planner.inputs import Inputs
 from handler.engine.planner.planner import Planned
 from handler.model.errors import AuthorError
 from handler.model.event import Job

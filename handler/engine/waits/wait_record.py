@@ -1,7 +1,7 @@
 """How a wait is kept, so that it outlives its run: for what, since when, and since when nothing of it has changed.
 
     `StateWaitRecord`                        the record's own `waiting`: stages, everything
-    `handler.engine.rollout_runner.wait_journal`     the journal's record of a step or hook
+    `handler.engine.rollout_runner.journal`     the journal's record of a step or hook
 
 Law: a wait that goes from run to run has the time of one. What ended it once has ended it, until a person asks again. What seems to begin
 later, by a clock that was set back or is another's, begins now, and is kept so.

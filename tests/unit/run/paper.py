@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from handler.engine.apply.applied_objects import AppliedObjects
+from handler.engine.apply.apply import AppliedObjects
 from handler.engine.rollout_runner.actions.stage import StepStage
 from handler.engine.rollout_runner.journal import Journal
 from handler.engine.rollout_runner.step_runner import StepRunner

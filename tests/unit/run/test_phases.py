@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from handler.engine.apply.deletion_record import Lingering
-from handler.engine.planner.inputs import Inputs
+from handler.engine.apply.wait_deleted import Lingering
+from handler.engine.planner.desired import Inputs
 from handler.engine.run.transitions import lingering, opened
 from handler.model.errors import ClusterUnavailable, Problem
 from handler.model.result import Outcome

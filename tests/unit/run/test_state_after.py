@@ -7,9 +7,8 @@ from typing import cast
 
 import pytest
 
-from handler.engine.planner.desired import Prepared
+from handler.engine.planner.desired import Inputs, Prepared
 from handler.engine.planner.dry_run import DryRun
-from handler.engine.planner.inputs import Inputs
 from handler.engine.planner.planner import Planned
 from handler.engine.run.transitions import approve, asked, ended, held, look_due, opened, recorded, standing, widened
 from handler.model.event import Delivery, Job

@@ -13,8 +13,7 @@ import pytest
 
 from handler.config.settings import EvidenceSettings, Wait
 from handler.engine.health.custom_health import no_expressions
-from handler.engine.rollout_runner.journal import Journal
-from handler.engine.rollout_runner.wait_journal import JournalWaitRecord
+from handler.engine.rollout_runner.journal import Journal, JournalWaitRecord
 from handler.engine.waits import wait as waiting
 from handler.engine.waits.wait import Waits
 from handler.engine.waits.wait_record import StateWaitRecord

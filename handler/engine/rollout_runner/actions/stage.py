@@ -17,8 +17,7 @@ from handler.config.settings import Target, Wait
 from handler.engine.apply.apply import Applier
 from handler.engine.apply.wait_deleted import wait_until_gone
 from handler.engine.rollout_runner.check_runner import WatchedStep
-from handler.engine.rollout_runner.journal import Journal
-from handler.engine.rollout_runner.wait_journal import JournalWaitRecord
+from handler.engine.rollout_runner.journal import Journal, JournalWaitRecord
 from handler.engine.waits.wait import Judge, Waits
 from handler.engine.waits.wait_record import WaitRecord
 from handler.model.errors import Moved, Problem, TransientError
