@@ -17,7 +17,7 @@ from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.model.run_event import RunEvent, RunPhase
 from handler.state.record import Attempt, Progress, RunStatus, State, StepRecord, WaitingFor
-from tests.unit.run.town import ROLLED, Town, group, step
+from tests.unit.engine.in_memory_cluster import ROLLED, Town, group, step
 from tests.unit.state.samples import NOON, TOKEN, sha
 
 PATIENCE = 60.0

@@ -1,0 +1,116 @@
+"""Which targets are siblings: of one repository, revision and cluster, however each reaches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import urllib3
+
+from handler.model.event import Job
+from handler.model.names import Identity
+from handler.model.plan import Action
+from handler.model.result import Outcome
+from tests.fakes.apiserver import ApiServer, FakeConnection
+from tests.fakes.apiserver.connection import Call, Reply
+from tests.fakes.apiserver.server import KUBE_SYSTEM
+from tests.fakes.engine import SHOP, cluster
+from tests.unit.engine.two_targets import A, B, Bench, X, change_of, document
+
+
+def unreachable(call: Call, do: Callable[[], Reply]) -> Reply:
+    raise urllib3.exceptions.ProtocolError("connection refused")
+
+
+def test_a_target_of_another_revision_is_no_sibling_and_the_commands_are_told(bench: Bench) -> None:
+    bench.configure(b={"revision": replace(B.revision, branch="next")})
+    bench.push(b={"x": document("x")})
+    refused = bench.run("b")
+    told = str(refused.problems[0])
+    assert "belongs to target a, which isn't of this repository, revision and cluster" in told
+    assert "`anneal suspend a`" in told
+    assert "`kubectl label ConfigMap/x -n shop applyset.kubernetes.io/part-of-`" in told
+    assert "`kubectl annotate ConfigMap/x -n shop anneal.dev/identity-`" in told
+    bench.applied("a")
+    assert bench.live() is None
+
+
+def two_clusters(second: ApiServer) -> Bench:
+    """Return a bench whose b reaches its cluster in another way than a."""
+    bench = Bench((A, replace(B, cluster=replace(B.cluster, context="other"))))
+    ways = {A.cluster: FakeConnection(bench.server, bench._way), bench.targets[1].cluster: FakeConnection(second, bench._way)}
+    bench.handler._connection = lambda target: ways[target.cluster]  # type: ignore[method-assign]  # the seam
+    return bench
+
+
+def test_targets_on_different_clusters_are_no_siblings() -> None:
+    """Both declare the same names, each on its own cluster: what one drops goes there, whatever the other says."""
+    second = cluster()
+    second.store.get(KUBE_SYSTEM).body["metadata"]["uid"] = "another-cluster"  # type: ignore[union-attr]  # it is always there
+    bench = two_clusters(second)
+    bench.push(a={"x": document("x")}, b={"x": document("x")})
+    bench.applied("a", "b")
+    bench.push(b={"x": document("x")})
+    bench.applied("a", "b")
+    assert (bench.live(), second.store.get(X) is not None) == (None, True)
+
+
+def test_two_ways_to_one_cluster_lead_to_siblings() -> None:
+    server = cluster()
+    bench = two_clusters(server)
+    bench.server = server
+    bench.handler._connection = lambda target: FakeConnection(server, bench._way)  # type: ignore[method-assign]  # the seam
+    bench.push(a={"x": document("x")})
+    bench.applied("a", "b")
+    bench.push(b={"x": document("x")})
+    bench.applied("a", "b")
+    assert bench.owner() == "b"
+
+
+def test_what_a_target_declares_whose_cluster_does_not_answer_is_kept_and_the_rest_goes() -> None:
+    """A fleet of clusters goes on pruning what none declares while one of them is down."""
+    second = cluster()
+    second.store.get(KUBE_SYSTEM).body["metadata"]["uid"] = "another-cluster"  # type: ignore[union-attr]  # it is always there
+    bench = two_clusters(second)
+    bench.push(a={"x": document("x"), "y": document("y")})
+    bench.applied("a")
+    way = bench.handler._connection
+    silent = FakeConnection(second, unreachable)
+    bench.handler._connection = lambda target: way(target) if target.name == "a" else silent  # type: ignore[method-assign]  # the seam
+    bench.push(b={"x": document("x")})
+    left = change_of(bench.run("a"))
+    assert (left.action, left.sibling) == (Action.SKIP, "b")
+    assert "which may be on this cluster and can't reach its own" in left.reason
+    assert bench.live()
+    assert bench.live(replace(X, name="y")) is None
+    bench.handler._connection = way  # type: ignore[method-assign]  # it answers, and is another one
+    bench.configure()
+    bench.handler._connection = way  # type: ignore[method-assign]  # the seam
+    bench.later("a").run(Job("a", "tick"))
+    assert bench.live() is None
+
+
+def test_what_belongs_to_a_target_whose_cluster_does_not_answer_is_not_taken() -> None:
+    server = cluster()
+    bench = two_clusters(server)
+    bench.server = server
+    bench.handler._connection = lambda target: FakeConnection(server, bench._way)  # type: ignore[method-assign]  # the seam
+    bench.push(a={"x": document("x")})
+    bench.applied("a")
+    server.store.remove(Identity("", "ConfigMap", "anneal-system", "anneal-a"))
+    bench.configure()
+    reach = {"a": FakeConnection(cluster(), unreachable), "b": FakeConnection(server, bench._way)}
+    bench.handler._connection = lambda target: reach[target.name]  # type: ignore[method-assign]  # the seam
+    bench.push(b={"x": document("x")})
+    result = bench.run("b")
+    assert (result.outcome, result.code) == (Outcome.FAILED, "cluster-unavailable"), result
+    assert bench.owner() == "a"
+
+
+def test_an_alias_makes_targets_siblings(bench: Bench) -> None:
+    other = "https://other.example.com/acme/shop.git"
+    bench.configure(a={"repository": replace(SHOP, aliases=(other,))}, b={"repository": replace(SHOP, url=other)})
+    uid = bench.uid()
+    bench.push(b={"x": document("x")})
+    bench.applied("a")
+    assert bench.uid() == uid

@@ -1,0 +1,308 @@
+"""Actions against a cluster in memory: what each does, what it refuses, what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from handler.engine.rollout_runner.actions import ACTIONS
+from handler.engine.rollout_runner.actions.recreate import _scratch
+from handler.model.manifest import Manifest
+from handler.model.plan import Action
+from handler.model.resource import Resource
+from handler.model.result import Outcome
+from handler.plan.admission import Desired
+from tests.fakes.apiserver import Call
+from tests.fakes.apiserver.connection import Reply, Way, straight
+from tests.fakes.apiserver.server import Asked
+from tests.fakes.engine import state_of
+from tests.unit.engine.in_memory_cluster import (
+    DONE,
+    GROUPS,
+    MAPS,
+    NAMES,
+    Town,
+    assert_carried_out,
+    config_map,
+    group,
+    planted,
+    step,
+    wanted,
+)
+
+
+# --- each action
+def test_every_action_does_its_own_and_nothing_else() -> None:
+    town = planted()
+    before = {name: town.uid(name) for name in NAMES}
+    town.push(wanted(), *GROUPS)
+    result = town.run()
+    assert result.outcome is Outcome.APPLIED, result
+    assert_carried_out(town, before)
+    assert town.written == ["PATCH free", "DELETE old", "DELETE anew", "PATCH anew", "PATCH changed", "PATCH last"]
+
+
+def test_nothing_is_deleted_where_nothing_lives() -> None:
+    town = Town()
+    town.push(wanted(), *GROUPS)
+    assert town.run().outcome in DONE
+    assert town.data(*NAMES) == ["2", None, "2", "2", "2", "1", "2"]
+    assert not town.deleted
+
+
+def test_the_next_commit_recreates_again_and_still_leaves_alone_what_was_only_created() -> None:
+    town = planted()
+    town.push(wanted(), *GROUPS)
+    town.run()
+    first = town.uid("anew")
+    town.push({**wanted("3")}, *GROUPS)
+    assert town.run().outcome is Outcome.APPLIED
+    assert town.uid("anew") != first
+    assert town.data("anew", "kept", "changed") == ["3", "1", "3"]
+
+
+def test_a_run_of_the_same_commit_carries_nothing_out_again() -> None:
+    town = planted()
+    town.push(wanted(), *GROUPS)
+    town.run()
+    town.written.clear()
+    assert town.run("drift").outcome is Outcome.UNCHANGED
+    assert town.run("tick").outcome is Outcome.UNCHANGED
+    assert town.written == []
+
+
+def test_a_person_who_asks_again_has_it_carried_out_again() -> None:
+    town = planted()
+    town.push(wanted(), *GROUPS)
+    town.run()
+    first = town.uid("anew")
+    assert town.run("oneoff", force=True).outcome is Outcome.APPLIED
+    assert town.uid("anew") not in ("", first)
+
+
+# --- what isn't written
+def test_nothing_is_pruned_where_a_step_that_may_fail_has_written_nothing() -> None:
+    """What is deleted may be what the other should have replaced."""
+    town = planted()
+    groups = (group("all", step("CreateOrUpdate", "fresh", continueOnError=True), step("CreateOrUpdate", "last")),)
+    town.push({"fresh": "2", "last": "2"}, *groups)
+    town.meet = refusing(lambda asked: asked.method == "PATCH" and not asked.dry and asked.path.endswith("/fresh"))
+    result = town.run()
+    assert (result.outcome, town.data("fresh", "last", "old")) == (Outcome.APPLIED, [None, "2", "1"]), result
+    assert not town.deleted
+    assert result.plan
+    assert "ConfigMap/shop/fresh wasn't written by its step, so nothing is pruned" in result.plan.notes
+    left = {change.identity.name: change.action for change in result.plan.prunes}
+    assert left == dict.fromkeys(set(NAMES) - {"last"}, Action.SKIP)
+    state = state_of(town.handler())
+    assert {orphan.identity.name for orphan in state.orphans} == left.keys()
+    assert "fresh wasn't written" in state.history[0].message
+    town.meet = straight
+    assert town.run("drift").outcome is Outcome.APPLIED
+    assert (town.data("fresh", "last"), len(town.deleted)) == (["2", "2"], len(left))
+
+
+def test_a_step_that_failed_after_its_write_keeps_nothing() -> None:
+    town = planted()
+    bad = {"fieldComparisons": {"expectedValues": [{"name": "bad", "path": "{.data.key}", "value": {"static": "2"}}]}}
+    town.push({"last": "2"}, group("all", step("CreateOrUpdate", "last", continueOnError=True, failure=[bad])))
+    result = town.run()
+    assert (result.outcome, town.outcomes(), town.data("last", "old")) == (Outcome.APPLIED, {"last": "failed"}, ["2", None]), result
+
+
+def test_a_plan_says_what_depends_on_a_step_and_comes_before_it() -> None:
+    """A Rollout's order replaces that of the objects; nobody is left to believe that it doesn't."""
+    depends = {"config.kubernetes.io/depends-on": "/namespaces/shop/ConfigMap/last"}
+    bodies = {name: config_map(name, "2") for name in ("free", "early", "late", "last")}
+    bodies["free"]["metadata"]["annotations"] = depends
+    bodies["early"]["metadata"]["annotations"] = depends | {"argocd.argoproj.io/hook": "PreSync"}
+    bodies["late"]["metadata"]["annotations"] = depends | {"argocd.argoproj.io/hook": "PostSync"}
+    groups = {"groups": [group("all", step("CreateOrUpdate", "last"))]}
+    document = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "r"}, "spec": groups}
+    files = {f"shop/{name}.yaml": json.dumps(body) for name, body in bodies.items()}
+    town = Town()
+    town.host.push(town.host.commit({**files, "rollout.yaml": json.dumps(document)}))
+    result = town.run()
+    assert result.outcome is Outcome.APPLIED, result
+    assert result.plan
+    said = "config.kubernetes.io/depends-on names ConfigMap/shop/last, whose step in the Rollout comes later; it isn't waited for"
+    told = {note for note in result.plan.notes if "depends-on" in note}
+    assert told == {f"ConfigMap/shop/{name}: {said}" for name in ("free", "early")}
+
+
+# --- refusals
+def test_what_is_protected_after_it_was_planned_isnt_made_anew() -> None:
+    town = planted()
+    uid = town.uid("anew")
+    town.push(wanted(), *GROUPS)
+
+    def protect(call: Call, do: Callable[[], Reply]) -> Reply:
+        if call.asked.method == "DELETE" and call.asked.path.endswith("/old"):
+            live = town.live("anew")
+            assert live
+            live["metadata"]["annotations"]["anneal.dev/prune"] = "disabled"
+            town.server.answer(Asked("PUT", f"{MAPS}/anew", {}, live, "", ""))
+        return do()
+
+    town.meet = protect
+    result = town.run()
+    assert (result.outcome, town.uid("anew"), town.outcomes()["anew"]) == (Outcome.FAILED, uid, "failed"), result
+    assert "was to be made anew, but by now: protected by anneal.dev/prune: disabled" in result.message
+
+
+def refusing(chosen: Callable[[Asked], bool], status: int = 422, message: str = "spec: Invalid value") -> Way:
+    def meet(call: Call, do: Callable[[], Reply]) -> Reply:
+        if not chosen(call.asked):
+            return do()
+        return status, {"kind": "Status", "status": "Failure", "reason": "Invalid", "message": message, "code": status}, {}
+
+    return meet
+
+
+def is_scratch(asked: Asked) -> bool:
+    return asked.method == "PATCH" and asked.dry and asked.path.endswith("/anew-anew")
+
+
+def test_what_the_server_would_refuse_anew_isnt_deleted() -> None:
+    town = planted()
+    uid = town.uid("anew")
+    town.push(wanted(), *GROUPS)
+    town.meet = refusing(is_scratch)
+    result = town.run()
+    assert (result.outcome, result.code) == (Outcome.FAILED, "rollout-failed")
+    assert "would be refused once it is deleted" in result.message
+    assert (town.uid("anew"), town.outcomes()["anew"]) == (uid, "failed")
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [(400, "admission webhook does not support dry run"), (403, "exceeded quota: one"), (409, "already exists")],
+)
+def test_what_only_a_scratch_copy_meets_refuses_nothing(status: int, message: str) -> None:
+    town = planted()
+    uid = town.uid("anew")
+    town.push(wanted(), *GROUPS)
+    town.meet = refusing(is_scratch, status, message)
+    assert town.run().outcome is Outcome.APPLIED
+    assert town.uid("anew") not in ("", uid)
+
+
+def test_one_that_is_deleted_and_refused_is_told_loudly_and_made_by_what_mends_it() -> None:
+    town = planted()
+    town.push(wanted(), *GROUPS)
+    town.meet = refusing(lambda asked: asked.method == "PATCH" and not asked.dry and asked.path.endswith("/anew"))
+    result = town.run()
+    assert (result.outcome, result.code) == (Outcome.FAILED, "rollout-failed")
+    assert "IS MISSING NOW" in result.message
+    assert town.data("anew", "last") == [None, "1"]
+    town.meet = straight
+    town.push(wanted("3"), *GROUPS)
+    assert town.run().outcome in DONE
+    assert town.data("anew", "last") == ["3", "3"]
+
+
+CANNOT = 'configmaps is forbidden: User "shop" cannot create resource "configmaps" in API group "" in the namespace "shop"'
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+def reviewed(verbs: set[str], otherwise: Way) -> Way:
+    """Return a way on which reviews say that an object called `anew` may be created by these verbs only."""
+
+    def meet(call: Call, do: Callable[[], Reply]) -> Reply:
+        if call.asked.path != REVIEWS:
+            return otherwise(call, do)
+        wanted = call.asked.body["spec"]["resourceAttributes"]
+        return 201, {"status": {"allowed": wanted["name"] == "anew" and wanted["verb"] in verbs}}, {}
+
+    return meet
+
+
+@pytest.mark.parametrize("lacking", ["create", "patch"])
+def test_what_may_not_be_created_isnt_deleted(lacking: str) -> None:
+    """The plan's dry-run of what lives asks for no right to create it."""
+    town = planted()
+    uid = town.uid("anew")
+    town.push(wanted(), *GROUPS)
+    town.meet = reviewed({"create", "patch"} - {lacking}, refusing(is_scratch, 403, CANNOT))
+    result = town.run()
+    assert (result.outcome, result.code, town.uid("anew")) == (Outcome.FAILED, "access-denied", uid), result
+    assert f"isn't deleted, for it couldn't be made anew: no right to {lacking} it" in result.message
+    assert f'add to its Role in shop: {{apiGroups: [""], resources: ["configmaps"], verbs: ["{lacking}"]}}' in result.message
+    town.meet = straight
+    assert town.run("tick").outcome is Outcome.APPLIED
+    assert town.uid("anew") not in ("", uid)
+
+
+def test_rights_for_one_name_are_enough() -> None:
+    town = planted()
+    uid = town.uid("anew")
+    town.push(wanted(), *GROUPS)
+    town.meet = reviewed({"create", "patch"}, refusing(is_scratch, 403, CANNOT))
+    assert town.run().outcome is Outcome.APPLIED
+    assert town.uid("anew") not in ("", uid)
+
+
+def test_one_whose_maker_lost_his_right_meanwhile_is_told_loudly_and_made_once_he_has_it() -> None:
+    town = planted()
+    town.push(wanted(), *GROUPS)
+    town.meet = refusing(lambda asked: asked.method == "PATCH" and not asked.dry and asked.path.endswith("/anew"), 403, CANNOT)
+    result = town.run()
+    assert (result.outcome, result.code, town.data("anew")) == (Outcome.FAILED, "access-denied", [None]), result
+    assert "IS MISSING NOW" in result.message
+    town.meet = straight
+    assert town.run("tick").outcome is Outcome.APPLIED
+    assert town.data("anew") == ["2"]
+
+
+def test_one_that_somebody_replaced_since_the_plan_isnt_deleted() -> None:
+    """The plan showed another uid: what is there now is brought to what git declares, as any object is."""
+    town = planted()
+    before = {name: town.uid(name) for name in NAMES}
+    town.push(wanted(), *GROUPS)
+
+    def replaced(call: Call, do: Callable[[], Reply]) -> Reply:
+        if "DELETE old" in town.written and town.uid("anew") == before["anew"]:
+            body = town.live("anew")
+            assert body
+            town.server.must(Asked("DELETE", f"{MAPS}/anew", {}, {}, "", ""))
+            fresh = {
+                **config_map("anew", "1"),
+                "metadata": {key: body["metadata"][key] for key in ("name", "namespace", "labels", "annotations")},
+            }
+            town.server.must(Asked("POST", MAPS, {}, fresh, "", ""))
+        return do()
+
+    town.meet = replaced
+    result = town.run()
+    assert result.outcome in DONE, result
+    assert not [key for key in town.deleted if key.startswith("anew ")]
+    assert town.data("anew") == ["2"]
+
+
+# --- parts
+def test_every_row_reads_no_keys_of_its_own_but_those_it_names() -> None:
+    assert {name for name, row in ACTIONS.items() if not row.keys} >= {"CreateOrUpdate", "CreateIfNotExist", "DeleteIfExist", "Recreate"}
+    for name in ("CreateOrUpdate", "CreateIfNotExist", "DeleteIfExist", "Recreate"):
+        assert ACTIONS[name].read({}, "spec") == {}
+
+
+def test_a_scratch_service_takes_no_address_that_only_one_can_have() -> None:
+    spec = {"clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"], "type": "NodePort", "ports": [{"port": 80, "nodePort": 30080}]}
+    body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"}, "spec": spec}
+    made = _scratch(Desired(Manifest.of(body, "web.yaml:1"), Resource("", "v1", "Service", "services", namespaced=True)))
+    assert made["metadata"]["name"] == "web-anew"
+    assert made["spec"] == {"type": "NodePort", "ports": [{"port": 80}]}
+
+
+def test_a_scratch_name_is_no_longer_than_a_label_may_be() -> None:
+    body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a" * 51 + "." + "b" * 11, "namespace": "shop"}}
+    made = _scratch(Desired(Manifest.of(body, "job.yaml:1"), Resource("batch", "v1", "Job", "jobs", namespaced=True)))
+    assert made["metadata"]["name"] == "a" * 51 + "-anew"
+
+
+def test_a_headless_service_stays_headless_in_its_scratch_copy() -> None:
+    body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "db", "namespace": "shop"}, "spec": {"clusterIP": "None"}}
+    made = _scratch(Desired(Manifest.of(body, "db.yaml:1"), Resource("", "v1", "Service", "services", namespaced=True)))
+    assert made["spec"] == {"clusterIP": "None"}

@@ -1,0 +1,106 @@
+"""Actions that are killed at any request of a rollout: nothing is done twice, and nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from tests.fakes.apiserver import Call
+from tests.fakes.apiserver.connection import Reply, Way, straight
+from tests.unit.engine.in_memory_cluster import DONE, GROUPS, NAMES, Town, assert_carried_out, planted, wanted
+
+
+class Killed(BaseException):
+    """The process is gone: nothing of it goes on."""
+
+
+@dataclass
+class Death:
+    """Kills the process at its call with this number, once that is done or just before; whatever it still sends is never done."""
+
+    number: int
+    done: bool
+    count: int = 0
+    dead: bool = False
+
+    def __call__(self, call: Call, do: Callable[[], Reply]) -> Reply:
+        if self.dead:
+            raise Killed
+        if call.asked.method != "GET":
+            self.count += 1
+        if self.count == self.number and call.asked.method != "GET":
+            self.dead = True
+            if self.done:
+                do()
+            raise Killed
+        return do()
+
+
+def killed(town: Town, number: int, *, done: bool) -> bool:
+    """Run, and die; False: the run had ended before."""
+    death = Death(number, done)
+    town.meet = death
+    try:
+        town.run()
+    except Killed:
+        pass
+    finally:
+        town.meet = straight
+        town.free_lease()
+    return death.dead
+
+
+@pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
+def test_a_kill_at_any_request_leaves_nothing_done_twice_and_nothing_lost(done: bool) -> None:
+    kills = 0
+    for number in range(1, 200):
+        town = planted()
+        before = {name: town.uid(name) for name in NAMES}
+        town.push(wanted(), *GROUPS)
+        if not killed(town, number, done=done):
+            break
+        kills += 1
+        result = town.run("tick")
+        assert result.outcome in DONE, (number, result)
+        assert_carried_out(town, before)
+    assert kills > len(town.written) > 5  # each object's write and the records between, of which some share a write
+
+
+def test_a_rollout_that_is_killed_twice_at_the_same_request_ends_all_the_same() -> None:
+    for number in range(1, 60, 3):
+        town = planted()
+        before = {name: town.uid(name) for name in NAMES}
+        town.push(wanted(), *GROUPS)
+        if not killed(town, number, done=True):
+            break
+        killed(town, number, done=True)
+        assert town.run("tick").outcome in DONE, number
+        assert_carried_out(town, before)
+
+
+def test_the_plan_of_a_resumed_rollout_counts_no_deletion_that_was_done() -> None:
+    """What a person has approved by its uid would otherwise be held again, with the uid of what was made anew."""
+    town = planted()
+    town.push(wanted(), *GROUPS)
+    town.meet = after_write(town, "PATCH anew")
+    with pytest.raises(Killed):
+        town.run()
+    town.meet = straight
+    town.free_lease()
+    planned = town.run("tick", dry_run=True)
+    assert planned.plan
+    assert [str(change.action) for change in planned.plan.changes if change.removes] == []
+    assert ("prepare", "anew") in [(due.group, due.step) for due in planned.plan.due]
+
+
+def after_write(town: Town, write: str) -> Way:
+    """Die as soon as this is written."""
+
+    def meet(_: Call, do: Callable[[], Reply]) -> Reply:
+        if write in town.written:
+            raise Killed
+        return do()
+
+    return meet

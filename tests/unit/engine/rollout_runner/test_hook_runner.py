@@ -1,0 +1,83 @@
+"""A rollout takes no other's hooks for its own, be both of one commit and begun in the same second; but those that it began itself."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from handler.model.event import Job
+from handler.model.result import Outcome
+from handler.rollout.hook_annotations import ROLLOUT
+from handler.state.record import Progress, State
+from tests.fakes.apiserver.server import Asked
+from tests.fakes.engine import state_of
+from tests.unit.engine.in_memory_cluster import DONE, MAPS, Town, config_map, group, step
+from tests.unit.engine.rollout_runner.test_actions_killed import killed
+
+NOON = 1_800_000_000.0
+
+
+def hooked() -> Town:
+    """A town whose only commit has a ConfigMap, and another that is a hook."""
+    town, hook = Town(), config_map("migrate", "1")
+    hook["metadata"]["annotations"] = {"argocd.argoproj.io/hook": "PreSync"}
+    head = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "r"}}
+    rollout = {**head, "spec": {"groups": [group("all", step("CreateOrUpdate", "web"))]}}
+    bodies = {"shop/web.yaml": config_map("web", "1"), "shop/migrate.yaml": hook, "rollout.yaml": rollout}
+    town.host.push(town.host.commit({path: json.dumps(body) for path, body in bodies.items()}))
+    return town
+
+
+def forced(town: Town) -> Progress:
+    """Have all applied once more, at the very same time as ever."""
+    handler = town.handler()
+    rooms = replace(handler.rooms("shop"), clock=lambda: NOON)
+    handler.rooms = lambda name: {"shop": rooms}[name]  # type: ignore[method-assign]  # the seam
+    assert handler.run(Job("shop", "push", force=True)).outcome is Outcome.APPLIED
+    known = state_of(handler).rollout
+    assert known
+    return known
+
+
+def as_before(town: Town) -> None:
+    """Make the record, and what was created, what the version before leaves: it knew rollouts by their second."""
+    handler = town.handler()
+    store = handler.store(handler.target("shop"))
+    known = store.read().state
+    if known is None or known.rollout is None:
+        return
+
+    def older(state: State) -> State:
+        assert state.rollout
+        return replace(state, rollout=replace(state.rollout, id=""))
+
+    store.update(older)
+    if town.live("migrate"):
+        body = {"metadata": {"annotations": {ROLLOUT: f"PreSync {known.rollout.digest[:12]} {known.rollout.started}"}}}
+        town.server.must(Asked("PATCH", f"{MAPS}/migrate", {"fieldManager": "anneal"}, body, "application/merge-patch+json", ""))
+
+
+def test_a_second_rollout_in_the_same_second_runs_its_own_hooks() -> None:
+    town = hooked()
+    first, uid = forced(town), town.uid("migrate")
+    second = forced(town)
+    assert (first.digest, first.started) == (second.digest, second.started)
+    assert town.uid("migrate") not in ("", uid)
+    assert town.deleted == {f"migrate {uid}": 1}
+
+
+@pytest.mark.parametrize("older", [False, True], ids=["ours", "the version before"])
+def test_a_killed_rollout_goes_on_with_its_hooks_whichever_version_began_it(older: bool) -> None:
+    kills = 0
+    for number in range(1, 50):
+        town = hooked()
+        if not killed(town, number, done=True):
+            break
+        kills += 1
+        if older:
+            as_before(town)
+        assert town.run("tick").outcome in DONE, number
+        assert (town.written.count("PATCH migrate"), town.deleted) == (1, {}), (number, town.written)
+    assert kills > 5

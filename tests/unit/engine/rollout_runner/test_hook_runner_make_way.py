@@ -1,0 +1,220 @@
+"""What lives under a hook's name: what goes for it, what is brought to what it says, and what is never touched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from handler.model.event import Job
+from handler.model.result import Outcome
+from tests.fakes.apiserver import Call
+from tests.fakes.apiserver.connection import Reply, Way
+from tests.fakes.apiserver.kinds import WORKLOADS
+from tests.fakes.apiserver.server import Asked
+from tests.fakes.engine import ONE, cluster
+from tests.unit.engine.in_memory_cluster import MAPS, Town, config_map
+from tests.unit.engine.test_rollback import HOOK, push
+
+AFTER = {"argocd.argoproj.io/hook": "PostSync", "argocd.argoproj.io/hook-delete-policy": "HookSucceeded"}
+HELM = {"labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": {"meta.helm.sh/release-name": "theirs"}}
+
+
+def run(town: Town) -> Outcome:
+    return town.handler(ONE).run(Job("shop", "push")).outcome
+
+
+def plant(town: Town, **metadata: dict[str, str]) -> None:
+    body = config_map("after", "theirs")
+    body["metadata"] |= metadata
+    status, _ = town.server.answer(Asked("POST", MAPS, {}, body, "", ""))
+    assert status == 201
+
+
+def test_what_was_no_hook_until_now_is_not_deleted_for_it_and_what_a_rollout_made_is() -> None:
+    town = Town()
+    push(town, "1", migrate={})
+    assert run(town) is Outcome.APPLIED
+    before = town.uid("migrate")
+    push(town, "2", migrate=HOOK)
+    assert run(town) is Outcome.APPLIED
+    assert (town.data("migrate"), town.uid("migrate")) == (["2"], before)
+    push(town, "3", migrate=HOOK)
+    assert run(town) is Outcome.APPLIED
+    assert town.data("migrate") == ["3"]
+    assert town.uid("migrate") != before
+
+
+JOBS = "/apis/batch/v1/namespaces/shop/jobs"
+KEPT = {"metadata": {"annotations": {"anneal.dev/prune": "disabled"}}}
+
+
+def migration(value: str, **annotations: str) -> dict[str, Any]:
+    metadata = {"name": "migrate", "namespace": "shop", "annotations": HOOK | annotations}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"value": value}}
+
+
+def pushed(town: Town, value: str, **annotations: str) -> None:
+    bodies = {"web": config_map("web", value), "migrate": migration(value, **annotations)}
+    town.host.push(town.host.commit({f"shop/{name}.yaml": json.dumps(body) for name, body in bodies.items()}))
+
+
+def job(town: Town) -> dict[str, Any]:
+    return town.server.must(Asked("GET", f"{JOBS}/migrate", {}, None, "", ""))
+
+
+def completes(town: Town) -> Way:
+    """Each Job is done as soon as it is there."""
+
+    def way(call: Call, do: Callable[[], Reply]) -> Reply:
+        reply = do()
+        if call.asked.method == "PATCH" and call.writes and call.asked.path == f"{JOBS}/migrate":
+            done = {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+            town.server.must(Asked("PATCH", f"{JOBS}/migrate", {}, done, "application/merge-patch+json", ""))
+        return reply
+
+    return way
+
+
+def change(town: Town, path: str, patch: dict[str, Any]) -> None:
+    town.server.must(Asked("PATCH", path, {"fieldManager": "jo"}, patch, "application/merge-patch+json", ""))
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_job_that_somebody_protects_isnt_deleted_for_the_next_rollouts(*, late: bool) -> None:
+    """Before anything is written, if it is known then; it can't be changed, so there is nothing else to be done."""
+    town = Town(cluster(served=WORKLOADS))
+    town.meet = completes(town)
+    pushed(town, "1")
+    assert run(town) is Outcome.APPLIED
+    before = job(town)["metadata"]["uid"]
+
+    def protected(call: Call, do: Callable[[], Reply]) -> Reply:
+        reply = do()
+        if call.asked.method == "PUT" and call.asked.path.endswith("/configmaps/anneal-shop"):
+            change(town, f"{JOBS}/migrate", KEPT)
+        return reply
+
+    pushed(town, "2")
+    if late:
+        town.meet = protected
+    else:
+        change(town, f"{JOBS}/migrate", KEPT)
+    result = town.handler(ONE).run(Job("shop", "push"))
+    assert (result.outcome, town.data("web"), job(town)["metadata"]["uid"]) == (Outcome.FAILED, ["1"], before), result
+    said = "lives already, and this hook would have to delete it, but: protected by anneal.dev/prune: disabled"
+    assert f"shop/migrate.yaml:1: Job/shop/migrate: {'PreSync hook: ' * late}{said}; lift what keeps it" in result.message
+
+
+def test_a_protection_that_the_hook_itself_declares_is_no_word_against_its_own_policy() -> None:
+    """As where such annotations come from: it says that the hook outlives its file, not that it runs once."""
+    town = Town(cluster(served=WORKLOADS))
+    town.meet = completes(town)
+    pushed(town, "1", **{"helm.sh/resource-policy": "keep"})
+    assert run(town) is Outcome.APPLIED
+    before = job(town)["metadata"]["uid"]
+    pushed(town, "2", **{"helm.sh/resource-policy": "keep"})
+    assert run(town) is Outcome.APPLIED
+    assert job(town)["metadata"]["uid"] != before
+
+
+@pytest.mark.parametrize("newer", [{}, {"argocd.argoproj.io/sync-options": "Prune=false,Replace=true"}])
+def test_nor_is_one_that_an_earlier_commit_of_the_hook_declared(newer: dict[str, str]) -> None:
+    """Else a commit that takes it back, and a rollback to one from before it, would wait for somebody's hand."""
+    town = Town(cluster(served=WORKLOADS))
+    town.meet = completes(town)
+    pushed(town, "1", **{"argocd.argoproj.io/sync-options": "Prune=false"})
+    assert run(town) is Outcome.APPLIED
+    before = job(town)["metadata"]["uid"]
+    pushed(town, "2", **newer)
+    assert run(town) is Outcome.APPLIED
+    assert job(town)["metadata"]["uid"] != before
+
+
+@pytest.mark.parametrize("theirs", ["Prune=false,Delete=false", "Prune=false"])
+def test_one_that_somebody_else_owns_counts_whoever_wrote_it_first(theirs: str) -> None:
+    town = Town(cluster(served=WORKLOADS))
+    town.meet = completes(town)
+    pushed(town, "1", **{"argocd.argoproj.io/sync-options": "Prune=false"})
+    assert run(town) is Outcome.APPLIED
+    before = job(town)["metadata"]["uid"]
+    metadata = {"name": "migrate", "namespace": "shop", "annotations": {"argocd.argoproj.io/sync-options": theirs}}
+    body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata}
+    town.server.must(Asked("PATCH", f"{JOBS}/migrate", {"fieldManager": "jo", "force": "true"}, body, "application/apply-patch+yaml", ""))
+    pushed(town, "2")
+    assert (run(town), job(town)["metadata"]["uid"]) == (Outcome.FAILED, before)
+
+
+def test_what_was_protected_before_it_became_a_hook_stays_so() -> None:
+    town = Town(cluster(served=WORKLOADS))
+    plain = migration("1")
+    plain["metadata"]["annotations"] = {"argocd.argoproj.io/sync-options": "Prune=false"}
+    town.host.push(town.host.commit({"shop/web.yaml": json.dumps(config_map("web", "1")), "shop/migrate.yaml": json.dumps(plain)}))
+    assert run(town) is Outcome.APPLIED
+    before = job(town)["metadata"]["uid"]
+    pushed(town, "2")
+    assert (run(town), job(town)["metadata"]["uid"]) == (Outcome.FAILED, before)
+
+
+def test_what_somebody_protects_and_can_be_changed_is_brought_to_what_the_hook_says() -> None:
+    town = Town()
+    push(town, "1", migrate=HOOK)
+    assert run(town) is Outcome.APPLIED
+    before = town.uid("migrate")
+    change(town, f"{MAPS}/migrate", KEPT)
+    push(town, "2", migrate=HOOK)
+    assert run(town) is Outcome.APPLIED
+    assert (town.data("migrate"), town.uid("migrate")) == (["2"], before)
+
+
+def test_no_policy_deletes_what_somebody_protects() -> None:
+    town = Town()
+    push(town, "1", after=AFTER)
+
+    def way(call: Call, do: Callable[[], Reply]) -> Reply:
+        reply = do()
+        if call.writes and call.asked.path == f"{MAPS}/after" and call.asked.method == "PATCH":
+            change(town, f"{MAPS}/after", KEPT)
+        return reply
+
+    town.meet = way
+    assert run(town) is Outcome.APPLIED
+    assert town.data("after") == ["1"]
+
+
+@pytest.mark.parametrize("metadata", [{}, HELM])
+def test_what_isnt_ours_is_refused_before_anything_is_written_where_a_policy_would_delete_it(metadata: dict[str, dict[str, str]]) -> None:
+    town = Town()
+    plant(town, **metadata)
+    push(town, "1", after=AFTER)
+    assert run(town) is Outcome.FAILED
+    assert town.data("web", "after") == [None, "theirs"]
+
+
+def test_a_hook_takes_nothing_over_from_another_tool_though_the_target_adopts_from_it() -> None:
+    town = Town()
+    plant(town, **HELM)
+    push(town, "1", after=AFTER)
+    result = town.handler(replace(ONE, targets=(replace(ONE.targets[0], adopt=("helm",)),))).run(Job("shop", "push"))
+    assert (result.outcome, result.problems[0].message) == (Outcome.FAILED, "belongs to Helm release theirs")
+    assert result.problems[0].fix.startswith("a hook takes nothing over from another tool or target")
+    assert town.data("web", "after") == [None, "theirs"]
+
+
+@pytest.mark.parametrize("metadata", [{}, HELM])
+def test_what_another_has_made_after_the_plan_is_neither_overwritten_nor_deleted(metadata: dict[str, dict[str, str]]) -> None:
+    town = Town()
+    push(town, "1", after=AFTER)
+
+    def way(call: Call, do: Callable[[], Reply]) -> Reply:
+        reply = do()
+        if call.writes and call.asked.path == f"{MAPS}/web":
+            plant(town, **metadata)
+        return reply
+
+    town.meet = way
+    assert run(town) is Outcome.FAILED
+    assert town.data("web", "after") == ["1", "theirs"]

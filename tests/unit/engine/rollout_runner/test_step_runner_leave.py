@@ -1,0 +1,101 @@
+"""Steps beside one that failed: what they have made is taken away before the rollout ends. And how many go at once."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from handler.engine.rollout_runner.actions.stage import StepStage
+from handler.engine.rollout_runner.journal import DONE, FAILED, SKIPPED
+from handler.engine.rollout_runner.step_graph import AT_ONCE
+from handler.model.errors import ClusterUnavailable, RolloutFailed, StillWaiting
+from handler.model.rollout import Step
+from tests.unit.engine.in_memory_journal import Acts, Paper, begun, go, group, held_up, once_all_began, record, refused
+
+
+@dataclass
+class Leaving(Acts):
+    """An action that leaves traces; `troubles`: how often they can't be taken away."""
+
+    troubles: int = 0
+    left: list[str] = field(default_factory=list)
+
+    def leave(self, stage: StepStage, step: Step) -> None:
+        assert stage.step is step
+        self.left.append(step.name)
+        if self.troubles:
+            self.troubles -= 1
+            raise ClusterUnavailable.of("kubernetes", "answers 503")
+
+
+def beside(troubles: int = 0) -> Leaving:
+    return Leaving(dict(zip("ab", once_all_began(2, held_up, refused), strict=True)), troubles=troubles)
+
+
+def test_a_step_beside_one_that_failed_takes_its_traces_away() -> None:
+    paper, acts = begun(), beside()
+    with pytest.raises(RolloutFailed, match="password"):
+        go(paper, acts, group("one", "a", "b", parallel=True))
+    assert (acts.left, paper.outcomes()) == (["a"], {"a": SKIPPED, "b": FAILED})
+
+
+def test_a_step_that_had_left_its_wait_to_the_next_run_is_left_when_another_fails_after_it() -> None:
+    left = threading.Event()
+
+    def waiting(_: StepStage) -> None:
+        left.set()
+        raise StillWaiting.of("target shop", "isn't healthy yet")
+
+    def late(stage: StepStage) -> None:
+        assert left.wait(30)
+        refused(stage)
+
+    paper, acts = begun(), Leaving({"a": waiting, "b": late})
+    with pytest.raises(RolloutFailed, match="password"):
+        go(paper, acts, group("one", "a", "b", parallel=True), group("two", "c"))
+    assert (sorted(acts.order), acts.left) == (["a", "b"], ["a"])
+    assert paper.outcomes() == {"a": SKIPPED, "b": FAILED, "c": ""}
+
+
+def test_a_rollout_hasnt_failed_before_the_traces_are_away() -> None:
+    paper, acts = begun(), beside(troubles=1)
+    with pytest.raises(ClusterUnavailable):
+        go(paper, acts, group("one", "a", "b", parallel=True))
+    assert paper.outcomes() == {"a": "", "b": FAILED}
+    with pytest.raises(RolloutFailed, match=r"its password is \*\*\*.* \(step b of group one\)"):
+        go(paper, acts, group("one", "a", "b", parallel=True))
+    assert (acts.left, paper.outcomes()) == (["a", "a"], {"a": SKIPPED, "b": FAILED})
+    assert sorted(acts.order) == ["a", "b"], "the second run only tidies up"
+
+
+def test_a_run_killed_right_after_a_failure_is_gone_on_with_by_tidying_up() -> None:
+    fresh = replace(record("d", of="two"), started="")
+    paper: Paper = begun(record("a", DONE, of="two"), record("b", of="two"), record("c", FAILED, "no such table"), fresh)
+    acts = Leaving()
+    with pytest.raises(RolloutFailed, match="no such table"):
+        go(paper, acts, group("two", "a", "b", "d"), group("one", "c"), parallel=True)
+    assert (acts.order, acts.left) == ([], ["b"])
+    assert paper.outcomes() == {"a": DONE, "b": SKIPPED, "c": FAILED, "d": ""}
+
+
+def test_so_many_steps_go_at_once_in_all_groups_together_and_the_rest_follow() -> None:
+    lock, full = threading.Lock(), threading.Barrier(AT_ONCE)
+    now, most, begun_so_far = 0, 0, 0
+
+    def act(_: StepStage) -> None:
+        nonlocal now, most, begun_so_far
+        with lock:
+            now, begun_so_far = now + 1, begun_so_far + 1
+            most, first = max(most, now), begun_so_far <= AT_ONCE
+        if first:
+            full.wait(30)
+        with lock:
+            now -= 1
+
+    groups = [group(f"g{one}", *(f"s{one}-{two}" for two in range(30)), parallel=True) for one in range(3)]
+    names = [step.name for each in groups for step in each.steps]
+    paper = begun()
+    go(paper, Acts(dict.fromkeys(names, act)), *groups, parallel=True)
+    assert (most, set(paper.outcomes().values())) == (AT_ONCE, {DONE})

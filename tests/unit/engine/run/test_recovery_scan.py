@@ -1,0 +1,152 @@
+"""A deleted record: what lives is found by its label, and no rollout is carried out over what it had carried out before."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from handler.model.event import Job
+from handler.model.result import Outcome, Result
+from handler.state.record_format import seconds_of
+from tests.fakes.apiserver.connection import straight
+from tests.fakes.apiserver.server import Asked
+from tests.fakes.engine import ONE, state_of
+from tests.unit.engine.in_memory_cluster import DONE, GROUPS, NAMES, Town, config_map, planted, wanted
+from tests.unit.engine.rollout_runner.test_actions_killed import Death, Killed, killed
+
+HOOK = {"argocd.argoproj.io/hook": "PreSync", "argocd.argoproj.io/hook-delete-policy": "BeforeHookCreation"}
+
+
+def lose(town: Town) -> None:
+    town.server.answer(Asked("DELETE", "/api/v1/namespaces/anneal-system/configmaps/anneal-shop", {}, {}, "", ""))
+
+
+def planned(shown: Result) -> list[str]:
+    assert shown.plan, shown
+    return [change.identity.name for change in shown.plan.writes]
+
+
+@pytest.fixture
+def rolled() -> Town:
+    """A town whose rollout is done; what its step has deleted was put back by its hand, and its record is gone."""
+    town = planted()
+    town.push(wanted(), *GROUPS)
+    kept = town.live("old")
+    assert kept
+    assert town.run().outcome is Outcome.APPLIED
+    del kept["metadata"]["uid"], kept["metadata"]["resourceVersion"]
+    town.server.answer(Asked("POST", "/api/v1/namespaces/shop/configmaps", {}, kept, "", ""))
+    town.written.clear()
+    town.deleted.clear()
+    lose(town)
+    return town
+
+
+def test_a_recovery_writes_what_differs_and_deletes_nothing(rolled: Town) -> None:
+    uid = rolled.uid("anew")
+    rolled.push(wanted("3"), *GROUPS)
+    found = rolled.run("tick", prune=False)
+    assert found.outcome in DONE, found
+    assert rolled.data(*NAMES) == ["3", "1", "3", "1", "3", "1", "3"]
+    assert (rolled.uid("anew"), dict(rolled.deleted)) == (uid, {})
+    state = state_of(rolled.handler())
+    assert (state.rollout, state.attempt) == (None, None)
+    assert "its hooks and steps are not carried out, for the state was missing: anneal apply shop" in state.history[0].message
+    assert state.history[0].message == found.message
+
+
+def test_what_a_step_deletes_is_pruned_by_the_run_after_it_and_the_next_commit_is_rolled_out(rolled: Town) -> None:
+    uid = rolled.uid("anew")
+    first = rolled.run("tick")
+    assert first.outcome in DONE
+    kept = "1 object that git doesn't declare is kept, for the state was missing: anneal plan shop shows after this run what the next one"
+    assert kept in first.message
+    assert (rolled.data("old"), rolled.written) == (["1"], [])
+    assert planned(rolled.run(dry_run=True)) == ["old"], "the next run's plan shows it"
+    assert rolled.run("tick").outcome in DONE
+    assert (rolled.uid("anew"), rolled.data("old"), rolled.written) == (uid, [None], ["DELETE old"])
+    rolled.push(wanted("3"), *GROUPS)
+    assert rolled.run().outcome is Outcome.APPLIED
+    assert rolled.uid("anew") != uid
+    assert set(rolled.outcomes().values()) == {"done"}
+
+
+def test_a_person_who_asks_has_it_carried_out_by_the_run_after_the_recovery(rolled: Town) -> None:
+    """Neither's plan hides anything: what the first shows as kept stays, and what it leaves out isn't begun."""
+    uid = rolled.uid("anew")
+    shown = rolled.run("oneoff", force=True, dry_run=True)
+    first = rolled.run("oneoff", force=True)
+    assert (planned(shown), list(first.written), dict(rolled.deleted)) == ([], [], {})
+    assert (rolled.uid("anew"), rolled.data("old")) == (uid, ["1"])
+    assert "its hooks and steps are not carried out" in first.message
+    shown = rolled.run("oneoff", force=True, dry_run=True)
+    assert shown.plan
+    assert [due.step for due in shown.plan.due][:2] == ["old", "anew"]
+    result = rolled.run("oneoff", force=True)
+    assert result.outcome is Outcome.APPLIED, result
+    assert (rolled.uid("anew") == uid, rolled.data("old")) == (False, [None])
+    assert len(rolled.deleted) == 2
+    assert "not carried out" not in result.message
+
+
+def test_the_run_after_a_recovery_comes_soon_whatever_git_does(rolled: Town) -> None:
+    """Its moment is in the result, for the process that waits, and in the record, for functions and the next process."""
+    before = time.time()
+    found = rolled.run("tick")
+    due = state_of(rolled.handler()).drift_due
+    assert due
+    assert before < found.next_try <= before + 60
+    assert abs(seconds_of(due) - found.next_try) <= 1
+
+
+def test_a_recovery_without_prune_does_not_say_that_the_next_run_prunes(rolled: Town) -> None:
+    found = rolled.run("oneoff", prune=False)
+    assert found.plan
+    assert [change.reason for change in found.plan.prunes] == ["prune is off"]
+    assert "doesn't declare" not in found.message
+
+
+def test_a_recovery_that_is_killed_stays_one(rolled: Town) -> None:
+    rolled.push(wanted("3"), *GROUPS)
+    death = rolled.meet = Death(6, done=True)
+    with pytest.raises(Killed):
+        rolled.run()
+    assert death.dead
+    rolled.meet = straight
+    rolled.free_lease()
+    assert state_of(rolled.handler()).attempt, "the kill comes after the attempt has opened"
+    uid = rolled.uid("anew")
+    rolled.push(wanted("4"), *GROUPS)
+    assert rolled.run("tick", prune=False).outcome in DONE
+    assert (rolled.uid("anew"), dict(rolled.deleted)) == (uid, {})
+    assert rolled.data("anew", "last") == ["4", "4"]
+
+
+def test_a_hook_of_a_recovery_deletes_nothing() -> None:
+    town = Town()
+    body = config_map("migrate", "1")
+    body["metadata"]["annotations"] = HOOK
+    town.host.push(town.host.commit({"shop/web.yaml": json.dumps(config_map("web", "1")), "shop/migrate.yaml": json.dumps(body)}))
+    assert town.handler(ONE).run(Job("shop", "push")).outcome in DONE
+    uid = town.uid("migrate")
+    lose(town)
+    assert town.handler(ONE).run(Job("shop", "tick")).outcome in DONE
+    assert town.handler(ONE).run(Job("shop", "drift")).outcome in DONE
+    assert state_of(town.handler(ONE)).rollout is None
+    assert (town.uid("migrate"), dict(town.deleted)) == (uid, {})
+
+
+def test_a_first_rollout_that_was_killed_anywhere_is_no_recovery() -> None:
+    kills = 0
+    for number in range(1, 200):
+        town = Town()
+        town.push(wanted(), *GROUPS)
+        if not killed(town, number, done=True):
+            break
+        kills += 1
+        result = town.run("tick")
+        assert result.outcome in DONE, (number, result)
+        assert set(town.outcomes().values()) == {"done"}, number
+    assert kills > len(town.written) > 5  # each object's write and the records between, of which some share a write

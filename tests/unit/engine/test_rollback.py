@@ -1,0 +1,195 @@
+"""What a rollback leaves for those who come after it: the failed commit, once its pin ends, and a person who was quicker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from handler.config.settings import Rollback
+from handler.engine.rollback import before as deployed_before
+from handler.model.event import Job
+from handler.model.names import Identity
+from handler.model.result import Outcome
+from handler.rollout.hook_annotations import ROLLOUT
+from handler.state.record import Pin, State
+from tests.fakes.apiserver import Call
+from tests.fakes.apiserver.connection import Reply, straight
+from tests.fakes.engine import ONE, state_of
+from tests.unit.engine.in_memory_cluster import MAPS, Town, config_map, group, step
+
+BACK = replace(ONE, targets=(replace(ONE.targets[0], rollback=Rollback(on_failure=True)),))
+HOOK = {"argocd.argoproj.io/hook": "PreSync"}
+REFUSED: Reply = (422, {"kind": "Status", "code": 422, "status": "Failure", "reason": "Invalid", "message": "no such table"}, {})
+
+
+def forbidden(why: str) -> Reply:
+    return (
+        403,
+        {"kind": "Status", "code": 403, "status": "Failure", "reason": "Forbidden", "message": f'configmaps "x" is forbidden: {why}'},
+        {},
+    )
+
+
+NO_ROOM = forbidden("exceeded quota: tight, requested: configmaps=1, used: configmaps=9, limited: configmaps=9")
+NO_RIGHT = forbidden('User "anneal" cannot patch resource "configmaps" in API group "" in the namespace "shop"')
+
+
+def push(town: Town, value: str, **more: dict[str, str]) -> str:
+    """Push a commit with one ConfigMap, and others with these annotations."""
+    maps = {"web": config_map("web", value)} | {name: config_map(name, value) for name in more}
+    for name, marks in more.items():
+        maps[name]["metadata"]["annotations"] = marks
+    sha = town.host.commit({f"shop/{name}.yaml": json.dumps(body) for name, body in maps.items()})
+    town.host.push(sha)
+    return sha
+
+
+def refusing(name: str, before: Callable[[], None] = lambda: None, said: Reply = REFUSED) -> Callable[[Call, Callable[[], Reply]], Reply]:
+    """Return a way on which no write of a ConfigMap is taken; `before`: done right before that is said."""
+
+    def way(call: Call, do: Callable[[], Reply]) -> Reply:
+        if call.writes and call.asked.path == f"{MAPS}/{name}":
+            before()
+            return said
+        return do()
+
+    return way
+
+
+def test_who_ends_the_pin_has_the_failed_commit_tried_once_more_also_where_the_one_before_had_no_rollout() -> None:
+    town = Town()
+    old = push(town, "1")
+    assert town.handler(BACK).run(Job("shop", "push")).outcome is Outcome.APPLIED
+    new = push(town, "2", migrate=HOOK)
+    town.meet = refusing("migrate")
+    assert town.handler(BACK).run(Job("shop", "push")).outcome is Outcome.ROLLED_BACK
+    assert town.handler(BACK).run(Job("shop", "tick")).commit == old
+    town.meet = straight
+    result = town.handler(BACK).run(Job("shop", "replay", unpin=True, actor="jo"))
+    assert (result.outcome, result.commit) == (Outcome.APPLIED, new), result.problems
+    migrated = town.live("migrate")
+    assert migrated
+    assert ROLLOUT in migrated["metadata"]["annotations"]
+
+
+def test_a_rollout_that_failed_is_not_tried_again_by_a_tick() -> None:
+    town = Town()
+    push(town, "1")
+    town.handler(ONE).run(Job("shop", "push"))
+    push(town, "2", migrate=HOOK)
+    town.meet = refusing("migrate")
+    assert town.handler(ONE).run(Job("shop", "push")).outcome is Outcome.FAILED
+    town.meet = straight
+    for trigger in ("tick", "push", "drift"):
+        assert town.handler(ONE).run(Job("shop", trigger)).outcome is Outcome.FAILED
+    assert town.live("migrate") is None
+
+
+def test_a_persons_pin_stands_that_came_while_a_rollout_failed() -> None:
+    town = Town()
+    first = push(town, "0")
+    town.handler(BACK).run(Job("shop", "push"))
+    push(town, "1")
+    town.handler(BACK).run(Job("shop", "push"))
+    push(town, "2", migrate=HOOK)
+    handler = town.handler(BACK)
+
+    def said() -> None:
+        handler.store(handler.target("shop")).update(lambda state: replace(state, pin=Pin(first, "a" * 64, "jo", "wait for me")))
+
+    town.meet = refusing("migrate", said)
+    result = town.handler(BACK).run(Job("shop", "push"))
+    assert result.outcome is Outcome.FAILED
+    pin = state_of(handler).pin
+    assert pin
+    assert (pin.commit, pin.by) == (first, "jo")
+
+
+def test_before_a_first_deployment_there_is_none_to_go_back_to() -> None:
+    assert deployed_before(State("shop", "default", "c1")) == ""
+
+
+def test_a_run_without_writes_is_a_deployment_of_its_own_where_it_rendered_otherwise() -> None:
+    """What it drops another target of the repository had taken before."""
+    town = Town()
+    first = push(town, "1")
+    town.handler(ONE).run(Job("shop", "push"))
+    second = push(town, "2", web2={})
+    town.handler(ONE).run(Job("shop", "push"))
+    town.server.store.remove(Identity("", "ConfigMap", "shop", "web2"))
+    third = push(town, "2")
+    assert town.handler(ONE).run(Job("shop", "push")).outcome is Outcome.UNCHANGED
+    state = state_of(town.handler(ONE))
+    assert (state.commit, deployed_before(state)) == (third, second)
+    town.host.push(town.host.commit({"shop/web.yaml": json.dumps(config_map("web", "2")), "README.md": "read me"}))
+    assert town.handler(ONE).run(Job("shop", "push")).outcome is Outcome.UNCHANGED
+    assert deployed_before(state_of(town.handler(ONE))) == second, "a commit that rendered to the same is the same deployment"
+    older = replace(state, history=tuple(replace(each, digest="") for each in state.history))
+    assert deployed_before(older) == first, "a record of the version before tells no difference"
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "who"), [(REFUSED, "apply-failed", "author"), (NO_ROOM, "quota-exceeded", "operator")], ids=["refused", "no room"]
+)
+def test_what_has_no_room_in_the_middle_fails_a_rollout_as_what_is_refused_there_does(said: Reply, code: str, who: str) -> None:
+    town = Town()
+    push(town, "1")
+    town.handler(ONE).run(Job("shop", "push"))
+    late = {"argocd.argoproj.io/sync-wave": "1"}
+    push(town, "2", extra=late, tell={"argocd.argoproj.io/hook": "SyncFail"})
+    town.meet = refusing("extra", said=said)
+    result = town.handler(ONE).run(Job("shop", "push"))
+    assert (result.outcome, result.code, result.who) == (Outcome.FAILED, code, who), result.problems
+    assert result.counts == {"configured": 1}
+    assert town.live("tell"), "the SyncFail hook has run"
+    rollout = state_of(town.handler(ONE)).rollout
+    assert rollout
+    assert (rollout.outcome, [step.outcome for step in rollout.steps if step.group == "SyncFail"]) == ("failed", ["done"])
+
+
+@pytest.mark.parametrize(("said", "code", "who"), [(REFUSED, "rollout-failed", "author"), (NO_ROOM, "quota-exceeded", "operator")])
+def test_what_has_no_room_in_the_middle_goes_back_as_what_is_refused_there_does(said: Reply, code: str, who: str) -> None:
+    town = Town()
+    old = push(town, "1")
+    town.handler(BACK).run(Job("shop", "push"))
+    new = push(town, "2", extra={"argocd.argoproj.io/sync-wave": "1"})
+    town.meet = refusing("extra", said=said)
+    result = town.handler(BACK).run(Job("shop", "push"))
+    assert (result.outcome, result.commit, result.code, result.who) == (Outcome.ROLLED_BACK, old, code, who), result.problems
+    assert town.data("web", "extra") == ["1", None]
+    state = state_of(town.handler(BACK))
+    assert [(run.outcome, run.commit) for run in state.history[:2]] == [("rolled-back", old), ("failed", new)]
+    assert state.pin
+    assert state.pin.automatic
+    assert town.handler(BACK).run(Job("shop", "tick")).outcome is Outcome.UNCHANGED
+
+
+def test_a_right_that_is_missing_in_the_middle_ends_no_rollout_and_goes_nowhere_back() -> None:
+    town = Town()
+    push(town, "1")
+    town.handler(BACK).run(Job("shop", "push"))
+    new = push(town, "2", extra={"argocd.argoproj.io/sync-wave": "1"}, tell={"argocd.argoproj.io/hook": "SyncFail"})
+    town.meet = refusing("extra", said=NO_RIGHT)
+    result = town.handler(BACK).run(Job("shop", "push"))
+    assert (result.outcome, result.commit, result.code) == (Outcome.FAILED, new, "access-denied"), result.problems
+    assert town.live("tell") is None
+    town.meet = straight
+    result = town.handler(BACK).run(Job("shop", "tick"))
+    assert (result.outcome, result.commit) == (Outcome.APPLIED, new), "the next run goes on"
+
+
+def test_a_step_without_room_fails_as_a_refused_one_and_may_be_passed_over() -> None:
+    town = Town()
+    town.push({"one": "1", "two": "1"}, group("main", step("CreateOrUpdate", "one", continueOnError=True), step("CreateOrUpdate", "two")))
+    town.meet = refusing("one", said=NO_ROOM)
+    assert town.run().outcome is Outcome.APPLIED
+    assert town.outcomes() == {"one": "failed", "two": "done"}
+    town.meet = refusing("two", said=NO_ROOM)
+    town.push({"one": "2", "two": "2"}, group("main", step("CreateOrUpdate", "one"), step("CreateOrUpdate", "two")))
+    result = town.run()
+    assert (result.outcome, result.code, result.who) == (Outcome.FAILED, "quota-exceeded", "operator"), result.problems
+    assert "(step two of group main)" in str(result.problems[0])
+    assert town.outcomes() == {"one": "done", "two": "failed"}
