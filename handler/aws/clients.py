@@ -1,6 +1,6 @@
-"""Clients of Amazon's services, made at first use, with short time-outs: a request waits for them.
+"""Clients of Amazon's services with short time-outs, and their errors in our words; Amazon's texts are never quoted.
 
-botocore finds the credentials itself: environment, profile, web identity (IRSA), container and instance roles.
+botocore finds the credentials: environment, profile, web identity (IRSA), container and instance roles.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class AwsClients:
     """Clients with the handler's own identity or with a role's. Safe to share between threads, not across a fork."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        """`environ`: AWS_REGION and AWS_DEFAULT_REGION; credentials botocore reads from this process's own."""
+        """`environ`: AWS_REGION and AWS_DEFAULT_REGION; botocore reads credentials from the process's own."""
         self._environ = environ
         self._lock = threading.RLock()  # a client of a role may want one without
         self._sessions: dict[tuple[str, str], Any] = {}
@@ -68,7 +68,7 @@ class AwsClients:
         return str(signer.generate_presigned_url(request, operation_name="", region_name=region, expires_in=seconds))
 
     def _session(self, role: str, region: str) -> Any:
-        """Return a role's session; all sessions share one reader of botocore's data."""
+        """Return a role's session."""
         key = (role, region if role else "")
         if key not in self._sessions:
             import botocore.session  # noqa: PLC0415 - the same third of a second
@@ -85,7 +85,7 @@ class AwsClients:
         return self._sessions[key]
 
     def _assumed(self, role: str, region: str) -> dict[str, Any]:
-        """Assume a role at the region's own STS, and let nothing that is printed show what it gave."""
+        """Assume a role at the region's own STS, and mask what it gave."""
         answer = self.client("sts", region).assume_role(RoleArn=role, RoleSessionName="anneal", DurationSeconds=ROLE_SECONDS)
         given = answer["Credentials"]
         secret_mask.learn(given["SecretAccessKey"], given["SessionToken"], seconds=ROLE_SECONDS)
@@ -101,16 +101,9 @@ def _config(**options: Any) -> Any:
 
 
 def asked(subject: str, allowed: Mapping[str, str], ask: Callable[[], T], kind: type[AnnealError]) -> T:
-    """Call a service, and translate the vendor's exceptions.
+    """Call a service, and translate the vendor's exceptions. `subject`: first in every message; the rest as in `translated`.
 
-    Args:
-        subject: what is asked for, first in every message.
-        allowed: by operation, the name or ARN that an IAM policy must allow.
-        ask: the call.
-        kind: the error when the operator must act.
-
-    Raises:
-        AnnealError: of `kind`, or ClusterUnavailable when it is retried.
+    Raises AnnealError: of `kind`, or ClusterUnavailable when it is retried.
     """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - the same third of a second
 
@@ -204,10 +197,9 @@ def message_of(error: Exception) -> str:
 
 
 def translated(error: Exception, subject: str, allowed: Mapping[str, str], kind: type[AnnealError]) -> AnnealError:
-    """Translate a vendor's exception.
+    """Translate a vendor's exception. `allowed`: by operation, the name or ARN that an IAM policy must allow.
 
-    `allowed`: by operation, the resource that an IAM policy must name; `kind`: the error when the operator must act. A SecretUnavailable
-    stays one in any case: readers of a secret use the previous value and retry.
+    `kind`: the error when the operator must act. A SecretUnavailable stays one: its readers use the previous value and retry.
     """
     code, operation = code_of(error), str(getattr(error, "operation_name", ""))
     status = getattr(error, "response", {}).get("ResponseMetadata", {}).get("HTTPStatusCode", 0) if code else 0

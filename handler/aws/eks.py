@@ -1,9 +1,8 @@
 """Clusters of Amazon EKS: their address, their certificate authority, and tokens.
 
-The token is `k8s-aws-v1.` and the base64url, without padding, of a presigned request to STS's GetCallerIdentity that has the cluster's
-name in a signed header; the cluster sends it to STS, which returns its maker's identity (aws-iam-authenticator, pkg/token). STS accepts
-it for 15 minutes whatever X-Amz-Expires says; authenticators require 0 to 900. Making one needs no request, unless a role's session has
-ended.
+A token is `k8s-aws-v1.` and the base64url of a presigned request to STS's GetCallerIdentity with the cluster's name in a signed header
+(aws-iam-authenticator, pkg/token). STS accepts it for 15 minutes whatever X-Amz-Expires says; authenticators require 0 to 900. Signing
+needs no request.
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ class _Made:
 
     @property
     def age(self) -> float:
-        """Its greatest possible age in seconds."""
         return max(time.monotonic() - self.monotonic, time.time() - self.wall)
 
 
@@ -54,9 +52,8 @@ class EksClusters:
     def describe(self, eks: Eks) -> tuple[str, str]:
         """Return a cluster's address and the PEM of its authority, in base64.
 
-        Raises:
-            KubeconfigInvalid, AccessDenied: there is no such cluster, or it isn't ready; the credentials may not describe it.
-            ClusterUnavailable: AWS can't be asked now.
+        Raises KubeconfigInvalid: no such cluster, or not ready; AccessDenied: the credentials may not describe it;
+        ClusterUnavailable.
         """
         subject = str(eks)
 
@@ -72,10 +69,7 @@ class EksClusters:
         return str(endpoint), str(authority)
 
     def token(self, eks: Eks, *, fresh: bool = False) -> str:
-        """Return a token valid for some minutes more; `fresh`: a new one.
-
-        Raises KubeconfigInvalid, AccessDenied, ClusterUnavailable.
-        """
+        """Return a token valid for some minutes more. Raises KubeconfigInvalid, AccessDenied, ClusterUnavailable."""
         made = self._made.get(eks)
         if made is None or fresh or made.age > ENDS:
             return self._renew(eks)
@@ -86,7 +80,6 @@ class EksClusters:
         return made.token
 
     def _quietly(self, eks: Eks) -> None:
-        """Renew in the background; an error shows when the present token has ended."""
         with contextlib.suppress(AnnealError):
             self._renew(eks)
 
@@ -105,5 +98,4 @@ class EksClusters:
 
 
 def _allowed(eks: Eks) -> dict[str, str]:
-    """Return by operation the resource that a policy must name."""
     return {"DescribeCluster": f"arn:aws:eks:*:*:cluster/{eks.cluster}", "AssumeRole": eks.role}

@@ -1,4 +1,4 @@
-"""Secrets of Amazon's two stores: Secrets Manager and the parameters of Systems Manager. One request each; nothing is cached."""
+"""Secrets of Amazon's Secrets Manager and parameters of Systems Manager, one request each; nothing is cached."""
 
 from __future__ import annotations
 

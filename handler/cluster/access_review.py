@@ -1,7 +1,4 @@
-"""What the API identity may do: SelfSubjectAccessReview (`authorization.k8s.io/v1`).
-
-Used by `check`, by `doctor`, and by the action `Recreate`, which must be able to create what it deletes.
-"""
+"""What the API identity may do: SelfSubjectAccessReview (`authorization.k8s.io/v1`)."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ _PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 @dataclass(frozen=True, slots=True)
 class AccessRule:
-    """One right. `resource` is the plural (`*` for all, `pods/log` for a part); an empty namespace means all of them, or cluster scope."""
+    """One right. `resource`: the plural (`*`: all, `pods/log`: a part); empty namespace: all of them, or cluster scope."""
 
     verb: str
     group: str

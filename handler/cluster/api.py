@@ -68,16 +68,10 @@ class ApiRequest:
 class Api:
     """The API server, seen with one identity. Safe to share between threads.
 
-    Args:
-        connection: from `connect`.
-        impersonate: `namespace/name` of a ServiceAccount whose rights the requests have; empty: our own. Its groups
-            (`system:serviceaccounts`, `…:<namespace>`, `system:authenticated`) are added by the server when none is sent,
-            so that only `impersonate` on that ServiceAccount must be granted.
-        pool: connections kept alive.
-        deadline: seconds after which no further attempt of a request is made.
-        unmet: seconds after which a server that accepts no connection isn't tried again; for interactive callers.
-        silence: seconds without a byte after which an attempt has failed. An apply of a large object may take half a minute
-            (kubernetes#102749); a renewal of a Lease gets less. Neither exceeds the invocation's deadline (`handler.model.deadline`).
+    `impersonate`: `namespace/name` of a ServiceAccount whose rights the requests have; the server adds its groups when none is sent, so
+    only `impersonate` on it must be granted. `pool`: connections kept alive. `deadline`: seconds after which no further attempt is
+    made; `unmet`: the same for a server that accepts no connection. `silence`: seconds without a byte after which an attempt has
+    failed; an apply of a large object may take half a minute (kubernetes#102749).
     """
 
     def __init__(
@@ -109,10 +103,7 @@ class Api:
         return self._requests
 
     def server_time(self) -> float:
-        """Return the API server's clock in seconds since the epoch: its last `Date` and the monotonic time since.
-
-        The header has whole seconds, so it is up to one second (and the way back) behind; it never runs ahead.
-        """
+        """Return the API server's clock in seconds since the epoch, never ahead: its last `Date` and the monotonic time since."""
         if not self._date:
             self.get("/version")
         if not self._date:
@@ -152,9 +143,8 @@ class Api:
     def send(self, request: ApiRequest) -> dict[str, Any] | None:
         """Send until it is answered, refused or the deadline passed; None for 404.
 
-        Raises:
-            AccessDenied, Moved, ApiRefused, NotReady: as the server says (`errors.refused`).
-            ClusterUnavailable: no useful answer in time; KubeconfigInvalid: the server isn't trusted.
+        Raises AccessDenied, Moved, ApiRefused, NotReady: `errors.refused`; ClusterUnavailable: no answer in time;
+        KubeconfigInvalid: no trust.
         """
         response = self._answered(request, preload=True)
         return None if response.status == 404 else self._parsed(response, request)
@@ -233,7 +223,6 @@ class Api:
             return  # none, or nonsense: the last one holds
 
     def _failure(self, outcome: urllib3.BaseHTTPResponse | Exception, request: ApiRequest) -> tuple[AnnealError, bool]:
-        """Return what went wrong and whether another attempt is allowed."""
         if isinstance(outcome, Exception):
             failure = unreachable(outcome, self.connection.host, request.method, request.name)
             return failure, request.repeatable or never_sent(outcome)
@@ -268,12 +257,11 @@ def _status_of(response: urllib3.BaseHTTPResponse) -> Any:
 
 
 def _is_missing(response: urllib3.BaseHTTPResponse, request: ApiRequest) -> bool:
-    """Return whether this is a 404 of the API server's own."""
     return response.status == 404 and is_missing(request.path, _status_of(response), response.data)
 
 
 def _pause(attempt: int, outcome: urllib3.BaseHTTPResponse | Exception) -> float:
-    """Return the seconds until the next attempt: 0.1 s doubling, half of it random, but at least Retry-After and up to a quarter more."""
+    """Return the back-off in seconds: 0.1 s doubling, half of it random; at least Retry-After and up to a quarter more."""
     spread = random.random()  # noqa: S311 - spreads callers, protects nothing
     ours = _PAUSES.after(attempt + 1) * (0.5 + spread / 2)
     after = "" if isinstance(outcome, Exception) else outcome.headers.get("Retry-After", "")
@@ -287,10 +275,7 @@ _UNKNOWN = b"404 page not found"
 
 
 def is_missing(path: str, body: Any, said: bytes = b"") -> bool:
-    """Return whether a 404 means that there is no such object or kind. `body`: its parsed JSON, `said`: its bytes.
-
-    A proxy's page doesn't: a deletion would look finished, a kind gone.
-    """
+    """Return whether a 404 says that there is no such object or kind. `body`: its JSON, `said`: its bytes. A proxy's page doesn't."""
     return _is_status(body) or (not path.startswith(_ALWAYS_SERVED) and said.strip() == _UNKNOWN)
 
 
@@ -319,17 +304,16 @@ def items_of(answer: dict[str, Any], resource: Resource, subject: str, *, partia
 
 
 def echoes(sent: str, headers: Mapping[str, str], mark: str) -> bool:
-    """Return whether an answer may belong to the request that carried this Audit-ID.
+    """Return whether an answer may belong to the request with this Audit-ID, which the server sends back (`WithAuditInit`).
 
-    The API server sends the id back (apiserver's `WithAuditInit`). Only another id of ours (`mark` is their common beginning) proves that
-    the answer is another request's: a proxy may drop the header or replace it.
+    Only another id that begins with our `mark` proves the opposite: a proxy may drop or replace the header.
     """
     heard = [part.strip() for part in headers.get("Audit-Id", "").split(",")]
     return sent in heard or not any(part.startswith(mark) for part in heard)
 
 
 def _is_of_another(kind: str, resource: Resource, *, items_tell: bool) -> bool:
-    """Return whether a list's own kind names another kind. A CRD chooses its list's kind freely; groups without a dot have no CRDs."""
+    """Return whether a list's kind names another kind. CRDs choose it freely; groups without a dot have no CRDs."""
     built_in = "." not in resource.group
     return built_in and not items_tell and kind not in (f"{resource.kind}List", "PartialObjectMetadataList", "List")
 

@@ -1,7 +1,6 @@
-"""Kubeconfig users with an `auth-provider` (oidc, gcp). The vendor's loader signs in, and writes renewed tokens back.
+"""Kubeconfig users with an `auth-provider` (oidc, gcp): `kubernetes`' loader signs in, and writes renewed tokens back.
 
-Law: this module is imported only for such a user, because `kubernetes` takes a third of a second to import. Files that the vendor writes
-lie in a private directory, which is removed when the load ends.
+Imported only for such a user: it takes a third of a second. Files of the loader lie in a private directory until the load ends.
 """
 
 from __future__ import annotations
@@ -44,13 +43,7 @@ class Provider:
         return [getattr(each, "value", each) for each in self._document["users"]]
 
     def token(self) -> tuple[str, datetime | None]:
-        """Return the token, renewed where it has expired, and its expiry, if known; empty: there is no usable one.
-
-        Raises:
-            Malformed: fields are missing.
-            OSError: the issuer isn't reached.
-
-        """
+        """Return the token, renewed where it has expired (empty: none), and its expiry. Raises Malformed, OSError."""
         with _translated(), _passing():
             found = self._loader._load_auth_provider_token()  # noqa: SLF001 - the vendor offers all of a sign-in, or nothing
         expiry = getattr(self._loader, "expiry", None)
@@ -67,7 +60,7 @@ def _translated() -> Iterator[None]:
 
 @contextmanager
 def _passing() -> Iterator[None]:
-    """Let the vendor's loader write this thread's files into a directory that is removed at the end."""
+    """Give the loader a private directory for this thread's files."""
     before = getattr(_here, "directory", "")
     _here.directory = tempfile.mkdtemp(prefix="anneal-keys-")  # made with mode 0700
     try:
@@ -78,7 +71,7 @@ def _passing() -> Iterator[None]:
 
 
 def _written(content: str | bytes, temp_file_path: str | None = None, force_recreate: bool = False) -> str:
-    """Write a file for the vendor's loader, whose own function caches files by content across loads."""
+    """Write a file for the loader, whose own function caches files by content across loads."""
     directory = getattr(_here, "directory", "")
     if not directory:
         return str(_vendors_own(content, temp_file_path, force_recreate))

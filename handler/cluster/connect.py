@@ -1,8 +1,7 @@
 """Finds the cluster and its credentials. The first step of every run.
 
-Credentials rotate: the `Authorization` value is renewed every few seconds, a kubeconfig in a secret store every `secretsInterval`, and
-after a 401 everything is loaded anew. An exec plugin or a cloud that hangs makes the cluster unavailable after half a minute and isn't
-started again while it hangs; connections to other clusters don't wait for it.
+Credentials rotate: `Authorization` is renewed every few seconds, a kubeconfig in a secret every `secretsInterval`, and after a 401
+everything. An exec plugin or a cloud that hangs makes its cluster unavailable after half a minute, and isn't started again meanwhile.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ _LOG = logging.getLogger("anneal.cluster")
 class ClusterConnection:
     """One API server: its address, trust and credentials, which may rotate. Safe to share between threads.
 
-    `source`: its origin, for messages; `load`: reads it anew at each call; `held`: the secret that holds the kubeconfig.
+    `source`: its origin, for messages; `load`: reads it anew; `held`: the secret that holds the kubeconfig.
     """
 
     def __init__(self, load: Callable[[], Loaded], source: str, held: SecretKubeconfig | None = None) -> None:
@@ -84,7 +83,7 @@ class ClusterConnection:
 
     @property
     def unsigned(self) -> str:
-        """The way out where requests carry no credentials (no token, password or client certificate); else empty."""
+        """The way out where requests carry no credentials; else empty."""
         loaded = self._loaded
         signed = self._authorization or loaded.tls.get("cert_file") or "ssl_context" in loaded.tls
         return "" if signed else f"give its user some, or choose another --context: {loaded.sign_in}" if loaded.sign_in else self.source
@@ -110,17 +109,13 @@ class ClusterConnection:
             return self._authorization
 
     def refresh(self, generation: int) -> None:
-        """Load everything anew after a 401 for what was loaded as this `generation`; many threads cause one reload.
-
-        Raises KubeconfigInvalid, ServerPinned, and the errors of the credentials' store: SecretUnavailable, AccessDenied,
-        ClusterUnavailable.
-        """
+        """Load everything anew after a 401 with this `generation`, once for many threads. Raises as `connect`."""
         with self._lock:
             if self.generation == generation:
                 self._renew(lambda: self._take(self._load()))
 
     def _renew(self, renew: Callable[[], None]) -> None:
-        """Renew credentials; a failure is cached for a while, so that waiting threads don't each repeat it."""
+        """Renew credentials; a failure is cached for a while, for waiting threads."""
         if self._failed and time.monotonic() - self._failed[0] < _ASK_AGAIN:
             raise type(self._failed[1])(*self._failed[1].problems)
         try:
@@ -131,7 +126,6 @@ class ClusterConnection:
         self._failed = None
 
     def _take(self, loaded: Loaded) -> None:
-        """Use what was loaded, all of it or nothing of it."""
         self._ask(loaded, new=True)
         self._loaded = loaded
         self._host = loaded.host.rstrip("/")
@@ -141,7 +135,7 @@ class ClusterConnection:
             self._held.taken()
 
     def _ask_again(self) -> None:
-        """Renew the `Authorization` value; where the store holds another kubeconfig by now, use that if it loads."""
+        """Renew the `Authorization` value; a changed kubeconfig in the store is used if it loads."""
         if self._held and self._held.changed():
             try:
                 self._take(self._load())
@@ -153,7 +147,6 @@ class ClusterConnection:
         self._ask(self._loaded)
 
     def _say(self, seen: str) -> None:
-        """Log once why a kubeconfig isn't used."""
         if seen != self._said:
             fields = {"cluster": self.source, "seen": seen}
             _LOG.warning("a kubeconfig can't be renewed; the one before still counts", extra={"fields": fields})
@@ -184,21 +177,11 @@ def connect(
 ) -> ClusterConnection:
     """Find the cluster: the flag, the target's own, KUBECONFIG, ~/.kube/config, the pod's service account.
 
-    Args:
-        cluster: the target's settings.
-        kubeconfig: the `--kubeconfig` flag; like KUBECONFIG it may name several files separated by colons.
-        context: the `--context` flag.
-        master: address of the API server, before that of kubeconfig files.
-        environ: the environment (KUBECONFIG, HOME, KUBERNETES_SERVICE_HOST and _PORT, and what `cluster.kubeconfig.env` names).
-        store: holds kubeconfigs that are secrets.
-        cloud: describes EKS clusters and makes their tokens.
-        terminal: exec plugins may speak to a person (`handler.cluster.exec_plugin`).
-
-    Raises:
-        KubeconfigInvalid: nothing found, or what was found can't be used.
-        SecretUnavailable: the secret that holds the kubeconfig can't be read.
-        AccessDenied, ClusterUnavailable: the cloud refuses to describe the cluster; it, or the credentials, don't answer in time.
-        ServerPinned: `cluster.server` pins another address.
+    `cluster`: the target's settings. `kubeconfig`, `context`: the flags; `master`: an address before that of kubeconfig files.
+    `environ`: KUBECONFIG, HOME, KUBERNETES_SERVICE_HOST and _PORT, and `cluster.kubeconfig.env`. `store`: of kubeconfigs in secrets;
+    `cloud`: of EKS clusters; `terminal`: exec plugins may prompt. Raises KubeconfigInvalid: none found, or unusable; SecretUnavailable:
+    its secret can't be read; AccessDenied, ClusterUnavailable: the cloud refuses, or nothing answers in time; ServerPinned:
+    `cluster.server` pins another address.
     """
     chosen = context or cluster.context
     if cluster.eks and not kubeconfig:
@@ -224,7 +207,7 @@ def connect(
 
 
 def _say_unchecked(cluster: str, host: str, source: str) -> None:
-    """Warn once a process that an API server's certificate isn't checked, instead of urllib3's warning at each connection."""
+    """Warn once that a certificate isn't checked, instead of urllib3's warning at each connection."""
     about = re.escape(urlsplit(host).hostname or host)
     warnings.filterwarnings("ignore", rf"Unverified HTTPS request is being made to host '\[?{about}\]?'", InsecureRequestWarning)
     if (source, host) in _unchecked:
@@ -240,7 +223,6 @@ def _named(source: str, context: str) -> str:
 
 
 def _files(cluster: Cluster, environ: Mapping[str, str]) -> str:
-    """Return the kubeconfig files that settings and environment name, or nothing."""
     if cluster.kubeconfig and cluster.kubeconfig.file:
         return cluster.kubeconfig.file
     if cluster.in_cluster:
@@ -252,7 +234,7 @@ def _files(cluster: Cluster, environ: Mapping[str, str]) -> str:
 
 
 def _held(held: SecretKubeconfig, read: Callable[[str], Loaded], source: str, server: str) -> ClusterConnection:
-    """Make the connection of a kubeconfig in a secret; connections with the same text load it once."""
+    """Connect by a kubeconfig in a secret; connections with the same text load it once."""
 
     def load() -> Loaded:
         text = _in_time(held.read, source, "text", str(id(held)))
@@ -266,7 +248,7 @@ def _pinned(load: Callable[[], Loaded], source: str, server: str) -> ClusterConn
 
 
 def _checked(load: Callable[[], Loaded], source: str, server: str) -> Callable[[], Loaded]:
-    """Return a loader that checks the pin at every load, so that a swapped kubeconfig is refused too."""
+    """Return a loader that checks the pin at every load."""
 
     def checked() -> Loaded:
         loaded = load()
@@ -280,10 +262,7 @@ def _checked(load: Callable[[], Loaded], source: str, server: str) -> Callable[[
 
 
 def _in_time(load: Callable[[], T], source: str, what: str, of: str = "") -> T:
-    """Run a loader, which may start an exec plugin; while it hangs, later callers wait for the same call.
-
-    `of`: distinguishes loaders of one `source`. Raises ClusterUnavailable when it takes too long, and whatever the loader raises.
-    """
+    """Run a loader, once for concurrent callers of one `source` and `of`. Raises ClusterUnavailable: too slow, and its own."""
     key = source, what, of
     with _coming_lock:
         future = _coming.get(key)
@@ -299,7 +278,6 @@ def _in_time(load: Callable[[], T], source: str, what: str, of: str = "") -> T:
 
 
 def _settle(key: tuple[str, str, str], load: Callable[[], Any]) -> None:
-    """Settle the waiting callers; the next call loads anew."""
     found, failed = None, None
     try:
         found = load()
@@ -314,7 +292,7 @@ def _settle(key: tuple[str, str, str], load: Callable[[], Any]) -> None:
 
 
 def _origin(url: str, source: str) -> tuple[str, str, int, str]:
-    """Return scheme, host, port and path of a server's address. Raises KubeconfigInvalid: it is no address."""
+    """Return an address' scheme, host, port and path. Raises KubeconfigInvalid."""
     try:
         parts = urlsplit(url)
         port = parts.port or _PORTS[parts.scheme]

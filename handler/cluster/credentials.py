@@ -1,7 +1,6 @@
-"""Credentials of a kubeconfig's user: a certificate, a token, an exec plugin's or an auth-provider's; renewed before they end.
+"""Credentials of a kubeconfig's user: certificate, token, exec plugin or auth-provider; renewed before they end.
 
-The order is that of `kubernetes.config`: auth-provider, token, exec plugin, user name and password. No failure is swallowed, so that no
-request goes out without credentials.
+The order is that of `kubernetes.config`. No failure is swallowed, so no request goes out without credentials.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _LOG = logging.getLogger("anneal.cluster")
 
 
 class Credentials:
-    """The credentials of one context. `provided`: loads its auth-provider, if the user has one.
+    """The credentials of one context. `provided`: loads its auth-provider.
 
     Raises KubeconfigInvalid, Malformed, OSError, and what fields of a wrong type raise.
     """
@@ -85,7 +84,7 @@ class Credentials:
         return bool(token)
 
     def _by_plugin(self, user: Node) -> bool:
-        """Sign in by the user's plugin; where that fails before the last token has ended, that one still counts."""
+        """Sign in by the user's plugin; if it fails, the last token counts until its end."""
         if "exec" not in user:
             return False
         try:
@@ -109,13 +108,12 @@ class Credentials:
         return True
 
     def _say(self, seen: str) -> None:
-        """Log once why a token isn't renewed."""
         if seen != self._said:
             _LOG.warning("a token can't be renewed; the one before still counts", extra={"fields": {"seen": seen}})
         self._said = seen
 
 
 def _moment(text: str) -> datetime:
-    """Read an RFC 3339 time; one without a zone is UTC. Raises ValueError."""
+    """Read an RFC 3339 time, UTC without a zone. Raises ValueError."""
     found = datetime.fromisoformat(text.strip().upper())
     return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -1,7 +1,6 @@
-"""Which kinds the cluster serves, and how they are called in URLs.
+"""Which kinds the cluster serves, and their names in URLs; kept until `refresh`, which a run calls after it applied CRDs.
 
-Aggregated discovery (KEP-3352) takes two requests; a server older than 1.26 answers the classic form, one request per group version.
-The result is kept until `refresh`, which a run calls after it applied CRDs.
+Aggregated discovery (KEP-3352) takes two requests; a server older than 1.26 answers one request per group version.
 """
 
 from __future__ import annotations
@@ -92,7 +91,6 @@ def _first(rows: Iterable[tuple[str, str, Resource]]) -> dict[tuple[str, str], R
 
 
 def _ask(api: Api) -> ServedKinds:
-    """Discover what a cluster serves. Raises ClusterUnavailable."""
     answers = [_document(api, path) for path in ("/api", "/apis")]
     try:
         if all(answer.get("kind") == "APIGroupDiscoveryList" for answer in answers):
@@ -103,7 +101,7 @@ def _ask(api: Api) -> ServedKinds:
 
 
 def _usable(served: ServedKinds) -> KindIndex:
-    """Index served kinds; kinds that every API server has must be among them, for half an answer would make recorded kinds look gone."""
+    """Index served kinds. Raises ClusterUnavailable: kinds of every API server lack, so recorded kinds would look gone."""
     index = KindIndex.of(served)
     if not index.exact.keys() >= _ALWAYS:
         raise ClusterUnavailable.of("discovery", "neither ConfigMaps nor Leases may be missing: this isn't all that the cluster serves")
@@ -140,7 +138,7 @@ def _aggregated_version(group: str, version: dict[str, Any]) -> Iterator[Resourc
 
 
 def _ask_classic(api: Api, answers: list[dict[str, Any]]) -> ServedKinds:
-    """Discover each group version by a request of its own; one that doesn't answer makes its group stale."""
+    """Discover each group version; one that doesn't answer makes its group stale."""
     wanted = [("", str(version)) for version in answers[0].get("versions") or ()]
     for group in answers[1].get("groups") or ():
         preferred = (group.get("preferredVersion") or {}).get("version")
@@ -164,7 +162,6 @@ def _root(group: str, version: str) -> str:
 
 
 def _classic_version(group: str, version: str, answer: dict[str, Any]) -> Iterator[Resource]:
-    """Read one APIResourceList, leaving subresources out."""
     for row in answer.get("resources") or ():
         if "/" not in row["name"]:
             yield Resource(group, version, row["kind"], row["name"], bool(row.get("namespaced")), frozenset(row.get("verbs") or ()))

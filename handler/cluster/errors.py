@@ -1,8 +1,7 @@
 """Translates refusals of the API server and connection failures into our errors. Pure.
 
-The class says who must act: 401 and RBAC's 403 the operator (with the least rule that would allow it), another 4xx the author; 409 is
-planned again, 429, 5xx and connection failures are retried. An admission plugin's 403 is the author's: git can satisfy PodSecurity, a
-LimitRange, a quota that requires limits. A full quota is the operator's.
+The class says who must act: 401 and RBAC's 403 the operator (with the least rule), another 4xx the author, also an admission plugin's 403;
+a full quota the operator. 409 is planned again; 429, 5xx and connection failures are retried.
 """
 
 from __future__ import annotations
@@ -108,10 +107,10 @@ def never_sent(error: Exception) -> bool:
 
 
 def refused(status: int, body: Any, method: str, path: str, subject: str, sent: bytes | None = None, unsigned: str = "") -> AnnealError:
-    """Translate an answer of 300 or more.
+    """Translate an answer of 300 or more. `body`: the parsed Status, or a proxy's; `subject`: the object in messages.
 
-    `body`: the parsed Status (or whatever a proxy sent); `subject`: the object's name in messages; `sent`: the request's body, whose
-    sensitive values are cut from the server's message. `unsigned`: the way out where the request carried no credentials.
+    `sent`: the request's body, whose sensitive values are cut from the message. `unsigned`: the way out where it carried no
+    credentials.
     """
     place = place_of(path)
     reason = str(body.get("reason") or "") if isinstance(body, dict) else ""
@@ -166,7 +165,7 @@ def _forbidden(body: Any, place: RequestPlace, method: str, subject: str, said: 
 
 
 def _over_quota(text: str, place: RequestPlace, subject: str) -> AnnealError | None:
-    """Return the error of a full quota, with the command that shows and raises it; None: no quota refused it."""
+    """Return the error of a full quota, with the command that raises it, or None."""
     if _QUOTA_UNKNOWN in text:
         return NotReady.of(subject, f"403: the quota of namespace {place.namespace} isn't counted yet")
     quota = _QUOTA.match(text.partition(" is forbidden: ")[2])
@@ -187,7 +186,6 @@ def rule_text(verb: str, group: str, resource: str, namespace: str) -> str:
 
 
 def _said(body: Any, place: RequestPlace, status: int, sent: bytes | None) -> str:
-    """Return the server's message without sensitive values; for a Secret only its known parts."""
     if not isinstance(body, dict) or body.get("kind") != "Status":
         return "404: the server knows no such kind" if status == 404 else f"{status}, and the body is no Status"
     text = str(body.get("message") or body.get("reason") or status)
@@ -199,12 +197,10 @@ def _said(body: Any, place: RequestPlace, status: int, sent: bytes | None) -> st
 
 
 def _message(body: Any) -> str:
-    """Return a Status' message, or nothing."""
     return str(body.get("message") or "") if isinstance(body, dict) else ""
 
 
 def _causes(body: Any) -> list[dict[str, Any]]:
-    """Return `details.causes` of a Status."""
     details = body.get("details") if isinstance(body, dict) else None
     causes = details.get("causes") if isinstance(details, dict) else None
     return [cause for cause in causes or () if isinstance(cause, dict)]

@@ -1,7 +1,7 @@
 """Reads that explain why a workload fails: its pods, their newest Warning events, the end of a log.
 
-Law: best effort. A read that is denied, missing or slow leaves its part out; all reads together are few and bounded in time. Their content
-is untrusted: callers mask and cut it. A Secret is read in order to mask by it, so its errors are raised.
+Best effort: a read that is denied, missing or slow leaves its part out; all are few and bounded in time. Their content is untrusted:
+callers mask and cut it. A Secret is read to mask by it, so its errors are raised.
 """
 
 from __future__ import annotations
@@ -41,10 +41,7 @@ _EVENT_KINDS = (
 
 @dataclass(slots=True)
 class Evidence:
-    """The reads about one failure, or of one look during a wait, with the identity of `api`.
-
-    `answered`: how many succeeded; `denied`, `broken`: one was denied, or failed otherwise.
-    """
+    """The reads about one failure, or of one look during a wait. `answered`: successes; `denied`, `broken`: one failed so."""
 
     api: Api
     answered: int = 0
@@ -80,12 +77,7 @@ class Evidence:
         return self._tried(lambda: self._text(request)) or ""
 
     def secret(self, namespace: str, name: str) -> Object | None:
-        """Return a Secret; None: there is none.
-
-        Raises:
-            AnnealError: it can't be read: AccessDenied, or for now.
-
-        """
+        """Return a Secret, or None. Raises AnnealError: it can't be read."""
         return self._asked(lambda: self.api.get(_SECRET.path(namespace, name), subject=f"Secret/{namespace}/{name}"))
 
     def _text(self, request: ApiRequest) -> str:
@@ -100,8 +92,6 @@ class Evidence:
         return whole.decode(errors="replace")
 
     def _listed(self, resource: Resource, namespace: str, query: dict[str, str]) -> list[Object] | None:
-        """LIST one page; None: it may not be read."""
-
         def read() -> list[Object]:
             answer = self.api.get(resource.path(namespace), query, subject=f"list {resource.plural}")
             return [] if answer is None else items_of(answer, resource, f"list {resource.plural}", partial=False)
@@ -109,7 +99,6 @@ class Evidence:
         return self._tried(read)
 
     def _tried(self, read: Callable[[], T]) -> T | None:
-        """Read, if there are time and requests left; None after any error."""
         try:
             found = self._asked(read)
         except AnnealError as error:
@@ -120,7 +109,7 @@ class Evidence:
         return found
 
     def _asked(self, read: Callable[[], T]) -> T:
-        """Read, if there are time and requests left. Raises ClusterUnavailable: there are none."""
+        """Read, within time and requests. Raises ClusterUnavailable: none are left."""
         if self._left <= 0 or time.monotonic() >= self._end:
             raise ClusterUnavailable.of("evidence", "no time is left to read more")
         self._left -= 1

@@ -1,7 +1,6 @@
 """Exec plugins of kubeconfigs (client.authentication.k8s.io): programs that print credentials.
 
-Law: a plugin's standard error goes to a terminal, as with kubectl, and nowhere else: it may hold secrets that no mask knows. Its answer
-is never quoted.
+A plugin's standard error goes to a terminal, as with kubectl, or nowhere: it may hold unmasked secrets. Its answer is never quoted.
 """
 
 from __future__ import annotations
@@ -25,21 +24,17 @@ _FIELDS = ("token", "clientCertificateData", "clientKeyData", "expirationTimesta
 
 @dataclass(frozen=True, slots=True)
 class Plugins:
-    """Runs the plugins of one kubeconfig. `source`: its name in messages; `by_hand`: the command that shows their output.
-
-    `terminal`: a plugin may prompt at the terminal.
-    """
+    """Runs the plugins of one kubeconfig, `source`; `by_hand`: the command that shows their output; `terminal`: they may prompt."""
 
     source: str
     by_hand: str
     terminal: bool = False
 
     def run(self, plugin: Node, cluster: Node) -> Mapping[str, str]:
-        """Run the plugin of a user and return its answer's status: a token, or a certificate with its key.
+        """Run a user's plugin; return its answer's status: a token, or a certificate with its key.
 
-        Raises:
-            Malformed: the kubeconfig doesn't say what to run.
-            KubeconfigInvalid: it can't be started, fails, or answers anything else.
+        Raises Malformed: the kubeconfig doesn't say what to run; KubeconfigInvalid: it can't be started, fails, or answers anything
+        else.
         """
         command, version = _required(plugin, "command"), _required(plugin, "apiVersion")
         mode = plugin.fields.get("interactiveMode", "IfAvailable")

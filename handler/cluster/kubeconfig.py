@@ -1,4 +1,4 @@
-"""Loads a cluster's address, trust and credentials: from kubeconfig files, a secret, the pod, EKS. One function each."""
+"""Loads a cluster's address, trust and credentials: from kubeconfig files, a secret, the pod, EKS."""
 
 from __future__ import annotations
 
@@ -58,9 +58,8 @@ def no_authorization() -> str:
 class Loaded:
     """One loaded kubeconfig context. `tls`: arguments of a pool; `authorization`: returns that header's value.
 
-    `private`: the secret values at present; None: the maker of the credentials masks them. `proxy`: the kubeconfig's; None: it names none.
-    `verified`: the server's certificate is checked. `cluster`: its name in the kubeconfig. `sign_in`: the command that sets the user's
-    credentials.
+    `private`: the present secret values; None: masked by their maker. `proxy`: None: not configured. `verified`: the server's
+    certificate is checked. `cluster`: its name. `sign_in`: the command that sets the user's credentials.
     """
 
     host: str
@@ -130,10 +129,7 @@ class SecretKubeconfig:
 
 
 def from_files(files: str, context: str, source: str, *, terminal: bool = False) -> Loaded:
-    """Load kubeconfig files; refreshed OIDC tokens are written back, as kubectl does. Raises KubeconfigInvalid.
-
-    `terminal`: its exec plugins may speak to a person (`handler.cluster.exec_plugin`).
-    """
+    """Load kubeconfig files; refreshed OIDC tokens are written back. `terminal`: exec plugins may prompt. Raises KubeconfigInvalid."""
     chosen = f" --context {shlex.quote(context)}" if context else ""
     plugins = Plugins(source, f"KUBECONFIG={shlex.quote(files)} kubectl{chosen} version", terminal)
 
@@ -165,10 +161,7 @@ def from_text(text: str, context: str, source: str, *, terminal: bool = False) -
 
 
 def from_eks(eks: Eks, cloud: Cloud) -> Loaded:
-    """Load a cloud's cluster, with tokens that are renewed in time.
-
-    Raises KubeconfigInvalid, AccessDenied, ClusterUnavailable.
-    """
+    """Load a cloud's cluster, with tokens that are renewed in time. Raises KubeconfigInvalid, AccessDenied, ClusterUnavailable."""
     server, authority = cloud.describe(eks)
     if not server.startswith("https://"):  # the token would go out unencrypted
         raise KubeconfigInvalid.of(str(eks), f"its address is {server[:100]!a}, which doesn't begin with https://")
@@ -185,7 +178,6 @@ def from_eks(eks: Eks, cloud: Cloud) -> Loaded:
 
 
 def _token(eks: Eks, cloud: Cloud, *, fresh: bool = False) -> str:
-    """Return a token that fits into a header; an empty one would make requests anonymous."""
     token = cloud.token(eks, fresh=fresh)
     if not re.fullmatch(r"[!-~]+", token):
         raise KubeconfigInvalid.of(str(eks), "its token is empty, or can't be sent in a header")
@@ -193,7 +185,6 @@ def _token(eks: Eks, cloud: Cloud, *, fresh: bool = False) -> str:
 
 
 def _configured(read: Callable[[], KubeconfigDocument], context: str, plugins: Plugins, *, files: str = "", masked: bool = True) -> Loaded:
-    """Load a kubeconfig's context. `masked`: its credentials are masked in every log."""
     source = plugins.source
     try:
         return _loaded(read(), context, plugins, files, masked=masked)
@@ -256,7 +247,7 @@ def _check_paths(context: KubeconfigContext, source: str) -> None:
 
 
 def _private(node: Any) -> Iterator[str]:
-    """Yield the secret values of a kubeconfig's users at any depth; keys also as their decoded PEM."""
+    """Yield the secret values of a kubeconfig's users; keys also as their decoded PEM."""
     if isinstance(node, list):
         for each in node:
             yield from _private(each)
@@ -284,7 +275,6 @@ def from_pod(environ: Mapping[str, str], source: str) -> Loaded:
 
 
 def _pod_host(environ: Mapping[str, str]) -> str:
-    """Return the API server's address from a pod's environment. Raises Malformed."""
     names = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
     if any(name not in environ for name in names):
         raise Malformed("Service host/port is not set.")
@@ -298,14 +288,12 @@ class _PodToken:
     """The token file that the kubelet renews."""
 
     def __init__(self, file: Path) -> None:
-        """Read it. Raises Malformed, OSError."""
         if not file.is_file():
             raise Malformed("Service token file does not exist.")
         self._file = file
         self._read()
 
     def authorization(self) -> str:
-        """Return the value of the header. Raises Malformed, OSError."""
         if time.monotonic() >= self._again:
             self._read()
         return f"bearer {self._token}"

@@ -1,7 +1,7 @@
-"""The present context of a kubeconfig: its cluster and its user, by plain fields.
+"""The present context of a kubeconfig: its cluster and its user, by plain fields. Messages name keys and files, never a value.
 
-Files are merged as `kubernetes.config` does: of entries with one name the first counts, of `current-context` the last, and a relative path
-begins at the file that names it. Messages name keys and files, never a value.
+Files are merged as `kubernetes.config` does: of entries with one name the first counts, of `current-context` the last; a relative path
+begins at its file.
 """
 
 from __future__ import annotations
@@ -53,13 +53,7 @@ class Node:
         return os.path.normpath(os.path.join(directory, self.get(key)))  # noqa: PTH118 - a Path would resolve nothing, either
 
     def content(self, key: str, directory: str) -> bytes | str:
-        """Return the bytes of `<key>-data`, else the path of the file that `key` names, else nothing.
-
-        Raises:
-            Malformed: there is no such file.
-            ValueError: the data isn't base64.
-
-        """
+        """Return the bytes of `<key>-data`, else the path that `key` names, else nothing. Raises Malformed, ValueError."""
         if f"{key}-data" in self:
             return base64.standard_b64decode(self.get(f"{key}-data"))
         path = self.path(key, directory) if key in self else ""
@@ -133,7 +127,7 @@ def of_text(document: Any) -> KubeconfigDocument:
 
 
 def _entries(where: str, found: Any) -> Any:
-    """Return a list's entries with their names in messages; anything but a list stays, and is refused at its use."""
+    """Name a list's entries; anything but a list stays, and is refused at its use."""
     return [Node(f"{where}[name={each.get('name')}]", each) for each in found] if isinstance(found, list) else found
 
 
@@ -154,7 +148,6 @@ def of_files(files: str) -> KubeconfigDocument | None:
 
 
 def _read(files: str) -> Iterator[tuple[str, Any]]:
-    """Yield each file that exists, by its path."""
     for path in map(os.path.expanduser, filter(None, files.split(":"))):
         if Path(path).exists():
             found = yaml.safe_load(Path(path).read_text())

@@ -1,7 +1,7 @@
 """Reads live objects: label-selected LISTs for the plan, metadata for overviews and recovery, single objects for adoption.
 
-A LIST names no resourceVersion, so it is consistent (`resourceVersion=0` could answer from an old cache), and is paged. All or nothing:
-the first LIST that fails ends all others and is raised, because a plan from half of the live objects would prune the other half.
+LISTs are consistent (no resourceVersion) and paged. The first that fails ends all and is raised: a plan from half of the live objects would
+prune the other half.
 """
 
 from __future__ import annotations
@@ -67,20 +67,9 @@ def members(
 ) -> Iterator[Object]:
     """Yield every live object with these labels, page by page, from several LISTs at once, in no order.
 
-    The caller must consume all before it acts: an error may follow the first objects. After a restarted LIST an object that changed
-    meanwhile is yielded twice, the newer state last.
-
-    Args:
-        api: with the target's identity.
-        resources: one Resource a kind.
-        selector: label equalities, `k=v,k=v`; checked again here, because an aggregated API may ignore them.
-        namespaces: of namespaced kinds; None: everywhere, with one LIST a kind.
-        partial: only metadata.
-        vanished: kinds that answered 404 are added to it; without it they raise.
-        limit: objects a page.
-
-    Raises:
-        AnnealError: of the first LIST that failed.
+    Consume all before acting: an error may follow the first objects; after a restarted LIST a changed object comes again, the newer
+    state last. `selector`: `k=v,k=v`, checked again here. `namespaces`: of namespaced kinds; None: everywhere. `vanished`: kinds that
+    answered 404 are added to it; without it they raise. `limit`: objects a page. Raises AnnealError: of the first LIST that failed.
     """
     listings = [
         Listing(resource, scope, selector, partial, limit)
@@ -97,10 +86,7 @@ def metadata(api: Api, resource: Resource, namespace: str = "", selector: str = 
 
 
 def probe(api: Api, wanted: Sequence[tuple[Resource, str, str]]) -> dict[Identity, Object]:
-    """Return those of the objects (kind, namespace, name) that exist, labelled or not.
-
-    More than three of one kind and namespace are looked up with a metadata LIST first, and only those that exist are read.
-    """
+    """Return those of the objects (kind, namespace, name) that exist; a metadata LIST finds more than three of one kind and namespace."""
     grouped: dict[tuple[Resource, str], list[str]] = defaultdict(list)
     for resource, namespace, name in wanted:
         grouped[resource, namespace].append(name)
@@ -120,7 +106,7 @@ def _task(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
 
 
 def _existing(api: Api, resource: Resource, namespace: str, names: list[str]) -> list[str]:
-    """Return the names to read one by one; none of a kind that isn't served any more."""
+    """Return the names to read one by one."""
     if len(names) <= 3:
         return names
     try:
@@ -139,9 +125,9 @@ def _read(api: Api, resource: Resource, namespace: str, name: str) -> Object | N
 
 
 def pages(api: Api, listing: Listing) -> Iterator[list[Object]]:
-    """Yield one LIST's pages. An expired continue token (410) restarts it; unchanged objects aren't yielded again.
+    """Yield one LIST's pages; an expired continue token (410) restarts it, without unchanged objects.
 
-    Raises ApiRefused with status 404 when the kind isn't served.
+    Raises ApiRefused with status 404: the kind isn't served.
     """
     seen: set[tuple[str, str]] = set()
     following = ""
@@ -168,7 +154,6 @@ def pages(api: Api, listing: Listing) -> Iterator[list[Object]]:
 
 
 def _new(item: Object, seen: set[tuple[str, str]]) -> bool:
-    """Return whether this state of an object is new."""
     key = (item["metadata"].get("uid", ""), item["metadata"].get("resourceVersion", ""))
     if key in seen and all(key):
         return False
@@ -220,7 +205,6 @@ def _together(api: Api, listings: list[Listing], vanished: set[Resource] | None)
 
 
 def _drain(lines: queue.Queue[list[Object] | BaseException | None], open_lists: int) -> Iterator[Object]:
-    """Yield objects until each LIST has ended with None; raise the first error."""
     while open_lists:
         line = lines.get()
         if isinstance(line, BaseException):

@@ -1,7 +1,6 @@
 """The objects that Anneal stores for itself, with its own identity: state ConfigMaps, Leases and their Namespace.
 
-`OwnObjects` implements the port of the room `state`. Nothing here forces a write: `replace` swaps on the resourceVersion that was read,
-and a 409 is `Moved`.
+No write is forced: `replace` swaps on the resourceVersion that was read, and a 409 is `Moved`.
 """
 
 from __future__ import annotations

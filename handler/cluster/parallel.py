@@ -1,4 +1,4 @@
-"""Many requests at once over the pool; results in the order of the tasks. Used by applies, deletes, probes and reviews."""
+"""Many requests at once over the pool; results in the order of the tasks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ T = TypeVar("T")
 def parallel(tasks: Sequence[Callable[[], T]], workers: int = 8) -> list[T | AnnealError]:
     """Run tasks on a few threads and return their results in order; an AnnealError is a result.
 
-    After a LeaseLost no further task is started: each of those has that LeaseLost as its result. Any other exception
-    (a mistake of ours) starts nothing more either, and is raised.
+    After a LeaseLost, which the rest have as their result, and after any other exception, which is raised, no task is started.
     """
     lost: list[LeaseLost] = []
     broken = threading.Event()

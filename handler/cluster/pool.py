@@ -1,6 +1,6 @@
-"""Keep-alive pools of one API server, straight or through the proxy that a kubeconfig or the environment names.
+"""Keep-alive pools of one API server: TLS and proxy as `kubernetes.client` has them, which takes a third of a second to load.
 
-As `kubernetes.client` makes them, which takes a third of a second to load; `tests/unit/cluster/test_kubeconfig_vendor.py` compares both.
+Certificates and keys given as data lie in a private directory only while TLS loads them; files are read at each connection.
 """
 
 from __future__ import annotations
@@ -25,12 +25,7 @@ _SOCKS = frozenset({"socks5", "socks5h", "socks4", "socks4a"})
 
 
 def pool_of(host: str, tls: Mapping[str, Any], proxy: str | None, size: int) -> urllib3.PoolManager:
-    """Return a pool of this many connections. `proxy`: the kubeconfig's; empty: none; None: the environment decides.
-
-    Raises:
-        ValueError, OSError: the addresses or the files can't be used.
-
-    """
+    """Return a pool of `size` connections. `proxy`: empty: none; None: the environment decides. Raises ValueError, OSError."""
     given = {**tls, "maxsize": size, "socket_options": _socket_options()}
     environment = getproxies()
     if proxy is None:
@@ -51,7 +46,7 @@ def _socket_options() -> list[tuple[int, int, int]]:
 
 
 def _bypassed(url: str, no_proxy: str) -> bool:
-    """Whether NO_PROXY names a server: by address, network, name or the end of a name, with or without its port."""
+    """Whether NO_PROXY names a server: by address, network, or the end of its name, with or without port."""
     parts = urlsplit(url)
     if not parts.hostname:
         return True

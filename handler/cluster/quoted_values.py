@@ -67,7 +67,6 @@ class _Known:
         return cls(frozenset(path for path, _ in found), Mask.of(values))
 
     def field_errors(self, text: str) -> str:
-        """Cut the values of field errors, each up to the next one's path."""
         places = [*_FIELD_ERROR.finditer(text)]
         if not places:
             return text
@@ -77,12 +76,11 @@ class _Known:
         )
 
     def typed(self, found: re.Match[str]) -> str:
-        """Cut the value of a mistake in a typed patch."""
         path, expected, value = found.groups()
         return f"{path}: {expected}{MASKED if self._is_hidden(path) or self._holds(path, value) else value}"
 
     def _valued(self, path: str, said: str) -> str:
-        """Return a field error's text with its value masked, in the reason as well."""
+        """Mask a field error's value, in the reason as well."""
         scalar = _SCALAR.match(said)
         if scalar is None:
             end = _end_of(said)
@@ -97,24 +95,22 @@ class _Known:
         return is_sensitive(_ANY, path) or (_plain(path) in self.paths and not _NAMED.search(path))
 
     def _holds(self, path: str, value: str) -> bool:
-        """Whether a value quoted at a path may hold a sensitive field."""
         above = f"{_plain(path)}."
         return mentions_secret(value) or any(each.startswith(above) for each in self.paths)
 
 
 def _without_diff(text: str, known: _Known) -> str:
-    """Cut the values of a diff of two objects, but not names."""
     said, mark, diff = text.partition(_DIFF)
     return said + mark + (_DIFF_VALUE.sub(rf"\1{MASKED}", diff) if known.paths or mentions_secret(diff) else diff)
 
 
 def _plain(path: str) -> str:
-    """Return a path as `sensitive` writes it: `data[KEY]` as `data.KEY`, and without the places of a list's items."""
+    """Return a path as `sensitive` writes it: `data.KEY`, without places of list items."""
     return _KEY.sub(r".\1", _ITEM.sub("", path)).removeprefix(".")
 
 
 def _end_of(said: str) -> int:
-    """Return where a value ends that isn't a scalar: at a `: ` or `, ` outside its quotes and brackets."""
+    """Return where a value ends that isn't a scalar."""
     try:
         return json.JSONDecoder().raw_decode(said)[1]
     except (ValueError, RecursionError):
@@ -138,7 +134,7 @@ def _unquoted(value: str) -> str:
 
 
 def _object_of(sent: bytes | None) -> Any:
-    """Return the sent object, of a JSON patch its values by path; None if it isn't JSON."""
+    """Return the sent object; of a JSON patch its values by path."""
     try:
         body = json.loads(sent or b"null")
     except (ValueError, RecursionError):
@@ -204,7 +200,10 @@ _LEFT_OUT = "(the server's text is left out: it may quote values; kubectl apply 
 
 
 def about_a_secret(status: Mapping[str, Any], causes: Iterable[Mapping[str, Any]], code: int) -> str:
-    """Return the message of a refused Secret. `status`: the server's; `causes`: of its details; `code`: HTTP's."""
+    """Return the message of a refused Secret. `status`: the server's; `causes`: of its details; `code`: HTTP's.
+
+    Only literals of the tables here are repeated: the server, policies and webhooks quote values and keys of `data`.
+    """
     text = str(status.get("message") or "")
     reason = str(status.get("reason") or "")
     told = [reason if re.fullmatch(r"[A-Za-z]+", reason) else str(code)]
@@ -217,7 +216,6 @@ def about_a_secret(status: Mapping[str, Any], causes: Iterable[Mapping[str, Any]
 
 
 def _cause(cause: Mapping[str, Any]) -> str:
-    """Return the mistake of one cause, its field last."""
     message = str(cause.get("message") or "")
     mistake = _REASONS.get(str(cause.get("reason")), "")
     detail = next((words for pattern, words in _CAUSES if pattern.search(message)), "")
@@ -233,7 +231,7 @@ def _body(text: str) -> Iterator[str]:
 
 
 def _shown(path: str) -> str:
-    """Return a path of a field with … for each part that isn't one of a Secret's own."""
+    """Return a path with … for each part that isn't a Secret's own field."""
     found = _SECRET_PATH.fullmatch(path)
     first, second, key = found.groups() if found else ("", None, None)
     if not path or first not in _FIELDS:

@@ -1,4 +1,4 @@
-"""Waits for live objects: until they are ready, until they are gone, until a caller's judge is satisfied. `watch` feeds them."""
+"""Waits for live objects, fed by `watch`: until they are ready, gone, or accepted by a caller's judge."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def until_gone(
     stop: Callable[[], None] = lambda: None,
     left: Callable[[list[Object]], None] = lambda _: None,
 ) -> list[Object]:
-    """Wait until none of these objects (kind, identity, uid) lives, and return those that still do after `timeout` seconds.
+    """Wait until none of these objects (kind, identity, uid) lives; return those that still do after `timeout` seconds.
 
-    An object of the same name with another uid counts as gone. Only metadata is read (finalizers are in it), but for Namespaces, whose
-    conditions say what holds them. `left`: called with those that still live as often as `stop`.
+    Another uid counts as gone. Only metadata is read, but for Namespaces, whose conditions name what holds them. `left`: called with
+    the living as often as `stop`.
     """
     uids = {identity: uid for _, identity, uid in wanted}
     live: dict[Identity, Object] = {identity: {} for identity in uids}
@@ -54,18 +54,9 @@ def until(
     stop: Callable[[], None] = lambda: None,
     selector: str = "",
 ) -> list[Seen]:
-    """Wait until `ready` is true of each object, and return those of which it isn't after `timeout` seconds.
+    """Wait until `ready` accepts each object; return identity and last state (None: absent) of those it doesn't after `timeout` seconds.
 
-    Args:
-        api: with the right to list and watch these kinds.
-        wanted: kind and identity.
-        ready: called with each new state of an object; what it raises ends the wait.
-        timeout: seconds in all.
-        stop: called several times a second; what it raises (LeaseLost) ends the wait.
-        selector: labels all of them carry, to spare the rest of their kind; empty: none.
-
-    Returns:
-        Identity and last state (None: not there) of each object that isn't ready.
+    `stop`: called several times a second; what it or `ready` raises ends the wait. `selector`: labels all of them carry; empty: none.
     """
     waiting: dict[Identity, Object | None] = {identity: None for _, identity in wanted}
 
@@ -91,19 +82,12 @@ def follow(
     *,
     everywhere: bool = False,
 ) -> bool:
-    """Feed `judge` with each state of each object until it accepts all of them; False when `timeout` seconds ended first.
+    """Feed `judge` with each state of each object until it accepts all; False when `timeout` seconds ended first.
 
-    Args:
-        api: with the right to list and watch these kinds.
-        wanted: kind and identity.
-        judge: called with each new state of an object, None: it isn't there; what it raises ends the wait. An accepted object is judged
-            again when it changes before the wait's end.
-        timeout: seconds in all; 0: what the first LIST shows is judged, and nothing more.
-        stop: called several times a second, on the thread that `judge` is called on; what it raises ends the wait. It may return objects
-            that passing time alone makes acceptable.
-        selector: labels all of them carry, to spare the rest of their kind; empty: none.
-        everywhere: one LIST and one WATCH may show all namespaces, which needs the rights to that.
-
+    `judge`: gets None for an absent object; an accepted object is judged again when it changes. `timeout` 0: only the first LIST
+    counts. `stop`: called several times a second on the caller's thread; returns objects that time alone makes acceptable. What they
+    raise ends the wait. `selector`: labels all of them carry. `everywhere`: one LIST and WATCH may show all namespaces, which needs the
+    rights to that.
     """
     scopes = scopes_of(wanted, partial=False, selector=selector, everywhere=everywhere)
     feed(api, scopes, lambda seen: judge(*seen), timeout, stop)

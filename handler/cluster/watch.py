@@ -1,8 +1,7 @@
-"""Follows live objects by one paged LIST and one WATCH per kind and scope, never by polling single objects.
+"""Follows live objects by one paged LIST and one WATCH per kind and scope. A state goes to the judge and is dropped.
 
-A WATCH that is cut, times out or stays silent resumes where it was; after 410 the LIST is read again; after 401 the credentials are loaded
-anew (`api`). Each scope has a thread; the caller's thread judges, and calls `stop` several times a second.
-Law: nothing is stored. A state goes to the judge and is dropped; threads wait for the judge, so few states are queued.
+A WATCH that is cut or silent resumes; after 410 the LIST is read again. Each scope has a thread that waits for the judge; the caller's
+thread judges, and calls `stop` several times a second.
 """
 
 from __future__ import annotations
@@ -46,10 +45,10 @@ Stop = Callable[[], Iterable[Identity] | None]
 
 @dataclass
 class Scope:
-    """One kind in one namespace (empty: in all), the objects followed in it, and the WATCH that follows them.
+    """One kind in one namespace (empty: all), the objects followed in it, and their WATCH.
 
-    `wanted`: the objects waited for; None: all with the labels of `selector`, of which `present` exist. `pause`: seconds between
-    LISTs of a kind that can't be watched.
+    `wanted`: None: all with the labels of `selector`, of which `present` exist. `pause`: seconds between LISTs of a kind that can't be
+    watched.
     """
 
     resource: Resource
@@ -150,7 +149,7 @@ def feed(api: Api, scopes: list[Scope], judge: Callable[[Seen], bool], timeout: 
 
 
 def _take(lines: Lines, judge: Callable[[Seen], bool], end: float) -> None:
-    """Judge queued states until `stop` is due again or nothing is left to wait for."""
+    """Judge queued states until `stop` is due or all are accepted."""
     now = time.monotonic()
     due = min(now + _STOP_EVERY, end) if now < end else now + _STOP_EVERY  # over already: the first LIST is still waited for
     while now < due:
@@ -170,7 +169,6 @@ def _take(lines: Lines, judge: Callable[[Seen], bool], end: float) -> None:
 
 
 def _settle(scope: Scope, identity: Identity, *, content: bool) -> None:
-    """Note a verdict; a scope whose objects are all accepted is closed."""
     (scope.open.discard if content else scope.open.add)(identity)
     if not scope.open:
         scope.close()
@@ -199,7 +197,6 @@ def _look(api: Api, scope: Scope, lines: Lines) -> None:
 
 
 def _run(api: Api, scope: Scope, lines: Lines) -> None:
-    """Follow one scope on its own thread."""
     try:
         while not scope.closed.is_set():
             version = _list(api, scope, lines)
@@ -213,7 +210,7 @@ def _run(api: Api, scope: Scope, lines: Lines) -> None:
 
 
 def _listed(api: Api, scope: Scope, lines: Lines) -> tuple[str] | None:
-    """Queue the state of every followed object, and return the resourceVersion to watch from; None: LIST again."""
+    """Queue every followed object's state; return the resourceVersion to watch from; None: LIST again."""
     absent, version, following = set(scope.present if scope.wanted is None else scope.wanted), "", ""
     while True:
         try:
@@ -239,7 +236,6 @@ def _listed(api: Api, scope: Scope, lines: Lines) -> tuple[str] | None:
 
 
 def _list(api: Api, scope: Scope, lines: Lines) -> str:
-    """LIST, and return the resourceVersion to watch from; empty: LIST again."""
     found = _listed(api, scope, lines)
     if found is None:
         return ""
@@ -251,14 +247,13 @@ def _list(api: Api, scope: Scope, lines: Lines) -> str:
 
 
 def _page(api: Api, scope: Scope, following: str) -> Object | None:
-    """Read one page of a LIST; None: the kind isn't served."""
     query = scope.query() | {"limit": str(LIMIT)} | ({"continue": following} if following else {})
     accept = PARTIAL_LIST if scope.partial else JSON
     return api.get(scope.resource.path(scope.namespace), query, accept=accept, subject=scope.subject)
 
 
 def _watch(api: Api, scope: Scope, version: str, lines: Lines) -> str:
-    """Queue changes since `version`, and return the newest resourceVersion; empty when the LIST must be read again."""
+    """Queue changes since `version`; return the newest resourceVersion; empty: LIST again."""
     query = scope.query() | {
         "watch": "true",
         "resourceVersion": version,
@@ -294,7 +289,7 @@ class _TooLong(Exception):
 
 
 def _events(response: urllib3.BaseHTTPResponse) -> Iterator[dict[str, Any]]:
-    """Yield a WATCH's events: one JSON object a line. Raises _TooLong."""
+    """Yield a WATCH's events, one JSON object a line. Raises _TooLong."""
     rest = bytearray()
     while data := response.read1(1 << 16):
         *whole, last = data.split(b"\n")
@@ -307,7 +302,7 @@ def _events(response: urllib3.BaseHTTPResponse) -> Iterator[dict[str, Any]]:
 
 
 def _after_error(event: dict[str, Any]) -> str:
-    """Return empty after an expired resourceVersion (410) or a time-out: the LIST is read again. Raises ClusterUnavailable."""
+    """Return empty after 410 or a time-out: LIST again. Raises ClusterUnavailable."""
     status = event.get("object") or {}
     if status.get("code") in (410, 500, 504):
         return ""

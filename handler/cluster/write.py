@@ -1,7 +1,6 @@
-"""`DryRunner` sends dryRun=All with each request; `Writer` checks the fence before each attempt.
+"""`DryRunner` sends dryRun=All; `Writer` checks the fence before each attempt.
 
-Every update and delete carries the uid and resourceVersion of its plan, so that a write to an object that has changed since meets 409 and
-is raised as `Moved`.
+Updates and deletes carry their plan's uid and resourceVersion, so an object that changed since answers 409: `Moved`.
 """
 
 from __future__ import annotations
@@ -36,16 +35,12 @@ class DryRunner:
     def apply(self, resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
         """Return the object as an apply would leave it.
 
-        Raises ApiRefused with `status` 404 when its Namespace or CRD is missing, 400 when a webhook doesn't support dry run, 422 when
-        it is invalid or a field is immutable.
+        Raises ApiRefused: `status` 404: no Namespace or CRD; 400: a webhook without dry run; 422: invalid, or a field is immutable.
         """
         return self._api.expect(_patching(resource, body, _DRY))
 
     def check(self, resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
-        """Return only the metadata of the object as an apply would leave it; without a resourceVersion it doesn't exist yet.
-
-        For new objects, whose content isn't compared: encoding a whole CRD would cost the server as much as its check.
-        """
+        """Return only the metadata of an object as an apply would leave it, without a resourceVersion if it is new: cheap for CRDs."""
         return named(self._api.expect(_patching(resource, body, _DRY, accept=PARTIAL)), resource)
 
     def merge(self, resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
@@ -53,9 +48,9 @@ class DryRunner:
         return named(self._api.expect(_patching(resource, body, _DRY_PATCH, content_type=_MERGE_PATCH)), resource)
 
     def become(self, resource: Resource, live: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-        """Return a live object updated to `body`'s content: admitted, defaulted and validated.
+        """Return a live object updated to `body`'s content, admitted and defaulted, by the verb `patch` alone.
 
-        For fields whose owners change before the apply, which a dry-run apply can't show. It needs the verb `patch` alone.
+        For fields whose owners change before the apply, which a dry-run apply can't show.
         """
         identity = identity_of(live)
         path = resource.path(identity.namespace, identity.name)
@@ -71,19 +66,16 @@ class Writer:
         self._fence = fence
 
     def apply(self, resource: Resource, body: dict[str, Any], uid: str = "", resource_version: str = "") -> dict[str, Any]:
-        """Server-side apply, and return the metadata of the object as stored.
+        """Server-side apply; return the metadata of the object as stored.
 
-        With `uid` and `resource_version` it is an update: Moved if the live object is another or gone (a resourceVersion alone would
-        create an absent one). Without, it creates or merges.
+        With `uid` and `resource_version` an update: Moved if the live object is another or gone (a resourceVersion alone would
+        create it). Without, it creates or merges.
         """
         conditions = {key: value for key, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
         return named(self._api.expect(_patching(resource, body, _QUERY, conditions, self._fence, PARTIAL)), resource)
 
     def merge(self, resource: Resource, body: dict[str, Any], uid: str, resource_version: str) -> dict[str, Any]:
-        """Merge a body into exactly this object, and return its metadata as stored; Moved when it changed, or is gone.
-
-        Fields that the body lacks keep their values and owners: an apply would drop the others that we own.
-        """
+        """Merge a body into exactly this object; return its metadata; Moved when it changed or is gone. Other fields keep their owners."""
         conditions = {"uid": uid, "resourceVersion": resource_version}
         request = _patching(resource, body, _PATCH, conditions, self._fence, PARTIAL, _MERGE_PATCH)
         stored = self._api.send(request)
@@ -106,8 +98,7 @@ class Writer:
     ) -> dict[str, Any]:
         """Rewrite managedFields (on adoption), and return the object.
 
-        `replace` of the resourceVersion is the optimistic lock, as in client-go's csaupgrade: the server answers 409 when it isn't
-        the live one. A `test` would answer 422, which doesn't distinguish a race.
+        `replace` of the resourceVersion is the optimistic lock, as in client-go's csaupgrade: 409; a `test` would answer 422.
         """
         patch = [
             {"op": "replace", "path": "/metadata/managedFields", "value": managed_fields},
@@ -121,7 +112,7 @@ class Writer:
 
 
 def _patch(live: dict[str, Any], body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the JSON patch (RFC 6902) from one object's content to another's: whole top-level fields, metadata field by field."""
+    """Return the JSON patch (RFC 6902) between two contents: whole top-level fields, metadata field by field."""
 
     def operations(parts: Iterable[tuple[str, Any, Any]]) -> Iterator[dict[str, Any]]:
         for path, was, becomes in parts:
@@ -146,7 +137,7 @@ def _patching(
     accept: str = JSON,
     content_type: str = APPLY,
 ) -> ApiRequest:
-    """Make the PATCH of a server-side apply or of a merge, without the fields that only the server sets."""
+    """Make the PATCH of an apply or a merge, without the fields that only the server sets."""
     identity = identity_of(body)
     metadata = {key: value for key, value in body["metadata"].items() if key not in _NOT_SENT} | (conditions or {})
     sent = {key: value for key, value in body.items() if key != "status"} | {"apiVersion": resource.api_version, "metadata": metadata}

@@ -51,14 +51,13 @@ class _Server(ThreadingHTTPServer):
         self._free = threading.BoundedSemaphore(AT_ONCE)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve on a thread, if one of the few is free."""
+        """Serve on a thread, if one is free."""
         if self._free.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Free the thread's place when it is done, or has taken too long."""
         cut = threading.Timer(LONGEST, _hang_up, (request,))
         cut.daemon = True
         cut.start()

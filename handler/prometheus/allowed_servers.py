@@ -32,12 +32,7 @@ class AllowedServers:
     anywhere: bool = False
 
     def find(self, url: str) -> AllowedQuery:
-        """Return the server of a check's `url`; empty: the first that is listed.
-
-        Raises:
-            PlanRefused: it is no URL of a Prometheus, or not listed; with the line that would allow it.
-
-        """
+        """Return the server of a check's `url`; empty: the first listed. Raises PlanRefused: not listed, with the line that allows it."""
         problem = self.problem(url)
         if problem:
             raise PlanRefused(problem)
@@ -66,13 +61,13 @@ class AllowedServers:
 
 
 def _is_within(url: str, listed: str) -> bool:
-    """Whether a URL has the listed one's origin, and its path whole segments of it first."""
+    """Whether a URL has the listed one's origin and whole segments of its path first."""
     (origin, path), (wanted, prefix) = _origin(url), _origin(listed)
     return origin == wanted and (path == prefix or path.startswith(f"{prefix}/"))
 
 
 def _origin(url: str) -> tuple[str, str]:
-    """Return scheme, host and port in one spelling, and the path without a slash at its end."""
+    """Return the normalized origin, and the path without a slash at its end."""
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme.lower()]
     shown = f"[{host}]" if ":" in host else host

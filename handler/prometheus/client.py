@@ -1,6 +1,6 @@
-"""Queries a Prometheus: one POST, its answer within limits of size and time, every failure one of our errors.
+"""Queries a Prometheus (https://prometheus.io/docs/prometheus/latest/querying/api/): one POST, no redirects.
 
-https://prometheus.io/docs/prometheus/latest/querying/api/
+Answers are hostile until read: bounded in size and time, every failure one of our errors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from handler.prometheus.allowed_servers import AllowedQuery, AllowedServers
 
 
 class MetricsUnavailable(TransientError):
-    """A Prometheus doesn't answer a check, answers nonsense, or not to us; the check asks again until its time is over."""
+    """A Prometheus doesn't answer a check, answers nonsense, or refuses; the check asks again until its time is over."""
 
     code = "metrics-unavailable"
 
@@ -45,10 +45,7 @@ _EVALUATION = "10s"
 
 
 class PrometheusClient:
-    """The Prometheus of one configuration. Safe to share between threads.
-
-    `anywhere`: see `AllowedServers`. `clock`: seconds since the epoch.
-    """
+    """The Prometheus servers of one configuration. Safe to share between threads. `clock`: seconds since the epoch."""
 
     def __init__(
         self, entries: Sequence[PrometheusSettings], secrets: Reading, *, anywhere: bool = False, clock: Callable[[], float] = time.time
@@ -59,13 +56,10 @@ class PrometheusClient:
         self._lock = threading.Lock()
 
     def query(self, url: str, query: str, seconds: float = 0.0, step: float = 0.0) -> Moments:
-        """Return what a query finds now, or every `step` seconds of the last `seconds`; `url` and the rest as in `rollout.tables.Query`.
+        """Return what a query finds now, or every `step` seconds of the last `seconds` (`rollout.tables.Query`).
 
-        Raises:
-            PlanRefused: the URL isn't listed.
-            RolloutFailed: the query can't be evaluated, or finds more than is read.
-            MetricsUnavailable: no answer, an invalid one, or access denied.
-
+        Raises PlanRefused: the URL isn't listed; RolloutFailed: the query can't be evaluated, or finds too much;
+        MetricsUnavailable: no valid answer, or access denied.
         """
         asked, now = self.listed.find(url), self._clock()
         form = {"query": query, "timeout": _EVALUATION}
@@ -92,7 +86,7 @@ class PrometheusClient:
         return found
 
     def _read(self, status: int, text: bytes, times: list[float]) -> Moments | QueryRefused | str:
-        """Return an answer's values, or the error of the query or of the answer. Returned, not raised: its text may hold secrets."""
+        """Return values, or the error, whose text may hold secrets and isn't raised."""
         try:
             return moments(status, text, times)
         except QueryRefused as error:
@@ -101,7 +95,6 @@ class PrometheusClient:
             return self._secrets.mask(str(error))
 
     def _token(self, ref: SecretRef | None, *, again: bool) -> dict[str, str]:
-        """Return the header that signs in."""
         if ref is None:
             return {}
         try:
@@ -128,7 +121,7 @@ class PrometheusClient:
         return response.status, text
 
     def _pool(self, asked: AllowedQuery) -> urllib3.PoolManager:
-        """Return the connections to one origin; new ones when the file of authorities has changed."""
+        """Return an origin's connections; new ones when the file of authorities changed."""
         file, parts = asked.by.ca_file, urlsplit(asked.url)
         key = (f"{parts.scheme}://{parts.netloc}", file, _stamp(file))
         with self._lock:
@@ -140,7 +133,6 @@ class PrometheusClient:
 
 
 def _pools(scheme: str, netloc: str, file: str) -> urllib3.PoolManager:
-    """Make connections as the environment's proxies want them."""
     options: dict[str, object] = {"timeout": TIMEOUT, "retries": False, "cert_reqs": "CERT_REQUIRED", "ca_certs": file or None}
     proxy = "" if proxy_bypass(netloc) else getproxies().get(scheme, "")
     if proxy:
@@ -157,7 +149,7 @@ def _stamp(file: str) -> object:
 
 
 def _whole(response: urllib3.BaseHTTPResponse, subject: str) -> bytes:
-    """Return an answer's body. Raises RolloutFailed: it is too large; MetricsUnavailable: it takes too long to end."""
+    """Return an answer's body. Raises RolloutFailed: too large; MetricsUnavailable: too slow."""
     end, found = time.monotonic() + LONGEST, bytearray()
     while part := response.read1(1 << 16):
         found += part
@@ -170,7 +162,7 @@ def _whole(response: urllib3.BaseHTTPResponse, subject: str) -> bytes:
 
 
 def _refusal(subject: str, status: int) -> MetricsUnavailable:
-    """Return what an answer means that Prometheus itself doesn't give."""
+    """Translate a status that Prometheus itself doesn't give."""
     if status in (401, 403):
         seen, fix = "doesn't accept the token, or wants one", "see `prometheus[].token` in anneal.yaml"
     elif 300 <= status < 400:
@@ -198,7 +190,7 @@ class BadResponse(Exception):
 
 
 def moments(status: int, text: bytes, times: Sequence[float]) -> Moments:
-    """Return what was found at these times (one: an instant query; several at equal distances: a range). Raises Refused, Nonsense."""
+    """Return what was found at these times (one: an instant query; several: a range). Raises QueryRefused, BadResponse."""
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError):
@@ -234,7 +226,6 @@ def _read(kind: str, result: Any, times: Sequence[float]) -> Moments:
 
 
 def _points(series: dict[str, Any], times: Sequence[float]) -> Iterator[tuple[int, float]]:
-    """Yield which moment each point belongs to, and its value."""
     step = times[1] - times[0]
     for at, value in _value(series, "values"):
         index = round((float(at) - times[0]) / step)
@@ -243,7 +234,7 @@ def _points(series: dict[str, Any], times: Sequence[float]) -> Iterator[tuple[in
 
 
 def _number(value: Any) -> float:
-    """Read a sample's value as Prometheus writes it; `float` alone would also take `1_0`, blanks and digits of other scripts."""
+    """Read a sample's value; `float` alone would also take `1_0`, blanks and other scripts' digits."""
     if isinstance(value, str) and not _VALUE.fullmatch(value):
         raise ValueError(value)
     return float(value)

@@ -1,7 +1,6 @@
-"""Connections that end: each is watched by the deadline of the operation that uses it, however slowly its bytes drip.
+"""Connections that end: the deadline of an operation shuts the socket in use, however slowly its bytes drip.
 
-A socket's own time-out starts anew with every byte, also in a response's head, which only http.client sees. So the socket is told to the
-deadline before anything is read from it, and shut from outside when the time is over.
+A socket's own time-out starts anew with every byte, also in a response's head, which only http.client sees.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ C = TypeVar("C", bound=Closing)
 
 
 class Deadline:
-    """The time one operation has. When it is over, the socket in use is shut, which wakes whoever reads from it."""
+    """The time of one operation. When it is over, the socket in use is shut, which wakes the thread that reads from it."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -140,7 +139,7 @@ class Pools:
 
 
 def _stamp(file: str) -> tuple[int, ...]:
-    """Return what tells one content of a file from another; a file that can't be read is found out when it is used."""
+    """Return device, inode, size and mtime; empty for a file that can't be read, which its use will find out."""
     try:
         found = Path(file).stat()
     except OSError:

@@ -1,7 +1,6 @@
-"""The commits of one host: those that are here, and the fetches under way.
+"""The last commits of git hosts and the fetches under way: requests for one commit share a fetch and its error.
 
-Law: who wants the same commit waits for the same fetch; its error is told to all of them and then forgotten. One pack is in memory at a
-time. Every wait ends: a fetch has its deadline, and so has the wait for one's turn, however slowly the host drips.
+One pack is in memory at a time. Every wait ends: a fetch has its deadline, and so has the wait for other commits' fetches.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from handler.source.fetched_tree import FetchedTree
 
 
 class TreeCache:
-    """Least recently used goes first. A tree larger than the bound isn't kept at all."""
+    """The last commits of several repositories, at most `most` bytes. The least recently used goes first; a larger tree isn't kept."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -57,14 +56,7 @@ class FetchCache:
     """Fetches commits, at most one at a time, and keeps the last ones whatever is thought of them. Safe to share between threads."""
 
     def __init__(self, fetch: Fetch, subject: str, patience: float, kept: TreeCache) -> None:
-        """Prepare.
-
-        Args:
-            fetch: brings a commit by its id, with what is needed to list a path.
-            subject: whom errors are about.
-            patience: seconds that one waits for other commits' fetches.
-            kept: where the last commits are; other hosts' may be there, too.
-        """
+        """`fetch` brings a commit with what listing a path needs; `subject`: of errors; `patience`: seconds to wait for other fetches."""
         self._fetch = fetch
         self._subject = subject
         self._patience = patience
@@ -75,12 +67,7 @@ class FetchCache:
         self._turn = threading.Lock()
 
     def get(self, sha: str, path: str) -> FetchedTree:
-        """Return a commit: the kept one, what a fetch under way brings, or what is fetched now.
-
-        Raises:
-            GitUnavailable: the host is busy with other commits for too long.
-            AnnealError: what the fetch was told as.
-        """
+        """Return a commit: kept, under way or fetched now. Raises GitUnavailable: the host is busy for too long, and the fetch's errors."""
         with self._lock:
             kept, flight = self._kept.get((self._owner, sha)), self._flights.get(sha)
             if kept is not None:

@@ -1,4 +1,4 @@
-"""FetchedTree: a commit's trees and blobs by path. Its law: no name leaves it that `checks` hasn't seen."""
+"""FetchedTree: a commit's trees and blobs by path. Law: no name leaves it that wasn't checked (`tree_names`)."""
 
 from __future__ import annotations
 
@@ -52,15 +52,11 @@ class FetchedTree:
         return self._inflated + self._listed * _ENTRY
 
     def judge(self, accept: Accept) -> None:
-        """Show the commit as it was received to whoever decides whether it counts. Raises CommitUnverified."""
+        """Hand the raw commit to `accept`. Raises CommitUnverified."""
         accept(self.commit.sha, self._objects.get(self.commit.sha, (0, b""))[1], self._root)
 
     def lookup(self, path: str) -> TreeEntry | None:
-        """Return the entry at a path without following symlinks, or None; the empty path is the root.
-
-        Raises:
-            SourceRefused: a tree on the way breaks a rule, or all of them are too large.
-        """
+        """Return the entry at a path without following symlinks, or None; the empty path is the root. Raises ."""
         mode, oid, here, seen = DIRECTORY, self._root, "", 0
         for part in path.split("/") if path else ():
             children = self._list(oid, here) if mode == DIRECTORY else {}
@@ -75,11 +71,7 @@ class FetchedTree:
         return TreeEntry(path, mode, oid)
 
     def walk(self, path: str) -> Iterator[TreeEntry]:
-        """Yield every file and link below a directory, sorted by path; nothing if there is no such directory.
-
-        Raises:
-            SourceRefused: a tree breaks a rule, there is a submodule, or too many, too deep or too long paths.
-        """
+        """Yield every file and link below a directory, sorted by path; nothing if there is no such directory. Raises ."""
         top = self.lookup(path)
         waiting = [top] if top and top.mode == DIRECTORY else []
         seen = 0
@@ -95,11 +87,7 @@ class FetchedTree:
             waiting.extend(reversed(below))
 
     def check(self, path: str) -> None:
-        """Check every tree on the way to `path`, through links, and below it.
-
-        Raises:
-            SourceRefused: as `walk`.
-        """
+        """Check every tree on the way to `path`, through links, and below it. Raises ."""
         found = resolve_links(self, path).entry
         if found:
             for _ in self.walk(found.path):
@@ -108,9 +96,7 @@ class FetchedTree:
     def blobs(self, oids: Iterable[str]) -> Mapping[str, bytes]:
         """Return the contents of these blobs, fetching at once what isn't here yet.
 
-        Raises:
-            GitUnavailable: the host doesn't give them.
-            SourceRefused: one of them isn't a blob, or too large.
+        Raises SourceRefused: one of them isn't a blob, or too large.
         """
         wanted = list(dict.fromkeys(oids))
         self._fetch_missing(wanted)
@@ -134,7 +120,6 @@ class FetchedTree:
         self._objects.update(new)
 
     def _entries(self, directory: TreeEntry) -> list[TreeEntry]:
-        """Return what is in a directory, refusing what can't be walked."""
         prefix = f"{directory.path}/" if directory.path else ""
         if prefix.count("/") > self._limits.depth or len(prefix.encode()) > self._limits.path:
             raise SourceRefused.of(
@@ -147,7 +132,6 @@ class FetchedTree:
         return entries
 
     def _list(self, oid: str, path: str) -> Children:
-        """Return a tree's checked children; each tree object is checked when it is first met."""
         children = self._children.get(oid)
         if children is not None:
             return children
@@ -164,7 +148,7 @@ class FetchedTree:
         return children
 
     def _remember(self, oid: str, children: Children) -> None:
-        """Keep a tree's children, at most as many of all trees as one look-up and one walk may meet."""
+        """Keep a tree's children; all of them are dropped beyond two walks' worth."""
         if self._listed > 2 * self._limits.entries:
             self._children, self._listed = {}, 0
         self._children[oid] = children

@@ -1,8 +1,7 @@
-"""GitHost: a repository on a git host. Tell the `head` of what is followed, `fetch` a commit.
+"""A repository on a git host: `head` resolves what is followed, `fetch` brings a commit.
 
-What is fetched follows from measurements (5,000 files, `git http-backend` on loopback): the whole repository is fastest as one pack at
-depth 1; one directory of many is fastest as trees first (`blob:none`) and then, at the first need, exactly its blobs, where the host
-offers filters. What a host offers is remembered: later a look at a ref is one request, and a fetch one or two.
+Measured with 5,000 files: a whole repository is fastest as one pack of depth 1; one directory is fastest as trees first (`blob:none`), and
+its blobs at the first need. A host's capabilities are remembered: later a head is one request, a fetch one or two.
 """
 
 from __future__ import annotations
@@ -69,13 +68,10 @@ class GitHost:
         again: ReadSecret | None = None,
         shared: SharedConnections | None = None,
     ) -> None:
-        """Prepare; nothing is asked yet.
+        """Prepare; nothing is asked yet. Raises ConfigInvalid: the URL can't be asked or holds credentials.
 
-        `read` is asked for each secret whenever it is needed, `again` for a password that was refused; `mask` hides them in what the
-        host says. `shared`: what several repositories have together; None: it has its own.
-
-        Raises:
-            ConfigInvalid: the URL can't be asked or holds credentials.
+        `read` is asked for each secret at each need, `again` for one that was refused; `mask` hides secrets in a host's texts.
+        `shared`: with other repositories; None: its own.
         """
         self._limits = limits
         self._mask = mask
@@ -90,15 +86,11 @@ class GitHost:
         self._transport.close()
 
     def head(self, revision: Revision, since: float = math.inf) -> Head:
-        """Tell what a revision names: a branch, a tag, the highest tag in a range, or a fixed commit.
+        """Return the branch, tag, highest tag in a range, or commit that a revision names.
 
-        Args:
-            revision: what is followed.
-            since: an answer that another target asked for at this time or later will do (monotonic seconds); infinity: ask now.
-
-        Raises:
-            RefNotFound: the host has no such ref, or no tag in the range.
-            AccessDenied, ConfigInvalid, GitUnavailable, SourceRefused: the host refuses, fails or sends too much.
+        `since`: an answer to another target's question of this monotonic second or later will do; infinity: ask now. Raises
+        RefNotFound: no such ref, or no tag in the range; AccessDenied, ConfigInvalid, GitUnavailable, SourceRefused: the host
+        refuses, fails or sends too much.
         """
         return Head(revision.commit) if revision.commit else self._looks.get(revision, since)
 
@@ -133,15 +125,9 @@ class GitHost:
     def fetch(self, sha: str, path: str = "", accept: Accept = accept_any) -> FetchedTree:
         """Bring exactly this commit into memory, without history, and check every tree on the way to `path` and below it.
 
-        `accept` judges the commit each time, also one that is here already, before any tree is read; one that it or a check refuses
-        stays here all the same, so that the next look at it asks the host nothing.
-        Blobs come with it when `path` is the root or the host offers no filters, else at the first `Tree.blobs`.
-
-        Raises:
-            RefNotFound: the host no longer has that commit, or doesn't give it.
-            SourceRefused: a tree breaks a rule, or a limit is passed.
-            CommitUnverified: `accept` refuses it.
-            AccessDenied, ConfigInvalid, GitUnavailable: the host refuses or fails.
+        `accept` judges the commit each time before any tree is read; one that is refused stays kept. Blobs come with it when `path`
+        is the root or the host offers no filters, else at the first `blobs`. Raises RefNotFound: the host has or gives no such
+        commit; SourceRefused: a rule or limit is broken; CommitUnverified: by `accept`; and as `head`.
         """
         if not is_commit_id(sha):
             raise SourceRefused.of(printable(sha) or "commit", "is not a full commit id of 40 hex digits")
@@ -157,11 +143,7 @@ class GitHost:
         return tree
 
     def commit(self, sha: str) -> CommitInfo | None:
-        """Return what history shows of a commit, without its files; None: this host doesn't give a commit alone.
-
-        Raises:
-            RefNotFound, AccessDenied, ConfigInvalid, GitUnavailable, SourceRefused: as `fetch`.
-        """
+        """Return what history shows of a commit, without files; None: the host gives no commit alone. Raises as `fetch`."""
         return self._told(lambda deadline: self._alone(deadline, sha), sha)
 
     def _alone(self, deadline: Deadline, sha: str) -> CommitInfo | None:
@@ -172,7 +154,7 @@ class GitHost:
         return read_commit(sha, content)[0] if kind == COMMIT else None
 
     def recheck(self, sha: str, path: str = "") -> None:
-        """Do nothing: to whom no signature counts, none ends."""
+        """Do nothing: no signature is required here."""
 
     def _fetched(self, sha: str, path: str) -> FetchedTree:
         objects = self._told(lambda deadline: self._commit_objects(deadline, sha, whole=not path), sha)
@@ -193,7 +175,7 @@ class GitHost:
         )
 
     def _blobs(self, sha: str, oids: Collection[str]) -> Objects:
-        """Fetch a commit's blobs later on; a host that filters but doesn't serve single objects sends the whole commit instead."""
+        """Fetch blobs; a host that filters but doesn't serve single objects sends the whole commit instead."""
         try:
             return self._told(lambda deadline: self._blob_objects(deadline, list(oids)), sha)
         except RefNotFound:
@@ -220,7 +202,6 @@ class GitHost:
         return self._offer or self._discovered(deadline, None)
 
     def _discovered(self, deadline: Deadline, wanted: git_protocol.WantedRef | None) -> git_protocol.Advertisement:
-        """Ask the host what it offers, and remember it."""
         with self._transport.advertisement(deadline, self._limits.refs) as stream:
             offer = git_protocol.read_advertisement(stream, wanted)
         if offer.object_format != "sha1":
@@ -236,7 +217,7 @@ class GitHost:
         return read_pack(pack, self._limits, self._transport.subject, spent)
 
     def _told(self, ask: Callable[[Deadline], T], sha: str = "") -> T:
-        """Run one operation under its deadline and tell what went wrong in our errors; what the host offered is asked anew after any."""
+        """Run one operation under its deadline, and raise our errors; after any the host's capabilities are asked anew."""
         subject = self._transport.subject
         try:
             with Deadline(left(self._limits.total)) as deadline:

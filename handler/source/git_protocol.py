@@ -1,7 +1,7 @@
-"""Git's smart protocol, over HTTP and SSH, version 2 and 0 (git: gitprotocol-v2(5), gitprotocol-pack(5)). Bytes in, values out; no I/O.
+"""Git's smart protocol, version 2 and 0 (git: gitprotocol-v2(5), gitprotocol-pack(5)). Bytes in, values out; no I/O.
 
-dulwich frames and parses; here is what it leaves open: one ref out of a long list without keeping the list, the refusal of everything
-that wasn't asked for (pack URIs are other addresses to fetch from), and the host's own words when it refuses.
+dulwich frames and parses. By hand: one ref of a long list that is never kept, refusal of what wasn't asked for (pack URIs are other
+addresses), and the host's ERR.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def read_advertisement(stream: BinaryIO, wanted: WantedRef | None) -> Advertisem
 
 
 def _few(capabilities: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield what a host offers; git's own offers ten, and what a liar offers is kept."""
+    """Yield capabilities up to a bound; git itself offers ten."""
     for number, capability in enumerate(capabilities):
         if number == _CAPABILITIES:
             raise GitProtocolError("too many capabilities")
@@ -142,12 +142,7 @@ def _fetch_v2(wants: Collection[str], depth: int, leave: str) -> bytes:
 
 
 def read_fetched(stream: BinaryIO, version: int) -> bytearray:
-    """Read the answer to `fetch`: the pack's bytes.
-
-    Raises:
-        HostRefused: with the host's words.
-        GitProtocolError: anything that wasn't asked for.
-    """
+    """Read the answer to `fetch`: the pack's bytes. Raises GitProtocolError: anything that wasn't asked for."""
     lines = _protocol(stream)
     line = _line(lines)
     while line is None or line.startswith((b"shallow", b"unshallow", b"shallow-info")):
@@ -158,7 +153,7 @@ def read_fetched(stream: BinaryIO, version: int) -> bytearray:
 
 
 def _demultiplexed(lines: Framing) -> bytearray:
-    """Collect the data channel of a side-band-64k stream; progress is dropped."""
+    """Return the data channel of a side-band-64k stream."""
     pack = bytearray()
     for packet in _spoken(lines):
         if packet[0] == 1:
@@ -175,7 +170,6 @@ def _protocol(stream: BinaryIO) -> Framing:
 
 
 def _line(lines: Framing) -> bytes | None:
-    """Read one line; None: the end of a section."""
     packet = lines.read_pkt_line()
     if packet is not None and packet.startswith(b"ERR "):
         raise HostRefused(packet[4:].decode(errors="replace").strip())
@@ -191,10 +185,7 @@ def _spoken(lines: Framing) -> Iterator[bytes]:
 
 
 def _wanted_lines(lines: Iterable[bytes], wanted: WantedRef | None, position: int) -> Iterator[bytes]:
-    """Yield only the lines about the ref that is wanted, and in version 0 the first one, which carries the capabilities.
-
-    A long list is never kept: what was wanted until something better came is dropped.
-    """
+    """Yield the lines about the wanted ref, and in version 0 the first line, which carries the capabilities. The list isn't kept."""
     kept: list[bytes] = []
     for number, line in enumerate(lines):
         name = line.rstrip(b"\n").split(b" ", 2)[1].partition(b"\0")[0].removesuffix(b"^{}")
@@ -211,7 +202,7 @@ def _wanted_lines(lines: Iterable[bytes], wanted: WantedRef | None, position: in
 
 
 def _found(refs: Mapping[Ref, ObjectID], peeled: Mapping[Ref, ObjectID], wanted: WantedRef | None) -> Head | None:
-    """Return the ref with what it finally points to: a tag's commit rather than the tag."""
+    """Return the ref with its peeled commit."""
     name = Ref(wanted.name.encode() if wanted else b"")
     own = refs.get(name)
     oid = peeled.get(name) or refs.get(Ref(name + b"^{}")) or own

@@ -1,8 +1,7 @@
-"""Installation tokens of a GitHub App: short-lived, for one repository, to read contents and nothing else.
+"""Installation tokens of a GitHub App: short-lived, for one repository, to read contents only.
 
-A JSON Web Token signed with the app's key buys one (docs.github.com: "Generating a JSON Web Token (JWT) for a GitHub App", "Create an
-installation access token for an app"). One token serves all targets of a repository until five minutes before its end; whoever needs
-it while it is made waits for it. Every token is masked before anybody sees it.
+A JWT signed with the app's key buys one (docs.github.com: "Generating a JSON Web Token (JWT) for a GitHub App", "Create an installation
+access token for an app"). All targets of a repository share it until five minutes before its end. Each is masked at once.
 """
 
 from __future__ import annotations
@@ -70,11 +69,7 @@ class GitHubApp:
         clock: Callable[[], float] = time.monotonic,
         again: ReadSecret | None = None,
     ) -> None:
-        """Prepare; nothing is asked yet.
-
-        `url`: the repository's, whose name the token is bound to when the URL tells it. `again` reads a key that was refused: it may have
-        been rotated since it was asked for.
-        """
+        """Prepare. `url`: names the repository that the token is bound to. `again`: re-reads a refused key."""
         self.subject = f"GitHub App {auth.app_id}, installation {auth.installation_id}"
         self.named = f"auth.githubApp: app {auth.app_id}, installation {auth.installation_id}"
         self._auth = auth
@@ -93,10 +88,8 @@ class GitHubApp:
     def authorization(self) -> str:
         """Return the header's value; a token that is about to end is replaced first.
 
-        Raises:
-            ConfigInvalid, SecretUnavailable: the key, the API's URL or our clock can't be used.
-            AccessDenied: GitHub doesn't know app or installation, or doesn't let it read.
-            GitUnavailable: it doesn't answer, or answers nonsense.
+        Raises ConfigInvalid, SecretUnavailable: the key, the API's URL or our clock can't be used; AccessDenied: GitHub doesn't
+        know app or installation, or doesn't let it read; GitUnavailable: it doesn't answer, or answers nonsense.
         """
         with self._making:
             if self._token is None or self._clock() >= self._token.until:
@@ -115,7 +108,7 @@ class GitHubApp:
             return True
 
     def _made(self) -> _Token:
-        """Ask for a token. The answer's own date tells how long it lives, whatever our clock says."""
+        """Ask for a token; the answer's own date decides how long it lives."""
         key = self._read(self._auth.private_key).reveal()
         bearer, since = self._bearer(key), self._clock()
         try:
@@ -136,7 +129,6 @@ class GitHubApp:
         return _Token(token, since, since + max(left - _SPARE, left / 2))
 
     def _bearer(self, text: str) -> str:
-        """Sign what proves that we are the app, with the key of this text."""
         now = int(time.time())
         claims = {"iat": now - _BACKDATED, "exp": now - _BACKDATED + _LIFETIME, "iss": self._auth.app_id}
         bearer = jwt.encode(claims, app_key(text, str(self._auth.private_key)), algorithm="RS256")
@@ -144,7 +136,7 @@ class GitHubApp:
         return bearer
 
     def _post(self, bearer: str) -> tuple[int, float, bytes]:
-        """Send the request. Returns (status, the answer's date in seconds or 0, body)."""
+        """Return (status, the answer's date in seconds or 0, body)."""
         url = f"{self._auth.api_url.rstrip('/')}/app/installations/{self._auth.installation_id}/access_tokens"
         asked: dict[str, Any] = {"permissions": {"contents": "read"}}
         if self._repository:
@@ -184,7 +176,6 @@ class GitHubApp:
         return body
 
     def _checked(self, body: bytes) -> tuple[str, float]:
-        """Read the answer: the token and its end in seconds since 1970."""
         try:
             answer = json.loads(body)
             token, ends = answer["token"], datetime.fromisoformat(answer["expires_at"])
@@ -195,7 +186,6 @@ class GitHubApp:
         return token, ends.timestamp()
 
     def _refusal(self, status: int, answered: float, said: str, limited: bool) -> AnnealError:
-        """Return what a refusal means and what to check."""
         auth, place = self._auth, shown_url(self._auth.api_url)
         words = f"{place} answered {status}{f' ({said})' if said else ''}"
         skew = time.time() - answered if answered else 0.0
@@ -226,11 +216,7 @@ def repository_name(url: str) -> str:
 
 
 def app_key(text: str, subject: str) -> RSAPrivateKey:
-    """Load an app's key.
-
-    Raises:
-        ConfigInvalid: it isn't an unencrypted RSA key in PEM.
-    """
+    """Load an app's key. Raises ."""
     try:
         key = load_pem_private_key(text.strip().encode() + b"\n", None)
     except (ValueError, TypeError, UnsupportedAlgorithm):  # a vendor's words may show a part of it
@@ -242,7 +228,6 @@ def app_key(text: str, subject: str) -> RSAPrivateKey:
 
 
 def _date(text: str) -> float:
-    """Read an HTTP date; 0: there is none."""
     try:
         return parsedate_to_datetime(text).timestamp()
     except (ValueError, TypeError):
@@ -250,7 +235,7 @@ def _date(text: str) -> float:
 
 
 def _said(body: bytes) -> str:
-    """Return GitHub's own message: untrusted words, which might repeat what was sent."""
+    """Return GitHub's own message, masked: it might repeat what was sent."""
     try:
         answer = json.loads(body)
         return printable(_HIDDEN(str(answer["message"])), 160)

@@ -1,7 +1,6 @@
-"""What a host says of its refs, asked once for all targets that follow the same: a tick over fifty of them is one request.
+"""The heads of a host's refs, asked once for all targets that follow the same: a tick over fifty of them is one request.
 
-Law: an answer serves whoever can use one that was asked for so long ago, and nobody else. Who holds a Lease asks for himself. An error
-is told to those who waited for that very answer, and then forgotten.
+An answer serves only callers that accept its age; a run with a Lease asks anew. An error reaches those that waited for that answer.
 """
 
 from __future__ import annotations
@@ -25,15 +24,7 @@ class HeadCache:
         self._lock = threading.Lock()
 
     def get(self, revision: Revision, since: float) -> Head:
-        """Return what a revision names.
-
-        Args:
-            revision: a branch, tag or range of versions.
-            since: an answer that was asked for at this time or later will do; monotonic seconds, infinity: ask now.
-
-        Raises:
-            AnnealError: what the host's refusal was told as.
-        """
+        """Return what a revision names, by an answer of monotonic second `since` or later; infinity: ask now. Raises AnnealError."""
         key = revision.ref, revision.semver
         with self._lock:
             flight = self._flights.get(key)

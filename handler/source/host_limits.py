@@ -1,4 +1,4 @@
-"""How much a git host may ask of us. Its law: every loop over what a host sends ends at one of these."""
+"""How much a git host may send. Law: every loop over what a host sends ends at one of these."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class HostLimits:
-    """Times in seconds, sizes in bytes. `total` bounds one resolve, fetch or later fetch of blobs, however slowly bytes drip."""
+    """Times in seconds, sizes in bytes. `total`: of one resolve, fetch or later fetch of blobs."""
 
     connect: float = 10.0
     read: float = 30.0

@@ -1,7 +1,7 @@
-"""HTTP to one git host: keep-alive, no redirects, an end to everything (git: gitprotocol-http(5)).
+"""HTTP to one git host: keep-alive, no redirects, every read bounded (git: gitprotocol-http(5)).
 
-Credentials go only to the configured URL, and once more when the host refuses them and others are to be had. A vendor's words about a
-failure may hold a proxy's or a host's secrets, so errors are told in our own. What a host sends is counted as it is read.
+Credentials go only to the configured URL, and once more when the host refuses them and newer ones exist. A vendor's exception may hold a
+proxy's or a host's secrets: errors are in our own words.
 """
 
 from __future__ import annotations
@@ -55,10 +55,7 @@ def explained(error: Exception, subject: str) -> AnnealError:
 
 
 def denied(status: int, subject: str, url: str, named: str) -> AccessDenied:
-    """Return the error for an answer of `DENIALS`. `named`: how the credentials are called that were sent; empty: none were.
-
-    Hosts answer 401, 403 or 404 alike to who may not know that a repository is there.
-    """
+    """Return the error for a status of `DENIALS`. `named`: the credentials that were sent; empty: none."""
     unseen = status in (404, 410)
     seen = f"the host answered {status}" + (": not found, or no access" if unseen else "")
     if named:
@@ -84,7 +81,7 @@ def proxy_refused(subject: str) -> AccessDenied:
 
 
 class HttpTransport:
-    """One repository's URL and the connections to its host (`exchange.UploadPack`)."""
+    """One repository's URL and the connections to its host (`upload_pack.UploadPack`)."""
 
     def __init__(self, url: str, sign_in: SignIn, ca_file: str, limits: HostLimits, pools: Callable[[str, str, str], Pools]) -> None:
         parts = _checked(url)
@@ -106,14 +103,7 @@ class HttpTransport:
 
     @contextmanager
     def _exchange(self, deadline: Deadline, tail: str, result: str, most: int, body: bytes | None = None) -> Iterator[BinaryIO]:
-        """Send one request and hand its answer's bytes to the caller.
-
-        `tail`: what follows the repository's URL. `result`: the media type that must come back. `most`: bytes it may have.
-        `body`: POSTed; None: a GET.
-
-        Raises:
-            AccessDenied, ConfigInvalid, GitUnavailable, SourceRefused: see `_refuse` and `_explained`.
-        """
+        """Send one request, yield its answer. `result`: its media type; `most`: its bytes; `body`: POSTed; None: GET."""
         try:
             response = self._send(deadline, tail, result, body)
             try:
@@ -135,7 +125,7 @@ class HttpTransport:
         self._pools.close()
 
     def _send(self, deadline: Deadline, tail: str, result: str, body: bytes | None) -> BaseHTTPResponse:
-        """Send; credentials that are refused are asked for anew once: they may have been rotated."""
+        """Send; refused credentials are read anew once: they may have been rotated."""
         authorization = self._sign_in.authorization()
         response = self._connected(deadline, tail, self._headers(result, authorization, posted=body is not None), body)
         if response.status not in (401, 403) or not self._sign_in.refused(authorization):
@@ -166,7 +156,7 @@ class HttpTransport:
         )
 
     def _headers(self, result: str, authorization: str, *, posted: bool) -> Mapping[str, str]:
-        """Return the headers of one request; hosts know a git client by its agent's prefix."""
+        """Return the headers of one request; hosts recognize a git client by its agent's prefix."""
         headers = {"User-Agent": "git/anneal", "Accept": result, "Git-Protocol": "version=2", "Pragma": "no-cache"}
         if posted:
             headers["Content-Type"] = "application/x-git-upload-pack-request"
@@ -175,7 +165,6 @@ class HttpTransport:
         return headers
 
     def _refuse(self, response: BaseHTTPResponse, result: str) -> None:
-        """Raise what an answer's head says, if it isn't the success asked for."""
         status = response.status
         if 300 <= status < 400:
             place = shown_url(response.headers.get("Location", ""))
@@ -196,14 +185,12 @@ class HttpTransport:
         return GitUnavailable.of(self.subject, f"took longer than {deadline.seconds:g} s")
 
     def _explained(self, error: Exception, deadline: Deadline) -> AnnealError:
-        """Return the error that a vendor's exception stands for, told without its words; our own stay as they are."""
         if deadline.expired:
             return self._too_long(deadline)
         return explained(error, self.subject)
 
 
 def _checked(url: str) -> SplitResult:
-    """Return the parts of a URL that may be asked."""
     try:
         parts = urlsplit(url)
         plain = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0

@@ -1,7 +1,6 @@
-"""A directory on disk as a Tree, for the command line without a configuration.
+"""A directory on disk as a Tree, for command lines. Its files become git objects with the ids that git gives them.
 
-Its files become git objects in memory with the ids git would give them, so everything behind the port works as with a fetched commit, and
-the same checks hold. Whether the directory is what the last commit says is one comparison of tree ids.
+The checks of a fetched commit hold; whether it differs from its commit is one comparison of tree ids.
 """
 
 from __future__ import annotations
@@ -25,13 +24,10 @@ _Named = tuple[bytes, int, str]
 
 
 def open_local(directory: Path, limits: HostLimits = HostLimits()) -> tuple[FetchedTree, bool]:  # noqa: B008 - frozen
-    """Read a directory and the commit it lies in.
+    """Read a directory and the commit it lies in; return its tree without `.git`, and whether it differs from the commit.
 
-    Returns: its tree (paths relative to the directory; `.git` is left out), and whether it differs from the commit. Outside a
-    repository the commit's fields are empty, and nothing differs.
-
-    Raises:
-        SourceRefused: a file can't be read, isn't a file or link, or is over a limit; a name breaks a rule.
+    Outside a repository the commit's fields are empty. Raises SourceRefused: a file can't be read, is no file or link, or exceeds a
+    limit; a name breaks a rule.
     """
     if not directory.is_dir():
         raise SourceRefused.of(printable(str(directory)), "is not a directory")
@@ -44,13 +40,7 @@ def open_local(directory: Path, limits: HostLimits = HostLimits()) -> tuple[Fetc
 
 
 def open_beside(directory: Path, file: Path, limits: HostLimits = HostLimits()) -> tuple[FetchedTree, str, str]:  # noqa: B008 - frozen
-    """Read a directory and one file that lies elsewhere as the only two entries of a tree, which no commit holds.
-
-    Returns: the tree, the directory's path in it, the file's.
-
-    Raises:
-        SourceRefused: as `open_local`.
-    """
+    """Read a directory and one file from elsewhere as the only entries of a tree; return it and their paths. Raises SourceRefused."""
     if not directory.is_dir():
         raise SourceRefused.of(printable(str(directory)), "is not a directory")
     reading = _Reading(limits)
@@ -68,13 +58,7 @@ def open_beside(directory: Path, file: Path, limits: HostLimits = HostLimits()) 
 
 
 def open_files(found: Mapping[str, Path | bytes], limits: HostLimits = HostLimits()) -> FetchedTree:  # noqa: B008 - frozen
-    """Read files and directories that were named one by one, and what came by a pipe, into one tree, which no commit holds.
-
-    `found`: path in the tree -> where it lies, or its content.
-
-    Raises:
-        SourceRefused: as `open_local`.
-    """
+    """Read files, directories and bytes into one tree. `found`: path in the tree -> its place or content. Raises SourceRefused."""
     reading, root = _Reading(limits), _Nested()
     for path, given in found.items():
         try:
@@ -88,12 +72,12 @@ def open_files(found: Mapping[str, Path | bytes], limits: HostLimits = HostLimit
 
 @dataclass(slots=True)
 class _Nested:
-    """A directory that is being put together. `entries`: name -> mode and id, or a directory that isn't written yet."""
+    """A directory that is being put together. `entries`: name -> mode and id, or a directory."""
 
     entries: dict[str, tuple[int, str] | _Nested] = field(default_factory=dict)
 
     def put(self, path: str, entry: tuple[int, str]) -> None:
-        """Put an entry at a path; what a directory given before holds already stays."""
+        """Put an entry at a path, unless an entry there covers it."""
         name, _, below = path.partition("/")
         there = self.entries.get(name)
         if not below:
@@ -114,7 +98,7 @@ class _Reading:
         self._bytes = 0
 
     def directory(self, place: Path, depth: int) -> str:
-        """Read a directory; return its tree's id. Empty directories are left out, as git does."""
+        """Read a directory, without empty ones, as git does; return its tree's id."""
         named: list[_Named] = []
         if depth > self._limits.depth:
             raise SourceRefused.of(printable(str(place)), f"is deeper than {self._limits.depth} directories")
@@ -128,7 +112,6 @@ class _Reading:
         return self.tree(named)
 
     def _named(self, entry: os.DirEntry[str], depth: int) -> Iterator[_Named]:
-        """Yield the entry of a tree that one name of a directory becomes, if any."""
         self._entries += 1
         if self._entries > self._limits.entries:
             raise SourceRefused.of(printable(entry.path), f"there are more than {self._limits.entries} files and directories")
@@ -145,7 +128,7 @@ class _Reading:
             yield os.fsencode(entry.name), mode, self.blob(content)
 
     def file(self, path: str) -> tuple[int, bytes]:
-        """Read a regular file, and nothing that was put in its place meanwhile."""
+        """Read a regular file, no link or device that replaced it."""
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as file:
             state = os.fstat(handle)
@@ -157,7 +140,7 @@ class _Reading:
         return EXECUTABLE if state.st_mode & stat.S_IXUSR else FILE, content
 
     def taken(self, given: Path | bytes) -> tuple[int, str]:
-        """Read a file, a directory or what is given as bytes; return mode and id."""
+        """Read a file, a directory or bytes; return mode and id."""
         if isinstance(given, bytes):
             return FILE, self.blob(given)
         real = given.resolve()
@@ -167,7 +150,6 @@ class _Reading:
         return mode, self.blob(content)
 
     def keep_nested(self, nested: _Nested) -> str:
-        """Keep a directory and all below it; return its id."""
         named: list[_Named] = []
         for name, entry in nested.entries.items():
             mode, oid = (DIRECTORY, self.keep_nested(entry)) if isinstance(entry, _Nested) else entry
@@ -175,14 +157,13 @@ class _Reading:
         return self.tree(named)
 
     def blob(self, content: bytes) -> str:
-        """Keep a file's content; return its id."""
         self._bytes += len(content)
         if self._bytes > self._limits.inflated:
             raise SourceRefused.of("directory", f"holds more than {self._limits.inflated} bytes")
         return self._keep(BLOB, b"blob", content)
 
     def tree(self, named: list[_Named]) -> str:
-        """Keep a directory's entries, in git's order: a directory's name counts as if a slash ended it. Return its id."""
+        """Keep a directory's entries in git's order: a directory's name counts as if a slash ended it."""
         ordered = sorted(named, key=lambda each: each[0] + b"/" if each[1] == DIRECTORY else each[0])
         content = b"".join(b"%o %s\0%s" % (mode, name, bytes.fromhex(oid)) for name, mode, oid in ordered)
         self._listed[content] = ordered
@@ -194,12 +175,11 @@ class _Reading:
         return oid
 
     def children(self, content: bytes, path: str) -> Children:
-        """Return what a tree of this reading holds, by name. Raises SourceRefused: a name breaks a rule."""
         return children_of(self._listed[content], path)
 
 
 def _commit_of(directory: Path) -> tuple[CommitInfo, str]:
-    """Return the last commit of the repository around a directory, and the id of the tree it records for that directory."""
+    """Return the last commit of the repository around a directory, and the id of the directory's tree in it."""
     if not any(_is_repository(each) for each in (directory, *directory.parents)):
         return NO_COMMIT, ""
     from dulwich.errors import FileFormatException, NotGitRepository, NotTreeError  # noqa: PLC0415 - not needed outside a repository
@@ -224,5 +204,5 @@ def _commit_of(directory: Path) -> tuple[CommitInfo, str]:
 
 
 def _is_repository(place: Path) -> bool:
-    """Whether dulwich may take a directory for a repository's: one with `.git` in it, or a bare one."""
+    """Whether dulwich may find a repository here: `.git`, or a bare one."""
     return (place / ".git").exists() or (place / "objects").is_dir()

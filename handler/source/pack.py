@@ -1,8 +1,7 @@
-"""A pack's bytes -> objects by id. Its law: nothing is inflated before its declared size was counted against the limits.
+"""A pack's bytes -> objects by id. Law: nothing is inflated before its declared size was counted against the limits.
 
-dulwich reads headers, inflates and applies deltas; here is only the order of it. One pass over the bytes is enough (0.04 s for 5,300
-objects): a delta that stands before its base waits for it. dulwich's own resolver copies a base for each of its deltas, which makes
-hours of work of 20 MB. Ids are computed from the content, so an object is what its id says or isn't there.
+dulwich reads headers, inflates and applies deltas. Its own resolver copies a base for each delta: hours of work for 20 MB. Here one pass is
+enough: a delta that stands before its base waits for it. Ids are computed from the content.
 """
 
 from __future__ import annotations
@@ -38,9 +37,7 @@ class PackBroken(Exception):
 def read_pack(data: bytes | bytearray, limits: HostLimits, subject: str = "pack", spent: int = 0) -> Objects:
     """Read a whole pack; `subject`: whose it is, for the error; `spent`: bytes of content that its commit holds already.
 
-    Raises:
-        SourceRefused: more objects, or larger ones, than the limits allow.
-        PackBroken: anything else is wrong with it.
+    Raises PackBroken: anything else is wrong with it.
     """
     if len(data) < _HEADER + _TRAILER:
         raise PackBroken("it is cut short")
@@ -65,7 +62,7 @@ def read_pack(data: bytes | bytearray, limits: HostLimits, subject: str = "pack"
 
 
 class _Reader:
-    """One pass over a pack. `at`: what stands where, for deltas that name an offset; `waiting`: deltas whose base comes later."""
+    """One pass over a pack. `at`: object by offset; `waiting`: deltas whose base comes later."""
 
     def __init__(self, data: bytes | bytearray, limits: HostLimits, subject: str, spent: int) -> None:
         self.data = data
@@ -77,7 +74,6 @@ class _Reader:
         self.waiting: dict[int | str, list[tuple[int, bytes]]] = {}
 
     def objects(self, count: int) -> Objects:
-        """Read `count` objects and the deltas between them."""
         offset = _HEADER
         for _ in range(count):
             self._afford(_declared_size(self.data, offset))
@@ -104,7 +100,7 @@ class _Reader:
         return self._keep(offset, base[0], _applied(base[1], content))
 
     def _keep(self, offset: int, kind: int, content: bytes) -> None:
-        """Keep an object, and what waited for it; each delta is applied once, and its result was counted when it was read."""
+        """Keep an object and the deltas that waited for it."""
         ready = [(offset, kind, content)]
         while ready:
             offset, kind, content = ready.pop()
@@ -115,7 +111,6 @@ class _Reader:
             ready.extend((place, kind, _applied(content, delta)) for place, delta in waited)
 
     def _afford(self, size: int) -> None:
-        """Count what an object is going to take."""
         self.left -= size
         if size > self.limits.object:
             raise _over(self.subject, f"an object of {size} bytes, more than {self.limits.object}")
@@ -124,7 +119,6 @@ class _Reader:
 
 
 def _base_of(unpacked: UnpackedObject, offset: int) -> int | str:
-    """Return where a delta's base stands, or its id."""
     base = unpacked.delta_base
     if isinstance(base, int):
         return offset - base
@@ -159,7 +153,7 @@ def _result_size(delta: bytes) -> int:
 
 
 def _number(data: bytes | bytearray, offset: int) -> tuple[int, int]:
-    """Read a number of seven bits a byte, lowest first; return it and where it ends."""
+    """Read a number of seven bits a byte, lowest first; return it and its end."""
     value = 0
     for place in range(_LONGEST_NUMBER):
         byte = data[offset + place]

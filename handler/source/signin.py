@@ -1,4 +1,4 @@
-"""How HTTP requests sign in. A value is asked for anew with each request and kept by nobody here, so a rotated one is found."""
+"""How HTTP requests sign in. A value is read anew for each request, so a rotated one counts."""
 
 from __future__ import annotations
 
@@ -23,32 +23,24 @@ ReadSecret = Callable[[SecretRef], Revealing]
 
 
 def from_environment(ref: SecretRef) -> Revealing:
-    """Read a reference by this process's own environment.
-
-    Raises:
-        SecretUnavailable: it is missing, empty, unreadable or not text.
-    """
+    """Read a reference by this process's own environment. Raises SecretUnavailable."""
     return resolve(ref, os.environ)
 
 
 class SignIn(Protocol):
-    """What signs a request in. Safe to share between threads. `named`: what messages call its credentials; empty: it has none."""
+    """What signs a request in. Safe to share between threads. `named`: the credentials in messages; empty: none."""
 
     named: str
 
     def authorization(self) -> str:
-        """Return the header's present value; empty: none.
-
-        Raises:
-            OperatorError, TransientError: there is none to be had.
-        """
+        """Return the header's present value; empty: none. Raises OperatorError, TransientError."""
 
     def refused(self, authorization: str) -> bool:
-        """Hear that the host refused this value; say whether there is another one now."""
+        """Note that the host refused this value; return whether there is another one now."""
 
 
 class Anonymous:
-    """Nobody signs in."""
+    """No credentials."""
 
     named = ""
 
@@ -57,7 +49,7 @@ class Anonymous:
         return ""
 
     def refused(self, authorization: str) -> bool:  # noqa: ARG002 - the port's argument
-        """Have nothing else."""
+        """Return that there is nothing else."""
         return False
 
 
@@ -65,7 +57,7 @@ class Basic:
     """A user name and a password or token (RFC 7617)."""
 
     def __init__(self, auth: BasicAuth, read: ReadSecret, again: ReadSecret | None = None) -> None:
-        """`again` reads what was refused: it may have been rotated since it was asked for."""
+        """`again` re-reads a refused password, which may have been rotated."""
         self.named = f"auth.basic: user {auth.username}, password of {auth.password}"
         self._auth = auth
         self._read = read

@@ -1,7 +1,7 @@
-"""Which tag is the highest in a range of versions (SemVer 2.0.0; ranges as npm reads them). Of all tags only the best is kept.
+"""Which tag is the highest in a range of versions (SemVer 2.0.0; ranges as npm reads them).
 
-A tag is a version when it is `1.2.3` or `v1.2.3`, all three numbers written; any other tag is somebody else's. Pre-releases count only
-where the range names one of the same three numbers; build metadata has no say in the order.
+A version is `1.2.3` or `v1.2.3`, all three numbers written; other tags don't count. Pre-releases count only where the range names one of
+the same three numbers; build metadata has no order.
 """
 
 from __future__ import annotations
@@ -45,10 +45,7 @@ class VersionRange:
             ) from None
 
     def holds(self, version: Order) -> bool:
-        """Say whether a version is in the range.
-
-        Decided here and not by the library, which forgets the upper bound of `>=1.2.0-rc.1 <1.2.0`.
-        """
+        """Return whether a version is in the range. The library forgets the upper bound of `>=1.2.0-rc.1 <1.2.0`."""
         return any(_all_hold(comparators, version) for comparators in self._alternatives)
 
 
@@ -64,7 +61,7 @@ class HighestTag:
         self._best: tuple[Order, bytes] | None = None
 
     def better(self, name: bytes) -> bool:
-        """Look at a ref; say whether it is the best so far. Of tags that are the same version the last by name wins, wherever it stands."""
+        """Return whether a ref is the best so far; of tags of the same version the last by name wins."""
         version = order_of(name)
         if version is None or (self._best and (version, name) <= self._best) or not self._range.holds(version):
             return False

@@ -1,7 +1,6 @@
-"""Names of a tree under suspicion: one that could mean something else to any file system is refused. Pure.
+"""Names of a tree: refused if they could mean something else to any file system, so that renderers write plain names. Pure.
 
-After git's own fsck and `verify_path` (git: path.c, `is_hfs_dotgit`, `is_ntfs_dotgit`), so that a renderer that writes files to disk meets
-only plain names.
+After git's own fsck and `verify_path` (git: path.c, `is_hfs_dotgit`, `is_ntfs_dotgit`).
 """
 
 from __future__ import annotations
@@ -25,10 +24,9 @@ _NTFS_DOTGIT = re.compile(r"(\.git|git~[0-9]+)[. ]*(:.*)?", re.IGNORECASE | re.D
 
 
 def children_of(entries: Iterable[tuple[bytes, int, str]], path: str) -> Children:
-    """Return what a tree holds, of (name, mode, hex id). `path`: where it was reached, for the error only.
+    """Return what a tree holds, of (name, mode, hex id). `path`: its place, for errors.
 
-    Raises:
-        SourceRefused: a name breaks a rule, or two are one on a file system without case.
+    Raises SourceRefused: a name breaks a rule, or two are one on a file system without case.
     """
     children = {checked_name(raw, path): (mode, oid) for raw, mode, oid in entries}
     _refuse_collisions(children, path)
@@ -36,7 +34,7 @@ def children_of(entries: Iterable[tuple[bytes, int, str]], path: str) -> Childre
 
 
 def has_more(data: bytes, most: int) -> bool:
-    """Say whether a tree object has more entries than so many; parsing them takes ten times their bytes, counting nothing."""
+    """Return whether a tree object has more entries than so many, without parsing it, which takes ten times its bytes."""
     if len(data) <= most * _SHORTEST:
         return False
     at = 0
@@ -49,11 +47,7 @@ def has_more(data: bytes, most: int) -> bool:
 
 
 def checked_name(raw: bytes, directory: str) -> str:
-    """Return a name of a tree as text.
-
-    Raises:
-        SourceRefused: it breaks a rule of `name_problem`.
-    """
+    """Return a name of a tree as text. Raises SourceRefused: it breaks a rule of `name_problem`."""
     if problem := name_problem(raw):
         shown = printable(raw.decode(errors="surrogateescape"))
         raise refused(f"{directory}/{shown}" if directory else shown, problem)
@@ -61,7 +55,7 @@ def checked_name(raw: bytes, directory: str) -> str:
 
 
 def name_problem(raw: bytes) -> str:
-    """Say what is wrong with a name; empty: nothing."""
+    """Return what is wrong with a name; empty: nothing."""
     if _PLAIN.fullmatch(raw) and raw[:4].lower() != b"git~":
         return ""
     if len(raw) > MAX_NAME:
@@ -74,7 +68,6 @@ def name_problem(raw: bytes) -> str:
 
 
 def _text_problem(name: str) -> str:
-    """Say what is wrong with a name that is text."""
     if name in ("", ".", "..") or "/" in name or "\\" in name:
         return "name is empty, '.', '..' or has a slash or backslash"
     if any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in name):
@@ -87,7 +80,6 @@ def _text_problem(name: str) -> str:
 
 
 def _refuse_collisions(names: Iterable[str], path: str) -> None:
-    """Refuse two names that are one on a file system without case."""
     folded: dict[str, str] = {}
     for name in names:
         other = folded.setdefault(unicodedata.normalize("NFC", name.casefold()), name)

@@ -1,7 +1,4 @@
-"""The port to a host's `git-upload-pack`: what it offers, then one request and its answer. `transport` speaks HTTP, `ssh` speaks SSH.
-
-What a host sends is counted as it is read, whichever way it comes.
-"""
+"""The port to a host's `git-upload-pack`, spoken by `http_transport` and `ssh`; what a host sends is counted as it is read."""
 
 from __future__ import annotations
 
@@ -19,9 +16,9 @@ CHUNK = 65536
 
 
 class UploadPack(Protocol):
-    """One repository's `git-upload-pack`. `subject`: how errors name it. Safe to share between threads.
+    """One repository's `git-upload-pack`. `subject`: its name in errors. Safe to share between threads.
 
-    Both raise AccessDenied, ConfigInvalid, GitUnavailable or SourceRefused, in our own words, also while the stream is read.
+    Both requests raise AccessDenied, ConfigInvalid, GitUnavailable or SourceRefused, also while the stream is read.
     """
 
     subject: str
@@ -33,7 +30,7 @@ class UploadPack(Protocol):
         """Send one request and give its answer; at most `most` bytes of it."""
 
     def close(self) -> None:
-        """Close what is open while nobody asks."""
+        """Close idle connections."""
 
 
 class Counted(io.RawIOBase):
@@ -51,11 +48,7 @@ class Counted(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # BufferedReader always hands a memoryview
-        """Read what has arrived, at most the buffer's size.
-
-        Raises:
-            SourceRefused: it is more than was agreed.
-        """
+        """Read what has arrived, at most the buffer's size. Raises SourceRefused: it is more than `most`."""
         data = self._read1(len(buffer))
         self._left -= len(data)
         if self._left < 0:

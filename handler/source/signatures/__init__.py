@@ -1,5 +1,4 @@
-"""Whose commits count: what `verify` of a target asks for. A commit that no configured key signed leaves this room with an error alone.
+"""Whose commits count: what `verify` of a target asks for. Without a configured key's signature a commit leaves only an error.
 
-signature (what was signed, cut from the raw commit) -> sshsig, openpgp (who signed it) -> verified (the target's source, which judges).
-openpgp stands on pgp_certificate (what each configured key is now) and pgp_arithmetic (whether a key signed these bytes).
+signed_commit (what was signed) -> sshsig, openpgp with pgp_arithmetic (by which key) -> verified_source (the source that judges).
 """

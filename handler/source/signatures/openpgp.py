@@ -1,7 +1,7 @@
-"""OpenPGP signatures of commits (RFC 9580), judged as `git verify-commit` with gpg does: by what the key is now.
+"""OpenPGP signatures of commits (RFC 9580), judged as gpg's `git verify-commit` does: by what the key is now.
 
-A commit's date is whatever its maker says, and a key that ended isn't guarded any more: an expired or revoked key counts for nothing,
-also not for what it signed before. And a key that was prolonged counts for all that it signed, whatever its newest self-signature's date.
+A commit's date is its maker's claim: an expired or revoked key counts for nothing, also not for earlier commits; a prolonged key counts for
+all of them. The newest self-signature decides, over SHA-256 or better; a revocation is never taken back.
 """
 
 from __future__ import annotations
@@ -63,18 +63,14 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A key or a user id, and the signatures that stand behind it."""
+    """A key or a user id, and its signatures."""
 
     packet: Packet
     signatures: list[Packet]
 
 
 def read_certificates(armored: str) -> tuple[Certificate, ...]:
-    """Read the certificates of one armored block; expired and revoked ones too, so that old ones may stay in a rotation.
-
-    Raises:
-        ValueError: there is none, or one that can't be used; says why.
-    """
+    """Read the certificates of an armored block, also expired and revoked ones. Raises ValueError: none, or an unusable one."""
     try:
         secret = any(packet.tag in _SECRET for packet in PacketPile.from_bytes(armored.encode()))
         certs = [] if secret else Cert.split_bytes(armored.encode())
@@ -91,7 +87,7 @@ def read_certificates(armored: str) -> tuple[Certificate, ...]:
 
 
 def merged(certificates: Iterable[Certificate]) -> tuple[Certificate, ...]:
-    """Join the copies of each certificate into one, as a keyring does: what any copy says counts, in whatever order they stand."""
+    """Join the copies of each certificate, as a keyring does: what any copy says counts, in any order."""
     whole: dict[str, Cert] = {}
     for each in certificates:
         known = whole.get(each.fingerprint)
@@ -100,7 +96,6 @@ def merged(certificates: Iterable[Certificate]) -> tuple[Certificate, ...]:
 
 
 def _read(cert: Cert) -> Certificate:
-    """Judge each key of a certificate. Raises ValueError."""
     parts: list[_Part] = []
     for packet in PacketPile.from_bytes(bytes(cert)):
         if packet.tag == Tag.Signature:
@@ -122,7 +117,7 @@ def _read(cert: Cert) -> Certificate:
 
 
 def _binding_of_primary(public: PublicKey, parts: list[_Part]) -> Packet | None:
-    """Return a primary key's newest self-signature, by itself or with a user id; of withdrawn user ids only where none is left."""
+    """Return a primary key's newest self-signature, by itself or with a user id; withdrawn user ids count last."""
     direct = _newest(public, (SignatureType.DirectKey,), parts[0], public.framed)
     kept: list[Packet] = [direct] if direct else []
     withdrawn: list[Packet] = []
@@ -137,7 +132,7 @@ def _binding_of_primary(public: PublicKey, parts: list[_Part]) -> Packet | None:
 
 
 def _subkey(part: _Part, primary: Key, by: PublicKey) -> Key:
-    """Judge a subkey: bound for signing are those that both keys say belong together, so that nobody's key can be claimed."""
+    """Judge a subkey: bound for signing are those that both keys say belong together."""
     bare = _key(part, None, None, SignatureType.SubkeyRevocation)
     try:
         public = read_key(part.packet.body)
@@ -152,7 +147,7 @@ def _subkey(part: _Part, primary: Key, by: PublicKey) -> Key:
 
 
 def _key(part: _Part, public: PublicKey | None, binding: Packet | None, revocation: SignatureType) -> Key:
-    """Say what one self-signature makes of a key; a revocation counts unproven, too: of a key in doubt nothing is taken."""
+    """Apply one self-signature to a key; a revocation counts unproven, too."""
     packet, ends = part.packet, None
     created = packet.key_created or datetime.fromtimestamp(0, UTC)
     if binding:
@@ -165,7 +160,7 @@ def _key(part: _Part, public: PublicKey | None, binding: Packet | None, revocati
 
 
 def _newest(by: PublicKey, kinds: Collection[SignatureType], part: _Part, about: bytes) -> Packet | None:
-    """Return the newest signature of these kinds that the key really made over these bytes; of two in one second the later one."""
+    """Return the newest signature of these kinds that the key made over these bytes; of two in one second the later one."""
     proven = [each for each in part.signatures if each.signature_type in kinds and _proven(by, each.body, about)]
     return max(reversed(proven), key=_made, default=None)
 
@@ -178,7 +173,7 @@ def _proven(by: PublicKey, body: bytes, about: bytes) -> bool:
 
 
 def _agrees(public: PublicKey, binding: Packet, about: bytes) -> bool:
-    """Tell whether a subkey says in the binding that it belongs to the primary key (RFC 9580 5.2.1.10), as gpg demands."""
+    """Return whether a subkey confirms the binding (RFC 9580 5.2.1.10), as gpg demands."""
     inside = read_signature(binding.body).inside
     return inside[1:2] == _BACK and _proven(public, inside, about)
 
@@ -202,11 +197,7 @@ _OTHER = "sign it by a configured key, or add the new key to the target's verify
 
 
 def verify(payload: bytes, armored: bytes, certificates: Sequence[Certificate], now: datetime | None = None) -> str:
-    """Return the fingerprint of the configured key that signed the payload. `now`: another time than the clock's.
-
-    Raises:
-        Unproven: none did, or none that counts now; the first signature's trouble is told.
-    """
+    """Return the fingerprint of the configured key that signed the payload. Raises Unproven, with the first signature's trouble."""
     troubles: list[Unproven] = []
     for packet in _signatures(armored):
         try:
@@ -217,7 +208,7 @@ def verify(payload: bytes, armored: bytes, certificates: Sequence[Certificate], 
 
 
 def _signatures(armored: bytes) -> list[Packet]:
-    """Return the signature packets; anything else among them, and a tag that pysequoia doesn't know, makes the whole malformed."""
+    """Return the signature packets; anything else among them makes the whole malformed."""
     try:
         packets = list(PacketPile.from_bytes(armored))
         if len(packets) <= _MOST and all(packet.tag == Tag.Signature for packet in packets):
@@ -228,7 +219,7 @@ def _signatures(armored: bytes) -> list[Packet]:
 
 
 def _signer(payload: bytes, packet: Packet, certificates: Sequence[Certificate], now: datetime) -> str:
-    """Return whose signature one packet is. The issuer is only what it says of itself, until the arithmetic agrees. Raises Unproven."""
+    """Return whose signature a packet is; its issuer is only a claim until the arithmetic agrees. Raises Unproven."""
     signature, made = _opened(packet, now)
     issuer = packet.issuer_fingerprint or packet.issuer_key_id or "that it doesn't name"
     named = [(each, key) for each in certificates for key in each.keys if issuer in (key.fingerprint, key.key_id)]
@@ -263,7 +254,7 @@ def _opened(packet: Packet, now: datetime) -> tuple[Body, datetime]:
 
 
 def _complaint(key: Key, certificate: Certificate, made: datetime, now: datetime) -> tuple[str, str]:
-    """Say why a key doesn't count now for what it signed, and the way out; empty: it does."""
+    """Return why a key doesn't count now for what it signed, and the way out; empty: it does."""
     both = dict.fromkeys((certificate.keys[0], key))  # a subkey ends with its primary key
     revoked = [each.revoked for each in both if each.revoked]
     ended = {each: each.ends for each in both if each.ends and each.ends <= now}
@@ -279,7 +270,6 @@ def _complaint(key: Key, certificate: Certificate, made: datetime, now: datetime
 
 
 def _prolonged(ended: Iterable[Key], certificate: Certificate) -> str:
-    """Say how the owner of keys that expired makes them count again."""
     primary = certificate.fingerprint
     commands = [f"gpg --quick-set-expire {primary} 1y {key.fingerprint}".removesuffix(f" {primary}") for key in ended]
     return (

@@ -1,8 +1,8 @@
-"""OpenPGP's arithmetic (RFC 9580 5.2, 5.5): did this key sign these bytes? Dates, bindings and revocations are judged in openpgp. Pure.
+"""OpenPGP's arithmetic (RFC 9580 5.2, 5.5): did this key sign these bytes? Validity is judged in openpgp. Pure.
 
-By hand, because Sequoia's Python binding verifies a signature only as of the signature's own date. gpg exports the newest self-signature
-of a key alone, so at that date a renewed key has none. Sequoia splits the packets; the mathematics is the cryptography library's.
-Refused by construction: hashes below SHA-256, RSA and DSA below 2048 bits, curves that aren't listed, unknown critical subpackets.
+By hand: Sequoia's Python binding verifies as of the signature's date, and gpg exports a key's newest self-signature alone, so a renewed key
+has none at that date. Sequoia splits the packets; `cryptography` computes. Refused by construction: hashes below SHA-256, RSA and DSA below
+2048 bits, unlisted curves, unknown critical subpackets.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Check = Callable[["_Octets", bytes, HashAlgorithm], None]
 
 
 class _Octets(Octets):
-    """Reads numbers as OpenPGP writes them (RFC 9580 3.2)."""
+    """Numbers as OpenPGP writes them (RFC 9580 3.2)."""
 
     def mpi(self) -> int:
         return int.from_bytes(self.take((self.number(2) + 7) // 8), "big")
@@ -92,11 +92,7 @@ class PublicKey:
 
 
 def read_signature(body: bytes) -> Body:
-    """Open the body of a signature packet.
-
-    Raises:
-        ValueError: it isn't one, or one of a version, hash or content that never counts.
-    """
+    """Open the body of a signature packet. Raises ValueError: it isn't one, or never counts."""
     octets = _Octets(body)
     version, kind, algorithm, number = octets.take(4)
     if version not in _WIDTHS or number not in _HASHES:
@@ -114,7 +110,7 @@ def read_signature(body: bytes) -> Body:
 
 
 def _inside(area: bytes, *, critical: bool) -> bytes:
-    """Return the body of the embedded signature among subpackets (RFC 9580 5.2.3.7). `critical`: refuse what must be known and isn't."""
+    """Return the embedded signature's body (RFC 9580 5.2.3.7). `critical`: refuse unknown critical subpackets."""
     octets, found = _Octets(area), b""
     while octets:
         first = octets.number(1)
@@ -132,11 +128,7 @@ def _inside(area: bytes, *, critical: bool) -> bytes:
 
 
 def read_key(body: bytes) -> PublicKey:
-    """Open the body of a public key packet.
-
-    Raises:
-        ValueError: it isn't one, or one of a kind that isn't accepted; says why.
-    """
+    """Open the body of a public key packet. Raises ValueError, which says why: it isn't one, or not of an accepted kind."""
     octets = _Octets(body)
     version = octets.number(1)
     if version not in _WIDTHS:
@@ -227,7 +219,6 @@ def _long_enough(kind: str, number: int) -> None:
 
 
 def _padded(number: int, length: int) -> bytes:
-    """Return a number in this many octets; ValueError: it is larger."""
     if number.bit_length() > 8 * length:
         raise ValueError("a number that is too large")
     return number.to_bytes(length, "big")

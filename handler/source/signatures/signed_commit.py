@@ -1,7 +1,6 @@
-"""A commit object -> what was signed and the signature, exactly as git cuts them (git: commit.c, `parse_buffer_signed_by_header`). Pure.
+"""A commit object -> its payload and signature, as git cuts them (git: commit.c, `parse_buffer_signed_by_header`). Pure.
 
-The payload is cut from the raw bytes, never written anew by a library. Stricter than git where git is lax: two signatures, or a header
-that only begins like one, make a commit that two readers could understand differently; it is refused.
+The payload is cut from the raw bytes. Stricter than git: two signatures, or a header that only begins like one, are refused.
 """
 
 from __future__ import annotations
@@ -66,11 +65,7 @@ class SignedCommit:
 
 
 def split(commit: bytes) -> SignedCommit:
-    """Cut the signature out of a raw commit object (without git's `commit <size>` header).
-
-    Raises:
-        Unproven: there is none, more than one, or none of a kind that can be checked.
-    """
+    """Cut the signature out of a raw commit object. Raises Unproven: none, more than one, or none of a known kind."""
     header, end, message = commit.partition(b"\n\n")
     kept: list[bytes] = []
     signatures: list[list[bytes]] = []

@@ -1,7 +1,7 @@
-"""SSH signatures of commits (OpenSSH: PROTOCOL.sshsig; security keys: PROTOCOL.u2f; keys: RFC 4253 6.6, RFC 5656 3.1, RFC 8332, RFC 8709).
+"""SSH signatures of commits (OpenSSH: PROTOCOL.sshsig, PROTOCOL.u2f; keys: RFC 4253 6.6, 5656 3.1, 8332, 8709).
 
-The frame is read here, without I/O; the arithmetic is the cryptography library's. Refused by construction: any namespace but `git`, SHA-1
-(`ssh-rsa` as the signature's algorithm), DSA, certificates, RSA below 2048 bits, security keys whose owner didn't touch them.
+The frame is read here, without I/O; `cryptography` computes. Refused by construction: any namespace but `git`, SHA-1 (`ssh-rsa` as the
+signature's algorithm), DSA, certificates, RSA below 2048 bits, security keys without their owner's touch.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class SshKey:
 
 
 class _Wire(Octets):
-    """Reads SSH's binary forms (RFC 4251 5)."""
+    """SSH's binary forms (RFC 4251 5)."""
 
     def string(self) -> bytes:
         return self.take(self.number(4))
 
     def mpint(self) -> int:
-        """Read an integer that must be positive and short enough for any key."""
+        """Read a positive integer, short enough for any key."""
         raw = self.string()
         if not raw or raw[0] & 0x80 or len(raw) > 2049:
             raise ValueError("not a positive number")
@@ -63,11 +63,7 @@ class _Wire(Octets):
 
 
 def read_key(line: str) -> SshKey:
-    """Read a public key as authorized_keys has it: type, base64, comment.
-
-    Raises:
-        ValueError: it isn't one, or one that isn't accepted; says why.
-    """
+    """Read a public key as authorized_keys has it. Raises ValueError, which says why: it isn't one, or isn't accepted."""
     kind, _, rest = line.strip().partition(" ")
     if kind not in _KEYS and any(f" {each} " in line for each in _KEYS):
         raise ValueError("has something before the key's type: neither options nor a principal, valid-before among them, hold here")
@@ -87,11 +83,7 @@ def read_key(line: str) -> SshKey:
 
 
 def verify(payload: bytes, armored: bytes, keys: Collection[SshKey]) -> SshKey:
-    """Return the configured key that signed the payload.
-
-    Raises:
-        Unproven: none did.
-    """
+    """Return the configured key that signed the payload. Raises ."""
     try:
         key, data, algorithm, signature, tail = _opened(dearmored(armored), payload, {key.blob: key for key in keys})
         key.check(algorithm, signature, tail, data)
@@ -209,7 +201,7 @@ def _point(name: bytes, wire: _Wire) -> tuple[ec.EllipticCurvePublicKey, HashAlg
 
 
 def _dss(signature: bytes) -> bytes:
-    """Return two SSH integers (RFC 5656 3.1.2) in the coding that the library reads."""
+    """Recode two SSH integers (RFC 5656 3.1.2)."""
     wire = _Wire(signature)
     r, s = wire.mpint(), wire.mpint()
     wire.end()
@@ -217,7 +209,7 @@ def _dss(signature: bytes) -> bytes:
 
 
 def _by_device(application: bytes, tail: _Wire, data: bytes) -> bytes:
-    """Return what a security key signs: the data's hash between the application's and the device's own flags and counter."""
+    """Return what a security key signs: the data's hash between the application's and the device's flags and counter."""
     flags, counter = tail.take(1), tail.take(4)
     if not flags[0] & _TOUCHED:
         raise Unproven("is signed by a security key that nobody touched", "sign it by a key that asks to be touched")

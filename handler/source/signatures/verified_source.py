@@ -1,7 +1,6 @@
-"""Whose commits count: a source that hands out a tree only after its commit's signature was checked against one target's keys.
+"""A source that hands out a tree only after its commit's signature was checked against one target's keys. Fails closed.
 
-Fails closed: a commit that is unsigned, badly signed, signed by another key or by one that ended yields no tree, whatever asks for it:
-a push, a replay, a pin, a drift run, a rollback, a command. Trees are shared between targets, verdicts never.
+An unsigned, badly or otherwise signed commit yields no tree, whatever asks for it. Trees are shared between targets, verdicts never.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ K = TypeVar("K")
 
 
 class Source(Protocol):
-    """What fetches commits and lets them be judged: a git host."""
+    """A git host: fetches commits and lets them be judged."""
 
     def head(self, revision: Revision, since: float = math.inf) -> Head:
         """Tell what a revision names."""
@@ -43,11 +42,7 @@ class TrustedKeys:
 
     @classmethod
     def of(cls, verify: Verify, target: str) -> TrustedKeys:
-        """Read the configured keys of a target.
-
-        Raises:
-            ConfigInvalid: with every key that can't be used, by its field.
-        """
+        """Read the configured keys of a target. Raises ConfigInvalid: each key that can't be used, by its field."""
         problems: list[Problem] = []
         ssh = _read(verify.ssh, sshsig.read_key, f"target {target}: verify.ssh", problems)
         blocks = _read(verify.pgp, openpgp.read_certificates, f"target {target}: verify.pgp", problems)
@@ -58,11 +53,7 @@ class TrustedKeys:
         return cls(tuple(ssh), openpgp.merged(certificate for block in blocks for certificate in block))
 
     def check(self, sha: str, commit: bytes, tree: str) -> None:
-        """Judge a commit by its raw object.
-
-        Raises:
-            CommitUnverified: no configured key signed exactly this commit with this tree.
-        """
+        """Judge a raw commit object. Raises CommitUnverified: no configured key signed exactly this commit with this tree."""
         try:
             signed = split(commit)
             if not signed.payload.startswith(b"tree %s\n" % tree.encode()):
@@ -72,7 +63,6 @@ class TrustedKeys:
             raise CommitUnverified.of(f"commit {sha}", str(unproven), fix=unproven.fix) from None
 
     def _signer(self, signed: SignedCommit) -> str:
-        """Return the fingerprint of the key that signed. Raises Unproven."""
         kind, field, keys = ("an SSH", "ssh", self.ssh) if signed.kind == SSH else ("an OpenPGP", "pgp", self.pgp)
         if not keys:
             raise Unproven(f"has {kind} signature, but the target has no such key", f"add the signer's key to the target's verify.{field}")
@@ -82,7 +72,6 @@ class TrustedKeys:
 
 
 def _read(texts: Sequence[str], read: Callable[[str], K], field: str, problems: list[Problem]) -> list[K]:
-    """Read each key; note each mistake with its place in the list."""
     found = []
     for number, text in enumerate(texts):
         try:
@@ -97,7 +86,7 @@ _LARGEST = 1 << 16  # bytes of a commit object that is kept; its tree is none of
 
 
 class VerifiedSource:
-    """A git host as one target sees it that requires signatures. It keeps the last few commit objects, to judge them again."""
+    """A git host as seen by one target that requires signatures; the last few commit objects are kept for `recheck`."""
 
     def __init__(self, source: Source, keys: TrustedKeys) -> None:
         self._source = source
@@ -105,23 +94,15 @@ class VerifiedSource:
         self._accepted: dict[str, tuple[bytes, str]] = {}
 
     def head(self, revision: Revision, since: float = math.inf) -> Head:
-        """Return what the host says a revision names; nothing is known of that commit yet."""
+        """Return what the host says a revision names, unverified."""
         return self._source.head(revision, since)
 
     def fetch(self, sha: str, path: str = "") -> FetchedTree:
-        """Return a commit's tree.
-
-        Raises:
-            CommitUnverified: its signature doesn't count. Otherwise as the host's own `fetch`.
-        """
+        """Return a commit's tree. Raises CommitUnverified, and as the host's `fetch`."""
         return self._source.fetch(sha, path, self._check)
 
     def recheck(self, sha: str, path: str = "") -> None:
-        """Judge a commit that was accepted once more, by what counts now; one that isn't kept any more comes from the host.
-
-        Raises:
-            CommitUnverified: its signature doesn't count any more. Otherwise as `fetch`, if it must.
-        """
+        """Judge an accepted commit by what counts now; it is fetched if it isn't kept. Raises CommitUnverified, and as `fetch`."""
         kept = self._accepted.get(sha)
         if kept:
             self._keys.check(sha, *kept)

@@ -1,4 +1,4 @@
-"""The way to a git host by SSH: one pinned host, one key, nothing else is tried. paramiko is loaded here alone, by who needs it.
+"""The way to a git host by SSH: one pinned host, one key. paramiko is imported here alone, and only for such a repository.
 
-known_hosts (whom we trust) and private_key (who we are) -> connection (signed in, with an end to everything) -> upload_pack (the port).
+known_hosts and private_key -> ssh_connection (signed in, bounded) -> ssh_upload_pack (the port).
 """

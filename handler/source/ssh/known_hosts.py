@@ -1,6 +1,6 @@
-"""The host keys that are trusted, read from a known_hosts file (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT). Pure but for reading that file.
+"""Trusted host keys of a known_hosts file (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT). Pure but for reading it.
 
-paramiko's own reader passes over `@revoked`, patterns and damaged lines, and keeps one key of a type; here each of them counts.
+By hand: paramiko's reader skips `@revoked`, patterns and damaged lines, and keeps one key of a type.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Pinned:
         return frozenset(key.kind for key in self.trusted)
 
     def trusts(self, blob: bytes) -> bool:
-        """Say whether a host that proves to hold this key is the one that is meant."""
+        """Return whether a host with this key is the pinned one."""
         return blob not in self.revoked and any(key.blob == blob for key in self.trusted)
 
 
@@ -64,11 +64,7 @@ def host_name(host: str, port: int) -> str:
 
 
 def pinned(file: str, host: str, port: int) -> Pinned:
-    """Read what a file says about a host; it is read anew each time.
-
-    Raises:
-        ConfigInvalid: it can't be read, or a line of it is damaged.
-    """
+    """Read what a file says about a host, anew each time. Raises ConfigInvalid: it can't be read, or a line is damaged."""
     name = host_name(host, port)
     trusted, revoked = set(), set()
     for place, line in _lines(file):
@@ -81,7 +77,7 @@ def pinned(file: str, host: str, port: int) -> Pinned:
 
 
 def _lines(file: str) -> Iterator[tuple[str, str]]:
-    """Yield `file:line` and the text of each line that says something."""
+    """Yield `file:line` and the text of each entry."""
     try:
         raw = read_regular(file, LARGEST + 1)
     except OSError as error:
@@ -95,7 +91,7 @@ def _lines(file: str) -> Iterator[tuple[str, str]]:
 
 
 def _entry(place: str, line: str) -> tuple[str, str, HostKey]:
-    """Return a line's marker (or an empty text), its names and its key."""
+    """Return a line's marker (or nothing), names and key."""
     fields = line.split(None, 4)
     marker = fields.pop(0) if fields[0].startswith("@") else ""
     if marker not in ("", "@revoked", "@cert-authority"):

@@ -1,4 +1,4 @@
-"""A private key's text -> the key that signs in over SSH. Its words are told by nobody: errors name its reference only."""
+"""A private key's text -> the key that signs in over SSH. Errors name its reference, never its content."""
 
 from __future__ import annotations
 
@@ -30,15 +30,9 @@ SHORTEST_RSA = 2048
 
 
 def load_key(text: str, passphrase: str | None, subject: str) -> paramiko.PKey:
-    """Load an Ed25519, ECDSA or RSA key, as OpenSSH or PEM (PKCS#1, SEC1, PKCS#8) writes it.
+    """Load an Ed25519, ECDSA or RSA key in OpenSSH's format or PEM. Raises ConfigInvalid: it can't be used.
 
-    Args:
-        text: the key.
-        passphrase: of the key; None: there is none. It is left aside when the key isn't encrypted.
-        subject: the key's reference, for errors.
-
-    Raises:
-        ConfigInvalid: it can't be used.
+    `passphrase`: None: there is none; ignored for a key that isn't encrypted. `subject`: the key's reference, for errors.
     """
     text = text.strip().replace("\r\n", "\n") + "\n"
     encrypted = _is_encrypted(text)
@@ -55,7 +49,6 @@ def load_key(text: str, passphrase: str | None, subject: str) -> paramiko.PKey:
 
 
 def _for_paramiko(key: object, subject: str) -> paramiko.PKey:
-    """Hand a loaded key over: paramiko reads fewer formats than `cryptography`."""
     if isinstance(key, rsa.RSAPrivateKey) and key.key_size < SHORTEST_RSA:
         raise ConfigInvalid.of(subject, f"this RSA key has {key.key_size} bits; at least {SHORTEST_RSA} are needed", fix=_NEW)
     wanted = next((wanted for kind, wanted in _KINDS if isinstance(key, kind)), None)
@@ -70,7 +63,7 @@ _NEW = "make one with `ssh-keygen -t ed25519`"
 
 
 def _is_encrypted(text: str) -> bool:
-    """Say whether a key needs a passphrase: PEM says so in its head, OpenSSH by the name of its cipher (openssh: PROTOCOL.key)."""
+    """Return whether a key needs a passphrase, by PEM's head or OpenSSH's cipher name (openssh: PROTOCOL.key)."""
     if not text.startswith(_OPENSSH):
         return "ENCRYPTED" in text
     try:

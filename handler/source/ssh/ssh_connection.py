@@ -1,7 +1,7 @@
-"""One SSH connection to a host whose key is known, signed in with one key. Nothing is asked of anybody: no agent, no password, no ~/.ssh.
+"""One SSH connection to a pinned host, signed in with one key: no agent, no password, no ~/.ssh.
 
-paramiko runs a thread for each connection; it ends with the connection. What arrives is metered below it: paramiko itself would take a line
-or a packet of any length. Its words never leave this module: a host may have chosen them.
+Bytes are metered below paramiko, which would take a line or a packet of any length. Its texts never leave this module: a host may have
+chosen them.
 """
 
 from __future__ import annotations
@@ -51,13 +51,12 @@ class Trust:
 
 
 class _Metered(socket.socket):
-    """A socket from which at most `left` more bytes are taken; `passed`: the host sent more."""
+    """A socket that ends after `left` more bytes; `passed`: the host sent more."""
 
     left = _BEFORE_SIGN_IN
     passed = False
 
     def recv(self, size: int, flags: int = 0, /) -> bytes:
-        """Receive; the end when there was too much."""
         data = super().recv(min(size, 65536), flags)
         self.left -= len(data)
         if self.left < 0:
@@ -95,10 +94,8 @@ class SshConnection:
 def connected(address: Address, trust: Trust, key: paramiko.PKey, subject: str, deadline: Deadline, limits: HostLimits) -> SshConnection:
     """Connect, compare the host's key, sign in.
 
-    Raises:
-        ConfigInvalid: the host's key isn't a pinned one, or nothing safe is spoken.
-        AccessDenied: the host doesn't take our key.
-        GitUnavailable: it doesn't answer, or breaks off.
+    Raises ConfigInvalid: the host's key isn't a pinned one, or it speaks nothing safe; AccessDenied: it refuses our key;
+    GitUnavailable: it doesn't answer, or breaks off.
     """
     with told(subject, deadline):
         plain = socket.create_connection((address.host, address.port), timeout=deadline.left(limits.connect))
@@ -117,7 +114,6 @@ def connected(address: Address, trust: Trust, key: paramiko.PKey, subject: str, 
 
 
 def _greet(transport: paramiko.Transport, trust: Trust, address: Address, deadline: Deadline, limits: HostLimits) -> None:
-    """Exchange keys and compare the host's with the pinned ones."""
     options = transport.get_security_options()
     options.ciphers = CIPHERS
     options.digests = DIGESTS
@@ -145,7 +141,6 @@ def _greet(transport: paramiko.Transport, trust: Trust, address: Address, deadli
 
 
 def _algorithms(pins: Pinned) -> tuple[str, ...]:
-    """Return the host key algorithms that pinned keys can sign with."""
     wanted = {name for kind in pins.kinds for name in _SIGNED_BY.get(kind, (kind,))}
     return tuple(name for name in HOST_KEYS if name in wanted)
 
@@ -157,7 +152,6 @@ def _stranger(trust: Trust, address: Address, what: str) -> ConfigInvalid:
 
 
 def _sign_in(transport: paramiko.Transport, address: Address, key: paramiko.PKey) -> None:
-    """Sign in with the key alone."""
     try:
         more = transport.auth_publickey(address.user, key)
     except AuthenticationException as error:
@@ -186,7 +180,7 @@ def _end(used: socket.socket, transport: paramiko.Transport) -> None:
 
 @contextmanager
 def told(subject: str, deadline: Deadline) -> Iterator[None]:
-    """Tell in our own words what went wrong; our own errors stay as they are."""
+    """Translate errors into ours, which stay as they are."""
     try:
         yield
     except (AnnealError, SSHException, OSError, EOFError, ValueError) as error:

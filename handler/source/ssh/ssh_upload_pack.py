@@ -1,7 +1,6 @@
-"""SSH to one git host: `git-upload-pack` on a channel, version 2 where the host takes GIT_PROTOCOL, else 0 (git: gitprotocol-pack(5)).
+"""SSH to one git host: `git-upload-pack` on a channel, version 2 if the host accepts GIT_PROTOCOL, else 0.
 
-Each operation (a look at a ref, a fetch) has one connection of its own, which ends with it. A channel serves one advertisement and one
-request: over SSH the host always speaks first.
+Each operation has its own connection. A channel serves one advertisement and one request: over SSH the host speaks first.
 """
 
 from __future__ import annotations
@@ -35,14 +34,10 @@ _SAID = 2000
 
 
 class SshUploadPack:
-    """One repository on a host reached by SSH (`exchange.UploadPack`)."""
+    """One repository on a host reached by SSH (`upload_pack.UploadPack`)."""
 
     def __init__(self, repository: Repository, read: ReadSecret, limits: HostLimits, again: ReadSecret | None = None) -> None:
-        """Prepare; nothing is asked yet. `again` reads a key that was refused: it may have been rotated since it was asked for.
-
-        Raises:
-            ConfigInvalid: the URL can't be asked, or there is no key.
-        """
+        """Prepare; nothing is asked yet. `again` re-reads a refused key. Raises ConfigInvalid: an unusable URL, or no key."""
         self._address = address_of(repository.url)
         self.subject = f"repository {shown_url(repository.url)}"
         self._auth = _key_of(repository)
@@ -53,7 +48,7 @@ class SshUploadPack:
 
     @contextmanager
     def advertisement(self, deadline: Deadline, most: int) -> Iterator[BinaryIO]:
-        """Open a channel: the host tells what it offers. The next command of this operation goes on there."""
+        """Open a channel with the host's advertisement; the operation's next command continues there."""
         session = deadline.keep(self._session)
         with session.exchange() as channel:
             yield channel.stream(most)
@@ -61,7 +56,7 @@ class SshUploadPack:
 
     @contextmanager
     def command(self, deadline: Deadline, request: bytes, most: int) -> Iterator[BinaryIO]:
-        """Send one request on the channel that was just opened, or on a new one past its advertisement."""
+        """Send one request on the waiting channel, or on a new one past its advertisement."""
         session = deadline.keep(self._session)
         with session.exchange() as channel:
             if session.waiting is not channel:
@@ -73,7 +68,7 @@ class SshUploadPack:
         channel.close()
 
     def close(self) -> None:
-        """Have nothing to close: connections end with their operations."""
+        """Do nothing: connections end with their operations."""
 
     def _session(self, deadline: Deadline) -> _Session:
         """Connect with what the known_hosts file and the key's references hold at present."""
@@ -116,7 +111,7 @@ class _Session:
 
     @contextmanager
     def exchange(self) -> Iterator[_Channel]:
-        """Give the waiting channel or a new one, and tell what goes wrong with it."""
+        """Yield the waiting channel or a new one, and translate its errors."""
         most = self._limits.pack + self._limits.refs
         channel = self.waiting
         with told(self._subject, self._deadline):
@@ -132,7 +127,7 @@ class _Session:
 
 
 class _Channel:
-    """A running `git-upload-pack`. What it says beside the protocol is kept for an error, up to a bound."""
+    """A running `git-upload-pack`; its standard error is kept for an error, up to a bound."""
 
     def __init__(self, channel: paramiko.Channel, subject: str) -> None:
         self._channel = channel
@@ -147,11 +142,10 @@ class _Channel:
         self._channel.sendall(request)
 
     def stream(self, most: int) -> BinaryIO:
-        """Return what it sends, counted."""
         return counted(self._read1, most, self._subject)
 
     def refusal(self, error: Exception) -> AnnealError:
-        """Return the error for a stream that ended early or makes no sense: a host says why beside the protocol."""
+        """Return the error for a stream that ended early or makes no sense."""
         if self._late or isinstance(error, TimeoutError):
             return GitUnavailable.of(self._subject, "its host doesn't answer in time")
         self._channel.status_event.wait(1.0)  # set by the exit status, or when the connection breaks
@@ -172,7 +166,7 @@ class _Channel:
         return data
 
     def _listen(self) -> None:
-        """Take what it says, so that it is never stuck saying it."""
+        """Drain standard error, so that the host never blocks on it."""
         while self._channel.recv_stderr_ready():
             heard = self._channel.recv_stderr(65536)
             if not heard:
@@ -184,11 +178,7 @@ _KEY = "add to the repository: auth: {ssh: {privateKey: {file: /run/secrets/key}
 
 
 def address_of(url: str) -> Address:
-    """Read an ssh:// URL (git-clone(1), GIT URLS). What a shell or an option parser could take for more than a path is refused.
-
-    Raises:
-        ConfigInvalid: it can't be asked.
-    """
+    """Read an ssh:// URL (git-clone(1), GIT URLS); refuse signs that a shell or option parser reads. Raises ConfigInvalid."""
     try:
         parts = urlsplit(url)
         port = 22 if parts.port is None else parts.port
@@ -211,7 +201,6 @@ def _key_of(repository: Repository) -> SshAuth:
 
 
 def _plain(parts: SplitResult, path: str) -> bool:
-    """Say whether a path is what it looks like."""
     return path.isprintable() and not any(part in (".", "..") for part in path.split("/")) and "%00" not in parts.path
 
 
