@@ -1,77 +1,226 @@
-"""`anneal check`, and `anneal doctor`, which adds machine and server: all that a server and its runs need, looked at in turn.
+"""`anneal check`: all that a server and its runs need, looked at in turn; `anneal doctor` adds the machine and a server.
 
-    machine          doctor: Python, libraries, the render child and its walls          machine
-    configuration    the file and whatever it refers to, as `serve` resolves it         references
-    each target      git, cluster, render, rights, plan                                 target_checks
-    server           doctor: the one that ANNEAL_SERVER names                           server_check
+    configuration    the file, and what it refers to, as `serve` resolves it
+    each target      git, cluster, render, rights, plan: what a run does, up to its first write
 
 It changes nothing. A step whose ground is missing is left out, all others are looked at: one call shows everything that is wrong.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from handler.cli import check_references, doctor_machine, doctor_server, reports
+from handler.app.external_services import fetcher
+from handler.cli import needed_rights, reports
 from handler.cli.check_table import Findings
-from handler.cli.check_target import CompareClocks, TargetChecks
 from handler.cli.filenames import from_files
-from handler.cli.session import Session
-from handler.config.settings import Cluster, Target
-from handler.model.errors import AnnealError, ConfigInvalid
-from handler.model.numbers import many
+from handler.cli.rbac import needed
+from handler.cli.render import rendered_at
+from handler.cli.run_job import run
+from handler.cli.session import Session, local_user
+from handler.cluster.access_review import AccessRule, allowed
+from handler.cluster.api import Api
+from handler.config.git_settings import git_references
+from handler.config.secrets import ALL, RUNS, Secrets, resolve_known
+from handler.config.settings import Cluster, Settings, Target
+from handler.config.value_formats import duration
+from handler.config.webhook_providers import providers
+from handler.model.errors import AccessDenied, AnnealError, Problem
+from handler.model.event import Job
+from handler.model.numbers import counted, many
+from handler.model.render import Rendered
+from handler.model.result import Outcome
+from handler.queues.sqs import URL, queue_url
+
+CompareClocks = Callable[[Target, Api], None]
+"""Notes whether this machine's clock agrees with that of a target's cluster."""
 
 
 @from_files()
 def check(session: Session, target: str | None) -> int:
     """Look at configuration, secrets, git, cluster, rights, render and plan of TARGET; change nothing."""
     findings = Findings(session.output)
-    if _configured(session, findings):
-        chosen = _referred(session, target, findings)
-        _targets(session, chosen, findings)
-    return _ended(findings)
+    if is_configured(session, findings):
+        check_targets(session, check_references(session, target, findings), findings)
+    return ended(findings)
 
 
-def doctor(session: Session, target: str | None, *, server: str | None, ca_file: str, insecure_http: bool) -> int:
-    """Look at this machine and its tools, at what `anneal check` looks at, and at a running server; change nothing."""
-    findings = Findings(session.output)
-    doctor_machine.look(session, findings)
-    chosen: tuple[Target, ...] = ()
-    try:
-        session.path  # noqa: B018 - it looks
-    except ConfigInvalid as error:  # a machine may be looked at before anything is configured
-        findings.warn("configuration", error.problems[0].message, error.problems[0].fix)
-        doctor_machine.bare_cluster(session, findings)
+def ended(findings: Findings) -> int:
+    """Print the JSON form and return the exit code."""
+    findings.document()
+    return reports.FAILED if findings.failed else reports.DONE_CODE
+
+
+# --- the configuration
+def is_configured(session: Session, findings: Findings) -> bool:
+    """Note whether the configuration can be read."""
+
+    def look() -> str:
+        path, here = session.path, Path.cwd()
+        shown = path.relative_to(here) if path.is_relative_to(here) else path  # as it would be typed here
+        return f"{shown}: {many(len(session.settings.targets), 'target')}"
+
+    return findings.step("configuration", look)
+
+
+def check_references(session: Session, named: str | None, findings: Findings) -> tuple[Target, ...]:
+    """Resolve all that `serve` and `work` don't start without; return the named target, or all.
+
+    The session works with what could be resolved: a target whose credentials are missing keeps no other from being looked at.
+    """
+    chosen, door = session.all_or(named), named is None
+    settings = session.settings if door else replace(session.settings, targets=chosen)
+    secrets, problems = resolve_known(settings, session.environ, needs=ALL if door else RUNS, fetch=fetcher(session.environ))
+    session.secrets, session.output.mask = secrets, secrets.mask
+    for subject, mine, seen in _PARTS:
+        theirs = tuple(problem for problem in problems if mine(problem.subject))
+        text = seen(settings, secrets)
+        if theirs:
+            findings.bad(subject, theirs)
+        elif text and (door or subject not in _DOORS):
+            findings.good(subject, text)
+    if door:
+        findings.step("queue", lambda: _queue(session))
     else:
-        chosen = _referred(session, target, findings) if _configured(session, findings) else ()
-    doctor_server.look(session, findings, server or "", ca_file, insecure_http=insecure_http, names=[each.name for each in chosen])
-    _targets(session, chosen, findings, doctor_machine.MachineClocks(findings))
-    return _ended(findings)
-
-
-def _configured(session: Session, findings: Findings) -> bool:
-    return findings.step("configuration", lambda: f"{_shown(session.path)}: {many(len(session.settings.targets), 'target')}")
-
-
-def _shown(path: Path) -> str:
-    """Return a path as it would be typed here."""
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
-
-
-def _referred(session: Session, target: str | None, findings: Findings) -> tuple[Target, ...]:
-    """Look at what the configuration refers to; return the named target, or all."""
-    chosen = session.all_or(target)
-    check_references.look(session, chosen, findings, door=target is None)
+        findings.skip("door", "what only `anneal serve` needs; it is looked at when no target is named")
     return chosen
 
 
-def _targets(session: Session, chosen: tuple[Target, ...], findings: Findings, clocks: CompareClocks | None = None) -> None:
+def _webhooks(settings: Settings, _secrets: Secrets) -> str:
+    """Say whose deliveries can be proven."""
+    found = {name: len(getattr(settings.webhooks, name).secrets) for name in providers(type(settings.webhooks))}
+    lines = [f"{name}: {many(count, 'secret')}" for name, count in found.items() if count]
+    own = {target.name: len(target.repository.webhook.secrets) for target in settings.targets}
+    lines += [f"{name}: {many(count, 'secret')} of its own" for name, count in own.items() if count]
+    return ", ".join(lines) or f"none; pushes are found by looking at git each {duration(settings.interval)}"
+
+
+def _tokens(settings: Settings, _secrets: Secrets) -> str:
+    return ", ".join(token.name for token in settings.replay.tokens)
+
+
+def _prometheus(settings: Settings, _secrets: Secrets) -> str:
+    return ", ".join(f"{each.url}{' with a token' if each.token else ''}" for each in settings.prometheus)
+
+
+def _credentials(_settings: Settings, secrets: Secrets) -> str:
+    count = len(secrets.git)
+    return f"{many(count, 'git credential')} found" if count else "none are configured for git"
+
+
+def _queue(session: Session) -> str:
+    url = queue_url(session.settings, session.environ)
+    named = f" ({URL})" if session.environ.get(URL) else ""
+    return f"{url}{named}" if url else "none; requests wait in the server's memory, and what is lost there is found by looking at git"
+
+
+_PARTS: tuple[tuple[str, Callable[[str], bool], Callable[[Settings, Secrets], str]], ...] = (
+    ("webhooks", lambda path: path.startswith("webhooks.") or ".repository.webhook." in path, _webhooks),
+    ("tokens", lambda path: path.startswith("replay."), _tokens),
+    ("prometheus", lambda path: path.startswith("prometheus["), _prometheus),
+    ("credentials", lambda path: ".repository.auth." in path, _credentials),
+)
+"""Row, whether a problem's path belongs to it, and what is said where nothing is wrong; empty: nothing of the kind is configured."""
+_DOORS = ("webhooks", "tokens")
+
+
+# --- targets
+def check_targets(session: Session, chosen: tuple[Target, ...], findings: Findings, clocks: CompareClocks | None = None) -> None:
+    """Look at each target. `clocks`: called for each whose cluster answers."""
     verdicts: dict[Cluster, str | AnnealError] = {}
     for each in chosen:
         findings.about(each.name, heading=session.several)
-        TargetChecks(session, each, findings, verdicts, clocks).run()
+        _TargetChecks(session, each, findings, verdicts, clocks).run()
 
 
-def _ended(findings: Findings) -> int:
-    findings.document()
-    return reports.FAILED if findings.failed else reports.DONE_CODE
+@dataclass
+class _TargetChecks:
+    """The steps of one target. `verdicts`: on clusters, each asked once."""
+
+    session: Session
+    target: Target
+    findings: Findings
+    verdicts: dict[Cluster, str | AnnealError]
+    clocks: CompareClocks | None
+    rendered: Rendered | None = field(default=None, init=False)
+
+    def run(self) -> None:
+        step = self.findings.step
+        unsigned = any(ref not in self.session.secrets.git for _, ref in git_references(self.target.repository))
+        if unsigned:
+            self.findings.skip("git", "its credentials are missing above")
+        git = not unsigned and step("git", self._git)
+        cluster = step("cluster", self._cluster)
+        if cluster and self.clocks:
+            self.clocks(self.target, self.session.handler.api(self.target, impersonated=False))
+        rendered = git and step("render", self._render)
+        rights_ok = cluster and step("rights", self._rights)
+        if rendered and rights_ok:
+            step("plan", self._plan)
+        else:
+            self.findings.skip("plan", "what it needs is missing above")
+
+    def _git(self) -> str:
+        target, source = self.target, self.session.handler.source(self.target)
+        head = source.head(target.revision)
+        commit = source.fetch(head.commit, target.path).commit
+        return f"{target.repository.url} {head.ref or 'commit'} is {head.commit[:12]} {commit.subject}"
+
+    def _cluster(self) -> str:
+        cluster = self.target.cluster
+        if cluster not in self.verdicts:
+            try:
+                self.verdicts[cluster] = reached(self.session.handler.brief_api(self.target))
+            except AnnealError as error:
+                self.verdicts[cluster] = error
+        found = self.verdicts[cluster]
+        if isinstance(found, AnnealError):
+            raise found
+        return found
+
+    def _render(self) -> str:
+        _, self.rendered = rendered_at(self.session, self.target)
+        return f"{many(len(self.rendered.manifests), 'object')} in {self.target.path or 'the whole repository'}"
+
+    def _rights(self) -> str:
+        """Ask for what `anneal rbac` prints. Raises AccessDenied with every missing right that a run can't do without."""
+        session, target = self.session, self.target
+        own = needed_rights.own_grants(session.settings, target)
+        found = needed(session, target, self.rendered, served_only=True) if self.rendered else None
+        theirs = needed_rights.target_grants(target, found) if found else ()
+        missing: list[AccessRule] = []
+        for grants, impersonated in ((own, False), (theirs, True)):
+            rules = [rule for grant in grants for rule in _rules(grant)]
+            answers = allowed(session.handler.api(target, impersonated=impersonated), rules)
+            missing += [rule for rule, has in zip(rules, answers, strict=True) if not has]
+        if missing:
+            fix = f"an administrator can grant exactly this: anneal rbac {target.name} | kubectl apply -f -"
+            raise AccessDenied(*(Problem("rights", f"may not {rule}", fix=fix) for rule in missing))
+        wanted = [rule for grant in (needed_rights.wanted_grants(target, found) if found else ()) for rule in _rules(grant)]
+        answers = allowed(session.handler.api(target), wanted)
+        lacks = [str(rule) for rule, has in zip(wanted, answers, strict=True) if not has]
+        shorter = f"; a rollout that fails says less of why without {', '.join(lacks)}" if lacks else ""
+        return f"all {sum(len(grant.verbs) for grant in (*own, *theirs))} that it needs{shorter}"
+
+    def _plan(self) -> str:
+        """Plan with a dry run of every change. Raises what the run was refused for."""
+        job = Job(self.target.name, "oneoff", force=True, dry_run=True, actor=local_user())
+        result = run(self.session, job, f"planning {self.target.name}")
+        if result.outcome is not Outcome.PLANNED or result.plan is None:
+            raise AnnealError(*(result.problems or (Problem("plan", result.message),)))
+        held = f"; it would be held: {'; '.join(result.plan.hold.reasons)}" if result.plan.hold else ""
+        return f"{counted(result.counts)}{held}"
+
+
+def reached(api: Api) -> str:
+    """Ask a cluster's version; return which cluster it is. Raises AnnealError."""
+    version = (api.get("/version") or {}).get("gitVersion", "?")
+    return f"{api.connection.host} ({api.connection.source}) is Kubernetes {version}"
+
+
+def _rules(grant: needed_rights.Grant) -> list[AccessRule]:
+    """Return a grant as single questions."""
+    whole = AccessRule("", grant.group, grant.resource, grant.namespace)
+    return [replace(whole, verb=verb, name=name) for verb in grant.verbs for name in grant.names or ("",)]

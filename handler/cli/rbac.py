@@ -1,8 +1,8 @@
-"""`anneal rbac`: the least rights that a target needs, as YAML for an administrator to read and apply."""
+"""`anneal rbac`: the least rights that a target needs, as YAML for an administrator; and which kinds it has or wants (`needed`)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,18 @@ import click
 
 from handler.cli import needed_rights, reports
 from handler.cli.local_source import Directory
-from handler.cli.needed_kinds import needed
+from handler.cli.needed_rights import NeededKinds
 from handler.cli.render import rendered_at
 from handler.cli.session import Session
 from handler.cli.yaml_output import as_yaml
+from handler.cluster.discovery import Discovery
 from handler.config.git_settings import RepositoryAuth
 from handler.config.settings import Settings, Target
+from handler.model.errors import AccessDenied, PlanRefused
+from handler.model.render import Rendered
+from handler.model.resource import Resource
+from handler.plan.admission import declared_kinds
+from handler.state.record import State
 
 _ESCALATION = """\
 # This target declares roles or bindings. The API server lets only those write them who hold every right in them, or, as here,
@@ -44,7 +50,7 @@ def rbac(
     settings = session.settings
     if group and service_account:
         raise click.UsageError("--service-account and --group exclude each other")
-    account = service_account or f"{session.settings.state_namespace}/anneal"
+    account = service_account or f"{settings.state_namespace}/anneal"
     if account.count("/") != 1:
         raise click.UsageError(f"--service-account {account}: expected NAMESPACE/NAME")
     handler = {"apiGroup": needed_rights.RBAC, "kind": "Group", "name": group} if group else _subject(account)
@@ -101,3 +107,56 @@ def _at_home(settings: Settings, target: Target, handler: Mapping[str, str]) -> 
 def _subject(account: str) -> Mapping[str, str]:
     namespace, _, name = account.partition("/")
     return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+
+
+# --- which kinds
+def needed(session: Session, target: Target, rendered: Rendered, *, used_only: bool = False, served_only: bool = False) -> NeededKinds:
+    """Return what a target needs rights for, by its render, its record and discovery.
+
+    `used_only`: where the whitelist is `*`, only the namespaces in use. `served_only`: leaves out kinds that the API server doesn't serve,
+    where this raises PlanRefused otherwise.
+    """
+    discovery = session.handler.discovery(target)
+    state = _state(session, target)
+    bodies = [manifest.body() for manifest in rendered.manifests]
+    kinds = set(_declared(bodies, discovery, served_only=served_only))
+    for resource in map(discovery.preferred, state.kinds if state else ()):
+        if resource and resource.group_kind not in {kind.group_kind for kind in kinds}:
+            kinds.add(resource)
+    placed = [_placed(body, target, kinds) for body in bodies]
+    namespaces = target.namespaces
+    if used_only and "*" in namespaces:
+        used = {str(body["metadata"].get("namespace") or "") for body in placed} | {target.namespace}
+        namespaces = tuple(sorted((used - {""}) | (state.namespaces if state else frozenset())))
+    return NeededKinds(tuple(sorted(kinds, key=lambda kind: (kind.group, kind.plural))), namespaces, tuple(placed))
+
+
+def _state(session: Session, target: Target) -> State | None:
+    """Read the record; without the right to, what git declares must do."""
+    try:
+        return session.handler.store(target).read().state
+    except AccessDenied:
+        return None
+
+
+def _declared(bodies: Sequence[dict[str, Any]], discovery: Discovery, *, served_only: bool) -> Iterator[Resource]:
+    """Yield the kind of each document: one that its own CRD declares, or one that is served."""
+    own = dict(kind for body in bodies for kind in declared_kinds(body))
+    for body in bodies:
+        version, kind = str(body.get("apiVersion")), str(body.get("kind"))
+        found = own.get((version, kind)) or discovery.find(version, kind)
+        if found is None and served_only:
+            continue
+        if found is None:
+            seen = f"the API server doesn't serve {version} {kind}"
+            raise PlanRefused.of(f"{kind}/{body['metadata']['name']}", seen, fix="install its CustomResourceDefinition first")
+        yield Resource(found.group, "", found.kind, found.plural, found.namespaced)
+
+
+def _placed(body: dict[str, Any], target: Target, kinds: Iterable[Resource]) -> dict[str, Any]:
+    """Default a document's namespace, as admission will."""
+    scoped = {kind.group_kind.kind for kind in kinds if not kind.namespaced}
+    metadata = body["metadata"]
+    if target.namespace and not metadata.get("namespace") and body.get("kind") not in scoped:
+        metadata["namespace"] = target.namespace
+    return body

@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from handler.cli import diff, reports
-from handler.cli.errors import ServerRefused, ServerUnavailable
-from handler.cli.server_client import ServerClient
+from handler.cli.server_client import ServerClient, ServerRefused, ServerUnavailable
 from handler.cli.session import Session
 from handler.config import value_formats
 from handler.config.secret_mask import Mask

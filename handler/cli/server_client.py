@@ -18,9 +18,8 @@ from urllib.parse import quote, urlencode, urlsplit
 import urllib3
 
 from handler import __version__
-from handler.cli.errors import ServerRefused, ServerUnavailable
 from handler.model.connection_failure import tls_reason, words
-from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, Problem
+from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, OperatorError, Problem, TransientError
 
 TIMEOUT = urllib3.Timeout(connect=10.0, read=30.0)
 LONGEST = 60.0
@@ -29,6 +28,28 @@ LARGEST = 8 << 20
 NOTHING: Mapping[str, str] = MappingProxyType({})
 _AGAIN = frozenset({429, 500, 502, 503, 504})
 _TOKEN = "set ANNEAL_TOKEN to the value of one of its `replay.tokens`"  # noqa: S105 - says where a token is found
+
+
+class ServerRefused(OperatorError):
+    """A running Anneal refused what it was asked. `status`: its HTTP status."""
+
+    code = "server-refused"
+
+    def __init__(self, *problems: Problem, status: int = 0) -> None:
+        """Keep the status."""
+        super().__init__(*problems)
+        self.status = status
+
+
+class ServerUnavailable(TransientError):
+    """A running Anneal isn't reached, or can't answer now. `answer`: what it said."""
+
+    code = "server-unavailable"
+
+    def __init__(self, *problems: Problem, answer: Mapping[str, Any] | None = None) -> None:
+        """Keep the answer."""
+        super().__init__(*problems)
+        self.answer = answer or {}
 
 
 class ServerClient:

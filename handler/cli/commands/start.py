@@ -38,7 +38,7 @@ def check() -> None:
     """
 
 
-@command("check")
+@command("doctor")
 @target_argument
 @click.option("--server", metavar="URL", envvar="ANNEAL_SERVER", help="A server to ask, too [ANNEAL_SERVER]; the token is in ANNEAL_TOKEN.")
 @click.option("--ca-file", metavar="FILE", default="", help="PEM file of the authorities to trust instead of the system's, for the server.")

@@ -1,4 +1,4 @@
-"""Rows of `doctor` about the machine: Python, libraries, the render child and what keeps it in, clocks."""
+"""`anneal doctor`: the machine (Python, libraries, the render child and its walls, clocks), what `anneal check` looks at, and a server."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from pathlib import Path
 import yaml
 
 from handler import __version__
+from handler.cli.check import check_references, check_targets, ended, is_configured, reached
 from handler.cli.check_table import Findings
-from handler.cli.check_target import reached
+from handler.cli.server_client import ServerClient, ServerUnavailable
 from handler.cli.session import Session
 from handler.cluster.api import Api
 from handler.cluster.connect import connect
+from handler.config.secret_mask import Mask
 from handler.config.settings import Cluster, Target
-from handler.model.errors import AnnealError, ConfigInvalid, Problem, RenderFailed
+from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, Problem, RenderFailed
+from handler.model.numbers import many
 from handler.model.render import RenderRequest
 from handler.render import RENDERERS
 from handler.render.walls import SandboxWalls
@@ -34,10 +37,35 @@ _WALLS_FIX = (
     "on Linux on x86_64 or aarch64, let the container's seccomp profile allow prctl (PR_SET_NO_NEW_PRIVS and PR_SET_SECCOMP; the"
     " runtime's default does); AWS Lambda refuses it, and its virtual machine is the wall (SECURITY.md)"
 )
+_TOKEN = "export ANNEAL_TOKEN=VALUE, of one of its `replay.tokens` that may read"  # noqa: S105 - says where a token is found
 
 
-def look(session: Session, findings: Findings) -> None:
-    """Look at Python, libraries and the render child."""
+def doctor(session: Session, target: str | None, *, server: str | None, ca_file: str, insecure_http: bool) -> int:
+    """Look at this machine and its tools, at what `anneal check` looks at, and at a running server; change nothing."""
+    findings = Findings(session.output)
+    _machine(session, findings)
+    chosen: tuple[Target, ...] = ()
+    try:
+        session.path  # noqa: B018 - it looks
+    except ConfigInvalid as error:  # a machine may be looked at before anything is configured
+        findings.warn("configuration", error.problems[0].message, error.problems[0].fix)
+        _bare_cluster(session, findings)
+    else:
+        chosen = check_references(session, target, findings) if is_configured(session, findings) else ()
+    _server(session, findings, server or "", ca_file, insecure_http=insecure_http, names=[each.name for each in chosen])
+    compared: set[Cluster] = set()
+
+    def clocks(each: Target, api: Api) -> None:
+        if each.cluster not in compared:
+            compared.add(each.cluster)
+            _clock(api, findings)
+
+    check_targets(session, chosen, findings, clocks)
+    return ended(findings)
+
+
+# --- the machine
+def _machine(session: Session, findings: Findings) -> None:
     findings.good("anneal", f"{__version__} on {platform.system()} {platform.machine()}")
     findings.step("python", _python)
     findings.step("packages", _packages)
@@ -46,7 +74,6 @@ def look(session: Session, findings: Findings) -> None:
         _walls(session, findings)
 
 
-# --- the machine
 def _python() -> str:
     if sys.version_info < _OLDEST:
         seen = f"is {platform.python_version()}, {'.'.join(map(str, _OLDEST))} or newer is needed"
@@ -111,7 +138,7 @@ def _walls(session: Session, findings: Findings) -> None:
 
 
 # --- clusters
-def bare_cluster(session: Session, findings: Findings) -> None:
+def _bare_cluster(session: Session, findings: Findings) -> None:
     """Look at the cluster that flags and environment name, when nothing is configured."""
     try:
         given = session.options
@@ -124,20 +151,6 @@ def bare_cluster(session: Session, findings: Findings) -> None:
         _clock(api, findings)
 
 
-class MachineClocks:
-    """Compares this machine's clock with those of clusters, each once."""
-
-    def __init__(self, findings: Findings) -> None:
-        self._findings = findings
-        self._seen: set[Cluster] = set()
-
-    def compare(self, target: Target, api: Api) -> None:
-        """Note whether they agree."""
-        if target.cluster not in self._seen:
-            self._seen.add(target.cluster)
-            _clock(api, self._findings)
-
-
 def _clock(api: Api, findings: Findings) -> None:
     """Compare clocks; the server's `Date` has whole seconds, so up to one is no difference."""
     ahead = time.time() - api.server_time()
@@ -145,3 +158,71 @@ def _clock(api: Api, findings: Findings) -> None:
         findings.warn("clock", f"differs from the API server's by {ahead:+.0f} s", "synchronize it: timedatectl set-ntp true")
     else:
         findings.good("clock", "agrees with the API server's")
+
+
+# --- the server
+def _server(session: Session, findings: Findings, url: str, ca_file: str, *, insecure_http: bool, names: list[str]) -> None:
+    """Ask a server. `url`: empty: none is known. `names`: the targets that it should know."""
+    if not url:
+        findings.skip("server", "none is asked: ANNEAL_SERVER names none")
+        return
+    token = session.environ.get("ANNEAL_TOKEN", "").strip()
+    if token:
+        _hide(session, token)
+    remote: list[ServerClient] = []
+
+    def reach() -> str:
+        remote.append(ServerClient(url, token, ca_file, insecure_http=insecure_http or not token))
+        return _worker(remote[0])
+
+    if not findings.step("server", reach):
+        return
+    if not token:
+        findings.warn("its targets", "ANNEAL_TOKEN isn't set, so they aren't asked for", _TOKEN)
+        return
+    try:
+        _its_targets(remote[0], names, findings)
+    except AccessDenied as error:
+        findings.warn("its targets", error.problems[0].message, _TOKEN)
+
+
+def _hide(session: Session, token: str) -> None:
+    """Let nothing that is printed from now on show the token."""
+    before, mask = session.output.mask, Mask.of([token], [])
+    session.output.mask = lambda text: mask(before(text))
+
+
+def _worker(remote: ServerClient) -> str:
+    """Return how it does. Raises ServerUnavailable: it isn't there, or its worker isn't; ServerRefused."""
+    try:
+        worker = remote.worker()
+    except ServerUnavailable as error:
+        fix = f"see whether `anneal serve` runs there: curl -i {remote.url}/readyz"
+        raise ServerUnavailable(*(Problem(each.subject, each.message, fix=each.fix or fix) for each in error.problems)) from error
+    if worker != "ok":
+        fix = "its log says why the worker process ended; it is started again by itself, or with `anneal serve`"
+        raise ServerUnavailable.of(
+            "server", f"{remote.url} is there and takes deliveries, but its worker is {worker}: nothing runs", fix=fix
+        )
+    return f"{remote.url} is ready, its worker too"
+
+
+def _its_targets(remote: ServerClient, names: list[str], findings: Findings) -> None:
+    """Note its version, and which of these targets it doesn't show. Raises AnnealError."""
+    shown, version, after = set(), "", ""
+    while True:
+        page = remote.get("api", "targets", **({"after": after} if after else {}))
+        version = str(page.get("version") or "unknown")
+        shown |= {str(row.get("target")) for row in page.get("targets") or () if isinstance(row, dict)}
+        if not isinstance(page.get("next"), str) or page["next"] <= after:
+            break
+        after = page["next"]
+    missing = [name for name in names if name not in shown]
+    told = f"version {version}, {many(len(shown), 'target')}"
+    if missing:
+        fix = "restart it with this configuration, or let the token's `targets` name them"
+        findings.warn("its targets", f"{told}; it doesn't show {', '.join(missing)}", fix)
+    elif version != __version__:
+        findings.warn("its targets", f"{told}; this is {__version__}", "install the same version on both sides")
+    else:
+        findings.good("its targets", told)
