@@ -173,7 +173,7 @@ def _open(session: Session, files: FilenameFlags, *, record: bool) -> str:
     source: CommitSource = _Later(session, files) if record else read(session, files)
     session.from_files, session.output.way_out = True, _way_out
     session.output.piped = files.piped
-    session.__dict__["path"] = Path("command line")  # no file configures it
+    session.path = Path("command line")  # no file configures it
     return session.use(settings, source).name
 
 

@@ -9,15 +9,32 @@ for the renderer jsonnet, the trigger resource and databases is refused by name.
 
 from __future__ import annotations
 
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import click
 
-from handler.cli import locutus_run
-from handler.cli.go_flags import go_duration
-from handler.cli.locutus_run import Flags
+from handler.app import log
+from handler.app.run_events import SETTLE
+from handler.cli import reports
+from handler.cli.engine import clock_engine
+from handler.cli.local_source import Directory, Rereading
+from handler.cli.locutus_flags import DIRECTORY, NAME, NAMESPACE, ROLLOUT, go_duration
+from handler.cli.render import flat, one_line
+from handler.cli.run import by_the_clock, once
+from handler.cli.run_job import stoppable
 from handler.cli.session import Session
+from handler.config.git_settings import Repository, directory_url
+from handler.config.load import API_VERSION
+from handler.config.settings import Prune, RendererSettings, Settings, Target
 from handler.config.value_formats import RANGES
+from handler.feedback.exposition import Exposition
+from handler.model.errors import AnnealError
+from handler.worker.supervisor import listen
 
 MINUTE = 60.0
 _TRIGGERS = ("oneoff", "interval")
@@ -34,7 +51,7 @@ def locutus(session: Session, *, trigger: str | None, one_off: bool, interval: s
         raise click.UsageError(f"--web.listen: expected host:port or :port, found {listen!r}")
     session.master = str(rest.pop("master"))
     named = rest.pop("config_file") or session.named  # `--config` names the same
-    return locutus_run.roll_out(session, Flags(config=Path(str(named)) if named else None, every=every, listen=listen, **rest))  # type: ignore[arg-type]  # click has checked them
+    return roll_out(session, Flags(config=Path(str(named)) if named else None, every=every, listen=listen, **rest))  # type: ignore[arg-type]  # click has checked them
 
 
 def _every(trigger: str | None, interval: str | None, *, one_off: bool, render_only: bool) -> float | None:
@@ -65,3 +82,141 @@ def known(flag: str, name: str, names: tuple[str, ...], later: str) -> None:
     if name not in names:
         seen = "comes with a later version" if name == later else "isn't known"
         raise click.UsageError(f"{flag}={name} {seen}; this one has {', '.join(names)}")
+
+
+# --- what the flags ask for
+_WEB = "--web.listen"
+_LEVELS = {
+    "all": logging.DEBUG,
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "error": logging.ERROR,
+    "none": logging.CRITICAL + 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What a command line asks for. `every`: seconds from run to run, None: once; `listen`: where metrics are served, empty: nowhere."""
+
+    directory: Path | None
+    rollout: Path | None
+    config: Path | None
+    renderer: str
+    every: float | None
+    log_level: str
+    render_only: bool
+    listen: str
+
+
+def roll_out(session: Session, flags: Flags) -> int:
+    """Do what the flags ask for; return the exit status. Raises click.UsageError, AnnealError."""
+    session.log_level = _LEVELS[flags.log_level]
+    session.any_metrics = True  # the user of this command names the Prometheus in its files
+    target = _use(session, _files(session, flags), flags)
+    if flags.render_only:
+        return _print(session, target, flags.every)
+    log.configure(session.secrets.mask, level=session.log_level)
+    if flags.every is None:
+        with _counted(session, flags.listen):
+            return once(session, (target,))
+    if flags.listen:
+        session.settings = replace(session.settings, metrics=replace(session.settings.metrics, bind=flags.listen))
+    engine = clock_engine(session, "locutus")
+    return by_the_clock(session, (target,), flags.every, engine, _WEB if flags.listen else "metrics.bind")
+
+
+def _files(session: Session, flags: Flags) -> Callable[[], Directory] | None:
+    """Return what reads the files, at upstream's defaults; None: a configuration's repository has them. Raises click.UsageError."""
+    if flags.config and not (flags.directory or flags.rollout):
+        return None
+    directory = flags.directory or Path(DIRECTORY)
+    if not directory.is_dir():
+        default = "" if flags.directory else ", the default; write --renderer.file.dir=DIR"
+        raise click.UsageError(f"--renderer.file.dir: expected a directory, found none at {directory}{default}")
+    if flags.rollout and not flags.rollout.is_file():
+        raise click.UsageError(f"--renderer.file.rollout: expected a file, found none at {flags.rollout}")
+    beside = Path(ROLLOUT)
+    rollout = flags.rollout or (beside if beside.is_file() else None)
+    if rollout is None and not flags.render_only:
+        session.output.note(f"no Rollout: --renderer.file.rollout names none, and there is no {ROLLOUT} here; Anneal's own order counts")
+    return partial(Directory, directory, rollout)
+
+
+def _use(session: Session, files: Callable[[], Directory] | None, flags: Flags) -> Target:
+    """Make the files' target the session's; without files the configured one, from its repository. Raises ConfigInvalid, SourceRefused."""
+    settings = _configured(session, flags.config) if flags.config else _unconfigured(flags.renderer)
+    if files is None:
+        session.settings = settings
+        return session.target(None)
+    source = Rereading(files)
+    (target,) = settings.targets
+    name, now = target.name, source.now
+    made = replace(target, repository=Repository(url=directory_url(name)), path=now.path, rollout=now.rollout)
+    return session.use(replace(settings, targets=(made,)), source)
+
+
+def _unconfigured(renderer: str) -> Settings:
+    """Return the settings that hold without a configuration."""
+    target = Target(
+        name=NAME,
+        repository=Repository(url=directory_url(NAME)),
+        namespaces=("*",),
+        namespace=NAMESPACE,
+        cluster_scoped=("*",),
+        renderer=RendererSettings(renderer),
+        prune=Prune(enabled=False),
+    )
+    return Settings((target,), state_namespace=NAMESPACE)
+
+
+def _configured(session: Session, config: Path) -> Settings:
+    """Return a configuration's settings. Raises click.UsageError for one of a renderer, ConfigInvalid for mistakes in one of Anneal."""
+    try:
+        ours = API_VERSION in config.read_text(errors="replace")
+    except OSError as error:
+        raise click.UsageError(f"--config-file {config}: {error.strerror}") from None
+    if not ours:
+        raise click.UsageError(f"--config-file {config}: is no configuration of Anneal, and the file renderer takes none of its own")
+    settings = session.read(config)
+    if len(settings.targets) != 1:
+        raise click.UsageError(f"--config-file {config}: expected one target, found {len(settings.targets)}")
+    return settings
+
+
+def _print(session: Session, target: Target, every: float | None) -> int:
+    """Print what would be rolled out, once or at an interval; there an error is told, and ends nothing."""
+    session.sandbox.start()
+    with stoppable(session.output.note) as stop:
+        while True:
+            try:
+                _print_once(session, target)
+            except AnnealError as error:
+                if every is None:
+                    raise
+                reports.error(session.output, error)
+            if every is None or stop.wait(every):
+                return reports.DONE_CODE
+
+
+def _print_once(session: Session, target: Target) -> None:
+    source = session.handler.source(target)
+    rendered = session.handler.render(target, source.fetch(source.head(target.revision).commit, target.path))
+    session.output.text(one_line(flat(rendered)) + "\n")
+
+
+@contextlib.contextmanager
+def _counted(session: Session, bind: str) -> Iterator[None]:
+    """Count what one run does, and serve the counts while it lasts, if an address is given."""
+    if not bind:
+        yield
+        return
+    events = session.events
+    metrics = events.add("locutus", lambda: 0.0, lambda: 1.0, session.handler.requests, settle=lambda: events.drained(SETTLE, "locutus"))
+    served = Exposition(listen(bind, _WEB), metrics.text)
+    served.start()
+    try:
+        yield
+    finally:
+        served.stop()

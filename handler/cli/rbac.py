@@ -12,9 +12,8 @@ import click
 from handler.cli import needed_rights, reports
 from handler.cli.local_source import Directory
 from handler.cli.needed_rights import NeededKinds
-from handler.cli.render import rendered_at
+from handler.cli.render import as_yaml, rendered_at
 from handler.cli.session import Session
-from handler.cli.yaml_output import as_yaml
 from handler.cluster.discovery import Discovery
 from handler.config.git_settings import RepositoryAuth
 from handler.config.settings import Settings, Target

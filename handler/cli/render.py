@@ -1,12 +1,20 @@
-"""`anneal render`: what a commit declares, before anything is asked of the cluster."""
+"""`anneal render`: what a commit declares, before anything is asked of the cluster; as YAML, JSON, or as Locutus prints it."""
 
 from __future__ import annotations
 
-from handler.cli import locutus_output, reports
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+
+from handler.cli import reports
 from handler.cli.filenames import from_files
 from handler.cli.session import Session
-from handler.cli.yaml_output import as_yaml
+from handler.config.secret_mask import Mask
 from handler.config.settings import Target
+from handler.engine.run.commit_mask import values
 from handler.model.field_masking import masked
 from handler.model.manifest import digest_of
 from handler.model.render import Rendered
@@ -20,7 +28,7 @@ def render(session: Session, target: str | None, commit: str, rollout: bool, sho
     with session.output.working(f"rendering {chosen.name}"):
         info, rendered = rendered_at(session, chosen, commit)
     if rollout:
-        session.output.text(locutus_output.line(locutus_output.flat(rendered, show_secrets=show_secrets)) + "\n")
+        session.output.text(one_line(flat(rendered, show_secrets=show_secrets)) + "\n")
         return reports.DONE_CODE
     bodies = [(manifest.body(), manifest.place) for manifest in rendered.manifests]
     shown = [(body if show_secrets else masked(body), place) for body, place in bodies]
@@ -41,3 +49,69 @@ def rendered_at(session: Session, target: Target, commit: str = "") -> tuple[Com
     sha = commit or source.head(target.revision).commit
     tree = source.fetch(sha, target.path)
     return tree.commit, handler.render(target, tree, older=bool(commit))
+
+
+# --- as Locutus prints it
+_COMPARE = ("success", "failure")
+"""What of a Rollout may repeat what a Secret holds: its checks look into Secrets, too."""
+
+
+def flat(rendered: Rendered, *, show_secrets: bool = False) -> dict[str, Any]:
+    """Return the objects by how a Rollout may call them, and the Rollout, None where there is none."""
+    bodies = {manifest.identity: manifest.body() for manifest in rendered.manifests}
+    objects = {key: _one([bodies[identity] for identity in found]) for key, found in sorted(rendered.keys.items())}
+    shown = objects if show_secrets else {key: masked(body) for key, body in objects.items()}
+    rollout = rendered.rollout.body() if rendered.rollout else None
+    return {"objects": shown, "rollout": rollout if show_secrets else _checks_hidden(rollout, Mask.of(values(rendered.manifests)))}
+
+
+def _checks_hidden(value: Any, hide: Callable[[str], str], *, within: bool = False) -> Any:
+    """Return a Rollout with the Secrets' values hidden in its checks (`within`: this is of one)."""
+    if isinstance(value, dict):
+        return {key: _checks_hidden(each, hide, within=within or key in _COMPARE) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_checks_hidden(each, hide, within=within) for each in value]
+    return hide(value) if within and isinstance(value, str) else value
+
+
+def _one(items: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what stands in one document: an object, or a List."""
+    return items[0] if len(items) == 1 else {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+def one_line(value: dict[str, Any]) -> str:
+    """Write it as one line; ASCII, for a terminal obeys some other letters."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+# --- as YAML
+class _Dumper(yaml.SafeDumper):
+    """Writes YAML that Go's decoders read as what it was: a text that could be taken for anything else is quoted."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002 - PyYAML's signature
+        """Indent list items below their key, as Kubernetes' documentation does."""
+        super().increase_indent(flow, False)
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's signature
+        """Write every value out."""
+        return True
+
+
+_SAFE = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*(?: [A-Za-z][A-Za-z0-9_./-]*)*")
+_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"})
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    tag = "tag:yaml.org,2002:str"
+    if "\n" in text:
+        return dumper.represent_scalar(tag, text, style="|")
+    safe = _SAFE.fullmatch(text) and text.lower() not in _WORDS
+    return dumper.represent_scalar(tag, text, style=None if safe else '"')
+
+
+_Dumper.add_representer(str, _text)
+
+
+def as_yaml(document: Any) -> str:
+    """Return one YAML document, its keys in their own order."""
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1 << 20)

@@ -1,4 +1,4 @@
-"""`anneal serve`: hands the configuration to the supervisor, and what its worker runs."""
+"""`anneal serve` and `anneal work`: they hand the configuration to the supervisor, and what its worker runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from handler.cli.engine import engine
 from handler.cli.session import Session
-from handler.worker.supervisor import Program
+from handler.worker.supervisor import Program, work_alone
 from handler.worker.supervisor import serve as supervised
 
 
@@ -25,3 +25,8 @@ def _door(session: Session) -> Callable[[Mapping[str, str]], int] | None:
 
     routes = Routes(triggers=session.added.triggers)
     return lambda environ: door.main(environ, session.read, routes)
+
+
+def work(session: Session) -> int:
+    """Run what waits in the queue until SIGTERM, and the schedule: a worker without the web process."""
+    return work_alone(session.path, engine(session), Program(session.read))

@@ -263,7 +263,7 @@ def test_an_instance_without_a_configuration_is_shown(place: Place, kubectl: Kub
     assert place.json(f"status {NAME}")["state"]["commit"]
     assert "grafana-rollout-0" in place.run(f"rollout {NAME}") or "grafana" in place.run(f"rollout {NAME}")
     assert [run["outcome"] for run in place.json(f"history {NAME}")["runs"]] == ["applied"]
-    assert f"{NAME}: nobody held it" in place.run(f"unlock {NAME}")
+    assert f"{NAME}: it was free" in place.run(f"unlock {NAME}")
     assert "did you mean locutus?" in place.ran("status locutsu", code=USAGE).stderr
     assert "found neither" in place.ran(f"plan {NAME}", code=1).stderr, "what needs settings has none"
     place.manifest.write_text("{")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from handler.cli.locutus_output import flat
+from handler.cli.render import flat
 from handler.config.settings import Wait
 from handler.engine.rollout_runner.actions import ACTIONS
 from handler.model.result import Outcome

@@ -7,7 +7,7 @@ import click
 from handler.cli.options import all_option, command, target_argument, yes_option
 
 
-@command("approve")
+@command("decide")
 @target_argument
 @click.argument("held_id", metavar="[ID]", required=False)
 @yes_option
@@ -18,13 +18,13 @@ def approve() -> None:
     """
 
 
-@command("approve", renders=True)
+@command("decide", renders=True)
 @target_argument
 def unpin() -> None:
     """Follow the branch of TARGET again, and run it."""
 
 
-@command("suspend")
+@command("decide")
 @target_argument
 @all_option
 @click.option("--reason", default="", help="Shown in status and to whoever runs it.")
@@ -33,7 +33,7 @@ def suspend() -> None:
     """Pause TARGET: no run writes until `anneal resume`, one under way stops before its next stage."""
 
 
-@command("suspend")
+@command("decide")
 @target_argument
 @all_option
 def resume() -> None:
@@ -58,7 +58,7 @@ def replay() -> None:
     """Ask the server for a run of TARGET, as whoever the token in ANNEAL_TOKEN names."""
 
 
-@command("retarget")
+@command("decide")
 @target_argument
 @yes_option
 def retarget() -> None:
@@ -68,7 +68,7 @@ def retarget() -> None:
     """
 
 
-@command("unlock", reads=True)
+@command("decide", reads=True)
 @target_argument
 def unlock() -> None:
     """Free the Lease of TARGET when its holder doesn't renew it; watches for one Lease duration at most."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from handler.cli.go_flags import go_int
-from handler.cli.locutus_flags import DIRECTORY, LOG_LEVELS, ROLLOUT, Locutus
+from handler.cli.locutus_flags import DIRECTORY, LOG_LEVELS, ROLLOUT, Locutus, go_int
 from handler.cli.options import PATH, command, files_options, target_argument, targets_argument, yes_option
 
 
@@ -21,7 +20,7 @@ def render() -> None:
     """
 
 
-@command("plan", renders=True)
+@command("apply", renders=True)
 @click.option("--commit", metavar="SHA", default="", help="Plan this commit instead of the head.")
 @click.option("--no-prune", is_flag=True, help="Plan without deleting anything.")
 @click.option("--prune", "with_prune", is_flag=True, help="With -f: show what `apply -f --prune` would delete.")
@@ -73,7 +72,7 @@ def run() -> None:
     """
 
 
-@command("rollback", renders=True)
+@command("decide", renders=True)
 @target_argument
 @click.option("--to", "commit", metavar="SHA", default="", help="Go to this commit of its history instead of the one before.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")

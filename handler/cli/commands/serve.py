@@ -27,7 +27,7 @@ def serve() -> None:
     """
 
 
-@command("work")
+@command("serve")
 def work() -> None:
     """Run what waits in the queue until SIGTERM, and the schedule: a worker without the web process.
 

@@ -21,8 +21,7 @@ VENDORS = {
     *("standardwebhooks", "urllib3", "werkzeug", "yaml"),
 }
 SHOWN = {
-    *("handler", "handler.cli", "handler.cli.group", "handler.cli.options", "handler.cli.output", "handler.cli.go_flags"),
-    "handler.cli.locutus_flags",
+    *("handler", "handler.cli", "handler.cli.group", "handler.cli.options", "handler.cli.output", "handler.cli.locutus_flags"),
     *("handler.config", "handler.config.secret_mask", "handler.model", "handler.web", "handler.web.defaults"),
 }
 """What of ours is loaded to show a command, and `handler.model`, which holds plain values."""

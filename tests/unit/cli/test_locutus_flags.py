@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from handler.cli import locutus_run
+from handler.cli import locutus as locutus_module
 from handler.cli.group import USAGE, anneal
-from handler.cli.locutus_run import Flags
+from handler.cli.locutus import Flags
 from handler.cli.session import Session
 from tests.locutus import ONCE, OTHERS, RENDERED, ROLLOUT, SEED, STAYING
 
@@ -104,7 +104,7 @@ class Asked:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.found: dict[str, Any] = {}
-        monkeypatch.setattr(locutus_run, "roll_out", self._roll_out)
+        monkeypatch.setattr(locutus_module, "roll_out", self._roll_out)
 
     def _roll_out(self, session: Session, flags: Flags) -> int:
         self.found = {each.name: getattr(flags, each.name) for each in fields(Flags)}

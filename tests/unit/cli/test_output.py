@@ -12,7 +12,7 @@ import yaml
 from handler.cli import diff, reports
 from handler.cli.check_table import Findings
 from handler.cli.output import Output, wrapped
-from handler.cli.yaml_output import as_yaml
+from handler.cli.render import as_yaml
 from handler.config.secret_mask import Mask
 from handler.model.errors import AnnealError, Busy, ConfigInvalid, ManifestInvalid, Problem, Suspended
 from handler.model.field_masking import masked

@@ -1,0 +1,199 @@
+"""What a person decides about the next runs: `approve`, `unpin`, `suspend`, `resume`, `rollback`, `retarget`, `unlock`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import click
+
+from handler.cli import reports
+from handler.cli.apply import show
+from handler.cli.confirm import follow
+from handler.cli.run_job import retry, run
+from handler.cli.session import Session, local_user
+from handler.cli.times import moment
+from handler.config.settings import Target
+from handler.engine.run.errors import RequestRefused
+from handler.engine.run.transitions import deployed
+from handler.model.errors import AnnealError, Problem, StateInvalid
+from handler.model.event import Job
+from handler.state.record import HeldPlan, State, Suspend
+from handler.state.record_format import stamp
+
+WHOLE = 40
+"""Digits of a commit's id."""
+
+
+# --- approve, unpin
+def approve(session: Session, target: str | None, held_id: str | None, yes: bool) -> int:
+    """Allow exactly the deletions that TARGET holds under ID, and run it."""
+    if target and held_id is None and not session.several and session.settings.target(target) is None:
+        target, held_id = None, target  # the only target may be left out
+    chosen = session.target(target)
+    held = _held(session, chosen)
+    if held_id not in (None, held.id):
+        seen = f"can't approve {held_id}; held now: {held.id}"
+        raise RequestRefused.of(f"target {chosen.name}", seen, fix=f"anneal status {chosen.name} shows what that is")
+    if held_id is None and not _agreed(session, chosen, held, yes):
+        session.output.line("nothing was approved", "warn")
+        return reports.FAILED
+    return _replayed(session, Job(chosen.name, "replay", approve=held.id, actor=local_user()))
+
+
+def _agreed(session: Session, target: Target, held: HeldPlan, yes: bool) -> bool:
+    """Show what is held and ask, where a person can be asked."""
+    if yes:
+        return True
+    if not session.output.interactive:
+        raise click.UsageError(f"name what is approved: anneal approve {target.name} {held.id}, or pass -y")
+    for reason in held.reasons:
+        session.output.line(reason, "warn")
+    for action, name, _ in held.changes:
+        session.output.line(f"  {action:8} {name}", "bad")
+    return session.output.confirm("Allow exactly that?")
+
+
+def _held(session: Session, target: Target) -> HeldPlan:
+    state = session.handler.store(target).read().state
+    if state is None or state.held is None:
+        raise RequestRefused.of(f"target {target.name}", "nothing is held", fix=f"anneal status {target.name}")
+    return state.held
+
+
+def unpin(session: Session, target: str | None) -> int:
+    """Follow the branch of TARGET again, and run it."""
+    return _replayed(session, Job(session.target(target).name, "replay", unpin=True, actor=local_user()))
+
+
+def _replayed(session: Session, job: Job) -> int:
+    return reports.result(session.output, run(session, job, f"applying {job.target}"), retry=retry(session))
+
+
+# --- suspend, resume
+def suspend(session: Session, target: str | None, every: bool, reason: str, until: str) -> int:
+    """Pause TARGET: no run writes until `anneal resume`, one under way stops before its next stage."""
+    now = time.time()
+    try:
+        end = stamp(moment(until, now)) if until else ""
+    except ValueError as error:
+        raise click.UsageError(f"--until {until}: {error}") from None
+    pause = Suspend(local_user(), reason, end, stamp(now))
+    tail = f" until {end}" if end else ""
+    return _each(session, target, every, partial(_suspend, session, pause), f"suspended{tail}")
+
+
+def resume(session: Session, target: str | None, every: bool) -> int:
+    """End the pause of TARGET; its next run goes on, at once with `anneal apply`."""
+    return _each(session, target, every, partial(_resume, session), "resumed")
+
+
+def _each(session: Session, name: str | None, every: bool, act: Callable[[Target], str], done: str) -> int:
+    """Do it to one target or to all; one that fails doesn't keep the others from it."""
+    if every and name:
+        raise click.UsageError("--all and TARGET exclude each other")
+    targets = session.all_or(None) if every else (session.target(name),)
+    output, rows, code = session.output, [], reports.DONE_CODE
+    for target in targets:
+        found: tuple[Problem, ...] = ()
+        try:
+            text = act(target) or done
+        except AnnealError as error:
+            reports.problems(output, error.problems)
+            text, code, found = "failed", reports.FAILED, error.problems
+        rows.append({"target": target.name, "outcome": text, "problems": found})
+        output.line(f"{target.name}: {text}", "good" if text != "failed" else "bad")
+    if output.as_json:
+        output.document({"targets": rows})
+    return code
+
+
+def _suspend(session: Session, pause: Suspend, target: Target) -> str:
+    """Write the pause; a target that never ran gets its first record."""
+    store = session.handler.store(target)
+    blank = store.blank(session.handler.objects(target).cluster_uid()) if store.read().state is None else None
+    store.update(lambda state: replace(state, suspend=pause), blank)
+    return ""
+
+
+def _resume(session: Session, target: Target) -> str:
+    store = session.handler.store(target)
+    state = store.read().state
+    stays = "stays suspended: anneal.yaml says `suspend: true`" if target.suspend else ""
+    if state is None or state.suspend is None:
+        return stays or "was not suspended"
+    # A refused commit is tried again.
+    store.update(lambda now: replace(now, suspend=None, status=replace(now.status, refusal=None)))
+    return stays
+
+
+# --- rollback
+def rollback(session: Session, target: str | None, commit: str, dry_run: bool, yes: bool) -> int:
+    """Deploy what TARGET was on before, whole, and pin it until `anneal unpin` or a commit that changes the target."""
+    chosen = session.target(target)
+    job = Job(chosen.name, "oneoff", commit=_whole(session, chosen, commit.lower()), rollback=True, actor=local_user())
+    if dry_run:
+        return show(session, run(session, replace(job, dry_run=True), f"planning {chosen.name}"))
+    return follow(session, lambda: run(session, job, f"rolling {chosen.name} back"), yes=yes)
+
+
+def _whole(session: Session, target: Target, commit: str) -> str:
+    """Return the one commit of a target's history that begins so, as `anneal history` shows it; a whole id is left as it is."""
+    if not commit or len(commit) >= WHOLE:
+        return commit
+    state = session.handler.store(target).read().state
+    known = sorted(each for each in deployed(state) if each.startswith(commit)) if state else []
+    if len(known) != 1:
+        seen = f"{len(known)} commits of its history begin so" if known else "none of its history begins so"
+        raise click.UsageError(f"--to {commit}: {seen}; give the whole id of 40 digits")
+    return known[0]
+
+
+# --- retarget, unlock
+def retarget(session: Session, target: str | None, yes: bool) -> int:
+    """Accept the repository, installation and cluster that TARGET's configuration names now."""
+    chosen = session.target(target)
+    handler, output = session.handler, session.output
+    store = handler.store(chosen)
+    state = store.read().state
+    if state is None:
+        raise StateInvalid.of(f"target {chosen.name}", "has no record here: it never ran", fix=f"anneal apply {chosen.name}")
+    wanted: dict[str, Any] = {
+        "repository": chosen.repository.url,
+        "installation": handler.settings.installation,
+        "cluster_uid": handler.objects(chosen).cluster_uid(),
+    }
+    moved = {} if state.fresh else {key: [getattr(state, key), value] for key, value in wanted.items() if getattr(state, key) != value}
+    for key, (was, becomes) in moved.items():
+        output.line(f"{key.replace('_', ' ')}: {was} → {becomes}")
+    asked = bool(moved) and not yes
+    if asked and not (output.interactive and output.confirm(f"Let {chosen.name} take that over, with all its objects?")):
+        output.line("nothing was changed; -y accepts it without asking", "warn", err=True)
+        return reports.FAILED
+
+    def accept(now: State) -> State:
+        # Another repository means that what was read no longer says anything: the next run renders and plans fully.
+        status = replace(now.status, refusal=None)
+        return replace(now, **wanted, status=status, reads="", settings="", held=None, approval=None, pin=None)
+
+    if moved:
+        store.update(accept)
+    output.line(f"{chosen.name}: retargeted; next: anneal plan {chosen.name}" if moved else f"{chosen.name}: nothing differs", "good")
+    if output.as_json:
+        output.document({"target": chosen.name, "accepted": moved})
+    return reports.DONE_CODE
+
+
+def unlock(session: Session, target: str | None) -> int:
+    """Free the Lease of TARGET when its holder doesn't renew it; watches for one Lease duration at most."""
+    chosen = session.target(target)
+    lock = session.handler.lock(chosen)
+    with session.output.working(f"watching the Lease of {chosen.name}"):
+        holder = lock.force_unlock()
+    if session.output.as_json:
+        session.output.document({"target": chosen.name, "freed": holder})
+    session.output.line(f"{chosen.name}: freed from {holder}" if holder else f"{chosen.name}: it was free", "good")
+    return reports.DONE_CODE
