@@ -10,7 +10,7 @@ import pytest
 from handler.config import cel
 from handler.config.load import parse
 from handler.model.errors import ConfigInvalid
-from tests.unit.config.test_mistakes import TARGET, mistakes
+from tests.unit.config.test_decode import TARGET, mistakes
 
 PASTED = """    healthCheckExprs:
       - apiVersion: ceph.rook.io/v1

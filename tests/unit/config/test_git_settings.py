@@ -9,7 +9,7 @@ from semantic_version import NpmSpec
 
 from handler.config.load import parse
 from handler.config.value_formats import FORMS
-from tests.unit.config.test_mistakes import SERVER, TARGET, mistakes
+from tests.unit.config.test_decode import SERVER, TARGET, mistakes
 
 SEMVER = "expected a range of versions such as >=1.2 <2, ^1.2 or 1.x"
 NO_V = "leave it out: tags with and without it count alike"

@@ -15,7 +15,7 @@ from handler.config.remote_secrets import AT_ONCE, RemoteSecrets
 from handler.config.secret_rotation import EVERY, Rotation
 from handler.config.settings import ReplaySettings, ReplayToken
 from handler.model.errors import SecretUnavailable
-from tests.unit.config.test_remote import HOOK, NEW, OLD, TTL, Rotating, Store, aws, hooked
+from tests.unit.config.test_remote_secrets import HOOK, NEW, OLD, TTL, Rotating, Store, aws, hooked
 
 
 def test_while_a_store_hangs_one_waits_a_little_and_nobody_else_does(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import yaml
 
 from handler.config.load import parse
 from handler.config.value_formats import FORMS
-from tests.unit.config.test_mistakes import AUTH, REF, TARGET, mistakes
+from tests.unit.config.test_decode import AUTH, REF, TARGET, mistakes
 
 SCHEME = "write https://<host>/<path> or ssh://git@<host>/<path>"
 KEY = "ssh:// URLs sign in by a key: `auth: {ssh: {privateKey: ..., knownHosts: ...}}`"
