@@ -10,7 +10,7 @@ import pytest
 from handler.config import cel
 from handler.config.load import parse
 from handler.model.errors import ConfigInvalid
-from tests.unit.config.test_decode import TARGET, mistakes
+from tests.unit.config.config_mistakes import TARGET, mistakes
 
 PASTED = """    healthCheckExprs:
       - apiVersion: ceph.rook.io/v1
@@ -33,7 +33,7 @@ PASTED = """    healthCheckExprs:
 """Of Flux' cheatsheet."""
 
 
-def test_what_is_pasted_from_flux_is_taken() -> None:
+def test_health_check_exprs_pasted_from_flux_are_taken() -> None:
     entries = parse(TARGET + PASTED, "a.yaml").targets[0].health_check_exprs
     assert [str(entry) for entry in entries] == [
         "CephCluster.ceph.rook.io",
@@ -59,7 +59,7 @@ def test_what_is_pasted_from_flux_is_taken() -> None:
         "status.`a-b` == 1",
     ],
 )
-def test_what_flux_takes_is_taken(expression: str) -> None:
+def test_an_expression_that_flux_takes_is_taken(expression: str) -> None:
     assert cel.complaint(expression) == ""
 
 
@@ -78,7 +78,7 @@ def test_what_flux_takes_is_taken(expression: str) -> None:
         ("(" * 100 + "true" + ")" * 100, "CANCELLED: Expression recursion limit exceeded. limit: 32 [CANCELLED]"),
     ],
 )
-def test_what_cel_refuses_is_refused_in_its_words(expression: str, said: str) -> None:
+def test_an_expression_that_cel_refuses_is_refused_in_its_words(expression: str, said: str) -> None:
     assert cel.complaint(expression).startswith(said)
 
 
@@ -121,7 +121,7 @@ def entry(text: str) -> str:
         ),
     ],
 )
-def test_a_mistake_is_told_where_it_stands_with_the_way_out(text: str, said: str) -> None:
+def test_a_mistake_in_health_check_exprs_has_its_place_and_fix(text: str, said: str) -> None:
     assert mistakes(entry(text)) == [said]
 
 
@@ -134,18 +134,18 @@ def test_a_second_entry_for_a_kind_is_refused_of_whatever_version() -> None:
     assert "targets[shop].healthCheckExprs: entry 1 is a second one for Offer.example.com; leave one" in said
 
 
-def test_the_installations_entries_are_read_as_strictly() -> None:
+def test_health_check_exprs_of_the_installation_are_read_as_strictly() -> None:
     text = TARGET + "healthCheckExprs: [{apiVersion: v1, kind: Secret, current: 'data.'}]\n"
     [said] = mistakes(text)
     assert said.startswith("a.yaml:7: healthCheckExprs[0].current: CEL can't read it: 1:")
 
 
-def test_a_mistake_in_the_defaults_is_told_once() -> None:
+def test_a_health_check_expr_mistake_in_the_defaults_is_told_once() -> None:
     text = TARGET + "defaults: {healthCheckExprs: [{apiVersion: v1, current: 'a.b('}]}\n"
     assert len(mistakes(text)) == 1
 
 
-def test_without_the_library_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_cel_library_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cel_expr_python", None)
     cel.environment.cache_clear()
     cel.complaint.cache_clear()

@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from handler.config.load import parse
 from handler.config.yaml_nodes import MAX_DEPTH
-from handler.model.errors import ConfigInvalid
+from tests.unit.config.config_mistakes import HEAD, REF, SERVER, TARGET, mistakes
 
-HEAD = "apiVersion: anneal.dev/v1alpha1\nkind: Config\n"
-TARGET = HEAD + "targets:\n  - name: shop\n    repository: {url: 'https://git.example.com/shop.git'}\n    namespaces: [shop]\n"
 DNS = "(a-z, 0-9, -)"
 DURATION = "expected a duration such as 30s, 5m or 1h30m from 1s to 8760h"
-REF = "expected a name by git's rules (git check-ref-format)"
 GLOB = "expected a glob inside the repository"
-SERVER = "expected the https:// or http:// address of an API server"
 INSIDE = "expected a directory inside the repository"
 QUOTE = "quote a value that begins with one of * & ! % @ `"
 BIND = "expected host:port"
 NETWORK = "expected a network or an address, e.g. 10.0.0.0/8 or fd00::/8"
 TOOLS = ("flux", "argocd", "helm", "kapp", "kluctl", "kubernixos", "cli-utils", "fleet")
 ADOPT = f"expected never, unowned or a list of {', '.join(TOOLS)}"
-AUTH = "credentials go under `auth: {basic: {username: ..., password: {env: GIT_TOKEN}}}`"
-
-
-def mistakes(text: str) -> list[str]:
-    with pytest.raises(ConfigInvalid) as caught:
-        parse(text, "a.yaml")
-    return str(caught.value).splitlines()
 
 
 def test_every_mistake_is_reported_at_once_in_the_order_of_the_file() -> None:
@@ -88,7 +76,7 @@ targets:
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else None,
 )
-def test_what_is_no_configuration_at_all(text: str, expected: str) -> None:
+def test_yaml_that_is_no_configuration(text: str, expected: str) -> None:
     assert mistakes(text) == [expected]
 
 
@@ -183,7 +171,7 @@ def test_what_is_no_configuration_at_all(text: str, expected: str) -> None:
     ],
     ids=lambda value: value[:60] if isinstance(value, str) else None,
 )
-def test_mistakes_beside_the_targets(line: str, expected: str) -> None:
+def test_mistakes_in_settings_of_the_installation(line: str, expected: str) -> None:
     assert mistakes(TARGET + line) == [f"a.yaml:7: {expected}"]
 
 
@@ -262,7 +250,7 @@ def test_mistakes_beside_the_targets(line: str, expected: str) -> None:
     ],
     ids=lambda value: value[:60] if isinstance(value, str) else None,
 )
-def test_mistakes_inside_a_target(line: str, expected: str) -> None:
+def test_mistakes_in_a_target(line: str, expected: str) -> None:
     assert mistakes(TARGET + "    " + line) == [f"a.yaml:7: targets[shop]{expected}"]
 
 
@@ -277,7 +265,7 @@ def test_mistakes_inside_a_target(line: str, expected: str) -> None:
         ("[1]", f'targets[shop].namespaces[0]: expected a namespace: a DNS label {DNS}, found 1, which YAML reads as a number; write "1"'),
     ],
 )
-def test_the_whitelist_is_written_out(namespaces: str, expected: str) -> None:
+def test_the_namespace_whitelist_is_written_out(namespaces: str, expected: str) -> None:
     assert mistakes(TARGET.replace("namespaces: [shop]", f"namespaces: {namespaces}")) == [f"a.yaml:6: {expected}"]
 
 

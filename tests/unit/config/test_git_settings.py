@@ -9,7 +9,7 @@ from semantic_version import NpmSpec
 
 from handler.config.load import parse
 from handler.config.value_formats import FORMS
-from tests.unit.config.test_decode import SERVER, TARGET, mistakes
+from tests.unit.config.config_mistakes import SERVER, TARGET, mistakes
 
 SEMVER = "expected a range of versions such as >=1.2 <2, ^1.2 or 1.x"
 NO_V = "leave it out: tags with and without it count alike"
@@ -66,7 +66,7 @@ NEEDS_KEY = (
         ),
     ],
 )
-def test_ways_to_sign_in(url: str, auth: str, expected: str) -> None:
+def test_repository_auth_has_one_way_that_fits_the_url(url: str, auth: str, expected: str) -> None:
     text = TARGET.replace("{url: 'https://git.example.com/shop.git'}", f"{{url: '{url}', auth: {auth}}}")
     assert mistakes(text) == [f"a.yaml:5: targets[shop].repository{expected}"]
 
@@ -93,7 +93,7 @@ def test_ways_to_sign_in(url: str, auth: str, expected: str) -> None:
         ("suspend: 'yes'", ".suspend: expected true or false, found text"),
     ],
 )
-def test_mistakes_in_what_is_followed(line: str, expected: str) -> None:
+def test_mistakes_in_the_revision(line: str, expected: str) -> None:
     assert mistakes(TARGET + "    " + line) == [f"a.yaml:7: targets[shop]{expected}"]
 
 
@@ -142,16 +142,16 @@ NO_RANGES = (
 
 
 @pytest.mark.parametrize("text", RANGES)
-def test_ranges_of_versions(text: str) -> None:
+def test_semver_ranges(text: str) -> None:
     assert parse(TARGET + f"    revision: {{semver: '{text}'}}").targets[0].revision.semver == text
     NpmSpec(text)
 
 
 @pytest.mark.parametrize("text", NO_RANGES)
-def test_what_is_no_range_of_versions(text: str) -> None:
+def test_what_is_no_semver_range(text: str) -> None:
     assert FORMS["semver"].complaint(text)
 
 
 @given(st.from_regex(FORMS["semver"].pattern, fullmatch=True))
-def test_every_range_that_is_accepted_can_be_used(text: str) -> None:
+def test_every_semver_range_that_is_accepted_can_be_used(text: str) -> None:
     NpmSpec(text)

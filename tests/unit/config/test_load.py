@@ -255,7 +255,7 @@ def test_what_is_named_must_be_there(flag: str | None, environ: dict[str, str], 
         find(flag, environ, tmp_path)
 
 
-def test_the_room_loads_nothing_heavy() -> None:
+def test_config_imports_nothing_heavy() -> None:
     modules = ["load", "secrets", "settings_digest", "settings", "secret_mask"]
     code = "import sys;" + ";".join(f"import handler.config.{name}" for name in modules)
     code += ";print([m for m in ('kubernetes', 'dulwich', 'jsonschema', 'urllib3', 'flask', 'cel_expr_python') if m in sys.modules])"

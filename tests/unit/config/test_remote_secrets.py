@@ -5,65 +5,21 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-import threading
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
-from handler.config.git_settings import AwsSecret, BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
-from handler.config.remote_secrets import PAUSES, Fetch, SecretClocks, whole
+from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
+from handler.config.remote_secrets import PAUSES, RemoteSecrets, SecretClocks, whole
+from handler.config.secret_mask import Mask
 from handler.config.secret_rotation import EVERY, Rotation
 from handler.config.secrets import resolve_all
 from handler.config.settings import ReplaySettings, ReplayToken, Settings, Target, WebhookSettings
 from handler.model.errors import SecretUnavailable
-
-TTL = 60.0
-OLD, NEW = "CANARY-old-secret-value", "CANARY-new-secret-value"
-HOOK = SecretRef(aws_parameter="/anneal/hook")
+from tests.unit.config.counting_store import HOOK, NEW, OLD, TTL, Rotating, Store, aws, hooked
 
 
-def aws(name: str, key: str = "", stage: str = "AWSCURRENT") -> SecretRef:
-    return SecretRef(aws_secrets_manager=AwsSecret(name, key, stage))
-
-
-class Store:
-    """A store that counts its questions. A value of None: no such version; missing: an error. `gate` holds its answers back."""
-
-    def __init__(self, values: Mapping[SecretRef, str | None]) -> None:
-        self.values = dict(values)
-        self.asked: Counter[SecretRef] = Counter()
-        self.gate = threading.Event()
-        self.gate.set()
-        self.reached = threading.Event()
-
-    def __call__(self, ref: SecretRef) -> str | None:
-        self.asked[ref] += 1
-        self.reached.set()
-        assert self.gate.wait(30)
-        if ref not in self.values:
-            raise SecretUnavailable.of(str(ref), "can't be read", fix="allow it ssm:GetParameter")
-        return self.values[ref]
-
-
-class Rotating:
-    """A rotation over a store, and the clock that the test moves."""
-
-    def __init__(self, settings: Settings, store: Fetch) -> None:
-        self.now = self.frozen = 0.0
-        clocks = SecretClocks(lambda: self.now, lambda: self.now + self.frozen)
-        self.rotation = Rotation(settings, {}, fetch=store, clocks=clocks)
-
-    def hooks(self) -> list[str]:
-        return [accepted.secret.reveal() for accepted in self.rotation.webhook("github")]
-
-
-def hooked(*refs: SecretRef) -> Settings:
-    return Settings((), webhooks=WebhookSettings(WebhookSecrets(refs)), secrets_interval=TTL)
-
-
-def test_a_value_is_asked_for_again_only_when_it_is_old() -> None:
+def test_a_stores_value_is_asked_for_again_only_after_the_interval() -> None:
     store = Store({HOOK: OLD})
     rotating = Rotating(hooked(HOOK), store)
     store.values[HOOK] = NEW
@@ -212,3 +168,45 @@ def test_a_short_new_value_isnt_taken(caplog: pytest.LogCaptureFixture) -> None:
     rotating.now = TTL
     assert rotating.hooks() == [OLD]
     assert "is shorter than 16 characters" in str([vars(record) for record in caplog.records])
+
+
+def test_only_the_referred_key_of_a_document_is_masked() -> None:
+    document = json.dumps({"username": "anneal", "host": "github.com", "password": "CANARY-password"})
+    RemoteSecrets([aws("git", "password")], lambda _: document, TTL)
+    assert Mask()("anneal serves github.com by CANARY-password") == "anneal serves github.com by ***"
+
+
+def test_a_whole_text_is_masked_also_where_it_is_a_document() -> None:
+    document = json.dumps({"username": "anneal", "key": "CANARY"})
+    RemoteSecrets([aws("git")], lambda _: document, TTL)
+    assert Mask()(f"anneal {document}") == "anneal ***"
+
+
+def test_of_a_kubeconfig_nothing_is_masked_here() -> None:
+    RemoteSecrets([aws("prod")], lambda _: "apiVersion: v1\nkind: Config\n", TTL, masked=False)
+    assert Mask()("apiVersion: v1, kind: Config") == "apiVersion: v1, kind: Config"
+
+
+def test_half_a_character_in_one_secret_stops_no_other_ones_rotation() -> None:
+    hook, password = SecretRef(aws_parameter="/hook"), aws("git", "password")
+    auth = RepositoryAuth(BasicAuth("oauth2", password))
+    target = Target("shop", Repository("https://git.example.com/shop.git", auth=auth), ("shop",))
+    settings = Settings((target,), webhooks=WebhookSettings(WebhookSecrets((hook,))), secrets_interval=TTL)
+    held = {hook: "CANARY-old-webhook-secret", aws("git"): json.dumps({"password": "CANARY-old"})}
+    now = [0.0]
+    rotation = Rotation(settings, {}, fetch=lambda ref: held[ref], clocks=SecretClocks(lambda: now[0]))
+    held |= {hook: "CANARY-new-webhook-secret", aws("git"): '{"password": "CANARY-\\ud800"}'}
+    for _ in range(2):
+        now[0] += TTL
+        (accepted,) = rotation.webhook("github")
+        assert (accepted.secret.reveal(), rotation.read(password).reveal()) == ("CANARY-new-webhook-secret", "CANARY-old")
+    held[aws("git")] = json.dumps({"password": "CANARY-new"})
+    now[0] += TTL
+    assert rotation.read(password).reveal() == "CANARY-new"
+
+
+def test_a_text_that_is_none_is_an_error_of_its_own_and_isnt_quoted() -> None:
+    settings = Settings((), webhooks=WebhookSettings(WebhookSecrets((aws("odd"),))))
+    with pytest.raises(SecretUnavailable) as caught:
+        Rotation(settings, {}, fetch=lambda _: "CANARY\udcff")
+    assert str(caught.value) == "webhooks.github.secrets: AWS secret odd is not UTF-8 text"

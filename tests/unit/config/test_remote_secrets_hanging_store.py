@@ -15,10 +15,10 @@ from handler.config.remote_secrets import AT_ONCE, RemoteSecrets
 from handler.config.secret_rotation import EVERY, Rotation
 from handler.config.settings import ReplaySettings, ReplayToken
 from handler.model.errors import SecretUnavailable
-from tests.unit.config.test_remote_secrets import HOOK, NEW, OLD, TTL, Rotating, Store, aws, hooked
+from tests.unit.config.counting_store import HOOK, NEW, OLD, TTL, Rotating, Store, aws, hooked
 
 
-def test_while_a_store_hangs_one_waits_a_little_and_nobody_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_while_a_store_hangs_one_thread_waits_a_little_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("handler.config.remote_secrets.RemoteSecrets.renew.__defaults__", (0.01,))
     store = Store({HOOK: OLD})
     rotating = Rotating(hooked(HOOK), store)
@@ -141,7 +141,7 @@ def test_while_one_asks_the_others_read_without_waiting() -> None:
     asking.join(30)
 
 
-def test_nothing_shows_what_was_told() -> None:
+def test_no_repr_shows_a_stores_answer() -> None:
     remote = RemoteSecrets([HOOK], Store({HOOK: OLD}), TTL)
     assert remote(HOOK) == OLD
     assert "CANARY" not in f"{remote!r} {remote._told}"

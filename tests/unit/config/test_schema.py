@@ -24,11 +24,11 @@ HEAD = "apiVersion: anneal.dev/v1alpha1\nkind: Config\n"
 TARGET = HEAD + "targets:\n  - name: shop\n    repository: {url: 'https://git.example.com/shop.git'}\n    namespaces: [shop]\n"
 
 
-def test_the_file_is_what_the_code_says() -> None:
+def test_schema_json_is_what_the_code_writes() -> None:
     assert module.FILE.read_text(encoding="utf-8") == module.text(), "run `python -m handler.config.schema`"
 
 
-def test_it_is_a_schema_of_2020_12() -> None:
+def test_the_schema_is_of_2020_12() -> None:
     Draft202012Validator.check_schema(schema())
 
 

@@ -130,7 +130,7 @@ def test_a_file_that_cannot_be_opened_says_why(tmp_path: Path) -> None:
         resolve(SecretRef(file="x" * 300), {})
 
 
-def test_everything_is_resolved_for_who_needs_it() -> None:
+def test_each_need_resolves_its_secrets() -> None:
     secrets = resolve_all(SETTINGS, ENVIRON)
     github = {(accepted.secret.reveal(), accepted.targets) for accepted in secrets.webhook("github")}
     assert github == {
@@ -146,7 +146,7 @@ def test_everything_is_resolved_for_who_needs_it() -> None:
         secrets.read(ref("CI"))
 
 
-def test_what_signs_in_to_prometheus_is_read_by_who_runs_and_masked() -> None:
+def test_prometheus_tokens_are_resolved_for_runs_and_masked() -> None:
     settings = Settings((target("shop"),), prometheus=(PrometheusSettings("https://prometheus.example.com", ref("METRICS")),))
     secrets = resolve_all(settings, {"METRICS": CANARY}, needs=RUNS)
     assert secrets.read(ref("METRICS")).reveal() == CANARY
@@ -191,7 +191,7 @@ def test_a_missing_key_is_named_by_its_place() -> None:
     ]
 
 
-def test_without_a_door_only_passwords_are_needed() -> None:
+def test_without_webhooks_only_git_passwords_are_needed() -> None:
     secrets = resolve_all(SETTINGS, {"PASSWORD": "short"}, needs={"git"})
     assert secrets.read(ref("PASSWORD")).reveal() == "short"
     assert (secrets.webhook("github"), secrets.token(b"x")) == ((), None)
@@ -222,7 +222,7 @@ def test_two_tokens_of_the_same_value_cannot_be_told_apart() -> None:
     )
 
 
-def test_the_snapshot_shows_nothing() -> None:
+def test_the_repr_of_secrets_shows_nothing() -> None:
     secrets = resolve_all(SETTINGS, ENVIRON)
     shown = f"{secrets} {secrets!r} {secrets.masking!r} {secrets.webhook('github')} {secrets.tokens} {secrets.git} {secrets.known}"
     assert CANARY not in shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handler.config.git_settings import AwsSecret, SecretRef
-from tests.unit.config.test_decode import HEAD, TARGET, mistakes
+from tests.unit.config.config_mistakes import HEAD, TARGET, mistakes
 
 PLACES = "expected exactly one of env, file, awsSecretsManager, awsParameter, kubernetesSecret, found"
 

@@ -43,16 +43,16 @@ NEUTRAL: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("field", SHAPES)
-def test_what_shapes_the_result_counts(field: str) -> None:
+def test_a_setting_that_shapes_the_result_changes_the_digest(field: str) -> None:
     assert settings_digest(replace(TARGET, **{field: SHAPES[field]})) != settings_digest(TARGET)
 
 
 @pytest.mark.parametrize("field", NEUTRAL)
-def test_what_does_not_shape_the_result_is_left_out(field: str) -> None:
+def test_a_setting_that_does_not_shape_the_result_keeps_the_digest(field: str) -> None:
     assert settings_digest(replace(TARGET, **{field: NEUTRAL[field]})) == settings_digest(TARGET)
 
 
-def test_every_setting_was_thought_of() -> None:
+def test_every_setting_is_in_the_digest_or_left_out_by_name() -> None:
     assert {field.name for field in fields(s.Target)} == SHAPES.keys() | NEUTRAL.keys()
 
 
@@ -75,22 +75,22 @@ def test_every_setting_was_thought_of() -> None:
         ),
     ],
 )
-def test_order_access_and_guards_do_not_count(same: s.Target) -> None:
+def test_order_access_and_guards_keep_the_digest(same: s.Target) -> None:
     assert settings_digest(same) == settings_digest(TARGET)
 
 
-def test_an_upgrade_renders_nothing_anew() -> None:
+def test_an_upgrade_keeps_the_digest() -> None:
     assert settings_digest(TARGET) == "3c112cf115c9a999569efb1871d0f8f05c8ddfe7986be4439508e8810cb09cb3"
 
 
-def test_which_tools_are_adopted_from_counts_in_no_order() -> None:
+def test_adopted_tools_change_the_digest_in_no_order() -> None:
     one, other = (settings_digest(replace(TARGET, adopt=tools)) for tools in (("flux", "helm"), ("helm", "flux", "helm")))
     assert one == other
     assert len({one, settings_digest(TARGET), settings_digest(replace(TARGET, adopt=("flux",)))}) == 3
 
 
 @pytest.mark.parametrize("prune", [s.Prune(enabled=False), s.Prune(kinds=("Namespace",))])
-def test_what_may_be_pruned_counts(prune: s.Prune) -> None:
+def test_kinds_that_may_be_pruned_change_the_digest(prune: s.Prune) -> None:
     assert settings_digest(replace(TARGET, prune=prune)) != settings_digest(TARGET)
 
 
@@ -108,7 +108,7 @@ BLOCKS = ("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\none\n-----END PGP PUBLIC KEY 
         g.Verify(KEYS, (f"\n{BLOCKS[0]}\r\n \n", BLOCKS[1])),
     ],
 )
-def test_order_and_comments_of_keys_do_not_count(same: g.Verify) -> None:
+def test_order_and_comments_of_verify_keys_keep_the_digest(same: g.Verify) -> None:
     assert settings_digest(replace(TARGET, verify=same)) == settings_digest(replace(TARGET, verify=g.Verify(KEYS, BLOCKS)))
 
 
@@ -122,7 +122,7 @@ def test_order_and_comments_of_keys_do_not_count(same: g.Verify) -> None:
         g.Verify(KEYS, ("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\ntwo\n-----END PGP PUBLIC KEY BLOCK-----", BLOCKS[1])),
     ],
 )
-def test_whose_signature_counts_counts(other: g.Verify) -> None:
+def test_other_verify_keys_change_the_digest(other: g.Verify) -> None:
     assert settings_digest(replace(TARGET, verify=other)) != settings_digest(replace(TARGET, verify=g.Verify(KEYS, BLOCKS)))
 
 
@@ -146,7 +146,7 @@ def test_an_upgrade_that_only_brings_new_settings_changes_no_digest() -> None:
     assert settings_digest(TARGET) == "3c112cf115c9a999569efb1871d0f8f05c8ddfe7986be4439508e8810cb09cb3"
 
 
-def test_a_new_state_format_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_state_format_changes_the_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     before = settings_digest(TARGET)
     monkeypatch.setattr(digest, "STATE_FORMAT", digest.STATE_FORMAT + 1)
     assert settings_digest(TARGET) != before

@@ -7,7 +7,7 @@ import yaml
 
 from handler.config.load import parse
 from handler.config.value_formats import FORMS
-from tests.unit.config.test_decode import AUTH, REF, TARGET, mistakes
+from tests.unit.config.config_mistakes import AUTH, REF, TARGET, mistakes
 
 SCHEME = "write https://<host>/<path> or ssh://git@<host>/<path>"
 KEY = "ssh:// URLs sign in by a key: `auth: {ssh: {privateKey: ..., knownHosts: ...}}`"
@@ -72,14 +72,14 @@ def test_aliases(alias: str, accepted: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["main", "feature/a.b", "v1.2", "ünïcode", "a@b", "x-", "1.0-rc", "releases/2026"])
-def test_names_that_git_allows(name: str) -> None:
+def test_refs_that_git_allows(name: str) -> None:
     assert parse(TARGET + f"    revision: {{branch: {name}}}").targets[0].revision.branch == name
 
 
 @pytest.mark.parametrize(
     "name", ["a b", "a~1", "a^", "a:b", "a?", "a*", "a[b", "a\\b", ".a", "a/.b", "a.lock", "a.lock/b", "a.", "/a", "\x7f"]
 )
-def test_names_that_git_refuses(name: str) -> None:
+def test_refs_that_git_refuses(name: str) -> None:
     escaped = name.replace("\\", "\\\\").replace("\x7f", "\\x7f")
     (found,) = mistakes(TARGET + f'    revision: {{tag: "{escaped}"}}')
     assert found.startswith(f"a.yaml:7: targets[shop].revision.tag: {REF}, found ")
@@ -129,7 +129,7 @@ def test_a_url_for_ssh_is_accepted_with_its_key(url: str) -> None:
 
 
 @pytest.mark.parametrize("bind", ["127.0.0.1:9464", "[::]:0", "localhost:65535", ""])
-def test_places_to_listen(bind: str) -> None:
+def test_bind_takes_host_and_port(bind: str) -> None:
     assert parse(TARGET + f"metrics: {{bind: '{bind}'}}").metrics.bind == bind
 
 

@@ -161,7 +161,7 @@ def _alias_bomb(levels: int) -> str:
     ],
     ids=["aliases", "long text", "merges", "brackets", "braces", "compact", "indent", "size"],
 )
-def test_a_bomb_is_refused_before_it_goes_off(text: str, message: str) -> None:
+def test_a_yaml_alias_bomb_or_deep_nesting_is_refused(text: str, message: str) -> None:
     (mistake,) = _mistakes(text)
     assert message in mistake
 
@@ -227,7 +227,7 @@ _JSON = st.recursive(
 
 
 @given(_JSON)
-def test_what_json_says_yaml_says_too(value: Any) -> None:
+def test_json_read_as_yaml_says_the_same(value: Any) -> None:
     text = json.dumps(value)
     assert _value(text, "a.json") == value
     assert _value(text, "a.yaml") == value

@@ -48,7 +48,7 @@ def allowed(machine: str, argument: int = 0, flags: int = 0) -> set[int]:
 
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)
-def test_what_is_not_named_is_refused(machine: str) -> None:
+def test_a_system_call_that_is_not_named_is_refused(machine: str) -> None:
     column = list(ARCHITECTURES).index(machine)
     named = {seccomp._NUMBERS[name][column] for name in (*seccomp.RENDER, *seccomp.PLAIN)}
     assert allowed(machine) == named

@@ -40,7 +40,7 @@ def test_a_blank_state_comes_back_as_it_was() -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(states)
-def test_what_is_stored_is_what_is_read_again(state: State) -> None:
+def test_an_encoded_state_is_read_again_as_it_was(state: State) -> None:
     written, body = fitted(state, NAMESPACE, TOOLING)
     assert read(body) == written
     again, same = fitted(written, NAMESPACE, TOOLING)
@@ -111,7 +111,7 @@ def noise(count: int, length: int) -> tuple[str, ...]:
     return tuple("".join(source.choices("abcdefghijklmnopqrstuvwxyz0123456789/-", k=length)) for _ in range(count))
 
 
-def test_history_goes_before_changed_subjects_and_declared_never() -> None:
+def test_the_size_limit_drops_history_before_changed_subjects_and_declared_never() -> None:
     runs = tuple(Run(f"r{number}", "push", "applied", NOON, message=text) for number, text in enumerate(noise(20, 4000)))
     declared = tuple(Identity("", "ConfigMap", "shop", name.replace("/", "x")) for name in noise(3600, 200))
     state = blank(history=runs, declared=declared, reads_paths=("deploy",))
@@ -124,7 +124,7 @@ def test_history_goes_before_changed_subjects_and_declared_never() -> None:
     assert written.reads_paths == ("deploy",)
 
 
-def test_a_state_that_cannot_be_trimmed_enough_says_so() -> None:
+def test_a_state_above_the_size_limit_that_cannot_be_trimmed_says_so() -> None:
     declared = tuple(Identity("", "ConfigMap", "shop", name.replace("/", "x")) for name in noise(6000, 240))
     with pytest.raises(StateInvalid, match="the record of 6000 objects needs"):
         fitted(blank(declared=declared), NAMESPACE, TOOLING)
@@ -240,7 +240,7 @@ json_values = st.recursive(
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_whatever_stands_in_a_state_is_read_or_refused_but_never_crashes(data: st.DataObject) -> None:
+def test_any_data_in_a_state_is_read_or_refused_but_never_crashes(data: st.DataObject) -> None:
     body = copy.deepcopy(encode(full(), NAMESPACE, TOOLING))
     key = data.draw(st.sampled_from(sorted(body["data"])))
     parsed = json.loads(body["data"][key]) if key.endswith(".json") else None
@@ -272,7 +272,7 @@ def test_a_rollout_of_a_thousand_failed_steps_can_be_recorded(text: str) -> None
     assert written.reads_paths == ("deploy",)
 
 
-def test_where_there_is_no_room_it_is_forgotten_how_steps_stood_before_how_far_they_are() -> None:
+def test_the_size_limit_drops_what_steps_say_before_how_far_they_are() -> None:
     digests = [hashlib.sha256(str(number).encode()).hexdigest()[:12] for number in range(20_000)]
     steps = tuple(
         StepRecord("one", f"step {number}", "Deployment/shop/api", "Canary", NOON, message=message, stood=stoods(digests, number))

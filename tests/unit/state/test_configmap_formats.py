@@ -44,7 +44,7 @@ def test_a_record_of_the_format_before_is_read_and_written_anew_with_plain_keys(
     assert json.loads(encode(found, NAMESPACE, TOOLING)["data"]["target.json"])["format"] == FORMAT
 
 
-def test_a_record_of_the_format_before_is_written_anew_by_whoever_brings_its_summary_up_to_date() -> None:
+def test_a_record_of_the_format_before_is_written_anew_when_its_summary_is_brought_up_to_date() -> None:
     objects = FakeObjects()
     body = as_format_1(encode(blank(commit=sha()), NAMESPACE, TOOLING))
     objects.create(body)

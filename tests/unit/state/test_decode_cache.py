@@ -21,7 +21,7 @@ def test_a_text_is_read_once_and_its_very_value_is_written_as_that_text() -> Non
     assert kept.text("steps", ["x"]) is kept.text("history", value) is None
 
 
-def test_what_was_not_used_for_longest_is_forgotten_and_what_is_too_large_never_kept() -> None:
+def test_the_decode_cache_evicts_the_least_recently_used_and_keeps_nothing_too_large() -> None:
     kept = DecodeCache(10)
     texts = [("steps", str(number), None) for number in range(4)]
     values = [kept.read(text, lambda: (["x"], 4)) for text in texts[:2]]
@@ -31,7 +31,7 @@ def test_what_was_not_used_for_longest_is_forgotten_and_what_is_too_large_never_
     assert [kept.text("steps", value) for value in (*values, large)] == [texts[0], None, texts[2], None]
 
 
-def test_what_cannot_be_read_is_not_kept() -> None:
+def test_the_decode_cache_keeps_nothing_that_cannot_be_read() -> None:
     kept = DecodeCache()
 
     def load() -> tuple[list[str], int]:

@@ -33,7 +33,7 @@ def changed(record: Progress, place: int, **fields: Any) -> Progress:
 
 
 @pytest.mark.parametrize("count", [1, SIZE, SIZE + 1, 5 * SIZE - 1])
-def test_it_is_one_gzip_stream_of_the_same_json(count: int) -> None:
+def test_chunks_are_one_gzip_stream_of_the_same_json(count: int) -> None:
     record = progress(count, message='a "quote", and 語')
     text, read, length = gzipped(record, "steps")
     plain = gzip.decompress(base64.b64decode(text, validate=True))
@@ -41,7 +41,7 @@ def test_it_is_one_gzip_stream_of_the_same_json(count: int) -> None:
     assert (read, length) == (record, len(plain))
 
 
-def test_a_change_of_one_item_makes_its_piece_anew_and_no_other() -> None:
+def test_a_change_of_one_step_makes_its_gzip_chunk_anew_and_no_other() -> None:
     record = progress(10 * SIZE, message=sha(f"{random.randrange(16):x}"))
     before = gzip_chunks._piece.cache_info().misses
     for place in (0, 3 * SIZE, 10 * SIZE - 1):
@@ -49,7 +49,7 @@ def test_a_change_of_one_item_makes_its_piece_anew_and_no_other() -> None:
     assert gzip_chunks._piece.cache_info().misses - before == 10 + 2
 
 
-def test_what_reads_as_it_is_stays_the_same_and_what_is_cut_comes_back_cut() -> None:
+def test_a_step_that_reads_as_it_is_stays_the_same_and_a_cut_one_comes_back_cut() -> None:
     record = changed(progress(2 * SIZE), 1, message="x" * 5000)
     read = gzipped(record, "steps")[1]
     assert read.steps[1].message == "x" * 3999 + "…"
@@ -57,7 +57,7 @@ def test_what_reads_as_it_is_stays_the_same_and_what_is_cut_comes_back_cut() -> 
     assert gzipped(read, "steps")[1] == read
 
 
-def test_what_could_not_be_read_again_is_refused() -> None:
+def test_a_step_that_could_not_be_read_again_is_refused() -> None:
     wrong = changed(progress(2 * SIZE), SIZE, outcome="Not A Word")
     with pytest.raises(ValueError, match="lower-case word"):
         gzipped(wrong, "steps")
@@ -66,7 +66,7 @@ def test_what_could_not_be_read_again_is_refused() -> None:
 
 
 @pytest.mark.parametrize("count", [SIZE, 4 * SIZE, 40 * SIZE])
-def test_a_record_with_a_long_rollout_is_read_by_who_has_never_seen_it(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_with_a_long_rollout_is_read_without_the_decode_cache(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     state: State = blank(rollout=progress(count))
     for place in range(3):
         assert state.rollout

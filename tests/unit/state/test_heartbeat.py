@@ -53,12 +53,12 @@ def test_a_reader_without_the_right_to_it_knows_of_no_watch_and_says_that_it_kno
     assert Heartbeat(objects, "anneal-system", "default").read() == Pulse(readable=False)
 
 
-def test_where_there_is_none_no_server_was_ever_seen(cluster: Cluster) -> None:
+def test_without_a_heartbeat_no_server_was_ever_seen(cluster: Cluster) -> None:
     found = cluster.lease.read()
     assert (found.readable, found.last, found.server("shop"), found.looked("shop"), found.watched) == (True, None, None, 0.0, None)
 
 
-def test_a_server_says_who_it_is_what_it_looks_after_and_when_it_looked(cluster: Cluster) -> None:
+def test_a_heartbeat_says_the_server_its_targets_and_when_it_looked(cluster: Cluster) -> None:
     cluster.lease.renew(Signs("one", "1.2.3", {"shop": 40.0, "bank": math.inf}))
     cluster.now += EVERY
     found = cluster.lease.read()
@@ -90,7 +90,7 @@ def test_each_server_keeps_what_the_others_say_and_the_older_look_is_no_news(clu
     assert found.looked("shop") == NOW - 10, "looked at by the server before"
 
 
-def test_what_a_server_has_given_up_is_looked_after_by_none(cluster: Cluster) -> None:
+def test_targets_that_a_server_has_given_up_have_no_server(cluster: Cluster) -> None:
     cluster.lease.renew(signs("one", "shop", "bank"))
     cluster.lease.renew(signs("one", "shop"))
     assert cluster.lease.read().server("bank") is None
@@ -128,7 +128,7 @@ def test_a_thousand_targets_are_few_bytes_and_read_as_they_are(cluster: Cluster)
     assert found.looked(names[-1]) == NOW
 
 
-def test_who_is_quicker_is_not_undone(cluster: Cluster) -> None:
+def test_a_quicker_servers_heartbeat_is_not_undone(cluster: Cluster) -> None:
     cluster.lease.renew(signs("one", "shop"))
     others = iter(["two", "three"])
 
@@ -143,7 +143,7 @@ def test_who_is_quicker_is_not_undone(cluster: Cluster) -> None:
     assert set(cluster.lease.read().servers) == {"one", "two", "three"}
 
 
-def test_where_others_are_always_quicker_it_is_given_up(cluster: Cluster) -> None:
+def test_a_heartbeat_gives_up_after_five_conflicts(cluster: Cluster) -> None:
     def moved(verb: str, _body: Body) -> None:
         if verb == "create":
             raise Moved.of("Lease", "exists already")
@@ -156,7 +156,7 @@ def test_where_others_are_always_quicker_it_is_given_up(cluster: Cluster) -> Non
 @pytest.mark.parametrize(
     "text", ["", "[]", "{", '{"one": 7}', '{"one": [1]}', '{"one": ["a", Infinity]}', "H4sIAAAA", '"x"', '{"one": {"version": 1}}']
 )
-def test_what_cant_be_read_says_nothing_and_the_next_renewal_replaces_it(cluster: Cluster, text: str) -> None:
+def test_a_heartbeat_that_cant_be_read_says_nothing_and_the_next_renewal_replaces_it(cluster: Cluster, text: str) -> None:
     cluster.lease.renew(signs("one", "shop", watched=(0.0, 180.0)))
     cluster.write({"anneal.dev/servers": text, "anneal.dev/targets": text, "anneal.dev/health": text})
     found = cluster.lease.read()
@@ -175,7 +175,7 @@ def test_a_server_that_says_that_it_ends_doesnt_run_from_then_on(cluster: Cluste
     assert cluster.lease.read().server("shop") == Server("one", "1.2.3", NOW), "started anew, by the same name"
 
 
-def test_what_a_server_that_ends_looked_after_is_anothers_until_that_says_otherwise(cluster: Cluster) -> None:
+def test_targets_of_a_server_that_ends_are_anothers_until_that_says_otherwise(cluster: Cluster) -> None:
     cluster.lease.renew(signs("two", "shop"))
     cluster.lease.renew(signs("gone", "shop"))
     cluster.lease.renew(replace(signs("gone", "shop"), ended=True))

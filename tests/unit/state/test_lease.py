@@ -88,7 +88,7 @@ def test_an_overdue_lease_is_taken_at_once_by_the_servers_clock(lock: Make, worl
     assert lost(first)
 
 
-def test_what_was_seen_in_an_earlier_look_counts(lock: Make, world: World) -> None:
+def test_an_earlier_look_at_the_lease_counts(lock: Make, world: World) -> None:
     lock().acquire()
     second = lock("two")
     with pytest.raises(Busy):

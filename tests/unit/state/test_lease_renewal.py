@@ -11,7 +11,7 @@ from tests.fakes.objects import FakeObjects
 from tests.unit.state.lease_look import NAME, Make, body, lost
 
 
-def test_every_tenure_has_a_token_of_its_own(lock: Make) -> None:
+def test_every_lease_tenure_has_a_fencing_token_of_its_own(lock: Make) -> None:
     tokens = []
     for _ in range(3):
         with lock().acquire() as held:
@@ -49,7 +49,7 @@ def test_a_request_that_comes_between_the_look_and_the_release_is_seen(lock: Mak
 
 
 @pytest.mark.parametrize(("slept", "jumped"), [(0.0, 0.0), (16.0, 0.0), (16.0, -100.0), (0.0, 3600.0)])
-def test_a_holder_notices_its_own_pause_on_any_clock(lock: Make, world: World, slept: float, jumped: float) -> None:
+def test_a_lease_holder_notices_its_own_pause_on_any_clock(lock: Make, world: World, slept: float, jumped: float) -> None:
     clock = FakeClock(world)
     held = lock(clock=clock).acquire()
     held.check()
@@ -61,7 +61,7 @@ def test_a_holder_notices_its_own_pause_on_any_clock(lock: Make, world: World, s
         held.renew()
 
 
-def test_once_lost_stays_lost(lock: Make, world: World) -> None:
+def test_a_lost_lease_stays_lost(lock: Make, world: World) -> None:
     clock = FakeClock(world, jumped=100)
     held = lock(clock=clock).acquire()
     clock.jumped = 200
@@ -70,7 +70,7 @@ def test_once_lost_stays_lost(lock: Make, world: World) -> None:
     assert lost(held)
 
 
-def test_expiry_counts_from_when_the_renewal_was_sent(lock: Make, world: World, objects: FakeObjects) -> None:
+def test_lease_expiry_counts_from_when_the_renewal_was_sent(lock: Make, world: World, objects: FakeObjects) -> None:
     held = lock().acquire()
 
     def slow(verb: str, sent: dict[str, Any]) -> None:
@@ -83,7 +83,7 @@ def test_expiry_counts_from_when_the_renewal_was_sent(lock: Make, world: World, 
     assert lost(held)
 
 
-def test_the_written_renewal_time_does_not_lag_after_sleep(lock: Make, world: World, objects: FakeObjects) -> None:
+def test_the_renew_time_does_not_lag_after_sleep(lock: Make, world: World, objects: FakeObjects) -> None:
     held = lock().acquire()
     before = body(objects)["spec"]["renewTime"]
     world.advance(10)
@@ -169,7 +169,7 @@ def test_failed_renewals_are_tried_again_and_told_when_the_lease_is_lost(lock: M
         held.check()
 
 
-def test_the_thread_renews(lock: Make, world: World, objects: FakeObjects) -> None:
+def test_the_renewal_thread_renews_the_lease(lock: Make, world: World, objects: FakeObjects) -> None:
     renewals, clock = threading.Semaphore(0), Hurried(world)
     held = lock(clock=clock).acquire()
     objects.before = lambda verb, sent: renewals.release() if verb == "replace" else None
@@ -180,7 +180,7 @@ def test_the_thread_renews(lock: Make, world: World, objects: FakeObjects) -> No
     assert set(clock.waits) == {5.0}, "a third of the time that it lasts"
 
 
-def test_hand_over_never_fails(lock: Make, objects: FakeObjects) -> None:
+def test_lease_hand_over_never_fails(lock: Make, objects: FakeObjects) -> None:
     held = lock().acquire()
 
     def away(verb: str, sent: dict[str, Any]) -> None:

@@ -41,7 +41,7 @@ def test_the_same_failure_of_the_same_commit_is_one_entry() -> None:
     "newer",
     [run(2, "failed", "other"), run(2, "failed", "no", sha("b")), run(2, "applied", "no"), replace(run(2, "failed", "no"), code="x")],
 )
-def test_anything_else_is_an_entry_of_its_own(newer: Run) -> None:
+def test_another_run_is_a_history_entry_of_its_own(newer: Run) -> None:
     history = append((run(1, "failed", "no"),), newer)
     assert [entry.id for entry in history] == ["r2", "r1"]
 
@@ -75,7 +75,7 @@ def test_a_failed_run_without_a_commit_carries_its_problems() -> None:
     ("error", "who", "waits"),
     [(GitUnavailable, "nobody", 60), (LeaseLost, "nobody", 60), (AccessDenied, "operator", 0), (ManifestInvalid, "author", 0)],
 )
-def test_only_what_nobody_must_cure_is_tried_again(error: type[AnnealError], who: str, waits: int) -> None:
+def test_only_transient_errors_get_a_next_try_with_back_off(error: type[AnnealError], who: str, waits: int) -> None:
     status = failed(RunStatus("failed", "2026-01-01T00:00:00Z", failures=2), error.of("X", "no"), START)
     assert (status.phase, status.who, status.code, status.failures, status.message) == ("failed", who, error.code, 3, "X: no")
     assert status.next_try == (stamp(START + waits) if waits else "")
@@ -99,7 +99,7 @@ def test_a_rollout_whose_run_may_not_wait_goes_on() -> None:
     assert ended(status, Result("shop", Outcome.APPLIED), START + 60).phase == "applied"
 
 
-def test_success_ends_failures() -> None:
+def test_success_resets_failures() -> None:
     status = ended(
         failed(RunStatus(), GitUnavailable.of("X", "no"), START), Result("shop", Outcome.APPLIED, counts={"created": 2}), START + 60
     )
@@ -111,7 +111,7 @@ def test_a_run_that_changed_nothing_leaves_no_trace() -> None:
     assert ended(good, Result("shop", Outcome.UNCHANGED, counts={"unchanged": 2}, message="nothing to do"), START + 60) == good
 
 
-def test_a_superseded_run_leaves_the_phase() -> None:
+def test_a_superseded_run_keeps_the_phase() -> None:
     assert ended(RunStatus("held", NOON), Result("shop", Outcome.SUPERSEDED), START + 60).phase == "held"
 
 

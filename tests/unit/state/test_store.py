@@ -51,12 +51,12 @@ def test_there_is_no_state_before_the_first_run(store: StateStore) -> None:
     assert store.read().state is None
 
 
-def test_what_is_created_is_read_again(store: StateStore) -> None:
+def test_a_created_record_is_read_again(store: StateStore) -> None:
     assert store.create(full()) == store.read()
     assert store.read().state == full()
 
 
-def test_creating_twice_is_a_move(store: StateStore) -> None:
+def test_creating_a_record_twice_is_moved(store: StateStore) -> None:
     store.create(blank())
     with pytest.raises(Moved):
         store.create(blank())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from handler.state.write_batcher import WriteBatcher
+from tests.unit.state.waiting import until
 
 COUNT = 40
 Names = tuple[str, ...]
@@ -40,18 +40,10 @@ class Register:
         return self.names
 
 
-def until(holds: Callable[[], bool]) -> None:
-    for _ in range(3000):
-        if holds():
-            return
-        threading.Event().wait(0.01)
-    raise AssertionError("it never came to hold")
-
-
 NUMBERS = [str(number) for number in range(COUNT)]
 
 
-def test_who_comes_while_a_write_is_under_way_goes_with_the_next_and_returns_when_that_is_done() -> None:
+def test_changes_during_a_write_are_one_batch_and_return_when_it_is_written() -> None:
     register = Register()
     with ThreadPoolExecutor(COUNT) as pool:
         seen = list(pool.map(register.enter, NUMBERS))
@@ -60,13 +52,13 @@ def test_who_comes_while_a_write_is_under_way_goes_with_the_next_and_returns_whe
     assert all(name in names for name, names in zip(NUMBERS, seen, strict=True))
 
 
-def test_changes_of_one_after_the_other_are_a_write_each() -> None:
+def test_changes_one_after_the_other_are_a_write_each() -> None:
     register = Register(writes=[()])
     assert [register.enter(name) for name in "abc"] == [("a",), ("a", "b"), ("a", "b", "c")]
     assert len(register.writes) == 4
 
 
-def test_a_write_that_fails_fails_for_all_who_share_it_and_for_nobody_after_them() -> None:
+def test_a_failed_write_fails_for_its_whole_batch_and_for_no_later_one() -> None:
     register = Register()
     register.fails = lambda: len(register.writes) == 2
     failed: list[str] = []
@@ -91,7 +83,7 @@ def test_a_change_may_be_made_again_on_a_newer_record() -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
-def test_whatever_ends_a_write_leaves_nobody_waiting(error: type[BaseException]) -> None:
+def test_no_thread_waits_on_after_a_write_ended_by_any_exception(error: type[BaseException]) -> None:
     def write(_: Callable[[Names], Names]) -> None:
         raise error
 
