@@ -27,11 +27,11 @@ from handler.engine.reconcile import reconcile
 from handler.engine.run.dependencies import Dependencies
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.event import Job
-from handler.model.metric_sample import Moments
 from handler.model.names import applyset_id, run_id
 from handler.model.queue_view import ALONE, QueueView
 from handler.model.render import Rendered
 from handler.model.result import Outcome, Result
+from handler.model.rollout import Moments
 from handler.model.tree import Tree
 from handler.render.sandbox import Sandbox
 from handler.state.configmap import state_name

@@ -14,8 +14,7 @@ from handler.cli.session import Session
 from handler.engine.planner.due import FAILED
 from handler.health.kinds.pods import WITH_PODS, pods_of
 from handler.model.errors import AnnealError, RolloutFailed
-from handler.model.names import Identity
-from handler.model.resource import Resource
+from handler.model.names import Identity, Resource
 from handler.model.result import Result
 
 if TYPE_CHECKING:

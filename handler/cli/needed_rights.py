@@ -14,9 +14,8 @@ from handler.config.secrets import ALL, references
 from handler.config.settings import Settings, Target
 from handler.health.kinds.pods import WITH_PODS
 from handler.health.kstatus import ALWAYS_HEALTHY
-from handler.model.names import identity_of
+from handler.model.names import Resource, identity_of
 from handler.model.pod_secrets import mounted_secrets
-from handler.model.resource import Resource
 from handler.plan.admission import CRD, NAMESPACE
 from handler.state.configmap import state_name
 from handler.state.heartbeat import heartbeat_name

@@ -18,8 +18,8 @@ from handler.cluster.discovery import Discovery
 from handler.config.git_settings import RepositoryAuth
 from handler.config.settings import Settings, Target
 from handler.model.errors import AccessDenied, PlanRefused
+from handler.model.names import Resource
 from handler.model.render import Rendered
-from handler.model.resource import Resource
 from handler.plan.admission import declared_kinds
 from handler.state.record import State
 

@@ -19,8 +19,7 @@ from handler.engine.reconcile import reconcile
 from handler.feedback.cli import AGAIN
 from handler.model.errors import AnnealError, ClusterUnavailable, Stopping
 from handler.model.event import Job
-from handler.model.result import Outcome, Result
-from handler.model.rounds import summed
+from handler.model.result import Outcome, Result, summed
 
 
 def run(session: Session, job: Job, doing: str) -> Result:

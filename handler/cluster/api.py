@@ -36,7 +36,7 @@ from handler.cluster.errors import RETRIED, Crossed, never_sent, place_of, refus
 from handler.model.backoff import Backoff
 from handler.model.deadline import left
 from handler.model.errors import AnnealError, ClusterUnavailable
-from handler.model.resource import Resource
+from handler.model.names import Resource
 
 JSON = "application/json"
 _CONNECT = 5.0

@@ -13,8 +13,7 @@ from typing import Any
 from handler.cluster.api import Api
 from handler.cluster.parallel import parallel
 from handler.model.errors import AnnealError, ClusterUnavailable
-from handler.model.names import GroupKind
-from handler.model.resource import Resource
+from handler.model.names import GroupKind, Resource
 
 _ALWAYS = {("v1", "ConfigMap"), ("coordination.k8s.io/v1", "Lease")}
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"

@@ -18,8 +18,7 @@ from handler.cluster.live import Object, named
 from handler.model import deadline
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
 from handler.model.manifest import at
-from handler.model.names import Identity
-from handler.model.resource import Resource
+from handler.model.names import Identity, Resource
 
 T = TypeVar("T")
 SECONDS = 10.0

@@ -18,8 +18,7 @@ from typing import Any
 from handler.cluster.api import JSON, Api, ApiRequest, items_of
 from handler.cluster.parallel import together
 from handler.model.errors import ApiRefused, ClusterUnavailable
-from handler.model.names import Identity
-from handler.model.resource import Resource
+from handler.model.names import Identity, Resource
 
 LIMIT = 500
 """Objects a page, as in client-go's pager."""

@@ -11,8 +11,7 @@ from handler.cluster.api import Api, encode
 from handler.cluster.api import ApiRequest as _Request
 from handler.cluster.live import metadata
 from handler.model.errors import StateInvalid
-from handler.model.names import FIELD_MANAGER, identity_of
-from handler.model.resource import Resource
+from handler.model.names import FIELD_MANAGER, Resource, identity_of
 
 Kind = Literal["ConfigMap", "Lease", "Namespace"]
 _KINDS: dict[str, Resource] = {

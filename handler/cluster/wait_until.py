@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from handler.cluster.api import Api
 from handler.cluster.live import Object
 from handler.cluster.watch import Seen, Stop, feed, scopes_of
-from handler.model.names import Identity
-from handler.model.resource import Resource
+from handler.model.names import Identity, Resource
 
 
 def until_gone(

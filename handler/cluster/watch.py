@@ -20,8 +20,7 @@ import urllib3
 from handler.cluster.api import JSON, Api, ApiRequest, items_of
 from handler.cluster.live import LIMIT, PARTIAL, PARTIAL_LIST, Listing, Object, named
 from handler.model.errors import ApiRefused, ClusterUnavailable
-from handler.model.names import Identity, identity_of
-from handler.model.resource import Resource
+from handler.model.names import Identity, Resource, identity_of
 
 _STOP_EVERY = 0.2
 """Seconds between two calls of `stop`."""

@@ -11,8 +11,7 @@ from typing import Any, Literal
 from handler.cluster.api import JSON, Api, ApiRequest, encode
 from handler.cluster.live import PARTIAL, named
 from handler.model.errors import Moved
-from handler.model.names import FIELD_MANAGER, Identity, identity_of
-from handler.model.resource import Resource
+from handler.model.names import FIELD_MANAGER, Identity, Resource, identity_of
 
 APPLY = "application/apply-patch+yaml"
 _JSON_PATCH = "application/json-patch+json"

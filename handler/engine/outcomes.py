@@ -34,8 +34,7 @@ from handler.model.errors import (
 from handler.model.event import Job
 from handler.model.numbers import many
 from handler.model.plan import Hold
-from handler.model.result import Outcome, Result
-from handler.model.rounds import wrote
+from handler.model.result import Outcome, Result, wrote
 from handler.model.run_event import PlanHeld
 from handler.state import run_history
 from handler.state.record import Refusal, Run, RunStatus, State

@@ -37,7 +37,7 @@ from handler.queues import Queue
 from handler.state.heartbeat import Heartbeat, Signs
 from handler.state.record_format import seconds_of
 from handler.state.summary import Summary
-from handler.triggers.phases import due_between
+from handler.triggers.schedule import due_between
 
 _LOG = logging.getLogger("anneal.schedule")
 MINUTE = 60.0

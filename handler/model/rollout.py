@@ -5,7 +5,7 @@ Both dialects of `workflow.kubernetes.io/v1alpha1` are read into this (`handler.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -121,3 +121,15 @@ class Rollout:
 def key_in_path(name: str) -> str:
     """Return a key as the path of a field shows it (`spec.groups[0]`): one that isn't ours may be anything."""
     return printable(name, 80)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One sample of an instant vector: its labels and its value, which may be infinite or NaN."""
+
+    labels: Mapping[str, str]
+    value: float
+
+
+Moments = Sequence[Sequence[Sample]]
+"""What a query finds at each of several moments, the newest last; never none of them."""

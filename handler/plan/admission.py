@@ -13,8 +13,7 @@ from typing import Any
 from handler.config.settings import Target
 from handler.model.errors import PlanRefused, Problem
 from handler.model.manifest import Manifest, at, items_at
-from handler.model.names import IDENTITY, PART_OF, GroupKind, Identity, identity_of
-from handler.model.resource import Resource
+from handler.model.names import IDENTITY, PART_OF, GroupKind, Identity, Resource, identity_of
 from handler.model.rollout import Mode
 from handler.plan.missing_settings import joined, lacking
 from handler.plan.steering import asked, skips_dry_run

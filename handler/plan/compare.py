@@ -13,9 +13,8 @@ from typing import Any
 
 from handler.model.field_masking import shown
 from handler.model.manifest import Manifest
-from handler.model.names import GroupKind, Identity, identity_of
+from handler.model.names import GroupKind, Identity, Resource, identity_of
 from handler.model.plan import FieldChange
-from handler.model.resource import Resource
 from handler.model.rollout import Mode
 from handler.plan import steering
 from handler.plan.admission import Desired

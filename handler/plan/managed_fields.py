@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from handler.model.names import FIELD_MANAGER
+from handler.model.names import FIELD_MANAGER, group_of
 
 Fields = dict[str, Any]
 Step = str | int | tuple[tuple[str, Any], ...]
@@ -192,3 +192,20 @@ def child(node: Any, step: Any) -> Any:
     if step[0][0] == MEMBER:
         return next((item for item in node if equal(item, step[0][1])), None)
     return find_element(node, step)
+
+
+Object = dict[str, Any]
+
+
+def recorded_in(live: Object) -> str:
+    """Return the API version in which our fields are recorded; empty: nothing is ours."""
+    return str((our_entry(live) or {}).get("apiVersion") or "")
+
+
+def migrated(live: Object, api_version: str) -> list[Object]:
+    """Return managedFields with every entry of another version of the kind moved to this one."""
+    group = group_of(api_version)
+    return [
+        {**entry, "apiVersion": api_version} if group_of(str(entry.get("apiVersion") or "")) == group else entry
+        for entry in managed_fields(live)
+    ]

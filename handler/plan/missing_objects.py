@@ -21,8 +21,7 @@ from typing import Any
 
 from handler.config.settings import Target
 from handler.model.errors import Problem
-from handler.model.names import Identity
-from handler.model.resource import Resource
+from handler.model.names import Identity, Resource
 from handler.plan.admission import NAMESPACE, Desired, listed
 from handler.plan.missing_settings import MissingSetting, block, lacking
 from handler.plan.order import DEPENDS_ON, NAMING, implied

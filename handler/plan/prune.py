@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handler.config.settings import Target
-from handler.model.names import GroupKind, Identity, identity_of
+from handler.model.names import GroupKind, Identity, Resource, identity_of
 from handler.model.plan import Action, Change
-from handler.model.resource import Resource
 from handler.plan.admission import CRD, NAMESPACE, allows, listed
 from handler.plan.order import depends_on, sort_key, wave_of
 from handler.plan.steering import protections

@@ -25,7 +25,7 @@ from handler.config.secrets import Reading
 from handler.config.settings import PrometheusSettings
 from handler.model.connection_failure import words
 from handler.model.errors import RolloutFailed, SecretUnavailable, TransientError
-from handler.model.metric_sample import Moments, Sample
+from handler.model.rollout import Moments, Sample
 from handler.prometheus.allowed_servers import AllowedQuery, AllowedServers
 
 

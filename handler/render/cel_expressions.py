@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from handler.config import cel
-from handler.model.expressed import CURRENT, FAILED, IN_PROGRESS, NOTHING, Answer
+from handler.model.health import CURRENT, FAILED, IN_PROGRESS, NOTHING, Answer
 
 _CODE = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 """How the library begins and ends what it says."""

@@ -16,9 +16,8 @@ from typing import Any, Protocol
 
 from handler.model.errors import PlanRefused
 from handler.model.health import Health
-from handler.model.metric_sample import Moments
 from handler.model.names import Identity
-from handler.model.rollout import Mode, Step
+from handler.model.rollout import Mode, Moments, Step
 from handler.rollout.jsonpath import Effort
 
 Object = dict[str, Any]

@@ -12,12 +12,12 @@ Times are monotonic seconds where nothing else is said.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from handler.model.event import Job
-from handler.triggers.phases import fraction
 
 SPREAD = 0.2
 """Seconds between two runs that ticks of the same moment ask for; of many it is less."""
@@ -107,3 +107,27 @@ class Schedule:
             moved = JITTER * (2 * fraction(self._place, target, str(cycle)) - 1)
             cycle, at = cycle + 1, (cycle + phase + moved) * interval
         return at - self._offset
+
+
+def due_between(names: Iterable[str], interval: float, start: float, end: float) -> dict[str, float]:
+    """Return those of the names that have a moment in `start` <= t < `end`, each with its last one there.
+
+    Times are in seconds since the epoch, `interval` in seconds.
+    """
+    found: dict[str, float] = {}
+    for name in names:
+        phase = fraction(name)
+        count = _moments(phase, interval, end)
+        if count > _moments(phase, interval, start):
+            found[name] = (count - 1 + phase) * interval
+    return found
+
+
+def _moments(phase: float, interval: float, before: float) -> int:
+    """Count the moments of a phase (a share of the interval) before a time."""
+    return math.ceil(before / interval - phase)
+
+
+def fraction(*parts: str) -> float:
+    """Return a number from 0 to 1 that is always the same for these words."""
+    return int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest()[:8]) / 2**64

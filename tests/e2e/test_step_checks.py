@@ -12,7 +12,7 @@ import pytest
 from handler.model.event import Job
 from handler.model.names import identity_of
 from handler.model.result import Outcome
-from handler.rollout.checks.omitted_zeros import ZEROS
+from handler.rollout.checks.fields import ZEROS
 from infra.prometheushost import Exporter, PrometheusHost
 from tests.e2e import rollouts
 from tests.e2e.canary_target import Running

@@ -28,8 +28,8 @@ from handler.plan.order import DEPENDS_ON, SYNC_WAVE
 from handler.rollout import hook_annotations, spec
 from handler.rollout.canary import DEFAULT, FAILURE_LIMIT, weights
 from handler.rollout.checks import CHECKS
-from handler.rollout.checks.limits import PROGRESS, TIMEOUT
 from handler.rollout.checks.prometheus import INTERVAL
+from handler.rollout.spec_fields import PROGRESS, TIMEOUT
 from tests.repository.test_readme import ROOT, blocks, spans
 
 PAGE = ROOT / "docs" / "rollouts.md"

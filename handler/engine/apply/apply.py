@@ -28,9 +28,8 @@ from handler.engine.planner.planner import Planned, Planner
 from handler.engine.planner.server_answers import NO_DRY_RUN
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, NotReady, PlanRefused, PlanStale, Problem
 from handler.model.manifest import Manifest
-from handler.model.names import PART_OF, GroupKind, Identity, kubectl
+from handler.model.names import PART_OF, GroupKind, Identity, Resource, kubectl
 from handler.model.plan import Action, Change
-from handler.model.resource import Resource
 from handler.plan.admission import CRD, NAMESPACE, Desired
 from handler.plan.diff import field_changes
 from handler.plan.judge import Judge

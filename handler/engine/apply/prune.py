@@ -18,9 +18,8 @@ from handler.engine.apply.wait_deleted import Tell, untold, wait_until_gone
 from handler.engine.planner.join_errors import raise_together
 from handler.engine.planner.planner import Planned, Planner
 from handler.model.errors import Moved
-from handler.model.names import Identity
+from handler.model.names import Identity, Resource
 from handler.model.plan import Action, Change, Plan
-from handler.model.resource import Resource
 from handler.plan.admission import CRD, NAMESPACE
 from handler.plan.prune import prune_stages
 

@@ -15,8 +15,7 @@ from handler.engine.run import transitions
 from handler.engine.run.context import RunContext
 from handler.model.errors import AnnealError, Problem, StillDeleting
 from handler.model.manifest import at, items_at
-from handler.model.names import Identity, kubectl
-from handler.model.resource import Resource
+from handler.model.names import Identity, Resource, kubectl
 from handler.state.record import RunStatus, State
 from handler.state.run_history import PRUNING
 

@@ -28,8 +28,7 @@ from handler.config.settings import HealthCheckExpr
 from handler.health.kinds.reading import HEALTHY, condition, fails, number, said, waits
 from handler.health.kstatus import premature
 from handler.model.errors import RenderFailed
-from handler.model.expressed import CURRENT, FAILED, Answer
-from handler.model.health import Health, Status
+from handler.model.health import CURRENT, FAILED, Answer, Health, Status
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.tree import printable

@@ -23,9 +23,8 @@ from handler.engine.planner.server_answers import NO_DRY_RUN, Finding, MissingDe
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.engine.planner.stand_in import StandIn, mistakes_of
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, Problem
-from handler.model.names import Identity
+from handler.model.names import Identity, Resource
 from handler.model.plan import Action, Change
-from handler.model.resource import Resource
 from handler.model.rollout import Mode
 from handler.plan import crd_schema
 from handler.plan import missing_objects as missing

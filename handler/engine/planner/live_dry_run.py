@@ -19,14 +19,14 @@ from handler.engine.planner.server_answers import NO_DRY_RUN, Finding, MissingDe
 from handler.engine.planner.stand_in import mistakes_of, scratch
 from handler.model.errors import AccessDenied, ApiRefused, Problem
 from handler.model.manifest import at, canonical, items_at
+from handler.model.names import Resource
 from handler.model.plan import Action, Change
-from handler.model.resource import Resource
-from handler.plan import api_versions, crd_schema, live_only_fields
+from handler.plan import crd_schema, live_only_fields
 from handler.plan import missing_objects as missing
 from handler.plan.admission import CRD, Desired
 from handler.plan.field_sets import keyed, without
 from handler.plan.judge import Judge
-from handler.plan.managed_fields import Fields, managed_fields, our_entry
+from handler.plan.managed_fields import Fields, managed_fields, migrated, our_entry, recorded_in
 from handler.plan.prune import is_custom
 from handler.plan.takeover import Takeover, dropped, foreseen
 
@@ -125,7 +125,7 @@ class LiveDryRun:
             return [self._undryable(taken)]
         if isinstance(error, AccessDenied):
             return placed(error, item)
-        if error.reason == ApiRefused.UNCONVERTED and api_versions.migrated(live, item.resource.api_version) != managed_fields(live):
+        if error.reason == ApiRefused.UNCONVERTED and migrated(live, item.resource.api_version) != managed_fields(live):
             return self._moved()
         deferred = self._deferred(error, taken)
         if deferred or not (taken and taken.goes and error.status == 422):
@@ -177,7 +177,7 @@ class LiveDryRun:
     # --- other API versions
     def _is_forgotten(self) -> bool:
         """Whether our fields are recorded in a version that the kind hasn't any more, or not once this run has changed its CRD."""
-        recorded = api_versions.recorded_in(self.live)
+        recorded = recorded_in(self.live)
         if recorded in ("", self.item.resource.api_version):
             return False
         version = recorded.rpartition("/")[2]
@@ -187,8 +187,8 @@ class LiveDryRun:
         return version not in [at(each, "name") for each in items_at(crd.manifest.body(), "spec", "versions")]
 
     def _moved(self) -> list[Finding]:
-        """Judge an object whose managedFields must be moved to git's version before it can be applied: see `handler.plan.api_versions`."""
-        entries = api_versions.migrated(self.live, self.item.resource.api_version)
+        """Judge an object whose managedFields move to git's API version before it can be applied."""
+        entries = migrated(self.live, self.item.resource.api_version)
         live = {**self.live, "metadata": {**self.live["metadata"], "managedFields": entries}}
         taken = self._taken_over(live)
         entries = list(taken.entries) if taken else entries
@@ -199,7 +199,7 @@ class LiveDryRun:
         except ApiRefused as error:
             return self._final(error)
         change = self.judge.present(self.item, live, found, taken)
-        reason = change.reason or f"was applied in {api_versions.recorded_in(self.live)}"
+        reason = change.reason or f"was applied in {recorded_in(self.live)}"
         return [replace(change, action=Action.UPDATE, reason=reason, managed_fields=canonical(entries))]
 
 

@@ -26,9 +26,8 @@ from handler.engine.planner.rollout_actions import RolloutActions
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.errors import AccessDenied, ClusterUnavailable, Problem
 from handler.model.health import Health
-from handler.model.names import PART_OF, GroupKind, Identity
+from handler.model.names import PART_OF, GroupKind, Identity, Resource
 from handler.model.plan import Action, Change, Due, Plan
-from handler.model.resource import Resource
 from handler.model.rollout import Mode
 from handler.plan import guards
 from handler.plan.admission import Desired

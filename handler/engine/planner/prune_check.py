@@ -20,9 +20,8 @@ from handler.cluster.live import metadata
 from handler.cluster.parallel import together
 from handler.config.settings import Target
 from handler.model.errors import AccessDenied, ApiRefused
-from handler.model.names import Identity, identity_of
+from handler.model.names import Identity, Resource, identity_of
 from handler.model.plan import Action, Change
-from handler.model.resource import Resource
 from handler.plan.membership import is_member
 from handler.plan.prune import PruneFacts, custom_kinds, judge, questions
 

@@ -15,9 +15,8 @@ from handler.config.settings import Target
 from handler.engine.planner.prune_check import PruneCheck
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.errors import PlanRefused, Problem
-from handler.model.names import Identity
+from handler.model.names import Identity, Resource
 from handler.model.plan import Action, Change, Due
-from handler.model.resource import Resource
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired
 from handler.plan.compare import Comparison

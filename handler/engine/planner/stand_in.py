@@ -14,8 +14,7 @@ from handler.cluster.write import DryRunner
 from handler.config.settings import Target
 from handler.engine.planner.server_answers import is_by_schema
 from handler.model.errors import AccessDenied, ApiRefused, Problem
-from handler.model.names import Identity
-from handler.model.resource import Resource
+from handler.model.names import Identity, Resource
 from handler.plan.admission import NAMESPACE, Desired
 
 _KEPT = 40

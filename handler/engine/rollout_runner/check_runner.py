@@ -25,8 +25,7 @@ from handler.engine.waits.wait_record import WaitRecord
 from handler.health.diagnosis import STILL, Live, Subject
 from handler.health.kinds.pods import WITH_PODS, pods_of, selector_of
 from handler.model.errors import Problem, RolloutFailed, StillWaiting
-from handler.model.names import Identity
-from handler.model.resource import Resource
+from handler.model.names import Identity, Resource
 from handler.model.rollout import Check
 from handler.model.tree import printable
 from handler.rollout.interfaces import Judged, Object, Probe, Query, Scene, Verdict

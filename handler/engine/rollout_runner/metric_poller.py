@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from handler.model.metric_sample import Moments
+from handler.model.rollout import Moments
 from handler.prometheus.client import MetricsUnavailable
 from handler.rollout.interfaces import Query
 

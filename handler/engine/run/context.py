@@ -24,8 +24,7 @@ from handler.model.names import FIELD_MANAGER, run_id
 from handler.model.plan import Change, Hold, tally
 from handler.model.queue_view import ALONE, QueueView
 from handler.model.refs import Head
-from handler.model.result import ONLY_PLANNED, Outcome, Result
-from handler.model.rounds import summed
+from handler.model.result import ONLY_PLANNED, Outcome, Result, summed
 from handler.model.run_event import ObjectsWritten
 from handler.model.tree import CommitInfo, ReadSet
 from handler.plan import guards

@@ -14,8 +14,7 @@ from handler.cluster.live import members
 from handler.cluster.parallel import parallel
 from handler.engine.planner.planner import Planner
 from handler.model.errors import AccessDenied, AnnealError
-from handler.model.names import PART_OF, GroupKind, identity_of
-from handler.model.resource import Resource
+from handler.model.names import PART_OF, GroupKind, Resource, identity_of
 from handler.plan.membership import is_member
 
 

@@ -23,8 +23,7 @@ from handler.cluster.parallel import parallel
 from handler.engine.planner.siblings import Siblings
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Basis, Problem
 from handler.model.manifest import canonical
-from handler.model.names import GroupKind, Identity
-from handler.model.resource import Resource
+from handler.model.names import GroupKind, Identity, Resource
 from handler.plan import missing_objects
 from handler.plan.admission import Desired
 from handler.plan.order import implied

@@ -27,8 +27,7 @@ from handler.health.kstatus import ALWAYS_HEALTHY
 from handler.health.kstatus import judge as judge_live
 from handler.model.errors import StillWaiting
 from handler.model.health import Health
-from handler.model.names import PART_OF, Identity
-from handler.model.resource import Resource
+from handler.model.names import PART_OF, Identity, Resource
 from handler.model.tree import printable
 from handler.plan.admission import Desired
 from handler.state.record_format import stamp

@@ -5,7 +5,7 @@
       timeout: 1h
       progressTimeout: 5m
 
-A path finds one value; where it finds none, `default` is its value, and under `success` a zero that Kubernetes omits (`omitted_zeros`);
+A path finds one value; where it finds none, `default` is its value, and under `success` a zero that Kubernetes omits;
 several are compared with nothing. What is compared is JSON: 1 is 1.0, and no "1". Nothing passes before the object's controller has seen
 what was written.
 """
@@ -24,11 +24,9 @@ from handler.model.health import Status
 from handler.model.manifest import at
 from handler.model.names import GroupKind
 from handler.rollout import jsonpath
-from handler.rollout.checks.limits import KEYS, limits
-from handler.rollout.checks.omitted_zeros import filled
 from handler.rollout.interfaces import Judged, Object, Options, Probe, Scene, Verdict
 from handler.rollout.json_values import same
-from handler.rollout.spec_fields import Fields
+from handler.rollout.spec_fields import KEYS, Fields, limits
 
 MOST = 100
 """Comparisons of one check."""
@@ -245,3 +243,53 @@ class _Probe:
 
 def _is_odd(value: Any) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Zeros:
+    """One kind's. `status`, `spec`: fields and the value at which each is omitted; `wanted`, `counted`: where the numbers of pods are."""
+
+    status: Mapping[str, Any]
+    spec: Mapping[str, Any]
+    wanted: tuple[str, str] = ("spec", "replicas")
+    counted: tuple[str, str] = ("status", "replicas")
+
+    def known(self, live: Mapping[str, Any]) -> bool:
+        """Whether the controller has counted."""
+        if not isinstance(at(live, "status", "observedGeneration"), int):
+            return False
+        return at(live, *self.wanted) == 0 or (at(live, *self.counted) or 0) > 0
+
+
+@dataclass(frozen=True, slots=True)
+class JobZeros(Zeros):
+    """A Job's: its status has no generation, and its counters are written together with its start or its first condition."""
+
+    def known(self, live: Mapping[str, Any]) -> bool:
+        """Whether the controller has counted."""
+        return bool(at(live, "status", "startTime") or at(live, "status", "conditions"))
+
+
+_DEPLOYMENT = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
+_STATEFUL_SET = ("readyReplicas", "currentReplicas", "updatedReplicas")
+_DAEMON_SET = ("updatedNumberScheduled", "numberAvailable", "numberUnavailable")
+_REPLICAS = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+_DELAY = {"minReadySeconds": 0}
+ZEROS: Mapping[GroupKind, Zeros] = {
+    GroupKind("apps", "Deployment"): Zeros(dict.fromkeys(_DEPLOYMENT, 0), {**_DELAY, "paused": False}),
+    GroupKind("apps", "StatefulSet"): Zeros(dict.fromkeys(_STATEFUL_SET, 0), _DELAY),
+    GroupKind("apps", "DaemonSet"): Zeros(
+        dict.fromkeys(_DAEMON_SET, 0), _DELAY, ("status", "desiredNumberScheduled"), ("status", "currentNumberScheduled")
+    ),
+    GroupKind("apps", "ReplicaSet"): Zeros(dict.fromkeys(_REPLICAS, 0), _DELAY),
+    GroupKind("", "ReplicationController"): Zeros(dict.fromkeys(_REPLICAS, 0), _DELAY),
+    GroupKind("batch", "Job"): JobZeros(dict.fromkeys(("active", "succeeded", "failed"), 0), {}),
+}
+
+
+def filled(live: Mapping[str, Any], kind: GroupKind) -> dict[str, Any] | None:
+    """Return an object with the zeros that Kubernetes has omitted; None: its kind omits none, or its controller hasn't counted yet."""
+    zeros = ZEROS.get(kind)
+    if zeros is None or not zeros.known(live):
+        return None
+    return {**live, "status": {**zeros.status, **live["status"]}, "spec": {**zeros.spec, **(live.get("spec") or {})}}

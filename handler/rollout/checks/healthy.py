@@ -7,9 +7,8 @@ from typing import Any
 
 from handler.health.kstatus import JOB, judge
 from handler.model.health import Status
-from handler.rollout.checks.limits import KEYS, limits
 from handler.rollout.interfaces import Judged, Object, Options, Probe, Scene, Verdict
-from handler.rollout.spec_fields import Fields
+from handler.rollout.spec_fields import KEYS, Fields, limits
 
 _VERDICTS = {Status.CURRENT: Verdict.PASSED, Status.FAILED: Verdict.FAILED}
 

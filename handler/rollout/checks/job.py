@@ -13,9 +13,8 @@ from handler.health.kstatus import JOB, judge
 from handler.model.errors import RolloutFailed
 from handler.model.health import Status
 from handler.model.manifest import at
-from handler.rollout.checks.limits import TIMEOUT
 from handler.rollout.interfaces import Judged, Object, Options, Probe, Scene, Verdict
-from handler.rollout.spec_fields import Fields
+from handler.rollout.spec_fields import TIMEOUT, Fields
 
 
 class JobComplete:

@@ -34,8 +34,7 @@ from handler.engine.health.target_health import judged, patience_of
 from handler.engine.planner.members import Members
 from handler.model.errors import AnnealError, Busy, ClusterUnavailable, Moved
 from handler.model.health import HealthState
-from handler.model.names import PART_OF, GroupKind, Identity, applyset_id
-from handler.model.resource import Resource
+from handler.model.names import PART_OF, GroupKind, Identity, Resource, applyset_id
 from handler.model.run_event import Announce, HealthChanged, unheard
 from handler.state.configmap import INSTALLATION, SUMMARY, read_summary, state_name
 from handler.state.heartbeat import INTERVALS

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from handler.model.resource import Resource
+from handler.model.names import Resource
 
 VERBS = frozenset({"create", "delete", "get", "list", "patch", "update", "watch"})
 

@@ -10,8 +10,7 @@ from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.cluster.own_objects import OwnObjects
 from handler.cluster.write import DryRunner, Writer
-from handler.model.names import identity_of
-from handler.model.resource import Resource
+from handler.model.names import Resource, identity_of
 
 Body = dict[str, Any]
 MERGE = "application/merge-patch+json"

@@ -15,7 +15,7 @@ from handler.cluster.connect import ClusterConnection, connect
 from handler.cluster.discovery import Discovery
 from handler.cluster.write import Writer
 from handler.config.settings import Cluster
-from handler.model.resource import Resource
+from handler.model.names import Resource
 from tests.fakes.apiserver import ApiServer, FakeConnection
 from tests.rooms.cluster.both_api_servers import Side, config_map
 from tests.rooms.cluster.faulty_proxy import Wire

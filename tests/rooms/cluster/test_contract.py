@@ -14,8 +14,7 @@ from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.cluster.write import APPLY
 from handler.model.errors import ApiRefused, Moved
-from handler.model.names import identity_of
-from handler.model.resource import Resource
+from handler.model.names import Resource, identity_of
 from handler.plan.managed_fields import our_entry
 from handler.plan.takeover import takeover
 from tests.fakes.apiserver import ApiServer, FakeConnection

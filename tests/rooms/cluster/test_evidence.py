@@ -12,8 +12,7 @@ import pytest
 from handler.cluster import evidence
 from handler.cluster.api import Api
 from handler.cluster.evidence import Evidence
-from handler.model.names import Identity
-from handler.model.resource import Resource
+from handler.model.names import Identity, Resource
 from infra.controlplane.fates import FATE, LOG
 from tests.kubectl import Kubectl
 from tests.rooms.cluster.faulty_proxy import Wire, refuse

@@ -11,8 +11,7 @@ from handler.cluster.api import Api
 from handler.cluster.live import members, metadata, probe
 from handler.cluster.parallel import together
 from handler.model.errors import ApiRefused, ClusterUnavailable
-from handler.model.names import PART_OF, Identity
-from handler.model.resource import Resource
+from handler.model.names import PART_OF, Identity, Resource
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
 from tests.rooms.cluster.faulty_proxy import Wire, refuse
 

@@ -14,7 +14,7 @@ from handler.cluster.api import Api
 from handler.cluster.connect import ClusterConnection
 from handler.cluster.write import DryRunner, Writer
 from handler.model.errors import AnnealError
-from handler.model.resource import Resource
+from handler.model.names import Resource
 from tests.e2e.documents import Document, config_map, definition, deployment, job
 from tests.kubectl import Kubectl
 from tests.rooms.cluster.conftest import Kind

@@ -13,8 +13,7 @@ from handler.cluster.api import Api
 from handler.cluster.wait_until import until, until_gone
 from handler.cluster.write import Writer
 from handler.model.errors import AccessDenied, LeaseLost
-from handler.model.names import Identity, identity_of
-from handler.model.resource import Resource
+from handler.model.names import Identity, Resource, identity_of
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
 from tests.rooms.cluster.faulty_proxy import Handler, Wire, refuse
 

@@ -14,8 +14,7 @@ import pytest
 from handler.cluster import watch
 from handler.cluster.api import Api
 from handler.cluster.wait_until import follow, until
-from handler.model.names import Identity, identity_of
-from handler.model.resource import Resource
+from handler.model.names import Identity, Resource, identity_of
 from tests.kubectl import Kubectl
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
 from tests.rooms.cluster.faulty_proxy import Handler, Trick, Wire, refuse

@@ -13,8 +13,7 @@ from handler.cluster.api import Api
 from handler.cluster.parallel import parallel
 from handler.cluster.write import DryRunner, Writer
 from handler.model.errors import AccessDenied, ApiRefused, LeaseLost, Moved, NotReady
-from handler.model.names import Identity, identity_of
-from handler.model.resource import Resource
+from handler.model.names import Identity, Resource, identity_of
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
 from tests.rooms.cluster.faulty_proxy import Wire
 

@@ -12,8 +12,7 @@ import pytest
 from handler.config.settings import HealthCheckExpr
 from handler.engine.health import custom_health
 from handler.engine.health.custom_health import FUNCTIONS, KILLED, PAUSE, CustomHealth
-from handler.model.expressed import Answer
-from handler.model.health import Health, Status
+from handler.model.health import Answer, Health, Status
 from handler.model.names import GroupKind, identity_of
 from handler.render.sandbox import Sandbox
 

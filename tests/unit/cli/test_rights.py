@@ -11,7 +11,7 @@ from handler.cli.needed_rights import RBAC, WRITES, Grant, NeededKinds, document
 from handler.cli.rbac import HOME, _at_home
 from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
 from handler.config.settings import Cluster, Eks, EvidenceSettings, Impersonate, Prune, Settings, Target, Wait, WebhookSettings
-from handler.model.resource import Resource
+from handler.model.names import Resource
 
 TARGET = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop", "jobs"))
 SETTINGS = Settings((TARGET,))

@@ -9,7 +9,7 @@ import pytest
 from handler.cluster.api import checked, echoes, is_missing, items_of
 from handler.cluster.discovery import Discovery
 from handler.model.errors import ClusterUnavailable
-from handler.model.resource import Resource
+from handler.model.names import Resource
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 OFFERS = Resource("shop.example.com", "v1", "Offer", "offers", namespaced=True)

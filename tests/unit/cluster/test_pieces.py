@@ -13,7 +13,7 @@ from handler.cluster.discovery import read_aggregated
 from handler.cluster.live import matches
 from handler.cluster.parallel import parallel, together
 from handler.model.errors import AnnealError, ApiRefused, LeaseLost
-from handler.model.resource import Resource
+from handler.model.names import Resource
 
 
 def served(kind: str | None, plural: str, scope: str = "Namespaced") -> dict[str, Any]:

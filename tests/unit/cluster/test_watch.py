@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from handler.cluster import watch
-from handler.model.names import Identity
-from handler.model.resource import Resource
+from handler.model.names import Identity, Resource
 
 WEB = Identity("", "ConfigMap", "shop", "web")
 OBJECT = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "shop", "resourceVersion": "8"}}

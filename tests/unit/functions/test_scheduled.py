@@ -26,7 +26,7 @@ from handler.state.heartbeat import Heartbeat
 from handler.state.record import Attempt, RunStatus, State, Suspend
 from handler.state.record_format import stamp
 from handler.state.summary import Summary
-from handler.triggers.phases import due_between
+from handler.triggers.schedule import due_between
 from tests.fakes.aws_events import Context, every_minute
 from tests.fakes.cluster_looks import PATIENCE, OneHangs
 from tests.fakes.engine import SHOP

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from handler.model.errors import ApiRefused, Busy, ConfigInvalid, Problem, RenderFailed
 from handler.model.field_masking import masked
 from handler.model.manifest import at, canonical, digest_of, items_at
-from handler.model.names import GroupKind, Identity, applyset_id, identity_of, kubectl
+from handler.model.names import GroupKind, Identity, Resource, applyset_id, identity_of, kubectl
 from handler.model.plan import DONE, Action, Change, FieldChange, Plan
-from handler.model.resource import Resource
 from tests.unit.plan.samples import document, manifest
 
 

@@ -8,8 +8,7 @@ from typing import Any
 from handler.config.git_settings import Repository
 from handler.config.settings import Target
 from handler.model.manifest import Manifest
-from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, applyset_id, identity_of
-from handler.model.resource import Resource
+from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, Resource, applyset_id, identity_of
 from handler.plan.admission import Admission, Desired
 
 SET = applyset_id("anneal-shop", "anneal-system")

@@ -10,9 +10,8 @@ from handler.config.git_settings import Repository
 from handler.config.settings import Target
 from handler.model.errors import RenderFailed
 from handler.model.manifest import Manifest
-from handler.model.names import IDENTITY, PART_OF, Identity
+from handler.model.names import IDENTITY, PART_OF, Identity, Resource
 from handler.model.plan import Action, Change
-from handler.model.resource import Resource
 from handler.plan.admission import Desired
 from handler.plan.handover import (
     Declared,

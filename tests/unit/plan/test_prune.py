@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handler.config.settings import Prune, Target
-from handler.model.names import Identity, identity_of
+from handler.model.names import Identity, Resource, identity_of
 from handler.model.plan import Action, Change
-from handler.model.resource import Resource
 from handler.plan.prune import ALLOW, PROTECTIONS, PruneFacts, custom_kinds, judge, leaving, left_to, questions
 from tests.unit.plan.samples import document, member, target
 

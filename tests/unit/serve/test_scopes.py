@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from handler.model.errors import AccessDenied, ClusterUnavailable
-from handler.model.names import GroupKind, Identity
-from handler.model.resource import Resource
+from handler.model.names import GroupKind, Identity, Resource
 from handler.worker.health_watch import scopes as module
 from handler.worker.health_watch.scopes import FollowedScope, Scopes
 from handler.worker.health_watch.watched_target import WatchedTarget

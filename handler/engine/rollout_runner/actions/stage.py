@@ -21,9 +21,8 @@ from handler.engine.rollout_runner.journal import Journal, JournalWaitRecord
 from handler.engine.waits.wait import Judge, Waits
 from handler.engine.waits.wait_record import WaitRecord
 from handler.model.errors import Moved, Problem, TransientError
-from handler.model.names import Identity
+from handler.model.names import Identity, Resource
 from handler.model.plan import Change
-from handler.model.resource import Resource
 from handler.model.rollout import Check, Step
 from handler.plan.admission import Desired
 from handler.rollout.checks.healthy import Healthy

@@ -10,8 +10,8 @@ import pytest
 from handler.engine.rollout_runner.actions import ACTIONS
 from handler.engine.rollout_runner.actions.recreate import _scratch
 from handler.model.manifest import Manifest
+from handler.model.names import Resource
 from handler.model.plan import Action
-from handler.model.resource import Resource
 from handler.model.result import Outcome
 from handler.plan.admission import Desired
 from tests.fakes.apiserver import Call

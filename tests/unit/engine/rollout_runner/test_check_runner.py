@@ -14,9 +14,8 @@ from handler.engine.rollout_runner.check_runner import WatchedStep, check
 from handler.engine.waits.evidence import Pace
 from handler.engine.waits.wait_record import WaitRecord
 from handler.model.errors import RolloutFailed, StillWaiting, Stopping
-from handler.model.names import Identity
+from handler.model.names import Identity, Resource
 from handler.model.queue_view import ALONE
-from handler.model.resource import Resource
 from handler.model.rollout import Check
 from handler.rollout.interfaces import Judged, Options, Probe, Scene, Verdict
 from tests.unit.engine.in_memory_journal import Kept

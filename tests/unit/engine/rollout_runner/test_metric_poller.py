@@ -10,7 +10,7 @@ import pytest
 from handler.engine.rollout_runner import metric_poller
 from handler.engine.rollout_runner.metric_poller import MetricPoller
 from handler.model.errors import Stopping
-from handler.model.metric_sample import Moments, Sample
+from handler.model.rollout import Moments, Sample
 from handler.prometheus.client import MetricsUnavailable
 
 PATIENCE = 60.0

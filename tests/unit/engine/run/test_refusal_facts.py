@@ -11,7 +11,7 @@ from handler.engine.planner.siblings import NoSiblings
 from handler.engine.run.refusal_facts import MOST, RefusalFacts
 from handler.model.errors import Basis, Problem
 from handler.model.manifest import Manifest
-from handler.model.resource import Resource
+from handler.model.names import Resource
 from handler.plan.admission import Desired
 from handler.state.record import Fact
 from tests.fakes.apiserver import ApiServer

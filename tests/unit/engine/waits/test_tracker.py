@@ -15,8 +15,7 @@ from handler.engine.waits.tracker import Ended, Tracker, as_usual
 from handler.health.kinds.reading import moment
 from handler.model.health import Health, Status
 from handler.model.manifest import Manifest
-from handler.model.names import GroupKind, Identity, identity_of
-from handler.model.resource import Resource
+from handler.model.names import GroupKind, Identity, Resource, identity_of
 from handler.plan.admission import Desired
 
 CREATED = "2026-01-01T00:00:00Z"

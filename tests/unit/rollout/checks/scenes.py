@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from handler.model.metric_sample import Moments, Sample
 from handler.model.names import Identity
+from handler.model.rollout import Moments, Sample
 from handler.rollout.checks import CHECKS
 from handler.rollout.interfaces import Probe, Scene, SpecError
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from handler.model.errors import Problem, RolloutFailed
-from handler.model.metric_sample import Sample
+from handler.model.rollout import Sample
 from handler.prometheus.client import MetricsUnavailable
 from handler.rollout.checks import CHECKS
 from handler.rollout.checks.prometheus import bound

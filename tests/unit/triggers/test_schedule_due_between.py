@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.triggers.phases import due_between
+from handler.triggers.schedule import due_between
 
 NOON = 1_772_366_400.0
 NAMES = [f"target-{number}" for number in range(1000)]

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from handler.model.metric_sample import Sample
-from handler.rollout.checks.samples import Threshold, worst
+from handler.model.rollout import Sample
+from handler.rollout.checks.prometheus import Threshold, worst
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from handler.plan.api_versions import migrated, recorded_in
+from handler.plan.managed_fields import migrated, recorded_in
 from tests.unit.plan.samples import entry
 
 V1, V2 = "example.com/v1", "example.com/v2"

@@ -10,8 +10,7 @@ import pytest
 from handler.model.errors import Problem
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, FieldChange, Plan
-from handler.model.result import Outcome, Result
-from handler.model.rounds import net, summed, wrote
+from handler.model.result import Outcome, Result, net, summed, wrote
 
 CREATE, UPDATE, RECREATE, PRUNE, UNCHANGED = Action.CREATE, Action.UPDATE, Action.RECREATE, Action.PRUNE, Action.UNCHANGED
 
