@@ -1,13 +1,8 @@
-"""Canaries that a newer head has overtaken while that head itself is refused: nobody watches them, so they are taken away.
+"""Canaries of an open attempt that a newer head has overtaken while that head itself is refused: without a watch, they are withdrawn.
 
-    the head, or what is pinned, is refused until somebody mends it    before its attempt opens
-    the open attempt is another commit's                               its rollout is under way, and no run goes on with it
-    a canary of it lives, not yet promoted                             the record forgets how far it was, then it goes
-
-Law: the stable Deployment isn't touched, and the failure that is recorded stays the head's own, with a line for each canary. Deleted is
-only what carries our label, our identity and the canary's mark, and what prune wouldn't keep; under its uid, the Lease and an attempt that
-is ours. All of it can be repeated: each run that fails so looks once more, and a rollout that is gone on with, once the head is mended,
-begins its canary anew.
+Law: the stable Deployment isn't touched, and the recorded failure stays the head's own, with a line for each canary. Deleted is only what
+carries our label, our identity and the canary's mark, and what prune wouldn't keep; under its uid, the Lease and an attempt that is ours.
+All of it can be repeated: the record forgets how far a canary was before it goes, and its rollout, once gone on with, begins it anew.
 """
 
 from __future__ import annotations
@@ -51,7 +46,6 @@ def withdrawn(run: RunContext, error: AnnealError) -> AnnealError:
 
     Raises:
         LeaseLost, Stopping: the run mustn't go on; the next one looks again.
-
     """
     rollout = run.state.rollout if run.stored.state else None
     if rollout is None or not _is_overtaken(run, error):
@@ -69,7 +63,6 @@ def withdrawn(run: RunContext, error: AnnealError) -> AnnealError:
 
 
 def _told(run: RunContext, commit: str, identity: Identity, kept: str) -> Problem:
-    """Say what becomes of the canary of a commit. `kept`: why it stays all the same."""
     if not kept:
         seen = f"the canary of {commit[:12]} is withdrawn, for {run.goal[:12]} has overtaken it"
         return Problem(str(identity), seen, fix="it begins anew with a commit that brings it")
@@ -79,11 +72,7 @@ def _told(run: RunContext, commit: str, identity: Identity, kept: str) -> Proble
 
 
 def _is_overtaken(run: RunContext, error: AnnealError) -> bool:
-    """Whether what every next run aims at is another commit than the open attempt's, and is refused until somebody mends it.
-
-    A branch that has vanished, a commit that isn't there, a renderer that was stopped say nothing. What one person has asked for once isn't
-    aimed at again, and who asks that nothing be pruned has nothing withdrawn.
-    """
+    """Whether what every next run aims at is another commit than the open attempt's, and is refused until somebody mends it."""
     attempt = run.state.attempt
     passes = isinstance(error, RefNotFound) or (isinstance(error, RenderFailed) and error.reason != "output")
     refused = isinstance(error, AuthorError | AccessDenied) and not passes and not run.opened
@@ -111,7 +100,6 @@ def _stable(step: StepRecord) -> Identity | None:
 
 
 def _left(run: RunContext) -> list[_Left]:
-    """Return the canaries that live, and those that were taken away before."""
     steps, planner = known(run.state), run.rooms.planner
     resource = planner.discovery.preferred(canary.DEPLOYMENT) if steps else None
     if resource is None:
@@ -128,17 +116,13 @@ def _kept(run: RunContext, live: Object | None) -> str:
 
 
 def _ours(run: RunContext, identity: Identity, live: Object | None) -> Object | None:
-    """Return what lives under a canary's name, if it is our canary and isn't going already."""
     if live is None or live["metadata"].get("deletionTimestamp") or not canaries.is_canary(live):
         return None
     return live if is_member(live, identity, run.job.target, run.rooms.planner.applyset) else None
 
 
 def _forget(run: RunContext, steps: Sequence[StepRecord]) -> None:
-    """Let the record forget how far these canaries were, before they go; the attempt becomes ours with that.
-
-    One that goes because of what it has shown keeps that: its commit has failed, whatever becomes of the head.
-    """
+    """Let the record forget how far these canaries were, before they go; the attempt becomes ours with that."""
     names = {
         (step.group, step.step) for step in steps if (mark := CanaryMark.of(step.mark)) is None or mark.phase is not CanaryPhase.REMOVE
     }

@@ -1,8 +1,6 @@
-"""Each way a run ends is one function: it makes the Result and writes what the record keeps of it.
+"""Each way a run ends is one function: it makes the Result and writes what the record keeps of it (`run.transitions` says what that is).
 
-    reconcile -> outcomes (how this run ends) -> state_after (what the record says then) -> handler.state.store (writes that)
-
-Law: inside our open attempt it is written in any case, and what people wrote meanwhile stays. Anything else is a swap, which is dropped
+Law: inside our open attempt it is written in any case, and what persons wrote meanwhile stays. Anything else is a swap, which is dropped
 where the record has moved: another run is asked for then, but for a failure, which the Result alone tells.
 """
 
@@ -162,7 +160,6 @@ def failed(run: RunContext, error: AnnealError) -> Result:
 
 
 def _refusal(run: RunContext, error: AnnealError) -> Refusal | None:
-    """Return what the record is to say of a refusal, after a failure."""
     if run.stored.state is None or run.job.dry_run:
         return None
     return run.state.status.refusal if run.behind else refusals.of(run, error)
@@ -206,7 +203,6 @@ def rejected(run: RunContext, error: AnnealError) -> Result:
 
 
 def _is_asked_for(run: RunContext) -> bool:
-    """Whether a run was asked for while we held the Lease; else it is free from now on."""
     with contextlib.suppress(AnnealError):
         return run.lease is not None and not run.lease.release()
     return False

@@ -1,19 +1,17 @@
 """The one place where the stages meet: one target, one request, from the state read to the state written.
 
     read the state; resolve the branch head        the payload's commit is a hint, the git host decides
-    nothing new?                                   -> unchanged, after one cluster read
-    refused, and nothing of that has changed?      -> refused still, after a read for each fact that the refusal names
+    nothing new, or refused still?                 -> ends after a few reads
     fetch; the same reads?                         -> record the commit
     render, admit, plan                            no writer is in hand yet
     nothing to write?                              -> the record alone, if it differs
-    a guard holds?                                 -> held, until a person approves
-    somebody is asked, and says no?                -> planned, and nothing more
+    a guard holds, or the CLI's user says no?      -> held until a person approves; planned
     take the Lease; state or head moved?           -> plan once more, from that head
     open the attempt, apply, prune, record         the commit moves last
     release; asked for meanwhile?                  -> again
 
-Everything can be repeated: a run killed anywhere is finished or repaired by the next one. An open attempt is found at the
-start: then the Lease is taken before planning. Errors are recorded and become a Result; only mistakes of ours are raised.
+Everything can be repeated: the next run finishes or repairs a killed one. An open attempt is found at the start: then the Lease is taken
+before planning. Errors are recorded and become a Result; only mistakes of ours are raised.
 """
 
 from __future__ import annotations
@@ -63,7 +61,6 @@ def reconcile(rooms: Dependencies, job: Job, stop: threading.Event | None = None
 
     Returns:
         How it ended, and what all its rounds wrote; never raises an AnnealError.
-
     """
     stop, name = stop or threading.Event(), job.run or run_id(job.target)
     run = RunContext(rooms, job, stop, name, started=rooms.clock(), meanwhile=meanwhile, mask=rooms.mask)
@@ -86,14 +83,12 @@ def reconcile(rooms: Dependencies, job: Job, stop: threading.Event | None = None
 
 
 def _announce_health(run: RunContext) -> None:
-    """Announce that the record has another health than at the start of the run."""
     state = run.stored.state
     if state is not None and run.was is not None and state.health.state != run.was:
         run.rooms.announce(HealthChanged(run.job.target, run.was, state.health.state, state.health.worst, run.run))
 
 
 def _looking_on(run: RunContext, job: Job, result: Result) -> Result:
-    """Leave what was pushed, and the host didn't show, to a later run."""
     if run.stored.state is None:
         return result
     again = push_lag.later(job, result, run.named, run.rooms.target.revision, transitions.deployed(run.state))
@@ -101,11 +96,7 @@ def _looking_on(run: RunContext, job: Job, result: Result) -> Result:
 
 
 def _ended_by(run: RunContext, error: AnnealError) -> Result:
-    """Turn an error into the run's end; a lost Lease, a pause and our own shutdown record nothing.
-
-    What would be tried again by itself, once we are to end, may be no more than the end's own doing. Whatever it says is masked here,
-    before anything of it is kept or returned.
-    """
+    """Turn an error into the run's end; a lost Lease, a pause and our own shutdown record nothing."""
     hidden(error, run.mask)
     if isinstance(error, LeaseLost):
         return run.problem_result(Outcome.BUSY, error)
@@ -121,7 +112,6 @@ def _ended_by(run: RunContext, error: AnnealError) -> Result:
 
 
 def _unlocked(run: RunContext) -> Result:
-    """Look without the Lease; take it where something must be written."""
     run.read()
     ended = requests.ended_before(run)
     if ended:
@@ -146,7 +136,6 @@ def _unlocked(run: RunContext) -> Result:
 
 
 def _refused_still(run: RunContext) -> Result | None:
-    """Return the end of a run whose commit is refused still; None: there is something to do."""
     if not run.refused or run.behind or (run.state.attempt and canary_cleanup.known(run.state)):
         return None
     if run.state.attempt is None:
@@ -165,7 +154,6 @@ def _refused_meanwhile(run: RunContext) -> Result | None:
 
 
 def _look(run: RunContext) -> Result:
-    """Plan; end here if no object must be written."""
     if shortcuts.same_reads(run):
         return outcomes.commit_only(run)
     inputs = run.inputs()
@@ -200,7 +188,6 @@ def _ended_by_plan(run: RunContext, inputs: Inputs, planned: Planned) -> Result 
 
 
 def _locked(run: RunContext, look: Lookahead | None) -> Result:
-    """Take the Lease and work until nothing more is asked."""
     rooms = run.rooms
     run.lease = rooms.lock.acquire(wait=rooms.lease_duration * 1.2, requested=partial(requests.ask, run), stop=run.stop)
     while True:
@@ -217,11 +204,7 @@ def _locked(run: RunContext, look: Lookahead | None) -> Result:
 
 
 def _goes_on(run: RunContext, result: Result) -> bool:
-    """Whether to run again: to go back, and when a run was requested meanwhile (one without prune leaves it to a tick).
-
-    A recovery ends: what it has kept goes with a run of its own, whose plan has shown it; a request that came meanwhile is left to that.
-    What is done is done: trouble with the Lease now changes nothing of the result, and `hand_over` sees to the rest.
-    """
+    """Whether to run again: to go back, and when a run was requested meanwhile (one without prune leaves it to a tick)."""
     if run.lease is None or run.stop.is_set():
         return False
     if run.turned:
@@ -272,7 +255,6 @@ def _round(run: RunContext, look: Lookahead | None) -> Result | None:
 
 
 def _write(run: RunContext, look: Lookahead) -> Result | None:
-    """Open the attempt, apply, prune, record what came of it."""
     from handler.engine.rollout_runner.runner import RolloutRunner, only_repairs
 
     assert run.lease is not None  # noqa: S101 - a round runs under the Lease

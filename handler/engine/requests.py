@@ -1,4 +1,9 @@
-"""What a person asks of a target, written into its record: for this run, or for whoever holds the Lease."""
+"""What is asked of a target by name: written into its record for the Lease's holder, done once, and answered there.
+
+Law: a message that comes again does nothing twice: what has an end in the history isn't run again. Where no process remembers requests
+(`Dependencies.notes`) each leaves an entry there, whatever it did. An entry that says busy, waiting or superseded gives way to the next
+round of its run.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +28,6 @@ def ask(run: RunContext) -> None:
     Raises:
         RequestRefused: what is to be approved isn't held any more, or the commit is none that this target ran.
         RefNotFound: the host doesn't have a forced commit: whoever holds the Lease couldn't hold to its pin either.
-
     """
     held = run.state.held
     if run.job.approve and (held is None or held.id != run.job.approve) and not _is_approved(run):
@@ -42,7 +46,6 @@ def ask(run: RunContext) -> None:
 
 
 def _is_approved(run: RunContext) -> bool:
-    """Tell whether it is approved already."""
     return run.state.approval is not None and run.state.approval.id == run.job.approve
 
 

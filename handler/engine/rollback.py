@@ -1,12 +1,7 @@
 """Going back: which commit, and what the record tells of it. A rollback is a run like any other, of an older commit that is pinned.
 
-    a rollout fails      its failure and the pin are one write             way_back
-    the same Lease       runs again: goal = the pinned commit, with its own Rollout, hooks and prunes
-    it is recorded       `rolled-back`, with what failed and why           told
-
 Law: never a loop. Only the head is rolled back from, and only to the recorded commit; what fails on the way back stays failed, pinned and
-visible, its attempt open. Each write leaves a state from which any other process ends in the same place: the pin says where to, the open
-attempt says from where.
+visible. Failure and pin are one write, so any process ends in the same place: the pin says where to, the open attempt from where.
 """
 
 from __future__ import annotations
@@ -88,7 +83,6 @@ def told(run: RunContext, result: Result) -> Result:
 
 
 def _failed(state: State, commit: str) -> Run | None:
-    """Return the entry of a commit's failure; None: the history has lost it."""
     return next((run for run in state.history if (run.commit, run.outcome) == (commit, Outcome.FAILED)), None)
 
 
@@ -98,7 +92,6 @@ def resolve(run: RunContext) -> None:
 
     Raises:
         RequestRefused: there is none.
-
     """
     if not run.job.rollback or run.job.commit:
         return

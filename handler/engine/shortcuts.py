@@ -1,10 +1,7 @@
 """Whether there is anything to do, before anything is rendered: what most runs of a tick come to.
 
-    unchanged     the goal is applied, and nobody asks for more    one read of the record, one look at the head
-    same_reads    its commit is new, what it reads isn't           its tree, too
-
 Law: whatever is open, asked for or due (an attempt, a phase that must be ended, a pin to set or to lift, an approval, a drift run, a
-recovery, other settings) has a run look closer. `quiet` tells the first of a summary, and says yes only where this does.
+recovery, other settings) has a run look closer. `summary_shortcuts` says yes only where `unchanged` does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What a summary proves: that a tick of its target would read the state, look at the head, and find nothing to do. Pure.
+"""What a summary proves: that a tick would read the state, look at the head, and find nothing to do (`shortcuts.unchanged`). Pure.
 
-Law: quiet only if `settled.unchanged` would end that tick; a summary that lacks a fact, or that isn't certainly ours, proves nothing.
-A test makes up states and compares the two.
+Law: a summary that lacks a fact, or that isn't certainly ours, proves nothing. A test makes up states and compares the two.
 """
 
 from __future__ import annotations
@@ -45,7 +44,6 @@ def is_settled(summary: Summary, settings: str, home: str, now: float) -> bool:
         settings: the digest of the target's settings.
         home: where its record belongs (`home_of`).
         now: seconds since the epoch; a time that has come is due.
-
     """
     due = bool(summary.drift_due) and seconds_of(summary.drift_due) <= now
     open_ends = summary.attempt or summary.pin or summary.asked or summary.held or summary.suspended or due

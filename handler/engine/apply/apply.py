@@ -1,9 +1,8 @@
 """Applies a plan: stage after stage, the objects of a stage in parallel, every write behind the fence.
 
 Law: no object is deleted, and no field that others wrote is removed, unless the plan showed it; what they wrote after the plan stays, or
-the write is refused and the next run plans anew. What git declares is written over whatever lives at that moment, even if that changed
-after the plan, or a step writes an object that the plan left unchanged. A write that meets a moved object is planned again for that object,
-three times at most, and a lost Lease stops all writes.
+the write is refused and the next run plans anew. What git declares is written over whatever lives at that moment. A write that meets a
+moved object is planned again for that object, three times at most, and a lost Lease stops all writes.
 """
 
 from __future__ import annotations
@@ -92,7 +91,6 @@ class Applier:
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
-        """Let what is judged again know what stands by then."""
         self.planned.decision.missing.written = self.written
 
     @property
@@ -118,7 +116,6 @@ class Applier:
             PlanRefused: a deferred object didn't pass its dry-run; the server refused an object.
             NotReady: a CRD or Namespace doesn't stand in time.
             LeaseLost: at once, whatever is under way.
-
         """
         writes = [change for change in stage if change.writes]
         if not writes:
@@ -141,7 +138,6 @@ class Applier:
 
         Raises:
             PlanRefused, ApiRefused, AccessDenied, Moved: it can't be written.
-
         """
         shown = next((each for each in self.planned.plan.changes if each.identity == identity), None)
         again = self._again(shown or Change(Action.UNCHANGED, identity))
@@ -201,7 +197,6 @@ class Applier:
         return self.planned.desired[change.identity]
 
     def _collect(self, writes: Sequence[Change], answers: Sequence[Change | AnnealError]) -> None:
-        """Keep what was written; raise what wasn't, all of it together."""
         done = [answer for answer in answers if isinstance(answer, Change)]
         self.outcomes += done
         self.written |= {change.identity for change in done}
@@ -211,7 +206,6 @@ class Applier:
 
     # --- one object
     def _write(self, change: Change, tries: int = _TRIES) -> Change:
-        """Write one change; a moved object is planned again."""
         try:
             return self._send(change)
         except Moved:
@@ -225,7 +219,6 @@ class Applier:
         return self._write(again, tries - 1) if again.writes else again
 
     def _send(self, change: Change) -> Change:
-        """Send the request(s) of one create, update or recreate."""
         resource = self._desired(change).resource
         uid, version = change.uid, change.resource_version or _CREATE_ONLY
         if change.sibling:
@@ -244,12 +237,7 @@ class Applier:
         return change
 
     def _refuse_unforeseen(self, change: Change, resource: Resource, merged: dict[str, Any]) -> None:
-        """Ask once more, now that what others wrote is ours: an apply that would change what the plan didn't show isn't sent.
-
-        Raises:
-            PlanStale: it would. The next run's dry-run sees it all.
-
-        """
+        """Ask once more, now that what others wrote is ours: an apply that would change what the plan didn't show isn't sent."""
         if change.deferred:
             return
         try:
@@ -271,13 +259,7 @@ class Applier:
         wait_until_gone(self._api, [(resource, change.identity, change.uid)], self.fence, self.lingering)
 
     def _again(self, change: Change) -> Change:
-        """Plan one object again from what is live now, as the whole plan was: whose it is, what is ignored, what the server says.
-
-        Raises:
-            PlanRefused, AccessDenied: it can't be written any more.
-            PlanStale: what others wrote would go with it otherwise than the plan showed.
-
-        """
+        """Plan one object again from what is live now, as the whole plan was: whose it is, what is ignored, what the server says."""
         item = self._desired(change)
         found = probe(self._api, [(item.resource, item.identity.namespace, item.identity.name)])
         live = next(iter(found.values()), None)
@@ -301,7 +283,6 @@ class Applier:
         return self._judge.absent(item) if item.identity in self.removed else self.planned.decision.again().gone(item)
 
     def _wait_for(self, needed: set[Identity]) -> None:
-        """Wait for those of the CRDs and Namespaces just written: Established, Active. Then read discovery again."""
         with self.lock:
             wanted = sorted(needed & self.settling)
             self.settling -= set(wanted)
@@ -322,14 +303,12 @@ def _leaving(change: Change, paths: Collection[str]) -> Change:
 
 
 def _manifest(change: Change) -> Manifest:
-    """Return what a create or update declares."""
     if change.manifest is None:
         raise ValueError(f"{change.identity}: only a prune has no manifest, and it goes another way")
     return change.manifest
 
 
 def _stands(live: dict[str, Any]) -> bool:
-    """Whether a CRD is Established, a Namespace Active."""
     status = live.get("status") or {}
     if live.get("kind") == NAMESPACE.kind:
         return bool(status.get("phase") == "Active")

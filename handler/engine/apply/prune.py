@@ -1,8 +1,8 @@
 """Deleting, the most dangerous thing we do: in stages, each object under its uid and resourceVersion, each stage gone before the next.
 
-Law: only after every apply of the run succeeded, also those of steps that may fail; only what the plan showed; a moved object is judged
-again, and so is every Namespace and CRD right before it goes. Where a sibling may declare an object, the sibling's record is read again
-before it goes. What isn't gone in time stops the rest: an operator must live to clear its finalizers.
+Law: only after every apply of the run succeeded, and only what the plan showed; a moved object is judged again, and so is every Namespace
+and CRD right before it goes; a sibling's record is read again where it may declare an object. What isn't gone in time stops the rest: an
+operator must live to clear its finalizers.
 """
 
 from __future__ import annotations
@@ -50,7 +50,6 @@ class Pruner:
 
         Raises:
             StillDeleting: some are not gone; their finalizers are named, what comes after them stays, and the next run goes on.
-
         """
         going = [change for change in self.planned.plan.prunes if change.writes and change.uid not in self.keep]
         for stage in prune_stages(going, self.planned.bodies):
@@ -70,7 +69,6 @@ class Pruner:
         self.outcomes += [replace(each, action=Action.SKIP, reason=reason) for each in self.planned.plan.prunes if each.writes]
 
     def _prune_one(self, change: Change, tries: int = _TRIES) -> Change:
-        """Delete one object under its uid and resourceVersion; a moved one is looked at and judged again."""
         resource = self._resource(change)
         if change.identity.group_kind in (CRD, NAMESPACE):
             change = self._looked_at_again(change, resource)
@@ -98,7 +96,6 @@ class Pruner:
         return self.planner.prune_judge.judged_again(live, self.planned.desired)
 
     def _resource(self, change: Change) -> Resource:
-        """Return how the server serves a candidate's kind."""
         found = self.planner.discovery.preferred(change.identity.group_kind)
         if found is None:
             raise Moved.of(str(change.identity), "its kind is no longer served")

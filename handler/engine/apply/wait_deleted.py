@@ -1,4 +1,7 @@
-"""What was deleted is waited for until it is gone; what takes longer is named while it is waited for, with why it is still there."""
+"""Waits until what was deleted is gone; what takes longer is recorded (phase `pruning`) with what holds it.
+
+Law: the record is written when that changes; once all are gone it stands as before. A write that fails ends no run: the fence decides.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +82,6 @@ class _Telling:
     due: float = 0.0
 
     def __post_init__(self) -> None:
-        """Report nothing for the first moment."""
         self.due = time.monotonic() + _TELL_AFTER
 
     def look(self, left: Sequence[dict[str, Any]]) -> None:
@@ -134,7 +136,6 @@ class Lingering:
             self.run.record(self._told)
 
     def _told(self, state: State) -> State:
-        """Return the record with what is left as it is written."""
         with self._lock:
             lines = [self.run.mask(str(problem)) for each in self._left.values() for problem in each]
             if self._before is None or state.status.phase != PRUNING:

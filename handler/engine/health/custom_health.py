@@ -1,16 +1,9 @@
-"""Health of objects by the operator's expressions (`healthCheckExprs`), in Flux' order and with Flux' words for what it lacks.
+"""Health of objects by the operator's expressions (`healthCheckExprs`), in Flux' order: inProgress, failed, current.
 
-    being deleted, or of another generation    as for any kind
-    inProgress, failed, current                the first that is true, asked in this order
-    none is true                               in progress
-    one can't be evaluated                     in progress, and its message says which and why
-    one takes too long                         unknown: neither healthy nor failed
-
-Law: expressions are evaluated in a sandbox (`handler.render.cel_expressions`), many objects in one child. An object has a budget of steps
-and
-of processor time, all that are asked for at once have one of killed children; without budget it is `unknown`. Only what the expressions
-name is sent. A verdict is kept with the object's uid and resourceVersion, also that it took too much: what stands still is judged once,
-and keeps the others from their verdicts once.
+None true, or one that can't be evaluated: in progress; one that takes too long: unknown.
+Law: expressions are evaluated in a sandbox (`handler.render.cel_expressions`), many objects in one child; an object has a budget of steps
+and of processor time, and all together one of killed children. Only what the expressions name is sent. A verdict is kept with the object's
+uid and resourceVersion, also that it took too much.
 """
 
 from __future__ import annotations
@@ -86,7 +79,6 @@ class CustomHealth:
         Raises:
             OperatorError: no child can be started here.
             Stopping: there was less time than a child may take.
-
         """
         found: dict[Identity, Health] = {}
         asked: list[_Asked] = []
@@ -191,7 +183,6 @@ def _seen_by(entry: HealthCheckExpr, live: Object) -> bytes:
 
 
 def _batch(left: deque[_Asked]) -> list[_Asked]:
-    """Take what one child is given, at least one."""
     batch, size = [left.popleft()], 0
     while left and len(batch) < _OBJECTS and size + len(left[0].body) <= _BYTES:
         size += len(left[0].body)

@@ -1,8 +1,4 @@
-"""The health of a target: verdicts of its objects become the health in its record. Pure.
-
-    a run            its plan's LISTs, its writes and its waits        reconcile -> outcomes -> here
-    a drift run      its LISTs
-    between them     the WATCHes of `handler.worker.health_watch`, or, in functions, the looks of ticks
+"""The health of a target: verdicts of its objects (of plans, waits, WATCHes or a tick's look) become the health in its record. Pure.
 
     degraded         something has failed or is gone, makes no progress, or was healthy and has lost that unchanged
     unknown          something can't be judged, and nothing is worse
@@ -99,7 +95,6 @@ def after_writing(
         written: what has been written since: what needs a status to be healthy isn't known to be, without a wait.
         waited: what was waited for, or checked, as it was seen last.
         now: seconds since the epoch.
-
     """
     items = [*written]
     mine = [item for item in items if item.mode not in _APART and item.identity.group_kind not in _STANDS]

@@ -1,8 +1,7 @@
 """What a plan knows of canaries: which live ones belong to a rollout that is due, and what a new one would meet.
 
-Law: while a rollout that has a canary is due, that canary is its step's to remove, neither an orphan nor a prune candidate. At any other
-time it is a member that git doesn't declare, and prune judges it as any other. A rollout back goes without canaries: what is pinned, or is
-what was recorded, was trusted before, and what it replaces isn't.
+Law: while its rollout is due, a canary is its step's to remove; at any other time prune judges it as any member that git doesn't declare. A
+rollout back (what is pinned, or recorded) goes without canaries: it was trusted before.
 """
 
 from __future__ import annotations
@@ -107,7 +106,6 @@ def foresee(canaries: Canaries, changes: Mapping[Identity, Change], missing: Mis
 
     Raises:
         PlanRefused, AccessDenied: it doesn't, or their name is taken; all of them.
-
     """
     notes: list[str] = []
     problems: list[Problem] = []
@@ -140,7 +138,6 @@ def foresee(canaries: Canaries, changes: Mapping[Identity, Change], missing: Mis
 
 
 def _check(made: Desired, api: Api, target: Target, *, known: bool) -> None:
-    """Ask whether the server takes a canary. `known`: one of ours is there."""
     if not known and probe(api, [(made.resource, made.identity.namespace, made.identity.name)]):
         raise PlanRefused(taken(made.identity, made))
     if target.validate != "none":

@@ -1,8 +1,7 @@
 """The git half of a run: which commit, its tree, its documents, admitted and staged. Nothing live is read but discovery.
 
-Law: the git host is the linearizer. A payload's commit is only a hint; what is rendered is what the host says now, or what a person pinned.
-What was prepared last is kept, whole or not at all, so that a drift run neither fetches nor renders it again and a refused commit leaves
-nothing behind.
+Law: the git host is the linearizer; a payload's commit is a hint. What was prepared last is kept, whole or not at all, so that a drift run
+neither fetches nor renders it again.
 """
 
 from __future__ import annotations
@@ -125,17 +124,11 @@ class Preparer:
 
         Raises:
             RefNotFound: the branch or tag is gone, or no tag is in the range; never an empty render.
-
         """
         return self.source.head(self.target.revision, since)
 
     def tree(self, sha: str) -> Tree:
-        """Return a commit's tree.
-
-        Raises:
-            RefNotFound: the host no longer has it.
-
-        """
+        """Return a commit's tree. Raises RefNotFound: the host no longer has it."""
         return self.source.fetch(sha, self.target.path)
 
     def prepare(self, sha: str, *, older: bool = False) -> Prepared:
@@ -143,10 +136,7 @@ class Preparer:
 
         Whose signature counts is asked each time, also of the commit that was prepared last: a key may have ended since.
         `older`: the commit isn't the head; one from before the target's Rollout goes without, so that there is a way back to it.
-
-        Raises:
-            AuthorError: every mistake in git, all at once.
-
+        Raises AuthorError: every mistake in git, all at once.
         """
         last = self.last  # another thread may `forget` it meanwhile
         if last and not older and self.target.rollout and last.document is None:
@@ -163,7 +153,6 @@ class Preparer:
             return self._ordered(tree, rendered)
 
     def _ordered(self, tree: Tree, rendered: Rendered) -> Prepared:
-        """Admit and order what was rendered, and keep it."""
         refuse_strays(rendered.manifests, self.target)
         admitted = self._admit(rendered.manifests)
         automatic, rolled = roll(rendered, admitted, self.actions, self.checks)
@@ -203,12 +192,10 @@ class Preparer:
         return request_for(self.target, self.source, self.last.files if self.last else {}, older=older)
 
     def _without(self, rendered: Rendered, sha: str) -> tuple[str, ...]:
-        """Return the note of a commit that has no Rollout although the target names one."""
         path = self.target.rollout
         return (f"commit {sha[:12]} has no {path}: it goes without a Rollout",) if path and not rendered.rollout else ()
 
     def _admit(self, manifests: tuple[Manifest, ...]) -> tuple[Desired, ...]:
-        """Admit what was rendered; discovery is refreshed once for a kind that it lacks."""
         try:
             return self._admission().admit(manifests)
         except PlanRefused:

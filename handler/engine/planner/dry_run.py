@@ -1,8 +1,7 @@
 """What the server says of the objects that the LISTs couldn't decide: dry-runs in parallel, all mistakes at once.
 
-Deferred are only objects whose Namespace or CRD this run creates (one that lives without our label isn't created), which are checked by
-git's own schema or in a stand-in namespace now; and those of which the server says that something they name is missing, where this run
-creates that before them. They are dry-run when their stage comes. Whatever else the server says is final.
+Deferred to their stage are only objects whose Namespace or CRD this run creates (checked by git's own schema or in a stand-in namespace
+now), and those that name what this run creates before them. Whatever else the server says is final.
 """
 
 from __future__ import annotations
@@ -54,7 +53,6 @@ class DryRun:
     stand_in: StandIn = field(init=False)
 
     def __post_init__(self) -> None:
-        """Know where what can't be tried in its own Namespace is tried, and what this run creates."""
         self.stand_in = StandIn(self.target, self.api)
         self.missing = MissingDependencies(self.target, self.comparison, self.coming, self.notes)
 
@@ -81,7 +79,6 @@ class DryRun:
         return found
 
     def _probe(self, absent: Sequence[Desired]) -> None:
-        """Look for declared objects that exist without our label."""
         wanted = [(i.resource, i.identity.namespace, i.identity.name) for i in absent if self.is_served(i.resource)]
         self.comparison.probe(probe(self.api, wanted).values())
 
@@ -107,7 +104,6 @@ class DryRun:
         return again
 
     def _absent(self, item: Desired) -> list[Finding]:
-        """Judge an object that no LIST showed: new, deferred, or there without being ours."""
         if item.mode is Mode.LEAVE:
             return [skipped(item, {}, item.reason)]
         waits_for = next((need for need in item.needs if need in self.missing.absent), None)
@@ -190,7 +186,6 @@ class DryRun:
         return [terminating(live, each) if isinstance(each, Change) else each for each in found]
 
     def _present(self, item: Desired, live: dict[str, Any]) -> list[Finding]:
-        """Judge whose an object is, whether it is left as it lives, then what an apply would make of it."""
         ours, kept = is_member(live, item.identity, self.target.name, self.applyset), self.judge.kept(item, live)
         if kept:
             return [kept] if ours else self._kept(item, live, kept)
@@ -223,6 +218,5 @@ class DryRun:
 
 
 def _elsewhere(need: Identity, found: Sequence[tuple[missing.MissingObject, Identity | None]]) -> str:
-    """Say what an object names that can't be there when it is written."""
     absent = ", ".join(str(each) for each, _ in found)
     return f"names {absent}, which isn't there when it is created: {need} is only being made"

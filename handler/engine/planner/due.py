@@ -1,8 +1,7 @@
 """Whether a run carries a rollout out: its hooks, and the steps of its Rollout. A drift repair only writes.
 
-Law: a rollout is due when the rendered set isn't the recorded one, when a rollout is forced, or when the last one was of another set (this
-one is a rollback) or hasn't ended well. What the record calls done of the one under way isn't done twice. A run without a record but with
-members is a recovery: it deletes nothing, so it runs neither hooks nor steps, whatever is forced; its set counts as rolled out.
+Law: a rollout is due when the rendered set isn't the recorded one, when forced, or when the last one was of another set or hasn't ended
+well. What is done of the one under way isn't done twice. A recovery runs neither hooks nor steps, whatever is forced.
 """
 
 from __future__ import annotations

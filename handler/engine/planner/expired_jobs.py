@@ -6,8 +6,7 @@
     named by a sibling's record alone    done, for it has moved here; noted with the commit that is recorded
     not declared any more                kept while a sibling declares it, or may, and hasn't noted it
 
-Law: one that no record knows as git declares it now is created. One that made its attempt fail is forgotten and tried again.
-No `force` runs one again, for every `anneal apply` is forced: only another declaration does, or a step of a rollout that makes it anew.
+Law: one that no record knows as git declares it now is created; one that made its attempt fail is tried again. `force` runs none again.
 While a sibling's record can't be read, what it may have run isn't created: one migration late does less harm than the same one twice.
 """
 
@@ -76,7 +75,6 @@ def done(item: Desired, known: RecordedJobs, handover: SiblingQuestions) -> str:
 
     Raises:
         TransientError: a sibling may have run it, and its record can't be read.
-
     """
     if has_run(item, known):
         return REASON

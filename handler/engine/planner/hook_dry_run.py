@@ -1,8 +1,7 @@
-"""Due hooks, tried before the first write: a migration that the server would refuse must not be found out when half is applied.
+"""Due hooks, dry-run before the first write: a migration that the server would refuse must not be found out when half is applied.
 
-Law: an earlier rollout's object may be in the way of a hook, and a finished Job can't be changed: so a hook whose name is taken is tried
-under another one. What isn't ours is never in our way to be deleted: it is refused, as any other foreign object is; and so is what others
-than the hook itself protect, where nothing but its deletion would let the hook run.
+Law: a hook whose name is taken by an earlier rollout's object is tried under a scratch name. What isn't ours is never deleted for a hook;
+nor is what others than the hook itself protect.
 """
 
 from __future__ import annotations
@@ -110,7 +109,6 @@ def _try(decision: DryRun, item: Desired, hook: Hook, under_way: str) -> list[Fi
 
 
 def _refusal(decision: DryRun, item: Desired, hook: Hook, live: dict[str, Any], under_way: str) -> Problem | None:
-    """Say why a live object may not be touched for a hook, or None."""
     if is_member(live, item.identity, decision.target.name, decision.applyset):
         meta = live["metadata"]
         mine = under_way and str((meta.get("annotations") or {}).get(ROLLOUT, "")).endswith(f" {under_way}")

@@ -36,7 +36,6 @@ class JoinedErrors:
         Raises:
             PlanRefused: there are mistakes in git, and perhaps rights that are missing.
             AccessDenied: only those.
-
         """
         found = dict.fromkeys((*self.problems, *(problem for error in self.denied for problem in error.problems)))
         if self.problems:

@@ -1,9 +1,7 @@
 """The change that an apply makes to one live object: by the server's dry-run, and by managedFields where no dry-run can show it.
 
-    dry_run (whose it is) -> the apply alone, dry-run -> with it goes what others wrote and git lacks: the object as it will be, dry-run
-                              |-> refused: deferred, recreated, migrated to another API version first, or a mistake
-
-Law: the plan shows what the server has judged; nothing here can write.
+Law: the plan shows what the server has judged; nothing here can write. What others wrote and git lacks goes with the apply; a refusal is
+deferred, a recreate, a migration to another API version, or a mistake.
 """
 
 from __future__ import annotations
@@ -163,12 +161,10 @@ class LiveDryRun:
 
     # --- where no dry-run says it
     def _undryable(self, taken: Takeover | None) -> Change:
-        """Take what an admission webhook lets no dry-run judge."""
         self.missing.notes.append(f"{self.item.identity}: an admission webhook does not support dry run; it is applied as declared")
         return self._unchecked(taken)
 
     def _later(self, reason: str, taken: Takeover | None) -> Change:
-        """Return the change of an object that the server can't judge yet."""
         return replace(self._unchecked(taken), action=Action.UPDATE, reason=reason, deferred=True)
 
     def _unchecked(self, taken: Takeover | None) -> Change:

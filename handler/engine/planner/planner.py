@@ -1,7 +1,6 @@
 """The planning half of a run: asks the cluster what the pure rules of `handler.plan` need, and composes their Plan.
 
-Law: nothing here can write. It is handed readers and a dry-runner; the writer isn't in hand until the Lease is.
-One label-selected LIST per kind, a dry-run only for what the LIST can't decide, all mistakes at once.
+Law: nothing here can write. One label-selected LIST per kind, a dry-run only for what the LIST can't decide, all mistakes at once.
 """
 
 from __future__ import annotations
@@ -107,7 +106,6 @@ class Planner:
     prune_judge: PruneCheck = field(init=False)
 
     def __post_init__(self) -> None:
-        """Judge by the same cluster."""
         self.prune_judge = PruneCheck(self.target, self.applyset, self.api, self.discovery)
 
     def plan(self, ask: PlanRequest) -> Planned:
@@ -116,7 +114,6 @@ class Planner:
         Raises:
             PlanRefused: a guard or the server refuses objects; all of them are in it.
             ClusterUnavailable: a LIST that matters failed; nothing may be pruned on doubt.
-
         """
         passing = HealthOfPlan(ask.desired, self.api.server_time(), self.custom)
         comparison = self._compare(ask, passing)
@@ -195,10 +192,7 @@ class Planner:
         return comparison
 
     def _look_outside(self, comparison: Comparison, ask: PlanRequest) -> tuple[tuple[str, ...] | None, list[str]]:
-        """LIST the recorded namespaces that left the whitelist, where RBAC is namespaced and still allows it: their members stay tracked.
-
-        Return where was looked, None: everywhere; and a note of each namespace that may not be read.
-        """
+        """LIST recorded namespaces that left the whitelist; return where was looked (None: everywhere), and a note of each unread one."""
         if self.scopes is None:
             return None, []
         looked, notes = list(self.scopes), []
@@ -217,7 +211,6 @@ class Planner:
         return f"{PART_OF}={self.applyset}"
 
     def _listed(self, ask: PlanRequest) -> list[Resource]:
-        """Return how to LIST every desired kind, in each version that git writes, and every recorded one that is served."""
         written = {(item.resource.api_version, item.resource.kind): item.resource for item in ask.desired.values()}
         found = [resource for resource in written.values() if self.is_served(resource)]
         for kind in sorted(ask.recorded - {resource.group_kind for resource in found}):
@@ -230,7 +223,6 @@ class Planner:
         return found
 
     def _probe(self, wanted: Sequence[tuple[Resource, str, str]]) -> dict[Identity, dict[str, Any]]:
-        """Look for objects by name, of kinds that are served."""
         return probe(self.api, [one for one in wanted if self.is_served(one[0])])
 
     def is_served(self, resource: Resource) -> bool:
@@ -239,7 +231,6 @@ class Planner:
 
     # --- changes
     def _decide(self, decision: DryRun, ask: PlanRequest, mistakes: JoinedErrors) -> dict[Identity, Change]:
-        """Return every declared object's change, but for those that are refused; a hook has none, but is tried if it is due."""
         comparison = decision.comparison
         changes = {
             identity: Change(Action.UNCHANGED, identity, uid, version, manifest=comparison.desired[identity].manifest)
@@ -280,7 +271,6 @@ class Planner:
         return [ask.canaries.kept(change, comparison.candidates[change.identity]) for change in found]
 
     def _ordered(self, found: Sequence[Change], bodies: dict[Identity, dict[str, Any]]) -> tuple[Change, ...]:
-        """Return prunes in the order they go, then what is kept."""
         going = [change for change in found if change.action is Action.PRUNE]
         kept = [change for change in found if change.action is not Action.PRUNE]
         return (*(change for stage in prune_stages(going, bodies) for change in stage), *kept)

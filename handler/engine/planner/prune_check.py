@@ -1,9 +1,7 @@
-"""Whether live objects may be deleted: asks the cluster what a deletion would take with it, and lets `handler.plan.prune` judge.
+"""Whether live objects may be deleted: asks what a deletion would take with it, and lets `handler.plan.prune` judge. Writes nothing.
 
-Law: a Namespace takes all that is in it, a CRD all its instances, and nothing may go unseen: whatever the server can list there counts,
-ours or not, but for what the system puts into every Namespace, what goes with its owner, and what goes before it anyway. What may not be
-read, or can't be known, is left out of the facts, and that keeps the holder. Any other answer that fails ends the run. Nothing here can
-write.
+Law: a Namespace takes all that is in it, a CRD all its instances; whatever the server lists there counts, ours or not, but for the system's
+own, what goes with its owner, and what goes before it anyway. What may not be read is left out of the facts, and that keeps the holder.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Which targets' renders stay in memory from run to run: those that ran last, so that it doesn't grow with the number of targets.
-
-build.Handler.run -> reconcile -> preparing (keeps its last render) -> kept_renders (has others forget theirs)
-"""
+"""Which targets' renders stay in memory from run to run: those that ran last, so that it doesn't grow with the number of targets."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """What the due steps of a Rollout do to live objects, as changes of the plan: shown, counted by the guards, refused before the first write.
 
-Law: a step deletes a member, or an unowned object that the target may adopt; never what another tool has deployed, whatever `adopt` names,
-or another object owns, nor what an annotation or its kind protects from pruning. Such a step is refused, not skipped: its author asks for
-the deletion by name.
+Law: a step deletes a member, or an unowned object that the target may adopt; never what another tool deployed or another object owns, nor
+what an annotation or its kind protects from pruning. Such a step is refused, not skipped.
 """
 
 from __future__ import annotations
@@ -51,12 +50,7 @@ class RolloutActions:
         return self.judge.target
 
     def _refuse_unseen(self, changes: Mapping[Identity, Change]) -> None:
-        """Refuse checks of what another has: it doesn't carry our label, by which objects are followed.
-
-        Raises:
-            PlanRefused: each of them.
-
-        """
+        """Refuse checks of what another has: it doesn't carry our label, by which objects are followed."""
         theirs = {identity for identity, change in changes.items() if change.action is Action.SKIP} - self.comparison.left.keys()
         fix = "let CreateOrUpdate adopt it, or remove those checks"
         problems = [
@@ -77,7 +71,6 @@ class RolloutActions:
 
         Raises:
             PlanRefused: its kind holds data, and the target doesn't name it; it is protected; checks look at what isn't ours.
-
         """
         self._refuse_unseen(changes)
         found: dict[Identity, Change] = {}
@@ -118,7 +111,6 @@ class RolloutActions:
         return protected + [problem for item, live in seen if (problem := self._not_ours(item, live))]
 
     def _not_ours(self, item: Desired, live: Object) -> Problem | None:
-        """Return why a due step may not delete an object for whose it is, or None."""
         if self._is_ours(item.identity, live):
             return None
         refusal = self.judge.refusal_to_use(item, live, NO_STEP_DELETES)
@@ -135,7 +127,6 @@ class RolloutActions:
 
         Raises:
             PlanRefused: each that may not go, and why.
-
         """
         live = self._doomed(probe)
         gone = leaving([*live.values(), *(self.comparison.candidates.values() if prunes else ())], self.target)
@@ -161,7 +152,6 @@ class RolloutActions:
         return identity in self.comparison.candidates or is_member(body, identity, self.target.name, self.judge.applyset)
 
     def _doomed(self, probe: Probe) -> dict[Identity, Object]:
-        """Return what lives of what due steps delete, ours or not."""
         wanted = {identity: item for identity, item in self.rolled.doomed.items() if identity in self.steps}
         found = {identity: self.comparison.candidates[identity] for identity in wanted if identity in self.comparison.candidates}
         unseen = [(item.resource, identity.namespace, identity.name) for identity, item in wanted.items() if identity not in found]

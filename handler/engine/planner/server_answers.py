@@ -1,4 +1,7 @@
-"""What comes of asking the server about one object, and what its refusals mean: words of their own for all that asks."""
+"""What comes of asking the server about one object, and what its refusals mean; above all, that something the object names is missing.
+
+Law: an object is deferred only for what the server's own words miss and this run creates earlier. Any other refusal is final.
+"""
 
 from __future__ import annotations
 

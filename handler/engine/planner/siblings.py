@@ -1,11 +1,8 @@
 """The siblings of one run: targets of the same repository, revision, cluster and installation, asked what they declare.
 
-    planning -> handover (reads a sibling's record, renders it at the commits it is on or may come to) -> handler.plan.handover (judges)
-    applying, pruning -> handover (right before a write: has a sibling's record moved?)
-    expiring -> handover (reads the records alone: which Jobs that remove themselves ran)
-
-Law: lazy, each sibling is read and rendered once a plan, and only for what would be deleted or is taken. A sibling is rendered through a
-copy of its own Preparer: its runs, which may be under way in other threads, keep their cache. No answer is a reason to hold.
+Law: lazy: each sibling is read and rendered once a plan, and only for what would be deleted or is taken; right before a write its record is
+looked at again. It is rendered through a copy of its own Preparer: its runs in other threads keep their cache. No answer is a reason to
+hold.
 """
 
 from __future__ import annotations
@@ -115,11 +112,7 @@ class SiblingQuestions:
 
     # --- the giver
     def claims(self, identities: Collection[Identity]) -> dict[Identity, tuple[str, str]]:
-        """Return which of some objects are left to siblings: to which, and why.
-
-        Raises:
-            AnnealError: the siblings can't be read.
-        """
+        """Return which of some objects are left to siblings: to which, and why. Raises AnnealError: the siblings can't be read."""
         with self._lock:
             found = {identity: kept_for(identity, self._declared(identity)) for identity in identities}
         return {identity: claim for identity, claim in found.items() if claim[0]}
@@ -131,11 +124,7 @@ class SiblingQuestions:
             yield from self._said(look) if isinstance(look, _Look) else [look]
 
     def _said(self, look: _Look) -> Iterator[Declared]:
-        """Yield what a sibling declares at each commit that it should be on (its pin, the head, this run's), then at those of its record.
-
-        What the record's commits declare is wanted though no head declares it: a run that is under way goes on to its attempt's, one that
-        fails goes back to the applied one by itself, a suspended target resumes at its pin. What a person asks for later can't be known.
-        """
+        """Yield what a sibling declares at each commit that it should be on, then at those of its record: its runs may come to them."""
         should = dict.fromkeys((look.standing.commit, self.head, self.goal))
         yield from (self._at(look, replace(look.standing, commit=commit)) for commit in should)
         for commit in sorted(_commits(look.state) - should.keys()):
@@ -166,7 +155,6 @@ class SiblingQuestions:
             TransientError: whether it does can't be known now, or the head has moved.
 
         Returns: a Problem where it isn't given up; a Change where this target is off the head, and leaves it.
-
         """
         labelled = (live["metadata"].get("labels") or {}).get(PART_OF)
         name = marked_target(live, item.identity)
@@ -287,10 +275,6 @@ class SiblingQuestions:
         return False
 
     def _versions_now(self) -> Mapping[str, str]:
-        """Read the versions of all records.
-
-        Threads that ask while one reads wait for the lock and share the next read: it begins after they asked, as one of their own would.
-        """
         begun = self._reads
         with self._lock:
             if self._versions is None or self._reads == begun:
@@ -300,7 +284,6 @@ class SiblingQuestions:
 
 
 def _commits(state: State | None) -> frozenset[str]:
-    """Return the commits that a record names: applied, being applied, pinned."""
     if state is None:
         return frozenset()
     return frozenset({state.commit, *(each.commit for each in (state.attempt, state.pin) if each)}) - {""}

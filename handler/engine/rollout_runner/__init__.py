@@ -1,1 +1,1 @@
-"""A rollout, carried out under an open attempt: `walking` goes through its parts: hooks, steps, their actions and checks."""
+"""A rollout, carried out under an open attempt: `runner` goes through its parts: hooks, steps, their actions and checks."""

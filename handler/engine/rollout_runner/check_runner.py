@@ -1,9 +1,7 @@
 """A step's checks, run while its object is followed: all of `success` must pass at once, the first of `failure` that holds ends it.
 
-Law: one LIST and WATCH; what only time or metrics change is looked at again by the beat. Time counts from the step's begin in the journal:
-a continued run has the time that is left, and the patience that is left for what stands still. A time-out is a failure, after one last
-look: what was reached unobserved counts. All checks of a step share one effort at each look, so that no Rollout makes a change of an
-object cost more than a moment.
+Law: one LIST and WATCH; what only time or metrics change is looked at again by the beat. Time counts from the step's begin in the journal,
+over runs. A time-out is a failure, after one last look. All checks of a step share one effort at each look.
 """
 
 from __future__ import annotations
@@ -129,8 +127,6 @@ class _Under:
 
 @dataclass(slots=True)
 class _Checking:
-    """The checks of one step."""
-
     waits: Waits
     watched: WatchedStep
     beat: Callable[[], None]
@@ -149,7 +145,6 @@ class _Checking:
     diagnosing: EvidenceLooks = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin every check."""
         self.diagnosing = EvidenceLooks(self.waits.run, self.waits.pace, self.watched.kept.what, self.watched.kept.since)
         self.questions = MetricPoller(self.waits.run.rooms.metrics, self._may_go_on)
         self.success = [self._begin(each, failing=False) for each in self.watched.success]
@@ -192,12 +187,10 @@ class _Checking:
 
     # --- looking
     def _judge(self, _identity: Identity, live: Object | None) -> bool:
-        """Look at each new state of the object."""
         self.live, self.seen = live, True
         return self._look(changed=True)
 
     def _tick(self) -> Iterable[Identity] | None:
-        """Look again at what time or metrics may have changed; several times a second."""
         self.beat()
         if self.diagnosing.look(self._subjects):
             self._tell_on(now=True)
@@ -278,7 +271,6 @@ class _Checking:
         return self.diagnosing.explain([self._subject()]).get(identity, "")
 
     def _said(self, each: _Under) -> str:
-        """Say what a check has seen: masked, one line, not long."""
         text = printable(self.waits.run.mask(each.judged.message or str(each.judged.verdict)), _MESSAGE)
         return f"{each.check.name}: {text}"
 
@@ -290,7 +282,6 @@ class _Checking:
         self._tell_on(now=False)
 
     def _tell_on(self, *, now: bool) -> None:
-        """Report the progress, and what explains it; flapping values (`now`) not each time."""
         evidence = self.diagnosing.texts.get(self.watched.identity) if self.left else ""
         text = "; ".join(filter(None, (self.message, evidence)))
         if text and text != self.told and (now or time.monotonic() - self.told_at >= _TELL_EVERY):
@@ -298,7 +289,6 @@ class _Checking:
             self.tell(text)
 
     def _subjects(self) -> list[Subject]:
-        """Return the object, for a look at what explains it, while something of it is missing."""
         return [self._subject()] if self.live is not None and self.left else []
 
     def _subject(self) -> Subject:

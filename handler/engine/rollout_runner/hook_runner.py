@@ -1,10 +1,4 @@
-"""Hooks, carried out: in waves, each created, followed to its end, and deleted by its policies.
-
-    find what an earlier run of this rollout did     the record, and our mark on the live object
-    make way                                         what an earlier rollout left under the name is deleted, and waited for
-    create, in the order of kinds                    an account before the Job that runs as it
-    follow to the end                                a Job until it is Complete, anything else until it is healthy
-    delete                                           when the phase is over, for a later wave may need what an earlier one made
+"""Hooks, carried out: in waves, each created, followed to its end, and deleted by its policies when its phase is over.
 
 Law: each transition stands in the record before what follows it. What has ended isn't run again in the same rollout, what runs is waited
 for, what is gone stays gone. Deleted is only what carries our label and identity, under its uid; what loses data with it, or is protected
@@ -77,7 +71,6 @@ class HookRunner:
             RolloutFailed: a hook failed, and why; QuotaExceeded: it found no room.
             NewerHead, StillWaiting: one still runs; the next run goes on with it.
             AnnealError: whatever a write meets.
-
         """
         try:
             for wave in self.hooked.waves.get(phase, ()):
@@ -117,14 +110,12 @@ class HookRunner:
 
     # --- one hook
     def _is_done(self, phase: Phase, one: Identity) -> bool:
-        """Whether an earlier run has ended it. Raises RolloutFailed if it failed."""
         found = self.journal.find(phase, str(one))
         if found and found.outcome == FAILED:
             raise RolloutFailed(Problem(str(one), found.message, self._item(one).manifest.place))
         return found is not None and bool(found.outcome)
 
     def _start(self, phase: Phase, one: Identity) -> None:
-        """Create a hook's object, unless this rollout has created it before."""
         begun = self.journal.started(phase, str(one), str(one), ACTION)
         live = self._live(one)
         if live and self._is_of_this(phase, live):
@@ -143,13 +134,7 @@ class HookRunner:
             self.journal.mark(phase, str(one), str(stored["metadata"]["uid"]))
 
     def _make_way(self, one: Identity, live: Object) -> tuple[str, str]:
-        """Return the preconditions of the write over what lives under a hook's name; what would be in its way is deleted first.
-
-        Raises:
-            RolloutFailed: it isn't ours, or is protected.
-            StillDeleting: it isn't gone in time.
-
-        """
+        """Return the preconditions of the write over what lives under a hook's name; what would be in its way is deleted first."""
         meta, hook, going = live["metadata"], self.hooked.hooks[one], live["metadata"].get("deletionTimestamp")
         if not is_member(live, one, self.run.job.target, self.applier.planner.applyset):
             theirs = self.applier.planned.decision.judge.refusal_to_use(self._item(one), live, NO_HOOK_TAKES)
@@ -173,7 +158,6 @@ class HookRunner:
 
     # --- to the end
     def _follow(self, phase: Phase, todo: Sequence[Identity]) -> None:
-        """Wait until all of these have ended well. Raises: see `phase`."""
         begun = [found for one in todo if (found := self.journal.find(phase, str(one)))]
         since = min(seconds_of(found.started) for found in begun)
         what = f"{phase} {', '.join(str(one) for one in todo[:3])}" + (f" and {len(todo) - 3} more" if len(todo) > 3 else "")

@@ -1,8 +1,7 @@
-"""The record of a rollout under way: each step and hook, its begin, its end, and its action's mark.
+"""The record of a rollout under way: each step and hook, its begin, its end, its action's mark, and its wait.
 
-Law: a transition stands in the record before what follows it begins, so that the next run continues at its step. Each write is of the
-whole record: so a step's good end is written with the begin of what follows it, and progress with whatever comes next. A failed rollout
-isn't retried by itself: its steps act (they migrate, they delete), and neither a tick nor a redelivery is a reason to.
+Law: a transition stands in the record before what follows it begins, so that the next run continues at its step. A good end is written with
+the begin of what follows it, progress with whatever comes next. A failed rollout isn't retried by itself: its steps act.
 """
 
 from __future__ import annotations
@@ -170,7 +169,6 @@ class Journal:
         return replace(known, steps=(*known.steps[:place], change(known.steps[place]), *known.steps[place + 1 :]))
 
     def _write(self, change: Callable[[Progress], Progress]) -> None:
-        """Write a transition, after the noted progress."""
         taken: _Told = {}
 
         def written(state: State) -> State:
@@ -189,7 +187,6 @@ class Journal:
             raise
 
     def _take(self, taken: _Told) -> None:
-        """Drop noted progress: it is written now."""
         with self._lock:
             for name, fields in self._told.items():
                 taken[name] = taken.get(name, {}) | fields
@@ -197,14 +194,12 @@ class Journal:
                 self._told, self._written = {}, time.monotonic()
 
     def _give_back(self, taken: _Told) -> None:
-        """Keep for the next write what couldn't be written."""
         with self._lock:
             for name, fields in taken.items():
                 self._told[name] = fields | self._told.get(name, {})
 
 
 def _telling(fields: Mapping[str, Any], found: StepRecord) -> StepRecord:
-    """Return a step with its progress; the message of an ended one stays."""
     return found if found.outcome else replace(found, **fields)
 
 
@@ -228,7 +223,6 @@ class JournalWaitRecord:
     over: bool = False
 
     def __post_init__(self) -> None:
-        """Report in one line."""
         self.what = printable(self.what)
 
     def note(self) -> None:

@@ -1,7 +1,6 @@
 """Polls metrics while a step is watched: each query on its own thread, so that the judging thread never waits for an answer.
 
-Law: a Prometheus that hangs delays its own check alone. Only the first answer is waited for, while the run may go on: a run that may not
-wait gets an answer all the same.
+Law: a Prometheus that hangs delays its own check alone. Only the first answer is waited for, while the run may go on.
 """
 
 from __future__ import annotations
@@ -25,8 +24,6 @@ Question = tuple[str, str, float, float]
 
 @dataclass(slots=True)
 class _Asked:
-    """A question under way, and what became of it."""
-
     since: float = field(default_factory=time.monotonic)
     done: threading.Event = field(default_factory=threading.Event)
     found: Moments | None = None

@@ -1,19 +1,15 @@
 """Carries a rollout out from an open attempt until everything is applied, healthy and pruned.
 
-    hooks' needs            Namespaces and CRDs that a PreSync hook needs    apply
-    hooks before            PreSync                                          hook_runner
-    the automatic stages    what no step names; a stage after an explicit    apply, waits
-                            edge starts when the edge's object is healthy;
-                            the Sync hooks of a stage run when it stands     hook_runner
-    the Rollout's groups    if the target names one                          step_runner
-    all healthy             where the target waits, or hooks come after      waits
-    prune                   in reverse                                       prune
-    hooks after             PostSync; SyncFail if anything failed            hook_runner
+    hooks' needs            Namespaces and CRDs that a PreSync hook needs
+    hooks before            PreSync
+    the automatic stages    what no step names, with each stage's Sync hooks; an explicit edge is waited for
+    the Rollout's groups    if the target names one
+    all healthy             where the target waits, or hooks come after
+    prune                   in reverse
+    hooks after             PostSync; SyncFail if anything failed
 
-Law: everything is idempotent. The next run continues a killed one: what is done is seen in the plan and in the record, and costs a look.
-Hooks and groups belong to a rollout that is due; a recovery and a drift repair carry out none. A repair waits for what it has written, and
-for explicit edges: an outage elsewhere isn't its failure. A continued repair waits for everything, because its writes aren't known. A
-failure by the author, or a full quota, ends the rollout (`run.errors`): nothing after it is written, nothing is pruned.
+Law: everything is idempotent; the next run continues a killed one. A recovery and a drift repair carry out neither hooks nor groups. A
+repair waits for what it has written, and for explicit edges. A failure by the author, or a full quota, ends the rollout: nothing is pruned.
 """
 
 from __future__ import annotations
@@ -69,7 +65,6 @@ class RolloutRunner:
     due: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        """Put the hands together."""
         run, told, rooms = self.run, Lingering(self.run).tell, self.run.rooms
         self.applier = Applier(rooms.planner, self.planned, run.fence, run.between, noted=self._note, lingering=told, wrote=run.wrote)
         self.pruner = Pruner(rooms.planner, self.planned, run.fence, run.between, self.applier.stored.uids, told, run.wrote)
@@ -93,7 +88,6 @@ class RolloutRunner:
             QuotaExceeded: a quota has no room; who must act is its owner.
             NewerHead, StillWaiting: it isn't healthy yet, and is left as it is.
             AnnealError: whatever a write meets.
-
         """
         try:
             return self._go()
@@ -130,7 +124,6 @@ class RolloutRunner:
         return tuple(found[each] for each in planned if each in found and found[each].writes)
 
     def _told(self) -> Plan:
-        """Carry out the plan; say of a refusal whether anything was written before."""
         try:
             return self._carry_out()
         except (ApiRefused, PlanRefused) as error:
@@ -139,7 +132,6 @@ class RolloutRunner:
             raise
 
     def _carry_out(self) -> Plan:
-        """Go through the parts in their order; hooks and groups only where they are due."""
         stages = self.planned.plan.stages
         early = 1 if self.hooked.first else 0
         for stage in stages[:early]:
@@ -173,7 +165,6 @@ class RolloutRunner:
         return sorted(each.identity for each in self.planned.plan.writes if each.identity in over and each.action is not Action.PRUNE)
 
     def _stage(self, number: int) -> None:
-        """Write one stage when what it waits for is healthy, then run its hooks."""
         stage = self.planned.plan.stages[number]
         hooks = [item.identity for item in self.inputs.prepared.stages[number] if item.mode is Mode.HOOK] if self.due else []
         todo = self.hooks.open(Phase.SYNC, hooks)
@@ -199,7 +190,6 @@ class RolloutRunner:
             self._healthy(what, items, self.run.rooms.target.wait or Wait())
 
     def _groups(self) -> None:
-        """Carry out the Rollout's groups; where it isn't due, write in their order what differs."""
         rollout = self.inputs.prepared.rollout
         if self.due and rollout:
             StepRunner(self.applier, self.waits, self.journal, self.run.rooms.actions, mask=self.run.mask).go(rollout)
@@ -208,7 +198,6 @@ class RolloutRunner:
         self.applier.settle()
 
     def _all_healthy(self) -> None:
-        """Wait until everything is healthy, where the target waits, or a hook comes only then."""
         after = self.due and self.hooks.open(Phase.POST_SYNC, self.hooked.of(Phase.POST_SYNC))
         limits = self.run.rooms.target.wait or (Wait() if after else None)
         if limits:
@@ -219,10 +208,7 @@ class RolloutRunner:
         self.waits.healthy(StateWaitRecord(self.run, what), items, self.applier.stored.generations, limits)
 
     def _living(self) -> tuple[Desired, ...]:
-        """Return what is to live and is ours: not hooks, not what another has where a step would only create it, nor what might fail.
-
-        Of a repair: what it has written.
-        """
+        """Return what is to live and is ours: not hooks, not what another has where a step would only create it, nor what might fail."""
         left = self._kept()
         rollout = self.inputs.prepared.rollout
         left |= passed_over(rollout, self.journal) if rollout else frozenset()
@@ -230,7 +216,6 @@ class RolloutRunner:
         return tuple(item for item in found if not self.repairs or self.due or item.identity in self.applier.written)
 
     def _kept(self) -> set[Identity]:
-        """Return what the plan leaves alone: it isn't waited for."""
         return {change.identity for change in self.planned.plan.changes if change.action is Action.SKIP}
 
     def _fail(self, error: AuthorError | QuotaExceeded) -> None:

@@ -1,7 +1,7 @@
 """The order of a Rollout's steps: each begins when all that it comes after have ended well, many at once where that is allowed.
 
-Law: one bound holds for the whole Rollout, groups and steps together. A step that waits keeps its place; what comes beyond the bound
-begins, in the order it is written in, as others end. What comes after a step that didn't end well never begins.
+Law: one bound holds for the whole Rollout. What comes beyond it begins, in the order it is written in, as others end. What comes after a
+step that didn't end well never begins.
 """
 
 from __future__ import annotations
@@ -60,7 +60,6 @@ def _after(rollout: Rollout) -> Mapping[int, frozenset[int]]:
 
 
 def _done(task: Task) -> Future[None]:
-    """Run a task here; what is no error of ours is raised at once."""
     made: Future[None] = Future()
     try:
         task()

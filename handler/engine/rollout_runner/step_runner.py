@@ -1,12 +1,8 @@
 """The steps of a Rollout, in their order or at once: act, check, record; and continue after a killed run.
 
-    group after group        all at once where the Rollout is parallel; a failed group ends the rollout
-    step after step          all at once where the group is parallel
-    act, then check          a step without checks is done with its action, and, where the target waits, when its object is healthy
-
-Law: each transition stands in the record before what follows it. A step that the record calls ended isn't begun again; one that it calls
-begun continues with its time and its mark. An author's error fails the step; any other leaves it under way for the next run. The error
-that ends one step ends its parallel steps, so that none hangs.
+Law: each transition stands in the record before what follows it. A step that has ended isn't begun again; one that has begun continues with
+its time and its mark. An author's error fails the step; any other leaves it under way for the next run. The error that ends one step ends
+its parallel steps.
 """
 
 from __future__ import annotations
@@ -45,7 +41,6 @@ class StepRunner:
     _changes: dict[Identity, Change] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Know what the plan would do to each object."""
         self._changes = {change.identity: change for change in self.applier.planned.plan.changes}
 
     def go(self, rollout: Rollout) -> None:
@@ -54,7 +49,6 @@ class StepRunner:
         Raises:
             RolloutFailed: a step failed that may not; its group, its name and why. QuotaExceeded: so, for want of room.
             AnnealError: what ends the run; the next one goes on here.
-
         """
         self.journal.expect([(group.name, step.name, str(step.identity), step.action) for group in rollout.groups for step in group.steps])
         self._ending = next(
@@ -76,7 +70,6 @@ class StepRunner:
         return errors
 
     def _settle(self) -> None:
-        """Record what has ended, though nothing else is written; a failed write is met again later."""
         with contextlib.suppress(AnnealError):
             self.journal.settle()
 
@@ -91,7 +84,6 @@ class StepRunner:
 
     # --- one step
     def _step(self, group: Group, step: Step) -> None:
-        """Carry out one step, unless that is done; say how it ended."""
         found = self.journal.find(group.name, step.name)
         if found and found.outcome:
             return self._ended_before(group, step)
@@ -119,10 +111,7 @@ class StepRunner:
         return None
 
     def _carry_out(self, stage: StepStage) -> str:
-        """Act, then wait for what the step calls success; without any, for health where the target waits at all. Return what was seen.
-
-        What an annotation leaves alone isn't acted on, and its checks aren't asked.
-        """
+        """Act, then wait for what the step calls success; without any, for health where the target waits at all. Return what was seen."""
         step = stage.step
         if stage.change is not None and stage.change.withheld and stage.desired and stage.desired.mode is not Mode.KEEP:
             return stage.change.reason
@@ -137,7 +126,6 @@ class StepRunner:
         return ""
 
     def _failed(self, group: Group, step: Step, error: AuthorError | QuotaExceeded) -> None:
-        """Record a failed step; end the rollout unless it may go on."""
         message = self.mask("\n".join(f"{problem.subject}: {problem.message}" for problem in error.problems))
         self.journal.finished(group.name, step.name, FAILED, message)
         if step.continue_on_error:
@@ -159,10 +147,7 @@ class StepRunner:
             self.applier.outcomes.append(replace(change, action=Action.SKIP, reason=reason))
 
     def _leave(self, stage: StepStage, error: StoppedByAnother) -> None:
-        """A step beside one that failed is over with the rollout; beside anything else that ends the run, it is under way still.
-
-        Raises whatever keeps its action from tidying up: unless that is the author's, the next run does it before the rollout ends.
-        """
+        """A step beside one that failed is over with the rollout; beside anything else that ends the run, it is under way still."""
         if not error.failed:
             return
         leave = getattr(self.actions[stage.step.action], "leave", None)
@@ -189,10 +174,7 @@ class StepRunner:
 
 
 def _rank(error: AnnealError) -> int:
-    """Order the errors of several steps: a lost Lease first, the echo of another step's end last.
-
-    A retried error comes before a failure: that stands in the record, and is reported once all is tidied up.
-    """
+    """Order the errors of several steps: a lost Lease first, the echo of another step's end last."""
     if isinstance(error, LeaseError):
         return 0
     if isinstance(error, StoppedByAnother | StillWaiting):
@@ -201,7 +183,6 @@ def _rank(error: AnnealError) -> int:
 
 
 def _named(group: Group, step: Step, problem: Problem) -> Problem:
-    """Say in which step something was seen."""
     return replace(problem, message=f"{problem.message} (step {step.name} of group {group.name})")
 
 

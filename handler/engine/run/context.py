@@ -1,7 +1,7 @@
-"""What one run knows while it walks: the job, the state as read, the commit it aims at.
+"""What one run is: its dependencies, its job, the record as read, the Lease; and what its present round has found so far.
 
-Law: what a run decides from this stands elsewhere: which commit in `goal`, whether there is anything to do in `settled`, what that is in
-`planned_for`, how it ends in `outcomes`. Those import this, and not the other way round.
+Law: decisions stand elsewhere: which commit in `revision`, what is planned in `plan_request`, how a round ends in `outcomes`. Durations
+are measured by the run's clock, which never leaps; what is due for others is told by the wall clock (`Dependencies.clock`).
 """
 
 from __future__ import annotations
@@ -38,16 +38,10 @@ from handler.state.write_batcher import WriteBatcher
 _NOWHERE = Head("")
 
 
-class SteadyClock:
-    """Seconds since the epoch that pass evenly: they never go back and never leap."""
-
-    def __init__(self, wall: Callable[[], float]) -> None:
-        """Begin at what `wall` shows now, in seconds since the epoch."""
-        self._ahead = wall() - time.monotonic()
-
-    def __call__(self) -> float:
-        """Return the time."""
-        return time.monotonic() + self._ahead
+def steady_clock(wall: Callable[[], float]) -> Callable[[], float]:
+    """Return a clock that begins at what `wall` shows (seconds since the epoch) and then never leaps or goes back."""
+    ahead = wall() - time.monotonic()
+    return lambda: time.monotonic() + ahead
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +59,7 @@ class RunContext:
 
     `head`: the revision's commit as last resolved, empty before; `named`: by which ref it was. `reads`: what the goal was made from.
     `forced`: the record asks for force; `opened`: this round has opened its attempt; `turned`: it has failed, and the next one goes back.
-    `clock`: by which all its rounds measure time (`SteadyClock`). `mask`: hides the operator's secrets and the commit's; `unhealthy`:
+    `clock`: by which all its rounds measure time (`steady_clock`). `mask`: hides the operator's secrets and the commit's; `unhealthy`:
     what the
     newest wait left, a line an object; None: nothing was waited for. `looked`: how the target's objects did when this round looked last;
     None: it hasn't. `was`: the recorded health at the start.
@@ -100,11 +94,10 @@ class RunContext:
     rounds: list[Round] = field(default_factory=list)
     written: Callable[[], tuple[Change, ...]] = tuple
     shared: WriteBatcher[State] = field(init=False, repr=False)
-    clock: SteadyClock = field(init=False, repr=False)
+    clock: Callable[[], float] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Share the writes of its record, and set its clock."""
-        self.shared, self.clock = WriteBatcher(self._write), SteadyClock(self.rooms.clock)
+        self.shared, self.clock = WriteBatcher(self._write), steady_clock(self.rooms.clock)
 
     @property
     def state(self) -> State:
@@ -162,7 +155,6 @@ class RunContext:
 
         Raises:
             TargetMoved: it belongs to another repository, installation or cluster.
-
         """
         rooms, repository = self.rooms, self.rooms.target.repository.url
         stored = (rooms.store if certain else rooms.first or rooms.store).read()

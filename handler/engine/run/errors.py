@@ -1,9 +1,7 @@
-"""What only a run meets: a request that is nothing of its target's, a refusal in its middle; and which errors fail a rollout.
+"""Errors that only a run meets, and which errors fail a rollout.
 
-the author's                 SyncFail hooks run, the rollout has failed, the target goes back where `rollback` asks for it
-a quota without room         the same: the commit doesn't fit, and the commit before did. Who must act stays the quota's owner
-another missing right, 401   nothing of that: it is our access that fails, hooks and the way back need it too; the next run goes on
-nobody's                     nothing of that: the next run goes on
+An author's mistake and a quota without room do: SyncFail hooks run, and the target goes back where `rollback` asks for it. A missing right
+or an unreachable cluster fails no rollout: hooks and the way back would need it too, and the next run goes on.
 """
 
 from __future__ import annotations

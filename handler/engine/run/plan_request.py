@@ -1,4 +1,4 @@
-"""What one run's plan is made for: the goal's desired set, what of its rollout is due, whether anything may be pruned."""
+"""What one run's plan is made for: the revision's desired set, what of its rollout is due, whether anything may be pruned; and its notes."""
 
 from __future__ import annotations
 
@@ -95,7 +95,6 @@ def _kept(plan: Plan, target: str) -> str:
 
 
 def _terminating(plan: Plan) -> str:
-    """Say which declared objects are being deleted; empty: none."""
     return "; ".join(
         f"{change.identity} is being deleted{_held(change.finalizers)}: it is created again once it is gone"
         for change in plan.changes

@@ -1,8 +1,7 @@
-"""Whether what a webhook named has arrived on the git host. Hosts show a push a moment late; deliveries come late, twice, in any order.
+"""Whether the git host already serves a pushed commit, and when to look again. Pure: no run waits for it.
 
-Pure. Nobody waits in a run. A run that finds nothing else to do is `lagging`: its request comes back after a while and goes on under its
-id. One that did something has ended with that; what it leaves to look for is another run's, with an id of its own. Either goes with a
-newer request if there is one.
+A run that finds nothing else to do is `lagging`: its request comes back after a while under its id. One that did something leaves the look
+to a run of its own. Either merges with a newer request.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ def missed(job: Job, head: Head, revision: Revision) -> tuple[str, ...]:
 
 
 def _may_come(ref: str, head: Head, revision: Revision) -> bool:
-    """Whether a push of a ref may become the head."""
     if not revision.semver:
         return True
     from handler.source.tag_versions import overtakes  # noqa: PLC0415 - loads a library that only such targets need

@@ -1,8 +1,6 @@
-"""Where there is no state: look for our label over everything that can be listed, metadata only.
+"""Where there is no record: look for our label over everything that can be listed, metadata only.
 
-    reconcile -> Context.read -> scanning (only without a record) -> the kinds and namespaces that the new record begins with
-
-Nothing found: a first run. Found: recovery; that run prunes nothing and the next one plans fully under the guards.
+Nothing found: a first run. Found: recovery; that run prunes nothing, and the next one plans fully under the guards.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""What of the cluster a refusal follows from: which objects, kinds and records it names, how they were, and whether they are so still.
+"""The cluster facts that a refusal follows from: the objects, kinds and records it names, as they were; and whether they still are.
 
-    refused (a commit failed)     -> named: what its problems name, as it is now
-    refused (a tick comes again)  -> changed: one metadata GET each; discovery, where a kind wasn't served
-
-Law: reads only, and few. What the server said is missing is noted as missing, whatever is there by now. What can't be named or read is
-`open`: nothing here can tell that it has changed, so the commit is tried again after a while.
+Law: reads only, and few (a metadata GET each). What the server said is missing is noted as missing. What can't be named or read is `open`:
+its change can't be seen, so the commit is tried again after a while.
 """
 
 from __future__ import annotations
@@ -83,7 +80,6 @@ class RefusalFacts:
 
         Raises:
             ClusterUnavailable: the cluster doesn't answer.
-
         """
         told = _Told({}, {}, bool(basis.siblings))
         for problem in problems:
@@ -99,7 +95,6 @@ class RefusalFacts:
 
         Raises:
             ClusterUnavailable: the cluster doesn't answer.
-
         """
         objects = [fact for fact in facts if fact.kind and fact.name]
         moved = [fact for fact, now in zip(objects, self._looked(objects), strict=True) if now != fact]
@@ -112,7 +107,6 @@ class RefusalFacts:
         return moved[0] if moved else None
 
     def _tell(self, told: _Told, problem: Problem, item: Desired | None) -> None:
-        """Add what one problem names."""
         said = problem.message
         if quota := _QUOTA.search(said):
             told.there[_fact(_QUOTAS, *quota.groups())] = None

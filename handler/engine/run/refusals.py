@@ -1,12 +1,7 @@
-"""What was refused isn't tried again by the clock: a tick or a push finds the refusal in the record, and that it still holds.
+"""A refused commit isn't tried again by the clock: a tick or a push finds the refusal in the record, and that it still holds.
 
-    a commit fails      what its author or a quota's owner must cure is kept with what it follows from       `of`
-    a run finds that    the same commit, or one that reads the same; the same settings; no fact changed   `stands`
-
-Law: a person's request tries at once, whatever stands here. What the cluster refused without naming what would have to change (an
-admission webhook or policy) is tried again by ticks, ever more rarely; so is, late, what was looked at after the verdict.
-A refusal of what is in git alone waits for git, for settings, or for a person. An open attempt's own commit isn't refused: each run goes on
-with that.
+Law: a person's request tries at once. A refusal of what is in git alone waits for git, settings, or a person. What admission refused is
+tried again by ticks, ever more rarely; so is, late, what was looked at after the verdict. An open attempt's own commit isn't refused.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@
     the recorded one      while the head is refused: a drift run holds it, and a run goes on with an attempt to repair it
     the head              else, as the git host names it
 
-Law: the git host says what the head is. An older answer of it may tell that nothing has moved, but leads to another commit only if it
-can't be older than the record. A run that aims off the head leaves a pin; a head that is the pinned commit, or reads otherwise than the
-one at which it was pinned, ends it.
+Law: an older answer of the git host may tell that nothing has moved, but leads to another commit only if it can't be older than the record.
+A run that aims off the head leaves a pin; a head that is the pinned commit, or reads otherwise than when it was pinned, ends it.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ def choose(run: RunContext) -> None:
     Raises:
         RequestRefused: an explicit commit that this target never ran, without force.
         ClusterUnavailable: what the head was refused for can't be looked at.
-
     """
     since, surely = _since(run)
     run.named = run.rooms.preparer.head(since)
@@ -55,11 +53,7 @@ def _holds_recorded(run: RunContext) -> bool:
 
 
 def _since(run: RunContext) -> tuple[float, bool]:
-    """Return from when on a look at the git host serves (infinity: only ours, now), and whether it may lead to another commit.
-
-    Others' looks serve only before the Lease is taken. One that was asked for after this process knew of the recorded commit is never
-    older than that. Otherwise somebody else may have recorded a newer one since: then it only tells that nothing has moved.
-    """
+    """Return from when on a look at the git host serves (infinity: only ours, now), and whether it may lead to another commit."""
     known, since = run.rooms.preparer.recorded, run.job.since(run.rooms.slack)
     if run.lease or since == math.inf:
         return math.inf, True

@@ -1,9 +1,7 @@
 """What the state is after something: an attempt opened, a commit recorded, a plan held, a run ended. Pure: State in, State out.
 
-    reconcile -> outcomes (how this run ends) -> state_after (what the record says then) -> handler.state.store (writes that)
-
-Law: `attempt` opens before the first object write and closes when the commit moves; `kinds` and `namespaces` only grow,
-but for a drift run that looked everywhere, wrote nothing, and found no member of a kind.
+Law: `attempt` opens before the first object write and closes when the commit moves; `kinds` and `namespaces` only grow, but for a drift
+run that looked everywhere, wrote nothing, and found no member of a kind.
 """
 
 from __future__ import annotations
@@ -65,10 +63,7 @@ def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin 
 
 
 def _rolling(state: State, inputs: Inputs, now: float, *, force: bool) -> State:
-    """Say in an attempt's phase that it carries a rollout out; what follows one that was left, and carries none out, isn't it any more.
-
-    A wait that ended in a failure begins anew for whoever asks again: the phase won't tell that any more.
-    """
+    """Say in an attempt's phase that it carries a rollout out; what follows one that was left, and carries none out, isn't it any more."""
     prepared, status = inputs.prepared, state.status
     if due.carries_out(state, prepared.digest, prepared.hooked, prepared.rollout, force=force):
         begins = force and status.phase == Outcome.FAILED
@@ -137,10 +132,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
 
 
 def _carried_out(known: Progress | None, digest: str, now: float) -> Progress | None:
-    """End the rollout in the write that records its commit: a kill between two would have it carried out again.
-
-    One of another set was overtaken by this commit: a run that comes back to it begins anew.
-    """
+    """End the rollout in the write that records its commit: a kill between two would have it carried out again."""
     if known is None or known.outcome:
         return known
     return replace(known, finished=stamp(now), outcome=DONE if known.digest == digest else SKIPPED)
@@ -152,7 +144,6 @@ def _looked_everywhere(state: State, planned: Planned) -> bool:
 
 
 def _namespaces_of(identities: Iterable[Identity]) -> frozenset[str]:
-    """Return the namespaces a set lives in, declared Namespaces included: the ApplySet's additional-namespaces."""
     items = list(identities)
     named = {item.namespace for item in items if item.namespace}
     return frozenset(named | {item.name for item in items if item.group_kind == NAMESPACE})
@@ -163,10 +154,7 @@ def _held_namespaces(planned: Planned) -> frozenset[str]:
 
 
 def _orphans(state: State, planned: Planned, now: float) -> tuple[Orphan, ...]:
-    """Return what lives, is ours, and isn't declared, keeping when each was first seen; the canary of a rollout under way isn't one.
-
-    What was known in a namespace that couldn't be read stays known.
-    """
+    """Return what lives, is ours, and isn't declared, keeping when each was first seen; the canary of a rollout under way isn't one."""
     known = {orphan.uid: orphan for orphan in state.orphans}
     kept = [change for change in planned.plan.prunes if change.action is Action.SKIP and not canaries.is_kept(change)]
     looked = planned.scopes

@@ -1,12 +1,7 @@
-"""The evidence of a wait under way: every few seconds the pods and Warnings of unhealthy objects are read.
+"""The evidence of a wait under way: every few seconds the pods and Warnings of unhealthy objects are read, on a thread of its own.
 
-    at most every 5 s, later every 10 s      one Evidence: of a few namespaces, their Warnings and the pods of unhealthy objects
-    on its own thread                        a slow API server delays neither a wait nor its end
-    what is new                              a line of the log, and the texts for record and terminal
-
-Law: a cause is reported once while it lasts. Another count of restarts or another back-off isn't news, another reason is. Causes that an
-earlier run of this wait reported keep their words; an unreadable cluster changes nothing. No log of a container is read. Everything is
-masked, then cut.
+Law: a cause is reported once while it lasts: another count of restarts isn't news, another reason is. Causes that an earlier run of this
+wait reported keep their words; an unreadable cluster changes nothing. Everything is masked, then cut.
 """
 
 from __future__ import annotations
@@ -58,7 +53,6 @@ class Pace:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        """Begin now."""
         self._at = time.monotonic()
 
     def may(self) -> bool:
@@ -74,8 +68,6 @@ class Pace:
 
 @dataclass(slots=True)
 class _Look:
-    """One look under way, and what it has found."""
-
     subjects: Sequence[Subject]
     thread: threading.Thread | None = None
     found: dict[Identity, Finding] = field(default_factory=dict)
@@ -102,7 +94,6 @@ class EvidenceLooks:
     _look: _Look | None = None
 
     def __post_init__(self) -> None:
-        """Begin with nothing."""
         self._began = time.monotonic()
         self._due = self._began + FIRST
 
@@ -142,7 +133,6 @@ class EvidenceLooks:
 
     # --- looking
     def _begin(self, look: _Look) -> None:
-        """Look on another thread, with what time this one has."""
         self._due = time.monotonic() + _IDLE  # until it says better itself
         look.thread = threading.Thread(target=copy_context().run, args=(self._read, look), name="evidence", daemon=True)
         with contextlib.suppress(RuntimeError):  # there is no thread for it
@@ -150,7 +140,6 @@ class EvidenceLooks:
             self._look = look
 
     def _read(self, look: _Look) -> Evidence:
-        """Read what explains these objects, of as many namespaces as one look has."""
         spaces: dict[str, list[Subject]] = defaultdict(list)
         for subject in look.subjects:
             spaces[subject.identity.namespace].append(subject)
@@ -173,7 +162,6 @@ class EvidenceLooks:
 
     # --- texts
     def _tell(self, look: _Look) -> bool:
-        """Take in findings; True: the evidence has changed."""
         before, there = dict(self.texts), {subject.identity for subject in look.subjects}
         for identity in [each for each in self.texts if each not in there or not look.found.get(each, _SAME).causes]:
             del self.texts[identity], self._memory[identity]

@@ -1,8 +1,4 @@
-"""Reads what explains unhealthy objects: the Warnings of their namespaces, and their pods.
-
-    a wait, under way and at its end     `handler.engine.waits.evidence`              the rules:
-    a watch of health                    `handler.worker.health_watch.reasons`   ->  handler.health.diagnosis
-    `anneal status --logs`               `handler.cli.logs`
+"""Reads what explains unhealthy objects: the Warnings of their namespaces, and their pods; `handler.health.diagnosis` judges them.
 
 Law: few reads, bounded by `Evidence`. What can't be read explains nothing, and denies nothing.
 """
@@ -28,7 +24,6 @@ def explain(evidence: Evidence, subjects: Iterable[Subject], since: float, now: 
         subjects: the objects.
         since: when what may be their cause began, in seconds since the epoch by the API server's clock.
         now: the same for now.
-
     """
     spaces: dict[str, list[Subject]] = defaultdict(list)
     for subject in subjects:

@@ -1,8 +1,7 @@
 """What ends a wait before its time: a newer head, a request, a pause, a lost Lease, the worker's end.
 
-Law: a request in this process ends it at once, a request on the Lease at its next renewal; git host and record are read at the clock's
-pace, by all waits at the same moments, so that targets of one repository share an answer. A head that changes nothing of this run's inputs
-ends no wait: in a busy monorepo none would ever come to its end.
+Law: a request in this process ends it at once, one on the Lease at its next renewal; git host and record are read by all waits at the same
+moments, so that targets of one repository share an answer. A head that changes nothing of this run's inputs ends no wait.
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ class Interrupts:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        """Begin with what the attempt opened with: what was asked before is done by it, or after it."""
         self._pin = self.run.state.pin
         self._next = _moment(time.monotonic()) + HEAD_EVERY
         self._requested = self.run.lease.requested if self.run.lease else ""
@@ -49,7 +47,6 @@ class Interrupts:
 
         Raises:
             NewerHead, Stopping, Suspended, LeaseLost: no.
-
         """
         self.run.fence()
         if self._ended is not None:
@@ -85,7 +82,6 @@ class Interrupts:
         self._look_soon(now, asked, news=news)
 
     def _look_soon(self, now: float, asked: Sequence[Job], *, news: bool) -> None:
-        """Arm the next looks for a push that the host doesn't show yet."""
         shown = ("", self.run.goal, self.run.head, self._passed)
         if news and any(job.hint not in shown for job in asked):
             self._again = [now + wait for wait in WAITS]
@@ -134,7 +130,6 @@ def _since(asked: Sequence[Job], slack: float) -> float:
 
 
 def _told(job: Job) -> str:
-    """Return a request in words: what, and by which actor."""
     what = f"commit {job.commit[:12]}" if job.commit else "a rollback" if job.rollback else "the end of a pin"
     return f"{what}, by {job.actor}" if job.actor else what
 

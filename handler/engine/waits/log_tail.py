@@ -1,11 +1,7 @@
 """The end of a failing container's log, masked; withheld where masking is impossible.
 
-    pod -> its most telling container -> the Secrets that its containers can read -> the log's end, without their values;
-    and the termination message
-
-Law: a log holds whatever a program prints. It is shown only after every Secret in the pod's spec was read, with the rights of the reader
-of the log, and masked: whole values and their parts. Where one can't be read, nothing is shown, and the missing right is named. A Secret
-that doesn't exist has nothing to hide. Everything is masked, then cut.
+Law: a log is shown only after every Secret in the pod's spec was read, with the rights of its reader, and masked, whole and in parts.
+Where one can't be read, nothing is shown, and the missing right is named. Everything is masked, then cut.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The unhealthy objects of a wait, for the record and for its error: what each lacks, the worst with their evidence.
 
-Law: a look that finds what an earlier run of the same commit reported uses the same words: the history has one entry of it, not one a
-tick. Everything is masked, then cut.
+Law: a look that finds what an earlier run of the same commit reported uses the same words, so that the history has one entry of it.
 """
 
 from __future__ import annotations
@@ -40,7 +39,6 @@ class UnhealthyReport:
     known: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Read the earlier lines; a forced run reports anew."""
         state = self.run.state
         last = state.history[0] if state.history else None
         same = last is not None and (last.outcome, last.commit, last.code) == (Outcome.FAILED, self.run.goal, RolloutFailed.code)

@@ -1,7 +1,7 @@
 """How the objects of one wait stand: each judged with each change of it, and when time alone changes the verdict.
 
-Law: only verdicts are kept, not objects; of one that merely has to settle, what it is judged by. Any change of any verdict is progress.
-What the operator's expressions judge is gathered for a moment, because one child judges many objects as fast as one.
+Law: only verdicts are kept; of an object that merely has to settle, what it is judged by. Any change of any verdict is progress. The
+operator's expressions judge many objects at once, for one child does that as fast as one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ class Ended(Exception):
     """The wait is over: something has failed, or (`stuck`) nothing goes on."""
 
     def __init__(self, *, stuck: bool) -> None:
-        """Say which."""
         super().__init__()
         self.stuck = stuck
 
@@ -68,7 +67,6 @@ class Tracker:
     _failed: float = 0.0
 
     def __post_init__(self) -> None:
-        """Know each by its identity."""
         self._declared = {item.identity: item for item in self.items}
 
     def judge(self, identity: Identity, live: Object | None) -> bool:
@@ -84,7 +82,6 @@ class Tracker:
         return self._take(identity, live, found or self._usual(identity, live))
 
     def _take(self, identity: Identity, live: Object | None, found: Health) -> bool:
-        """Keep a verdict; True: it is healthy."""
         before = self.seen.get(identity)
         if live is None and found.healthy and before and before.status is Status.FAILED:
             found = before  # a Job that has failed removes itself as one that is complete does
@@ -109,7 +106,6 @@ class Tracker:
         Raises:
             Ended: an object has failed, and the others have been looked at; or nothing has changed for too long.
             OperatorError, Stopping: see `CustomHealth.verdicts`.
-
         """
         self._expressed()
         healthy, self._content = self._content, []

@@ -1,7 +1,7 @@
-"""Waiting inside a run: until what was applied is healthy, until a check holds. The one place where a run spends time on purpose.
+"""Waiting inside a run: until what was applied is healthy, until a check holds.
 
-Law: a wait ends as soon as it is without use: a newer head, a person's word, a lost Lease, the worker's end. It outlives the process
-(`keeping`): the next run goes on with what time is left. While it waits its place is another run's.
+Law: a wait ends as soon as it is without use (`interrupts`). It outlives the process (`wait_record`): the next run goes on with what time
+is left. While it waits, another run may have its worker slot.
 """
 
 from __future__ import annotations
@@ -59,7 +59,6 @@ class Waits:
     _lookout: Interrupts = field(init=False)
 
     def __post_init__(self) -> None:
-        """Look around from now on."""
         self._lookout = Interrupts(self.run)
 
     def healthy(
@@ -84,7 +83,6 @@ class Waits:
         Raises:
             RolloutFailed: some failed, or aren't healthy in time; each with why.
             NewerHead, StillWaiting, Stopping, Suspended, LeaseLost: the wait ended before that.
-
         """
         rooms = self.run.rooms
         kinds = {item.identity.group_kind for item in items}
@@ -113,7 +111,6 @@ class Waits:
         self.notes += [note for note in notes if note not in self.notes]
 
     def _watch(self, kept: WaitRecord, vigil: Tracker, limits: Wait, beat: Callable[[], None]) -> None:
-        """Follow the objects of a vigil to its end; see `healthy`."""
         wanted = [(item.resource, item.identity) for item in vigil.items]
         telling, due = UnhealthyReport(self.run), [time.monotonic() + FIRST]
         diagnosing = EvidenceLooks(self.run, self.pace, kept.what, kept.since, self._told_before())
@@ -154,7 +151,6 @@ class Waits:
         return max(now - moved, 0.0) if moved is not None else 0.0
 
     def _told_before(self) -> dict[str, str]:
-        """Return the recorded line of each object since an earlier run waited for this commit."""
         state = self.run.state
         same = state.waiting is not None and state.waiting.commit == self.run.goal
         lines = [line.partition(": ") for line in state.status.unhealthy] if same else []
@@ -174,7 +170,6 @@ class Waits:
 
         Raises:
             NewerHead, StillWaiting, Stopping, Suspended, LeaseLost: the wait ended before that.
-
         """
         run, planner = self.run, self.run.rooms.planner
         left, selector = time_left(kept, timeout, run.clock()), f"{PART_OF}={planner.applyset}"
@@ -201,6 +196,5 @@ class Waits:
 
         Raises:
             NewerHead, Stopping, Suspended, LeaseLost: no.
-
         """
         self._lookout.look()

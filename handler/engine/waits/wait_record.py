@@ -1,10 +1,8 @@
 """How a wait is kept, so that it outlives its run: for what, since when, and since when nothing of it has changed.
 
-    `StateWaitRecord`                        the record's own `waiting`: stages, everything
-    `handler.engine.rollout_runner.journal`     the journal's record of a step or hook
-
-Law: a wait that goes from run to run has the time of one. What ended it once has ended it, until a person asks again. What seems to begin
-later, by a clock that was set back or is another's, begins now, and is kept so.
+A stage's wait stands in the record's `waiting` (`StateWaitRecord`), a step's or hook's in its journal (`JournalWaitRecord`).
+Law: a wait that goes from run to run has the time of one; once ended it stays ended until a person asks again. One that seems to begin
+later, by another clock, begins now.
 """
 
 from __future__ import annotations
@@ -65,14 +63,12 @@ class StateWaitRecord:
     over: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        """Go on with what an earlier run began."""
         self.what = printable(self.what)  # as the record keeps it: a wait is known by its name
         self.since, before = self.run.clock(), self._before()
         if before is not None and not (self.run.force and (before.over or self.run.state.status.phase == "failed")):
             self.since, self.over = min(seconds_of(before.since), self.since), before.over
 
     def _before(self) -> WaitingFor | None:
-        """Return what is recorded of this wait."""
         before = self.run.state.waiting
         return before if before is not None and (before.commit, before.what) == (self.run.goal, self.what) else None
 

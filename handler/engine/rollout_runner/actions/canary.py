@@ -5,10 +5,9 @@
     promote   the Deployment is brought to what git declares, and is healthy
     remove    the canary goes, and is waited for until it is gone
 
-Law: until it is promoted nothing of the stable Deployment is written. Whatever fails, the canary goes first, and then the step fails. Each
-phase is remembered before what makes it true, with when it began: a killed run is gone on with there, and time that was held counts. A
-canary that another commit left is brought to this one's pods, or goes. A Deployment that doesn't run yet, whose pods stay as they are, or
-that goes back, is written at once and waited for until it is healthy; the step's checks judge a canary, and there is none.
+Law: until it is promoted nothing of the stable Deployment is written. Whatever fails, the canary goes first, then the step fails. Each
+phase is remembered before what makes it true: a killed run is gone on with there. A Deployment that doesn't run yet, whose pods stay as
+they are, or that goes back, is written at once and waited for.
 """
 
 from __future__ import annotations
@@ -108,7 +107,6 @@ class _Trial:
         return self._at(CanaryPhase.SCALE, mark.index) if mark.phase is CanaryPhase.HOLD and self._live() is None else mark
 
     def _at(self, phase: CanaryPhase, index: int, reason: str = "") -> CanaryMark:
-        """Remember that a phase begins."""
         mark = CanaryMark(phase, index, canary.moment(self.stage.now), reason)
         self.stage.remember(mark.text(), mark.share(self.step.options))
         return mark
@@ -136,7 +134,6 @@ class _Trial:
 
     # --- up
     def _hold(self, mark: CanaryMark) -> None:
-        """Bring the canary to its share, wait until it is healthy, hold it there."""
         weight, seconds = self._steps[mark.index]
         made = self._scale(weight)
         if mark.phase is CanaryPhase.SCALE:
@@ -196,7 +193,6 @@ class _Trial:
         self._remove()
 
     def _remove(self, *, waits: bool = True) -> None:
-        """Delete the canary, if it is there and ours, and wait until it is gone. Raises StillDeleting: the next run goes on with that."""
         live = self._live()
         if live is None or not self._is_ours(live):
             return
@@ -214,7 +210,6 @@ class _Trial:
 
     # --- what lives
     def _wanted(self, live: Object) -> Object:
-        """Return what the stable Deployment would become."""
         return canaries.wanted_of(self.stage.applier.planned.decision.comparison, self.item, live, self.stage.dry_runner)
 
     def _stable(self) -> Object | None:

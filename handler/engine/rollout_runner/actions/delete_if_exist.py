@@ -1,7 +1,6 @@
 """`DeleteIfExist`: delete the object in the foreground, and wait until it is gone; an absent object is as good.
 
-Law: only what the plan showed is deleted: a member, or an unowned object that the target may adopt; the guards have counted it. Steps
-before it may have taken hours, so it is judged again right before the delete, as in prune.
+Law: only what the plan showed is deleted, and it is judged again right before: earlier steps may have taken hours.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
 """`Recreate`: delete the object, wait until it is gone, create it as declared; once a rollout.
 
-    mark empty            nothing was done: look, dry-run the create, remember the uid that goes (or that none is there)
-    mark == the live uid  it was to be deleted: delete it
-    another uid lives     it was created anew already: what is left is an ordinary change
-    nothing lives         it was deleted: create it
-
-Law: the uid is remembered before the deletion, so that a run killed anywhere neither deletes twice nor leaves the object out. What can
-be known to refuse the new object is asked before the old one goes.
+Law: the uid is remembered (the step's mark) before the deletion, so that a run killed anywhere neither deletes twice nor leaves the object
+out. What can be known to refuse the new object is asked before the old one goes.
 """
 
 from __future__ import annotations
@@ -93,14 +88,7 @@ def _raise_if_kept(stage: StepStage, item: Desired, live: Object) -> None:
 
 
 def _raise_if_refused(stage: StepStage, item: Desired) -> None:
-    """Dry-run the create under a scratch name: while the old object lives, its name can't be dry-run.
-
-    What only a scratch copy meets (a right by name, a quota for one more, a webhook without dry runs) refuses nothing.
-
-    Raises:
-        RolloutFailed: the server would refuse the new object.
-        AccessDenied: the identity may not create it, so that it would be missing.
-    """
+    """Dry-run the create under a scratch name: while the old object lives, its name can't be dry-run."""
     body = _scratch(item)
     try:
         stage.dry_runner.check(item.resource, body)
@@ -144,6 +132,5 @@ def _scratch(item: Desired) -> dict[str, Any]:
 
 
 def _lost(item: Desired, problem: Problem) -> Problem:
-    """Say that the old one is gone and the new one can't be."""
     message = f"IS MISSING NOW: it was deleted to be created anew, and the server refuses the new one: {problem.message}"
     return Problem(str(item.identity), message, item.manifest.place, problem.fix or "push a manifest that the server takes")

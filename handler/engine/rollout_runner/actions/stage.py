@@ -136,7 +136,6 @@ class StepStage:
         Args:
             what: what is waited for, as errors call it.
             since: from when on its time counts, in seconds since the epoch; 0: from the step's begin.
-
         """
         return JournalWaitRecord(self.journal, (self.group, self.step.name), what, min(since or self.since, self.now))
 
@@ -161,7 +160,6 @@ class StepStage:
 
         Raises:
             PlanRefused, Moved, NotReady, AccessDenied: see `Applier.apply`.
-
         """
         change = self.change
         if change is not None and change.identity not in self.applier.written:
@@ -173,7 +171,6 @@ class StepStage:
 
         Raises:
             PlanRefused, ApiRefused, Moved, AccessDenied: see `Applier.apply`.
-
         """
         self.applier.put(self.step.identity)
 
@@ -183,7 +180,6 @@ class StepStage:
         Args:
             item: the object, with our label and identity on it.
             live: as it was read last, None: it isn't there; the write meets `Moved` if that is no longer so.
-
         """
         meta = live["metadata"] if live else {"uid": "", "resourceVersion": "1"}  # a version without a uid: created, or Moved
         with self._fenced_again():
@@ -197,7 +193,6 @@ class StepStage:
         Raises:
             Moved: it changed since (with `version`), or another lives under its name.
             StillDeleting: it isn't gone in time; what holds it is named, and the next run goes on.
-
         """
         with self._fenced_again():
             self.writer.delete(resource, identity, uid, version, propagation)
@@ -209,7 +204,6 @@ class StepStage:
 
         Raises:
             Moved, StillDeleting: see `delete`.
-
         """
         live = self.live(resource, identity)
         if live is None or live["metadata"]["uid"] != uid:
@@ -262,7 +256,6 @@ class StepStage:
             wanted: kinds and identities of members (they carry our label).
             judge: see `Waits.follow`; it may also look at the clock, for `beat` doesn't call it.
             timeout: in seconds, over restarts.
-
         """
         return self.waits.follow(kept, wanted, judge, timeout, self.beat)
 
