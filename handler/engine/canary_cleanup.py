@@ -42,10 +42,9 @@ class _Left:
 
 
 def withdrawn(run: RunContext, error: AnnealError) -> AnnealError:
-    """Take away what an overtaken rollout has left, if a run fails by this error; return the error, which says so from now on.
+    """Take away what an overtaken rollout has left, if a run fails by this error; return the error, which then says so.
 
-    Raises:
-        LeaseLost, Stopping: the run mustn't go on; the next one looks again.
+    Raises LeaseLost, Stopping: the run mustn't go on; the next one looks again.
     """
     rollout = run.state.rollout if run.stored.state else None
     if rollout is None or not _is_overtaken(run, error):

@@ -66,8 +66,7 @@ def unwritten(run: RunContext, inputs: Inputs, planned: Planned) -> Result:
 def judge(run: RunContext, left: State | None = None) -> None:
     """Record how the target does where that has changed, and bring a summary up to date that another version wrote.
 
-    `left`: as the plan leaves the record, where that says more than it does. Nothing else comes of it: a swap may be dropped, and asks for
-    no run.
+    `left`: as the plan leaves the record, where that says more. A swap may be dropped, and asks for no run.
     """
     seen = replace(run.state, health=run.health(left or run.state))
     if seen != run.state or not run.rooms.store.is_summed(run.stored):
@@ -132,8 +131,7 @@ def applied(run: RunContext, inputs: Inputs, planned: Planned, token: str, *, ta
 def failed(run: RunContext, error: AnnealError) -> Result:
     """Record a failure where that is possible; an open attempt stays open. What is transient is tried again by itself.
 
-    Where it is rolled back, that is decided in the same write. What was refused is kept with what that follows from; a run that couldn't
-    even begin to hold the recorded commit meanwhile says nothing of that.
+    Where it is rolled back, that is decided in the same write. What was refused is kept with what that follows from.
     """
     refusal = _refusal(run, error)
     back, error = rollback.way_back(run, error), rollback.explained(run, error)

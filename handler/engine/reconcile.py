@@ -51,16 +51,10 @@ class Lookahead:
 
 
 def reconcile(rooms: Dependencies, job: Job, stop: threading.Event | None = None, meanwhile: QueueView = ALONE) -> Result:
-    """Run one target once, and again for whatever was asked for meanwhile: one run, of several rounds then.
+    """Run one target once, and again for whatever was asked for meanwhile: one run, of several rounds then. Raises no AnnealError.
 
-    Args:
-        rooms: what the target's runs are made of.
-        job: the request; its commit is explicit, its hint is not trusted.
-        stop: set to end the run at the next write; the Lease is released and the next run goes on.
-        meanwhile: what goes on around it while it waits.
-
-    Returns:
-        How it ended, and what all its rounds wrote; never raises an AnnealError.
+    `job`: its commit is explicit, its hint is not trusted. `stop`: ends the run at the next write; the next run goes on. `queue`: the run's
+    view of other requests and of its worker slot. The Result says how it ended, and what all its rounds wrote.
     """
     stop, name = stop or threading.Event(), job.run or run_id(job.target)
     run = RunContext(rooms, job, stop, name, started=rooms.clock(), meanwhile=meanwhile, mask=rooms.mask)

@@ -37,13 +37,9 @@ def _is_edited(metadata: dict[str, Any]) -> bool:
 
 
 def is_settled(summary: Summary, settings: str, home: str, now: float) -> bool:
-    """Tell whether only another head could give a tick something to do.
+    """Tell whether only another head could give a tick something to do, at `now` (seconds since the epoch).
 
-    Args:
-        summary: as recorded.
-        settings: the digest of the target's settings.
-        home: where its record belongs (`home_of`).
-        now: seconds since the epoch; a time that has come is due.
+    `settings`: the digest of the target's settings; `home`: where its record belongs (`home_of`).
     """
     due = bool(summary.drift_due) and seconds_of(summary.drift_due) <= now
     open_ends = summary.attempt or summary.pin or summary.asked or summary.held or summary.suspended or due

@@ -45,10 +45,9 @@ _MUST_GO = "changed since it was planned, and would have to be deleted now; the 
 
 @dataclass(slots=True)
 class AppliedObjects:
-    """The objects of one run; several threads may note at once.
+    """The objects that one run has written, as the server returned them; several threads may note at once.
 
-    `uids`: of what is declared, under whatever name it was found: nothing of it is pruned. `generations`: of the objects as the server
-    returned them; their status must be of that generation.
+    `uids`: of what is declared: nothing of it is pruned. `generations`: their status must be of that generation.
     """
 
     uids: set[str] = field(default_factory=set)
@@ -112,10 +111,7 @@ class Applier:
     def apply(self, stage: Iterable[Change]) -> None:
         """Apply one stage of the plan; `settle` after the last one.
 
-        Raises:
-            PlanRefused: a deferred object didn't pass its dry-run; the server refused an object.
-            NotReady: a CRD or Namespace doesn't stand in time.
-            LeaseLost: at once, whatever is under way.
+        Raises PlanRefused: an object was refused; NotReady: a CRD or Namespace doesn't stand in time; LeaseLost: at once.
         """
         writes = [change for change in stage if change.writes]
         if not writes:
@@ -134,10 +130,9 @@ class Applier:
         self._wait_for(left)
 
     def put(self, identity: Identity) -> None:
-        """Bring one declared object to what git says from what is live now, whatever was planned; what would be deleted is refused.
+        """Bring one declared object to what git says from what is live now; what would be deleted is refused.
 
-        Raises:
-            PlanRefused, ApiRefused, AccessDenied, Moved: it can't be written.
+        Raises PlanRefused, ApiRefused, AccessDenied, Moved: it can't be written.
         """
         shown = next((each for each in self.planned.plan.changes if each.identity == identity), None)
         again = self._again(shown or Change(Action.UNCHANGED, identity))

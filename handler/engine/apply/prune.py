@@ -30,11 +30,7 @@ _DOUBT = "so nothing is pruned"
 
 @dataclass(slots=True)
 class Pruner:
-    """Carries out the deletions of one plan.
-
-    `keep`: the uids just applied, under whatever name they were found. `lingering`: called with objects that aren't gone yet; `wrote`: with
-    what was deleted.
-    """
+    """Carries out the deletions of one plan. `keep`: uids just applied; `lingering`: gets what lingers; `wrote`: what went."""
 
     planner: Planner
     planned: Planned
@@ -46,11 +42,7 @@ class Pruner:
     outcomes: list[Change] = field(default_factory=list)
 
     def prune(self) -> None:
-        """Delete the plan's candidates in stages; each stage is gone before the next one goes.
-
-        Raises:
-            StillDeleting: some are not gone; their finalizers are named, what comes after them stays, and the next run goes on.
-        """
+        """Delete the plan's candidates in stages, each gone before the next. Raises StillDeleting: some aren't gone."""
         going = [change for change in self.planned.plan.prunes if change.writes and change.uid not in self.keep]
         for stage in prune_stages(going, self.planned.bodies):
             self.between()

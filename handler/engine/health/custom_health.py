@@ -70,15 +70,9 @@ class CustomHealth:
         return self._entry(kind) is not None
 
     def verdicts(self, objects: Iterable[Object], generations: Mapping[Identity, int] | None = None) -> dict[Identity, Health]:
-        """Judge live objects; those of kinds without expressions are left out.
+        """Judge live objects; those of kinds without expressions are left out. `generations`: the least that each must be of.
 
-        Args:
-            objects: as the server shows them.
-            generations: the least that each must be of: the one that a write returned.
-
-        Raises:
-            OperatorError: no child can be started here.
-            Stopping: there was less time than a child may take.
+        Raises OperatorError: no child can be started here; Stopping: there was less time than a child may take.
         """
         found: dict[Identity, Health] = {}
         asked: list[_Asked] = []

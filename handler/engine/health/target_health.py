@@ -50,10 +50,9 @@ _NUMBERS = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class HealthLook:
-    """What a look at a target's objects has shown.
+    """What a look at a target's objects has shown: `verdicts` of those that were judged.
 
-    `verdicts`: of each object that was judged; `evidence`: why some aren't healthy, in words; `stuck`: those of them that don't come
-    forward by themselves, or have lost their health without having been changed.
+    `evidence`: why some aren't healthy, in words; `stuck`: those that don't come forward by themselves, or lost their health unchanged.
     """
 
     verdicts: Mapping[Identity, Health]
@@ -90,11 +89,8 @@ def after_writing(
 ) -> HealthLook:
     """Return the look that a run which wrote has had at the objects of its target.
 
-    Args:
-        planned: how they did when the plan was made.
-        written: what has been written since: what needs a status to be healthy isn't known to be, without a wait.
-        waited: what was waited for, or checked, as it was seen last.
-        now: seconds since the epoch.
+    `planned`: how they did when the plan was made; `written`: since then: what needs a status to be healthy isn't known to be, without a
+    wait; `waited`: what was waited for or checked, as seen last; `now`: seconds since the epoch.
     """
     items = [*written]
     mine = [item for item in items if item.mode not in _APART and item.identity.group_kind not in _STANDS]
@@ -107,10 +103,7 @@ def after_writing(
 
 @dataclass(slots=True)
 class HealthOfPlan:
-    """Judges the declared objects among those that a plan LISTs, as they pass by.
-
-    `now`: seconds since the epoch; `custom`: the operator's expressions, which judge many objects at once, at the end.
-    """
+    """Judges the declared objects among those that a plan LISTs, as they pass by; `custom` expressions judge many at once, at the end."""
 
     desired: Mapping[Identity, Desired]
     now: float
@@ -143,13 +136,8 @@ def judged(
 ) -> TargetHealth:
     """Return the health for the record after a look; `before` itself where the verdict hasn't changed.
 
-    Args:
-        before: as recorded.
-        look: at all objects of the target.
-        now: seconds since the epoch.
-        patience: seconds for which a target may be progressing.
-        mask: hides secrets; texts are masked, then cut.
-        anew: another commit was applied, or something was written: progress counts from now on, whatever was before.
+    `patience`: seconds for which a target may be progressing; `mask`: hides secrets, before texts are cut; `anew`: another commit was
+    applied, or something was written: progress counts from `now` on (seconds since the epoch).
     """
     state = look.state()
     if state is HealthState.PROGRESSING and not anew and _is_over(before, now, patience):

@@ -67,11 +67,7 @@ def steps_of(rollout: Rollout | None) -> tuple[Step, ...]:
 
 
 def refuse(rollout: Rollout | None, declared: Mapping[Identity, Desired], where: Where = nowhere) -> None:
-    """Refuse what can't go by canary, and a document with a canary's name. `where`: the lines of the Rollout's fields.
-
-    Raises:
-        PlanRefused: each of them, with its place.
-    """
+    """Refuse what can't go by canary, and a document with a canary's name. `where`: of the Rollout's fields. Raises PlanRefused."""
     steps = steps_of(rollout)
     first = {step.identity: number for number, step in reversed(list(enumerate(steps)))}
     wrong = [(step, *each) for number, step in enumerate(steps) for each in _mistakes(step, again=first[step.identity] < number)]
@@ -102,10 +98,9 @@ def _mistakes(step: Step, *, again: bool) -> list[tuple[str, str, str]]:
 
 
 def foresee(canaries: Canaries, changes: Mapping[Identity, Change], missing: MissingDependencies, api: Api, target: Target) -> list[str]:
-    """Find out which Deployments a run would bring by canary, and whether the server takes those canaries; say so.
+    """Return notes of which Deployments a run would bring by canary, once the server takes those canaries.
 
-    Raises:
-        PlanRefused, AccessDenied: it doesn't, or their name is taken; all of them.
+    Raises PlanRefused, AccessDenied: it doesn't, or their name is taken; all of them.
     """
     notes: list[str] = []
     problems: list[Problem] = []
@@ -155,10 +150,7 @@ def _placed(problems: Sequence[Problem], item: Desired) -> list[Problem]:
 
 
 def wanted_of(comparison: Comparison, item: Desired, live: Object, server: DryRunner) -> Object:
-    """Return what a Deployment would become, in the server's words, without what others wrote and git lacks.
-
-    As declared where those can't be had (an immutable field changes).
-    """
+    """Return what a Deployment would become, in the server's words; as declared where those can't be had (an immutable field changes)."""
     applied = comparison.effective(item, live)
     taken = comparison.taken_over(item.identity, applied.manifest.body(), live, adopted=True)
     try:

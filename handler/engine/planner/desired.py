@@ -120,11 +120,7 @@ class Preparer:
     recorded: tuple[str, float] | None = field(default=None)
 
     def head(self, since: float = math.inf) -> Head:
-        """Return what the configured revision names now, or by an answer that was asked for at `since` or later.
-
-        Raises:
-            RefNotFound: the branch or tag is gone, or no tag is in the range; never an empty render.
-        """
+        """Return what the configured revision names now, or by an answer that was asked for at `since` or later. Raises RefNotFound."""
         return self.source.head(self.target.revision, since)
 
     def tree(self, sha: str) -> Tree:
@@ -134,9 +130,8 @@ class Preparer:
     def prepare(self, sha: str, *, older: bool = False) -> Prepared:
         """Fetch, render, admit and order a commit; what was rendered from the same reads is not rendered again.
 
-        Whose signature counts is asked each time, also of the commit that was prepared last: a key may have ended since.
-        `older`: the commit isn't the head; one from before the target's Rollout goes without, so that there is a way back to it.
-        Raises AuthorError: every mistake in git, all at once.
+        Signatures are checked each time: a key may have ended since. `older`: the commit isn't the head; one from before the target's
+        Rollout goes without, so that there is a way back to it. Raises AuthorError: every mistake in git, all at once.
         """
         last = self.last  # another thread may `forget` it meanwhile
         if last and not older and self.target.rollout and last.document is None:

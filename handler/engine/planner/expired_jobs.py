@@ -71,11 +71,7 @@ def asks_siblings(item: Desired, known: RecordedJobs, handover: SiblingQuestions
 
 
 def done(item: Desired, known: RecordedJobs, handover: SiblingQuestions) -> str:
-    """Return why an object that isn't there is done; empty: it isn't.
-
-    Raises:
-        TransientError: a sibling may have run it, and its record can't be read.
-    """
+    """Return why an object that isn't there is done; empty: it isn't. Raises TransientError: a sibling's record can't be read."""
     if has_run(item, known):
         return REASON
     giver = _giver(item, handover) if asks_siblings(item, known, handover) else ""
@@ -97,11 +93,7 @@ def _giver(item: Desired, handover: SiblingQuestions) -> str:
 
 
 def given(known: RecordedJobs, desired: Collection[Identity], handover: SiblingQuestions) -> frozenset[Identity]:
-    """Return the Jobs that ran, aren't declared any more, and that a sibling may declare without having noted them.
-
-    Raises:
-        AnnealError: the siblings can't be read.
-    """
+    """Return the Jobs that ran, aren't declared any more, and that a sibling may declare without having noted them. Raises AnnealError."""
     left = {identity for identity, declared in known.ran if declared and identity not in desired}
     waits = [identity for identity in left if not any(isinstance(found, tuple) and found for _, found in handover.ran(identity))]
     return frozenset(handover.claims(waits))
@@ -132,10 +124,7 @@ def forgotten(state: State, error: AnnealError) -> State:
 
 
 def recorded(state: State, changes: Iterable[Change], desired: Mapping[Identity, Desired], given: Collection[Identity] = ()) -> State:
-    """Return the state with what ran by the commit that is recorded: its plan came out with it, or a step of an earlier run has done it.
-
-    `given`: what is kept besides, see there.
-    """
+    """Return the state with what ran by the recorded commit: its plan came out with it, or an earlier run's step did it (`given`)."""
     steps = {step.object for step in (state.rollout.steps if state.rollout else ()) if step.outcome == DONE}
     there = [each.identity for each in changes if each.action is not Action.SKIP or str(each.identity) in steps]
     ran = applied(desired[identity] for identity in there if identity in desired)

@@ -48,8 +48,7 @@ def makes_way(item: Desired, hook: Hook, live: dict[str, Any]) -> bool:
 def kept(item: Desired, live: dict[str, Any]) -> str:
     """Return what keeps a hook's object from being deleted; empty: nothing.
 
-    A protection that the hook declares itself is its author's word, and so are its policies: those say when it goes, as they do where such
-    annotations come from; the protection counts once git drops the hook. So it is with what an earlier commit of the hook declared.
+    A protection that the hook itself declares (or an earlier commit of it) doesn't: its policies say when it goes.
     """
     own, meta = item.manifest.body()["metadata"], live["metadata"]
     made = ROLLOUT in (meta.get("annotations") or {})

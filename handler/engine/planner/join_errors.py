@@ -31,12 +31,7 @@ class JoinedErrors:
         return None
 
     def raise_any(self) -> None:
-        """Raise all of them, each once.
-
-        Raises:
-            PlanRefused: there are mistakes in git, and perhaps rights that are missing.
-            AccessDenied: only those.
-        """
+        """Raise all of them, each once: PlanRefused if there are mistakes in git, else AccessDenied."""
         found = dict.fromkeys((*self.problems, *(problem for error in self.denied for problem in error.problems)))
         if self.problems:
             raise PlanRefused(*joined(found))

@@ -42,9 +42,8 @@ from handler.plan.write_order import WriteOrder
 class PlanRequest:
     """What one plan is made for.
 
-    `recorded`, `namespaces`: the kinds and namespaces the state lists; `prune`: whether candidates may go at all; `due`: what of its hooks
-    and steps is carried out; `under_way`: the `due.token` of the rollout that goes on; `ran`: see `handler.engine.planner.expired_jobs`;
-    `shown`: the plan is made to be read, not carried out; `handover`: what is asked of siblings, None: there are none.
+    `recorded`, `namespaces`: the kinds and namespaces the state lists; `prune`: whether candidates may go; `due`: hooks and steps to carry
+    out; `under_way`: `due.token` of the rollout that goes on; `shown`: the plan is only read; `handover`: None: there are no siblings.
     """
 
     commit: str
@@ -91,10 +90,7 @@ class Planned:
 
 @dataclass(slots=True)
 class Planner:
-    """Plans one target on one cluster; it outlives runs, for the sake of its cached verdicts.
-
-    `scopes`: where it looks, None: everywhere; `custom`: the operator's expressions; `prune_judge`: whether live objects may go.
-    """
+    """Plans one target on one cluster; it outlives runs, for its cached verdicts. `scopes`: where it looks, None: everywhere."""
 
     target: Target
     applyset: str
@@ -111,9 +107,7 @@ class Planner:
     def plan(self, ask: PlanRequest) -> Planned:
         """Make the plan of what is asked.
 
-        Raises:
-            PlanRefused: a guard or the server refuses objects; all of them are in it.
-            ClusterUnavailable: a LIST that matters failed; nothing may be pruned on doubt.
+        Raises PlanRefused: a guard or the server refuses objects, all of them in it; ClusterUnavailable: a LIST that matters failed.
         """
         passing = HealthOfPlan(ask.desired, self.api.server_time(), self.custom)
         comparison = self._compare(ask, passing)

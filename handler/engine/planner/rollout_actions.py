@@ -69,8 +69,7 @@ class RolloutActions:
     def recreated(self, probe: Probe, changes: Mapping[Identity, Change]) -> dict[Identity, Change]:
         """Return the changes of what lives and is made anew by a due step. `probe`: see `deleted`.
 
-        Raises:
-            PlanRefused: its kind holds data, and the target doesn't name it; it is protected; checks look at what isn't ours.
+        Raises PlanRefused: its kind holds data, and the target doesn't name it; it is protected; checks look at what isn't ours.
         """
         self._refuse_unseen(changes)
         found: dict[Identity, Change] = {}
@@ -117,16 +116,10 @@ class RolloutActions:
         return replace(refusal, message=f"{refusal.message}, and {_named(self.steps[item.identity])} would delete it") if refusal else None
 
     def deleted(self, probe: Probe, prune_judge: PruneCheck, handover: SiblingQuestions, *, prunes: bool) -> dict[Identity, Change]:
-        """Return the changes of what lives and is deleted by a due step.
+        """Return the changes of what lives and is deleted by a due step. Raises PlanRefused: each that may not go, and why.
 
-        Args:
-            probe: looks for objects by name; what isn't ours no LIST has shown.
-            prune_judge: asks what Namespaces and CRDs hold.
-            handover: asks whether siblings declare it.
-            prunes: whether the run prunes, too: else what git no longer declares stays, and what holds that isn't deleted.
-
-        Raises:
-            PlanRefused: each that may not go, and why.
+        `probe`: looks for objects by name, for no LIST has shown what isn't ours; `prunes`: whether the run prunes, too: else what git no
+        longer declares stays, and what holds that isn't deleted.
         """
         live = self._doomed(probe)
         gone = leaving([*live.values(), *(self.comparison.candidates.values() if prunes else ())], self.target)

@@ -143,18 +143,10 @@ class SiblingQuestions:
 
     # --- the taker
     def giver(self, item: Desired, live: Mapping[str, Any], applyset: str, *, kept: bool = False) -> str | Problem | Change:
-        """Return the sibling that gives up an object which isn't ours; empty: it is no target's.
+        """Return the sibling that gives up a live object which isn't ours; empty: it is no target's.
 
-        Args:
-            item: what is declared.
-            live: the object.
-            applyset: ours.
-            kept: it is left as it lives, also where it is the object of a target that is no sibling.
-
-        Raises:
-            TransientError: whether it does can't be known now, or the head has moved.
-
-        Returns: a Problem where it isn't given up; a Change where this target is off the head, and leaves it.
+        `applyset`: ours; `kept`: it is left as it lives, also where it belongs to a target that is no sibling. A Problem: it isn't given
+        up; a Change: this target is off the head, and leaves it. Raises TransientError: it can't be known now, or the head has moved.
         """
         labelled = (live["metadata"].get("labels") or {}).get(PART_OF)
         name = marked_target(live, item.identity)
@@ -197,10 +189,7 @@ class SiblingQuestions:
         return bool(self._concerned(identity))
 
     def ran(self, identity: Identity) -> Iterator[tuple[str, tuple[Ran, ...] | AnnealError]]:
-        """Yield each sibling that may declare a Job, with its record of Jobs that ran, or why that can't be read; none is rendered.
-
-        Raises AnnealError: the siblings can't be read.
-        """
+        """Yield each sibling that may declare a Job, with its record of Jobs that ran, or why that can't be read. Raises AnnealError."""
         for sibling in self._concerned(identity):
             try:
                 with self._lock:

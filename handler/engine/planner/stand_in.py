@@ -24,11 +24,7 @@ _NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 
 @dataclass
 class StandIn:
-    """One plan's stand-in: another namespace of the target that exists, found once. `absent`: what the plan creates, Namespaces among it.
-
-    The lock belongs to this plan: a `cached_property` would share one among all instances (Python 3.11), and a slow cluster would block
-    them.
-    """
+    """One plan's stand-in: another namespace of the target that exists, found once. `absent`: what the plan creates."""
 
     target: Target
     api: Api

@@ -49,9 +49,8 @@ def _silent(_message: str) -> None:
 class WatchedStep:
     """What is watched, and for what.
 
-    `kept`: what errors call it, and since when its time counts. `resource`: None: its kind isn't served (any more). `generation`: of the
-    object as our write returned it, 0: unknown. `place`: file:line of its manifest. `hold`: seconds since it began that it lasts at least,
-    however well everything looks. `declared`: its manifest, if it was certainly created.
+    `resource`: None: its kind isn't served (any more). `generation`: as our write returned it, 0: unknown. `place`: file:line of its
+    manifest. `hold`: seconds since it began that it lasts at least. `declared`: its manifest, if it was certainly created.
     """
 
     kept: WaitRecord
@@ -68,15 +67,9 @@ class WatchedStep:
 def check(waits: Waits, watched: WatchedStep, beat: Callable[[], None] = _nothing, tell: Callable[[str], None] = _silent) -> str:
     """Wait until everything of `success` passes; return what was seen, one line.
 
-    Args:
-        waits: the run's waits.
-        watched: the object and its checks. Without `success` only `hold` is waited for, and an answer of each check of `failure`.
-        beat: called several times a second; what it raises ends the wait.
-        tell: called with the progress, when it changes; masked, one line (`StepStage.tell`).
-
-    Raises:
-        RolloutFailed: a failure check holds, a success check has failed or its time is over; each with what was compared and seen.
-        NewerHead, StillWaiting, Stopping, Suspended, LeaseLost: the wait ended before that.
+    Without `success` only `hold` is waited for, and an answer of each check of `failure`. `beat`: called several times a second, may raise;
+    `tell`: called with changed progress, masked, one line. Raises RolloutFailed: a failure check holds, a success check has failed or its
+    time is over; NewerHead, StillWaiting, Stopping, Suspended, LeaseLost: the wait ended before that.
     """
     return _Checking(waits, watched, beat, tell).go()
 

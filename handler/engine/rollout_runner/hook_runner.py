@@ -67,10 +67,8 @@ class HookRunner:
     def phase(self, phase: Phase) -> None:
         """Run every hook of a phase, wave by wave, then delete those whose policy says so.
 
-        Raises:
-            RolloutFailed: a hook failed, and why; QuotaExceeded: it found no room.
-            NewerHead, StillWaiting: one still runs; the next run goes on with it.
-            AnnealError: whatever a write meets.
+        Raises RolloutFailed: a hook failed; QuotaExceeded: it found no room; NewerHead, StillWaiting: one still runs; or what a write
+        meets.
         """
         try:
             for wave in self.hooked.waves.get(phase, ()):

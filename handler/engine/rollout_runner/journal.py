@@ -47,11 +47,7 @@ class Journal:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self) -> None:
-        """Continue what an earlier run of the same rendered set began, or begin anew.
-
-        Raises:
-            RolloutFailed: it failed before, and isn't forced.
-        """
+        """Continue what an earlier run of the same rendered set began, or begin anew. Raises RolloutFailed: it failed before, unforced."""
         digest, known = self.inputs.prepared.digest, self.run.state.rollout
         if under_way(self.run.state, digest, force=self.run.force):
             return

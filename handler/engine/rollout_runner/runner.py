@@ -82,12 +82,8 @@ class RolloutRunner:
     def go(self) -> Plan:
         """Walk to the end; return the plan as it came out.
 
-        Raises:
-            ApplyFailed: an object was refused after others were written.
-            RolloutFailed: it doesn't work, and why.
-            QuotaExceeded: a quota has no room; who must act is its owner.
-            NewerHead, StillWaiting: it isn't healthy yet, and is left as it is.
-            AnnealError: whatever a write meets.
+        Raises ApplyFailed: an object was refused after others were written; RolloutFailed; QuotaExceeded; NewerHead, StillWaiting: it isn't
+        healthy yet, and is left as it is; or whatever a write meets.
         """
         try:
             return self._go()

@@ -46,9 +46,8 @@ class StepRunner:
     def go(self, rollout: Rollout) -> None:
         """Carry out every group.
 
-        Raises:
-            RolloutFailed: a step failed that may not; its group, its name and why. QuotaExceeded: so, for want of room.
-            AnnealError: what ends the run; the next one goes on here.
+        Raises RolloutFailed: a step failed that may not; QuotaExceeded: so, for want of room; else what ends the run, which the next one
+        continues.
         """
         self.journal.expect([(group.name, step.name, str(step.identity), step.action) for group in rollout.groups for step in group.steps])
         self._ending = next(

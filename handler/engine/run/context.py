@@ -146,15 +146,10 @@ class RunContext:
         return next((each.started for each in self.rounds if each.result.commit == commit), self.started)
 
     def read(self, *, certain: bool = False) -> None:
-        """Read the state; where no run has recorded anything, look for members that outlived an earlier one (`look_for_members`).
+        """Read the state; where no run has recorded anything, look for members that outlived an earlier one (a LIST of every kind).
 
-        That takes a LIST of every kind, and waits where a commit may be refused still.
-
-        Args:
-            certain: ask the cluster who it is, too, before something is written to it.
-
-        Raises:
-            TargetMoved: it belongs to another repository, installation or cluster.
+        That waits where a commit may be refused still. `certain`: ask the cluster which one it is, too, before something is written to it.
+        Raises TargetMoved: it belongs to another repository, installation or cluster.
         """
         rooms, repository = self.rooms, self.rooms.target.repository.url
         stored = (rooms.store if certain else rooms.first or rooms.store).read()

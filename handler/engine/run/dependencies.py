@@ -24,14 +24,11 @@ class Dependencies:
     """What one target's runs are made of; `settings` is the digest of the target's settings.
 
     `drift_interval`: seconds between drift runs; what they judge is written again before it grows old, unless health is `watched` between.
-    `slack`: by how many seconds a look at the git host may be older than a tick that it serves. `notes`: see `named.noted`. `first`: the
-    record for who won't wait long, by which a cluster that doesn't answer is found out; None: by the patient one. `patience`: how many
-    seconds one run may wait for one thing to become healthy; a function, which pays for its time, has none. `looks`: nothing else judges
-    health between drift runs, so ticks do. `actions`: what steps may do.
-    `mask`: hides the operator's secrets. `metrics`: asks a Prometheus, and waits for its answer. `siblings`: the targets that may own what
-    this one declares. `announce`: takes the run's events; any of its threads calls it. `agrees`: asked of a plan before its first write,
-    and of another one that takes its place; no: nothing is written; None: nothing is asked.
-    `health`: the operator's expressions about its objects.
+    `slack`: by how many seconds a look at the git host may be older than a tick that it serves. `notes`: see `requests.noted`. `first`: the
+    impatient store, by which a cluster that doesn't answer is found out. `patience`: how many seconds one run may wait for health; a
+    function has none. `looks`: nothing else judges health between drift runs, so ticks do. `metrics`: asks a Prometheus, and waits for its
+    answer. `announce`: takes the run's events, on any of its threads. `agrees`: asked of a plan before its first write; None: nothing is
+    asked. `health`: the operator's expressions.
     """
 
     target: Target

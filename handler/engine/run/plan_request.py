@@ -1,4 +1,4 @@
-"""What one run's plan is made for: the revision's desired set, what of its rollout is due, whether anything may be pruned; and its notes."""
+"""What one run's plan is made for: the desired set, what of its rollout is due, whether anything may be pruned; and its notes."""
 
 from __future__ import annotations
 

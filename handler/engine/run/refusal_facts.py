@@ -71,15 +71,10 @@ class RefusalFacts:
     siblings: Siblings
 
     def named(self, problems: Iterable[Problem], desired: Mapping[str, Desired], basis: Basis) -> RefusalBasis:
-        """Return what a refusal names, as it is now.
+        """Return what a refusal names, as it is now. Raises ClusterUnavailable.
 
-        Args:
-            problems: what the cluster had against declared objects.
-            desired: those, by the subject of problems.
-            basis: what else the refusal follows from; the records of siblings decide together with their configuration.
-
-        Raises:
-            ClusterUnavailable: the cluster doesn't answer.
+        `problems`: what the cluster had against declared objects, `desired`, by the subject of problems; `basis`: what else it follows
+        from.
         """
         told = _Told({}, {}, bool(basis.siblings))
         for problem in problems:
@@ -91,11 +86,7 @@ class RefusalFacts:
         return RefusalBasis(facts, told.open or len(facts) < len(known) + len(told.there))
 
     def changed(self, facts: Sequence[Fact]) -> Fact | None:
-        """Return the first fact that isn't as it was, or can't be read any more; None: all of them hold.
-
-        Raises:
-            ClusterUnavailable: the cluster doesn't answer.
-        """
+        """Return the first fact that isn't as it was, or can't be read; None: all of them hold. Raises ClusterUnavailable."""
         objects = [fact for fact in facts if fact.kind and fact.name]
         moved = [fact for fact, now in zip(objects, self._looked(objects), strict=True) if now != fact]
         kinds = [fact for fact in facts if fact.kind and not fact.name]

@@ -23,9 +23,7 @@ from handler.state.record_format import stamp
 def choose(run: RunContext) -> None:
     """Resolve the head, and aim at an explicit commit, the pinned one, else the head.
 
-    Raises:
-        RequestRefused: an explicit commit that this target never ran, without force.
-        ClusterUnavailable: what the head was refused for can't be looked at.
+    Raises RequestRefused: an explicit commit that this target never ran, without force; ClusterUnavailable: a refusal can't be looked at.
     """
     since, surely = _since(run)
     run.named = run.rooms.preparer.head(since)

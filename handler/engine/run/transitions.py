@@ -166,8 +166,7 @@ def _orphans(state: State, planned: Planned, now: float) -> tuple[Orphan, ...]:
 def look_due(state: State, planned: Planned, now: float) -> float:
     """Return when what is left to siblings, or is being deleted, must be looked at again, however git stands; 0: nothing is.
 
-    A sibling may never take it, and then it must go; what is declared must come again once it is gone. The longer that takes, the longer
-    until the next look, from 15 s to 5 min.
+    The longer that takes, the longer until the next look, from 15 s to 5 min.
     """
     left = {change.uid for change in planned.plan.prunes if change.is_left}
     since = min((seconds_of(orphan.since) for orphan in state.orphans if orphan.uid in left and orphan.sibling), default=now)

@@ -98,13 +98,9 @@ class EvidenceLooks:
         self._due = self._began + FIRST
 
     def look(self, subjects: Subjects) -> bool:
-        """Take in a finished look, and begin the next one when it is due; called several times a second.
+        """Take in a finished look, and begin the next one when it is due; called several times a second. True: the evidence has changed.
 
-        Args:
-            subjects: returns the unhealthy objects, the worst first; called when a look begins.
-
-        Returns:
-            Whether the evidence has changed.
+        `subjects`: returns the unhealthy objects, the worst first; called when a look begins.
         """
         look, news = self._look, False
         if look is not None and look.thread is not None and not look.thread.is_alive():

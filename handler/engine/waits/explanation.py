@@ -19,11 +19,7 @@ _SINGLE = 3
 def explain(evidence: Evidence, subjects: Iterable[Subject], since: float, now: float) -> dict[Identity, Finding]:
     """Return what explains each of these objects; one is missing that is explained by nothing, while something couldn't be read.
 
-    Args:
-        evidence: bounded reads, shared by all.
-        subjects: the objects.
-        since: when what may be their cause began, in seconds since the epoch by the API server's clock.
-        now: the same for now.
+    `since`: when what may be their cause began; `now`: both in seconds since the epoch by the API server's clock.
     """
     spaces: dict[str, list[Subject]] = defaultdict(list)
     for subject in subjects:

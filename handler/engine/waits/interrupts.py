@@ -43,11 +43,7 @@ class Interrupts:
         self._requested = self.run.lease.requested if self.run.lease else ""
 
     def look(self) -> None:
-        """Ask, several times a second, whether we may go on and whether it is still of use.
-
-        Raises:
-            NewerHead, Stopping, Suspended, LeaseLost: no.
-        """
+        """Ask, several times a second, whether we may go on. Raises NewerHead, Stopping, Suspended, LeaseLost: no."""
         self.run.fence()
         if self._ended is not None:
             raise self._ended

@@ -40,14 +40,7 @@ class LogTail:
 
 
 def read_tail(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[str], str]) -> LogTail | None:
-    """Read the end of the log of a pod's most telling container; None: none has ever run.
-
-    Args:
-        evidence: bounded reads, with the identity whose rights count.
-        pod: the live pod.
-        namespace: of the pod.
-        mask: hides the other secrets.
-    """
+    """Read the end of the log of a pod's most telling container, with the identity of `evidence`; None: none has ever run."""
     container, previous = failing(pod)
     if not container:
         return None

@@ -64,12 +64,10 @@ class UnhealthyReport:
         ]
 
     def failure(self, vigil: Tracker, why: str, explain: Callable[[Sequence[Subject]], Mapping[Identity, str]]) -> RolloutFailed:
-        """Return the error of a wait, and leave its lines to the record (`RunContext.unhealthy`).
+        """Return the error of a wait, and leave its lines to the record (`leave`).
 
-        Args:
-            vigil: knows what isn't healthy.
-            explain: returns the evidence of some objects (`EvidenceLooks.explain`).
-            why: words for what hasn't failed: `isn't healthy after 5m`; empty: a failure ended the wait, and is reported alone.
+        `explain`: returns the evidence of some objects; `why`: words for what hasn't failed; empty: a failure ended the wait, and is
+        reported alone.
         """
         left = vigil.unhealthy()
         texts = {item.identity: self._text(item, health, why) for item, health in left[:RECORDED]}

@@ -43,11 +43,10 @@ class Ended(Exception):
 
 @dataclass(slots=True)
 class Tracker:
-    """The verdicts of one wait.
+    """The verdicts of one wait. `generations`, `verdict`: see `Waits.healthy`.
 
-    `generations`: see `Waits.healthy`; `patience`: seconds for which nothing may change; `now`: seconds since the epoch by the API
-    server's clock, which stamps what is judged; `verdict`: see `Waits.healthy`; `custom`: the operator's expressions; `moved`: when a
-    verdict changed last (monotonic); `live`: what is kept of each object.
+    `patience`: seconds for which nothing may change; `now`: seconds since the epoch by the API server's clock; `custom`: the operator's
+    expressions; `moved`: when a verdict changed last (monotonic); `live`: what is kept of each object.
     """
 
     items: Sequence[Desired]
@@ -103,9 +102,8 @@ class Tracker:
     def beat(self) -> list[Identity]:
         """Judge what expressions judge, and again what time has changed; return what is healthy by that.
 
-        Raises:
-            Ended: an object has failed, and the others have been looked at; or nothing has changed for too long.
-            OperatorError, Stopping: see `CustomHealth.verdicts`.
+        Raises Ended: an object has failed, and the others have been looked at; or nothing has changed for too long. Else as
+        `CustomHealth.verdicts`.
         """
         self._expressed()
         healthy, self._content = self._content, []

@@ -72,17 +72,9 @@ class Waits:
     ) -> None:
         """Wait until these objects are healthy.
 
-        Args:
-            kept: how the wait is kept, so that it outlives its run.
-            items: what was declared.
-            generations: of the objects as the server returned them on this run's writes; their status must be of that generation.
-            limits: how long.
-            beat: see `follow`.
-            verdict: how an object does, where that isn't what makes its kind healthy; None: as usual.
-
-        Raises:
-            RolloutFailed: some failed, or aren't healthy in time; each with why.
-            NewerHead, StillWaiting, Stopping, Suspended, LeaseLost: the wait ended before that.
+        `kept`: how the wait outlives its run; `generations`: as this run's writes returned them; `beat`: see `follow`; `verdict`: how an
+        object does, where its kind doesn't say; None: as usual. Raises RolloutFailed: some failed, or aren't healthy in time; NewerHead,
+        StillWaiting, Stopping, Suspended, LeaseLost: the wait ended before that.
         """
         rooms = self.run.rooms
         kinds = {item.identity.group_kind for item in items}
@@ -161,15 +153,8 @@ class Waits:
     ) -> bool:
         """Feed `judge` with each state of these objects until it is content with all; False when the time is over.
 
-        Args:
-            kept: see `healthy`.
-            wanted: kinds and identities of members.
-            judge: see `handler.cluster.wait_until.follow`.
-            timeout: seconds in all, over restarts.
-            beat: called several times a second; what it raises ends the wait. It may return what time alone has made content by now.
-
-        Raises:
-            NewerHead, StillWaiting, Stopping, Suspended, LeaseLost: the wait ended before that.
+        `judge`: see `handler.cluster.wait_until.follow`; `timeout`: seconds in all, over restarts; `beat`: called several times a second,
+        may raise, and may return what time alone has made content. Raises NewerHead, StillWaiting, Stopping, Suspended, LeaseLost.
         """
         run, planner = self.run, self.run.rooms.planner
         left, selector = time_left(kept, timeout, run.clock()), f"{PART_OF}={planner.applyset}"
@@ -192,9 +177,5 @@ class Waits:
         return beat()
 
     def look(self) -> None:
-        """Ask, as anything that waits does several times a second, whether we may go on and whether it is still of use.
-
-        Raises:
-            NewerHead, Stopping, Suspended, LeaseLost: no.
-        """
+        """Ask, several times a second, whether we may go on. Raises NewerHead, Stopping, Suspended, LeaseLost: no."""
         self._lookout.look()

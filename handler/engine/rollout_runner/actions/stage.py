@@ -131,12 +131,7 @@ class StepStage:
 
     # --- what is remembered
     def kept(self, what: str, since: float = 0.0) -> WaitRecord:
-        """Return how the journal keeps a wait of this step, for `follow` and `healthy`.
-
-        Args:
-            what: what is waited for, as errors call it.
-            since: from when on its time counts, in seconds since the epoch; 0: from the step's begin.
-        """
+        """Return how the journal keeps a wait of this step. `what`: for errors; `since`: epoch seconds, 0: the step's begin."""
         return JournalWaitRecord(self.journal, (self.group, self.step.name), what, min(since or self.since, self.now))
 
     @property
@@ -156,30 +151,20 @@ class StepStage:
 
     # --- writes
     def apply(self) -> None:
-        """Carry out what the plan says of the step's object; one that moved is planned again, an unchanged one isn't written.
-
-        Raises:
-            PlanRefused, Moved, NotReady, AccessDenied: see `Applier.apply`.
-        """
+        """Carry out what the plan says of the step's object; one that moved is planned again. Raises as `Applier.apply`."""
         change = self.change
         if change is not None and change.identity not in self.applier.written:
             self.applier.apply([change])
             self.applier.settle()  # a CRD or Namespace stands before what lives in it begins, maybe in several steps at once
 
     def put(self) -> None:
-        """Bring the step's object to what git declares from what is live now, whatever the plan said of it; never by a deletion.
-
-        Raises:
-            PlanRefused, ApiRefused, Moved, AccessDenied: see `Applier.apply`.
-        """
+        """Bring the step's object to what git declares from what is live now, never by a deletion. Raises as `Applier.put`."""
         self.applier.put(self.step.identity)
 
     def write(self, item: Desired, live: Object | None) -> Object:
-        """Bring an object that the action itself has composed (a canary) to what it declares, and return its stored metadata.
+        """Bring an object that the action composed (a canary, with our marks) to what it declares; return its stored metadata.
 
-        Args:
-            item: the object, with our label and identity on it.
-            live: as it was read last, None: it isn't there; the write meets `Moved` if that is no longer so.
+        `live`: as it was read last, None: it isn't there; raises Moved if that is no longer so.
         """
         meta = live["metadata"] if live else {"uid": "", "resourceVersion": "1"}  # a version without a uid: created, or Moved
         with self._fenced_again():
@@ -190,9 +175,7 @@ class StepStage:
     def delete(self, resource: Resource, identity: Identity, uid: str, version: str = "", propagation: Propagation = "Foreground") -> None:
         """Delete exactly this object and wait until it is gone; one that is gone already is as good.
 
-        Raises:
-            Moved: it changed since (with `version`), or another lives under its name.
-            StillDeleting: it isn't gone in time; what holds it is named, and the next run goes on.
+        Raises Moved: it changed since (with `version`), or another lives under its name; StillDeleting: it isn't gone in time.
         """
         with self._fenced_again():
             self.writer.delete(resource, identity, uid, version, propagation)
@@ -200,11 +183,7 @@ class StepStage:
         self.gone(resource, identity, uid)
 
     def remove(self, resource: Resource, identity: Identity, uid: str) -> None:
-        """Delete the object that was remembered by its uid, unless an earlier run did or asked for it; wait until it is gone.
-
-        Raises:
-            Moved, StillDeleting: see `delete`.
-        """
+        """Delete the object of a remembered uid, unless an earlier run did, and wait. Raises as `delete`."""
         live = self.live(resource, identity)
         if live is None or live["metadata"]["uid"] != uid:
             return
@@ -251,11 +230,7 @@ class StepStage:
     def follow(self, kept: WaitRecord, wanted: list[tuple[Resource, Identity]], judge: Judge, timeout: float) -> bool:
         """Feed `judge` with each state of these members until it is content with all; False when the time is over.
 
-        Args:
-            kept: what is waited for, and since when (`kept`).
-            wanted: kinds and identities of members (they carry our label).
-            judge: see `Waits.follow`; it may also look at the clock, for `beat` doesn't call it.
-            timeout: in seconds, over restarts.
+        See `Waits.follow`; `judge` may also look at the clock, for `beat` doesn't call it.
         """
         return self.waits.follow(kept, wanted, judge, timeout, self.beat)
 
