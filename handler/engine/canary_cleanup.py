@@ -63,7 +63,7 @@ def withdrawn(run: RunContext, error: AnnealError) -> AnnealError:
 
 def _told(run: RunContext, commit: str, identity: Identity, kept: str) -> Problem:
     if not kept:
-        seen = f"the canary of {commit[:12]} is withdrawn, for {run.goal[:12]} has overtaken it"
+        seen = f"the canary of {commit[:12]} is withdrawn, for {run.revision.commit[:12]} has overtaken it"
         return Problem(str(identity), seen, fix="it begins anew with a commit that brings it")
     seen = f"the canary of {commit[:12]} stays as it is, and nobody watches it: {kept}"
     fix = f"each tick tries to withdraw it; anneal rollback {run.job.target} takes it away, too"
@@ -74,9 +74,9 @@ def _is_overtaken(run: RunContext, error: AnnealError) -> bool:
     """Whether what every next run aims at is another commit than the open attempt's, and is refused until somebody mends it."""
     attempt = run.state.attempt
     passes = isinstance(error, RefNotFound) or (isinstance(error, RenderFailed) and error.reason != "output")
-    refused = isinstance(error, AuthorError | AccessDenied) and not passes and not run.opened
+    refused = isinstance(error, AuthorError | AccessDenied) and not passes and not run.round.opened
     mine = run.lease is not None and run.job.prune and not run.job.dry_run and not run.job.commit
-    return refused and mine and attempt is not None and run.goal not in ("", attempt.commit)
+    return refused and mine and attempt is not None and run.revision.commit not in ("", attempt.commit)
 
 
 def known(state: State) -> dict[Identity, StepRecord]:
@@ -99,7 +99,7 @@ def _stable(step: StepRecord) -> Identity | None:
 
 
 def _left(run: RunContext) -> list[_Left]:
-    steps, planner = known(run.state), run.rooms.planner
+    steps, planner = known(run.state), run.deps.planner
     resource = planner.discovery.preferred(canary.DEPLOYMENT) if steps else None
     if resource is None:
         return []
@@ -110,14 +110,14 @@ def _left(run: RunContext) -> list[_Left]:
 
 def _kept(run: RunContext, live: Object | None) -> str:
     """Return what would keep a canary from being pruned: a person's protection, a namespace that has left the whitelist; empty: nothing."""
-    change = judge(live, run.rooms.target, (), PruneFacts()) if live else None
+    change = judge(live, run.deps.target, (), PruneFacts()) if live else None
     return change.reason if change and not change.writes else ""
 
 
 def _ours(run: RunContext, identity: Identity, live: Object | None) -> Object | None:
     if live is None or live["metadata"].get("deletionTimestamp") or not canaries.is_canary(live):
         return None
-    return live if is_member(live, identity, run.job.target, run.rooms.planner.applyset) else None
+    return live if is_member(live, identity, run.job.target, run.deps.planner.applyset) else None
 
 
 def _forget(run: RunContext, steps: Sequence[StepRecord]) -> None:
@@ -125,7 +125,7 @@ def _forget(run: RunContext, steps: Sequence[StepRecord]) -> None:
     names = {
         (step.group, step.step) for step in steps if (mark := CanaryMark.of(step.mark)) is None or mark.phase is not CanaryPhase.REMOVE
     }
-    told = f"the canary is withdrawn: {run.goal[:12]} has overtaken it, and is refused"
+    told = f"the canary is withdrawn: {run.revision.commit[:12]} has overtaken it, and is refused"
 
     def changed(step: StepRecord) -> StepRecord:
         return replace(step, mark=WITHDRAWN, message=told, stood=(), share=0) if (step.group, step.step) in names else step
@@ -144,7 +144,7 @@ def _removed(run: RunContext, left: _Left) -> str:
         return ""
     uid = str(left.live["metadata"]["uid"])
     try:
-        Writer(run.rooms.planner.api, run.fence).delete(left.resource, left.identity, uid, propagation="Foreground")
+        Writer(run.deps.planner.api, run.fence).delete(left.resource, left.identity, uid, propagation="Foreground")
     except (LeaseError, Stopping):
         raise
     except AnnealError as trouble:

@@ -24,19 +24,19 @@ RECENT = 600.0
 
 def look(run: RunContext) -> None:
     """Look at the objects that the record names, if its target is one to look at; the run keeps what it has seen."""
-    if not run.rooms.looks or run.job.dry_run or not _is_due(run):
+    if not run.deps.looks or run.job.dry_run or not _is_due(run):
         return
-    custom, planner = run.rooms.health, run.rooms.planner
+    custom, planner = run.deps.health, run.deps.planner
     named = judged_live(run.state, custom)
     ours = Members(planner.api, planner.discovery, planner.target, planner.applyset, planner.scopes)
     try:
         live = {identity_of(each): each for each in ours.listed({each.group_kind for each in named})}
         verdicts = _judged([each for identity, each in live.items() if identity in named], planner.api.server_time(), custom)
         if any(found.message for found in verdicts.values()):
-            run.mask = CommitMask(run.rooms.mask, (), Mask.of(living(ours.listed({each.group_kind for each in run.state.declared}))))
+            run.mask = CommitMask(run.deps.mask, (), Mask.of(living(ours.listed({each.group_kind for each in run.state.declared}))))
     except AnnealError:
         return
-    run.looked = HealthLook(verdicts | dict.fromkeys(judged_absent(run.state, custom) - live.keys(), MISSING))
+    run.round.looked = HealthLook(verdicts | dict.fromkeys(judged_absent(run.state, custom) - live.keys(), MISSING))
 
 
 def _judged(objects: list[Object], now: float, custom: CustomHealth) -> dict[Identity, Health]:
@@ -47,5 +47,5 @@ def _judged(objects: list[Object], now: float, custom: CustomHealth) -> dict[Ide
 
 def _is_due(run: RunContext) -> bool:
     state = run.state
-    recent = bool(state.history) and run.rooms.clock() - seconds_of(state.history[0].started) < RECENT
+    recent = bool(state.history) and run.deps.clock() - seconds_of(state.history[0].started) < RECENT
     return recent or state.health.state != HealthState.HEALTHY

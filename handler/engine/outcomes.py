@@ -46,7 +46,7 @@ def commit_only(run: RunContext) -> Result:
     """Record a commit that changes nothing the render reads."""
     result = run.result(Outcome.UNCHANGED, "nothing that it reads changed")
     deliveries = run_history.deliveries(run.state.deliveries, run.job.deliveries)
-    return _end(run, replace(run.state, commit=run.goal, held=None, deliveries=deliveries), result)
+    return _end(run, replace(run.state, commit=run.revision.commit, held=None, deliveries=deliveries), result)
 
 
 def unwritten(run: RunContext, inputs: Inputs, planned: Planned) -> Result:
@@ -54,10 +54,10 @@ def unwritten(run: RunContext, inputs: Inputs, planned: Planned) -> Result:
     message = "; ".join([planned.plan.verdict, *remarks(run, inputs, planned.plan)])
     result = run.result(Outcome.UNCHANGED, message, planned)
     due, pinned = _due(run, planned), replace(run.state, pin=revision.pin_left(run))
-    state = transitions.recorded(pinned, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=run.rooms.clock())
+    state = transitions.recorded(pinned, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=run.deps.clock())
     result = replace(result, next_try=due)
     as_it_was = replace(state, deliveries=run.state.deliveries, health=run.state.health) == run.state
-    if as_it_was and (run.behind or run.state.status.phase == "applied"):
+    if as_it_was and (run.revision.behind or run.state.status.phase == "applied"):
         judge(run, state)
         return replace(result, recorded=True)
     return _end(run, replace(state, health=run.health(state, anew=state.commit != run.state.commit)), result)
@@ -69,7 +69,7 @@ def judge(run: RunContext, left: State | None = None) -> None:
     `left`: as the plan leaves the record, where that says more. A swap may be dropped, and asks for no run.
     """
     seen = replace(run.state, health=run.health(left or run.state))
-    if seen != run.state or not run.rooms.store.is_summed(run.stored):
+    if seen != run.state or not run.deps.store.is_summed(run.stored):
         with contextlib.suppress(Moved, Busy):
             swap(run, seen)
 
@@ -77,9 +77,9 @@ def judge(run: RunContext, left: State | None = None) -> None:
 def _due(run: RunContext, planned: Planned) -> float:
     """Return when a drift run is due after this one: after a recovery soon, one that wasn't yet when this began, else what is left asks."""
     if run.recovery:
-        return run.rooms.clock() + LOOK_AGAIN
+        return run.deps.clock() + LOOK_AGAIN
     due = seconds_of(run.state.drift_due) if run.state.drift_due else 0.0
-    return due if due > run.started else transitions.look_due(run.state, planned, run.rooms.clock())
+    return due if due > run.round.started else transitions.look_due(run.state, planned, run.deps.clock())
 
 
 def held(run: RunContext, hold: Hold, inputs: Inputs, planned: Planned) -> Result:
@@ -90,8 +90,8 @@ def held(run: RunContext, hold: Hold, inputs: Inputs, planned: Planned) -> Resul
         return replace(result, recorded=True)
     seen = replace(run.state, health=run.health(run.state))
     pinned = replace(seen, pin=revision.pin_left(run)) if run.job.commit else seen
-    ended = _end(run, transitions.held(pinned, hold, inputs, run.job, run.rooms.clock()), result)
-    run.rooms.announce(PlanHeld(run.job.target, run.run, run.goal, hold))
+    ended = _end(run, transitions.held(pinned, hold, inputs, run.job, run.deps.clock()), result)
+    run.deps.announce(PlanHeld(run.job.target, run.run, run.revision.commit, hold))
     return ended
 
 
@@ -116,15 +116,15 @@ def applied(run: RunContext, inputs: Inputs, planned: Planned, token: str, *, ta
     more = (doubted(planned.plan), *remarks(run, inputs, planned.plan))
     message = "; ".join(filter(None, [wrote(planned.plan.writes), *more]))
     result = rollback.told(run, run.result(Outcome.APPLIED, message, planned))
-    now = run.rooms.clock()
-    due = now + run.rooms.lease_duration if takeover else _due(run, planned)
+    now = run.deps.clock()
+    due = now + run.deps.lease_duration if takeover else _due(run, planned)
     entry = run.entry(result)
 
     def change(state: State) -> State:
         moved = transitions.recorded(state, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=now)
         return _ended(run, replace(moved, health=run.health(moved, anew=True)), result, entry, now)
 
-    run.stored = run.rooms.store.write(run.stored, change, token)
+    run.stored = run.deps.store.write(run.stored, change, token)
     return replace(result, next_try=due, recorded=True)
 
 
@@ -137,8 +137,8 @@ def failed(run: RunContext, error: AnnealError) -> Result:
     back, error = rollback.way_back(run, error), rollback.explained(run, error)
     outcome = Outcome.PRUNING if isinstance(error, StillDeleting) else Outcome.FAILED
     result = run.problem_result(outcome, error)
-    now = run.rooms.clock()
-    if run.stored.state is None or run.job.dry_run or (run.behind and not run.opened):
+    now = run.deps.clock()
+    if run.stored.state is None or run.job.dry_run or (run.revision.behind and not run.round.opened):
         soon = now + TRANSIENT.first if error.who == "nobody" and not run.job.dry_run else 0.0
         return replace(result, next_try=soon)
 
@@ -153,30 +153,30 @@ def failed(run: RunContext, error: AnnealError) -> Result:
         return replace(left, status=status, history=run_history.append(state.history, entry), deliveries=deliveries, pin=pin)
 
     state, recorded = _kept(run, change)
-    run.turned = recorded and back is not None and state.pin is not None and state.pin.automatic  # the record cuts a long reason
+    run.round.turned = recorded and back is not None and state.pin is not None and state.pin.automatic  # the record cuts a long reason
     return replace(result, next_try=seconds_of(state.status.next_try) if state.status.next_try else 0.0, recorded=recorded)
 
 
 def _refusal(run: RunContext, error: AnnealError) -> Refusal | None:
     if run.stored.state is None or run.job.dry_run:
         return None
-    return run.state.status.refusal if run.behind else refusals.of(run, error)
+    return run.state.status.refusal if run.revision.behind else refusals.of(run, error)
 
 
 def refused_still(run: RunContext) -> Result:
     """Return the end of a run whose commit is refused still. Another commit that reads the same is told in the record once."""
     name, state, refusal = run.job.target, run.state, run.state.status.refusal
     assert refusal is not None  # noqa: S101 - asked by the caller
-    is_new = refusal.commit != run.goal
+    is_new = refusal.commit != run.revision.commit
     like = f"reads what {refusal.commit[:12]} has read, and is refused as that was" if is_new else "is refused still"
-    problem = Problem(f"target {name}", f"{run.goal[:12]} {like}", fix=refusals.awaits(refusal, name))
+    problem = Problem(f"target {name}", f"{run.revision.commit[:12]} {like}", fix=refusals.awaits(refusal, name))
     result = run.result(Outcome.FAILED, state.status.message)
     result = replace(result, problems=(problem,), who=state.status.who, code=state.status.code, recorded=True)
     seen = replace(state, deliveries=run_history.deliveries(state.deliveries, run.job.deliveries), health=run.health(state))
     if is_new:
-        status = replace(state.status, failures=state.status.failures + 1, refusal=replace(refusal, commit=run.goal))
+        status = replace(state.status, failures=state.status.failures + 1, refusal=replace(refusal, commit=run.revision.commit))
         seen = replace(seen, status=status, history=run_history.append(state.history, run.entry(result)))
-    if seen != state or not run.rooms.store.is_summed(run.stored):
+    if seen != state or not run.deps.store.is_summed(run.stored):
         with contextlib.suppress(Moved, Busy):
             swap(run, seen)
     return result
@@ -184,7 +184,7 @@ def refused_still(run: RunContext) -> Result:
 
 def is_mistaken(run: RunContext, error: AnnealError) -> bool:
     """Whether an error says nothing of the target, only of what was asked of it; so does a forced commit that the host doesn't have."""
-    named = bool(run.job.commit) and run.goal == run.job.commit and not run.opened
+    named = bool(run.job.commit) and run.revision.commit == run.job.commit and not run.round.opened
     return isinstance(error, RequestRefused) or (named and isinstance(error, RefNotFound) and revision.never_ran(run))
 
 
@@ -197,7 +197,7 @@ def rejected(run: RunContext, error: AnnealError) -> Result:
     waits = run.state.attempt is not None and run.state.status.phase in (Outcome.WAITING, run_history.ROLLING)
     if run.job.dry_run or not (waits or _is_asked_for(run)):
         return result
-    return replace(result, again=Job(run.job.target, "tick"), again_at=run.rooms.clock())
+    return replace(result, again=Job(run.job.target, "tick"), again_at=run.deps.clock())
 
 
 def _is_asked_for(run: RunContext) -> bool:
@@ -213,12 +213,12 @@ def superseded(run: RunContext, error: NewerHead) -> Result:
     """
     result = run.result(Outcome.SUPERSEDED, str(error))
     entry = run.entry(result)
-    goes_on = run.head in ("", run.goal)
+    goes_on = run.revision.head in ("", run.revision.commit)
     run.record(lambda state: replace(state, waiting=state.waiting if goes_on else None, history=run_history.append(state.history, entry)))
-    if goes_on or any(not job.acts for job in run.meanwhile.asked()):
+    if goes_on or any(not job.acts for job in run.queue.asked()):
         return replace(result, recorded=True)  # what waits in the queue goes on with it
-    again = Job(run.job.target, "push", hint=run.head, actor=run.job.actor)
-    return replace(result, recorded=True, again=again, again_at=run.rooms.clock())
+    again = Job(run.job.target, "push", hint=run.revision.head, actor=run.job.actor)
+    return replace(result, recorded=True, again=again, again_at=run.deps.clock())
 
 
 def waiting(run: RunContext, error: StillWaiting | NewerHead) -> Result:
@@ -227,13 +227,13 @@ def waiting(run: RunContext, error: StillWaiting | NewerHead) -> Result:
     So it does where a request has interrupted the wait, which may yet be refused: the history tells of a wait, and of a superseded one only
     once an attempt for another commit opens (`state_after.opened`).
     """
-    due = run.rooms.clock() + LOOK_AGAIN
+    due = run.deps.clock() + LOOK_AGAIN
     result = replace(run.problem_result(Outcome.WAITING, error), next_try=due)
     entry = run.entry(result)
 
     def change(state: State) -> State:
         runs = run_history.append(state.history, entry) if isinstance(error, NewerHead) else state.history
-        status = _judged(run, run_history.ended(state.status, result, run.rooms.clock()))
+        status = _judged(run, run_history.ended(state.status, result, run.deps.clock()))
         health = run.health(state, anew=True)
         since = state.health.since if health.state == state.health.state else health.since  # it goes on with what time is left
         return replace(state, status=status, history=runs, health=replace(health, since=since))
@@ -244,7 +244,7 @@ def waiting(run: RunContext, error: StillWaiting | NewerHead) -> Result:
 
 def _judged(run: RunContext, status: RunStatus) -> RunStatus:
     """Return a status that names what the run's last wait left unhealthy; one that waited for nothing knows nothing new."""
-    return status if run.unhealthy is None else replace(status, unhealthy=run.unhealthy)
+    return status if run.round.unhealthy is None else replace(status, unhealthy=run.round.unhealthy)
 
 
 def _kept(run: RunContext, change: transitions.StateChange) -> tuple[State, bool]:
@@ -252,7 +252,7 @@ def _kept(run: RunContext, change: transitions.StateChange) -> tuple[State, bool
     state = change(run.state)
     try:
         if run.lease and run.state.attempt and run.state.attempt.token == run.lease.token:
-            run.stored = run.rooms.store.write(run.stored, change, run.lease.token)
+            run.stored = run.deps.store.write(run.stored, change, run.lease.token)
         elif run.lease or not run.state.attempt:
             swap(run, state)
         else:
@@ -266,18 +266,18 @@ def _taken_over(run: RunContext, state: State) -> State:
     """Make a dead holder's open attempt ours; what it had on the wire is looked for by a drift run."""
     assert state.attempt is not None  # noqa: S101 - asked by the caller
     assert run.lease is not None  # noqa: S101 - asked by the caller
-    due = stamp(run.rooms.clock() + run.rooms.lease_duration)
+    due = stamp(run.deps.clock() + run.deps.lease_duration)
     return replace(state, attempt=replace(state.attempt, token=run.lease.token), drift_due=due)
 
 
 def _end(run: RunContext, state: State, result: Result) -> Result:
     """Write status and history with the record; a swap that is dropped asks for another run."""
-    now = run.rooms.clock()
+    now = run.deps.clock()
     ended = _ended(run, state, result, run.entry(result), now)
     try:
         swap(run, ended)
     except (Moved, Busy):
-        run.rooms.lock.request()
+        run.deps.lock.request()
         return replace(result, next_try=now + 1)
     return replace(result, recorded=True)
 
@@ -285,15 +285,15 @@ def _end(run: RunContext, state: State, result: Result) -> Result:
 def _ended(run: RunContext, state: State, result: Result, entry: Run, now: float) -> State:
     """Return the state with a run's end; where that only held the recorded commit, how the target stands is said by the refused head."""
     after = transitions.ended(state, result, entry, now)
-    return replace(after, status=state.status) if run.behind else after
+    return replace(after, status=state.status) if run.revision.behind else after
 
 
 def swap(run: RunContext, state: State) -> None:
     """Create the first record, or swap; under the Lease a dead holder's open attempt becomes ours."""
     token = run.lease.token if run.lease else None
     if not run.stored.uid:
-        run.stored = run.rooms.store.create(state)
+        run.stored = run.deps.store.create(state)
     elif token and state.attempt and state.attempt.token != token:
-        run.stored = run.rooms.store.swap(run.stored, _taken_over(run, state), token)
+        run.stored = run.deps.store.swap(run.stored, _taken_over(run, state), token)
     else:
-        run.stored = run.rooms.store.swap(run.stored, state, token)
+        run.stored = run.deps.store.swap(run.stored, state, token)

@@ -25,10 +25,9 @@ from functools import partial
 from handler.engine import canary_cleanup, health_look, outcomes, requests, rollback, shortcuts
 from handler.engine.planner.desired import Inputs
 from handler.engine.planner.planner import Planned
-from handler.engine.run import plan_request, push_lag, transitions
-from handler.engine.run import revision as goal
+from handler.engine.run import plan_request, push_lag, revision, transitions
 from handler.engine.run.commit_mask import hidden
-from handler.engine.run.context import RunContext
+from handler.engine.run.context import Round, RunContext
 from handler.engine.run.dependencies import Dependencies
 from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, NewerHead, StillWaiting, Stopping, Suspended
 from handler.model.event import Job
@@ -45,19 +44,19 @@ class Lookahead:
     """What was decided without the Lease, and on which state and head; both must still hold under it."""
 
     version: str
-    goal: str
+    revision: str
     inputs: Inputs
     planned: Planned
 
 
-def reconcile(rooms: Dependencies, job: Job, stop: threading.Event | None = None, meanwhile: QueueView = ALONE) -> Result:
+def reconcile(deps: Dependencies, job: Job, stop: threading.Event | None = None, queue: QueueView = ALONE) -> Result:
     """Run one target once, and again for whatever was asked for meanwhile: one run, of several rounds then. Raises no AnnealError.
 
     `job`: its commit is explicit, its hint is not trusted. `stop`: ends the run at the next write; the next run goes on. `queue`: the run's
     view of other requests and of its worker slot. The Result says how it ended, and what all its rounds wrote.
     """
     stop, name = stop or threading.Event(), job.run or run_id(job.target)
-    run = RunContext(rooms, job, stop, name, started=rooms.clock(), meanwhile=meanwhile, mask=rooms.mask)
+    run = RunContext(deps, job, stop, name, Round(deps.clock()), queue, deps.mask)
     since = time.monotonic()
     try:
         result = _unlocked(run)
@@ -70,23 +69,23 @@ def reconcile(rooms: Dependencies, job: Job, stop: threading.Event | None = None
             run.lease.hand_over()
     result = requests.noted(run, job, run.whole(result))
     if run.stored.state is not None:
-        rooms.preparer.recorded = run.stored.state.commit, time.monotonic()
+        deps.preparer.recorded = run.stored.state.commit, time.monotonic()
     _announce_health(run)
-    standing = transitions.standing(run.stored.state, result, rooms.clock())
+    standing = transitions.standing(run.stored.state, result, deps.clock())
     return replace(_looking_on(run, job, result), duration=round(time.monotonic() - since, 3), standing=standing)
 
 
 def _announce_health(run: RunContext) -> None:
     state = run.stored.state
     if state is not None and run.was is not None and state.health.state != run.was:
-        run.rooms.announce(HealthChanged(run.job.target, run.was, state.health.state, state.health.worst, run.run))
+        run.deps.announce(HealthChanged(run.job.target, run.was, state.health.state, state.health.worst, run.run))
 
 
 def _looking_on(run: RunContext, job: Job, result: Result) -> Result:
     if run.stored.state is None:
         return result
-    again = push_lag.later(job, result, run.named, run.rooms.target.revision, transitions.deployed(run.state))
-    return replace(result, again=again, again_at=run.rooms.clock() + push_lag.WAITS[job.looks]) if again else result
+    again = push_lag.later(job, result, run.revision.named, run.deps.target.revision, transitions.deployed(run.state))
+    return replace(result, again=again, again_at=run.deps.clock() + push_lag.WAITS[job.looks]) if again else result
 
 
 def _ended_by(run: RunContext, error: AnnealError) -> Result:
@@ -115,9 +114,9 @@ def _unlocked(run: RunContext) -> Result:
         if run.job.approve or run.job.unpin:
             requests.ask(run)
         run.raise_if_suspended()
-    if run.state.attempt and not run.job.dry_run and not run.rooms.agrees:
+    if run.state.attempt and not run.job.dry_run and not run.deps.agrees:
         return _refused_meanwhile(run) or _locked(run, None)  # where a person is asked first, the Lease isn't held meanwhile
-    goal.choose(run)
+    revision.choose(run)
     unchanged = shortcuts.unchanged(run)
     if unchanged and unchanged.outcome is Outcome.UNCHANGED:
         health_look.look(run)
@@ -130,7 +129,7 @@ def _unlocked(run: RunContext) -> Result:
 
 
 def _refused_still(run: RunContext) -> Result | None:
-    if not run.refused or run.behind or (run.state.attempt and canary_cleanup.known(run.state)):
+    if not run.revision.refused or run.revision.behind or (run.state.attempt and canary_cleanup.known(run.state)):
         return None
     if run.state.attempt is None:
         health_look.look(run)
@@ -142,7 +141,7 @@ def _refused_meanwhile(run: RunContext) -> Result | None:
     if run.state.status.refusal is None:
         return None
     with contextlib.suppress(AnnealError):  # it is met again under the Lease, and recorded
-        goal.choose(run)
+        revision.choose(run)
         return _refused_still(run)
     return None
 
@@ -162,12 +161,12 @@ def _look(run: RunContext) -> Result:
         return outcomes.unwritten(run, inputs, planned)
     if not _is_agreed(run, planned):
         return run.result(Outcome.PLANNED, planned=planned)
-    return _locked(run, Lookahead(run.stored.resource_version, run.goal, inputs, planned))
+    return _locked(run, Lookahead(run.stored.resource_version, run.revision.commit, inputs, planned))
 
 
 def _is_agreed(run: RunContext, planned: Planned) -> bool:
     """Whether a plan may be carried out, by the word of whoever is asked; the way back from a failed rollout isn't asked about."""
-    agrees = run.rooms.agrees
+    agrees = run.deps.agrees
     return agrees is None or not planned.plan.works or run.job.trigger == "rollback" or agrees(planned.plan)
 
 
@@ -182,8 +181,8 @@ def _ended_by_plan(run: RunContext, inputs: Inputs, planned: Planned) -> Result 
 
 
 def _locked(run: RunContext, look: Lookahead | None) -> Result:
-    rooms = run.rooms
-    run.lease = rooms.lock.acquire(wait=rooms.lease_duration * 1.2, requested=partial(requests.ask, run), stop=run.stop)
+    deps = run.deps
+    run.lease = deps.lock.acquire(wait=deps.lease_duration * 1.2, requested=partial(requests.ask, run), stop=run.stop)
     while True:
         try:
             result = _rounds(run, look)
@@ -201,7 +200,7 @@ def _goes_on(run: RunContext, result: Result) -> bool:
     """Whether to run again: to go back, and when a run was requested meanwhile (one without prune leaves it to a tick)."""
     if run.lease is None or run.stop.is_set():
         return False
-    if run.turned:
+    if run.round.turned:
         return True
     if result.outcome in (Outcome.ROLLED_BACK, Outcome.REFUSED, Outcome.PLANNED):
         return False  # whoever asked meanwhile runs next: nothing may hide how this one ended
@@ -224,22 +223,22 @@ def _rounds(run: RunContext, look: Lookahead | None) -> Result:
 
 def _round(run: RunContext, look: Lookahead | None) -> Result | None:
     """One round under the Lease: read and resolve again, plan again if either moved, then write; None if the state moved again."""
-    run.opened, run.written = False, tuple
+    run.round.opened, run.round.written = False, tuple
     run.read(certain=True)
     repeated = requests.ended_before(run)
     if repeated:
         return repeated
     run.raise_if_suspended()
-    goal.choose(run)
+    revision.choose(run)
     still = _refused_still(run)
     if still:
         return still
-    if look is None or (look.version, look.goal) != (run.stored.resource_version, run.goal):
+    if look is None or (look.version, look.revision) != (run.stored.resource_version, run.revision.commit):
         unchanged = shortcuts.unchanged(run)
         if unchanged:
             return unchanged
         inputs = run.inputs()
-        look = Lookahead(run.stored.resource_version, run.goal, inputs, plan_request.plan(run, inputs))
+        look = Lookahead(run.stored.resource_version, run.revision.commit, inputs, plan_request.plan(run, inputs))
         ended = _ended_by_plan(run, look.inputs, look.planned)
         if ended:
             return ended
@@ -255,14 +254,14 @@ def _write(run: RunContext, look: Lookahead) -> Result | None:
     token = run.lease.token
     repairs = only_repairs(run, look.inputs)
     takeover = run.state.attempt is not None and run.state.attempt.token != token
-    pin, now = goal.pin_left(run), run.rooms.clock()
+    pin, now = revision.pin_left(run), run.deps.clock()
     state = transitions.opened(run.state, look.inputs, look.planned, token, pin, now, force=run.force)
     try:
-        run.stored = run.rooms.store.swap(run.stored, state, token) if run.stored.uid else run.rooms.store.create(state)
+        run.stored = run.deps.store.swap(run.stored, state, token) if run.stored.uid else run.deps.store.create(state)
     except Moved:
         return None
-    run.opened = True
+    run.round.opened = True
     walk = RolloutRunner(run, look.inputs, look.planned, repairs)
-    run.written = walk.written
+    run.round.written = walk.written
     plan = walk.go()
     return outcomes.applied(run, look.inputs, replace(look.planned, plan=plan), token, takeover=takeover)

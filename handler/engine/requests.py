@@ -34,13 +34,13 @@ def ask(run: RunContext) -> None:
         seen = f"held now: {held.id}" if held else "nothing is held"
         fix = f"anneal status {run.job.target}"
         raise RequestRefused.of(f"target {run.job.target}", f"can't approve {run.job.approve}; {seen}", fix=fix)
-    if run.job.commit and not run.goal:
+    if run.job.commit and not run.revision.commit:
         revision.choose(run)
     if run.job.commit and revision.never_ran(run):
-        run.rooms.preparer.tree(run.goal)
+        run.deps.preparer.tree(run.revision.commit)
     pin = revision.pin_left(run) if run.job.commit else None
     initial = None if run.stored.uid else run.state
-    run.stored = run.rooms.store.update(lambda state: transitions.asked(state, run.job, pin, run.rooms.clock()), initial)
+    run.stored = run.deps.store.update(lambda state: transitions.asked(state, run.job, pin, run.deps.clock()), initial)
     if run.job.force and not run.job.commit:
         run.job, run.forced = replace(run.job, force=False), True
 
@@ -60,7 +60,7 @@ def noted(run: RunContext, job: Job, result: Result) -> Result:
     """
     known = {entry.id for entry in run.stored.state.history} if run.stored.state else set()
     left = [(name, actor) for name, actor in job.requests if name not in known]
-    if not left or not run.rooms.notes or run.stored.state is None or _comes_again(run, result):
+    if not left or not run.deps.notes or run.stored.state is None or _comes_again(run, result):
         return result
     started = run.began(result.commit)
     seconds = round(max(run.clock() - started, 0.0), 3)
@@ -69,11 +69,11 @@ def noted(run: RunContext, job: Job, result: Result) -> Result:
     def change(state: State) -> State:
         there = {entry.id for entry in state.history}  # another worker may have ended the same meanwhile
         for name, actor in [each for each in left if each[0] not in there]:
-            state = transitions.noted(state, run_history.run_of(replace(end, run=name), run.commit, actor, started))
+            state = transitions.noted(state, run_history.run_of(replace(end, run=name), run.round.commit, actor, started))
         return state
 
     try:
-        run.stored = run.rooms.store.update(change, run.state)
+        run.stored = run.deps.store.update(change, run.state)
     except AnnealError:
         return replace(result, recorded=False)
     return replace(result, recorded=True)
@@ -92,7 +92,7 @@ def ended_before(run: RunContext) -> Result | None:
     if not all(name in entries for name in asked):
         return None
     last = entries[job.run] if job.run in entries else entries[asked[-1]]
-    run.goal = last.commit
+    run.revision = replace(run.revision, commit=last.commit)
     return replace(run.result(Outcome(last.outcome), last.message), counts=dict(last.counts), code=last.code, recorded=True)
 
 

@@ -23,19 +23,31 @@ _DEPLOYED = (Outcome.APPLIED, Outcome.UNCHANGED, Outcome.ROLLED_BACK)
 # --- by itself
 def way_back(run: RunContext, error: AnnealError) -> Pin | None:
     """Return the pin by which a failed rollout is rolled back; None: it isn't, and `explained` may say why."""
-    if not _fails(run, error) or run.state.commit in ("", run.goal):
+    if not _fails(run, error) or run.state.commit in ("", run.revision.commit):
         return None
     try:
-        away = run.rooms.preparer.reads_at(run.goal)
+        away = run.deps.preparer.reads_at(run.revision.commit)
     except AnnealError:
         return None  # tried again by a tick: a pin that doesn't know what it holds against holds nothing
     why = error.problems[0] if error.problems else error
-    return Pin(run.state.commit, away, FIELD_MANAGER, f"rollback: {run.goal[:12]} failed: {why}", stamp(run.rooms.clock()), automatic=True)
+    return Pin(
+        run.state.commit,
+        away,
+        FIELD_MANAGER,
+        f"rollback: {run.revision.commit[:12]} failed: {why}",
+        stamp(run.deps.clock()),
+        automatic=True,
+    )
 
 
 def _fails(run: RunContext, error: AnnealError) -> bool:
     """Whether this is a rollout's failure that is to be rolled back: the head's, after its attempt opened."""
-    return run.rooms.target.rollback.on_failure and run.opened and run.goal == run.head and isinstance(error, ROLLOUT_FAILURES)
+    return (
+        run.deps.target.rollback.on_failure
+        and run.round.opened
+        and run.revision.commit == run.revision.head
+        and isinstance(error, ROLLOUT_FAILURES)
+    )
 
 
 def explained(run: RunContext, error: AnnealError) -> AnnealError:
@@ -43,11 +55,11 @@ def explained(run: RunContext, error: AnnealError) -> AnnealError:
     if run.stored.state is None or run.job.dry_run or isinstance(error, TransientError):
         return error
     name, state = run.job.target, run.state
-    if (back := _from(state)) and state.pin and run.goal == state.pin.commit:
+    if (back := _from(state)) and state.pin and run.revision.commit == state.pin.commit:
         fix = f"push what mends it, or name another commit: anneal rollback {name} --to SHA"
-        seen = f"the rollback from {back[:12]} to {run.goal[:12]} has failed; it stays as it is"
+        seen = f"the rollback from {back[:12]} to {run.revision.commit[:12]} has failed; it stays as it is"
         return type(error)(Problem(f"target {name}", seen, fix=fix), *error.problems)
-    if _fails(run, error) and state.commit in ("", run.goal):
+    if _fails(run, error) and state.commit in ("", run.revision.commit):
         seen = "there is nothing to roll back to: no other commit was deployed whole"
         return type(error)(*error.problems, Problem(f"target {name}", seen))
     return error
@@ -67,7 +79,9 @@ def told(run: RunContext, result: Result) -> Result:
     if not back or pin is None:
         return result
     name, why = run.job.target, pin.reason.removeprefix("rollback: ")
-    problem = Problem(f"target {name}", f"{why}; rolled back to {run.goal[:12]}", fix=f"push what mends it; once more: anneal unpin {name}")
+    problem = Problem(
+        f"target {name}", f"{why}; rolled back to {run.revision.commit[:12]}", fix=f"push what mends it; once more: anneal unpin {name}"
+    )
     entry = _failed(run.state, back)
     full = f"{back[:12]} failed: {entry.message}" if entry and entry.message else why  # a pin's reason has room for its beginning only
     cause = QuotaExceeded if entry and entry.code == QuotaExceeded.code else RolloutFailed
@@ -76,7 +90,7 @@ def told(run: RunContext, result: Result) -> Result:
         outcome=Outcome.ROLLED_BACK,
         trigger=TRIGGER,
         message=str(problem),
-        problems=(replace(problem, message=f"{full}; rolled back to {run.goal[:12]}"),),
+        problems=(replace(problem, message=f"{full}; rolled back to {run.revision.commit[:12]}"),),
         who=cause.who,
         code=cause.code,
     )

@@ -28,16 +28,16 @@ def unchanged(run: RunContext) -> Result | None:
 
 
 def _shown(run: RunContext) -> str:
-    """Name the goal for a person: a commit, and the tag that a range of versions led to."""
-    return f"{run.tag} ({run.goal[:12]})" if run.tag else run.goal[:12]
+    """Name the revision for a person: a commit, and the tag that a range of versions led to."""
+    return f"{run.tag} ({run.revision.commit[:12]})" if run.tag else run.revision.commit[:12]
 
 
 def _unarrived(run: RunContext) -> Result | None:
     """Return the end of a run without a Lease whose hint isn't the head: the host may show it a moment later, or never."""
-    if run.lease or not push_lag.is_missed(run.job, run.named, run.rooms.target.revision):
+    if run.lease or not push_lag.is_missed(run.job, run.revision.named, run.deps.target.revision):
         return None
-    outcome, message, seconds = push_lag.verdict(run.job, run.named, transitions.deployed(run.state))
-    return replace(run.result(outcome, message), next_try=run.rooms.clock() + seconds if seconds else 0.0)
+    outcome, message, seconds = push_lag.verdict(run.job, run.revision.named, transitions.deployed(run.state))
+    return replace(run.result(outcome, message), next_try=run.deps.clock() + seconds if seconds else 0.0)
 
 
 def same_reads(run: RunContext) -> bool:
@@ -45,8 +45,8 @@ def same_reads(run: RunContext) -> bool:
     state = run.state
     special = run.drift or run.force or run.job.dry_run or run.recovery or run.job.commit or state.pin or state.approval
     unsettled = state.attempt or state.status.phase in UNSETTLED
-    if special or unsettled or not state.reads or state.settings != run.rooms.settings:
+    if special or unsettled or not state.reads or state.settings != run.deps.settings:
         return False
-    tree = run.rooms.preparer.tree(run.goal)
-    run.commit = run.titled(tree.commit)
+    tree = run.deps.preparer.tree(run.revision.commit)
+    run.round.commit = run.titled(tree.commit)
     return ReadSet(tuple((path, "") for path in state.reads_paths)).on(tree).digest() == state.reads

@@ -85,13 +85,12 @@ class _Look:
 class SiblingQuestions:
     """What one plan asks of the siblings. Safe to share between threads.
 
-    `goal`, `head`: of the run; `resolve`: names the head now; `known`: uids of orphans that no sibling declared; `clock`: seconds since the
-    epoch, by which a pause ends.
+    `revision`, `head`: of the run; `resolve`: names the head now; `known`: uids of orphans without a sibling; `clock`: epoch seconds.
     """
 
     target: Target
     siblings: Siblings = field(default_factory=NoSiblings)
-    goal: str = ""
+    revision: str = ""
     head: str = ""
     resolve: Callable[[], str] = str
     known: Collection[str] = frozenset()
@@ -125,7 +124,7 @@ class SiblingQuestions:
 
     def _said(self, look: _Look) -> Iterator[Declared]:
         """Yield what a sibling declares at each commit that it should be on, then at those of its record: its runs may come to them."""
-        should = dict.fromkeys((look.standing.commit, self.head, self.goal))
+        should = dict.fromkeys((look.standing.commit, self.head, self.revision))
         yield from (self._at(look, replace(look.standing, commit=commit)) for commit in should)
         for commit in sorted(_commits(look.state) - should.keys()):
             late = StandingCommit(commit, f"was last brought to {commit[:12]}", f"`anneal apply {look.sibling.target.name}`")
@@ -164,7 +163,7 @@ class SiblingQuestions:
             found = self._at(look, look.standing) if isinstance(look, _Look) else look
         if isinstance(found.failure, TransientError):
             raise found.failure
-        left = left_off_head(item, live, found, self.goal) if self.goal != self.head else None
+        left = left_off_head(item, live, found, self.revision) if self.revision != self.head else None
         return left or refused(item, found) or name
 
     def refuse_if_moved(self, identity: Identity, name: str) -> None:
@@ -176,7 +175,7 @@ class SiblingQuestions:
 
     def again(self) -> SiblingQuestions:
         """Return one by which objects are judged again in the middle of a run: what siblings say is asked anew, and so is the head."""
-        return SiblingQuestions(self.target, self.siblings, self.goal, self.head, self.resolve, self.known, self.clock, _late=True)
+        return SiblingQuestions(self.target, self.siblings, self.revision, self.head, self.resolve, self.known, self.clock, _late=True)
 
     def _refuse_if_late(self, identity: Identity) -> None:
         """A run that has met its object in a sibling's hands since it was planned may be the one that is late."""

@@ -139,7 +139,7 @@ class _Checking:
 
     def __post_init__(self) -> None:
         self.diagnosing = EvidenceLooks(self.waits.run, self.waits.pace, self.watched.kept.what, self.watched.kept.since)
-        self.questions = MetricPoller(self.waits.run.rooms.metrics, self._may_go_on)
+        self.questions = MetricPoller(self.waits.run.deps.metrics, self._may_go_on)
         self.success = [self._begin(each, failing=False) for each in self.watched.success]
         self.failure = [self._begin(each, failing=True) for each in self.watched.failure]
 
@@ -156,9 +156,9 @@ class _Checking:
             self._pods,
             run.mask,
             self._effort,
-            run.rooms.health.verdict,
+            run.deps.health.verdict,
         )
-        row = run.rooms.preparer.checks[check.type]
+        row = run.deps.preparer.checks[check.type]
         return _Under(check, row.begin(check.options, scene), watched.kept, self._now())
 
     def go(self) -> str:
@@ -192,10 +192,10 @@ class _Checking:
     def _without_object(self) -> None:
         """Wait where there is no kind to follow: its definition went with the object."""
         run = self.waits.run
-        with run.meanwhile.resting() as may:
+        with run.queue.resting() as may:
             while not self._look(changed=not self.seen):
                 self.seen = True
-                if min(may, run.rooms.patience) < _BEAT:
+                if min(may, run.deps.patience) < _BEAT:
                     raise StillWaiting.of(f"target {run.job.target}", f"waits for the checks of {self.watched.kept.what}")
                 self._may_go_on()
                 threading.Event().wait(_BEAT)
@@ -300,6 +300,6 @@ class _Checking:
         selector = selector_of(self.live)
         if not selector:
             return []
-        api, subject = self.waits.run.rooms.planner.api, "list pods"
+        api, subject = self.waits.run.deps.planner.api, "list pods"
         answer = api.get(_POD.path(self.watched.identity.namespace), {"labelSelector": selector}, subject=subject)
         return [] if answer is None else items_of(answer, _POD, subject, partial=False)

@@ -160,7 +160,7 @@ class HookRunner:
         since = min(seconds_of(found.started) for found in begun)
         what = f"{phase} {', '.join(str(one) for one in todo[:3])}" + (f" and {len(todo) - 3} more" if len(todo) > 3 else "")
         kept = JournalWaitRecord(self.journal, (phase, str(todo[0])), what, since)
-        limits = self.run.rooms.target.wait or Wait()
+        limits = self.run.deps.target.wait or Wait()
         items = [self._item(one) for one in todo]
         self.waits.healthy(kept, items, self.applier.stored.generations, limits, verdict=self._verdict)
 

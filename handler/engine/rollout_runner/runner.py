@@ -65,9 +65,9 @@ class RolloutRunner:
     due: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        run, told, rooms = self.run, Lingering(self.run).tell, self.run.rooms
-        self.applier = Applier(rooms.planner, self.planned, run.fence, run.between, noted=self._note, lingering=told, wrote=run.wrote)
-        self.pruner = Pruner(rooms.planner, self.planned, run.fence, run.between, self.applier.stored.uids, told, run.wrote)
+        run, told, deps = self.run, Lingering(self.run).tell, self.run.deps
+        self.applier = Applier(deps.planner, self.planned, run.fence, run.between, noted=self._note, lingering=told, wrote=run.wrote)
+        self.pruner = Pruner(deps.planner, self.planned, run.fence, run.between, self.applier.stored.uids, told, run.wrote)
         self.waits = Waits(self.run)
         self.journal = Journal(self.run, self.inputs)
         self.hooks = HookRunner(self.run, self.hooked, self.applier, self.waits, self.journal)
@@ -91,7 +91,7 @@ class RolloutRunner:
             desired = self.planned.desired
             waited = [(desired[one], found) for one, found in self.waits.seen.items() if one in desired]
             written = [desired[one] for one in self.applier.written]
-            self.run.looked = after_writing(self.planned.health, written, waited, self.run.clock())
+            self.run.round.looked = after_writing(self.planned.health, written, waited, self.run.clock())
 
     def _go(self) -> Plan:
         """Walk to the end, and end the rollout; see `go`."""
@@ -183,19 +183,19 @@ class RolloutRunner:
             more = f" and {len(needed) - _NAMED} more" if len(needed) > _NAMED else ""
             what = f"{', '.join(map(str, needed[:_NAMED]))}{more} (before stage {number + 1} of {len(self.planned.plan.stages)})"
             items = [self.planned.desired[one] for one in needed]
-            self._healthy(what, items, self.run.rooms.target.wait or Wait())
+            self._healthy(what, items, self.run.deps.target.wait or Wait())
 
     def _groups(self) -> None:
         rollout = self.inputs.prepared.rollout
         if self.due and rollout:
-            StepRunner(self.applier, self.waits, self.journal, self.run.rooms.actions, mask=self.run.mask).go(rollout)
+            StepRunner(self.applier, self.waits, self.journal, self.run.deps.actions, mask=self.run.mask).go(rollout)
         for stage in () if self.due else self.planned.plan.stages[self.inputs.prepared.automatic :]:
             self.applier.apply(repaired(stage))
         self.applier.settle()
 
     def _all_healthy(self) -> None:
         after = self.due and self.hooks.open(Phase.POST_SYNC, self.hooked.of(Phase.POST_SYNC))
-        limits = self.run.rooms.target.wait or (Wait() if after else None)
+        limits = self.run.deps.target.wait or (Wait() if after else None)
         if limits:
             self._healthy("everything", self._living(), limits)
 

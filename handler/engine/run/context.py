@@ -45,7 +45,39 @@ def steady_clock(wall: Callable[[], float]) -> Callable[[], float]:
 
 
 @dataclass(frozen=True, slots=True)
+class ChosenRevision:
+    """What `revision.choose` found: the `commit` that a run aims at, and the `head`'s, empty before; `named`: by which ref.
+
+    `refused`: the commit to aim at is refused still; `behind`: so the recorded one is held, and the status stays.
+    """
+
+    commit: str = ""
+    head: str = ""
+    named: Head = _NOWHERE
+    refused: bool = False
+    behind: bool = False
+
+
+@dataclass(slots=True)
 class Round:
+    """What a run's present round has found and done. `started`: in seconds since the epoch; `reads`: what its desired set was made from.
+
+    `opened`: it has opened its attempt; `turned`: it has failed, and the next one goes back; `unhealthy`: what the newest wait left, a line
+    an object, None: nothing was waited for; `looked`: how the target's objects did; `written`: tells what it has written so far.
+    """
+
+    started: float
+    commit: CommitInfo | None = None
+    reads: ReadSet | None = None
+    opened: bool = False
+    turned: bool = False
+    unhealthy: tuple[str, ...] | None = None
+    looked: HealthLook | None = None
+    written: Callable[[], tuple[Change, ...]] = tuple
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRound:
     """A round that has ended under the Lease, and another one follows. `started`: in seconds since the epoch."""
 
     result: Result
@@ -55,49 +87,33 @@ class Round:
 
 @dataclass(slots=True)
 class RunContext:
-    """One run under way, under one id. `rounds`: those that have ended; `written`: tells what the present one has written so far.
+    """One run under way, under one id: `rounds` have ended, `round` is the present one, `revision` what it aims at.
 
-    `head`: the revision's commit as last resolved, empty before; `named`: by which ref it was. `reads`: what the goal was made from.
-    `forced`: the record asks for force; `opened`: this round has opened its attempt; `turned`: it has failed, and the next one goes back.
-    `clock`: by which all its rounds measure time (`steady_clock`). `mask`: hides the operator's secrets and the commit's; `unhealthy`:
-    what the
-    newest wait left, a line an object; None: nothing was waited for. `looked`: how the target's objects did when this round looked last;
-    None: it hasn't. `was`: the recorded health at the start.
-    `refused`: the commit to aim at is refused still; `behind`: so the goal is the recorded one, and the status stays.
+    `forced`: the record asks for force; `was`: the recorded health at the start; `found`: members that were found without a record.
+    `clock`: by which all its rounds measure time (`steady_clock`). `mask`: hides the operator's secrets and the commit's.
     """
 
-    rooms: Dependencies
+    deps: Dependencies
     job: Job
     stop: threading.Event
     run: str
+    round: Round
+    queue: QueueView = ALONE
+    mask: Callable[[str], str] = str
     stored: StoredState = field(default_factory=lambda: StoredState(None))
-    goal: str = ""
-    head: str = ""
-    named: Head = _NOWHERE
-    commit: CommitInfo | None = None
-    reads: ReadSet | None = None
+    revision: ChosenRevision = ChosenRevision()
     lease: HeldLease | None = None
     recovery: bool = False
-    opened: bool = False
     forced: bool = False
-    turned: bool = False
-    started: float = 0.0
     found: FoundMembers | None = None
-    meanwhile: QueueView = ALONE
-    writing: threading.Lock = field(default_factory=threading.Lock)
-    mask: Callable[[str], str] = str
-    unhealthy: tuple[str, ...] | None = None
-    looked: HealthLook | None = None
-    refused: bool = False
-    behind: bool = False
     was: str | None = None
-    rounds: list[Round] = field(default_factory=list)
-    written: Callable[[], tuple[Change, ...]] = tuple
+    rounds: list[EndedRound] = field(default_factory=list)
+    writing: threading.Lock = field(default_factory=threading.Lock)
     shared: WriteBatcher[State] = field(init=False, repr=False)
     clock: Callable[[], float] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.shared, self.clock = WriteBatcher(self._write), steady_clock(self.rooms.clock)
+        self.shared, self.clock = WriteBatcher(self._write), steady_clock(self.deps.clock)
 
     @property
     def state(self) -> State:
@@ -107,20 +123,20 @@ class RunContext:
 
     @property
     def tag(self) -> str:
-        """The tag that a range of versions led to; empty where the goal is another commit, or follows no range."""
-        return self.named.tag if self.rooms.target.revision.semver and self.goal == self.head else ""
+        """The tag that a range of versions led to; empty where the revision is another commit, or follows no range."""
+        return self.revision.named.tag if self.deps.target.revision.semver and self.revision.commit == self.revision.head else ""
 
     def titled(self, commit: CommitInfo) -> CommitInfo:
-        """Return the goal's commit as the record tells it: by its tag, before its own subject."""
+        """Return the revision's commit as the record tells it: by its tag, before its own subject."""
         return replace(commit, subject=f"{self.tag}: {commit.subject}") if self.tag else commit
 
     def result(self, outcome: Outcome, message: str = "", planned: Planned | None = None) -> Result:
         """Return the end of this round, with what it has written however it ends."""
         plan, done = planned.plan if planned else None, outcome not in ONLY_PLANNED
-        written = plan.writes if plan and done else self.written()
+        written = plan.writes if plan and done else self.round.written()
         counts = plan.counts(done=done) if plan else tally(written)
-        seconds = round(max(self.clock() - self.started, 0.0), 3)
-        found = Result(self.job.target, outcome, self.goal, self.job.cause, message, counts, duration=seconds, run=self.run)
+        seconds = round(max(self.clock() - self.round.started, 0.0), 3)
+        found = Result(self.job.target, outcome, self.revision.commit, self.job.cause, message, counts, duration=seconds, run=self.run)
         return replace(found, plan=plan, written=written)
 
     def whole(self, result: Result) -> Result:
@@ -137,13 +153,13 @@ class RunContext:
         whole = summed([*(each.result for each in before), result])
         known = next((each for each in self.state.history if each.id == self.run and each.outcome not in run_history.PASSING), None)
         if self.rounds and known and (known.commit, known.outcome) != (whole.commit, whole.outcome):
-            return run_history.run_of(replace(result, run=run_id(self.job.target)), self.commit, self.job.actor, self.started)
-        commit = self.commit or next((each.commit for each in before if each.commit), None)
+            return run_history.run_of(replace(result, run=run_id(self.job.target)), self.round.commit, self.job.actor, self.round.started)
+        commit = self.round.commit or next((each.commit for each in before if each.commit), None)
         return run_history.run_of(whole, commit, self.job.actor, self.began(result.commit))
 
     def began(self, commit: str) -> float:
         """Return when the first round of this run for a commit began, in seconds since the epoch."""
-        return next((each.started for each in self.rounds if each.result.commit == commit), self.started)
+        return next((each.started for each in self.rounds if each.result.commit == commit), self.round.started)
 
     def read(self, *, certain: bool = False) -> None:
         """Read the state; where no run has recorded anything, look for members that outlived an earlier one (a LIST of every kind).
@@ -151,10 +167,10 @@ class RunContext:
         That waits where a commit may be refused still. `certain`: ask the cluster which one it is, too, before something is written to it.
         Raises TargetMoved: it belongs to another repository, installation or cluster.
         """
-        rooms, repository = self.rooms, self.rooms.target.repository.url
-        stored = (rooms.store if certain else rooms.first or rooms.store).read()
-        cluster = rooms.cluster_uid(certain or self.job.drift or stored.state is None)
-        known = rooms.store.at_home(stored.state or rooms.store.blank(cluster), repository, cluster)
+        deps, repository = self.deps, self.deps.target.repository.url
+        stored = (deps.store if certain else deps.first or deps.store).read()
+        cluster = deps.cluster_uid(certain or self.job.drift or stored.state is None)
+        known = deps.store.at_home(stored.state or deps.store.blank(cluster), repository, cluster)
         self.stored = replace(stored, state=known)
         self.was = known.health.state if self.was is None else self.was
         self.forced = not self.job.dry_run and known.requested is not None and known.requested.force
@@ -164,17 +180,17 @@ class RunContext:
     def look_for_members(self) -> None:
         """Where no run has recorded anything, say of the state as read what lives all the same."""
         if self.state.fresh:
-            found = self.found = self.found or scan(self.rooms.planner)
+            found = self.found = self.found or scan(self.deps.planner)
             self.stored = replace(self.stored, state=replace(self.state, kinds=found.kinds, namespaces=found.namespaces))
         self.recovery = bool(self.state.kinds) and not self.state.commit
 
     # --- whether to go on
     def raise_if_suspended(self) -> None:
         """Raise Suspended, with who did it, until when and why."""
-        if self.rooms.target.suspend:
+        if self.deps.target.suspend:
             fix = f"set `suspend: false` for {self.job.target} in anneal.yaml"
             raise Suspended.of(f"target {self.job.target}", "suspended in the configuration (anneal.yaml)", fix=fix)
-        suspend = self.state.suspension(self.rooms.clock())
+        suspend = self.state.suspension(self.deps.clock())
         if suspend:
             until = f" until {suspend.until}" if suspend.until else ""
             seen = f"suspended by {suspend.by}{until}: {suspend.reason or 'no reason given'}"
@@ -187,7 +203,7 @@ class RunContext:
 
     def refresh(self) -> State:
         """Read the state in the middle of a run, and return it. Raises LeaseLost: it was deleted; Suspended."""
-        fresh = self.rooms.store.read()
+        fresh = self.deps.store.read()
         with self.writing:  # steps that run at once record their transitions meanwhile
             if fresh.state is None or fresh.uid != self.stored.uid:
                 fix = "run again: what was applied is found by its label"
@@ -203,13 +219,13 @@ class RunContext:
     def _write(self, change: Callable[[State], State]) -> None:
         assert self.lease is not None  # noqa: S101 - an attempt is open under a Lease
         with self.writing:
-            self.stored = self.rooms.store.write(self.stored, change, self.lease.token)
-            self.rooms.announce(transitions.phase(self.state, self.run))
+            self.stored = self.deps.store.write(self.stored, change, self.lease.token)
+            self.deps.announce(transitions.phase(self.state, self.run))
 
     def wrote(self, changes: Sequence[Change]) -> None:
         """Announce what has been written."""
         if changes:
-            self.rooms.announce(ObjectsWritten(self.job.target, self.run, tuple(changes)))
+            self.deps.announce(ObjectsWritten(self.job.target, self.run, tuple(changes)))
 
     def fence(self) -> None:
         """Before each write: is the Lease certainly ours, and are we to go on?"""
@@ -223,12 +239,12 @@ class RunContext:
 
         Where a process watches it, that vouches for what stays the same; while an attempt is open, only runs do.
         """
-        before, rooms = state.health, self.rooms
-        if self.looked is None or not (state.commit or state.declared or self.looked.verdicts):
+        before, deps = state.health, self.deps
+        if self.round.looked is None or not (state.commit or state.declared or self.round.looked.verdicts):
             return before  # nothing was seen, or nothing was ever applied
-        look, now = self.looked.completed(removed_jobs(state, rooms.health)), rooms.clock()
-        found = judged(before, look, now, patience_of(rooms.target), self.mask, anew=anew)
-        return found if rooms.watched and not self.state.attempt else renewed(before, found, now, rooms.drift_interval)
+        look, now = self.round.looked.completed(removed_jobs(state, deps.health)), deps.clock()
+        found = judged(before, look, now, patience_of(deps.target), self.mask, anew=anew)
+        return found if deps.watched and not self.state.attempt else renewed(before, found, now, deps.drift_interval)
 
     # --- what is asked of it
     @property
@@ -240,20 +256,20 @@ class RunContext:
     def drift(self) -> bool:
         """Whether this run LISTs whatever git says: a drift run, one that was asked for, or one due after a takeover."""
         due = self.state.drift_due
-        wanted = self.job.drift and self.rooms.target.drift != "ignore"
-        return wanted or self.state.requested is not None or bool(due and seconds_of(due) <= self.rooms.clock())
+        wanted = self.job.drift and self.deps.target.drift != "ignore"
+        return wanted or self.state.requested is not None or bool(due and seconds_of(due) <= self.deps.clock())
 
     def is_recorded(self) -> bool:
-        """Whether the goal is applied, made by the same settings."""
-        return bool(self.goal) and (self.state.commit, self.state.settings) == (self.goal, self.rooms.settings)
+        """Whether the revision is applied, made by the same settings."""
+        return bool(self.revision.commit) and (self.state.commit, self.state.settings) == (self.revision.commit, self.deps.settings)
 
     # --- what to do
     def inputs(self) -> Inputs:
-        """Return the goal's desired set."""
-        prepared = self.rooms.preparer.prepare(self.goal, older=self.goal != self.head)
-        self.commit, self.reads = self.titled(prepared.commit), prepared.reads
-        self.mask = CommitMask(self.rooms.mask, prepared.manifests)
-        return Inputs(prepared, self.rooms.settings, self.rooms.target.repository.url, self.rooms.target.path)
+        """Return the revision's desired set."""
+        prepared = self.deps.preparer.prepare(self.revision.commit, older=self.revision.commit != self.revision.head)
+        self.round.commit, self.round.reads = self.titled(prepared.commit), prepared.reads
+        self.mask = CommitMask(self.deps.mask, prepared.manifests)
+        return Inputs(prepared, self.deps.settings, self.deps.target.repository.url, self.deps.target.path)
 
     def hold(self, planned: Planned, inputs: Inputs) -> Hold | None:
         """Return what must wait for a person, unless exactly that was approved."""
@@ -264,18 +280,17 @@ class RunContext:
 
     def only_reports(self, inputs: Inputs) -> bool:
         """Whether this drift run may only report: what it would repair isn't a new commit's."""
-        reports = self.job.drift and self.rooms.target.drift == "report" and not self.force
+        reports = self.job.drift and self.deps.target.drift == "report" and not self.force
         return reports and self.is_recorded() and self.state.reads == inputs.reads
 
     def again(self, result: Result) -> None:
         """Begin another round under the same Lease: nothing that was asked of this one alone is asked twice."""
-        self.rounds.append(Round(result, self.started, self.commit))
-        cause, actor = ("rollback", FIELD_MANAGER) if self.turned else (self.job.cause, self.job.actor)
+        self.rounds.append(EndedRound(result, self.round.started, self.round.commit))
+        cause, actor = ("rollback", FIELD_MANAGER) if self.round.turned else (self.job.cause, self.job.actor)
         self.job = replace(self.job, trigger=cause, actor=actor, hint="", commit="", force=False, approve="", unpin=False)
         self.job = replace(self.job, rollback=False, deliveries=())
-        self.turned = False
-        self.started, self.commit, self.unhealthy, self.looked = self.clock(), None, None, None
-        self.goal = ""  # until it is looked for: a failure before that isn't the other round's commit's
+        self.round = Round(self.clock())
+        self.revision = replace(self.revision, commit="")  # until it is chosen: a failure before that isn't the other round's commit's
 
     def problem_result(self, outcome: Outcome, error: AnnealError) -> Result:
         """Return the end of a run that an error ended."""

@@ -23,21 +23,21 @@ def plan(run: RunContext, inputs: Inputs) -> Planned:
     """Return the plan of a run. Raises what `Planner.plan` does."""
     ask = _ask(run, inputs)
     try:
-        planned = run.rooms.planner.plan(ask)
+        planned = run.deps.planner.plan(ask)
     except AnnealError as error:
         error.basis = Basis(inputs.prepared.reads.paths, siblings=ask.handover.seen if ask.handover else ())
         raise
     due = {change.identity for change in planned.plan.writes if not change.removes}
-    missing = dict.fromkeys(due & judged_absent(run.state, run.rooms.health), MISSING)
+    missing = dict.fromkeys(due & judged_absent(run.state, run.deps.health), MISSING)
     planned = replace(planned, health={**missing, **planned.health})
-    run.looked = HealthLook(planned.health)
+    run.round.looked = HealthLook(planned.health)
     return replace(planned, plan=replace(planned.plan, notes=(*planned.plan.notes, *remarks(run, inputs, planned.plan))))
 
 
 def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
     """Return what is asked of the planner; a recovery and a run without prune only show what would go."""
     prepared, state = inputs.prepared, run.state
-    prunes = run.rooms.target.prune.enabled and run.job.prune
+    prunes = run.deps.target.prune.enabled and run.job.prune
     rolling = is_due(state, prepared.digest, force=run.force)
     due = all_due(prepared.hooked, prepared.rolled, state, prepared.digest, force=run.force)
     return PlanRequest(
@@ -57,13 +57,13 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         rolled=prepared.rolled,
         shown=run.job.dry_run,
         handover=SiblingQuestions(
-            run.rooms.target,
-            run.rooms.siblings,
-            run.goal,
-            run.head,
-            lambda: run.rooms.preparer.head().commit,
+            run.deps.target,
+            run.deps.siblings,
+            run.revision.commit,
+            run.revision.head,
+            lambda: run.deps.preparer.head().commit,
             frozenset(orphan.uid for orphan in state.orphans if not orphan.sibling),
-            run.rooms.clock,
+            run.deps.clock,
         ),
         ran=expired_jobs.known(state, due, prepared.rolled, prepared.digest),
     )
@@ -72,7 +72,7 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
 def is_gradual(run: RunContext, digest: str) -> bool:
     """Whether what a run brings goes by canary: not what is pinned, nor what is recorded. `digest`: of the rendered set."""
     pin = revision.pin_left(run)
-    return digest != run.state.digest and not (pin and pin.commit == run.goal)
+    return digest != run.state.digest and not (pin and pin.commit == run.revision.commit)
 
 
 KEPT = "the state was missing; the next run prunes"

@@ -35,7 +35,7 @@ PATHS = 100
 def of(run: RunContext, error: AnnealError) -> Refusal | None:
     """Return what keeps a failed commit from being tried again by ticks; None: nothing does."""
     attempt, goes_on = run.state.attempt, isinstance(error, RefNotFound) or not isinstance(error, AuthorError | QuotaExceeded)
-    if goes_on or run.opened or not run.goal or (attempt and attempt.commit == run.goal):
+    if goes_on or run.round.opened or not run.revision.commit or (attempt and attempt.commit == run.revision.commit):
         return None
     try:
         named = _named(run, error)
@@ -44,27 +44,27 @@ def of(run: RunContext, error: AnnealError) -> Refusal | None:
     paths = () if error.basis.siblings or len(error.basis.reads) > PATHS else error.basis.reads
     wait = OPEN.after(run.state.status.failures + 1) if named.open else LATE if named.late else 0.0
     return Refusal(
-        run.goal,
-        inputs_of(run.rooms.target),
+        run.revision.commit,
+        inputs_of(run.deps.target),
         ReadSet(paths).digest() if paths else "",
         tuple(path for path, _ in paths),
         named.facts,
-        stamp(run.rooms.clock() + wait) if wait else "",
+        stamp(run.deps.clock() + wait) if wait else "",
     )
 
 
 def stands(run: RunContext) -> bool:
-    """Whether the goal is refused still, as the record says. Raises ClusterUnavailable: what that names can't be looked at."""
+    """Whether the revision is refused still, as the record says. Raises ClusterUnavailable: what that names can't be looked at."""
     refusal = run.state.status.refusal
-    if refusal is None or run.force or is_asked(run.job) or refusal.inputs != inputs_of(run.rooms.target):
+    if refusal is None or run.force or is_asked(run.job) or refusal.inputs != inputs_of(run.deps.target):
         return False
-    if refusal.again and seconds_of(refusal.again) <= run.rooms.clock():
+    if refusal.again and seconds_of(refusal.again) <= run.deps.clock():
         return False
-    if refusal.commit != run.goal and not _reads_the_same(run, refusal):
+    if refusal.commit != run.revision.commit and not _reads_the_same(run, refusal):
         return False
     changed = _facts(run).changed(refusal.facts)
     if changed:
-        _LOG.info("a refusal is over", extra={"fields": {"target": run.job.target, "commit": run.goal, "changed": str(changed)}})
+        _LOG.info("a refusal is over", extra={"fields": {"target": run.job.target, "commit": run.revision.commit, "changed": str(changed)}})
     return changed is None
 
 
@@ -94,23 +94,23 @@ def _named(run: RunContext, error: AnnealError) -> RefusalBasis:
 
 
 def _declared(run: RunContext) -> dict[str, Desired]:
-    """Return what the goal declares, by the subject of problems; nothing where it couldn't be prepared."""
-    prepared = run.rooms.preparer.last
-    if prepared is None or prepared.commit.sha != run.goal:
+    """Return what the revision declares, by the subject of problems; nothing where it couldn't be prepared."""
+    prepared = run.deps.preparer.last
+    if prepared is None or prepared.commit.sha != run.revision.commit:
         return {}
     items = [*(item for stage in prepared.stages for item in stage), *prepared.hooked.items.values()]
     return {str(item.identity): item for item in items}
 
 
 def _reads_the_same(run: RunContext, refusal: Refusal) -> bool:
-    """Whether the goal, another commit, reads what the refused one has read."""
+    """Whether the revision, another commit, reads what the refused one has read."""
     if not refusal.reads:
         return False
-    tree = run.rooms.preparer.tree(run.goal)
-    run.commit = run.titled(tree.commit)
+    tree = run.deps.preparer.tree(run.revision.commit)
+    run.round.commit = run.titled(tree.commit)
     return ReadSet(tuple((path, "") for path in refusal.paths)).on(tree).digest() == refusal.reads
 
 
 def _facts(run: RunContext) -> RefusalFacts:
-    planner = run.rooms.planner
-    return RefusalFacts(planner.api, planner.discovery, run.rooms.siblings)
+    planner = run.deps.planner
+    return RefusalFacts(planner.api, planner.discovery, run.deps.siblings)

@@ -12,6 +12,7 @@ A run that aims off the head leaves a pin; a head that is the pinned commit, or 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from handler.engine.run import refusals, transitions
 from handler.engine.run.context import RunContext
@@ -26,33 +27,33 @@ def choose(run: RunContext) -> None:
     Raises RequestRefused: an explicit commit that this target never ran, without force; ClusterUnavailable: a refusal can't be looked at.
     """
     since, surely = _since(run)
-    run.named = run.rooms.preparer.head(since)
-    if not surely and run.named.commit != run.state.commit:
-        run.named = run.rooms.preparer.head()
-    run.head = run.named.commit
-    pin, run.goal = run.state.pin, run.head
+    named = run.deps.preparer.head(since)
+    if not surely and named.commit != run.state.commit:
+        named = run.deps.preparer.head()
+    run.revision = replace(run.revision, commit=named.commit, head=named.commit, named=named)
+    pin = run.state.pin
     if run.job.commit:
         _refuse_unknown_commit(run)
-        run.goal = run.job.commit
+        run.revision = replace(run.revision, commit=run.job.commit)
     elif pin and not run.job.unpin and holds(run, pin):
-        run.goal = pin.commit
-    run.refused = refusals.stands(run)
-    run.behind = run.refused and _holds_recorded(run)
-    if run.behind:
-        run.goal = run.state.commit
+        run.revision = replace(run.revision, commit=pin.commit)
+    refused = refusals.stands(run)
+    behind = refused and _holds_recorded(run)
+    commit = run.state.commit if behind else run.revision.commit
+    run.revision = replace(run.revision, commit=commit, refused=refused, behind=behind)
 
 
 def _holds_recorded(run: RunContext) -> bool:
     """Whether a run whose head is refused has something to do for the recorded commit: look for drift, or mend it to its end."""
     state = run.state
     mends = state.attempt is not None and state.attempt.commit == state.commit
-    is_applied = bool(state.commit) and state.settings == run.rooms.settings and state.pin is None
+    is_applied = bool(state.commit) and state.settings == run.deps.settings and state.pin is None
     return is_applied and (mends or (run.drift and state.attempt is None))
 
 
 def _since(run: RunContext) -> tuple[float, bool]:
     """Return from when on a look at the git host serves (infinity: only ours, now), and whether it may lead to another commit."""
-    known, since = run.rooms.preparer.recorded, run.job.since(run.rooms.slack)
+    known, since = run.deps.preparer.recorded, run.job.since(run.deps.slack)
     if run.lease or since == math.inf:
         return math.inf, True
     if known is None or known[0] != run.state.commit:
@@ -62,7 +63,7 @@ def _since(run: RunContext) -> tuple[float, bool]:
 
 def never_ran(run: RunContext) -> bool:
     """Whether the explicit commit is neither the head nor one that the record knows."""
-    return run.job.commit not in {*transitions.deployed(run.state), run.head}
+    return run.job.commit not in {*transitions.deployed(run.state), run.revision.head}
 
 
 def _refuse_unknown_commit(run: RunContext) -> None:
@@ -76,15 +77,15 @@ def _refuse_unknown_commit(run: RunContext) -> None:
 # --- pins
 def pin_left(run: RunContext) -> Pin | None:
     """Return the pin that a run leaves: a new one for an explicit commit off the head, the old one while it holds."""
-    if run.goal == run.head:
+    if run.revision.commit == run.revision.head:
         return None
     if run.job.commit:
         by = run.job.actor or run.job.trigger
         reason = f"rollback, asked for in run {run.run}" if run.job.rollback else "explicit commit"
-        return Pin(run.goal, run.rooms.preparer.reads_at(run.head), by, reason, stamp(run.rooms.clock()))
+        return Pin(run.revision.commit, run.deps.preparer.reads_at(run.revision.head), by, reason, stamp(run.deps.clock()))
     return run.state.pin
 
 
 def holds(run: RunContext, pin: Pin, head: str = "") -> bool:
     """Whether a head (the present one, unless another is given) leaves a pin as it is."""
-    return run.rooms.preparer.is_held_by(pin, head or run.head)
+    return run.deps.preparer.is_held_by(pin, head or run.revision.head)

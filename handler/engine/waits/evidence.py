@@ -118,7 +118,7 @@ class EvidenceLooks:
 
     def explain(self, subjects: Sequence[Subject]) -> dict[Identity, str]:
         """Look now, at the end of a wait; return each object's text, with the end of a log where the target has it recorded."""
-        look, logs, now = _Look(subjects), self.run.rooms.target.evidence.logs == "record", self.run.rooms.planner.api.server_time()
+        look, logs, now = _Look(subjects), self.run.deps.target.evidence.logs == "record", self.run.deps.planner.api.server_time()
         evidence = self._read(look)
         found = {identity: self._shown(each.at_last(now)) for identity, each in look.found.items()}
         texts = {each.identity: found.get(each.identity) or self.texts.get(each.identity, "") for each in subjects}
@@ -140,7 +140,7 @@ class EvidenceLooks:
         for subject in look.subjects:
             spaces[subject.identity.namespace].append(subject)
         pause = _EVERY if time.monotonic() - self._began < _YOUNG else _LATER
-        evidence = Evidence(self.run.rooms.planner.api)
+        evidence = Evidence(self.run.deps.planner.api)
         if spaces:
             chosen = sorted(spaces, key=lambda name: self._looked.get(name, 0.0))[:_NAMESPACES]
             self._looked |= dict.fromkeys(chosen, time.monotonic())
@@ -153,7 +153,7 @@ class EvidenceLooks:
         """Return since when what is seen may be a cause, and what time it is now, by the API server's clock."""
         run, attempt = self.run, self.run.state.attempt
         age = run.clock() - min(self.since, seconds_of(attempt.since) if attempt else self.since)
-        now = run.rooms.planner.api.server_time()
+        now = run.deps.planner.api.server_time()
         return now - age, now
 
     # --- texts
@@ -186,7 +186,7 @@ class EvidenceLooks:
 
     def _log(self, subject: Subject, evidence: str) -> None:
         run = self.run
-        facts = {"target": run.job.target, "commit": run.goal, "run": run.run, "for": self.what}
+        facts = {"target": run.job.target, "commit": run.revision.commit, "run": run.run, "for": self.what}
         said = "; ".join(filter(None, (subject.said, evidence)))
         _LOG.info("waits", extra={"fields": {**facts, "subject": str(subject.identity), "evidence": said}})
 

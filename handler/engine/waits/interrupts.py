@@ -10,7 +10,7 @@ import math
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from handler.engine.run import revision
 from handler.engine.run.context import RunContext
@@ -58,12 +58,12 @@ class Interrupts:
 
     def _look_around(self) -> None:
         now = time.monotonic()
-        asked = self.run.meanwhile.asked()
+        asked = self.run.queue.asked()
         requested = self.run.lease.requested if self.run.lease else ""
         news, told, due = asked != self._asked, requested != self._requested, now >= self._next
         if not (news or told or due or (self._again and now >= self._again[0])):
             return
-        since = _since(asked, self.run.rooms.slack) if news else math.inf
+        since = _since(asked, self.run.deps.slack) if news else math.inf
         self._asked, self._requested = asked, requested
         self._next = _moment(now) + HEAD_EVERY
         other = next((job for job in asked if _is_for_another(job)), None)
@@ -78,7 +78,7 @@ class Interrupts:
         self._look_soon(now, asked, news=news)
 
     def _look_soon(self, now: float, asked: Sequence[Job], *, news: bool) -> None:
-        shown = ("", self.run.goal, self.run.head, self._passed)
+        shown = ("", self.run.revision.commit, self.run.revision.head, self._passed)
         if news and any(job.hint not in shown for job in asked):
             self._again = [now + wait for wait in WAITS]
         elif self._again:
@@ -94,13 +94,13 @@ class Interrupts:
     def _look_at_head(self, since: float) -> None:
         run = self.run
         try:
-            head = run.rooms.preparer.head(since).commit
-            if head in ("", run.head, run.goal, self._passed) or not self._is_news(head):
+            head = run.deps.preparer.head(since).commit
+            if head in ("", run.revision.head, run.revision.commit, self._passed) or not self._is_news(head):
                 self._passed = head
                 return
         except AnnealError:
             return  # what can't be asked says nothing
-        waited, run.head = run.head, head
+        waited, run.revision = run.revision.head, replace(run.revision, head=head)
         raise NewerHead.of(f"target {run.job.target}", f"the head moved from {waited[:12]} to {head[:12]} while it was waited for")
 
     def _is_news(self, head: str) -> bool:
@@ -109,10 +109,10 @@ class Interrupts:
         if self._pin is not None:
             return not revision.holds(run, self._pin, head)
         try:
-            tree = run.rooms.preparer.tree(head)
+            tree = run.deps.preparer.tree(head)
         except AuthorError:
             return True
-        return run.reads is None or run.reads.on(tree) != run.reads
+        return run.round.reads is None or run.round.reads.on(tree) != run.round.reads
 
 
 def _moment(now: float) -> float:

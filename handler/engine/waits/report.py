@@ -41,7 +41,7 @@ class UnhealthyReport:
     def __post_init__(self) -> None:
         state = self.run.state
         last = state.history[0] if state.history else None
-        same = last is not None and (last.outcome, last.commit, last.code) == (Outcome.FAILED, self.run.goal, RolloutFailed.code)
+        same = last is not None and (last.outcome, last.commit, last.code) == (Outcome.FAILED, self.run.revision.commit, RolloutFailed.code)
         lines = [line.partition(": ") for line in state.status.unhealthy] if same and not self.run.force else []
         self.known = {subject: said for subject, _, said in lines}
 
@@ -50,30 +50,30 @@ class UnhealthyReport:
         found = [(item.identity, self._missing(health)) for item, health in left[:RECORDED]]
         return tuple(f"{identity}: {'; '.join(filter(None, (missing, evidence.get(identity))))}" for identity, missing in found)
 
-    def subjects(self, vigil: Tracker, stood: float = 0.0) -> list[Subject]:
+    def subjects(self, tracker: Tracker, stood: float = 0.0) -> list[Subject]:
         """Return what isn't healthy, for a look at what explains it; `stood`: seconds for which other runs saw all of it as it is."""
         return [
             Subject(
                 item.identity,
-                vigil.live.get(item.identity, Live()),
+                tracker.live.get(item.identity, Live()),
                 self._missing(health),
-                max(vigil.stands(item.identity), stood) >= STILL,
+                max(tracker.stands(item.identity), stood) >= STILL,
                 pods_of(item.identity, item.manifest.body()),
             )
-            for item, health in vigil.unhealthy()[:RECORDED]
+            for item, health in tracker.unhealthy()[:RECORDED]
         ]
 
-    def failure(self, vigil: Tracker, why: str, explain: Callable[[Sequence[Subject]], Mapping[Identity, str]]) -> RolloutFailed:
+    def failure(self, tracker: Tracker, why: str, explain: Callable[[Sequence[Subject]], Mapping[Identity, str]]) -> RolloutFailed:
         """Return the error of a wait, and leave its lines to the record (`leave`).
 
         `explain`: returns the evidence of some objects; `why`: words for what hasn't failed; empty: a failure ended the wait, and is
         reported alone.
         """
-        left = vigil.unhealthy()
+        left = tracker.unhealthy()
         texts = {item.identity: self._text(item, health, why) for item, health in left[:RECORDED]}
         blamed = [(item, health) for item, health in left if why or health.status is Status.FAILED]
         news = {item.identity for item, _ in blamed[:SHOWN] if texts[item.identity] != self.known.get(str(item.identity))}
-        subjects = [each for each in self.subjects(vigil) if each.identity in news]
+        subjects = [each for each in self.subjects(tracker) if each.identity in news]
         found = explain(sorted(subjects, key=lambda each: each.identity.group_kind not in WITH_PODS)[:SHOWN])
         texts |= {identity: f"{texts[identity]}; {text}" for identity, text in found.items() if text}
         self.leave(f"{identity}: {text}" for identity, text in texts.items())
@@ -82,7 +82,7 @@ class UnhealthyReport:
     def leave(self, lines: Iterable[str]) -> None:
         """Leave lines to the record, beside those of other steps that end at the same time."""
         with self.run.writing:
-            self.run.unhealthy = tuple(dict.fromkeys((*(self.run.unhealthy or ()), *lines)))[:RECORDED]
+            self.run.round.unhealthy = tuple(dict.fromkeys((*(self.run.round.unhealthy or ()), *lines)))[:RECORDED]
 
     def _problems(self, left: Left, texts: Mapping[Identity, str]) -> list[Problem]:
         shown = [Problem(str(item.identity), texts[item.identity], item.manifest.place) for item, _ in left[:SHOWN]]

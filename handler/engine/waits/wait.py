@@ -76,64 +76,64 @@ class Waits:
         object does, where its kind doesn't say; None: as usual. Raises RolloutFailed: some failed, or aren't healthy in time; NewerHead,
         StillWaiting, Stopping, Suspended, LeaseLost: the wait ended before that.
         """
-        rooms = self.run.rooms
+        deps = self.run.deps
         kinds = {item.identity.group_kind for item in items}
-        waited_for = {kind for kind in kinds if kind not in ALWAYS_HEALTHY or rooms.health.covers(kind)}
+        waited_for = {kind for kind in kinds if kind not in ALWAYS_HEALTHY or deps.health.covers(kind)}
         asked = [item for item in items if item.identity.group_kind in waited_for]
-        vigil = Tracker(asked, generations, limits.progress_timeout, rooms.planner.api.server_time, verdict, rooms.health)
+        tracker = Tracker(asked, generations, limits.progress_timeout, deps.planner.api.server_time, verdict, deps.health)
         try:
             if asked:
-                self._watch(kept, vigil, limits, beat)
+                self._watch(kept, tracker, limits, beat)
         finally:
-            self.seen.update(vigil.seen)
-        self._note(kept, vigil)
+            self.seen.update(tracker.seen)
+        self._note(kept, tracker)
 
     def saw(self, identity: Identity, live: Object | None, generation: int) -> None:
         """Keep how an object does that something else than its health was waited for; None: it wasn't seen."""
-        rooms = self.run.rooms
-        if live is not None and identity.group_kind not in ALWAYS_HEALTHY and not rooms.health.covers(identity.group_kind):
-            self.seen[identity] = judge_live(live, generation, rooms.planner.api.server_time())
+        deps = self.run.deps
+        if live is not None and identity.group_kind not in ALWAYS_HEALTHY and not deps.health.covers(identity.group_kind):
+            self.seen[identity] = judge_live(live, generation, deps.planner.api.server_time())
 
-    def _note(self, kept: WaitRecord, vigil: Tracker) -> None:
+    def _note(self, kept: WaitRecord, tracker: Tracker) -> None:
         """Note what is healthy only so far, with the Warnings about it: that a claim's StorageClass isn't there."""
-        noted = {identity: printable(self.run.mask(note), MESSAGE) for identity, note in vigil.notes().items()}
-        living = [Subject(identity, vigil.live[identity], said) for identity, said in noted.items() if vigil.live[identity].uid]
+        noted = {identity: printable(self.run.mask(note), MESSAGE) for identity, note in tracker.notes().items()}
+        living = [Subject(identity, tracker.live[identity], said) for identity, said in noted.items() if tracker.live[identity].uid]
         warnings = EvidenceLooks(self.run, self.pace, kept.what, kept.since).explain(living if self.pace.may() else ())
         notes = [f"{identity}: {'; '.join(filter(None, (said, warnings.get(identity))))}" for identity, said in noted.items()]
         self.notes += [note for note in notes if note not in self.notes]
 
-    def _watch(self, kept: WaitRecord, vigil: Tracker, limits: Wait, beat: Callable[[], None]) -> None:
-        wanted = [(item.resource, item.identity) for item in vigil.items]
+    def _watch(self, kept: WaitRecord, tracker: Tracker, limits: Wait, beat: Callable[[], None]) -> None:
+        wanted = [(item.resource, item.identity) for item in tracker.items]
         telling, due = UnhealthyReport(self.run), [time.monotonic() + FIRST]
         diagnosing = EvidenceLooks(self.run, self.pace, kept.what, kept.since, self._told_before())
 
         def tick() -> list[Identity]:
             beat()
             if not telling.known:  # an earlier run of this commit has better words for its failure
-                news = diagnosing.look(lambda: telling.subjects(vigil))
+                news = diagnosing.look(lambda: telling.subjects(tracker))
                 if news or time.monotonic() >= due[0]:
                     due[0] = time.monotonic() + _TELL_EVERY
-                    kept.tell(telling.lines(vigil.unhealthy(), diagnosing.texts))
-            return vigil.beat()
+                    kept.tell(telling.lines(tracker.unhealthy(), diagnosing.texts))
+            return tracker.beat()
 
         why = f"{UNHEALTHY} after {duration(limits.timeout)}"
         still = f"{UNHEALTHY}, and nothing has changed for {duration(limits.progress_timeout)}"
         try:
-            if self.follow(kept, wanted, vigil.judge, limits.timeout, tick):
-                self.run.unhealthy = self.run.unhealthy or ()
+            if self.follow(kept, wanted, tracker.judge, limits.timeout, tick):
+                self.run.round.unhealthy = self.run.round.unhealthy or ()
                 return
         except Ended as ended:
             why = still if ended.stuck else ""
         except StillWaiting:
-            stood = self._stands(kept, vigil.digest())
+            stood = self._stands(kept, tracker.digest())
             if stood < limits.progress_timeout:
-                diagnosing.once(telling.subjects(vigil, stood))
-                telling.leave(telling.lines(vigil.unhealthy(), diagnosing.texts))
+                diagnosing.once(telling.subjects(tracker, stood))
+                telling.leave(telling.lines(tracker.unhealthy(), diagnosing.texts))
                 raise
             why = still
         if why == still:
             kept.end()
-        raise telling.failure(vigil, why, diagnosing.explain)
+        raise telling.failure(tracker, why, diagnosing.explain)
 
     def _stands(self, kept: WaitRecord, seen: str) -> float:
         """Return for how many seconds all has been as it is, by what the runs before this one saw of a wait that goes from run to run."""
@@ -144,7 +144,7 @@ class Waits:
 
     def _told_before(self) -> dict[str, str]:
         state = self.run.state
-        same = state.waiting is not None and state.waiting.commit == self.run.goal
+        same = state.waiting is not None and state.waiting.commit == self.run.revision.commit
         lines = [line.partition(": ") for line in state.status.unhealthy] if same else []
         return {subject: said for subject, _, said in lines}
 
@@ -156,10 +156,10 @@ class Waits:
         `judge`: see `handler.cluster.wait_until.follow`; `timeout`: seconds in all, over restarts; `beat`: called several times a second,
         may raise, and may return what time alone has made content. Raises NewerHead, StillWaiting, Stopping, Suspended, LeaseLost.
         """
-        run, planner = self.run, self.run.rooms.planner
+        run, planner = self.run, self.run.deps.planner
         left, selector = time_left(kept, timeout, run.clock()), f"{PART_OF}={planner.applyset}"
-        with run.meanwhile.resting() as may:
-            patience = min(run.rooms.patience, may)
+        with run.queue.resting() as may:
+            patience = min(run.deps.patience, may)
             tick = partial(self._beat, kept, time.monotonic(), beat)
             done = follow(planner.api, wanted, judge, min(left, patience), tick, selector, everywhere=planner.scopes is None)
         if not done and left > patience:

@@ -70,11 +70,11 @@ class StateWaitRecord:
 
     def _before(self) -> WaitingFor | None:
         before = self.run.state.waiting
-        return before if before is not None and (before.commit, before.what) == (self.run.goal, self.what) else None
+        return before if before is not None and (before.commit, before.what) == (self.run.revision.commit, self.what) else None
 
     def note(self) -> None:
         """Record it."""
-        fresh, before = WaitingFor(self.run.goal, self.what, stamp(self.since)), self._before()
+        fresh, before = WaitingFor(self.run.revision.commit, self.what, stamp(self.since)), self._before()
         self._write(replace(before if before and before.since == fresh.since else fresh, over=self.over))
 
     def end(self) -> None:

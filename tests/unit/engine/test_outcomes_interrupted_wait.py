@@ -31,7 +31,7 @@ def scene() -> Scene:
 def interrupted(scene: Scene, job: Job) -> RunContext:
     """A wait for a push, on which this is asked for; its place is free again."""
     run = scene.wait(Job("shop", "push", actor="bob"))
-    waits = WaitingFor(run.goal, "everything", NOON)
+    waits = WaitingFor(run.revision.commit, "everything", NOON)
     run.record(lambda state: replace(state, waiting=waits))
     lookout = Interrupts(run)
     scene.around.jobs = (job,)
@@ -86,11 +86,16 @@ def test_a_commit_that_failed_meanwhile_is_not_told_as_superseded(scene: Scene) 
     """It had its end before another one came."""
     pushed(scene.host, "2")
     run = interrupted(scene, Job("shop", "replay", commit="a" * 40, actor="ann"))
-    failed = Run("shop.failed", "tick", "failed", NOON, run.goal)
-    run.rooms.store.update(lambda state: replace(state, history=(failed, *state.history)))
+    failed = Run("shop.failed", "tick", "failed", NOON, run.revision.commit)
+    run.deps.store.update(lambda state: replace(state, history=(failed, *state.history)))
     mended = pushed(scene.host, "3")
     assert scene.handler.run(Job("shop", "push")).outcome is Outcome.APPLIED
-    assert told(scene) == [("applied", mended), ("failed", run.goal), ("waiting", run.goal), ("applied", scene.commit)]
+    assert told(scene) == [
+        ("applied", mended),
+        ("failed", run.revision.commit),
+        ("waiting", run.revision.commit),
+        ("applied", scene.commit),
+    ]
 
 
 def test_a_wait_that_a_newer_head_ends_after_a_refused_one_is_told_as_superseded(scene: Scene) -> None:

@@ -18,7 +18,7 @@ from handler.config.git_settings import Repository, Revision
 from handler.config.settings import Target
 from handler.engine import reconcile, summary_shortcuts
 from handler.engine.planner.desired import Preparer
-from handler.engine.run.context import RunContext
+from handler.engine.run.context import Round, RunContext
 from handler.engine.run.dependencies import Dependencies
 from handler.engine.run.recovery_scan import FoundMembers
 from handler.model.errors import AnnealError, RefNotFound
@@ -116,7 +116,7 @@ def tick_ends_unchanged(store: StateStore, head: str) -> bool:
     """Walk as a tick's run does, up to where it would begin to work."""
     preparer = Preparer(TARGET, "set", samples.NAMESPACE, Host(head), _works, None)  # type: ignore[arg-type]  # nothing is admitted
     rooms = Dependencies(TARGET, SETTINGS, preparer, None, store, None, lambda _: "u-1", 15.0, clock=lambda: NOW)  # type: ignore[arg-type]  # it plans nothing and takes no Lease
-    run = RunContext(rooms, Job("shop", "tick"), threading.Event(), "r1", started=NOW, found=FoundMembers(frozenset(), frozenset()))
+    run = RunContext(rooms, Job("shop", "tick"), threading.Event(), "r1", Round(NOW), found=FoundMembers(frozenset(), frozenset()))
     with patch.multiple(reconcile, _look=_works, _locked=_works):
         try:
             return reconcile._unlocked(run).outcome is Outcome.UNCHANGED

@@ -63,7 +63,7 @@ class Waiting:
         rooms.target = SimpleNamespace(evidence=SimpleNamespace(logs=""))
         mask: Callable[[str], str] = lambda text: text.replace("CANARY", "***")  # noqa: E731 - an attribute
         job, state = SimpleNamespace(target="shop"), SimpleNamespace(attempt=None)
-        self.run = SimpleNamespace(rooms=rooms, clock=lambda: self.now, mask=mask, meanwhile=ALONE, job=job, state=state)
+        self.run = SimpleNamespace(deps=rooms, clock=lambda: self.now, mask=mask, queue=ALONE, job=job, state=state)
 
     def saw(self, identity: Identity, live: Any, generation: int) -> None:
         self.last = identity, live, generation

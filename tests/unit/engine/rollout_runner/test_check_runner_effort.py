@@ -33,7 +33,7 @@ def test_all_comparisons_of_a_step_share_what_one_look_at_its_object_may_cost(pa
     """Alone each is cheap; fifty checks of a hundred would take minutes each time that the object changes."""
     waits = Waiting({"metadata": {"name": "web"}, "status": status})
     waits.rows = {**waits.rows, "fieldComparisons": CHECKS["fieldComparisons"]}  # type: ignore[dict-item]  # rows of another type
-    waits.run.rooms.preparer.checks = waits.rows
+    waits.run.deps.preparer.checks = waits.rows
     checks = [compares("few", "{.status.ready}"), *(compares(f"many {number}", path) for number in range(3))]
     said = failure_of(waits, one("fine", PENDING), failure=checks) if failing else failure_of(waits, *checks)
     assert said.startswith("a.yaml:1: Thing/shop/web: many 0: the step's checks look at more than 200,000 values of its object at once")
@@ -42,5 +42,5 @@ def test_all_comparisons_of_a_step_share_what_one_look_at_its_object_may_cost(pa
 def test_each_look_at_the_object_has_the_same_effort_anew() -> None:
     live = {"metadata": {"name": "web"}, "status": {"items": [{"x": 1}] * 500}}
     waits = Waiting(*[live] * 20, 3601)
-    waits.run.rooms.preparer.checks = CHECKS
+    waits.run.deps.preparer.checks = CHECKS
     assert "not so after 1h" in failure_of(waits, compares("some", "{.status.items[?(@.x==2)]}", 50))

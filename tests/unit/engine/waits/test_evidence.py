@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from handler.engine.run.context import ChosenRevision
 from handler.engine.waits import evidence as looks
 from handler.engine.waits.evidence import FIRST, EvidenceLooks, Pace
 from handler.health.diagnosis import STOOD, Live, Subject
@@ -64,7 +65,9 @@ class Cluster:
         api = SimpleNamespace(get=self.get, server_time=lambda: START)
         rooms = SimpleNamespace(planner=SimpleNamespace(api=api))
         job, mask = SimpleNamespace(target="shop"), lambda text: text.replace("swordfish", "***")
-        return SimpleNamespace(rooms=rooms, state=self.state, clock=lambda: START, mask=mask, job=job, goal=sha(), run="shop-1")
+        return SimpleNamespace(
+            deps=rooms, state=self.state, clock=lambda: START, mask=mask, job=job, revision=ChosenRevision(sha()), run="shop-1"
+        )
 
     def wait(self, **known: str) -> EvidenceLooks:
         return EvidenceLooks(self.run, Pace(), "everything", START, known)

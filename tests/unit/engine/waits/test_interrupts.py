@@ -14,7 +14,7 @@ from handler.config.settings import Settings
 from handler.engine import outcomes
 from handler.engine.requests import ask
 from handler.engine.run import revision, transitions
-from handler.engine.run.context import RunContext
+from handler.engine.run.context import ChosenRevision, Round, RunContext
 from handler.engine.run.plan_request import plan
 from handler.engine.waits import interrupts
 from handler.engine.waits.interrupts import Interrupts
@@ -58,7 +58,7 @@ class Scene:
     def wait(self, job: Job | None = None) -> RunContext:
         rooms = self.handler.rooms("shop")
         rooms.preparer.source = HostSource(self.host, self.asked.append)
-        run = RunContext(rooms, job or Job("shop", "push"), self.stop, "shop.waits", meanwhile=self.around)
+        run = RunContext(rooms, job or Job("shop", "push"), self.stop, "shop.waits", Round(0.0), self.around)
         run.read()
         run.lease = rooms.lock.acquire()
         revision.choose(run)
@@ -99,7 +99,7 @@ def test_a_push_that_changes_what_the_run_was_made_from_ends_it(scene: Scene) ->
     scene.around.jobs = (Job("shop", "push", hint=newer),)
     with pytest.raises(NewerHead, match=newer[:12]):
         lookout.look()
-    assert run.head == newer
+    assert run.revision.head == newer
     with pytest.raises(NewerHead):
         lookout.look()  # of another thread
 
@@ -113,7 +113,7 @@ def test_a_push_of_others_ends_nothing_and_is_fetched_once(scene: Scene) -> None
         scene.around.jobs += (Job("shop", "tick", moment=float(number)),)
         lookout.look()
     assert [each for each in scene.asked if each.startswith("fetch")] == [f"fetch {newer}"]
-    assert run.head == scene.commit
+    assert run.revision.head == scene.commit
 
 
 def test_a_push_that_the_host_does_not_show_yet_is_looked_for_soon(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,10 +143,10 @@ def test_a_persons_word_ends_it_without_a_look(scene: Scene, act: dict[str, bool
 @pytest.mark.parametrize("newer", [False, True])
 def test_a_wait_that_a_pin_has_ended_keeps_its_beginning(scene: Scene, *, newer: bool) -> None:
     run = scene.wait()
-    waits = WaitingFor(run.goal, "everything", NOON)
+    waits = WaitingFor(run.revision.commit, "everything", NOON)
     run.record(lambda state: replace(state, waiting=waits))
     if newer:
-        run.head = pushed(scene.host, "2")
+        run.revision = replace(run.revision, head=pushed(scene.host, "2"))
     outcomes.superseded(run, NewerHead.of("target shop", "it was pinned to what is waited for"))
     assert run.state.waiting == (None if newer else waits)
 
@@ -156,7 +156,7 @@ def test_a_wait_for_a_pinned_commit_that_a_request_has_ended_keeps_its_beginning
     pushed(scene.host, "2")
     scene.handler.run(Job("shop", "tick"))
     run = scene.wait(Job("shop", "replay", commit=scene.commit, actor="ann"))
-    waits = WaitingFor(run.goal, "everything", NOON)
+    waits = WaitingFor(run.revision.commit, "everything", NOON)
     run.record(lambda state: replace(state, waiting=waits))
     lookout = Interrupts(run)
     scene.around.jobs = (Job("shop", "replay", commit="a" * 40, rollback=True),)
@@ -179,23 +179,23 @@ def test_what_another_process_asks_for_is_seen_at_the_renewal_of_the_lease(scene
     run = scene.wait()
     lookout = Interrupts(run)
     other = RunContext(
-        scene.handler.rooms("shop"), Job("shop", "replay", commit=scene.commit, actor="ann"), threading.Event(), "shop.other"
+        scene.handler.rooms("shop"), Job("shop", "replay", commit=scene.commit, actor="ann"), threading.Event(), "shop.other", Round(0.0)
     )
     other.read()
     ask(other)
-    other.rooms.lock.request()
+    other.deps.lock.request()
     lookout.look()
     assert run.lease
     run.lease.renew()
     with pytest.raises(NewerHead, match=f"pinned to {scene.commit[:12]} by ann"):
         lookout.look()
-    assert run.goal == newer
+    assert run.revision.commit == newer
 
 
 def test_a_request_without_any_change_looks_and_goes_on(scene: Scene) -> None:
     run = scene.wait()
     lookout = Interrupts(run)
-    run.rooms.lock.request()
+    run.deps.lock.request()
     assert run.lease
     run.lease.renew()
     for _ in range(3):
@@ -206,8 +206,8 @@ def test_a_request_without_any_change_looks_and_goes_on(scene: Scene) -> None:
 def test_a_pause_ends_it_and_so_does_the_end_of_the_worker(scene: Scene) -> None:
     run = scene.wait()
     lookout = Interrupts(run)
-    run.rooms.store.update(lambda state: replace(state, suspend=Suspend("ann")))
-    run.rooms.lock.request()
+    run.deps.store.update(lambda state: replace(state, suspend=Suspend("ann")))
+    run.deps.lock.request()
     assert run.lease
     run.lease.renew()
     with pytest.raises(Suspended, match="ann"):
@@ -243,9 +243,9 @@ def test_those_who_wait_for_one_repository_share_the_clocks_looks(monkeypatch: p
     for target in targets:
         rooms = handler.rooms(target.name)
         rooms.preparer.source = source
-        run = RunContext(rooms, Job(target.name, "push"), threading.Event(), f"{target.name}.waits")
+        run = RunContext(rooms, Job(target.name, "push"), threading.Event(), f"{target.name}.waits", Round(0.0))
         run.stored = rooms.store.create(rooms.store.blank("uid"))
-        run.goal = run.head = host.head
+        run.revision = ChosenRevision(host.head, host.head)
         outlooks.append(Interrupts(run))
     seen = []
     for now[0] in (9.0, 9.9, 10.1, 12.0, 19.0, 20.0, 29.0, 31.0):

@@ -14,6 +14,7 @@ import pytest
 from handler.config.settings import EvidenceSettings, Wait
 from handler.engine.health.custom_health import no_expressions
 from handler.engine.rollout_runner.journal import Journal, JournalWaitRecord
+from handler.engine.run.context import ChosenRevision, Round
 from handler.engine.waits import wait as waiting
 from handler.engine.waits.wait import Waits
 from handler.engine.waits.wait_record import StateWaitRecord
@@ -44,16 +45,16 @@ class Waiter:
     left: list[float] = field(default_factory=list)
     written: int = 0
     shows: dict[Any, Any] = field(default_factory=dict)
-    unhealthy: tuple[str, ...] | None = None
-    goal: str = sha()
+    round: Round = field(default_factory=lambda: Round(0.0))
+    revision: ChosenRevision = ChosenRevision(sha())  # noqa: RUF009 - frozen
     force: bool = False
     job: Job = field(default_factory=lambda: Job("shop", "tick"))
     lease: Any = None
-    meanwhile: Any = ALONE
+    queue: Any = ALONE
     writing: Any = field(default_factory=threading.RLock)
 
     @property
-    def rooms(self) -> Any:
+    def deps(self) -> Any:
         api = SimpleNamespace(server_time=lambda: self.now, get=lambda *_, **__: None)
         planner = SimpleNamespace(api=api, applyset="set", scopes=None)
         target = SimpleNamespace(evidence=EvidenceSettings())
