@@ -183,30 +183,21 @@ _KEY = re.compile(r"\bkms\b|ciphertext", re.IGNORECASE)
 _WHO = re.compile(r"User: (arn:[A-Za-z0-9:/_+=,.@-]{1,300}) is not authorized")
 
 
-def code_of(error: Exception) -> str:
-    """Return the code of a service's refusal; empty: the connection failed."""
-    response: Any = getattr(error, "response", None)
-    found = response.get("Error", {}).get("Code", "") if isinstance(response, dict) else ""
-    return str(found).rpartition("#")[2].rpartition(":")[2]
-
-
-def message_of(error: Exception) -> str:
-    """Return a service's message. It is matched, never shown."""
-    response: Any = getattr(error, "response", None)
-    return str(response.get("Error", {}).get("Message", "")) if isinstance(response, dict) else ""
-
-
 def translated(error: Exception, subject: str, allowed: Mapping[str, str], kind: type[AnnealError]) -> AnnealError:
     """Translate a vendor's exception. `allowed`: by operation, the name or ARN that an IAM policy must allow.
 
     `kind`: the error when the operator must act. A SecretUnavailable stays one: its readers use the previous value and retry.
     """
-    code, operation = code_of(error), str(getattr(error, "operation_name", ""))
-    status = getattr(error, "response", {}).get("ResponseMetadata", {}).get("HTTPStatusCode", 0) if code else 0
+    answer = getattr(error, "response", None)
+    response: dict[str, Any] = answer if isinstance(answer, dict) else {}  # empty: the connection failed
+    refusal = response.get("Error", {})
+    code = str(refusal.get("Code", "")).rpartition("#")[2].rpartition(":")[2]
+    operation = str(getattr(error, "operation_name", ""))
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) if code else 0
     secret = issubclass(kind, SecretUnavailable)
     passing, denied = (kind, kind) if secret else (ClusterUnavailable, AccessDenied)
     if code in DENIED | UNREADABLE:
-        seen, fix = _denied(message_of(error), code, operation, allowed)
+        seen, fix = _denied(str(refusal.get("Message", "")), code, operation, allowed)
         return denied.of(subject, NOT + seen, fix=fix)
     if code in NAMED:
         seen, fix = NAMED[code]
@@ -224,9 +215,9 @@ def translated(error: Exception, subject: str, allowed: Mapping[str, str], kind:
 def _denied(message: str, code: str, operation: str, allowed: Mapping[str, str]) -> tuple[str, str]:
     """Return which identity may not do what, and the statement that allows it."""
     found = _WHO.search(message)
-    who = found[1] if found else "the handler's identity"
+    identity = found[1] if found else "the handler's identity"
     if code in UNREADABLE or _KEY.search(message):
-        return f"{who} may not decrypt it", "allow it kms:Decrypt on the key that encrypts it"
+        return f"{identity} may not decrypt it", "allow it kms:Decrypt on the key that encrypts it"
     action = ACTIONS.get(operation, operation)
     trusted = ", and let the trust policy of that role name it" if operation == "AssumeRole" else ""
-    return f"{who} may not {action}", f"allow it {action} on {allowed.get(operation, 'it')}{trusted}"
+    return f"{identity} may not {action}", f"allow it {action} on {allowed.get(operation, 'it')}{trusted}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from handler.cluster.api import Api
@@ -30,11 +31,7 @@ class AccessRule:
 
 def allowed(api: Api, rules: Sequence[AccessRule]) -> list[bool]:
     """Return for each rule whether the API's identity (the impersonated one, if any) has it."""
-
-    def ask(rule: AccessRule) -> Callable[[], bool]:
-        return lambda: _allowed(api, rule)
-
-    return together([ask(rule) for rule in rules])
+    return together([partial(_allowed, api, rule) for rule in rules])
 
 
 def _allowed(api: Api, rule: AccessRule) -> bool:

@@ -40,10 +40,8 @@ from handler.config.settings import Cluster
 from handler.model.errors import AnnealError, ClusterUnavailable, KubeconfigInvalid, ServerPinned
 
 T = TypeVar("T")
-_ASK_AGAIN = 5.0
-"""Seconds for which an `Authorization` value is cached."""
-_PATIENCE = 30.0
-"""Seconds for loading credentials: the vendor's loader gives an exec plugin no limit."""
+_ASK_AGAIN = 5.0  # seconds for which an `Authorization` value is cached
+_PATIENCE = 30.0  # seconds for loading credentials: the vendor's loader gives an exec plugin no limit
 _HANGS = {
     "": ("an exec plugin hangs", "run its exec plugin by hand to see why, and end the one that hangs"),
     "text": ("its store doesn't answer", "see whether this process reaches it"),
@@ -278,17 +276,14 @@ def _in_time(load: Callable[[], T], source: str, what: str, of: str = "") -> T:
 
 
 def _settle(key: tuple[str, str, str], load: Callable[[], Any]) -> None:
-    found, failed = None, None
+    future = _coming[key]
     try:
-        found = load()
+        settle = partial(future.set_result, load())
     except BaseException as error:  # noqa: BLE001 - each waiting caller raises it again
-        failed = error
+        settle = partial(future.set_exception, error)
     with _coming_lock:
-        future = _coming.pop(key)
-    if failed:
-        future.set_exception(failed)
-    else:
-        future.set_result(found)
+        del _coming[key]
+    settle()
 
 
 def _origin(url: str, source: str) -> tuple[str, str, int, str]:

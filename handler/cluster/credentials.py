@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from handler.cluster.auth_provider import Provider
 
 _PROVIDERS = frozenset({"gcp", "oidc"})
-_EARLY = timedelta(minutes=5)
-"""Before its end a token is renewed."""
+_EARLY = timedelta(minutes=5)  # before its end a token is renewed
 _LOG = logging.getLogger("anneal.cluster")
 
 

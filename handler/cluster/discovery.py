@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from handler.cluster.api import Api
@@ -38,10 +39,12 @@ class KindIndex:
     @classmethod
     def of(cls, served: ServedKinds) -> KindIndex:
         """Index served kinds."""
+        exact: dict[tuple[str, str], Resource] = {}
         preferred: dict[GroupKind, Resource] = {}
         for resource in served.resources:
+            exact.setdefault((resource.api_version, resource.kind), resource)
             preferred.setdefault(resource.group_kind, resource)
-        return cls(served, _first((resource.api_version, resource.kind, resource) for resource in served.resources), preferred)
+        return cls(served, exact, preferred)
 
 
 class Discovery:
@@ -79,14 +82,6 @@ class Discovery:
             if self._index is None:
                 self._index = _usable(_ask(self._api))
             return self._index
-
-
-def _first(rows: Iterable[tuple[str, str, Resource]]) -> dict[tuple[str, str], Resource]:
-    """Keep the first Resource of each version and kind."""
-    found: dict[tuple[str, str], Resource] = {}
-    for api_version, kind, resource in rows:
-        found.setdefault((api_version, kind), resource)
-    return found
 
 
 def _ask(api: Api) -> ServedKinds:
@@ -143,7 +138,7 @@ def _ask_classic(api: Api, answers: list[dict[str, Any]]) -> ServedKinds:
         preferred = (group.get("preferredVersion") or {}).get("version")
         versions = [str(row["version"]) for row in group.get("versions") or ()]
         wanted += [(group["name"], version) for version in sorted(versions, key=lambda version: version != preferred)]
-    answered = parallel([lambda pair=pair: api.get(_root(*pair)) for pair in wanted])  # type: ignore[misc] # mypy can't type a default
+    answered = parallel([partial(api.get, _root(*pair)) for pair in wanted])
     resources: list[Resource] = []
     stale: set[str] = set()
     for (group_name, version), answer in zip(wanted, answered, strict=True):

@@ -36,8 +36,7 @@ _IMPERSONATE = (
 )
 _OF_SECRETS = re.compile(r'[\w.]+(?: "[^"]*")? is forbidden: User "[^"]*" cannot \S+ resource "[^"]+" in API group "[^"]*"[^\n]*')
 """RBAC's messages don't quote an object's content, so they may be shown for a Secret, too."""
-_ANONYMOUS = 'User "system:anonymous" '
-"""The API server's name for an unauthenticated client."""
+_ANONYMOUS = 'User "system:anonymous" '  # the API server's name for an unauthenticated client
 _GRANT = "is attempting to grant RBAC permissions not currently held"
 _STRUCTURE = re.compile(r"failed to (?:create typed patch|convert new) object \(")
 """Server-side apply answers a body of the wrong shape with a 500 without reason; it is the author's, and never different next time."""
@@ -48,8 +47,7 @@ _UNCONVERTED = re.compile(
 """The same where another entry of managedFields has an API version that lacks a field or isn't served any more."""
 _QUOTA = re.compile(r"exceeded quota: (\S+), requested: .*|insufficient quota to (?:consume|match these scopes): .*")
 """Messages of the quota admission hold names and numbers, so they may be shown for a Secret, too."""
-_QUOTA_UNKNOWN = "status unknown for quota"
-"""The same plugin's message about a quota that its controller hasn't counted yet."""
+_QUOTA_UNKNOWN = "status unknown for quota"  # the same plugin's message about a quota that its controller hasn't counted yet
 
 
 @dataclass(frozen=True, slots=True)

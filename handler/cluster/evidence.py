@@ -26,8 +26,7 @@ SECONDS = 10.0
 LOG_LINES = 10
 LOG_BYTES = 4000
 _REQUESTS = 24
-_PODS, _ALL_PODS = 100, 500
-"""Of one object, and of a whole namespace."""
+_PODS, _ALL_PODS = 100, 500  # of one object, and of a whole namespace
 _EVENTS = 1000
 _POD = Resource("", "v1", "Pod", "pods", namespaced=True)
 _SECRET = Resource("", "v1", "Secret", "secrets", namespaced=True)

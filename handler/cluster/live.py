@@ -9,10 +9,11 @@ from __future__ import annotations
 import queue
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from handler.cluster.api import JSON, Api, ApiRequest, items_of
@@ -25,8 +26,7 @@ LIMIT = 500
 PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 _WORKERS = 8
-_AFRESH = 3
-"""Restarts of one LIST whose continue token expired."""
+_AFRESH = 3  # restarts of one LIST whose continue token expired
 
 Object = dict[str, Any]
 
@@ -90,18 +90,14 @@ def probe(api: Api, wanted: Sequence[tuple[Resource, str, str]]) -> dict[Identit
     for resource, namespace, name in wanted:
         grouped[resource, namespace].append(name)
     scopes = list(grouped.items())
-    existing = together([_task(_existing, api, resource, namespace, names) for (resource, namespace), names in scopes], _WORKERS)
+    existing = together([partial(_existing, api, resource, namespace, names) for (resource, namespace), names in scopes], _WORKERS)
     asked = [(resource, namespace, name) for ((resource, namespace), _), names in zip(scopes, existing, strict=True) for name in names]
-    found = together([_task(_read, api, resource, namespace, name) for resource, namespace, name in asked], _WORKERS)
+    found = together([partial(_read, api, resource, namespace, name) for resource, namespace, name in asked], _WORKERS)
     return {
         Identity(resource.group, resource.kind, namespace, name): item
         for (resource, namespace, name), item in zip(asked, found, strict=True)
         if item is not None
     }
-
-
-def _task(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
-    return lambda: function(*arguments)
 
 
 def _existing(api: Api, resource: Resource, namespace: str, names: list[str]) -> list[str]:
@@ -182,16 +178,16 @@ def _together(api: Api, listings: list[Listing], vanished: set[Resource] | None)
     def run(listing: Listing) -> None:
         try:
             for page in pages(api, listing):
-                if not _put(lines, page, closing):
+                if not put(lines, page, closing):
                     return
-            _put(lines, None, closing)
+            put(lines, None, closing)
         except ApiRefused as error:
             gone = error.status == 404 and vanished is not None
             if gone and vanished is not None:
                 vanished.add(listing.resource)
-            _put(lines, None if gone else error, closing)
+            put(lines, None if gone else error, closing)
         except BaseException as error:  # noqa: BLE001 - it is raised again on the reader's thread
-            _put(lines, error, closing)
+            put(lines, error, closing)
 
     pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="list")
     try:
@@ -214,7 +210,7 @@ def _drain(lines: queue.Queue[list[Object] | BaseException | None], open_lists: 
             yield from line
 
 
-def _put(lines: queue.Queue[Any], line: Any, closing: threading.Event) -> bool:
+def put(lines: queue.Queue[Any], line: Any, closing: threading.Event) -> bool:
     """Put a line; False when the reader has closed."""
     while not closing.is_set():
         try:

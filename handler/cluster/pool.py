@@ -76,13 +76,9 @@ def pooled(authority: Content, certificate: Content, key: Content, *, verify: bo
         "ca_certs": authority or None if isinstance(authority, str) else None,
         "ca_cert_data": authority.decode() or None if isinstance(authority, bytes) else None,
     }
-    if _held(certificate) or _held(key):
+    if any(isinstance(content, bytes) and content for content in (certificate, key)):
         return {**given, "cert_file": None, "key_file": None, "ssl_context": _context(certificate, key, given["cert_reqs"])}
     return {**given, "cert_file": certificate or None, "key_file": key or None}
-
-
-def _held(content: Content) -> bool:
-    return isinstance(content, bytes) and bool(content)
 
 
 def _context(certificate: Content, key: Content, verify: ssl.VerifyMode) -> ssl.SSLContext:

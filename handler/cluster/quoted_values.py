@@ -23,24 +23,20 @@ from handler.config.secret_mask import Mask
 from handler.model.field_masking import MASKED, is_sensitive, mentions_secret, sensitive, without_passwords
 from handler.model.names import GroupKind
 
-_ANY = GroupKind("", "")
-"""Any kind but Secret: messages about a Secret aren't quoted (`secret_messages`)."""
+_ANY = GroupKind("", "")  # any kind but Secret: messages about a Secret aren't quoted (`about_a_secret`)
 _PATH = r"(?:[^\s\[\]:,\"]|\[[^\]]{0,500}\])+"
 _FIELD_ERROR = re.compile(rf"(?:(?<=[\s\[])|^)({_PATH}): (?:Invalid value|Unsupported value|Duplicate value|Not found): ")
 _TYPED = re.compile(rf"(?<=\s)(\.{_PATH}): (expected [^\n]*?, got )(&.*?)(?=\n  \.|\Z)", re.DOTALL)
-_KEYED = re.compile(r'(?<![\w.-])([\w.-]{1,200})="(?:\\.|[^"\\])*"')
-"""A key of a list's item, or free text of that form."""
+_KEYED = re.compile(r'(?<![\w.-])([\w.-]{1,200})="(?:\\.|[^"\\])*"')  # a key of a list's item, or free text of that form
 _DIFF = "\n@@ "
 _DIFF_VALUE = re.compile(r'^([ +-]\s*(?:"(?!Name")[^"]*": )?)(?:"(?:\\.|[^"\\])*"|-?\d[\d.]*)(?=,?$)', re.MULTILINE)
 _ITEM = re.compile(r'\[(?:\d+|[^\]="]*="[^\]]*)\]')
-_NAMED = re.compile(r'\[name="[^\]]*"\]\.value$')
-"""A path that names the item of its value."""
+_NAMED = re.compile(r'\[name="[^\]]*"\]\.value$')  # a path that names the item of its value
 _KEY = re.compile(r"\[([^\]]*)\]")
 _SCALAR = re.compile(r'"(?:\\.|[^"\\])*"|(?:null|true|false|-?\d[\w.+-]*)(?![\w"])')
 _NO_VALUE = frozenset({"", "null", "object", "array", "string", "integer", "number", "boolean"})
 """Validation's words for an absent value or a type."""
-_A_NAME = re.compile(r'(\bsecrets? "[a-z0-9.-]+" not found)')
-"""The server names a Secret that is missing; its name is no value."""
+_A_NAME = re.compile(r'(\bsecrets? "[a-z0-9.-]+" not found)')  # the server names a Secret that is missing; its name is no value
 
 
 def without_values(text: str, sent: bytes | None) -> str:
@@ -206,13 +202,13 @@ def about_a_secret(status: Mapping[str, Any], causes: Iterable[Mapping[str, Any]
     """
     text = str(status.get("message") or "")
     reason = str(status.get("reason") or "")
-    told = [reason if re.fullmatch(r"[A-Za-z]+", reason) else str(code)]
+    parts = [reason if re.fullmatch(r"[A-Za-z]+", reason) else str(code)]
     denied = next(((found, words) for pattern, words in _ADMISSION if (found := pattern.match(text))), None)
     if denied:
-        told.append(f"{denied[0][1]} {denied[0][2]} {denied[1]}")
+        parts.append(f"{denied[0][1]} {denied[0][2]} {denied[1]}")
     else:
-        told += dict.fromkeys([*map(_cause, causes), *_body(text)])
-    return f"{', '.join(filter(None, told))} {_LEFT_OUT}"
+        parts += dict.fromkeys([*map(_cause, causes), *_body(text)])
+    return f"{', '.join(filter(None, parts))} {_LEFT_OUT}"
 
 
 def _cause(cause: Mapping[str, Any]) -> str:

@@ -18,22 +18,18 @@ from typing import Any
 import urllib3
 
 from handler.cluster.api import JSON, Api, ApiRequest, items_of
-from handler.cluster.live import LIMIT, PARTIAL, PARTIAL_LIST, Listing, Object, named
+from handler.cluster.live import LIMIT, PARTIAL, PARTIAL_LIST, Listing, Object, named, put
 from handler.model.errors import ApiRefused, ClusterUnavailable
 from handler.model.names import Identity, Resource, identity_of
 
-_STOP_EVERY = 0.2
-"""Seconds between two calls of `stop`."""
+_STOP_EVERY = 0.2  # seconds between two calls of `stop`
 _WATCH_SECONDS = 50
 """How long the server keeps one WATCH open: below the read time-out, so that silence differs from a dead connection."""
-_PAUSE = 0.3
-"""Seconds before a WATCH that ended early is resumed."""
-_LOOK_AGAIN = 1.0
-"""Seconds between LISTs of a kind that can't be watched, or isn't served yet."""
+_PAUSE = 0.3  # seconds before a WATCH that ended early is resumed
+_LOOK_AGAIN = 1.0  # seconds between LISTs of a kind that can't be watched, or isn't served yet
 _LONGEST = 16 << 20
 """Bytes of one event of a WATCH: no object of etcd's is as large. A longer one is no event, and its LIST is read again."""
-_AHEAD = 256
-"""States queued for the judge, at most."""
+_AHEAD = 256  # states queued for the judge, at most
 
 Seen = tuple[Identity, Object | None]
 Lines = queue.Queue[Any]
@@ -57,7 +53,7 @@ class Scope:
     wanted: frozenset[Identity] | None = None
     open: set[Identity] = field(default_factory=set)
     closed: threading.Event = field(default_factory=threading.Event)
-    told: set[Identity] = field(default_factory=set)
+    seen: set[Identity] = field(default_factory=set)
     response: urllib3.BaseHTTPResponse | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     present: set[Identity] = field(default_factory=set)
@@ -66,7 +62,7 @@ class Scope:
     @property
     def known(self) -> bool:
         """Whether each of its objects was seen once."""
-        return self.wanted is not None and len(self.told) == len(self.wanted)
+        return self.wanted is not None and len(self.seen) == len(self.wanted)
 
     def follows(self, identity: Identity) -> bool:
         """Whether an object is followed."""
@@ -86,12 +82,7 @@ class Scope:
         """Queue a line for the judge, waiting for room until the scope is closed."""
         if isinstance(line, tuple):
             (self.present.discard if line[1] is None else self.present.add)(line[0])
-        while not self.closed.is_set():
-            try:
-                lines.put((self, line), timeout=0.1)
-            except queue.Full:
-                continue
-            return
+        put(lines, (self, line), self.closed)
 
     def hold(self, response: urllib3.BaseHTTPResponse) -> None:
         """Register the response, so that `close` can end a blocked read of it."""
@@ -159,7 +150,7 @@ def _take(lines: Lines, judge: Callable[[Seen], bool], end: float) -> None:
         scope, seen = line
         if isinstance(seen, BaseException):
             raise seen
-        scope.told.add(seen[0])
+        scope.seen.add(seen[0])
         if scope.open:
             _settle(scope, seen[0], content=judge(seen))
         now = time.monotonic()

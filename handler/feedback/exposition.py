@@ -11,11 +11,11 @@ from typing import Any
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 AT_ONCE = 4
-"""Scrapes at once; who comes beyond that is hung up on."""
+"""Scrapes at once; further connections are closed."""
 SLOWEST = 5.0
 """Seconds that a client may be silent."""
 LONGEST = 15.0
-"""Seconds that a client may take: who sends a byte now and then would keep one of the few places for ever."""
+"""Seconds that a client may take: one that drips bytes would keep its thread for ever."""
 
 
 class Exposition:

@@ -40,8 +40,7 @@ LONGEST = 20.0
 """Seconds from an answer's headers to its end: the read time-out alone counts anew with each byte."""
 LARGEST = 1 << 20
 """Bytes of an answer: thousands of series."""
-_EVALUATION = "10s"
-"""Prometheus' own time limit for a query."""
+_EVALUATION = "10s"  # prometheus' own time limit for a query
 
 
 class PrometheusClient:
@@ -176,8 +175,7 @@ def _refusal(subject: str, status: int) -> MetricsUnavailable:
 
 EXPECTED = frozenset({200, 400, 422, 503})
 """What Prometheus itself answers: found, a bad query, one that can't be executed, one that took too long."""
-_SAID = 300
-"""Characters of a server's text in an error."""
+_SAID = 300  # characters of a server's text in an error
 _VALUE = re.compile(r"[+-]?(?:Inf|NaN|[0-9.]+(?:[eE][+-]?[0-9]+)?)")
 
 

@@ -22,8 +22,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.response import HTTPResponse
 
-_KEPT = 16
-"""Idle connections to one host that are kept; the runs that may ask it at once."""
+_KEPT = 16  # idle connections to one host that are kept; the runs that may ask it at once
 _current = threading.local()
 
 

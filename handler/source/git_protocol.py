@@ -34,7 +34,7 @@ class HostRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Advertisement:
-    """What a host offers. `head`: the ref that was wanted, told by version 0 only."""
+    """What a host offers. `head`: the wanted ref, by version 0 only."""
 
     version: int
     capabilities: frozenset[bytes]
@@ -171,17 +171,19 @@ def _protocol(stream: BinaryIO) -> Framing:
 
 def _line(lines: Framing) -> bytes | None:
     packet = lines.read_pkt_line()
-    if packet is not None and packet.startswith(b"ERR "):
+    return None if packet is None else _checked(packet).strip()
+
+
+def _checked(packet: bytes) -> bytes:
+    """Return a packet. Raises HostRefused: it is the host's ERR."""
+    if packet.startswith(b"ERR "):
         raise HostRefused(packet[4:].decode(errors="replace").strip())
-    return packet.strip() if packet is not None else None
+    return packet
 
 
 def _spoken(lines: Framing) -> Iterator[bytes]:
     """Yield the lines up to the end of a section; the host's ERR is raised."""
-    for packet in lines.read_pkt_seq():
-        if packet.startswith(b"ERR "):
-            raise HostRefused(packet[4:].decode(errors="replace").strip())
-        yield packet
+    yield from map(_checked, lines.read_pkt_seq())
 
 
 def _wanted_lines(lines: Iterable[bytes], wanted: WantedRef | None, position: int) -> Iterator[bytes]:

@@ -30,7 +30,7 @@ from handler.source.signin import SignIn
 from handler.source.upload_pack import counted, shown_url
 
 DENIALS = frozenset({401, 403, 404, 410})
-"""Statuses that say no to who asks."""
+"""Statuses that refuse the caller."""
 _TLS_FIXES = {
     9: "the host's certificate isn't valid yet: check this machine's clock",
     10: "renew the host's certificate, or check this machine's clock",
@@ -116,7 +116,7 @@ class HttpTransport:
                 deadline.watch(None)
                 response.close()
         except (AnnealError, HTTPError, OSError, GitProtocolError, ValueError, IndexError) as error:
-            raise self._explained(error, deadline) from None
+            raise (self._too_long(deadline) if deadline.expired else explained(error, self.subject)) from None
         if deadline.expired:  # an answer without a length, cut by us, looks whole
             raise self._too_long(deadline)
 
@@ -183,11 +183,6 @@ class HttpTransport:
 
     def _too_long(self, deadline: Deadline) -> GitUnavailable:
         return GitUnavailable.of(self.subject, f"took longer than {deadline.seconds:g} s")
-
-    def _explained(self, error: Exception, deadline: Deadline) -> AnnealError:
-        if deadline.expired:
-            return self._too_long(deadline)
-        return explained(error, self.subject)
 
 
 def _checked(url: str) -> SplitResult:

@@ -34,9 +34,7 @@ def open_local(directory: Path, limits: HostLimits = HostLimits()) -> tuple[Fetc
     reading = _Reading(limits)
     root = reading.directory(directory, 0)
     commit, recorded = _commit_of(directory.resolve())
-    tree = FetchedTree(commit, root, reading.objects, limits, read=reading.children)
-    tree.check("")
-    return tree, bool(commit.sha) and root != recorded
+    return reading.checked(root, commit), bool(commit.sha) and root != recorded
 
 
 def open_beside(directory: Path, file: Path, limits: HostLimits = HostLimits()) -> tuple[FetchedTree, str, str]:  # noqa: B008 - frozen
@@ -52,9 +50,7 @@ def open_beside(directory: Path, file: Path, limits: HostLimits = HostLimits()) 
     except OSError as error:
         raise SourceRefused.of(printable(str(file)), f"can't be read: {error.strerror}") from None
     both = [(os.fsencode(inside), DIRECTORY, reading.directory(directory, 0)), (os.fsencode(outside), mode, reading.blob(content))]
-    made = FetchedTree(NO_COMMIT, reading.tree(both), reading.objects, limits, read=reading.children)
-    made.check("")
-    return made, inside, outside
+    return reading.checked(reading.tree(both)), inside, outside
 
 
 def open_files(found: Mapping[str, Path | bytes], limits: HostLimits = HostLimits()) -> FetchedTree:  # noqa: B008 - frozen
@@ -65,9 +61,7 @@ def open_files(found: Mapping[str, Path | bytes], limits: HostLimits = HostLimit
             root.put(path, reading.taken(given))
         except OSError as error:
             raise SourceRefused.of(printable(path), f"can't be read: {error.strerror}") from None
-    made = FetchedTree(NO_COMMIT, reading.keep_nested(root), reading.objects, limits, read=reading.children)
-    made.check("")
-    return made
+    return reading.checked(reading.keep_nested(root))
 
 
 @dataclass(slots=True)
@@ -173,6 +167,12 @@ class _Reading:
         oid = sha1(b"%s %d\0%s" % (word, len(content), content), usedforsecurity=False).hexdigest()
         self.objects[oid] = (kind, content)
         return oid
+
+    def checked(self, root: str, commit: CommitInfo = NO_COMMIT) -> FetchedTree:
+        """Return the tree of this root. Raises SourceRefused: a check fails."""
+        tree = FetchedTree(commit, root, self.objects, self._limits, read=self.children)
+        tree.check("")
+        return tree
 
     def children(self, content: bytes, path: str) -> Children:
         return children_of(self._listed[content], path)

@@ -38,8 +38,7 @@ _LEAST_BITS = 2048
 _EMBEDDED = 32
 _SUBPACKETS = frozenset({2, 3, 4, 7, 9, 11, 16, 21, 22, 23, 25, 26, 27, 28, 30, 33, 34, 39, _EMBEDDED})
 """Types that openpgp judges by, or that are wishes. Another one that is marked critical makes its signature count for nothing."""
-_WIDTHS = {4: 2, 6: 4}
-"""By version of a packet: octets of the lengths in it."""
+_WIDTHS = {4: 2, 6: 4}  # by version of a packet: octets of the lengths in it
 
 Check = Callable[["_Octets", bytes, HashAlgorithm], None]
 """Checks a signature's numbers over a digest; raises InvalidSignature or ValueError."""

@@ -212,7 +212,7 @@ def _by_device(application: bytes, tail: _Wire, data: bytes) -> bytes:
     """Return what a security key signs: the data's hash between the application's and the device's flags and counter."""
     flags, counter = tail.take(1), tail.take(4)
     if not flags[0] & _TOUCHED:
-        raise Unproven("is signed by a security key that nobody touched", "sign it by a key that asks to be touched")
+        raise Unproven("is signed by a security key that wasn't touched", "sign it by a key that asks to be touched")
     return hashlib.sha256(application).digest() + flags + counter + hashlib.sha256(data).digest()
 
 

@@ -38,8 +38,9 @@ class HostKey:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """What the file says about one host."""
+    """What a file says about one host."""
 
+    file: str
     trusted: frozenset[HostKey]
     revoked: frozenset[bytes]
 
@@ -73,7 +74,7 @@ def pinned(file: str, host: str, port: int) -> Pinned:
             revoked.add(key.blob)
         elif not marker and _matches(names, name):
             trusted.add(key)
-    return Pinned(frozenset(trusted), frozenset(revoked))
+    return Pinned(file, frozenset(trusted), frozenset(revoked))
 
 
 def _lines(file: str) -> Iterator[tuple[str, str]]:

@@ -42,14 +42,6 @@ class Address:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Trust:
-    """What a file says about the host. `file`: for errors."""
-
-    file: str
-    pinned: Pinned
-
-
 class _Metered(socket.socket):
     """A socket that ends after `left` more bytes; `passed`: the host sent more."""
 
@@ -91,19 +83,19 @@ class SshConnection:
         _end(self._socket, self._transport)
 
 
-def connected(address: Address, trust: Trust, key: paramiko.PKey, subject: str, deadline: Deadline, limits: HostLimits) -> SshConnection:
+def connected(address: Address, pins: Pinned, key: paramiko.PKey, subject: str, deadline: Deadline, limits: HostLimits) -> SshConnection:
     """Connect, compare the host's key, sign in.
 
     Raises ConfigInvalid: the host's key isn't a pinned one, or it speaks nothing safe; AccessDenied: it refuses our key;
     GitUnavailable: it doesn't answer, or breaks off.
     """
-    with told(subject, deadline):
+    with translated(subject, deadline):
         plain = socket.create_connection((address.host, address.port), timeout=deadline.left(limits.connect))
         used = _Metered(plain.family, plain.type, plain.proto, fileno=plain.detach())
         deadline.watch(used)
         transport = paramiko.Transport(used)
         try:
-            _greet(transport, trust, address, deadline, limits)
+            _greet(transport, pins, address, deadline, limits)
             _sign_in(transport, address, key)
         except BaseException as error:
             _end(used, transport)
@@ -113,11 +105,11 @@ def connected(address: Address, trust: Trust, key: paramiko.PKey, subject: str, 
     return SshConnection(used, transport)
 
 
-def _greet(transport: paramiko.Transport, trust: Trust, address: Address, deadline: Deadline, limits: HostLimits) -> None:
+def _greet(transport: paramiko.Transport, pins: Pinned, address: Address, deadline: Deadline, limits: HostLimits) -> None:
     options = transport.get_security_options()
     options.ciphers = CIPHERS
     options.digests = DIGESTS
-    options.key_types = _algorithms(trust.pinned) or HOST_KEYS
+    options.key_types = _algorithms(pins) or HOST_KEYS
     step = deadline.left(limits.read)
     transport.banner_timeout = transport.handshake_timeout = transport.auth_timeout = step
     since = time.monotonic()
@@ -127,17 +119,17 @@ def _greet(transport: paramiko.Transport, trust: Trust, address: Address, deadli
     except IncompatiblePeer as error:
         if "host key" not in str(error):
             raise
-        raise _stranger(trust, address, f"offers no host key of the pinned types ({', '.join(sorted(trust.pinned.kinds))})") from None
+        raise _stranger(pins, address, f"offers no host key of the pinned types ({', '.join(sorted(pins.kinds))})") from None
     except (SSHException, EOFError):  # also when time is over
         if time.monotonic() - since >= step:
             raise TimeoutError from None
         raise
-    if seen in trust.pinned.revoked:
-        raise _stranger(trust, address, f"shows the host key {fingerprint(seen)}, which is marked @revoked")
-    if not trust.pinned.trusts(seen):
-        pins = ", ".join(sorted(key.fingerprint for key in trust.pinned.trusted))
-        known = f"pinned for it is {pins}" if pins else "none is pinned for it"
-        raise _stranger(trust, address, f"shows the host key {fingerprint(seen)}; {known}")
+    if seen in pins.revoked:
+        raise _stranger(pins, address, f"shows the host key {fingerprint(seen)}, which is marked @revoked")
+    if not pins.trusts(seen):
+        shown = ", ".join(sorted(key.fingerprint for key in pins.trusted))
+        known = f"pinned for it is {shown}" if shown else "none is pinned for it"
+        raise _stranger(pins, address, f"shows the host key {fingerprint(seen)}; {known}")
 
 
 def _algorithms(pins: Pinned) -> tuple[str, ...]:
@@ -145,10 +137,10 @@ def _algorithms(pins: Pinned) -> tuple[str, ...]:
     return tuple(name for name in HOST_KEYS if name in wanted)
 
 
-def _stranger(trust: Trust, address: Address, what: str) -> ConfigInvalid:
+def _stranger(pins: Pinned, address: Address, what: str) -> ConfigInvalid:
     port = "" if address.port == 22 else f"-p {address.port} "
-    fix = f"compare it with what the host's owner publishes; `ssh-keyscan {port}{address.host}` prints lines for {trust.file}"
-    return ConfigInvalid.of(host_name(address.host, address.port), what, place=trust.file, fix=fix)
+    fix = f"compare it with what the host's owner publishes; `ssh-keyscan {port}{address.host}` prints lines for {pins.file}"
+    return ConfigInvalid.of(host_name(address.host, address.port), what, place=pins.file, fix=fix)
 
 
 def _sign_in(transport: paramiko.Transport, address: Address, key: paramiko.PKey) -> None:
@@ -179,7 +171,7 @@ def _end(used: socket.socket, transport: paramiko.Transport) -> None:
 
 
 @contextmanager
-def told(subject: str, deadline: Deadline) -> Iterator[None]:
+def translated(subject: str, deadline: Deadline) -> Iterator[None]:
     """Translate errors into ours, which stay as they are."""
     try:
         yield

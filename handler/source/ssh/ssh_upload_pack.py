@@ -23,7 +23,7 @@ from handler.source.host_limits import HostLimits
 from handler.source.signin import ReadSecret
 from handler.source.ssh.known_hosts import pinned
 from handler.source.ssh.private_key import load_key
-from handler.source.ssh.ssh_connection import Address, SshConnection, Trust, connected, told
+from handler.source.ssh.ssh_connection import Address, SshConnection, connected, translated
 from handler.source.upload_pack import counted, shown_url
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
@@ -73,10 +73,10 @@ class SshUploadPack:
     def _session(self, deadline: Deadline) -> _Session:
         """Connect with what the known_hosts file and the key's references hold at present."""
         auth, address = self._auth, self._address
-        trust = Trust(auth.known_hosts, pinned(auth.known_hosts, address.host, address.port))
+        pins = pinned(auth.known_hosts, address.host, address.port)
 
         def signed_in(texts: tuple[str, str | None]) -> SshConnection:
-            return connected(address, trust, load_key(*texts, str(auth.private_key)), self.subject, deadline, self._limits)
+            return connected(address, pins, load_key(*texts, str(auth.private_key)), self.subject, deadline, self._limits)
 
         texts = self._texts(self._read)
         try:
@@ -114,7 +114,7 @@ class _Session:
         """Yield the waiting channel or a new one, and translate its errors."""
         most = self._limits.pack + self._limits.refs
         channel = self.waiting
-        with told(self._subject, self._deadline):
+        with translated(self._subject, self._deadline):
             channel = channel or _Channel(self._connection.open(self._command, most, self._limits), self._subject)
             try:
                 yield channel

@@ -120,7 +120,7 @@ UNTOUCHED = frame(SK_ED25519_BLOB, device(ED25519.sign, b"sk-ssh-ed25519@openssh
 BAD = {
     "another namespace": (frame(ED25519_BLOB, ed25519, namespace=b"file"), "something else than git"),
     "git and more": (frame(ED25519_BLOB, ed25519, namespace=b"git\0"), "something else than git"),
-    "an untouched security key": (UNTOUCHED, "nobody touched"),
+    "an untouched security key": (UNTOUCHED, "a security key that wasn't touched"),
     "SHA-1": (frame(RSA_BLOB, rsa_with(b"ssh-rsa", SHA1())), "SHA-1"),
     "SHA-1 by another name": (frame(RSA_BLOB, rsa_with(b"rsa-sha2-256", SHA1())), "did not sign"),
     "a weak hash of the message": (frame(ED25519_BLOB, ed25519, hashing=b"sha1"), "malformed"),
