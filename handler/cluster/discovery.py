@@ -80,7 +80,11 @@ class Discovery:
     def _load(self) -> KindIndex:
         with self._lock:
             if self._index is None:
-                self._index = _usable(_ask(self._api))
+                index = KindIndex.of(_ask(self._api))
+                if not index.exact.keys() >= _ALWAYS:  # recorded kinds would look gone
+                    seen = "neither ConfigMaps nor Leases may be missing: this isn't all that the cluster serves"
+                    raise ClusterUnavailable.of("discovery", seen)
+                self._index = index
             return self._index
 
 
@@ -92,14 +96,6 @@ def _ask(api: Api) -> ServedKinds:
         return _ask_classic(api, answers)
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise ClusterUnavailable.of("discovery", f"can't be read: {type(error).__name__}: {error}"[:200]) from error
-
-
-def _usable(served: ServedKinds) -> KindIndex:
-    """Index served kinds. Raises ClusterUnavailable: kinds of every API server lack, so recorded kinds would look gone."""
-    index = KindIndex.of(served)
-    if not index.exact.keys() >= _ALWAYS:
-        raise ClusterUnavailable.of("discovery", "neither ConfigMaps nor Leases may be missing: this isn't all that the cluster serves")
-    return index
 
 
 def _document(api: Api, path: str) -> dict[str, Any]:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from handler.cluster.api import Api, encode
-from handler.cluster.api import ApiRequest as _Request
+from handler.cluster.api import Api, ApiRequest, encode
 from handler.cluster.live import metadata
 from handler.model.errors import StateInvalid
 from handler.model.names import FIELD_MANAGER, Resource, identity_of
@@ -66,7 +65,7 @@ class OwnObjects:
 
     def _write(self, method: str, body: dict[str, Any], path: str, *, repeatable: bool) -> dict[str, Any]:
         subject = str(identity_of(body))
-        return self._api.expect(_Request(method, path, _QUERY, encode(body), subject=subject, repeatable=repeatable))
+        return self._api.expect(ApiRequest(method, path, _QUERY, encode(body), subject=subject, repeatable=repeatable))
 
 
 def _subject(kind: str, namespace: str, name: str) -> str:

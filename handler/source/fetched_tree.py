@@ -56,7 +56,7 @@ class FetchedTree:
         accept(self.commit.sha, self._objects.get(self.commit.sha, (0, b""))[1], self._root)
 
     def lookup(self, path: str) -> TreeEntry | None:
-        """Return the entry at a path without following symlinks, or None; the empty path is the root. Raises ."""
+        """Return the entry at a path, symlinks not followed, or None; empty: the root. Raises SourceRefused: a rule or limit is broken."""
         mode, oid, here, seen = DIRECTORY, self._root, "", 0
         for part in path.split("/") if path else ():
             children = self._list(oid, here) if mode == DIRECTORY else {}
@@ -71,7 +71,10 @@ class FetchedTree:
         return TreeEntry(path, mode, oid)
 
     def walk(self, path: str) -> Iterator[TreeEntry]:
-        """Yield every file and link below a directory, sorted by path; nothing if there is no such directory. Raises ."""
+        """Yield every file and link below a directory, sorted by path; nothing if there is none.
+
+        Raises SourceRefused: a tree breaks a rule, there is a submodule, or too many, too deep or too long paths.
+        """
         top = self.lookup(path)
         waiting = [top] if top and top.mode == DIRECTORY else []
         seen = 0
@@ -87,7 +90,7 @@ class FetchedTree:
             waiting.extend(reversed(below))
 
     def check(self, path: str) -> None:
-        """Check every tree on the way to `path`, through links, and below it. Raises ."""
+        """Check every tree on the way to `path`, through links, and below it. Raises SourceRefused: as `walk`."""
         found = resolve_links(self, path).entry
         if found:
             for _ in self.walk(found.path):
@@ -96,7 +99,7 @@ class FetchedTree:
     def blobs(self, oids: Iterable[str]) -> Mapping[str, bytes]:
         """Return the contents of these blobs, fetching at once what isn't here yet.
 
-        Raises SourceRefused: one of them isn't a blob, or too large.
+        Raises GitUnavailable: the host doesn't give them; SourceRefused: one of them isn't a blob, or too large.
         """
         wanted = list(dict.fromkeys(oids))
         self._fetch_missing(wanted)
@@ -107,17 +110,15 @@ class FetchedTree:
             seen = f"the host is busy with other files of it, for more than {self._limits.total:g} s"
             raise GitUnavailable.of(f"commit {self.commit.sha}", seen)
         try:
-            self._add(dict.fromkeys(oid for oid in wanted if oid not in self._objects))
+            missing = dict.fromkeys(oid for oid in wanted if oid not in self._objects)
+            fetched = self._fetch(missing) if missing else {}
+            new = {oid: found for oid, found in fetched.items() if oid in missing}  # what wasn't asked for isn't kept
+            self._inflated += sum(len(content) for _, content in new.values())
+            if self._inflated > self._limits.inflated:
+                raise SourceRefused.of(f"commit {self.commit.sha}", f"holds more than {self._limits.inflated} bytes of content")
+            self._objects.update(new)
         finally:
             self._fetching.release()
-
-    def _add(self, missing: Collection[str]) -> None:
-        fetched = self._fetch(missing) if missing else {}
-        new = {oid: found for oid, found in fetched.items() if oid in missing}  # what wasn't asked for isn't kept
-        self._inflated += sum(len(content) for _, content in new.values())
-        if self._inflated > self._limits.inflated:
-            raise SourceRefused.of(f"commit {self.commit.sha}", f"holds more than {self._limits.inflated} bytes of content")
-        self._objects.update(new)
 
     def _entries(self, directory: TreeEntry) -> list[TreeEntry]:
         prefix = f"{directory.path}/" if directory.path else ""
@@ -132,27 +133,21 @@ class FetchedTree:
         return entries
 
     def _list(self, oid: str, path: str) -> Children:
-        children = self._children.get(oid)
-        if children is not None:
-            return children
+        """Return a tree's children, checked when it is first met; all are dropped beyond two walks' worth."""
+        if oid in (known := self._children):
+            return known[oid]
         with self._listing:  # many threads that want one large tree read it once
-            children = self._children.get(oid)
-            return self._listed_anew(oid, path) if children is None else children
-
-    def _listed_anew(self, oid: str, path: str) -> Children:
-        content = self._content(oid, TREE, printable(path) or "root tree")
-        if has_more(content, self._limits.entries):
-            raise self._too_many(path)
-        children = self._read(content, path)
-        self._remember(oid, children)
-        return children
-
-    def _remember(self, oid: str, children: Children) -> None:
-        """Keep a tree's children; all of them are dropped beyond two walks' worth."""
-        if self._listed > 2 * self._limits.entries:
-            self._children, self._listed = {}, 0
-        self._children[oid] = children
-        self._listed += len(children)
+            if oid in self._children:
+                return self._children[oid]
+            content = self._content(oid, TREE, printable(path) or "root tree")
+            if has_more(content, self._limits.entries):
+                raise self._too_many(path)
+            children = self._read(content, path)
+            if self._listed > 2 * self._limits.entries:
+                self._children, self._listed = {}, 0
+            self._children[oid] = children
+            self._listed += len(children)
+            return children
 
     def _too_many(self, path: str) -> SourceRefused:
         return SourceRefused.of(printable(path) or "the repository", f"has more than {self._limits.entries} files and directories")

@@ -222,15 +222,13 @@ class GitHost:
         try:
             with Deadline(left(self._limits.total)) as deadline:
                 return ask(deadline)
-        except AnnealError:
+        except (AnnealError, PackBroken, git_protocol.HostRefused) as error:
             self._offer = None
-            raise
-        except PackBroken as broken:
-            self._offer = None
-            raise GitUnavailable.of(subject, f"the host sent a broken pack: {broken}") from None
-        except git_protocol.HostRefused as refused:
-            self._offer = None
-            said = printable(self._mask(str(refused)), 200)
+            if isinstance(error, AnnealError):
+                raise
+            if isinstance(error, PackBroken):
+                raise GitUnavailable.of(subject, f"the host sent a broken pack: {error}") from None
+            said = printable(self._mask(str(error)), 200)
             if sha and any(word in said for word in _GONE):
                 fix = "push it again, or let the host serve it (git config uploadpack.allowAnySHA1InWant true)"
                 raise RefNotFound.of(f"commit {sha}", f"is gone from the host or not served by it ({said})", fix=fix) from None

@@ -142,7 +142,7 @@ def _fetch_v2(wants: Collection[str], depth: int, leave: str) -> bytes:
 
 
 def read_fetched(stream: BinaryIO, version: int) -> bytearray:
-    """Read the answer to `fetch`: the pack's bytes. Raises GitProtocolError: anything that wasn't asked for."""
+    """Return the pack of an answer to `fetch`. Raises HostRefused, or GitProtocolError: anything that wasn't asked for."""
     lines = _protocol(stream)
     line = _line(lines)
     while line is None or line.startswith((b"shallow", b"unshallow", b"shallow-info")):

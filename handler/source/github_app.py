@@ -216,7 +216,7 @@ def repository_name(url: str) -> str:
 
 
 def app_key(text: str, subject: str) -> RSAPrivateKey:
-    """Load an app's key. Raises ."""
+    """Load an app's key. Raises ConfigInvalid: it isn't an unencrypted RSA key in PEM."""
     try:
         key = load_pem_private_key(text.strip().encode() + b"\n", None)
     except (ValueError, TypeError, UnsupportedAlgorithm):  # a vendor's words may show a part of it

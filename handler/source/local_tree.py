@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from hashlib import sha1
 from pathlib import Path
+from typing import TypeAlias
 
 from handler.model.errors import SourceRefused
 from handler.model.tree import DIRECTORY, EXECUTABLE, FILE, LINK, NO_COMMIT, CommitInfo, printable
@@ -21,6 +21,8 @@ from handler.source.tree_names import Children, children_of
 
 _Named = tuple[bytes, int, str]
 """Name, mode, id."""
+_Nested: TypeAlias = "dict[str, tuple[int, str] | _Nested]"
+"""A directory that is being put together: name -> mode and id, or a directory."""
 
 
 def open_local(directory: Path, limits: HostLimits = HostLimits()) -> tuple[FetchedTree, bool]:  # noqa: B008 - frozen
@@ -55,30 +57,25 @@ def open_beside(directory: Path, file: Path, limits: HostLimits = HostLimits()) 
 
 def open_files(found: Mapping[str, Path | bytes], limits: HostLimits = HostLimits()) -> FetchedTree:  # noqa: B008 - frozen
     """Read files, directories and bytes into one tree. `found`: path in the tree -> its place or content. Raises SourceRefused."""
-    reading, root = _Reading(limits), _Nested()
+    reading = _Reading(limits)
+    root: _Nested = {}
     for path, given in found.items():
         try:
-            root.put(path, reading.taken(given))
+            _put(root, path, reading.taken(given))
         except OSError as error:
             raise SourceRefused.of(printable(path), f"can't be read: {error.strerror}") from None
     return reading.checked(reading.keep_nested(root))
 
 
-@dataclass(slots=True)
-class _Nested:
-    """A directory that is being put together. `entries`: name -> mode and id, or a directory."""
-
-    entries: dict[str, tuple[int, str] | _Nested] = field(default_factory=dict)
-
-    def put(self, path: str, entry: tuple[int, str]) -> None:
-        """Put an entry at a path, unless an entry there covers it."""
-        name, _, below = path.partition("/")
-        there = self.entries.get(name)
-        if not below:
-            self.entries[name] = entry
-        elif there is None or isinstance(there, _Nested):
-            self.entries[name] = there = there or _Nested()
-            there.put(below, entry)
+def _put(directory: _Nested, path: str, entry: tuple[int, str]) -> None:
+    """Put an entry at a path, unless an entry above covers it."""
+    *above, name = path.split("/")
+    for part in above:
+        below = directory.setdefault(part, {})
+        if isinstance(below, tuple):
+            return
+        directory = below
+    directory[name] = entry
 
 
 class _Reading:
@@ -145,8 +142,8 @@ class _Reading:
 
     def keep_nested(self, nested: _Nested) -> str:
         named: list[_Named] = []
-        for name, entry in nested.entries.items():
-            mode, oid = (DIRECTORY, self.keep_nested(entry)) if isinstance(entry, _Nested) else entry
+        for name, entry in nested.items():
+            mode, oid = entry if isinstance(entry, tuple) else (DIRECTORY, self.keep_nested(entry))
             named.append((os.fsencode(name), mode, oid))
         return self.tree(named)
 

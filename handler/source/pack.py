@@ -37,7 +37,7 @@ class PackBroken(Exception):
 def read_pack(data: bytes | bytearray, limits: HostLimits, subject: str = "pack", spent: int = 0) -> Objects:
     """Read a whole pack; `subject`: whose it is, for the error; `spent`: bytes of content that its commit holds already.
 
-    Raises PackBroken: anything else is wrong with it.
+    Raises SourceRefused: more objects, or larger ones, than the limits allow; PackBroken: anything else is wrong with it.
     """
     if len(data) < _HEADER + _TRAILER:
         raise PackBroken("it is cut short")

@@ -83,7 +83,7 @@ def read_key(line: str) -> SshKey:
 
 
 def verify(payload: bytes, armored: bytes, keys: Collection[SshKey]) -> SshKey:
-    """Return the configured key that signed the payload. Raises ."""
+    """Return the configured key that signed the payload. Raises Unproven: none did."""
     try:
         key, data, algorithm, signature, tail = _opened(dearmored(armored), payload, {key.blob: key for key in keys})
         key.check(algorithm, signature, tail, data)
@@ -127,22 +127,27 @@ _ADD_KEY = "sign it by a configured key, or add this one to the target's verify.
 
 
 # --- one function a type of key: reads the rest of its blob, returns what checks a signature by it
-def _ed25519(wire: _Wire) -> Check:
+def _ed25519(kind: str, wire: _Wire) -> Check:
     key = Ed25519PublicKey.from_public_bytes(wire.string())
+    signed = _signed(kind, wire)
 
-    def check(algorithm: bytes, signature: bytes, _: _Wire, data: bytes) -> None:
-        _same(algorithm, b"ssh-ed25519")
-        key.verify(signature, data)
+    def check(algorithm: bytes, signature: bytes, tail: _Wire, data: bytes) -> None:
+        _same(algorithm, kind)
+        key.verify(signature, signed(tail, data))
 
     return check
 
 
-def _ecdsa(name: bytes, wire: _Wire) -> Check:
-    key, hashing = _point(name, wire)
+def _ecdsa(kind: str, name: bytes, wire: _Wire) -> Check:
+    if wire.string() != name:
+        raise ValueError("is on another curve than its type says")
+    curve, hashing = _CURVES[name]
+    key = ec.EllipticCurvePublicKey.from_encoded_point(curve(), wire.string())
+    signed = _signed(kind, wire)
 
-    def check(algorithm: bytes, signature: bytes, _: _Wire, data: bytes) -> None:
-        _same(algorithm, b"ecdsa-sha2-" + name)
-        key.verify(_dss(signature), data, ec.ECDSA(hashing))
+    def check(algorithm: bytes, signature: bytes, tail: _Wire, data: bytes) -> None:
+        _same(algorithm, kind)
+        key.verify(_dss(signature), signed(tail, data), ec.ECDSA(hashing))
 
     return check
 
@@ -163,41 +168,13 @@ def _rsa(wire: _Wire) -> Check:
     return check
 
 
-def _sk_ed25519(wire: _Wire) -> Check:
-    key, application = Ed25519PublicKey.from_public_bytes(wire.string()), wire.string()
-
-    def check(algorithm: bytes, signature: bytes, tail: _Wire, data: bytes) -> None:
-        _same(algorithm, b"sk-ssh-ed25519@openssh.com")
-        key.verify(signature, _by_device(application, tail, data))
-
-    return check
-
-
-def _sk_ecdsa(wire: _Wire) -> Check:
-    key, hashing = _point(b"nistp256", wire)
-    application = wire.string()
-
-    def check(algorithm: bytes, signature: bytes, tail: _Wire, data: bytes) -> None:
-        _same(algorithm, b"sk-ecdsa-sha2-nistp256@openssh.com")
-        key.verify(_dss(signature), _by_device(application, tail, data), ec.ECDSA(hashing))
-
-    return check
-
-
+_SK_ED25519, _SK_ECDSA = "sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com"
+_ECDSA = {f"ecdsa-sha2-{name.decode()}": name for name in _CURVES} | {_SK_ECDSA: b"nistp256"}
 _KEYS: dict[str, Callable[[_Wire], Check]] = {
-    "ssh-ed25519": _ed25519,
     "ssh-rsa": _rsa,
-    **{f"ecdsa-sha2-{name.decode()}": partial(_ecdsa, name) for name in _CURVES},
-    "sk-ssh-ed25519@openssh.com": _sk_ed25519,
-    "sk-ecdsa-sha2-nistp256@openssh.com": _sk_ecdsa,
+    **{kind: partial(_ed25519, kind) for kind in ("ssh-ed25519", _SK_ED25519)},
+    **{kind: partial(_ecdsa, kind, name) for kind, name in _ECDSA.items()},
 }
-
-
-def _point(name: bytes, wire: _Wire) -> tuple[ec.EllipticCurvePublicKey, HashAlgorithm]:
-    if wire.string() != name:
-        raise ValueError("is on another curve than its type says")
-    curve, hashing = _CURVES[name]
-    return ec.EllipticCurvePublicKey.from_encoded_point(curve(), wire.string()), hashing
 
 
 def _dss(signature: bytes) -> bytes:
@@ -208,6 +185,11 @@ def _dss(signature: bytes) -> bytes:
     return encode_dss_signature(r, s)
 
 
+def _signed(kind: str, wire: _Wire) -> Callable[[_Wire, bytes], bytes]:
+    """Return what makes the bytes that a key of this type signs, of what follows a signature and the data."""
+    return partial(_by_device, wire.string()) if kind in (_SK_ED25519, _SK_ECDSA) else lambda _, data: data
+
+
 def _by_device(application: bytes, tail: _Wire, data: bytes) -> bytes:
     """Return what a security key signs: the data's hash between the application's and the device's flags and counter."""
     flags, counter = tail.take(1), tail.take(4)
@@ -216,6 +198,6 @@ def _by_device(application: bytes, tail: _Wire, data: bytes) -> bytes:
     return hashlib.sha256(application).digest() + flags + counter + hashlib.sha256(data).digest()
 
 
-def _same(algorithm: bytes, expected: bytes) -> None:
-    if algorithm != expected:
+def _same(algorithm: bytes, kind: str) -> None:
+    if algorithm != kind.encode():
         raise ValueError("another algorithm than the key's")
