@@ -35,8 +35,7 @@ from handler.plan.judge import Judge
 
 _TRIES = 3
 _READY_TIMEOUT = 60.0
-_CRD_LAG = (0.1, 0.2, 0.3, 0.5, 0.5, 1.0, 1.0, 1.0)
-"""Seconds between looks at whether the server has taken a changed CRD in."""
+_CRD_LAG = (0.1, 0.2, 0.3, 0.5, 0.5, 1.0, 1.0, 1.0)  # seconds between looks at whether the server has taken a changed CRD in
 _CREATE_ONLY = "1"
 """A resourceVersion without a uid: an absent object is created, one that came meanwhile answers 409 and is judged like any other."""
 _JOB = GroupKind("batch", "Job")

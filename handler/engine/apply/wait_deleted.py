@@ -42,8 +42,7 @@ _HOLDS = (
     "NamespaceDeletionGroupVersionParsingFailure",
 )
 """Conditions of a Namespace that is being deleted, each with what holds it."""
-_TELL_AFTER, _TELL_EVERY = 1.0, 2.0
-"""Seconds after which a wait is worth a line in the record, and between two of them."""
+_TELL_AFTER, _TELL_EVERY = 1.0, 2.0  # seconds after which a wait is worth a line in the record, and between two of them
 
 Tell = Callable[[Sequence[Problem]], None]
 """Called with the objects that aren't gone yet, when they change; with none once all reported ones are gone."""

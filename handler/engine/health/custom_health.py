@@ -35,10 +35,8 @@ KILLED = 5
 PAUSE = 60.0
 """Seconds between calls for one target, where children were killed: what changes each second may not take the processor for itself."""
 _USED_UP = "healthCheckExprs: other objects of this target have used up the time for all"
-_OBJECTS, _BYTES = 200, 4 << 20
-"""What one child is given: it takes a small part of its time for that many honest ones."""
-_KEPT = 10_000
-"""Verdicts that are kept."""
+_OBJECTS, _BYTES = 200, 4 << 20  # what one child is given: it takes a small part of its time for that many honest ones
+_KEPT = 10_000  # verdicts that are kept
 _MESSAGE = 500
 _SECRET = GroupKind("", "Secret")
 

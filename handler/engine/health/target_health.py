@@ -38,13 +38,11 @@ _STUCK = 2
 _APART = (Mode.HOOK, Mode.LEAVE)
 """How a declared object is treated that says nothing of the target's health: it comes and goes, or is another's."""
 MISSING = Health(Status.NOT_FOUND, "is not there")
-_STANDS = (NAMESPACE, CRD)
-"""Kinds of which a run writes none without waiting until it stands."""
+_STANDS = (NAMESPACE, CRD)  # kinds of which a run writes none without waiting until it stands
 _UNSEEN = Health(Status.IN_PROGRESS, "was written a moment ago, and hasn't been looked at since")
 _OURS = (MISSING, _UNSEEN)
 """Verdicts whose words are ours: they can hold no secret, and a mask of a whole commit's secrets takes a moment to make."""
-_ASK_AGAIN = 30.0
-"""Seconds until expressions are asked again that couldn't be evaluated."""
+_ASK_AGAIN = 30.0  # seconds until expressions are asked again that couldn't be evaluated
 _NUMBERS = re.compile(r"\d+")
 
 

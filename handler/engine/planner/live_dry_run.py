@@ -28,12 +28,10 @@ from handler.plan.managed_fields import Fields, managed_fields, migrated, our_en
 from handler.plan.prune import is_custom
 from handler.plan.takeover import Takeover, dropped, foreseen
 
-_ASKED = 50
-"""How many fields of one refused object the server is asked about, one by one."""
+_ASKED = 50  # how many fields of one refused object the server is asked about, one by one
 _ROLE = ApiRefused(Problem("", "cannot change roleRef"), status=422, reason="Invalid")
 """The server's words (rbac/validation) for a binding that names another role."""
-_NULL = '"null"'
-"""What a schema says of a null (apiextensions: `must be of type object: "null"`)."""
+_NULL = '"null"'  # what a schema says of a null (apiextensions: `must be of type object: "null"`)
 Object = dict[str, Any]
 
 

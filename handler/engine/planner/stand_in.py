@@ -17,8 +17,7 @@ from handler.model.errors import AccessDenied, ApiRefused, Problem
 from handler.model.names import Identity, Resource
 from handler.plan.admission import NAMESPACE, Desired
 
-_KEPT = 40
-"""Characters of a name that its scratch name keeps; some names are labels of at most 63."""
+_KEPT = 40  # characters of a name that its scratch name keeps; some names are labels of at most 63
 _NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 
 

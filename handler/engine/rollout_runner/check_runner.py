@@ -30,11 +30,9 @@ from handler.rollout.interfaces import Judged, Object, Probe, Query, Scene, Verd
 from handler.rollout.jsonpath import LOOKS, Effort, Spent
 
 _POD = Resource("", "v1", "Pod", "pods", namespaced=True)
-_MESSAGE = 500
-"""Characters of what one check has seen."""
+_MESSAGE = 500  # characters of what one check has seen
 _BEAT = 0.2
-_TELL_EVERY = 3.0
-"""Seconds between two lines in the record: a metric is another one each time."""
+_TELL_EVERY = 3.0  # seconds between two lines in the record: a metric is another one each time
 
 
 def _nothing() -> None:

@@ -40,8 +40,7 @@ from handler.rollout import hook_annotations
 from handler.state.record_format import seconds_of
 
 Object = dict[str, Any]
-_CREATE_ONLY = "1"
-"""A resourceVersion without a uid: an absent object is created, one that came meanwhile answers 409."""
+_CREATE_ONLY = "1"  # A resourceVersion without a uid: an absent object is created, one that came meanwhile answers 409
 
 
 @dataclass(slots=True)

@@ -26,12 +26,9 @@ from handler.state.record_format import seconds_of, stamp
 
 __all__ = ["DONE", "FAILED", "SKIPPED", "Journal"]
 
-_LONGEST = 1200
-"""Characters of a step's message: a thousand of them are read again, whatever they are written in."""
-_TELL_EVERY = 1.0
-"""Seconds between two writes of progress alone."""
-_Name = tuple[str, str]
-"""A step's group, and its name there."""
+_LONGEST = 1200  # characters of a step's message: a thousand of them are read again, whatever they are written in
+_TELL_EVERY = 1.0  # seconds between two writes of progress alone
+_Name = tuple[str, str]  # A step's group, and its name there
 _Told = dict[_Name, dict[str, Any]]
 
 
@@ -199,10 +196,8 @@ def _telling(fields: Mapping[str, Any], found: StepRecord) -> StepRecord:
     return found if found.outcome else replace(found, **fields)
 
 
-_DIGITS = 12
-"""Of a digest: a thousand steps may wait at once."""
-_MOST = 20
-"""Things of one step whose standstill counts over runs."""
+_DIGITS = 12  # of a digest: a thousand steps may wait at once
+_MOST = 20  # things of one step whose standstill counts over runs
 
 
 @dataclass(slots=True)

@@ -41,8 +41,7 @@ from handler.model.rollout import Mode, Phase
 from handler.plan.admission import Desired
 from handler.plan.hooks import PlannedHooks
 
-_NAMED = 3
-"""Objects in the name of a wait, at most."""
+_NAMED = 3  # objects in the name of a wait, at most
 _UNMADE = "was deleted to be made anew, and isn't yet"
 
 

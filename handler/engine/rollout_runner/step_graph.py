@@ -17,8 +17,7 @@ from handler.model.rollout import Group, Rollout, Step
 
 AT_ONCE = 64
 """Steps under way at once: each has a thread of its own."""
-_BEAT = 0.5
-"""Seconds between two calls of `beat` while steps are under way."""
+_BEAT = 0.5  # seconds between two calls of `beat` while steps are under way
 Task = Callable[[], None]
 
 

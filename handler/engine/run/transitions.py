@@ -27,8 +27,7 @@ from handler.state.record_format import seconds_of, stamp
 from handler.state.summary import drifted
 
 StateChange = Callable[[State], State]
-_DIGEST = 16
-"""Characters of a digest that tell two deployments of one target apart."""
+_DIGEST = 16  # characters of a digest that tell two deployments of one target apart
 _SOON, _LATEST = 15.0, 300.0
 _ONLY_SHOWN = (Outcome.PLANNED, Outcome.BUSY, Outcome.SUSPENDED)
 """Ends at which a commit was looked at and neither deployed nor refused."""

@@ -29,14 +29,10 @@ FIRST = 2.0
 _EVERY, _LATER, _IDLE = 5.0, 10.0, 60.0
 """Seconds from one look to the next: of a young wait, of one that lasts for a minute, and where nothing may be read."""
 _YOUNG = 60.0
-_NAMESPACES = 4
-"""Namespaces of one look; those that were looked at longest ago come first."""
-_TOLD = 20
-"""Objects with evidence, at most."""
-_LOGS = 3
-"""Objects whose logs are recorded, where the target has that."""
-_TEXT = 500
-"""Characters of one object's evidence."""
+_NAMESPACES = 4  # namespaces of one look; those that were looked at longest ago come first
+_TOLD = 20  # objects with evidence, at most
+_LOGS = 3  # objects whose logs are recorded, where the target has that
+_TEXT = 500  # characters of one object's evidence
 _MEMORY = 4000
 _AT_ONCE, _A_SECOND = 20.0, 2.0
 _LOG = logging.getLogger("anneal.run")
@@ -191,5 +187,4 @@ class EvidenceLooks:
         _LOG.info("waits", extra={"fields": {**facts, "subject": str(subject.identity), "evidence": said}})
 
 
-_SAME = Finding(("",))
-"""The finding of an object that a look had no time for: its text stays."""
+_SAME = Finding(("",))  # the finding of an object that a look had no time for: its text stays

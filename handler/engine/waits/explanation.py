@@ -12,8 +12,7 @@ from handler.cluster.evidence import Evidence, happened
 from handler.health.diagnosis import Finding, NamespaceSight, Subject, Warned, diagnose
 from handler.model.names import Identity
 
-_SINGLE = 3
-"""Objects of one namespace whose pods are asked for by their labels; of more, the namespace's are read."""
+_SINGLE = 3  # objects of one namespace whose pods are asked for by their labels; of more, the namespace's are read
 
 
 def explain(evidence: Evidence, subjects: Iterable[Subject], since: float, now: float) -> dict[Identity, Finding]:

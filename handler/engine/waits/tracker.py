@@ -22,10 +22,8 @@ from handler.plan.admission import Desired
 
 Object = dict[str, Any]
 Verdict = Callable[[Identity, Object | None], Health | None]
-_AT_ONCE = 200
-"""Objects that wait for the operator's expressions, at most."""
-_TOGETHER = 2.0
-"""Seconds that a failure waits for the first look at the other objects: failures until then are reported together."""
+_AT_ONCE = 200  # objects that wait for the operator's expressions, at most
+_TOGETHER = 2.0  # seconds that a failure waits for the first look at the other objects: failures until then are reported together
 
 
 def as_usual(_identity: Identity, _live: Object | None) -> Health | None:

@@ -32,10 +32,8 @@ from handler.model.tree import printable
 from handler.plan.admission import Desired
 from handler.state.record_format import stamp
 
-_RECORD_AFTER = 0.5
-"""Seconds after which a wait is worth a line in the record."""
-_TELL_EVERY = 10.0
-"""Seconds between two records of what is still missing, unless there is new evidence."""
+_RECORD_AFTER = 0.5  # seconds after which a wait is worth a line in the record
+_TELL_EVERY = 10.0  # seconds between two records of what is still missing, unless there is new evidence
 
 Object = dict[str, Any]
 Judge = Callable[[Identity, Object | None], bool]
