@@ -17,7 +17,7 @@ from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.model.run_event import RunEvent, RunPhase
 from handler.state.record import Attempt, Progress, RunStatus, State, StepRecord, WaitingFor
-from tests.unit.engine.in_memory_cluster import ROLLED, Town, group, step
+from tests.unit.engine.in_memory_cluster import ROLLED, InMemoryCluster, group, step
 from tests.unit.state.samples import NOON, TOKEN, sha
 
 PATIENCE = 60.0
@@ -112,7 +112,7 @@ def test_several_targets_are_told_apart(tell: Teller) -> None:
 
 # --- in a command
 def test_a_run_that_goes_on_shows_each_record_it_writes_to_whoever_started_it() -> None:
-    town, seen = Town(), list[RunEvent]()
+    town, seen = InMemoryCluster(), list[RunEvent]()
     town.push({"web": "1"}, group("all", step("CreateOrUpdate", "web")))
     handler = town.handler(ROLLED)
     handler._options = replace(handler._options, announce=seen.append)

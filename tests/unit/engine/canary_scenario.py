@@ -13,7 +13,7 @@ from handler.state.record import State, StepRecord
 from tests.fakes.apiserver.kinds import WORKLOADS
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import ONE, cluster, state_of
-from tests.unit.engine.in_memory_cluster import ROLLED, Town
+from tests.unit.engine.in_memory_cluster import ROLLED, InMemoryCluster
 
 PLACE = "/apis/apps/v1/namespaces/shop/deployments"
 WELL = {"observedGeneration": 1, "conditions": [{"type": "Available", "status": "True"}]}
@@ -27,16 +27,16 @@ def deployment(image: str) -> dict[str, Any]:
 
 
 @dataclass
-class Trial:
+class CanaryScenario:
     """A Deployment that runs, a commit whose canary is held beside it for an hour; nobody waits within a run."""
 
-    town: Town
+    town: InMemoryCluster
     old: str = ""
     new: str = ""
 
     @classmethod
-    def held(cls) -> Trial:
-        trial = cls(Town(cluster(served=WORKLOADS)))
+    def held(cls) -> CanaryScenario:
+        trial = cls(InMemoryCluster(cluster(served=WORKLOADS)))
         trial.old = trial.push("shop:1", canary=False)
         assert trial.town.handler(ONE).run(Job("shop", "push")).outcome is Outcome.APPLIED
         trial.settle("api")

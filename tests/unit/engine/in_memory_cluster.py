@@ -25,7 +25,7 @@ DONE = (Outcome.APPLIED, Outcome.UNCHANGED)
 
 
 @dataclass
-class Town:
+class InMemoryCluster:
     """One cluster and one git host, and what was done on the cluster."""
 
     server: ApiServer = field(default_factory=cluster)
@@ -113,9 +113,9 @@ GROUPS = (
 )
 
 
-def planted() -> Town:
+def planted() -> InMemoryCluster:
     """A town where everything lives, by an earlier commit without a Rollout."""
-    town = Town()
+    town = InMemoryCluster()
     town.push(dict.fromkeys(NAMES, "1"))
     assert town.handler(ONE).run(Job("shop", "push")).outcome in DONE
     town.written.clear()
@@ -126,10 +126,22 @@ def wanted(value: str = "2") -> dict[str, str]:
     return {**dict.fromkeys(NAMES, value), "same": "1"}
 
 
-def assert_carried_out(town: Town, before: Mapping[str, str]) -> None:
+def assert_carried_out(town: InMemoryCluster, before: Mapping[str, str]) -> None:
     assert town.data(*NAMES) == ["2", None, "2", "1", "2", "1", "2"], (town.data(*NAMES), town.written)
     assert town.uid("anew") != before["anew"], town.written
     others = [name for name in NAMES if name not in ("old", "anew")]
     assert [(name, town.uid(name)) for name in others] == [(name, before[name]) for name in others], (before, town.written)
     assert set(town.outcomes().values()) == {"done"}, (town.outcomes(), town.written)
     assert town.deleted == {f"old {before['old']}": 1, f"anew {before['anew']}": 1}, town.deleted
+
+
+def refusing(chosen: Callable[[Asked], bool], status: int = 422, message: str = "spec: Invalid value") -> Way:
+    def meet(call: Call, do: Callable[[], Reply]) -> Reply:
+        if not chosen(call.asked):
+            return do()
+        return status, {"kind": "Status", "status": "Failure", "reason": "Invalid", "message": message, "code": status}, {}
+
+    return meet
+
+
+CANNOT = 'configmaps is forbidden: User "shop" cannot create resource "configmaps" in API group "" in the namespace "shop"'

@@ -27,7 +27,7 @@ Act = Callable[[StepStage], str | None]
 
 
 @dataclass
-class Paper:
+class InMemoryJournal:
     """The record of a run, in memory; `written` has each state in turn."""
 
     state: State
@@ -117,15 +117,15 @@ def group(name: str, *steps: str | Step, parallel: bool = False) -> Group:
     return Group(name, tuple(each if isinstance(each, Step) else step(each) for each in steps), parallel)
 
 
-def begun(*steps: StepRecord, **more: Any) -> Paper:
-    return Paper(blank(rollout=Progress(sha(), DIGEST, NOON, steps=steps)), **more)
+def begun(*steps: StepRecord, **more: Any) -> InMemoryJournal:
+    return InMemoryJournal(blank(rollout=Progress(sha(), DIGEST, NOON, steps=steps)), **more)
 
 
 def record(name: str, outcome: str = "", message: str = "", mark: str = "", of: str = "one") -> StepRecord:
     return StepRecord(of, name, str(identity(name)), "Act", NOON, NOON if outcome else "", outcome, message, mark)
 
 
-def stepper(paper: Paper, acts: Acts, changes: Sequence[Change] = (), look: Callable[[], None] = lambda: None) -> StepRunner:
+def stepper(paper: InMemoryJournal, acts: Acts, changes: Sequence[Change] = (), look: Callable[[], None] = lambda: None) -> StepRunner:
     planned = SimpleNamespace(plan=Plan("shop", sha(), (tuple(changes),)), desired={})
     planner = SimpleNamespace(target=SimpleNamespace(wait=None))
     applier: Any = SimpleNamespace(planned=planned, planner=planner, outcomes=[], written=set(), stored=AppliedObjects())
@@ -168,7 +168,7 @@ def once_all_began(count: int, *acts: Act) -> list[Act]:
     return [after(act) for act in acts]
 
 
-def go(paper: Paper, acts: Acts, *groups: Group, parallel: bool = False, **more: Any) -> StepRunner:
+def go(paper: InMemoryJournal, acts: Acts, *groups: Group, parallel: bool = False, **more: Any) -> StepRunner:
     made = stepper(paper, acts, **more)
     made.go(Rollout("all", groups, parallel))
     return made

@@ -17,14 +17,13 @@ from handler.state.record_format import stamp
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply, straight
 from tests.fakes.apiserver.server import Asked
-from tests.unit.engine.canary_scenario import PLACE, Trial
-from tests.unit.engine.in_memory_cluster import ROLLED, config_map
-from tests.unit.engine.rollout_runner.test_actions import CANNOT, refusing
-from tests.unit.engine.rollout_runner.test_actions_killed import Killed
+from tests.unit.engine.canary_scenario import PLACE, CanaryScenario
+from tests.unit.engine.in_memory_cluster import CANNOT, ROLLED, config_map, refusing
+from tests.unit.engine.killed_runs import Killed
 
 
 def test_a_canary_that_a_refused_head_has_overtaken_is_withdrawn_and_the_failure_stays_the_heads_own() -> None:
-    trial = Trial.held()
+    trial = CanaryScenario.held()
     before = trial.live("api")
     broken = trial.broken()
     result = trial.run("push")
@@ -42,7 +41,7 @@ def test_a_canary_that_a_refused_head_has_overtaken_is_withdrawn_and_the_failure
 
 @pytest.mark.parametrize(("status", "code"), [(422, "plan-refused"), (403, "access-denied")])
 def test_so_it_is_by_a_head_that_the_server_refuses(status: int, code: str) -> None:
-    trial = Trial.held()
+    trial = CanaryScenario.held()
     trial.push("shop:3", more=json.dumps(config_map("web", "1")))
     trial.town.meet = refusing(lambda asked: asked.dry and asked.path.endswith("/configmaps/web"), status, CANNOT)
     result = trial.run("push")
@@ -50,7 +49,7 @@ def test_so_it_is_by_a_head_that_the_server_refuses(status: int, code: str) -> N
 
 
 def test_each_tick_fails_alike_and_asks_for_no_deletion_again() -> None:
-    trial = Trial.held()
+    trial = CanaryScenario.held()
     trial.broken()
     trial.run("push")
     calls: list[Call] = []
@@ -69,7 +68,7 @@ def test_each_tick_fails_alike_and_asks_for_no_deletion_again() -> None:
 @pytest.mark.parametrize("image", ["shop:2", "shop:4"])
 def test_once_the_head_is_mended_its_canary_begins_anew(image: str) -> None:
     """Also where it declares just what was being tried."""
-    trial = Trial.held()
+    trial = CanaryScenario.held()
     trial.broken()
     trial.run("push")
     mended = trial.push(image)
@@ -81,7 +80,7 @@ def test_once_the_head_is_mended_its_canary_begins_anew(image: str) -> None:
 
 
 def test_a_head_that_is_mended_to_what_was_recorded_leaves_nothing_behind() -> None:
-    trial = Trial.held()
+    trial = CanaryScenario.held()
     trial.broken()
     trial.run("push")
     back = trial.push("shop:1")
@@ -92,7 +91,7 @@ def test_a_head_that_is_mended_to_what_was_recorded_leaves_nothing_behind() -> N
 
 @pytest.mark.parametrize("withdrawn", [False, True])
 def test_a_rollback_by_hand_works_from_there(withdrawn: bool) -> None:
-    trial = Trial.held()
+    trial = CanaryScenario.held()
     trial.broken()
     if withdrawn:
         trial.run("push")
@@ -105,7 +104,7 @@ def test_a_rollback_by_hand_works_from_there(withdrawn: bool) -> None:
 # --- what stays
 @pytest.mark.parametrize("mark", ["promote 0", "remove 0"])
 def test_a_canary_that_is_promoted_is_its_deployments(mark: str) -> None:
-    trial = Trial.held()
+    trial = CanaryScenario.held()
     as_if(trial, mark)
     trial.broken()
     result = trial.run("push")
@@ -116,7 +115,7 @@ def test_a_canary_that_is_promoted_is_its_deployments(mark: str) -> None:
 
 def test_what_a_canary_has_shown_is_not_forgotten() -> None:
     """It was refused, and a kill came before its deletion: a head that is mended to the same fails by that."""
-    trial = Trial.held()
+    trial = CanaryScenario.held()
     as_if(trial, "remove 0", " errors: 0.5")
     trial.broken()
     assert trial.run("push").outcome is Outcome.FAILED
@@ -127,7 +126,7 @@ def test_what_a_canary_has_shown_is_not_forgotten() -> None:
     assert "errors: 0.5" in result.message
 
 
-def as_if(trial: Trial, phase: str, reason: str = "") -> None:
+def as_if(trial: CanaryScenario, phase: str, reason: str = "") -> None:
     """A worker was killed in this phase."""
     handler = trial.handler
 
@@ -149,7 +148,7 @@ def as_if(trial: Trial, phase: str, reason: str = "") -> None:
     ],
 )
 def test_what_isnt_our_canary_stays(metadata: dict[str, Any]) -> None:
-    trial = Trial.held()
+    trial = CanaryScenario.held()
     trial.change("api-canary", {"metadata": metadata})
     trial.broken()
     result = trial.run("push")
@@ -159,7 +158,7 @@ def test_what_isnt_our_canary_stays(metadata: dict[str, Any]) -> None:
 
 
 def test_one_that_a_person_protects_stays_until_that_is_lifted_and_both_are_told() -> None:
-    trial = Trial.held()
+    trial = CanaryScenario.held()
     trial.change("api-canary", {"metadata": {"annotations": {"anneal.dev/prune": "disabled"}}})
     trial.broken()
     result = trial.run("push")
@@ -173,7 +172,7 @@ def test_one_that_a_person_protects_stays_until_that_is_lifted_and_both_are_told
 
 def test_one_in_a_namespace_that_has_left_the_whitelist_stays() -> None:
     """Nothing is touched there."""
-    trial = Trial.held()
+    trial = CanaryScenario.held()
     trial.broken()
     elsewhere = replace(ROLLED, targets=(replace(ROLLED.targets[0], namespaces=("other",)),))
     result = trial.town.handler(elsewhere).run(Job("shop", "push"))
@@ -193,7 +192,7 @@ def test_one_in_a_namespace_that_has_left_the_whitelist_stays() -> None:
 )
 def test_what_is_only_looked_at_or_asked_for_once_takes_nothing_away(about: dict[str, Any], outcome: Outcome) -> None:
     """The head is what is being tried; a person's mistake doesn't overtake it."""
-    trial = Trial.held()
+    trial = CanaryScenario.held()
     broken = trial.broken()
     if "commit" in about:
         trial.town.host.push(trial.new)
@@ -206,7 +205,7 @@ def test_what_is_only_looked_at_or_asked_for_once_takes_nothing_away(about: dict
 @pytest.mark.parametrize("down", [False, True])
 def test_a_head_that_cant_be_had_takes_nothing_away(*, down: bool) -> None:
     """Nobody knows what it says: the next look may find it."""
-    trial = Trial.held()
+    trial = CanaryScenario.held()
     trial.town.host.lost.add(trial.broken())
     trial.town.host.down = down
     assert trial.run("push").outcome is Outcome.FAILED
@@ -215,7 +214,7 @@ def test_a_head_that_cant_be_had_takes_nothing_away(*, down: bool) -> None:
 
 
 def test_a_run_that_is_killed_before_the_deletion_leaves_it_to_the_next_one() -> None:
-    trial = Trial.held()
+    trial = CanaryScenario.held()
     broken = trial.broken()
 
     def dies(call: Call, do: Callable[[], Reply]) -> Reply:
@@ -235,7 +234,7 @@ def test_a_run_that_is_killed_before_the_deletion_leaves_it_to_the_next_one() ->
 
 
 def test_one_that_may_not_be_deleted_is_told_and_tried_again() -> None:
-    trial = Trial.held()
+    trial = CanaryScenario.held()
     trial.broken()
     trial.town.meet = refusing(lambda asked: asked.method == "DELETE", 403, CANNOT)
     result = trial.run("push")
@@ -248,7 +247,7 @@ def test_one_that_may_not_be_deleted_is_told_and_tried_again() -> None:
 
 
 def test_of_several_each_is_told_what_becomes_of_it() -> None:
-    trial = Trial.held()
+    trial = CanaryScenario.held()
     with_another(trial, "web")
     trial.broken()
     trial.town.meet = refusing(lambda asked: asked.method == "DELETE" and asked.path.endswith("/api-canary"), 403, CANNOT)
@@ -258,7 +257,7 @@ def test_of_several_each_is_told_what_becomes_of_it() -> None:
     assert (trial.live("api-canary") is None, trial.live("web-canary")) == (False, None)
 
 
-def with_another(trial: Trial, name: str) -> None:
+def with_another(trial: CanaryScenario, name: str) -> None:
     """Another Deployment's canary is held beside it, by a step of its own."""
     body = trial.live("api-canary") or {}
     mark = Identity("apps", "Deployment", "shop", f"{name}-canary").mark("shop")
@@ -277,7 +276,7 @@ def with_another(trial: Trial, name: str) -> None:
 
 def test_where_the_clusters_kinds_cant_be_asked_for_the_failure_stays_the_heads_own() -> None:
     """The record knows of the canary all the same."""
-    trial = Trial.held()
+    trial = CanaryScenario.held()
     trial.broken()
     trial.town.meet = refusing(lambda asked: asked.path in ("/api", "/apis"), 403, CANNOT)
     result = trial.run("push")

@@ -16,7 +16,7 @@ from handler.state.record import Run, WaitingFor
 from handler.state.record_format import seconds_of
 from tests.fakes.engine import cluster, engine, pushed, state_of
 from tests.fakes.git_host import GitHost
-from tests.unit.engine.waits.test_interrupts import NOON, Scene
+from tests.unit.engine.waiting_run import NOON, Scene
 
 
 @pytest.fixture

@@ -15,18 +15,18 @@ from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply, straight
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import ONE, state_of
-from tests.unit.engine.in_memory_cluster import MAPS, Town
+from tests.unit.engine.in_memory_cluster import MAPS, InMemoryCluster
 
 RECORD = "/api/v1/namespaces/anneal-system/configmaps/anneal-shop"
 
 
-def record(town: Town) -> dict[str, Any]:
+def record(town: InMemoryCluster) -> dict[str, Any]:
     status, body = town.server.answer(Asked("GET", RECORD, {}, None, "", ""))
     assert status == 200
     return body
 
 
-def rewrite(town: Town, written: int) -> dict[str, Any]:
+def rewrite(town: InMemoryCluster, written: int) -> dict[str, Any]:
     """Write the record anew as a version of this format does."""
     body = record(town)
     body["data"]["target.json"] = json.dumps(json.loads(body["data"]["target.json"]) | {"format": written})
@@ -37,7 +37,7 @@ def rewrite(town: Town, written: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("about", [{}, {"force": True}, {"dry_run": True}, {"rollback": True}, {"unpin": True}], ids=str)
 def test_the_older_one_leaves_alone_what_the_newer_one_wrote(about: dict[str, Any]) -> None:
-    town = Town()
+    town = InMemoryCluster()
     town.push({"web": "1"})
     town.handler(ONE).run(Job("shop", "push"))
     newer = rewrite(town, FORMAT + 1)
@@ -52,7 +52,7 @@ def test_the_older_one_leaves_alone_what_the_newer_one_wrote(about: dict[str, An
 
 def test_a_run_of_the_older_one_ends_where_the_newer_one_wrote_and_is_finished_by_that() -> None:
     """As when something is asked of the newer one while the older one holds the Lease."""
-    town = Town()
+    town = InMemoryCluster()
     town.push({"web": "1", "late": "1"})
     town.handler(ONE).run(Job("shop", "push"))
     newer: list[dict[str, Any]] = []

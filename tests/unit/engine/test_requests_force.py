@@ -13,7 +13,7 @@ from handler.model.result import Outcome
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.engine import state_of
-from tests.unit.engine.in_memory_cluster import GROUPS, MAPS, Town, planted, wanted
+from tests.unit.engine.in_memory_cluster import GROUPS, MAPS, InMemoryCluster, planted, wanted
 
 REFUSED: Reply = (422, {"kind": "Status", "code": 422, "status": "Failure", "reason": "Invalid", "message": "no such table"}, {})
 
@@ -22,7 +22,7 @@ REFUSED: Reply = (422, {"kind": "Status", "code": 422, "status": "Failure", "rea
 class Person:
     """Asks for the rollout again while one is under way, at the first write of `at`; `way`: what that write then meets."""
 
-    town: Town
+    town: InMemoryCluster
     at: str
     refuses: bool = False
     asked: Outcome | None = None
@@ -40,17 +40,17 @@ class Person:
 
 
 @pytest.fixture
-def town() -> Town:
+def town() -> InMemoryCluster:
     made = planted()
     made.push(wanted(), *GROUPS)
     return made
 
 
-def recreated(town: Town) -> int:
+def recreated(town: InMemoryCluster) -> int:
     return sum(key.startswith("anew ") for key in town.deleted)
 
 
-def test_who_holds_the_lease_carries_the_rollout_out_again_once(town: Town) -> None:
+def test_who_holds_the_lease_carries_the_rollout_out_again_once(town: InMemoryCluster) -> None:
     person = town.meet = Person(town, "changed")
     result = town.run()
     assert (person.asked, result.outcome) == (Outcome.BUSY, Outcome.APPLIED), result
@@ -61,7 +61,7 @@ def test_who_holds_the_lease_carries_the_rollout_out_again_once(town: Town) -> N
     assert recreated(town) == 2
 
 
-def test_what_fails_again_isnt_tried_a_third_time(town: Town) -> None:
+def test_what_fails_again_isnt_tried_a_third_time(town: InMemoryCluster) -> None:
     person = town.meet = Person(town, "changed", refuses=True)
     result = town.run()
     assert (person.asked, result.outcome) == (Outcome.BUSY, Outcome.FAILED), result
@@ -72,7 +72,7 @@ def test_what_fails_again_isnt_tried_a_third_time(town: Town) -> None:
     assert recreated(town) == 2
 
 
-def test_a_holder_that_dies_leaves_it_to_the_next_run(town: Town) -> None:
+def test_a_holder_that_dies_leaves_it_to_the_next_run(town: InMemoryCluster) -> None:
     person = Person(town, "changed")
     stop = threading.Event()
 

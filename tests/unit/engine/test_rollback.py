@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from handler.config.settings import Rollback
 from handler.engine.rollback import before as deployed_before
 from handler.model.event import Job
 from handler.model.names import Identity
@@ -18,10 +17,9 @@ from handler.state.record import Pin, State
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply, straight
 from tests.fakes.engine import ONE, state_of
-from tests.unit.engine.in_memory_cluster import MAPS, Town, config_map, group, step
+from tests.unit.engine.in_memory_cluster import MAPS, InMemoryCluster, config_map, group, step
+from tests.unit.engine.rollback_commits import BACK, HOOK, push
 
-BACK = replace(ONE, targets=(replace(ONE.targets[0], rollback=Rollback(on_failure=True)),))
-HOOK = {"argocd.argoproj.io/hook": "PreSync"}
 REFUSED: Reply = (422, {"kind": "Status", "code": 422, "status": "Failure", "reason": "Invalid", "message": "no such table"}, {})
 
 
@@ -37,16 +35,6 @@ NO_ROOM = forbidden("exceeded quota: tight, requested: configmaps=1, used: confi
 NO_RIGHT = forbidden('User "anneal" cannot patch resource "configmaps" in API group "" in the namespace "shop"')
 
 
-def push(town: Town, value: str, **more: dict[str, str]) -> str:
-    """Push a commit with one ConfigMap, and others with these annotations."""
-    maps = {"web": config_map("web", value)} | {name: config_map(name, value) for name in more}
-    for name, marks in more.items():
-        maps[name]["metadata"]["annotations"] = marks
-    sha = town.host.commit({f"shop/{name}.yaml": json.dumps(body) for name, body in maps.items()})
-    town.host.push(sha)
-    return sha
-
-
 def refusing(name: str, before: Callable[[], None] = lambda: None, said: Reply = REFUSED) -> Callable[[Call, Callable[[], Reply]], Reply]:
     """Return a way on which no write of a ConfigMap is taken; `before`: done right before that is said."""
 
@@ -60,7 +48,7 @@ def refusing(name: str, before: Callable[[], None] = lambda: None, said: Reply =
 
 
 def test_who_ends_the_pin_has_the_failed_commit_tried_once_more_also_where_the_one_before_had_no_rollout() -> None:
-    town = Town()
+    town = InMemoryCluster()
     old = push(town, "1")
     assert town.handler(BACK).run(Job("shop", "push")).outcome is Outcome.APPLIED
     new = push(town, "2", migrate=HOOK)
@@ -76,7 +64,7 @@ def test_who_ends_the_pin_has_the_failed_commit_tried_once_more_also_where_the_o
 
 
 def test_a_rollout_that_failed_is_not_tried_again_by_a_tick() -> None:
-    town = Town()
+    town = InMemoryCluster()
     push(town, "1")
     town.handler(ONE).run(Job("shop", "push"))
     push(town, "2", migrate=HOOK)
@@ -89,7 +77,7 @@ def test_a_rollout_that_failed_is_not_tried_again_by_a_tick() -> None:
 
 
 def test_a_persons_pin_stands_that_came_while_a_rollout_failed() -> None:
-    town = Town()
+    town = InMemoryCluster()
     first = push(town, "0")
     town.handler(BACK).run(Job("shop", "push"))
     push(town, "1")
@@ -114,7 +102,7 @@ def test_before_a_first_deployment_there_is_none_to_go_back_to() -> None:
 
 def test_a_run_without_writes_is_a_deployment_of_its_own_where_it_rendered_otherwise() -> None:
     """What it drops another target of the repository had taken before."""
-    town = Town()
+    town = InMemoryCluster()
     first = push(town, "1")
     town.handler(ONE).run(Job("shop", "push"))
     second = push(town, "2", web2={})
@@ -135,7 +123,7 @@ def test_a_run_without_writes_is_a_deployment_of_its_own_where_it_rendered_other
     ("said", "code", "who"), [(REFUSED, "apply-failed", "author"), (NO_ROOM, "quota-exceeded", "operator")], ids=["refused", "no room"]
 )
 def test_what_has_no_room_in_the_middle_fails_a_rollout_as_what_is_refused_there_does(said: Reply, code: str, who: str) -> None:
-    town = Town()
+    town = InMemoryCluster()
     push(town, "1")
     town.handler(ONE).run(Job("shop", "push"))
     late = {"argocd.argoproj.io/sync-wave": "1"}
@@ -152,7 +140,7 @@ def test_what_has_no_room_in_the_middle_fails_a_rollout_as_what_is_refused_there
 
 @pytest.mark.parametrize(("said", "code", "who"), [(REFUSED, "rollout-failed", "author"), (NO_ROOM, "quota-exceeded", "operator")])
 def test_what_has_no_room_in_the_middle_goes_back_as_what_is_refused_there_does(said: Reply, code: str, who: str) -> None:
-    town = Town()
+    town = InMemoryCluster()
     old = push(town, "1")
     town.handler(BACK).run(Job("shop", "push"))
     new = push(town, "2", extra={"argocd.argoproj.io/sync-wave": "1"})
@@ -168,7 +156,7 @@ def test_what_has_no_room_in_the_middle_goes_back_as_what_is_refused_there_does(
 
 
 def test_a_right_that_is_missing_in_the_middle_ends_no_rollout_and_goes_nowhere_back() -> None:
-    town = Town()
+    town = InMemoryCluster()
     push(town, "1")
     town.handler(BACK).run(Job("shop", "push"))
     new = push(town, "2", extra={"argocd.argoproj.io/sync-wave": "1"}, tell={"argocd.argoproj.io/hook": "SyncFail"})
@@ -182,7 +170,7 @@ def test_a_right_that_is_missing_in_the_middle_ends_no_rollout_and_goes_nowhere_
 
 
 def test_a_step_without_room_fails_as_a_refused_one_and_may_be_passed_over() -> None:
-    town = Town()
+    town = InMemoryCluster()
     town.push({"one": "1", "two": "1"}, group("main", step("CreateOrUpdate", "one", continueOnError=True), step("CreateOrUpdate", "two")))
     town.meet = refusing("one", said=NO_ROOM)
     assert town.run().outcome is Outcome.APPLIED

@@ -14,7 +14,7 @@ from handler.model.plan import Action, Change
 from handler.model.rollout import Group, Rollout, Step
 from handler.plan.admission import Desired
 from handler.rollout import canary
-from tests.unit.engine.run.test_transitions import planned, record, state
+from tests.unit.engine.state_samples import planned, record, state
 from tests.unit.plan.samples import desired, document
 
 API = Identity("apps", "Deployment", "shop", "api")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 
 from handler.model.result import Outcome
-from tests.unit.engine.in_memory_cluster import Town, config_map
+from tests.unit.engine.in_memory_cluster import InMemoryCluster, config_map
 
 HEAD = "apiVersion: workflow.kubernetes.io/v1alpha1\nkind: Rollout\nmetadata: {name: r}\n"
 
 
 def refused(rollout: str) -> list[tuple[str, str]]:
     """Return what is wrong with a Rollout over the ConfigMaps `a` and `b`: where, and of what."""
-    town = Town()
+    town = InMemoryCluster()
     files = {f"shop/{name}.yaml": json.dumps(config_map(name, "1")) for name in "ab"}
     town.host.push(town.host.commit({**files, "rollout.yaml": rollout}))
     result = town.run()

@@ -31,7 +31,7 @@ FORBIDDEN = 'roles.rbac.authorization.k8s.io is forbidden: User "jo" cannot list
 KEPT = "what it holds could not be read"
 
 
-class Town:
+class InMemoryCluster:
     """A cluster with a Namespace of ours. `refused`: what LISTs of Roles answer, one after the other."""
 
     def __init__(self) -> None:
@@ -60,30 +60,30 @@ class Town:
 
 
 @pytest.fixture
-def town(monkeypatch: pytest.MonkeyPatch) -> Town:
+def town(monkeypatch: pytest.MonkeyPatch) -> InMemoryCluster:
     monkeypatch.setattr("handler.engine.planner.prune_check.time.sleep", lambda _: None)
-    return Town()
+    return InMemoryCluster()
 
 
-def test_what_nobody_has_put_there_and_what_goes_with_its_owner_keeps_no_namespace(town: Town) -> None:
+def test_what_nobody_has_put_there_and_what_goes_with_its_owner_keeps_no_namespace(town: InMemoryCluster) -> None:
     town.holds("kube-root-ca.crt")
     town.holds("owned", ownerReferences=[{"apiVersion": "v1", "kind": "Secret", "name": "s", "uid": "u"}])
     assert town.reason() == ""
 
 
-def test_what_anybody_has_put_there_keeps_a_namespace_unless_it_goes_before(town: Town) -> None:
+def test_what_anybody_has_put_there_keeps_a_namespace_unless_it_goes_before(town: InMemoryCluster) -> None:
     mark = {"labels": {PART_OF: APPLYSET}}
     ours, kept = town.holds("ours", **mark), town.holds("kept", **mark, annotations={"anneal.dev/prune": "disabled"})
     assert town.reason() == "still holds ConfigMap/data/kept, ConfigMap/data/ours"
     assert town.reason(gone=[ours, kept]) == "still holds ConfigMap/data/kept"
 
 
-def test_what_may_not_be_read_keeps_a_namespace(town: Town) -> None:
+def test_what_may_not_be_read_keeps_a_namespace(town: InMemoryCluster) -> None:
     town.refused = [403]
     assert town.reason() == KEPT
 
 
-def test_a_kind_that_vanishes_meanwhile_is_looked_for_anew_and_keeps_a_namespace_while_it_is_not_found_out(town: Town) -> None:
+def test_a_kind_that_vanishes_meanwhile_is_looked_for_anew_and_keeps_a_namespace_while_it_is_not_found_out(town: InMemoryCluster) -> None:
     assert (town.reason(), town.looks) == ("", 1)
     town.refused, town.looks = [404, 404], 0
     assert (town.reason(), town.looks) == ("", 3)
@@ -91,19 +91,19 @@ def test_a_kind_that_vanishes_meanwhile_is_looked_for_anew_and_keeps_a_namespace
     assert town.reason() == KEPT
 
 
-def test_any_other_refusal_ends_the_run(town: Town) -> None:
+def test_any_other_refusal_ends_the_run(town: InMemoryCluster) -> None:
     town.refused = [400]
     with pytest.raises(ApiRefused):
         town.reason()
 
 
-def test_what_holds_nothing_asks_for_nothing(town: Town) -> None:
+def test_what_holds_nothing_asks_for_nothing(town: InMemoryCluster) -> None:
     town.looks = 0
     assert town.judge.judged(town.holds("ours"), ()).action is Action.PRUNE
     assert town.looks == 0
 
 
-def test_who_is_judged_again_must_still_be_ours(town: Town) -> None:
+def test_who_is_judged_again_must_still_be_ours(town: InMemoryCluster) -> None:
     assert town.judge.judged_again(town.space, ()).action is Action.PRUNE
     town.holds("inside")
     assert town.judge.judged_again(town.space, ()).reason == "still holds ConfigMap/data/inside"

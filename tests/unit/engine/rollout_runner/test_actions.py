@@ -19,15 +19,17 @@ from tests.fakes.apiserver.connection import Reply, Way, straight
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import state_of
 from tests.unit.engine.in_memory_cluster import (
+    CANNOT,
     DONE,
     GROUPS,
     MAPS,
     NAMES,
-    Town,
+    InMemoryCluster,
     assert_carried_out,
     config_map,
     group,
     planted,
+    refusing,
     step,
     wanted,
 )
@@ -45,7 +47,7 @@ def test_every_action_does_its_own_and_nothing_else() -> None:
 
 
 def test_nothing_is_deleted_where_nothing_lives() -> None:
-    town = Town()
+    town = InMemoryCluster()
     town.push(wanted(), *GROUPS)
     assert town.run().outcome in DONE
     assert town.data(*NAMES) == ["2", None, "2", "2", "2", "1", "2"]
@@ -122,7 +124,7 @@ def test_a_plan_says_what_depends_on_a_step_and_comes_before_it() -> None:
     groups = {"groups": [group("all", step("CreateOrUpdate", "last"))]}
     document = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "r"}, "spec": groups}
     files = {f"shop/{name}.yaml": json.dumps(body) for name, body in bodies.items()}
-    town = Town()
+    town = InMemoryCluster()
     town.host.push(town.host.commit({**files, "rollout.yaml": json.dumps(document)}))
     result = town.run()
     assert result.outcome is Outcome.APPLIED, result
@@ -150,15 +152,6 @@ def test_what_is_protected_after_it_was_planned_isnt_made_anew() -> None:
     result = town.run()
     assert (result.outcome, town.uid("anew"), town.outcomes()["anew"]) == (Outcome.FAILED, uid, "failed"), result
     assert "was to be made anew, but by now: protected by anneal.dev/prune: disabled" in result.message
-
-
-def refusing(chosen: Callable[[Asked], bool], status: int = 422, message: str = "spec: Invalid value") -> Way:
-    def meet(call: Call, do: Callable[[], Reply]) -> Reply:
-        if not chosen(call.asked):
-            return do()
-        return status, {"kind": "Status", "status": "Failure", "reason": "Invalid", "message": message, "code": status}, {}
-
-    return meet
 
 
 def is_scratch(asked: Asked) -> bool:
@@ -203,7 +196,6 @@ def test_one_that_is_deleted_and_refused_is_told_loudly_and_made_by_what_mends_i
     assert town.data("anew", "last") == ["3", "3"]
 
 
-CANNOT = 'configmaps is forbidden: User "shop" cannot create resource "configmaps" in API group "" in the namespace "shop"'
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 

@@ -18,9 +18,8 @@ from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import ONE, cluster
-from tests.unit.engine.in_memory_cluster import DONE, MAPS, NAMES, ROLLED, Town, config_map, group, planted, step
-from tests.unit.engine.rollout_runner.test_actions import refusing
-from tests.unit.engine.rollout_runner.test_actions_killed import Killed
+from tests.unit.engine.in_memory_cluster import DONE, MAPS, NAMES, ROLLED, InMemoryCluster, config_map, group, planted, refusing, step
+from tests.unit.engine.killed_runs import Killed
 
 OTHER = "/api/v1/namespaces/other"
 KEEP = {"metadata": {"annotations": {"anneal.dev/prune": "disabled"}}}
@@ -28,13 +27,13 @@ OWN = {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "nam
 LEAVE = {"metadata": {"labels": {PART_OF: None}}}
 
 
-def keep(town: Town, name: str, change: dict[str, Any]) -> None:
+def keep(town: InMemoryCluster, name: str, change: dict[str, Any]) -> None:
     """Somebody changes an object."""
     patch = "application/merge-patch+json"
     town.server.must(Asked("PATCH", f"{MAPS}/{name}", {"fieldManager": "jo"}, change, patch, ""))
 
 
-def meanwhile(town: Town, name: str, change: dict[str, Any]) -> None:
+def meanwhile(town: InMemoryCluster, name: str, change: dict[str, Any]) -> None:
     """Somebody changes an object as soon as the first group has written."""
 
     def way(call: Call, do: Callable[[], Reply]) -> Reply:
@@ -46,7 +45,7 @@ def meanwhile(town: Town, name: str, change: dict[str, Any]) -> None:
     town.meet = way
 
 
-def push_and_meet(town: Town, action: str, change: dict[str, Any]) -> None:
+def push_and_meet(town: InMemoryCluster, action: str, change: dict[str, Any]) -> None:
     """Push a step that takes away `old`, which somebody changes after the plan."""
     maps = {"changed": "2", "old": "1"}
     town.push(
@@ -99,7 +98,10 @@ def test_what_was_nobodys_and_a_tool_takes_after_the_plan_stays(action: str) -> 
 @pytest.mark.parametrize("late", [False, True])
 def test_what_somebody_keeps_or_takes_isnt_made_anew_for_an_immutable_field(*, late: bool, change: dict[str, Any], seen: str) -> None:
     """The plan refuses it; where it is changed after the plan, its deletion meets a moved object, which is judged again."""
-    town, fixed = Town(), {"immutable": True, "metadata": {"name": "old", "namespace": "shop", "annotations": {RECREATE: "allow"}}}
+    town, fixed = (
+        InMemoryCluster(),
+        {"immutable": True, "metadata": {"name": "old", "namespace": "shop", "annotations": {RECREATE: "allow"}}},
+    )
     for value in "12":
         files = {"changed": config_map("changed", value), "old": config_map("old", value) | fixed}
         town.host.push(town.host.commit({f"shop/{name}.yaml": json.dumps(body) for name, body in files.items()}))
@@ -154,7 +156,7 @@ def test_what_was_to_be_made_anew_is_looked_at_again_by_the_run_that_goes_on() -
 @pytest.mark.parametrize(("enabled", "asked", "fails", "goes"), [(1, 1, 0, True), (1, 0, 0, False), (0, 1, 0, False), (1, 1, 1, False)])
 def test_a_namespace_isnt_deleted_with_what_a_run_keeps(*, enabled: int, asked: int, fails: int, goes: bool) -> None:
     """What git no longer declares leaves with its Namespace only where it is pruned: not after a step that has written nothing."""
-    town = Town(cluster("shop", "other"))
+    town = InMemoryCluster(cluster("shop", "other"))
     about = {"name": "other", "annotations": {"anneal.dev/prune": "allow"}}
     files = {"n": {"apiVersion": "v1", "kind": "Namespace", "metadata": about}, "w": config_map("w", "1")}
     orphan = {"x": config_map("x", "1") | {"metadata": {"name": "x", "namespace": "other"}}}

@@ -3,53 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import pytest
 
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply, Way, straight
-from tests.unit.engine.in_memory_cluster import DONE, GROUPS, NAMES, Town, assert_carried_out, planted, wanted
-
-
-class Killed(BaseException):
-    """The process is gone: nothing of it goes on."""
-
-
-@dataclass
-class Death:
-    """Kills the process at its call with this number, once that is done or just before; whatever it still sends is never done."""
-
-    number: int
-    done: bool
-    count: int = 0
-    dead: bool = False
-
-    def __call__(self, call: Call, do: Callable[[], Reply]) -> Reply:
-        if self.dead:
-            raise Killed
-        if call.asked.method != "GET":
-            self.count += 1
-        if self.count == self.number and call.asked.method != "GET":
-            self.dead = True
-            if self.done:
-                do()
-            raise Killed
-        return do()
-
-
-def killed(town: Town, number: int, *, done: bool) -> bool:
-    """Run, and die; False: the run had ended before."""
-    death = Death(number, done)
-    town.meet = death
-    try:
-        town.run()
-    except Killed:
-        pass
-    finally:
-        town.meet = straight
-        town.free_lease()
-    return death.dead
+from tests.unit.engine.in_memory_cluster import DONE, GROUPS, NAMES, InMemoryCluster, assert_carried_out, planted, wanted
+from tests.unit.engine.killed_runs import Killed, killed
 
 
 @pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
@@ -95,7 +55,7 @@ def test_the_plan_of_a_resumed_rollout_counts_no_deletion_that_was_done() -> Non
     assert ("prepare", "anew") in [(due.group, due.step) for due in planned.plan.due]
 
 
-def after_write(town: Town, write: str) -> Way:
+def after_write(town: InMemoryCluster, write: str) -> Way:
     """Die as soon as this is written."""
 
     def meet(_: Call, do: Callable[[], Reply]) -> Reply:

@@ -13,15 +13,15 @@ from handler.rollout.hook_annotations import ROLLOUT
 from handler.state.record import Progress, State
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import state_of
-from tests.unit.engine.in_memory_cluster import DONE, MAPS, Town, config_map, group, step
-from tests.unit.engine.rollout_runner.test_actions_killed import killed
+from tests.unit.engine.in_memory_cluster import DONE, MAPS, InMemoryCluster, config_map, group, step
+from tests.unit.engine.killed_runs import killed
 
 NOON = 1_800_000_000.0
 
 
-def hooked() -> Town:
+def hooked() -> InMemoryCluster:
     """A town whose only commit has a ConfigMap, and another that is a hook."""
-    town, hook = Town(), config_map("migrate", "1")
+    town, hook = InMemoryCluster(), config_map("migrate", "1")
     hook["metadata"]["annotations"] = {"argocd.argoproj.io/hook": "PreSync"}
     head = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "r"}}
     rollout = {**head, "spec": {"groups": [group("all", step("CreateOrUpdate", "web"))]}}
@@ -30,7 +30,7 @@ def hooked() -> Town:
     return town
 
 
-def forced(town: Town) -> Progress:
+def forced(town: InMemoryCluster) -> Progress:
     """Have all applied once more, at the very same time as ever."""
     handler = town.handler()
     rooms = replace(handler.rooms("shop"), clock=lambda: NOON)
@@ -41,7 +41,7 @@ def forced(town: Town) -> Progress:
     return known
 
 
-def as_before(town: Town) -> None:
+def as_before(town: InMemoryCluster) -> None:
     """Make the record, and what was created, what the version before leaves: it knew rollouts by their second."""
     handler = town.handler()
     store = handler.store(handler.target("shop"))

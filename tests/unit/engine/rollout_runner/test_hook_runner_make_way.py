@@ -16,18 +16,18 @@ from tests.fakes.apiserver.connection import Reply, Way
 from tests.fakes.apiserver.kinds import WORKLOADS
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import ONE, cluster
-from tests.unit.engine.in_memory_cluster import MAPS, Town, config_map
-from tests.unit.engine.test_rollback import HOOK, push
+from tests.unit.engine.in_memory_cluster import MAPS, InMemoryCluster, config_map
+from tests.unit.engine.rollback_commits import HOOK, push
 
 AFTER = {"argocd.argoproj.io/hook": "PostSync", "argocd.argoproj.io/hook-delete-policy": "HookSucceeded"}
 HELM = {"labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": {"meta.helm.sh/release-name": "theirs"}}
 
 
-def run(town: Town) -> Outcome:
+def run(town: InMemoryCluster) -> Outcome:
     return town.handler(ONE).run(Job("shop", "push")).outcome
 
 
-def plant(town: Town, **metadata: dict[str, str]) -> None:
+def plant(town: InMemoryCluster, **metadata: dict[str, str]) -> None:
     body = config_map("after", "theirs")
     body["metadata"] |= metadata
     status, _ = town.server.answer(Asked("POST", MAPS, {}, body, "", ""))
@@ -35,7 +35,7 @@ def plant(town: Town, **metadata: dict[str, str]) -> None:
 
 
 def test_what_was_no_hook_until_now_is_not_deleted_for_it_and_what_a_rollout_made_is() -> None:
-    town = Town()
+    town = InMemoryCluster()
     push(town, "1", migrate={})
     assert run(town) is Outcome.APPLIED
     before = town.uid("migrate")
@@ -57,16 +57,16 @@ def migration(value: str, **annotations: str) -> dict[str, Any]:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"value": value}}
 
 
-def pushed(town: Town, value: str, **annotations: str) -> None:
+def pushed(town: InMemoryCluster, value: str, **annotations: str) -> None:
     bodies = {"web": config_map("web", value), "migrate": migration(value, **annotations)}
     town.host.push(town.host.commit({f"shop/{name}.yaml": json.dumps(body) for name, body in bodies.items()}))
 
 
-def job(town: Town) -> dict[str, Any]:
+def job(town: InMemoryCluster) -> dict[str, Any]:
     return town.server.must(Asked("GET", f"{JOBS}/migrate", {}, None, "", ""))
 
 
-def completes(town: Town) -> Way:
+def completes(town: InMemoryCluster) -> Way:
     """Each Job is done as soon as it is there."""
 
     def way(call: Call, do: Callable[[], Reply]) -> Reply:
@@ -79,14 +79,14 @@ def completes(town: Town) -> Way:
     return way
 
 
-def change(town: Town, path: str, patch: dict[str, Any]) -> None:
+def change(town: InMemoryCluster, path: str, patch: dict[str, Any]) -> None:
     town.server.must(Asked("PATCH", path, {"fieldManager": "jo"}, patch, "application/merge-patch+json", ""))
 
 
 @pytest.mark.parametrize("late", [False, True])
 def test_a_job_that_somebody_protects_isnt_deleted_for_the_next_rollouts(*, late: bool) -> None:
     """Before anything is written, if it is known then; it can't be changed, so there is nothing else to be done."""
-    town = Town(cluster(served=WORKLOADS))
+    town = InMemoryCluster(cluster(served=WORKLOADS))
     town.meet = completes(town)
     pushed(town, "1")
     assert run(town) is Outcome.APPLIED
@@ -111,7 +111,7 @@ def test_a_job_that_somebody_protects_isnt_deleted_for_the_next_rollouts(*, late
 
 def test_a_protection_that_the_hook_itself_declares_is_no_word_against_its_own_policy() -> None:
     """As where such annotations come from: it says that the hook outlives its file, not that it runs once."""
-    town = Town(cluster(served=WORKLOADS))
+    town = InMemoryCluster(cluster(served=WORKLOADS))
     town.meet = completes(town)
     pushed(town, "1", **{"helm.sh/resource-policy": "keep"})
     assert run(town) is Outcome.APPLIED
@@ -124,7 +124,7 @@ def test_a_protection_that_the_hook_itself_declares_is_no_word_against_its_own_p
 @pytest.mark.parametrize("newer", [{}, {"argocd.argoproj.io/sync-options": "Prune=false,Replace=true"}])
 def test_nor_is_one_that_an_earlier_commit_of_the_hook_declared(newer: dict[str, str]) -> None:
     """Else a commit that takes it back, and a rollback to one from before it, would wait for somebody's hand."""
-    town = Town(cluster(served=WORKLOADS))
+    town = InMemoryCluster(cluster(served=WORKLOADS))
     town.meet = completes(town)
     pushed(town, "1", **{"argocd.argoproj.io/sync-options": "Prune=false"})
     assert run(town) is Outcome.APPLIED
@@ -136,7 +136,7 @@ def test_nor_is_one_that_an_earlier_commit_of_the_hook_declared(newer: dict[str,
 
 @pytest.mark.parametrize("theirs", ["Prune=false,Delete=false", "Prune=false"])
 def test_one_that_somebody_else_owns_counts_whoever_wrote_it_first(theirs: str) -> None:
-    town = Town(cluster(served=WORKLOADS))
+    town = InMemoryCluster(cluster(served=WORKLOADS))
     town.meet = completes(town)
     pushed(town, "1", **{"argocd.argoproj.io/sync-options": "Prune=false"})
     assert run(town) is Outcome.APPLIED
@@ -149,7 +149,7 @@ def test_one_that_somebody_else_owns_counts_whoever_wrote_it_first(theirs: str) 
 
 
 def test_what_was_protected_before_it_became_a_hook_stays_so() -> None:
-    town = Town(cluster(served=WORKLOADS))
+    town = InMemoryCluster(cluster(served=WORKLOADS))
     plain = migration("1")
     plain["metadata"]["annotations"] = {"argocd.argoproj.io/sync-options": "Prune=false"}
     town.host.push(town.host.commit({"shop/web.yaml": json.dumps(config_map("web", "1")), "shop/migrate.yaml": json.dumps(plain)}))
@@ -160,7 +160,7 @@ def test_what_was_protected_before_it_became_a_hook_stays_so() -> None:
 
 
 def test_what_somebody_protects_and_can_be_changed_is_brought_to_what_the_hook_says() -> None:
-    town = Town()
+    town = InMemoryCluster()
     push(town, "1", migrate=HOOK)
     assert run(town) is Outcome.APPLIED
     before = town.uid("migrate")
@@ -171,7 +171,7 @@ def test_what_somebody_protects_and_can_be_changed_is_brought_to_what_the_hook_s
 
 
 def test_no_policy_deletes_what_somebody_protects() -> None:
-    town = Town()
+    town = InMemoryCluster()
     push(town, "1", after=AFTER)
 
     def way(call: Call, do: Callable[[], Reply]) -> Reply:
@@ -187,7 +187,7 @@ def test_no_policy_deletes_what_somebody_protects() -> None:
 
 @pytest.mark.parametrize("metadata", [{}, HELM])
 def test_what_isnt_ours_is_refused_before_anything_is_written_where_a_policy_would_delete_it(metadata: dict[str, dict[str, str]]) -> None:
-    town = Town()
+    town = InMemoryCluster()
     plant(town, **metadata)
     push(town, "1", after=AFTER)
     assert run(town) is Outcome.FAILED
@@ -195,7 +195,7 @@ def test_what_isnt_ours_is_refused_before_anything_is_written_where_a_policy_wou
 
 
 def test_a_hook_takes_nothing_over_from_another_tool_though_the_target_adopts_from_it() -> None:
-    town = Town()
+    town = InMemoryCluster()
     plant(town, **HELM)
     push(town, "1", after=AFTER)
     result = town.handler(replace(ONE, targets=(replace(ONE.targets[0], adopt=("helm",)),))).run(Job("shop", "push"))
@@ -206,7 +206,7 @@ def test_a_hook_takes_nothing_over_from_another_tool_though_the_target_adopts_fr
 
 @pytest.mark.parametrize("metadata", [{}, HELM])
 def test_what_another_has_made_after_the_plan_is_neither_overwritten_nor_deleted(metadata: dict[str, dict[str, str]]) -> None:
-    town = Town()
+    town = InMemoryCluster()
     push(town, "1", after=AFTER)
 
     def way(call: Call, do: Callable[[], Reply]) -> Reply:

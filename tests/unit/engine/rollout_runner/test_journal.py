@@ -14,7 +14,7 @@ from handler.engine.rollout_runner.actions.stage import StepStage
 from handler.engine.rollout_runner.journal import DONE
 from handler.model.errors import ClusterUnavailable
 from handler.state.record import State
-from tests.unit.engine.in_memory_journal import Acts, Paper, begun, go, group
+from tests.unit.engine.in_memory_journal import Acts, InMemoryJournal, begun, go, group
 from tests.unit.state.waiting import until
 
 
@@ -22,7 +22,7 @@ def test_steps_that_begin_and_end_together_share_their_writes(monkeypatch: pytes
     monkeypatch.setattr(journal, "_TELL_EVERY", math.inf)
     count = 32
 
-    class Slow(Paper):
+    class Slow(InMemoryJournal):
         """The write of the first begin waits until the other steps want theirs written, too."""
 
         def write(self, change: Callable[[State], State]) -> None:
@@ -69,7 +69,7 @@ def test_what_has_ended_is_written_though_nothing_follows_it_yet() -> None:
 
 
 def test_an_end_that_could_not_be_written_is_written_by_whoever_writes_next() -> None:
-    class Broken(Paper):
+    class Broken(InMemoryJournal):
         """The write after that of the first begin fails, once."""
 
         def write(self, change: Callable[[State], State]) -> None:

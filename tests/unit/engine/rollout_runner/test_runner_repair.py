@@ -17,7 +17,7 @@ from handler.model.result import Outcome
 from handler.plan.admission import Desired
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import ONE, state_of
-from tests.unit.engine.in_memory_cluster import MAPS, Town
+from tests.unit.engine.in_memory_cluster import MAPS, InMemoryCluster
 
 WAITS = replace(ONE, targets=(replace(ONE.targets[0], wait=Wait()),))
 ALL = ["one", "two"]
@@ -45,9 +45,9 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
 
 
 @pytest.fixture
-def town(watched: Watched) -> Town:
+def town(watched: Watched) -> InMemoryCluster:
     """Two objects that were applied and healthy; `one` was then changed by hand, and `two` has an outage."""
-    made = Town()
+    made = InMemoryCluster()
     made.push(dict.fromkeys(ALL, "1"))
     assert made.handler(WAITS).run(Job("shop", "push")).outcome is Outcome.APPLIED
     assert watched.asked == [ALL]
@@ -57,18 +57,18 @@ def town(watched: Watched) -> Town:
     return made
 
 
-def spoil(town: Town) -> None:
+def spoil(town: InMemoryCluster) -> None:
     live = town.live("one")
     assert live
     town.server.answer(Asked("PUT", f"{MAPS}/one", {}, {**live, "data": {"key": "by hand"}}, "", ""))
 
 
-def test_an_outage_elsewhere_doesnt_fail_a_repair(town: Town, watched: Watched) -> None:
+def test_an_outage_elsewhere_doesnt_fail_a_repair(town: InMemoryCluster, watched: Watched) -> None:
     assert town.handler(WAITS).run(Job("shop", "drift")).outcome is Outcome.APPLIED
     assert (watched.asked, town.data(*ALL)) == ([["one"]], ["1", "1"])
 
 
-def test_what_a_repair_has_written_must_be_healthy_and_the_next_run_knows_not_what_that_was(town: Town, watched: Watched) -> None:
+def test_what_a_repair_has_written_must_be_healthy_and_the_next_run_waits_for_everything(town: InMemoryCluster, watched: Watched) -> None:
     watched.sick = "one"
     assert town.handler(WAITS).run(Job("shop", "drift")).outcome is Outcome.FAILED
     assert state_of(town.handler(WAITS)).attempt
@@ -77,7 +77,7 @@ def test_what_a_repair_has_written_must_be_healthy_and_the_next_run_knows_not_wh
 
 
 @pytest.mark.parametrize("how", ["a newer commit", "a person", "other settings", "no record"])
-def test_whatever_else_runs_waits_for_everything(town: Town, watched: Watched, how: str) -> None:
+def test_whatever_else_runs_waits_for_everything(town: InMemoryCluster, watched: Watched, how: str) -> None:
     settings = WAITS
     if how == "a newer commit":
         town.push({"one": "2", "two": "1"})

@@ -12,7 +12,7 @@ from handler.engine.rollout_runner.journal import DONE, FAILED, SKIPPED
 from handler.engine.rollout_runner.step_graph import AT_ONCE
 from handler.model.errors import ClusterUnavailable, RolloutFailed, StillWaiting
 from handler.model.rollout import Step
-from tests.unit.engine.in_memory_journal import Acts, Paper, begun, go, group, held_up, once_all_began, record, refused
+from tests.unit.engine.in_memory_journal import Acts, InMemoryJournal, begun, go, group, held_up, once_all_began, record, refused
 
 
 @dataclass
@@ -72,7 +72,7 @@ def test_a_rollout_hasnt_failed_before_the_traces_are_away() -> None:
 
 def test_a_run_killed_right_after_a_failure_is_gone_on_with_by_tidying_up() -> None:
     fresh = replace(record("d", of="two"), started="")
-    paper: Paper = begun(record("a", DONE, of="two"), record("b", of="two"), record("c", FAILED, "no such table"), fresh)
+    paper: InMemoryJournal = begun(record("a", DONE, of="two"), record("b", of="two"), record("c", FAILED, "no such table"), fresh)
     acts = Leaving()
     with pytest.raises(RolloutFailed, match="no such table"):
         go(paper, acts, group("two", "a", "b", "d"), group("one", "c"), parallel=True)

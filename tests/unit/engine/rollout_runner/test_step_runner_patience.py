@@ -17,7 +17,7 @@ from handler.model.run_event import RunEvent, RunPhase
 from handler.state.record import StepRecord
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import state_of
-from tests.unit.engine.in_memory_cluster import MAPS, Town, group, step
+from tests.unit.engine.in_memory_cluster import MAPS, InMemoryCluster, group, step
 
 
 class Impatient:
@@ -37,13 +37,13 @@ def ready(timeout: int = 600, progress: int = 300) -> list[dict[str, Any]]:
     return [{"fieldComparisons": {"expectedValues": expected, "timeout": f"{timeout}s", "progressTimeout": f"{progress}s"}}]
 
 
-def say_ready(town: Town, name: str, ready: str = "yes") -> None:
+def say_ready(town: InMemoryCluster, name: str, ready: str = "yes") -> None:
     """Be the controller."""
     body = {"metadata": {"annotations": {"ready": ready}}}
     town.server.must(Asked("PATCH", f"{MAPS}/{name}", {"fieldManager": "controller"}, body, "application/merge-patch+json", ""))
 
 
-def look(town: Town, later: float = 0.0) -> Result:
+def look(town: InMemoryCluster, later: float = 0.0) -> Result:
     """Run once; `later`: by how many seconds its clock is on."""
     handler = town.handler()
     rooms = replace(handler.rooms("shop"), clock=lambda: time.time() + later)
@@ -51,27 +51,27 @@ def look(town: Town, later: float = 0.0) -> Result:
     return handler.run(Job("shop", "tick"), None, Impatient())
 
 
-def recorded(town: Town, name: str) -> StepRecord:
+def recorded(town: InMemoryCluster, name: str) -> StepRecord:
     known = state_of(town.handler()).rollout
     assert known
     return next(each for each in known.steps if each.step == name)
 
 
 @pytest.fixture
-def town() -> Town:
-    made = Town()
+def town() -> InMemoryCluster:
+    made = InMemoryCluster()
     both = [step("CreateOrUpdate", name, success=ready()) for name in ("a", "b")]
     made.push(dict.fromkeys("abc", "1"), group("at once", *both, parallel=True), group("then", step("CreateOrUpdate", "c")))
     return made
 
 
-def test_steps_at_once_all_act_before_the_run_leaves_its_wait_to_the_next(town: Town) -> None:
+def test_steps_at_once_all_act_before_the_run_leaves_its_wait_to_the_next(town: InMemoryCluster) -> None:
     assert look(town).outcome is Outcome.WAITING
     assert town.data("a", "b", "c") == ["1", "1", None]
     assert town.outcomes() == {"a": "", "b": "", "c": ""}
 
 
-def test_each_look_goes_on_where_the_last_one_was_and_writes_nothing_twice(town: Town) -> None:
+def test_each_look_goes_on_where_the_last_one_was_and_writes_nothing_twice(town: InMemoryCluster) -> None:
     look(town)
     began = recorded(town, "a").started
     say_ready(town, "a")
@@ -85,7 +85,7 @@ def test_each_look_goes_on_where_the_last_one_was_and_writes_nothing_twice(town:
 
 
 def test_a_step_whose_time_is_over_fails_at_the_next_look() -> None:
-    town = Town()
+    town = InMemoryCluster()
     town.push({"a": "1"}, group("one", step("CreateOrUpdate", "a", success=ready(timeout=600, progress=6000))))
     assert [look(town, later).outcome for later in (0, 300)] == [Outcome.WAITING] * 2
     result = look(town, later=660)
@@ -94,7 +94,7 @@ def test_a_step_whose_time_is_over_fails_at_the_next_look() -> None:
 
 
 def test_a_step_of_which_nothing_has_changed_for_too_long_fails_though_no_run_waits() -> None:
-    town = Town()
+    town = InMemoryCluster()
     both = [step("CreateOrUpdate", name, success=ready(timeout=6000, progress=1000)) for name in ("a", "b")]
     town.push({"a": "1", "b": "1"}, group("one", *both, parallel=True))
     assert look(town).outcome is Outcome.WAITING
@@ -107,7 +107,7 @@ def test_a_step_of_which_nothing_has_changed_for_too_long_fails_though_no_run_wa
     assert [(recorded(town, name).outcome, recorded(town, name).stood) for name in "ab"] == [("failed", ()), ("skipped", ())]
 
 
-def test_a_clock_that_is_set_back_during_a_wait_makes_it_no_longer(town: Town) -> None:
+def test_a_clock_that_is_set_back_during_a_wait_makes_it_no_longer(town: InMemoryCluster) -> None:
     begun: list[float] = []
     stop = threading.Event()
     town.push({"a": "2"}, group("one", step("CreateOrUpdate", "a", success=ready(timeout=2))))

@@ -18,8 +18,8 @@ from handler.model.result import Outcome
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.engine import state_of
-from tests.unit.engine.in_memory_cluster import MAPS, Town, config_map
-from tests.unit.engine.test_rollback import BACK, HOOK, push
+from tests.unit.engine.in_memory_cluster import MAPS, InMemoryCluster, config_map
+from tests.unit.engine.rollback_commits import BACK, HOOK, push
 
 DECLARED, OPERATORS = "hunter2-of-the-database", "ghp_of-the-operator"
 
@@ -36,7 +36,7 @@ def saying(words: str, name: str) -> Callable[[Call, Callable[[], Reply]], Reply
 
 @pytest.mark.parametrize("marks", [HOOK, {**HOOK, "argocd.argoproj.io/hook": "PostSync"}, {}])
 def test_no_secret_that_a_failure_tells_reaches_the_record_or_the_result(marks: dict[str, str]) -> None:
-    town = Town()
+    town = InMemoryCluster()
     push(town, "1")
     assert town.handler(BACK).run(Job("shop", "push")).outcome is Outcome.APPLIED
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": "shop"}, "stringData": {"password": DECLARED}}

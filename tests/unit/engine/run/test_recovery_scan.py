@@ -13,13 +13,13 @@ from handler.state.record_format import seconds_of
 from tests.fakes.apiserver.connection import straight
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import ONE, state_of
-from tests.unit.engine.in_memory_cluster import DONE, GROUPS, NAMES, Town, config_map, planted, wanted
-from tests.unit.engine.rollout_runner.test_actions_killed import Death, Killed, killed
+from tests.unit.engine.in_memory_cluster import DONE, GROUPS, NAMES, InMemoryCluster, config_map, planted, wanted
+from tests.unit.engine.killed_runs import Death, Killed, killed
 
 HOOK = {"argocd.argoproj.io/hook": "PreSync", "argocd.argoproj.io/hook-delete-policy": "BeforeHookCreation"}
 
 
-def lose(town: Town) -> None:
+def lose(town: InMemoryCluster) -> None:
     town.server.answer(Asked("DELETE", "/api/v1/namespaces/anneal-system/configmaps/anneal-shop", {}, {}, "", ""))
 
 
@@ -29,7 +29,7 @@ def planned(shown: Result) -> list[str]:
 
 
 @pytest.fixture
-def rolled() -> Town:
+def rolled() -> InMemoryCluster:
     """A town whose rollout is done; what its step has deleted was put back by its hand, and its record is gone."""
     town = planted()
     town.push(wanted(), *GROUPS)
@@ -44,7 +44,7 @@ def rolled() -> Town:
     return town
 
 
-def test_a_recovery_writes_what_differs_and_deletes_nothing(rolled: Town) -> None:
+def test_a_recovery_writes_what_differs_and_deletes_nothing(rolled: InMemoryCluster) -> None:
     uid = rolled.uid("anew")
     rolled.push(wanted("3"), *GROUPS)
     found = rolled.run("tick", prune=False)
@@ -57,7 +57,7 @@ def test_a_recovery_writes_what_differs_and_deletes_nothing(rolled: Town) -> Non
     assert state.history[0].message == found.message
 
 
-def test_what_a_step_deletes_is_pruned_by_the_run_after_it_and_the_next_commit_is_rolled_out(rolled: Town) -> None:
+def test_what_a_step_deletes_is_pruned_by_the_run_after_it_and_the_next_commit_is_rolled_out(rolled: InMemoryCluster) -> None:
     uid = rolled.uid("anew")
     first = rolled.run("tick")
     assert first.outcome in DONE
@@ -73,7 +73,7 @@ def test_what_a_step_deletes_is_pruned_by_the_run_after_it_and_the_next_commit_i
     assert set(rolled.outcomes().values()) == {"done"}
 
 
-def test_a_person_who_asks_has_it_carried_out_by_the_run_after_the_recovery(rolled: Town) -> None:
+def test_a_person_who_asks_has_it_carried_out_by_the_run_after_the_recovery(rolled: InMemoryCluster) -> None:
     """Neither's plan hides anything: what the first shows as kept stays, and what it leaves out isn't begun."""
     uid = rolled.uid("anew")
     shown = rolled.run("oneoff", force=True, dry_run=True)
@@ -91,7 +91,7 @@ def test_a_person_who_asks_has_it_carried_out_by_the_run_after_the_recovery(roll
     assert "not carried out" not in result.message
 
 
-def test_the_run_after_a_recovery_comes_soon_whatever_git_does(rolled: Town) -> None:
+def test_the_run_after_a_recovery_comes_soon_whatever_git_does(rolled: InMemoryCluster) -> None:
     """Its moment is in the result, for the process that waits, and in the record, for functions and the next process."""
     before = time.time()
     found = rolled.run("tick")
@@ -101,14 +101,14 @@ def test_the_run_after_a_recovery_comes_soon_whatever_git_does(rolled: Town) -> 
     assert abs(seconds_of(due) - found.next_try) <= 1
 
 
-def test_a_recovery_without_prune_does_not_say_that_the_next_run_prunes(rolled: Town) -> None:
+def test_a_recovery_without_prune_does_not_say_that_the_next_run_prunes(rolled: InMemoryCluster) -> None:
     found = rolled.run("oneoff", prune=False)
     assert found.plan
     assert [change.reason for change in found.plan.prunes] == ["prune is off"]
     assert "doesn't declare" not in found.message
 
 
-def test_a_recovery_that_is_killed_stays_one(rolled: Town) -> None:
+def test_a_recovery_that_is_killed_stays_one(rolled: InMemoryCluster) -> None:
     rolled.push(wanted("3"), *GROUPS)
     death = rolled.meet = Death(6, done=True)
     with pytest.raises(Killed):
@@ -125,7 +125,7 @@ def test_a_recovery_that_is_killed_stays_one(rolled: Town) -> None:
 
 
 def test_a_hook_of_a_recovery_deletes_nothing() -> None:
-    town = Town()
+    town = InMemoryCluster()
     body = config_map("migrate", "1")
     body["metadata"]["annotations"] = HOOK
     town.host.push(town.host.commit({"shop/web.yaml": json.dumps(config_map("web", "1")), "shop/migrate.yaml": json.dumps(body)}))
@@ -141,7 +141,7 @@ def test_a_hook_of_a_recovery_deletes_nothing() -> None:
 def test_a_first_rollout_that_was_killed_anywhere_is_no_recovery() -> None:
     kills = 0
     for number in range(1, 200):
-        town = Town()
+        town = InMemoryCluster()
         town.push(wanted(), *GROUPS)
         if not killed(town, number, done=True):
             break

@@ -18,8 +18,8 @@ from handler.plan.rollout import PlannedRollout
 from handler.state.record import RunStatus, State, WaitingFor
 from handler.state.run_history import LINGERING, ROLLING
 from handler.state.summary import Summary
-from tests.unit.engine.canary_scenario import Trial
-from tests.unit.engine.run.test_transitions import COMMIT, INPUTS, LATER, NOON, NOW, PAST_NOON, planned, state
+from tests.unit.engine.canary_scenario import CanaryScenario
+from tests.unit.engine.state_samples import COMMIT, INPUTS, LATER, NOON, NOW, PAST_NOON, planned, state
 
 ROLLED = Inputs(replace(INPUTS.prepared, rolled=PlannedRollout(Rollout("r", (Group("one", ()),)))), "settings")
 APPLIED = RunStatus("applied", NOON)
@@ -61,7 +61,7 @@ def test_who_asks_again_after_a_failure_waits_anew(status: RunStatus, force: boo
 
 # --- a canary between runs that may not wait
 def test_a_canary_that_is_held_is_rolling_out_between_runs_and_says_its_share() -> None:
-    trial = Trial.held()
+    trial = CanaryScenario.held()
     began = trial.state.status.since
     assert (trial.state.status.phase, trial.step.share, trial.step.outcome) == (ROLLING, 25, "")
     assert trial.run("tick").outcome is Outcome.WAITING
@@ -70,7 +70,7 @@ def test_a_canary_that_is_held_is_rolling_out_between_runs_and_says_its_share() 
 
 
 def test_a_canary_that_was_withdrawn_has_no_share() -> None:
-    trial = Trial.held()
+    trial = CanaryScenario.held()
     trial.broken()
     assert trial.run("push").outcome is Outcome.FAILED
     assert (trial.state.status.phase, trial.step.share, trial.live("api-canary")) == ("failed", 0, None)

@@ -3,70 +3,25 @@
 from __future__ import annotations
 
 import threading
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from handler.app.build import Handler
 from handler.config.settings import Settings
 from handler.engine import outcomes
 from handler.engine.requests import ask
-from handler.engine.run import revision, transitions
 from handler.engine.run.context import ChosenRevision, Round, RunContext
-from handler.engine.run.plan_request import plan
 from handler.engine.waits import interrupts
 from handler.engine.waits.interrupts import Interrupts
 from handler.model.errors import NewerHead, Stopping, Suspended
 from handler.model.event import Job
 from handler.state.record import Suspend, WaitingFor
-from tests.fakes.apiserver import ApiServer
 from tests.fakes.engine import ONE, cluster, engine, pushed
 from tests.fakes.git_host import GitHost, HostSource
+from tests.unit.engine.waiting_run import HEAD, NOON, Scene
 
-HEAD = "head refs/heads/main"
-NOON = "2026-03-01T12:00:00Z"
 OTHER = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other, namespace: other}\n"
-
-
-@dataclass
-class Around:
-    """A queue of the test's own."""
-
-    jobs: tuple[Job, ...] = ()
-
-    def asked(self) -> tuple[Job, ...]:
-        return self.jobs
-
-    def resting(self) -> AbstractContextManager[float]:
-        return nullcontext(0.0)
-
-
-@dataclass
-class Scene:
-    """A run that has opened its attempt for the head, and waits."""
-
-    server: ApiServer
-    host: GitHost
-    handler: Handler
-    asked: list[str] = field(default_factory=list)
-    around: Around = field(default_factory=Around)
-    stop: threading.Event = field(default_factory=threading.Event)
-    commit: str = ""
-
-    def wait(self, job: Job | None = None) -> RunContext:
-        rooms = self.handler.rooms("shop")
-        rooms.preparer.source = HostSource(self.host, self.asked.append)
-        run = RunContext(rooms, job or Job("shop", "push"), self.stop, "shop.waits", Round(0.0), self.around)
-        run.read()
-        run.lease = rooms.lock.acquire()
-        revision.choose(run)
-        inputs = run.inputs()
-        state = transitions.opened(run.state, inputs, plan(run, inputs), run.lease.token, revision.pin_left(run), rooms.clock())
-        run.stored = rooms.store.swap(run.stored, state, run.lease.token)
-        self.asked.clear()
-        return run
 
 
 @pytest.fixture
