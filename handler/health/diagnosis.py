@@ -1,12 +1,11 @@
-"""Why an object isn't healthy, from its pods and the Warning events about it, while somebody still waits for it. Pure.
+"""Why an object isn't healthy, from its pods and the Warning events about it, while a run still waits for it. Pure.
 
     its pods, by their own word       a container waits in vain or ended, no Node, evicted       at once
     Warning events                    about the worst pod, the object, its ReplicaSets            at once
     neither, but no change for STILL  what the pod lacks                                          inferred
 
-Law: a Warning counts as long as it may be today's cause: newer than the rollout, or repeated until now; not older than what has come of it
-since (a pod that was refused, and then made). The causes of a finding stand in its text or in the object's verdict: a finding whose causes
-were told already is the same one, whatever else its words say.
+Law: a Warning counts while it may be today's cause: newer than the rollout, or repeated until now. A finding is new by its causes, not by
+its words.
 """
 
 from __future__ import annotations
@@ -23,17 +22,13 @@ from handler.model.manifest import at, items_at
 from handler.model.names import Identity
 from handler.model.numbers import many
 
-STILL = 15.0
-"""Seconds for which a verdict may stand before what no pod and no event says is inferred."""
+STILL = 15.0  # seconds for which a verdict may stand before what no pod and no event says is inferred
 STOOD = f"nothing has changed for {STILL:.0f}s"
-SLACK = 10.0
-"""Seconds by which clocks of a cluster may differ."""
-_AT_ONCE = 2.0
-"""Seconds at most between an event and the condition that a controller writes with it."""
+SLACK = 10.0  # seconds by which clocks of a cluster may differ
+_AT_ONCE = 2.0  # seconds at most between an event and the condition that a controller writes with it
 _CONTINUES = 360.0
-"""Seconds after its last event for which a repeated Warning goes on: a client tells one in five minutes of many alike."""
-_WARNINGS = 2
-"""Warnings that are told of a pod, and of an object."""
+"""Seconds after its last event for which a repeated Warning goes on: clients send one in five minutes of many alike."""
+_WARNINGS = 2  # warnings shown of a pod, and of an object
 _ERROR = "Error: "
 """What a kubelet writes before a reason that the container's state has as well: such an event says less than the one before it."""
 
@@ -69,7 +64,7 @@ class Warned:
 
     @property
     def text(self) -> str:
-        """As a person is told it."""
+        """As it is shown."""
         return f"Warning {self.reason}: {self.message}"
 
 
@@ -90,8 +85,7 @@ class Live(NamedTuple):
 class Subject:
     """An object to be explained.
 
-    `live`: of the live one; `said`: its verdict, as it is told; `still`: whether that has stood for `STILL`. `selector`: of its pods, as a
-    query has it; empty: none of them are looked at.
+    `live`: of the live one; `said`: its verdict; `still`: whether that has stood for `STILL`; `selector`: of its pods, empty: none.
     """
 
     identity: Identity
@@ -158,18 +152,11 @@ class NamespaceSight:
         return [each for each in mine if subject.live.uid and each.at >= past and self._counts(each)]
 
     def _counts(self, warned: Warned) -> bool:
-        """Tell whether a Warning is of this rollout, or goes on during it."""
         return warned.at >= self.since - SLACK or (warned.times > 1 and self.now - warned.at <= _CONTINUES)
 
 
 def diagnose(subject: Subject, sight: NamespaceSight) -> Finding:
-    """Explain an object by what was read of its namespace.
-
-    Args:
-        subject: the object, and what is told of it anyhow.
-        sight: the namespace.
-
-    """
+    """Explain `subject` by `sight`, what was read of its namespace."""
     pods = [
         each for each in sight.pods.get(OwnerRef(subject.identity.kind, subject.identity.name), ()) if subject.has_pods and _stays(each)
     ]
@@ -184,7 +171,7 @@ def diagnose(subject: Subject, sight: NamespaceSight) -> Finding:
 
 
 def _past(subject: Subject, pods: Sequence[Object]) -> float:
-    """Return when something came of what was wrong with an object before: a pod was made, or its controller changed a condition."""
+    """Return when a pod was made or a controller changed a condition: earlier Warnings are outdated."""
     if subject.identity.group_kind in WITH_PODS:
         return max(map(_created, pods), default=0.0) if subject.identity.kind != "Pod" else 0.0
     return subject.live.changed - _AT_ONCE
@@ -230,7 +217,6 @@ class _Told:
     causes: list[str] = field(default_factory=list)
 
     def pod(self, live: Object, warned: Iterable[Warned]) -> None:
-        """Tell of a pod: what it says itself, then what is said about it."""
         wrong = trouble(live)
         texts = [*wrong.values()]
         restarts = max((count({"status": status}, "status", "restartCount") for status in containers(live)), default=0)
@@ -241,18 +227,17 @@ class _Told:
             self.parts.append(f"pod {_name(live)}: {'; '.join(texts)}")
 
     def warnings(self, warned: Iterable[Warned]) -> None:
-        """Tell of Warnings."""
         self.parts += self._fresh(warned, "; ".join(self.parts))
 
     def infer(self, worst: Object | None, now: float, *, none: bool) -> None:
-        """Tell what is seen where nothing says what is wrong. `none`: it should have pods, and hasn't."""
+        """Say what is seen where nothing says what is wrong. `none`: it should have pods, and hasn't."""
         if worst is not None:
             self.parts.append(_lack(worst, now))
         self.parts += ["it has no pods", STOOD] if none else [STOOD]
         self.causes.append(STOOD)
 
     def _fresh(self, warned: Iterable[Warned], before: str) -> Iterator[str]:
-        """Yield the Warnings that say something new, each reason once; one whose reason was named counts as a cause, too."""
+        """Yield the Warnings that say something new, each reason once; a repeated reason counts as a cause, too."""
         told = f"{self.said}; {before}"
         number = 0
         for each in warned:
@@ -281,7 +266,6 @@ def _worst(subject: Subject, pods: Sequence[Object], sight: NamespaceSight) -> O
 
 
 def _owners(live: Object) -> Iterator[OwnerRef]:
-    """Yield what a pod belongs to: itself, its controller, and that one's Deployment."""
     yield OwnerRef("Pod", _name(live))
     for each in items_at(live, "metadata", "ownerReferences"):
         if at(each, "controller") is True:

@@ -1,17 +1,15 @@
-"""Live object -> Health, by kstatus' rules: what holds for all kinds, a table of what differs, and what an object says that is in none.
+"""Live object -> Health, by kstatus' rules.
 
     being deleted                        terminating
     a generation not observed yet        in progress
     Reconciling / Stalled                in progress / failed (the conditions of kstatus' own convention)
-    the kind's row in KINDS              as it says
-    its row in `kinds.custom.READY`      as it says, once its controller has had time for a look
+    the kind's row in KINDS, or READY    as it says; one of `kinds.custom.READY` once its controller has had time for a look
     Ready                                current / in progress
     else                                 current, once its controller has had time for a look (`SETTLE`)
 
-Stricter than kstatus where a release would otherwise be called healthy that isn't: a running Job is in progress, a failed Pod failed, an
-object that no controller has looked at yet isn't current. Laxer where a wait would never end: a paused Deployment, a suspended Job,
-OnDelete, a claim without a pod, an address that nobody gives are healthy, and say so in their note. Another kind is one function in
-`kinds`, one row here, and its samples in `tests/unit/health/samples`.
+Stricter than kstatus where a release would be called healthy that isn't (a running Job, a failed Pod, an object not looked at yet). Laxer
+where a wait would never end (a paused Deployment, a suspended Job, OnDelete, a claim without a pod): healthy, with a note. Another kind
+is one function in `kinds`, one row here, and its samples in `tests/unit/health/samples`.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, identity_of
 
 SETTLE = 5.0
-"""Seconds that a controller has to say something about an object it was just given, before silence means that it has nothing to say."""
+"""Seconds that a controller has to say something about a new object, before silence means that it has nothing to say."""
 
 Object = dict[str, Any]
 Rule = Callable[[Object, float], Health]
@@ -81,20 +79,16 @@ ALWAYS_HEALTHY = frozenset(
     }.items()
     for kind in kinds
 )
-"""Kinds that have nothing to wait for: they do what they do as soon as they are stored, so that nobody need LIST them."""
+"""Kinds that do what they do as soon as they are stored: no run needs to LIST them."""
 SELF_REMOVED = Health(Status.CURRENT, "JobSelfRemoved: it has ended, and its ttlSecondsAfterFinished removed it; how isn't known any more")
 """How a Job does that isn't there because it removes itself."""
 
 
 def judge(live: Object | None, generation: int, now: float, declared: Mapping[str, Any] | None = None) -> Health:
-    """Judge a live object.
+    """Judge a live object; None: it isn't there.
 
-    Args:
-        live: as the server shows it; None: it isn't there.
-        generation: the least that it, and what is said about it, must be of: the one that a write returned; 0: its own.
-        now: seconds since the epoch, by the clock that stamps live objects if that is known.
-        declared: the manifest of an object that was certainly created: a Job whose time to live removed it has ended.
-
+    `generation`: the least that it, and what is said about it, must be of: the one that a write returned; 0: its own. `now`: seconds since
+    the epoch, by the API server's clock where that is known. `declared`: the manifest of an object that was certainly created.
     """
     if live is None:
         return _absent(declared)
@@ -132,7 +126,6 @@ def remnant(live: Object) -> Object:
 
 
 def _absent(declared: Mapping[str, Any] | None) -> Health:
-    """Judge what isn't there."""
     given = dict(declared or {})
     if identity_of(given).group_kind == JOB and workloads.removes_itself(given):
         return SELF_REMOVED
@@ -151,7 +144,6 @@ def _unobserved(live: Object, generation: int) -> Health | None:
 
 
 def _by_convention(live: Object) -> Health | None:
-    """Judge by the conditions that kstatus asks controllers for."""
     reconciling, stalled = condition(live, "Reconciling"), condition(live, "Stalled")
     if reconciling.true:
         return waits(reconciling.said or "is being reconciled")
@@ -159,7 +151,7 @@ def _by_convention(live: Object) -> Health | None:
 
 
 def _other(live: Object, now: float) -> Health:
-    """Judge a kind without a row: by Ready, else it does what it does once its controller had time to say otherwise."""
+    """Judge a kind without a row."""
     ready = condition(live, "Ready")
     if ready.status and _is_stale(ready, live):
         return waits("its Ready is of an older generation")
@@ -170,7 +162,7 @@ def _other(live: Object, now: float) -> Health:
 
 
 def _settled(live: Object, now: float, found: Health) -> Health:
-    """Believe that a custom resource is healthy once something in its status is of the newest generation, or its controller had time."""
+    """Believe that a custom resource is healthy once its status is of the newest generation, or its controller had time."""
     if not found.healthy:
         return found
     types = [at(each, "type") for each in items_at(live, "status", "conditions")]
@@ -183,19 +175,17 @@ def _settled(live: Object, now: float, found: Health) -> Health:
 
 
 def _is_stale(found: Condition, live: Object) -> bool:
-    """Tell whether a condition is of an older generation, where the status as a whole doesn't say of which it is."""
     unsaid = number(at(live, "status", "observedGeneration")) is None
     return unsaid and found.observed is not None and found.observed < (number(at(live, "metadata", "generation")) or 0)
 
 
 def _has_answered(live: Object, ready: Condition) -> bool:
-    """Tell whether something in the status is certainly about the newest generation: it says so, or there was never an older one."""
+    """Whether something in the status is certainly about the newest generation: it says so, or there was never an older one."""
     observed = number(at(live, "status", "observedGeneration"))
     first = (number(at(live, "metadata", "generation")) or 0) <= 1
     return observed is not None or ready.observed is not None or (first and bool(at(live, "status")))
 
 
 def _settling(live: Object, now: float) -> float:
-    """Return how many seconds a controller still has; a clock that runs behind gives it no more than SETTLE."""
     last = written(live)
     return min(last + SETTLE - now, SETTLE) if last is not None else 0.0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_STEPS = 64
-"""Failures after which no pause grows any more: a power of a larger number is no float."""
+_STEPS = 64  # failures after which no pause grows any more: a power of a larger number is no float
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,5 +20,4 @@ class Backoff:
         return min(self.first * self.factor ** min(max(failures, 1) - 1, _STEPS), self.longest)
 
 
-TRANSIENT = Backoff(15, 300)
-"""The pace of what nobody must cure: of a target's next tries, and of a queue's messages."""
+TRANSIENT = Backoff(15, 300)  # the pace of what ends by itself: of a target's next tries, and of a queue's messages

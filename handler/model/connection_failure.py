@@ -1,7 +1,6 @@
-"""What a failed connection means, in our own words. Pure.
+"""What a failed connection means, in our own words: a vendor's text may hold a proxy's password. Pure.
 
-A vendor's texts name its pools and objects, and may hold a proxy's password, so none of them is quoted. Exceptions are distinguished by
-the names of their classes: this room imports no vendor.
+Exceptions are distinguished by the names of their classes: this room imports no vendor.
 """
 
 from __future__ import annotations

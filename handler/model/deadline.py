@@ -1,7 +1,6 @@
-"""The deadline of this invocation; outgoing calls never exceed it.
+"""The deadline of this invocation; outgoing calls never exceed it, for a function that is ended by force leaves its Lease held.
 
-A function is ended by force, and its Lease stays held then. So calls to clusters, git hosts and renders end before, whatever their own
-time-outs. The deadline belongs to a thread's context, and to the threads that it hands a part of its work.
+It belongs to a thread's context, and to the threads that are handed a part of its work.
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-LEAST = 1.0
-"""Seconds that are left for a request when the time is over: a Lease is let go by one."""
+LEAST = 1.0  # seconds that are left for a request when the time is over: a Lease is let go by one
 _end: ContextVar[float] = ContextVar("end", default=math.inf)
 
 

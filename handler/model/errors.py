@@ -1,4 +1,4 @@
-"""The errors Anneal raises; those of one room stand in its own `errors`. The class says who must act; the instance carries the facts.
+"""The errors Anneal raises. The class says who must act; the instance carries the facts.
 
 Vendor exceptions (urllib3, dulwich, kubernetes, yaml) stop at their room's wall and leave it as one of these.
 A message starts with its subject, says what was seen, where (file:line), and the line or command that helps.
@@ -34,8 +34,8 @@ class Problem:
 class Basis:
     """What a mistake follows from, beside the target's settings: with all of it as it was, it would be made again.
 
-    `reads`: the read set (path, id), empty: unknown; `unserved`: kinds (apiVersion, kind) that the cluster doesn't serve; `siblings`: the
-    targets whose records were read, each with its resourceVersion.
+    `reads`: the read set (path, id), empty: unknown; `unserved`: kinds (apiVersion, kind) that aren't served; `siblings`: the targets whose
+    records were read, each with its resourceVersion.
     """
 
     reads: tuple[tuple[str, str], ...] = ()

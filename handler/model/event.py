@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-NAMED = ("replay", "oneoff")
-"""Triggers of named requests, by a person or a pipeline, which wait for an id's end."""
-ASKED = (*NAMED, "approval", "rollback", "unpin")
-"""What reports call those (`Job.cause`)."""
+NAMED = ("replay", "oneoff")  # triggers of named requests, by a person or a pipeline, which wait for an id's end
+ASKED = (*NAMED, "approval", "rollback", "unpin")  # what reports call those (`Job.cause`)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +20,10 @@ class RefChange:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A verified delivery. `kind`: push | ping | other; `urls`: every spelling of the repository the payload names.
+    """A verified delivery: a hint only, for the git host decides what is deployed.
 
-    `changes`: the listed refs of a push; `more`: there were others, too many to list.
-    Everything here is a hint: the git host decides what is deployed, the configuration decides from where.
+    `kind`: push | ping | other; `urls`: every spelling of the repository the payload names; `changes`: the listed refs of a push; `more`:
+    there were others, too many to list.
     """
 
     provider: str
@@ -68,8 +66,8 @@ class Job:
     `rollback`: go back to the commit that was deployed before, and pin it.
     `force`: run although nothing changed; it never passes a guard. `approve`: a held id. `unpin`: end the pin first.
     `run`: the id that the door returned; empty: the run makes its own. `looks`: how often the hint was looked for in vain.
-    `asked`: arrival of the newest request, in this machine's monotonic seconds, the same for all targets of a delivery; 0: unknown, and no
-    shared look at the host will do. `named`: the named requests that this run answers, each with its actor; empty: its own alone.
+    `asked`: arrival of the newest request in monotonic seconds, the same for all targets of a delivery; 0: unknown, no shared look will do.
+    `named`: the named requests that this run answers, each with its actor; empty: its own alone.
     `moment`: when the schedule asked for it, in seconds since the epoch; 0: unknown.
     """
 
@@ -104,7 +102,7 @@ class Job:
 
     @property
     def requests(self) -> tuple[tuple[str, str], ...]:
-        """Return the named requests whose end is waited for: the id of each, and its actor."""
+        """The named requests whose end is waited for: the id of each, and its actor."""
         return self.named or (((self.run, self.actor),) if self.run and self.trigger in NAMED else ())
 
     @property
@@ -122,19 +120,15 @@ class Job:
         return tuple(act for act, value in asked.items() if value)
 
     def since(self, slack: float) -> float:
-        """Return from when on an answer of the git host serves this job; infinity: from now on.
-
-        What was asked because something was pushed needs one that was asked for later; a look at the clock's pace may be `slack` older.
-        """
+        """Return from when on an answer of the git host serves this job; infinity: from now on. A tick's may be `slack` seconds older."""
         if not self.asked:
             return math.inf
         return self.asked - slack if self.trigger in ("tick", "drift") and not (self.hint or self.deliveries) else self.asked
 
     def merged(self, newer: Job) -> Job:
-        """Coalesce two plain jobs of one target: nothing asked is lost, the newest hint wins.
+        """Coalesce two plain jobs of one target: nothing asked is lost, the newest hint wins, a named request keeps its actor.
 
-        The actor of a named request stays the actor, whatever is pushed meanwhile. A job with `acts` is never passed here: merged with
-        another, a dry run would become the act itself, and an approval another's.
+        A job with `acts` is never passed here: merged with another, a dry run would become the act itself, and an approval another's.
         """
         acts = self.acts or newer.acts
         assert not acts, "only plain jobs are merged"  # noqa: S101 - the queue's law, and a wrong pin where it is broken

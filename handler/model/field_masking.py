@@ -1,7 +1,7 @@
 """The one masking function of field values: whatever shows an object's fields asks here first.
 
-Secrets show nothing but that a value is there or differs; elsewhere a field whose name says that it holds a secret, and the annotations in
-which `kubectl` and other appliers repeat the whole object, are masked, too.
+Secrets show nothing but that a value is there or differs; masked are also fields whose name says that they hold a secret, and annotations
+in which appliers repeat the whole object.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import Any
 from handler.model.names import GroupKind, identity_of
 
 MASKED = "***"
-_SHOWN = 200
-"""Characters of a value that are shown; more says nothing a person reads."""
+_SHOWN = 200  # characters of a value that are shown
 _WORDS = "(?:passwords?|passwd|token|secret|api[-_]?keys?|private[-_]?keys?|credentials?)"
 _TELLING = re.compile(rf"(?:{_WORDS}(?:\[\d+\])?|tokens\[\d+\])\W*$", re.IGNORECASE)
 _MENTIONED = re.compile(_WORDS, re.IGNORECASE)
@@ -61,14 +60,9 @@ def mentions_secret(text: str) -> bool:
 
 
 def sensitive(kind: GroupKind, value: Any, path: str = "", *, named: bool = False) -> Iterator[tuple[str, Any]]:
-    """Yield path and value of every scalar that may never be shown; paths leave out where in a list an item stands.
+    """Yield path and value of every scalar of an object that may never be shown; paths leave out the positions in lists.
 
-    Args:
-        kind: of the object.
-        value: the object, or what stands at `path` in it.
-        path: where the value stands.
-        named: the value belongs to a name that says that it is a secret: an environment variable's.
-
+    `path`: where `value` stands in the object; `named`: it belongs to an environment variable whose name says that it is a secret.
     """
     if isinstance(value, dict):
         telling = isinstance(value.get("name"), str) and bool(_TELLING.search(value["name"]))
@@ -88,7 +82,6 @@ def masked(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cleaned(kind: GroupKind, path: str, value: Any) -> Any:
-    """Mask what is sensitive below a value that is shown whole."""
     if isinstance(value, dict):
         return {key: _member(kind, f"{path}.{key}", item, value) for key, item in value.items()}
     if isinstance(value, list):

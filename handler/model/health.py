@@ -23,8 +23,7 @@ class Status(StrEnum):
 class Health:
     """A verdict over one object.
 
-    `message`: what is missing, or why it failed, as a person would say it; of a healthy one a note (a Service without an address).
-    `again`: in how many seconds time alone may change the verdict; 0: only another state of the object does.
+    `message`: what is missing, why it failed, or a note. `again`: in how many seconds time alone may change the verdict; 0: never.
     """
 
     status: Status

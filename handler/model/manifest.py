@@ -13,9 +13,9 @@ from handler.model.names import Identity, identity_of
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One document of git. `raw` is canonical JSON (kept as bytes: thousands stay small; not in `repr`: it may be a Secret's).
+    """One document of git. `raw`: canonical JSON, bytes to stay small, not in `repr`, for it may be a Secret's; `place`: file:line.
 
-    `place` is its file:line; `item` its position in the List that it stands in, 0: the first of one, or in none.
+    `item`: its position in the List that it stands in, 0: the first of one, or in none.
     """
 
     identity: Identity

@@ -11,12 +11,9 @@ from typing import Any
 
 PART_OF = "applyset.kubernetes.io/part-of"
 """Label on a member; its value is the ApplySet id (KEP-3659, as kubectl's code spells it)."""
-IDENTITY = "anneal.dev/identity"
-"""Annotation on a member naming exactly that object: a copied label can't fake it."""
-STATE_NAMESPACE = "anneal-system"
-"""The default namespace of records and locks."""
-FIELD_MANAGER = "anneal"
-"""Our field manager, constant for life: changing it would orphan every field we own."""
+IDENTITY = "anneal.dev/identity"  # annotation on a member naming exactly that object: a copied label can't fake it
+STATE_NAMESPACE = "anneal-system"  # the default namespace of records and locks
+FIELD_MANAGER = "anneal"  # our field manager, constant for life: changing it would orphan every field we own
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -82,7 +79,7 @@ def identity_of(body: dict[str, Any]) -> Identity:
 
 
 def kubectl(verb: str, identity: Identity, *more: str) -> str:
-    """Return the kubectl command on exactly one object, as a shell takes it: RBAC's names may hold anything but `/` and `%`.
+    """Return the kubectl command on exactly one object, quoted for a shell.
 
     The kind stands with its group, for another group may serve one of that name, and before a `/`, so that no name reads as an option.
     """

@@ -15,12 +15,7 @@ def many(number_of: int, what: str) -> str:
 
 
 def whole(text: str) -> int:
-    """Read a whole number as Go's `strconv.Atoi` does, by which Argo CD and Helm read theirs: ASCII digits, 64 bits, nothing else.
-
-    Raises:
-        ValueError: it is none. `int()` would also take `1_0`, digits of other scripts and blanks around them.
-
-    """
+    """Read a whole number as Go's `strconv.Atoi` does, as Argo CD and Helm read theirs: ASCII digits, 64 bits. Raises ValueError."""
     if not _WHOLE.fullmatch(text):
         raise ValueError("no whole number")
     number = int(text)

@@ -12,8 +12,7 @@ from handler.model.errors import ConfigInvalid
 def needed_by(subject: str, packed: str = "scripts/package --ssh") -> Iterator[None]:
     """Import inside what `subject`, words of the configuration, needs; `packed`: the command that packs it for functions.
 
-    Raises:
-        ConfigInvalid: a library isn't installed; it says where to get it.
+    Raises ConfigInvalid: a library isn't installed; it says where to get it.
     """
     try:
         yield

@@ -48,11 +48,11 @@ class FieldChange:
 class Change:
     """One object's part of a plan.
 
-    `uid` and `resource_version` are the live ones: the preconditions of the write (empty for a create).
+    `uid`, `resource_version`: the live ones, the preconditions of the write (empty for a create).
     `managed_fields`: the entries to write first, what others wrote merged into ours (canonical JSON), else empty.
-    `undeclared`: what git doesn't declare and stays, with the manager that keeps it; known only to a plan that is shown.
-    `reason` says why: for a skip or a prune it names what was seen. `sibling`: the target that an object is left to, or taken over from.
-    `marks_only`: an update of the label and the annotation that make it ours, which are all that `manifest` holds.
+    `undeclared`: what git doesn't declare and stays, with its manager; known only to a plan that is shown.
+    `reason`: for a skip or a prune what was seen. `sibling`: the target that an object is left to, or taken over from.
+    `marks_only`: an update of our label and annotation, which are all that `manifest` holds.
     `terminating`: since when what git declares is being deleted all the same; empty: it isn't.
     """
 
@@ -125,10 +125,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A step of a rollout, or a hook, that a run would carry out. `group`: the Rollout's, or the phase of hooks.
-
-    `mark`: what the action of one under way has remembered.
-    """
+    """A step or hook that a run would carry out. `group`: the Rollout's, or the phase; `mark`: what an action under way has remembered."""
 
     group: str
     step: str

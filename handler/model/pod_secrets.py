@@ -1,10 +1,7 @@
 """Which Secrets the containers of a pod can read, by its spec: what they print may hold their values. Pure.
 
-    volumes[].secret.secretName, volumes[].projected.sources[].secret.name     files
-    envFrom[].secretRef.name, env[].valueFrom.secretKeyRef.name                variables
-    volumes[].csi.nodePublishSecretRef.name, …                                 a volume's driver may hand it on
-
-`imagePullSecrets` are the kubelet's alone. A ServiceAccount's token is no Secret.
+Files (`volumes[].secret`, `projected`), variables (`envFrom`, `env`) and what a volume's driver is given (`nodePublishSecretRef`);
+`imagePullSecrets` are the kubelet's alone, and a ServiceAccount's token is no Secret.
 """
 
 from __future__ import annotations

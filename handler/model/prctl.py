@@ -1,7 +1,4 @@
-"""What a process asks Linux about itself, by prctl(2).
-
-Law: a refusal is an answer and never an error. AWS Lambda refuses every prctl, and other systems have none.
-"""
+"""What a process asks Linux about itself, by prctl(2). A refusal is an answer and never an error: AWS Lambda refuses every prctl."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ _MODE_FILTER = 2
 
 
 def keep_private() -> bool:
-    """Let no other process of this user read this one's memory, environment and descriptors, or trace it. Returns whether it is so.
+    """Let no other process of this user read this one's memory, environment and descriptors. Returns whether it is so.
 
     A fork inherits it, an exec ends it. The price: no core dump, and gdb or py-spy need root (CAP_SYS_PTRACE).
     """

@@ -42,7 +42,6 @@ def ref_problem(ref: str) -> str:
 
 
 def _part_problem(part: str) -> str:
-    """Say what is wrong with one part of a ref name."""
     if not part:
         return "has an empty part"
     if part.startswith((".", "-")):

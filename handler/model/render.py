@@ -11,9 +11,9 @@ from handler.model.names import Identity
 from handler.model.tree import ReadSet
 
 Files = Mapping[tuple[str, str], tuple[Manifest, ...]]
-"""Objects by the file they stand in: (path, blob id) -> its documents. What has not changed needn't be read again."""
+"""(path, blob id) -> the file's documents: what has not changed needn't be read again."""
 Where = Callable[[Sequence[str]], Sequence[int]]
-"""Fields of a Rollout, each by its path in the document -> the line of each, or of the nearest parent that is there; 0: none is known."""
+"""Paths of fields of a Rollout -> the line of each, or of the nearest parent that is there; 0: none is known."""
 
 
 def nowhere(fields: Sequence[str]) -> Sequence[int]:
@@ -29,10 +29,7 @@ def places(where: Where, document: str, fields: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """How commands name what is rendered. `namespaces`: the target's, its default first; `directory`: where the files lie, if known.
-
-    `in_git`: they are a commit's.
-    """
+    """How commands name what is rendered. `namespaces`: the target's, its default first; `directory`: its files'; `in_git`: a commit's."""
 
     name: str = "app"
     namespaces: tuple[str, ...] = ("default",)
@@ -55,8 +52,8 @@ class Called:
 class RenderRequest:
     """What to render. `path`: directory of the repository; `include`, `exclude`: globs below it; `known`: files rendered before.
 
-    `rollout`: path of a Rollout from the root of the repository; empty: none. `older`: the commit isn't the newest, so it may be from
-    before that file was: one without it is rendered without a Rollout. `called`: for messages.
+    `rollout`: path of a Rollout from the repository's root; empty: none. `older`: the commit may be from before that file was, and is
+    rendered without one then. `called`: for messages.
     """
 
     path: str
@@ -72,9 +69,8 @@ class RenderRequest:
 class Rendered:
     """The documents, in path order, everything that was read to make them, and the same by file for the next render.
 
-    `rollout`: the Rollout that the target names or the renderer returns; `keys`: its names of objects -> their identities in `manifests`.
-    A file's document is called by the path below the request's, those after the first with `!1`, `!2` … behind it; a List is all its items.
-    `where`: returns the lines of the Rollout's fields; called only when it has mistakes.
+    `keys`: the Rollout's names of objects -> their identities in `manifests`. A file's document is called by the path below the request's,
+    those after the first with `!1`, `!2` … behind it; a List is all its items. `where`: called only when the Rollout has mistakes.
     """
 
     manifests: tuple[Manifest, ...]

@@ -34,12 +34,10 @@ class Outcome(StrEnum):
 
 ONLY_PLANNED = frozenset({Outcome.HELD, Outcome.PLANNED, Outcome.DRIFTED})
 """Ends at which a plan is only a plan: its counts say what is still to do."""
-IN_SYNC = frozenset({Outcome.APPLIED, Outcome.UNCHANGED})
-"""Ends at which the target equals git."""
+IN_SYNC = frozenset({Outcome.APPLIED, Outcome.UNCHANGED})  # ends at which the target equals git
 FAILURES = frozenset({Outcome.FAILED, Outcome.PRUNING, Outcome.ROLLED_BACK})
 """Ends at which it doesn't because something failed."""
-INTERNAL = "internal"
-"""The code of a run that ended as none of our errors."""
+INTERNAL = "internal"  # the code of a run that ended as none of our errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +66,9 @@ class TargetStanding:
 class Result:
     """One run's end. `duration` in seconds; `who` must act if it failed (operator | author | sender | nobody).
 
-    `plan`: the newest; `written`: what the run has changed in the cluster however it ended, each object once. `standing`: as the run left
-    the target; None where no state could be read. `again`: what this run, ended as it is, leaves to another one from `again_at` on, in
-    seconds since the epoch: a look for a pushed commit that the git host doesn't show yet. `recorded`: the target's state has this end.
+    `plan`: the newest; `written`: what the run has changed, each object once. `standing`: as the run left the target; None: no state could
+    be read. `again`: what this run leaves to another one from `again_at` on, in seconds since the epoch: a look for a pushed commit that
+    the git host doesn't show yet. `recorded`: the target's state has this end.
     """
 
     target: str
@@ -99,10 +97,15 @@ class Result:
 
 
 def summed(rounds: Sequence[Result]) -> Result:
-    """Return the end of a run from the ends of its rounds, the first first.
+    """Return the end of a run from the ends of its rounds, the first first, with what all of them wrote.
 
-    It ends as its last round does; where that found nothing to do and an earlier one did something, it is `applied`. Hold, problems and
-    the next try are the last round's; id and cause are the first's.
+        first        then         the run
+        created      configured   created       it wasn't there before
+        pruned       created      recreated     and so is what was recreated and written again
+        anything     pruned       pruned        a deletion is never hidden
+        configured   configured   configured    each field from what it was to what it is
+
+    It ends as its last round does; where that found nothing to do and an earlier one did something, it is `applied`.
     """
     first, last = rounds[0], rounds[-1]
     if len(rounds) == 1:
@@ -177,7 +180,7 @@ def wrote(changes: Sequence[Change]) -> str:
 
 
 def _message(rounds: Sequence[Result], outcome: Outcome, before: Sequence[Change], written: Sequence[Change]) -> str:
-    """Return what the rounds have done together; a failure keeps its words, for the counts say the rest."""
+    """Say what the rounds have done together; a failure keeps its words."""
     last = rounds[-1]
     if outcome is not Outcome.APPLIED:
         return f"{last.message}; before that, {wrote(before)}" if before and not last.problems else last.message

@@ -1,7 +1,4 @@
-"""What a rollout is: groups of steps, each one object and what is done with it; what must be true before the next. Pure values.
-
-Both dialects of `workflow.kubernetes.io/v1alpha1` are read into this (`handler.rollout.spec`).
-"""
+"""What a rollout is: groups of steps, each one object and what is done with it; what must be true before the next. Pure values."""
 
 from __future__ import annotations
 
@@ -15,17 +12,14 @@ from handler.model.tree import printable
 
 API_VERSION = "workflow.kubernetes.io/v1alpha1"
 KIND = "Rollout"
-MAX_STEPS = 1_000
-"""Steps of one Rollout: each has a line in the record."""
-ARGO_HOOK, HELM_HOOK = "argocd.argoproj.io/hook", "helm.sh/hook"
-"""Annotations that make an object a hook."""
+MAX_STEPS = 1_000  # steps of one Rollout: each has a line in the record
+ARGO_HOOK, HELM_HOOK = "argocd.argoproj.io/hook", "helm.sh/hook"  # annotations that make an object a hook
 
 
 class Mode(StrEnum):
     """How the plan treats a declared object.
 
-    `apply`: brought to what git declares. `keep`: created where it's missing, then left alone by updates and drift runs.
-    `leave`: neither written nor deleted while git declares it, because an annotation says so.
+    `keep`: created where it's missing, then left alone. `leave`: neither written nor deleted while git declares it (an annotation).
     `recreate`: deleted and created anew by each rollout. `delete`: isn't desired; lives until its step deletes it.
     `hook`: a declared action, carried out by a rollout; neither its absence nor its content is drift.
     """
@@ -79,8 +73,8 @@ class Check:
 class Step:
     """One object and what is done with it.
 
-    `object`: its key, as the Rollout names it; `action`: a row of the table of actions, `options` as that row has read them. All of
-    `success` must hold before the step has succeeded; any of `failure` ends it at once. `field`: its path in the document.
+    `object`: its key in the Rollout; `action`: a row of the table of actions, which has read `options`; `field`: its path in the document.
+    All of `success` must hold before the step has succeeded; any of `failure` ends it at once.
     """
 
     name: str

@@ -18,9 +18,9 @@ from handler.model.result import Result
 class DeliveryDecided:
     """A delivery of a git host, and its outcome.
 
-    `outcome`: unread: refused by its form or size; refused: not verified or not understood; untaken: the queue took no job; `code`,
-    `seen`: why, of those three. `event`, `decisions`: of an understood one; `runs`: the ids of its runs by target. `more`: further fields
-    of its log line.
+    `outcome`: unread: refused by its form or size; refused: not verified or not understood; untaken: the queue took no job; `code`, `seen`:
+    why, of those. `event`, `decisions`: of an understood one; `runs`: the ids of its runs by target; `more`: further fields of its log
+    line.
     """
 
     provider: str
@@ -48,10 +48,7 @@ class OpenWait:
 
 @dataclass(frozen=True, slots=True)
 class RunPhase:
-    """The phase of a run with an open attempt, announced after each write of its record.
-
-    `since`: since when it waits for health, in seconds since the epoch; 0: it doesn't.
-    """
+    """The phase of a run with an open attempt, announced after each write of its record. `since`: of its wait for health; 0: none."""
 
     target: str
     run: str
@@ -72,10 +69,7 @@ class ObjectsWritten:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The end of a run, or of a look that comes again (`Outcome.LAGGING`).
-
-    `requests`: the ids merged into it, without its own; `result`: of all its rounds together; `seconds`: its duration.
-    """
+    """The end of a run, or of a look that comes again (`Outcome.LAGGING`). `requests`: the ids merged into it; `seconds`: its duration."""
 
     job: Job
     requests: tuple[str, ...]
@@ -93,8 +87,7 @@ class RunEnded:
 class HealthChanged:
     """The health in a target's record has changed.
 
-    `before`, `after`: a `HealthState` each, empty: never judged; `worst`: the unhealthy objects, a line each. `run`: the run that judged;
-    empty: a watch did, between runs.
+    `before`, `after`: a `HealthState` each, empty: never judged; `worst`: the unhealthy objects, a line each; `run`: empty: a watch judged.
     """
 
     target: str
@@ -115,8 +108,7 @@ class PlanHeld:
 
 
 RunEvent = DeliveryDecided | RunPhase | ObjectsWritten | RunEnded | HealthChanged | PlanHeld
-Announce = Callable[[RunEvent], None]
-"""Takes an event. It never waits and never raises; any thread may call it."""
+Announce = Callable[[RunEvent], None]  # takes an event. It never waits and never raises; any thread may call it
 
 
 def unheard(_event: RunEvent) -> None:

@@ -1,4 +1,4 @@
-"""A question to a git host under way, and its end for all who wait for it."""
+"""Single flight: a question to a git host under way, asked once, and its end for all that wait for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Flight(Generic[T]):
-    """One question. `sent`: monotonic seconds just before it was asked. Who asks sets `landed` whatever happens."""
+    """One question. `sent`: monotonic seconds just before it was asked. The caller that asks sets `landed` whatever happens."""
 
     sent: float = 0.0
     landed: threading.Event = field(default_factory=threading.Event)
@@ -22,7 +22,7 @@ class Flight(Generic[T]):
     error: AnnealError | None = None
 
     def fly(self, ask: Callable[[], T]) -> T:
-        """Ask, and note the end; whoever keeps flights makes up his books before he sets `landed`."""
+        """Ask, and note the end. The caller removes its entry before setting `landed`."""
         try:
             self.answer = ask()
         except AnnealError as error:
@@ -32,12 +32,7 @@ class Flight(Generic[T]):
             return self.answer
 
     def wait(self, subject: str) -> T:
-        """Return what another thread was answered.
-
-        Raises:
-            AnnealError: what the answer was told as; an exception belongs to one thread, so it is another one.
-            GitUnavailable: the other thread met a mistake of ours; `subject` is what was asked for.
-        """
+        """Return what another thread was answered; raise its AnnealError anew, or GitUnavailable of `subject` after a mistake of ours."""
         self.landed.wait()
         if self.answer is not None:
             return self.answer

@@ -1,7 +1,4 @@
-"""Which targets an event concerns, and why: a pure decision that can be explained without being carried out.
-
-URLs are only ever compared. What is fetched, and from where, stands in the operator's configuration alone.
-"""
+"""Which targets an event concerns, and why: a pure decision. URLs are only ever compared: the configuration says what is fetched."""
 
 from __future__ import annotations
 
@@ -15,12 +12,10 @@ from dataclasses import dataclass
 from handler.model.event import Decision, Event, RefChange
 
 TAGS = "refs/tags/"
-NAMED = 5
-"""Refs that a reason names; of more it says the number."""
-NEAR = 10
-"""Repositories on either side, in either order, that an unknown one is compared with: comparing is slow."""
+NAMED = 5  # refs that a reason names; of more it says the number
+NEAR = 10  # repositories on either side, in either order, that an unknown one is compared with: comparing is slow
 REMEMBERED, SENDERS = 1000, 1000
-"""Unknown repositories whose nearest one is kept; sets of targets that a secret may speak for, of which each has an index."""
+"""Unknown repositories whose nearest one is kept; sets of targets with an index of their own, one a secret."""
 _CODECOMMIT = re.compile(r"codecommit::([a-z0-9-]+)://(?:[^@/]*@)?([^/]+?)/?")
 
 
@@ -41,9 +36,8 @@ class WatchedRevision:
 def repository_key(url: str) -> str:
     """Return `host/path` of a repository URL: without scheme, user, port, `.git`, slashes at the end, case of the host. Empty: no URL.
 
-    Understands `https://`, `ssh://`, `git://`, the `git@host:path` of scp and git-remote-codecommit's `codecommit::region://name`. Paths
-    are compared as they are: hosts that spell a repository differently for each protocol (Azure DevOps, Bitbucket Data Center) need
-    `aliases`, unless their payloads name both.
+    Understands `https://`, `ssh://`, `git://`, scp's `git@host:path` and git-remote-codecommit's `codecommit::region://name`. Hosts that
+    spell a repository's path differently for each protocol need `aliases`, unless their payloads name both.
     """
     if found := _CODECOMMIT.fullmatch(url):
         url = codecommit_url(*found.groups())
@@ -77,12 +71,11 @@ class TargetIndex:
         self.only = functools.lru_cache(maxsize=SENDERS)(self._only)
 
     def concerned(self, event: Event) -> tuple[WatchedRevision, ...]:
-        """Return the targets whose repository the event names, in their own order."""
+        """Return the targets of the event's repository, in their own order."""
         places = {place for key in _keys(event.urls) for place in self._places.get(key, ())}
         return tuple(self.targets[place] for place in sorted(places))
 
     def _only(self, names: frozenset[str]) -> TargetIndex:
-        """Return the index of the targets with these names alone."""
         return TargetIndex(target for target in self.targets if target.name in names)
 
     def near(self, key: str) -> list[str]:
@@ -97,10 +90,7 @@ def _around(ordered: Sequence[str], key: str) -> Sequence[str]:
 
 
 def decide(event: Event, targets: TargetIndex) -> tuple[Decision, ...]:
-    """Decide for every target of the event's repository; for an unknown repository, one decision without a target says so.
-
-    `targets`: those that the sender may know of; the nearest repository is looked for among them alone.
-    """
+    """Decide for every target of the event's repository among those that the sender may know of; one decision without a target: none."""
     if event.kind == "other":
         return (Decision("", matched=False, reason=event.note),)
     concerned = targets.concerned(event)
@@ -145,7 +135,6 @@ def _of_range(event: Event, target: WatchedRevision) -> Decision:
 
 
 def _said(changes: Sequence[RefChange]) -> str:
-    """Say in words what happened to which refs."""
     pushed = [change.ref for change in changes if not change.deleted]
     deleted = [change.ref for change in changes if change.deleted]
     return " and ".join(_names(refs, verb) for refs, verb in ((pushed, "pushed"), (deleted, "deleted")) if refs) or "no ref was pushed"

@@ -15,10 +15,8 @@ FILE = 0o100644
 EXECUTABLE = 0o100755
 LINK = 0o120000
 SUBMODULE = 0o160000
-MAX_LINKS = 40
-"""Links followed for one path, as Linux counts them (path_resolution(7))."""
-MAX_PATH = 4096
-"""Bytes of a path or of a link's text."""
+MAX_LINKS = 40  # links followed for one path, as Linux counts them (path_resolution(7))
+MAX_PATH = 4096  # bytes of a path or of a link's text
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
@@ -41,8 +39,7 @@ class CommitInfo:
     time: int
 
 
-NO_COMMIT = CommitInfo("", "", "", 0)
-"""Of files that no commit holds."""
+NO_COMMIT = CommitInfo("", "", "", 0)  # of files that no commit holds
 
 
 class Tree(Protocol):
@@ -103,10 +100,8 @@ class Resolved:
 def resolve_links(tree: Tree, path: str) -> Resolved:
     """Follow symbolic links step by step inside the repository, as a kernel would (path_resolution(7)).
 
-    `looked` belongs into the read set: another tree with the same look-ups leads to the same place.
-
-    Raises:
-        SourceRefused: a link is absolute, leads out of the repository or in a circle, or the path is a submodule; it names the link only.
+    `looked` belongs into the read set: another tree with the same look-ups leads to the same place. Raises SourceRefused, naming the link
+    only: it is absolute, leads out of the repository or in a circle, or the path is a submodule.
     """
     direct = tree.lookup(path)
     if direct and direct.mode not in (LINK, SUBMODULE):
@@ -115,7 +110,7 @@ def resolve_links(tree: Tree, path: str) -> Resolved:
 
 
 class _Steps:
-    """The state of one resolution: what is left to do, where it is, what it looked at."""
+    """The state of one resolution."""
 
     def __init__(self, tree: Tree, path: str) -> None:
         self.tree = tree
@@ -127,7 +122,6 @@ class _Steps:
         self.links = 0
 
     def run(self) -> Resolved:
-        """Take the path part by part."""
         while self.todo:
             part = self.todo.pop()
             if part == "..":
@@ -164,7 +158,6 @@ class _Steps:
         return True
 
     def _follow(self, entry: TreeEntry) -> None:
-        """Put a link's text before what is left to do."""
         self.link = entry.path
         self.looked[entry.path] = entry.oid
         self.links += 1
@@ -176,11 +169,7 @@ class _Steps:
 
 
 def link_text(entry: TreeEntry, blob: bytes) -> str:
-    """Return where a symbolic link points; its text is never shown in an error.
-
-    Raises:
-        SourceRefused: it is absolute, empty, too long or not text.
-    """
+    """Return where a symbolic link points. Raises SourceRefused, without its text: it is absolute, empty, too long or not text."""
     if not blob or len(blob) > MAX_PATH or b"\0" in blob:
         raise SourceRefused.of(printable(entry.path), "this symbolic link has no usable target")
     if blob.startswith(b"/"):

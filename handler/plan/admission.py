@@ -29,8 +29,8 @@ _INSTALL = "declare its CustomResourceDefinition in the same path, or install it
 class Desired:
     """A declared object, admitted: its final manifest (our marks on it) and how the server serves its kind.
 
-    `needs`: what this run creates first, its CRD or Namespace, so that its dry-run may have to wait for its stage. `reason`: the annotation
-    that sets the mode. One that is left alone may have a kind that isn't served: its resource has no plural then.
+    `needs`: the CRD or Namespace that this run creates first, so that its dry-run may have to wait. `reason`: the annotation that sets the
+    mode. One that is left alone may have a kind that isn't served: its resource has no plural then.
     """
 
     manifest: Manifest
@@ -56,12 +56,7 @@ class Admission:
     kinds: Sequence[Resource] = ()
 
     def admit(self, manifests: Iterable[Manifest]) -> tuple[Desired, ...]:
-        """Admit a rendered set.
-
-        Raises:
-            PlanRefused: with every problem of every document.
-
-        """
+        """Admit a rendered set. Raises PlanRefused with every problem of every document."""
         documents = [(manifest, manifest.body()) for manifest in manifests]
         asks = [asked(manifest, body) for manifest, body in documents]
         crds = [(body, ask) for (manifest, body), ask in zip(documents, asks, strict=True) if manifest.identity.kind == CRD.kind]
@@ -88,7 +83,6 @@ class Admission:
         return tuple(replace(item, needs=_needs(item, made)) for item in found.values())
 
     def _placed(self, manifest: Manifest, body: dict[str, Any], resource: Resource) -> Manifest:
-        """Default the namespace and put our marks on."""
         metadata = body["metadata"]
         if not resource.namespaced:
             metadata.pop("namespace", None)
@@ -100,7 +94,6 @@ class Admission:
         return Manifest.of(body, manifest.place)
 
     def _refusals(self, manifest: Manifest, resource: Resource) -> list[Problem]:
-        """Return every reason why this target may not declare an object."""
         identity = manifest.identity
         if resource.verbs and "list" not in resource.verbs:
             request = f"{resource.kind} is a request, not an object: the API server keeps none of it"
@@ -119,7 +112,6 @@ class Admission:
         return [lacking(problem, self.target.name, lacks)] if lacks else []
 
     def _namespaced_refusals(self, manifest: Manifest) -> list[Problem]:
-        """Judge a namespaced object."""
         identity, place = manifest.identity, manifest.place
         if not identity.namespace:
             fix = f"write metadata.namespace, or set namespace: {_example(self.target)} on target {self.target.name}"
@@ -135,7 +127,7 @@ class Admission:
     def _unknown_kind(
         self, manifest: Manifest, body: dict[str, Any], declared: Iterable[Resource], defined: Container[GroupKind]
     ) -> Problem:
-        """Refuse a kind that isn't served, with the nearest one that is, or will be: `defined` are the kinds of git's own CRDs."""
+        """Refuse a kind that isn't served, with the nearest one; `defined`: the kinds of git's own CRDs."""
         wanted = f"{manifest.api_version} {manifest.identity.kind}"
         served = (*declared, *(kind for kind in self.kinds if kind.group_kind not in defined))
         unseen = ", and SkipDryRunOnMissingResource=true applies nothing unseen" if skips_dry_run(body) else ""
@@ -145,10 +137,7 @@ class Admission:
 
 
 def _nearest(manifest: Manifest, served: Sequence[Resource]) -> str:
-    """Return the way out of a kind that isn't served: one of its group that is called alike, or the same in another version or group.
-
-    Another group's may be another thing of the same name: its own CustomResourceDefinition would do as well then.
-    """
+    """Return the way out of a kind that isn't served: a similar one of its group, or the same of another version or group."""
     wanted = manifest.identity
     own = difflib.get_close_matches(wanted.kind, [each.kind for each in served if each.group == wanted.group], n=1)
     if own:
@@ -193,13 +182,12 @@ def _emptied(documents: list[tuple[Manifest, dict[str, Any]]]) -> Iterator[tuple
 
 
 def _unserved(manifest: Manifest) -> Resource:
-    """Return the resource of an object that is left alone and whose kind isn't served: nothing is asked of it."""
+    """Return the resource of a kind that isn't served: its object is left alone."""
     group, _, version = manifest.api_version.rpartition("/")
     return Resource(group, version, manifest.identity.kind, "", namespaced=bool(manifest.identity.namespace))
 
 
 def _needs(item: Desired, declared: Container[Identity]) -> tuple[Identity, ...]:
-    """Return the declared CRD and Namespace an object can't exist without."""
     resource = item.resource
     crd = Identity(CRD.group, CRD.kind, "", f"{resource.plural}.{resource.group}")
     namespace = Identity("", NAMESPACE.kind, "", item.identity.namespace)
@@ -207,7 +195,6 @@ def _needs(item: Desired, declared: Container[Identity]) -> tuple[Identity, ...]
 
 
 def _twice(second: Manifest, first: Manifest) -> Problem:
-    """Refuse two documents for one object."""
     return Problem(str(second.identity), f"is declared twice, also at {first.place}", second.place, "keep one of them")
 
 

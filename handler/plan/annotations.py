@@ -1,14 +1,13 @@
-"""Annotations that steer an apply or a prune, ours and those of other tools: one literal table of what each asks for.
+"""Annotations that steer an apply or a prune, ours and those of other tools: one literal table, which is docs/annotations.md.
 
     KEEP, LEAVE, MERGE, RECREATE, PROTECT   honoured
     ELSEWHERE                               honoured where it is read: in `prune`, in `ignore`
     REFUSE                                  refused before the first write: what it asks for isn't done, and doing without would surprise
     IGNORE                                  harmless: an apply does so anyway, or it speaks of something else than an apply
 
-Law: each is read as its tool reads it (case, comma lists, labels) and where that tool reads it: in git, live, or both. Where a tool would
-delete and Anneal needn't, Anneal doesn't. docs/annotations.md is this table. Order and hooks are read elsewhere (`order`, `rollout.hooks`).
-The rows' sources: fluxcd/kustomize-controller and fluxcd/pkg/ssa, argoproj/argo-cd with its gitops-engine, carvel-dev/kapp, kluctl/kluctl,
-kubernetes-sigs/cli-utils, helm/helm, rancher/wrangler.
+Law: each is read as its tool reads it (case, comma lists, labels) and where that tool reads it. Where a tool would delete and Anneal
+needn't, Anneal doesn't. Sources: fluxcd/kustomize-controller and fluxcd/pkg/ssa, argoproj/argo-cd with its gitops-engine, carvel-dev/kapp,
+kluctl/kluctl, kubernetes-sigs/cli-utils, helm/helm, rancher/wrangler.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ class Side(Flag):
 class Effect(StrEnum):
     """What Anneal does.
 
-    `keep`: creates it, never updates it. `leave`: neither writes nor deletes it: by git's word as long as git declares it (what was applied
-    before is pruned after that), by live's as long as that stands there. `merge`: takes over nothing that others wrote.
-    `recreate`: may make it anew where an immutable field changes. `protect`: doesn't delete it.
+    `keep`: creates it, never updates it. `leave`: neither writes nor deletes it, as long as git (or live, by live's word) says so.
+    `merge`: takes over nothing that others wrote. `recreate`: may make it anew where an immutable field changes. `protect`: never deletes
+    it.
     """
 
     KEEP = "keep"
@@ -110,8 +109,7 @@ _WAITS = "the target's `wait` decides what is waited for"
 _COMPANION = "means nothing by itself"
 _HOOK = 'annotate it argocd.argoproj.io/hook: Sync, an act that each rollout repeats, or anneal.dev/recreate: "allow", for immutable fields'
 _GONE = "remove the object from git: it is pruned then; or let a step of a Rollout delete it: action: DeleteIfExist"
-DELETING = frozenset({_HOOK, _GONE})
-"""The ways out that delete an object."""
+DELETING = frozenset({_HOOK, _GONE})  # the ways out that delete an object
 DROP = "remove the annotation: what the object holds can only be moved by hand, to one of another name"
 _RULES = "write config.kubernetes.io/depends-on: [group/]kind/[namespace/]name instead"
 _BY_CONTENT = "remove it, and name the object by its content, so that each content is an object of its own"

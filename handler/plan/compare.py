@@ -25,8 +25,7 @@ from handler.plan.managed_fields import is_same
 from handler.plan.membership import is_member
 from handler.plan.takeover import Takeover, takeover, undeclared
 
-Seen = tuple[str, str]
-"""(uid, resourceVersion)."""
+Seen = tuple[str, str]  # (uid, resourceVersion)
 
 
 def fingerprint(item: Desired) -> bytes:
@@ -61,8 +60,7 @@ class Comparison:
     def see(self, objects: Iterable[dict[str, Any]], listed: Iterable[Resource] = ()) -> None:
         """Sort objects that carry our label; one that comes twice (a LIST started anew) is sorted by its later state.
 
-        `listed`: where they come from. A kind that git writes in several versions is LISTed in each of them, and a declared object is
-        judged in its own.
+        `listed`: where they come from: of a kind that git writes in several API versions, a declared object is judged in its own.
         """
         versions: dict[GroupKind, set[str]] = {}
         for resource in listed:
@@ -101,10 +99,7 @@ class Comparison:
             self._compare(item, live)
 
     def _compare(self, item: Desired, live: dict[str, Any]) -> None:
-        """Decide by the fields we own, and what people wrote beside them; what the server called the same before is the same again.
-
-        One that is being deleted isn't what git declares, however it looks.
-        """
+        """Decide by the fields we own and what people wrote beside them; one that is being deleted isn't what git declares."""
         seen = _seen(live)
         verdict = self.known_same.get(seen)
         known = bool(verdict) and verdict == fingerprint(item)
@@ -114,7 +109,7 @@ class Comparison:
             self.undecided[item.identity] = live
 
     def _is_same(self, item: Desired, live: dict[str, Any], *, known: bool) -> bool:
-        """Whether our fields equal git's (`known`: so the server has said), and nothing is there that people wrote beside them."""
+        """Whether our fields equal git's (`known`: the server has said so), and people wrote nothing beside them."""
         body = self.ignoring.effective(item.identity, item.manifest.body(), live)
         if not known and not is_same(body, live):
             return False
@@ -122,10 +117,7 @@ class Comparison:
         return known or taken is None
 
     def taken_over(self, identity: Identity, body: dict[str, Any], live: dict[str, Any], *, adopted: bool) -> Takeover | None:
-        """Return what others wrote and becomes ours as `body` is applied onto a live object; ignored fields stay theirs.
-
-        Where the plan is made to be read it is noted what stays although git doesn't declare it.
-        """
+        """Return what others wrote and becomes ours as `body` is applied onto a live object; ignored fields stay theirs."""
         found = takeover(live, body, adopted=adopted, spared=lambda: self.ignoring.spared(identity, body, live), tools=self.adopts)
         taken = found if found and steering.merges_others(live, body) else None
         if self.undeclared is not None:
@@ -144,7 +136,6 @@ class Comparison:
 
 
 def _undeclared(identity: Identity, body: dict[str, Any], live: dict[str, Any], taken: Takeover | None) -> Iterator[FieldChange]:
-    """Yield what of a live object git doesn't declare and stays, with the manager that keeps it."""
     for path, manager, version in undeclared(live, body, taken):
         text, value = text_of(tellable(identity.group_kind, path)), at_path(live, path)
         if version:
@@ -162,6 +153,6 @@ def _seen(live: dict[str, Any]) -> Seen:
 
 
 def _slim(live: dict[str, Any], *, owned: bool = False) -> dict[str, Any]:
-    """Keep what the prune checks read: metadata without managedFields, and the kind. `owned`: whose each field is, too."""
+    """Keep what the prune checks read: metadata without managedFields (but for `owned`), and the kind."""
     metadata = {key: value for key, value in live["metadata"].items() if owned or key != "managedFields"}
     return {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": metadata}

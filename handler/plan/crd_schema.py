@@ -1,10 +1,8 @@
-"""A custom resource against the schema of a CustomResourceDefinition that only this run creates.
+"""A custom resource against the schema of a CustomResourceDefinition that only this run creates: the server can't dry-run it yet.
 
-The API server can't dry-run it yet, so git's own schema judges it: structural schemas (KEP-1111) are OpenAPI v3 with a few
-extensions, made readable for JSON Schema here. Unknown fields are mistakes, as with `fieldValidation=Strict`.
-
-The schema is git's and unchecked. So only plain words are translated, each of the shape it must have: no `$ref`, which could
-lead anywhere, and no `pattern`, which Python could take for ever to match. What isn't judged here is judged by the server later.
+Structural schemas (KEP-1111) are made readable for JSON Schema; unknown fields are mistakes, as with `fieldValidation=Strict`. The schema
+is git's and unchecked: only plain words are translated, each of the shape it must have; no `$ref`, which could lead anywhere, and no
+`pattern`, which Python could take for ever to match.
 """
 
 from __future__ import annotations
@@ -38,14 +36,12 @@ def check(item: Desired, crd: Manifest) -> list[Problem]:
 
 @lru_cache(maxsize=64)
 def _schema(crd: Manifest, version: str) -> dict[str, Any] | None:
-    """Return the schema of one version, if it has one."""
     versions = items_at(crd.body(), "spec", "versions")
     schema = next((at(each, "schema", "openAPIV3Schema") for each in versions if at(each, "name") == version), None)
     return schema if isinstance(schema, dict) else None
 
 
 def _unknown(schema: Any, value: Any, path: str) -> Iterator[str]:
-    """Yield the fields that no property describes."""
     if not isinstance(schema, dict) or schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-embedded-resource"):
         return
     additional = schema.get("additionalProperties")
@@ -60,7 +56,6 @@ def _unknown(schema: Any, value: Any, path: str) -> Iterator[str]:
 
 
 def _unknown_properties(properties: dict[str, Any], value: dict[str, Any], path: str) -> Iterator[str]:
-    """Yield the unknown fields of one object and of those below it."""
     for key, item in value.items():
         if not path and key in _ROOT:
             continue
@@ -71,7 +66,7 @@ def _unknown_properties(properties: dict[str, Any], value: dict[str, Any], path:
 
 
 def _violations(validator: Draft202012Validator, body: dict[str, Any], kind: GroupKind) -> Iterator[str]:
-    """Yield the schema's violations as `field: message`; sensitive values are masked."""
+    """Yield the violations as `field: message`; sensitive values are masked."""
     for error in validator.iter_errors(body):
         path = ".".join(str(step) for step in error.absolute_path) or "object"
         rule = f"{error.validator}: {shown(kind, '', error.validator_value)}"
@@ -80,7 +75,6 @@ def _violations(validator: Draft202012Validator, body: dict[str, Any], kind: Gro
 
 @lru_cache(maxsize=64)
 def _validator(crd: Manifest, version: str) -> Draft202012Validator:
-    """Return what validates one version; a CRD's schema may have a megabyte, and many objects."""
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - needed only by runs that create a CRD
 
     return Draft202012Validator(_json_schema(_schema(crd, version)))
@@ -128,7 +122,7 @@ def _json_schema(schema: Any) -> dict[str, Any]:
 
 
 def _kubernetes_words(schema: dict[str, Any], made: dict[str, Any]) -> dict[str, Any]:
-    """Add what OpenAPI v3.0 and Kubernetes say in words of their own: exclusive bounds, int-or-string, nullable."""
+    """Add exclusive bounds, int-or-string and nullable, which OpenAPI v3.0 and Kubernetes say in words of their own."""
     for bound in ("Minimum", "Maximum"):
         if schema.get(f"exclusive{bound}") is True and bound.lower() in made:
             made[f"exclusive{bound}"] = made.pop(bound.lower())

@@ -17,8 +17,7 @@ from handler.plan.managed_fields import MEMBER, Step, equal, owners
 _NOISE = ("managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink")
 _IDENTIFYING = (("name",), ("containerPort", "protocol"), ("port", "protocol"), ("mountPath",), ("key",), ("type",), ("ip",), ("uid",))
 Path = tuple[Step, ...]
-_ORDER = "[order]"
-"""The last step of a path that names the order of a list's elements."""
+_ORDER = "[order]"  # the last step of a path that names the order of a list's elements
 
 
 def meaningful(body: dict[str, Any]) -> dict[str, Any]:
@@ -51,7 +50,7 @@ def tellable(kind: GroupKind, path: Path) -> Path:
 
 
 def _owner(live: dict[str, Any], path: Path) -> str:
-    """Return a live field's owner, other than us if there is another."""
+    """Return a live field's owner, preferably another than us."""
     managers = sorted({manager for manager, _ in owners(live, path)}, key=lambda name: name == FIELD_MANAGER)
     return managers[0] if managers else ""
 
@@ -70,7 +69,6 @@ def text_of(path: Path) -> str:
 
 
 def _differences(path: Path, was: Any, becomes: Any) -> Iterator[tuple[Path, Any, Any]]:
-    """Yield every deepest path whose values differ."""
     if equal(was, becomes):
         return
     if isinstance(was, dict) and isinstance(becomes, dict):
@@ -86,7 +84,6 @@ def _differences(path: Path, was: Any, becomes: Any) -> Iterator[tuple[Path, Any
 
 
 def _list_differences(path: Path, was: list[Any], becomes: list[Any]) -> Iterator[tuple[Path, Any, Any]]:
-    """Compare lists by what identifies their elements, else by position."""
     before, after = _keyed(was, becomes)
     if before.keys() == after.keys() and all(equal(before[key], after[key]) for key in before):
         yield path, was, becomes  # only the order differs
@@ -105,7 +102,7 @@ def _list_differences(path: Path, was: list[Any], becomes: list[Any]) -> Iterato
 
 
 def _keyed(was: list[Any], becomes: list[Any]) -> tuple[dict[Step, Any], dict[Step, Any]]:
-    """Return the elements of both by the first step that identifies each of either; by position where none does."""
+    """Return the elements of both by the first step that identifies each of either, else by position."""
     for keys in _IDENTIFYING:
         both: list[list[Step]] = [[_step(item, keys) for item in items] for items in (was, becomes)]
         if all(all(steps) and len(set(steps)) == len(steps) for steps in both):

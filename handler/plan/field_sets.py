@@ -1,8 +1,8 @@
 """Sets of fields, as managedFields spell them (`fieldsV1`, KEP-555), beside the values they speak of: pure algebra for `takeover`.
 
-A set is a tree: `f:<field>`, `k:<list keys>`, `v:<set member>`; `.` says that the item itself is in it; an empty tree is a leaf, owned
-whole. What an apply removes follows structured-merge-diff (`merge/update.go: prune`): a field that the manager owned before, and that is
-neither declared now nor owned by another, goes with all that is below it; a list element only if the element itself was owned.
+A set is a tree: `f:<field>`, `k:<list keys>`, `v:<set member>`; `.`: the item itself; an empty tree is a leaf, owned whole. As in
+structured-merge-diff (`merge/update.go: prune`) an apply removes what the manager owned before and neither it declares nor another owns,
+with all below it; a list element only if the element itself was owned.
 """
 
 from __future__ import annotations
@@ -32,10 +32,7 @@ def going(owned: Fields, desired: Any, others: Sequence[Fields]) -> Fields:
 
 
 def without(node: Any, gone: Fields) -> Any:
-    """Return a value without the fields of a set; the value itself stays as it is.
-
-    As with structured-merge-diff (`typed/remove.go`) what loses its last element becomes null; an empty list, which holds no field, stays.
-    """
+    """Return a value without the fields of a set; what loses its last element becomes null (structured-merge-diff, `typed/remove.go`)."""
     if isinstance(node, dict):
         inner = {key[2:]: below for key, below in gone.items() if key.startswith("f:")}
         left = {key: value for key, value in node.items() if inner.get(key, _ABSENT) != {} or value == []}
@@ -62,15 +59,11 @@ def applied_over(node: Any, desired: Any, fields: Fields | None) -> Any:
 
 
 def _keyed(items: list[Any], by: list[str] | None) -> dict[str, Any]:
-    """Return elements by the text that names them: by some of their fields, or by themselves."""
     return {json.dumps(keys_of(item, by) if by else item, sort_keys=True): item for item in items if by is None or isinstance(item, dict)}
 
 
 def _merged(live: dict[str, Any], desired: dict[str, Any], fields: Fields) -> list[Any]:
-    """Merge two lists in the order that an apply gives them (structured-merge-diff, `typed/merge.go: visitListItems`).
-
-    What is declared keeps its order; what is live alone stays behind what it follows.
-    """
+    """Merge two lists in the order that an apply gives them (structured-merge-diff, `typed/merge.go: visitListItems`)."""
     result, left, right, placed = [], list(live), list(desired), set[str]()
     while left or right:
         if left and left[0] in placed:
@@ -87,7 +80,7 @@ def _merged(live: dict[str, Any], desired: dict[str, Any], fields: Fields) -> li
 
 
 def keyed(desired: Any, fields: Fields) -> Any:
-    """Return a declared value whose list elements have the keys that git omits, as the set of what we own names them: their defaults."""
+    """Return a declared value whose list elements have the default keys that git omits, as the set of what we own names them."""
     if isinstance(desired, dict):
         return {name: keyed(value, fields.get(f"f:{name}") or {}) for name, value in desired.items()}
     elements = {element_keys(key): below for key, below in fields.items() if key.startswith("k:")}
@@ -97,7 +90,7 @@ def keyed(desired: Any, fields: Fields) -> Any:
 
 
 def _with_keys(item: dict[str, Any], elements: dict[tuple[tuple[str, Any], ...], Fields], items: list[Any]) -> dict[str, Any]:
-    """Return an element with the keys of the one that it is; one that has them all is that one before others that only could be."""
+    """Return an element with the keys of the one that it is; a complete match goes before a possible one."""
 
     def fits(keys: tuple[tuple[str, Any], ...]) -> bool:
         return all(equal(item[name], value) if name in item else f"f:{name}" not in elements[keys] for name, value in keys)
@@ -173,7 +166,6 @@ def names(key: str, item: Any) -> bool:
 
 
 def _value(node: Any, key: str) -> Any:
-    """Return what a key names in a value, or _ABSENT."""
     if key.startswith("f:"):
         return node.get(key[2:], _ABSENT) if isinstance(node, dict) else _ABSENT
     if not isinstance(node, list):

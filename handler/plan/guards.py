@@ -1,7 +1,6 @@
 """Whether the whole plan may run. Refusals end the run; holds wait for a person's approval of exactly these changes.
 
-A later plan with the same reads and settings whose guarded changes are a subset passes, so that a run killed in the
-middle of an approved deletion goes on.
+A later plan with the same reads and settings passes if its guarded changes are a subset: a run killed amid an approved deletion goes on.
 """
 
 from __future__ import annotations
@@ -20,12 +19,7 @@ Key = tuple[str, str, str]
 
 
 def refuse_empty(target: str, desired: int, members: int, prune: Prune) -> None:
-    """Refuse a render without objects, unless the target allows it or there never was one.
-
-    Raises:
-        PlanRefused: nothing is declared.
-
-    """
+    """Raise PlanRefused of a render without objects, unless the target allows it or there never was one."""
     if desired == 0 and not prune.allow_empty:
         seen = f"the render declares no object ({many(members, 'live member')} would go)"
         problem = Problem(f"target {target}", seen)
@@ -34,10 +28,9 @@ def refuse_empty(target: str, desired: int, members: int, prune: Prune) -> None:
 
 
 def hold_for(changes: Sequence[Change], members: int, prune: Prune, reads: str, settings: str) -> Hold | None:
-    """Return why the plan must wait for approval, or None.
+    """Return why the plan must wait for approval, or None: a deletion above both thresholds, or one that leaves no live member.
 
-    Held are a deletion above both thresholds, and one after which no live member is left. What is approved names the fields that go of
-    objects that stay, too: they were in the plan that was approved.
+    What is approved also names the fields that go of objects that stay.
     """
     removals = [change for change in changes if change.removes]
     reasons = []

@@ -6,9 +6,7 @@
     both declare   the one that doesn't own it is refused, naming both files
 
 Law: nothing that a sibling declares, or may declare, is deleted, and nothing is taken from a sibling that declares it or can't be rendered.
-One whose path is gone or empty declares nothing: what it had may be taken, and is never deleted for that.
-A target of another repository, revision, cluster or installation is no sibling: what carries its marks is refused, with the commands that
-move it.
+A target of another repository, revision, cluster or installation is no sibling: what carries its marks is refused.
 """
 
 from __future__ import annotations
@@ -62,10 +60,7 @@ def may_declare(target: Target, identity: Identity) -> bool:
 def kept_for(identity: Identity, found: Iterable[Declared]) -> tuple[str, str]:
     """Return the sibling for which a giver leaves an object, and the reason; empty: none.
 
-    Args:
-        identity: what the giver doesn't declare any more.
-        found: what siblings that may declare it do, each at every commit that it is on or may come to; read until one declares it.
-
+    `found`: what siblings that may declare it do, each at every commit that it is on or may come to; read until one declares it.
     """
     rest = []
     for declared in found:
@@ -106,10 +101,7 @@ def refused(item: Desired, owner: Declared) -> Problem | None:
 
 
 def left_off_head(item: Desired, live: Mapping[str, Any], owner: Declared, commit: str) -> Change | None:
-    """Return the change of what a target off the head, at `commit`, declares too, and has handed over since; None: it may take it back.
-
-    A rollback must not fail for it: the head, which its owner follows, is the newer word.
-    """
+    """Return the change of what a target off the head declares too, and has handed over since; None: it may take it back."""
     theirs = owner.places.get(item.identity)
     if theirs is None or owner.standing.why:
         return None
@@ -118,10 +110,7 @@ def left_off_head(item: Desired, live: Mapping[str, Any], owner: Declared, commi
 
 
 def refused_to_strangers(item: Desired, owner: str, taker: str, *, known: bool) -> Problem:
-    """Refuse what belongs to a target that is no sibling, with the commands that move it: nothing is deleted between any two of them.
-
-    `known`: it is configured here, too; else it was renamed or removed, or another installation has it.
-    """
+    """Refuse what belongs to a target that is no sibling, with the commands that move it. `known`: that is configured here, too."""
     identity = item.identity
     label, annotate = (f"`{kubectl(verb, identity, f'{key}-')}`" for verb, key in (("label", PART_OF), ("annotate", IDENTITY)))
     pause, take_out, resume = f"`anneal suspend {owner}`", f"take it out of the repository of {owner}", f"`anneal resume {owner}`"
@@ -144,6 +133,6 @@ def taken_from(giver: str, change: Change) -> Change:
 
 
 def marks_taken_from(giver: str, change: Change, item: Desired) -> Change:
-    """Return the change of an object whose content its taker leaves as it lives: its marks alone are written."""
+    """Return the change of an object of which only the marks are written."""
     taken = taken_from(giver, change)
     return replace(taken, reason=f"{taken.reason}; its content stays as it is", manifest=marks_of(item.manifest), marks_only=True)

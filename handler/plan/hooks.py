@@ -1,7 +1,6 @@
 """The hooks of a commit, taken out of what it declares: which objects are acts, when each runs, in which order. Pure.
 
-Law: a hook is declared (whitelist, marks, one name once) like any other object, but it is no part of what must live: neither its absence
-nor its content is drift, and it is pruned only once git drops it.
+Law: a hook is declared like any other object, but neither its absence nor its content is drift; it is pruned only once git drops it.
 """
 
 from __future__ import annotations
@@ -17,10 +16,8 @@ from handler.plan.admission import Desired
 from handler.plan.order import DEPENDS_ON, Order, depends_on, order, sort_key
 from handler.rollout.hook_annotations import HookRead, read
 
-PHASES = (Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC, Phase.SYNC_FAIL)
-"""The phases that run, in their order."""
-ACTION = "run"
-"""What a plan and the record call that which is done with a hook."""
+PHASES = (Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC, Phase.SYNC_FAIL)  # the phases that run, in their order
+ACTION = "run"  # the action of a hook in a plan and in the record
 Waves = tuple[tuple[Identity, ...], ...]
 _MARKS = (ARGO_HOOK.encode(), HELM_HOOK.encode())
 _DEPENDS = DEPENDS_ON.encode()
@@ -28,10 +25,9 @@ _DEPENDS = DEPENDS_ON.encode()
 
 @dataclass(frozen=True, slots=True)
 class PlannedHooks:
-    """The hooks of a commit.
+    """The hooks of a commit, by identity. `waves`: of each phase but `Sync`, whose hooks stand among the stages.
 
-    `hooks`, `items`: by identity. `waves`: of each phase, in order, but for `Sync`, whose hooks stand among the stages. `first`: Namespaces
-    and CRDs without which a `PreSync` hook can't live.
+    `first`: Namespaces and CRDs without which a `PreSync` hook can't live.
     """
 
     hooks: Mapping[Identity, Hook] = field(default_factory=dict)
@@ -59,13 +55,7 @@ class PlannedHooks:
 def separate(desired: Iterable[Desired], others: Collection[Identity] = ()) -> tuple[tuple[Desired, ...], PlannedHooks]:
     """Take the hooks out of what is declared; those of the `Sync` phase stay, in mode `hook`, for they run among the stages.
 
-    Args:
-        desired: what may be a hook.
-        others: what this run declares besides, for steps of a Rollout.
-
-    Raises:
-        PlanRefused: every annotation that can't be read; a cycle; too many.
-
+    `others`: what this run declares besides, for steps of a Rollout. Raises PlanRefused: every unreadable annotation; a cycle; too many.
     """
     declared = tuple(desired)
     found = {item.identity: _read(item) for item in declared if item.mode is Mode.APPLY}
@@ -91,7 +81,6 @@ def separate(desired: Iterable[Desired], others: Collection[Identity] = ()) -> t
 
 
 def _refuse_too_many(hooks: Iterable[Hook]) -> None:
-    """Refuse more hooks than the record has lines for. Raises PlanRefused."""
     runs = sum(len(hook.phases - {Phase.SKIP}) for hook in hooks)
     if runs > MAX_STEPS:
         seen = f"would run {runs:,} times in one rollout; at most {MAX_STEPS:,} are recorded"
@@ -99,12 +88,7 @@ def _refuse_too_many(hooks: Iterable[Hook]) -> None:
 
 
 def _refuse_cycles(declared: Sequence[Desired], hooks: Mapping[Identity, Hook]) -> None:
-    """Refuse what depends on something that only a later phase does.
-
-    Raises:
-        PlanRefused: naming each path.
-
-    """
+    """Refuse what depends on something that only a later phase does, naming each path."""
     phases = {item.identity: _phase(hooks.get(item.identity)) for item in declared} if hooks else {}
     problems = []
     for item in declared if hooks else ():
@@ -120,14 +104,14 @@ def _refuse_cycles(declared: Sequence[Desired], hooks: Mapping[Identity, Hook]) 
 
 
 def _phase(hook: Hook | None) -> Phase | None:
-    """Return when an object is there first: what is no hook, with the Sync phase; None: that depends."""
+    """Return the first phase in which an object is there; None: that depends."""
     if hook is None:
         return Phase.SYNC
     return next((phase for phase in PHASES if phase in hook.phases and phase is not Phase.SYNC_FAIL), None)
 
 
 def _needs(item: Desired) -> list[Identity]:
-    """Read an object's depends-on; one that can't be read is refused where it is put in order."""
+    """Read an object's depends-on; an unreadable one is refused where it is put in order."""
     if _DEPENDS not in item.manifest.raw:
         return []
     try:
@@ -137,6 +121,6 @@ def _needs(item: Desired) -> list[Identity]:
 
 
 def _read(item: Desired) -> HookRead:
-    """Read an object's annotations, if they speak of a hook: most don't, and parsing them costs more than a look at the text."""
+    """Read an object's hook annotations, if it has any: parsing costs more than a look at the text."""
     marked = any(mark in item.manifest.raw for mark in _MARKS)
     return read(item.manifest.body(), item.identity, item.manifest.place) if marked else HookRead()

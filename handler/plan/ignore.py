@@ -1,7 +1,7 @@
 """Fields that others may own: rules of the target, an annotation, and what every cluster needs.
 
-An ignored field is left out when another manager owns it live, else its live value is adopted: ignoring never resets a
-value and never fails. An object that isn't there yet is created as git declares it.
+An ignored field is left out when another manager owns it live, else its live value is adopted: ignoring never resets a value and never
+fails. An object that isn't there yet is created as git declares it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from handler.model.manifest import at
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, Identity
 from handler.plan.managed_fields import child, owners
 
-ANNOTATION = "anneal.dev/ignore"
-"""Comma-separated JSON pointers (RFC 6901) on a manifest."""
+ANNOTATION = "anneal.dev/ignore"  # comma-separated JSON pointers (RFC 6901) on a manifest
 _FILLED_IN = {
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): ("/webhooks/*/clientConfig/caBundle",),
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): ("/webhooks/*/clientConfig/caBundle",),
@@ -26,7 +25,7 @@ _FILLED_IN = {
 }
 """What controllers fill in, whatever an exported manifest says of it."""
 _EXPORTED = {("apps", "Deployment"): "deployment.kubernetes.io/revision"}
-"""Annotations of controllers that an exported manifest carries along; most have none, and then nothing is looked for."""
+"""Annotations of controllers that an exported manifest carries along."""
 _REPLICAS = "/spec/replicas"
 _HPA_MANAGER, _HPA_SUBRESOURCE = "kube-controller-manager", "scale"
 _ABSENT = object()
@@ -43,7 +42,7 @@ _NEVER = frozenset(
         ("metadata", "annotations", IDENTITY),
     }
 )
-"""What makes an object that one and ours: no pointer reaches it. Labels and annotations are ignored one by one, or with `*`."""
+"""What makes an object that one and ours: no pointer reaches it."""
 Path = tuple[str | int, ...]
 
 
@@ -76,7 +75,6 @@ class Ignoring:
         return [path for path in found if path not in _NEVER]
 
     def _pointers(self, identity: Identity, desired: dict[str, Any], live: dict[str, Any]) -> Iterator[str]:
-        """Yield every pointer that holds for an object."""
         written = str(at(desired, "metadata", "annotations", ANNOTATION) or "")
         yield from (part.strip() for part in written.split(",") if part.strip())
         yield from _FILLED_IN.get((identity.group, identity.kind), ())
@@ -90,14 +88,13 @@ class Ignoring:
                 yield from rule.paths
 
     def _is_scaled(self, identity: Identity, live: dict[str, Any]) -> bool:
-        """Whether an HPA scales it: one that git declares, or one seen at work on the scale subresource."""
+        """Whether an HPA scales it: a declared one, or one seen at work on the scale subresource."""
         if (identity.kind, identity.namespace, identity.name) in self.scaled:
             return True
         return (_HPA_MANAGER, _HPA_SUBRESOURCE) in owners(live, ("spec", "replicas"))
 
 
 def _scaled(body: dict[str, Any]) -> tuple[str, str, str]:
-    """Return what an HPA scales."""
     reference = at(body, "spec", "scaleTargetRef")
     return str(at(reference, "kind")), str(at(body, "metadata", "namespace") or ""), str(at(reference, "name"))
 
@@ -111,15 +108,11 @@ def _selects(rule: IgnoreRule, identity: Identity) -> bool:
 
 
 def _steps(pointer: str) -> list[str]:
-    """Split a JSON pointer (RFC 6901)."""
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.removeprefix("/").split("/")]
 
 
 def _expand(desired: Any, live: Any, steps: list[str], ours: Path = (), theirs: Path = ()) -> Iterator[tuple[Path, Path]]:
-    """Yield what a pointer means, as a path of the desired side and the same field's path live; `*` is all that is declared there.
-
-    A pointer into something that git doesn't declare means nothing.
-    """
+    """Yield a pointer's path in the desired object and the same field's path live; `*` is all that is declared there."""
     if not steps:
         yield ours, theirs
         return
@@ -139,7 +132,7 @@ def _index(step: str, items: list[Any]) -> list[int]:
 
 
 def _counterpart(desired: list[Any], index: int, live: Any) -> int:
-    """Return where a declared list element is live: by its name where it has one, for the server may hold another order."""
+    """Return the live position of a declared list element: by its name where it has one."""
     name = at(desired[index], "name")
     if name is None or not isinstance(live, list):
         return index
@@ -147,7 +140,6 @@ def _counterpart(desired: list[Any], index: int, live: Any) -> int:
 
 
 def _get(node: Any, path: Path) -> Any:
-    """Return the value at a path or _ABSENT."""
     for step in path:
         present = (isinstance(node, dict) and step in node) or (isinstance(node, list) and isinstance(step, int) and step < len(node))
         if not present:

@@ -77,10 +77,7 @@ class Judge:
         return None
 
     def refusal_to_use(self, item: Desired, live: dict[str, Any], way_out: str) -> Problem | None:
-        """Return why a deleting step, or a hook, may not act on an existing object that isn't ours, or None.
-
-        What another tool has deployed is taken over by an apply alone, whatever `adopt` names: no step deletes it, no hook runs over it.
-        """
+        """Return why a deleting step, or a hook, may not act on an existing object that isn't ours, whatever `adopt` names, or None."""
         owner = foreign_owner(live, item.identity, self.applyset)
         if owner:
             return Problem(str(item.identity), f"belongs to {owner.name}", item.manifest.place, way_out)
@@ -172,16 +169,13 @@ def skipped(item: Desired, live: Mapping[str, Any], reason: str) -> Change:
 
 
 def _moved(item: Desired, live: dict[str, Any]) -> str:
-    """Say from which API version the record of our fields moves to the one that git writes now; empty: it is there.
-
-    A write moves it. Left where it is, it would be lost with that version, and what git drops later would stay for ever.
-    """
+    """Say from which API version the record of our fields moves to git's; empty: it is there. Left, it would be lost with that version."""
     recorded = recorded_in(live)
     return f"was applied in {recorded}" if recorded not in ("", item.resource.api_version) else ""
 
 
 def _is_only_immutable(text: str) -> bool:
-    """Whether each field error in the server's words is about an immutable field; another would also refuse the object made anew."""
+    """Whether every field error in the server's words is about an immutable field."""
     _, *mistakes = FIELD_ERROR.split(text)
     return not _ADMISSION.search(text) and all(_IMMUTABLE.search(part) for part in mistakes or [text])
 

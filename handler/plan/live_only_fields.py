@@ -1,7 +1,4 @@
-"""Fields that only live has and that the server won't let go: what they are, and the line that declares them. Pure.
-
-deciding (asks the server about each field that would go) -> here (the refusal with its way out)
-"""
+"""Fields that only live has and that the server won't let go: what they are, and the line that declares them. Pure."""
 
 from __future__ import annotations
 
@@ -18,8 +15,7 @@ from handler.plan.field_sets import at_path, paths, picked, without
 from handler.plan.managed_fields import Fields, Step, owners, union
 
 Path = tuple[Step, ...]
-_NAMED = 5
-"""How many fields a refusal names."""
+_NAMED = 5  # how many fields a refusal names
 _PLAIN = re.compile(r"(?!(?:y|n|yes|no|on|off|true|false|null)$)[A-Za-z][\w./-]*", re.IGNORECASE)
 """Keys that need no quotes in YAML."""
 
@@ -34,15 +30,8 @@ def each_without(live: dict[str, Any], goes: Fields) -> Iterator[tuple[Path, Fie
 def nulled(live: dict[str, Any], less: dict[str, Any], becomes: dict[str, Any], goes: Fields) -> list[tuple[Path, Fields]]:
     """Return the fields that go as the last ones of a map or list which another manager, or git, keeps itself.
 
-    An apply makes null of that (structured-merge-diff, `typed/remove.go`), and a schema that doesn't say so takes no null; any other write
-    drops it.
-
-    Args:
-        live: what lives.
-        less: live without what goes.
-        becomes: what the server makes of that by another write than an apply; empty: it isn't known.
-        goes: the fields.
-
+    An apply makes null of that (structured-merge-diff, `typed/remove.go`), and a schema that doesn't say so takes no null. `less`: live
+    without what goes; `becomes`: what the server makes of that by another write than an apply, which drops it; empty: it isn't known.
     """
     found = []
     for path, only in paths(goes):
@@ -60,15 +49,7 @@ def left_null(item: Desired, live: dict[str, Any], gone: Sequence[tuple[Path, Fi
 
 
 def refusal(item: Desired, live: dict[str, Any], kept: Sequence[tuple[Path, Fields]], words: str) -> Problem:
-    """Return why an object can't lose fields that git doesn't declare, naming them, and the lines for git.
-
-    Args:
-        item: what git declares.
-        live: what lives.
-        kept: the fields whose removal the server refuses.
-        words: the server's.
-
-    """
+    """Return why an object can't lose the fields `kept` by the server in these words of its, and the lines for git."""
     named = "; ".join(_told(item, live, path) for path, _ in kept[:_NAMED])
     more = f" and {len(kept) - _NAMED} more" if len(kept) > _NAMED else ""
     lines = _lines(live, [only for path, only in kept[:_NAMED] if _is_writable(item, live, path)])
@@ -86,14 +67,14 @@ def _told(item: Desired, live: dict[str, Any], path: Path) -> str:
 
 
 def _is_writable(item: Desired, live: dict[str, Any], path: Path) -> bool:
-    """Whether a field may be written out whole: what may not be shown isn't, nor what is too long."""
+    """Whether a field may be written out whole: neither secret nor too long."""
     kind, value = item.identity.group_kind, at_path(live, path)
     text = text_of(path)
     return not is_sensitive(kind, text) and shown(kind, text, value) in (value, json.dumps(value, ensure_ascii=False))
 
 
 def _lines(live: dict[str, Any], chosen: Sequence[Fields]) -> str:
-    """Write fields as YAML in flow style, one line for each top-level field; list elements with the keys by which they are merged."""
+    """Write fields as YAML in flow style, one line for each top-level field; list elements with their keys."""
     fields: Fields = {}
     for only in chosen:
         fields = union(fields, only)

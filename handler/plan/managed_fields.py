@@ -16,7 +16,7 @@ from handler.model.names import FIELD_MANAGER, group_of
 
 Fields = dict[str, Any]
 Step = str | int | tuple[tuple[str, Any], ...]
-"""One step of a path: a field, a position in a list, or a list element by its keys; the member of a set has the key MEMBER."""
+"""A field, a position in a list, or a list element by its keys; the member of a set has the key MEMBER."""
 MEMBER = ""
 _KEY_DEFAULTS = {"protocol": "TCP"}
 """List keys the API server fills in before it names an element: container and service ports."""
@@ -50,7 +50,6 @@ def is_same(desired: dict[str, Any], live: dict[str, Any]) -> bool:
 
 
 def _same(fields: Fields, desired: Any, live: Any) -> bool:
-    """Compare one node."""
     if not fields or set(fields) == {"."}:
         return equal(desired, live)
     if isinstance(desired, dict):
@@ -72,7 +71,7 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def _same_map(fields: Fields, desired: dict[str, Any], live: dict[str, Any]) -> bool:
-    """Compare a mapping: the same keys are owned as are declared, and each is equal."""
+    """The same keys are owned as are declared, and each is equal."""
     owned = {key[2:]: sub for key, sub in fields.items() if key != "."}
     if owned.keys() != desired.keys():
         return False
@@ -80,7 +79,7 @@ def _same_map(fields: Fields, desired: dict[str, Any], live: dict[str, Any]) -> 
 
 
 def _same_list(fields: Fields, desired: list[Any], live: list[Any]) -> bool:
-    """Compare a list that is merged by key or as a set: as many elements are owned as are declared."""
+    """As many elements of a list that is merged by key or as a set are owned as are declared."""
     elements = [key for key in fields if key != "."]
     if len(elements) != len(desired):
         return False
@@ -88,7 +87,6 @@ def _same_list(fields: Fields, desired: list[Any], live: list[Any]) -> bool:
 
 
 def _same_element(element: str, fields: Fields, desired: list[Any], live: list[Any]) -> bool:
-    """Compare one element named by its keys or by itself."""
     if element.startswith("v:"):
         value = json.loads(element[2:])
         return any(equal(value, item) for item in desired) and any(equal(value, item) for item in live)
@@ -145,10 +143,7 @@ def difference(fields: Fields, gone: Fields) -> Fields:
 
 
 def owners(live: Mapping[str, Any], path: Sequence[Any]) -> Iterator[tuple[str, str]]:
-    """Yield (manager, subresource) of every entry that owns what lies at a path.
-
-    Path elements: a str is a field, an int a position in the live list, a tuple of (key, value) pairs names a list element.
-    """
+    """Yield (manager, subresource) of every entry that owns what lies at a path."""
     for entry in managed_fields(live):
         if _owns(entry.get("fieldsV1") or {}, live, path):
             yield str(entry.get("manager") or ""), str(entry.get("subresource") or "")
@@ -173,7 +168,6 @@ def _owns(fields: Fields, node: Any, path: Sequence[Any]) -> bool:
 
 
 def _fields_of_element(fields: Fields, item: Any) -> Fields | None:
-    """Return what a set says of a list element, which it names by the element's keys or by itself."""
     for key in fields:
         named = key.startswith("k:") and _has_keys(item, element_keys(key))
         if named or (key.startswith("v:") and equal(json.loads(key[2:]), item)):

@@ -1,4 +1,4 @@
-"""Whose member a live object is, by its marks: label *and* identity annotation naming exactly it; a copied label is not enough. Pure."""
+"""Whether an object is a target's member: our label *and* the identity annotation naming exactly it; a copied label is not enough. Pure."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ def is_member(live: Mapping[str, Any], identity: Identity, target: str, applyset
 
 
 def marked_target(live: Mapping[str, Any], identity: Identity) -> str:
-    """Return the target that an object's identity annotation names; empty: none, for it names another object, or no valid target's name.
-
-    Anyone may have written the annotation, and messages and the commands in them repeat the name.
-    """
+    """Return the target that an object's identity annotation names; empty: it names another object, or no valid target."""
     mark = str(((live.get("metadata") or {}).get("annotations") or {}).get(IDENTITY) or "")
     target = mark.partition(":")[0]
     return target if re.fullmatch(FORMS["name"].pattern, target) and identity.mark(target) == mark else ""

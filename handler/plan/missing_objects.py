@@ -1,12 +1,11 @@
 """What the API server's refusal of an object says is missing: other objects, which that one names. Pure.
 
-Law: only the server's own words make a mistake now a matter of order. They name a kind and a name, as admission and RBAC do:
+Law: only the server's own words make a mistake a matter of order. They name a kind and a name, as admission and RBAC do:
 
     pods "p" is forbidden: error looking up service account shop/web: serviceaccount "web" not found     ServiceAccount plugin
     pods "p" is forbidden: no PriorityClass with name high was found                                     Priority plugin
     pods "p" is forbidden: pod rejected: RuntimeClass "gvisor" not found                                 RuntimeClass plugin
-    rolebindings.rbac.authorization.k8s.io "reader" not found                                            a binding's role: RBAC looks for it
-                                                                                                         under the binding's own kind
+    rolebindings.rbac.authorization.k8s.io "reader" not found                                            a binding's role, by its own kind
     admission webhook "…" denied the request: secrets "db" not found                                     and what webhooks say like that
 
 A field error that names no object (`volumeMounts[0].name: Not found: "data"`) is a mistake, and so is all that stands beside one.
@@ -80,7 +79,7 @@ def among(found: MissingObject, item: Desired, declared: Iterable[Desired]) -> I
 
 
 def _implied(item: Desired, found: MissingObject) -> list[Identity]:
-    """Return what is meant among those that the object's kind always looks for: of a binding its role, of a pod its account."""
+    """Return what is meant among what the object's kind always looks for: a binding's role, a pod's account."""
     needs = implied(item.identity, item.manifest.body())
     return [
         need
@@ -90,7 +89,6 @@ def _implied(item: Desired, found: MissingObject) -> list[Identity]:
 
 
 def _texts(node: Any) -> Iterator[str]:
-    """Yield every text of a value."""
     if isinstance(node, str):
         yield node
     for below in node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ():
@@ -100,7 +98,7 @@ def _texts(node: Any) -> Iterator[str]:
 def without(item: Desired) -> dict[str, Any] | None:
     """Return an object without its references to objects that may be missing, for a dry-run of the rest; None: they can't be left out.
 
-    A binding references a role instead that every cluster has, without further rights (`system:public-info-viewer`).
+    A binding then references a role that every cluster has and that grants nothing more (`system:public-info-viewer`).
     """
     body, needs = item.manifest.body(), implied(item.identity, item.manifest.body())
     if not needs:
@@ -122,7 +120,7 @@ def declare(found: MissingObject, item: Desired) -> str:
 
 
 def without_namespace(found: MissingObject, target: Target, refusal: Problem) -> MissingSetting:
-    """Return the refusal of an object whose Namespace isn't there, with the two ways to one; in git it may need a setting."""
+    """Return the refusal of an object whose Namespace isn't there, with the two ways to one."""
     declared = f"declare it in the same path: {{apiVersion: v1, kind: Namespace, metadata: {{name: {found.name}}}}}"
     kinds = target.cluster_scoped
     allowed = listed(NAMESPACE, kinds)

@@ -1,8 +1,4 @@
-"""Settings that a target lacks, as one block to paste. Pure.
-
-Law: what several objects lack is reported once: each reason with the number of its objects, and at the end one way out, the union of all
-needs. Separate fixes would each remove the other's value again.
-"""
+"""Settings that a target lacks, as one block to paste: all objects' needs united, for separate fixes would undo each other. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +9,7 @@ from handler.model.errors import Problem
 from handler.model.numbers import many
 
 Values = tuple[str, ...]
-UNOWNED = "unowned"
-"""What `adopt` says alone; naming a tool includes it."""
+UNOWNED = "unowned"  # what `adopt` says alone; naming a tool includes it
 _LINES: Mapping[str, Callable[[str, str], str]] = {
     "namespaces": lambda target, values: f"add to target {target}: namespaces: [{values}]",
     "clusterScoped": lambda target, values: f"add to target {target}: clusterScoped: [{values}]",
@@ -28,8 +23,8 @@ _LINES: Mapping[str, Callable[[str, str], str]] = {
 class MissingSetting(Problem):
     """A refusal that other settings of a target would lift.
 
-    `settings`: field (`recreate.kinds`) -> its whole value then; `more`: what else is to be done, or would do instead. Without settings it
-    isn't they that lack something, but the cluster; such refusals are counted as well.
+    `settings`: field (`recreate.kinds`) -> its whole value then; `more`: what else is to be done, or would do instead. Without settings the
+    cluster lacks something; such refusals are counted as well.
     """
 
     target: str = ""
@@ -68,7 +63,6 @@ def joined(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 
 
 def _told(groups: Sequence[Sequence[MissingSetting]]) -> list[Problem]:
-    """Return the problems of one target."""
     united = [_united(group) for group in groups]
     wanting = [each for each in united if each.settings]
     if len(wanting) < 2:
@@ -80,7 +74,6 @@ def _told(groups: Sequence[Sequence[MissingSetting]]) -> list[Problem]:
 
 
 def _united(group: Sequence[MissingSetting]) -> MissingSetting:
-    """Return the first of several with the way out of all, and their number."""
     first = group[0]
     if len(group) == 1:
         return first

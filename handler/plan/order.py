@@ -2,10 +2,9 @@
 
 Edges: CRD -> its objects, Namespace -> its content, Role -> its binding, ServiceAccount and classes -> a bare Pod that names them,
 `config.kubernetes.io/depends-on` (cli-utils), and `argocd.argoproj.io/sync-wave`: a wave waits for every lower one. What comes after such
-an edge that an author has drawn is written when all that it waits for is healthy (`Order.awaits`); the others only put writes in order.
-A hook of the `Sync` phase stands in the last stage of its wave: what it waits for may be any object of that wave.
-Admission webhook configurations come last (and go first), so that they don't judge what their own backend needs.
-The workload that runs this very handler comes after everything: its rollout may end the run, and the successor finds the rest done.
+an edge of an author is written when all that it waits for is healthy (`Order.awaits`). A hook of the `Sync` phase stands in the last stage
+of its wave. Admission webhook configurations come last (and go first), so that they don't judge what their own backend needs. The workload
+that runs this very handler comes after everything: its rollout may end the run, and the successor finds the rest done.
 """
 
 from __future__ import annotations
@@ -68,8 +67,7 @@ _APPS = "apps"
 _CLASSES = (("scheduling.k8s.io", "PriorityClass", "priorityClassName"), ("node.k8s.io", "RuntimeClass", "runtimeClassName"))
 NAMING = ("serviceAccountName", "serviceAccount", *(field for _, _, field in _CLASSES))
 """Fields of a pod's spec that name what the server looks for when it is created."""
-_SHOWN = 120
-"""Characters of an unreadable annotation that are shown."""
+_SHOWN = 120  # characters of an unreadable annotation that are shown
 
 
 def sort_key(identity: Identity) -> tuple[int, str, str, str, str]:
@@ -95,16 +93,9 @@ def order(
 ) -> Order:
     """Put an apply in order.
 
-    Args:
-        desired: what git declares.
-        own: namespace/name of the Deployment or the like that the handler itself runs in; empty: none.
-        first: what makes a stage of its own before everything, for something else needs it.
-        others: what this run declares besides, and puts in order elsewhere.
-        later: what of it certainly comes after all of this: a Rollout's steps.
-
-    Raises:
-        PlanRefused: a cycle (its path is named); every malformed wave and unreadable depends-on.
-
+    `own`: namespace/name of the Deployment that the handler itself runs in, or empty. `first`: makes a stage of its own before everything.
+    `others`: what this run declares besides, and puts in order elsewhere; `later`: what of it certainly comes after all of this.
+    Raises PlanRefused: a cycle (its path is named); every malformed wave and unreadable depends-on.
     """
     declared = sorted(desired, key=lambda item: sort_key(item.identity))
     items = {item.identity: item for item in declared if item.identity not in first}
@@ -153,10 +144,7 @@ def _awaits(
     named: Mapping[Identity, Sequence[Identity]],
     late: Collection[Identity],
 ) -> dict[Identity, frozenset[Identity]]:
-    """Return what must be healthy before each object: what its depends-on names, and every lower wave.
-
-    A hook has ended by then, and for what comes after everything nothing can wait, whatever its wave.
-    """
+    """Return what must be healthy before each object: what its depends-on names, and every lower wave; never an ended hook."""
     lasting = {identity for identity, item in items.items() if item.mode is not Mode.HOOK and identity not in late}
     numbers = sorted(set(waves.values()))
     lower = {number: frozenset(one for one in lasting if waves[one] < number) for number in numbers}
@@ -176,12 +164,7 @@ def _is_webhook(identity: Identity) -> bool:
 
 
 def wave_of(body: Mapping[str, Any]) -> int:
-    """Return an object's sync wave, else a Helm hook's weight (Argo CD's rule), 0 by default.
-
-    Raises:
-        ValueError: it isn't a whole number.
-
-    """
+    """Return an object's sync wave, else a Helm hook's weight (Argo CD's rule), 0 by default. Raises ValueError: no whole number."""
     return whole(_annotation(body, SYNC_WAVE) or _annotation(body, HOOK_WEIGHT) or "0")
 
 
@@ -222,12 +205,7 @@ def implied(identity: Identity, body: Mapping[str, Any]) -> list[Identity]:
 
 
 def depends_on(body: Mapping[str, Any]) -> list[Identity]:
-    """Read `group/kind/name` and `group/namespaces/ns/kind/name`, comma separated (cli-utils).
-
-    Raises:
-        ValueError: a reference has another form.
-
-    """
+    """Read `group/kind/name` and `group/namespaces/ns/kind/name`, comma separated (cli-utils). Raises ValueError: another form."""
     found = []
     for reference in filter(None, (part.strip() for part in _annotation(body, DEPENDS_ON).split(","))):
         parts = reference.split("/")
@@ -241,7 +219,6 @@ def depends_on(body: Mapping[str, Any]) -> list[Identity]:
 
 
 def _annotation(body: Mapping[str, Any], name: str) -> str:
-    """Return an annotation's value, empty when absent."""
     return str(at(body, "metadata", "annotations", name) or "")
 
 
@@ -286,12 +263,11 @@ def _place(
 
 
 def _distance(need: Identity) -> int:
-    """Return how many stages later what needs it comes: after a CRD one is left free for what needn't wait until it is Established."""
+    """Return how many stages later what needs it comes: after a CRD one is left free, until it is Established."""
     return 2 if need.group_kind == CRD else 1
 
 
 def _cycle(path: Sequence[Identity]) -> PlanRefused:
-    """Name a cycle by its path."""
     chain = " -> ".join(str(identity) for identity in path)
     fix = f"change {DEPENDS_ON} or {SYNC_WAVE} so that nothing waits for itself"
     return PlanRefused.of(str(path[0]), f"waits for itself: {chain}", fix=fix)

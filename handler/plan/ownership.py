@@ -1,7 +1,7 @@
-"""Whose a live object is that isn't ours: one table of tools, by label, annotation and field manager, and what of theirs becomes ours.
+"""Which other tool owns a live object: one table of tools, by label, annotation and field manager, and what of theirs becomes ours.
 
 A mark proves its tool wherever it stands. A field manager proves it by deploying: by an apply, or by a write that owns more than what
-controllers write on others' objects (metadata, status). A label that any chart may carry proves it where the tool's own manager wrote it.
+controllers write on others' objects. A label that any chart may carry proves it where the tool's own manager wrote it.
 Read from the tools' code of 2026: Flux (pkg/ssa, both controllers, the CLI), Argo CD, Helm 3 and 4, kapp, kluctl, cli-utils, Fleet.
 """
 
@@ -68,7 +68,7 @@ class Marks:
 
     `labels`, `annotations`: those that name an owner, and (None) those that only go along with them; patterns. `written`: labels that count
     only where one of `managers` wrote them. `stop`: what to do so that the tool neither writes its own back nor deletes; NAME and NAMESPACE
-    in it are the owner's.
+    are the owner's.
     """
 
     title: str
@@ -155,7 +155,7 @@ TOOLS: Mapping[Tool, Marks] = {
 
 @dataclass(frozen=True, slots=True)
 class ForeignOwner:
-    """Whose an object is: `tools` are what `adopt` must name to take it over, none where no setting does; `stop`: what to do before."""
+    """A foreign owner: `tools` are what `adopt` must name to take its object over, none where no setting does; `stop`: to do before."""
 
     name: str
     tools: tuple[Tool, ...] = ()
@@ -186,14 +186,14 @@ def _fixed(live: dict[str, Any], identity: Identity, applyset: str) -> Iterator[
 
 
 def _set_owner(live: dict[str, Any]) -> str:
-    """Name the controller that Rancher's library says an object is of, such as a K3s AddOn; Fleet's objects name none."""
+    """Name the controller of an object by Rancher's library, such as a K3s AddOn; Fleet's objects name none."""
     annotations = (live.get("metadata") or {}).get("annotations") or {}
     kind = str(annotations.get("objectset.rio.cattle.io/owner-gvk", "")).rpartition("Kind=")[2]
     return f"{_shown(kind)} {_shown(str(annotations.get('objectset.rio.cattle.io/owner-name', '')))}" if kind else ""
 
 
 def _deployer(live: dict[str, Any], tool: Tool) -> tuple[str, str] | None:
-    """Return what to call the owner that a tool's marks or managers prove, and what stops it; None where they prove none."""
+    """Return what to call the owner that a tool's marks or managers prove, and what stops it; None: they prove none."""
     marks, metadata = TOOLS[tool], live.get("metadata") or {}
     if tool == "fleet" and _set_owner(live):
         return None
@@ -210,7 +210,6 @@ def _deployer(live: dict[str, Any], tool: Tool) -> tuple[str, str] | None:
 
 
 def _deploys(entry: Entry) -> bool:
-    """Whether an entry owns what only comes from deploying an object."""
     return entry.get("operation") == "Apply" or bool((entry.get("fieldsV1") or {}).keys() - _COWRITTEN)
 
 
@@ -220,13 +219,12 @@ def _owns_label(entry: Entry, key: str) -> bool:
 
 
 def _stop(text: str, name: str, namespace: str) -> str:
-    """Fill an owner into a command. What is not known, or is no name and so nothing for a shell, stays a word for the reader to fill in."""
+    """Fill an owner into a command; what is unknown, or no name for a shell, stays a word for the reader to fill in."""
     known = {word: value for word, value in (("NAME", name), ("NAMESPACE", namespace)) if _NAME.fullmatch(value)}
     return re.sub(r"\b(NAME|NAMESPACE)\b", lambda word: known.get(word[0], word[0]), text)
 
 
 def _shown(value: str) -> str:
-    """Return what an object says in one short line: an annotation may hold anything."""
     return value if len(value) <= 100 and value.isprintable() else json.dumps(value[:100])
 
 

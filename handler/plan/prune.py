@@ -1,9 +1,8 @@
 """Whether one live object may be deleted, and in which order. Deleting is the most dangerous thing we do.
 
-A candidate carries our label, our identity naming exactly it, and is not declared (`compare` saw to that). Every check
-here only ever keeps it. What a check can't know from the object itself (what a Namespace holds, whether a CRD has
-instances) is asked for by `questions` and handed back as Facts, not counting what is `leaving`; without an answer the
-object stays.
+A candidate carries our label, our identity naming exactly it, and is not declared (`compare` saw to that). Every check here only ever keeps
+it. What the object itself can't say (what a Namespace holds, whether a CRD has instances) is asked for by `questions` and handed back as
+PruneFacts, not counting what is `leaving`; without an answer the object stays.
 """
 
 from __future__ import annotations
@@ -19,11 +18,9 @@ from handler.plan.admission import CRD, NAMESPACE, allows, listed
 from handler.plan.order import depends_on, sort_key, wave_of
 from handler.plan.steering import protections
 
-ALLOW = "anneal.dev/prune"
-"""Annotation on a live object: `allow` opts a guarded kind in."""
+ALLOW = "anneal.dev/prune"  # annotation on a live object: `allow` opts a guarded kind in
 _GUARDED = {NAMESPACE, CRD, GroupKind("", "PersistentVolume"), GroupKind("", "PersistentVolumeClaim")}
-PROTECTIONS = protections()
-"""Annotations and labels that keep an object (`annotations.TABLE`); values in lower case."""
+PROTECTIONS = protections()  # annotations and labels that keep an object (`annotations.TABLE`); values in lower case
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +39,7 @@ def questions(candidates: Iterable[dict[str, Any]], target: Target) -> tuple[lis
 
 
 def leaving(candidates: Iterable[dict[str, Any]], target: Target) -> frozenset[str]:
-    """Return the uids of the candidates that nothing of their own keeps.
-
-    Only these aren't counted when it is asked what a Namespace or a CRD holds: what is kept would else go with its holder.
-    """
+    """Return the uids of the candidates that nothing of their own keeps: only these aren't counted in a Namespace or CRD."""
     return frozenset(str(live["metadata"]["uid"]) for live in candidates if not _kept(live, target))
 
 
@@ -75,7 +69,6 @@ def left_to(live: dict[str, Any], sibling: str, reason: str) -> Change:
 
 
 def _kept(live: dict[str, Any], target: Target) -> str:
-    """Return what on an object itself keeps it."""
     metadata, identity = live["metadata"], identity_of(live)
     own = _kept_by_place(identity, target) or kept_by_itself(live)
     return own or _kept_by_kind(metadata, identity, target)
@@ -92,10 +85,10 @@ def _kept_by_place(identity: Identity, target: Target) -> str:
 
 
 def kept_by_itself(live: dict[str, Any]) -> str:
-    """Return what an object says against its deletion, whatever deletes it: whose it is, how it is protected; empty: nothing.
+    """Return what an object says against its deletion, by whatever: its owner, its protection; empty: nothing.
 
-    The one law of all that deletes: prune, what is made anew (an immutable field, a step), what a step deletes, what goes for a hook, a
-    canary that is withdrawn. Only a canary's own step takes it away whatever it says.
+    It holds for prune, what is made anew (an immutable field, a step), what a step deletes, what goes for a hook, a withdrawn canary. Only
+    a canary's own step takes it away whatever it says.
     """
     metadata, identity = live["metadata"], identity_of(live)
     system = identity.group_kind == NAMESPACE and (identity.name == "default" or identity.name.startswith("kube-"))
@@ -109,7 +102,6 @@ def _kept_by_owner(metadata: Mapping[str, Any]) -> str:
 
 
 def _kept_by_mark(metadata: Mapping[str, Any]) -> str:
-    """Return the protection that an object's annotations carry; empty: none."""
     annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
     for name, values in PROTECTIONS:
         present = f"{annotations.get(name, '')},{labels.get(name, '')}".split(",")
@@ -156,8 +148,8 @@ _SUPPORTING = frozenset(
 def prune_stages(changes: Sequence[Change], bodies: Mapping[Identity, dict[str, Any]]) -> tuple[tuple[Change, ...], ...]:
     """Return stages of deletion: webhooks, custom resources, their CRDs, workloads, what those need, namespaces last.
 
-    Operators live long enough to clear finalizers (kapp's order); higher sync waves go first. Whatever the waves say, an
-    object goes before what its depends-on names, before its Namespace, and before the CRDs of its group.
+    Operators live long enough to clear finalizers (kapp's order); higher sync waves go first. Whatever the waves say, an object goes before
+    what its depends-on names, before its Namespace, and before the CRDs of its group.
     """
     places = {change.identity: (_class(change.identity), -_wave(bodies[change.identity])) for change in changes}
     order = sorted(set(places.values()), key=lambda place: (place[0] == _HOLDERS, place[0] != _WEBHOOKS, place[1], place[0]))
@@ -175,7 +167,6 @@ def is_custom(group: str) -> bool:
 
 
 def _class(identity: Identity) -> int:
-    """Return which part of a deletion a kind belongs to."""
     if identity.group_kind == NAMESPACE or identity.kind in ("PersistentVolume", "PersistentVolumeClaim"):
         return _HOLDERS
     if identity.kind.endswith("WebhookConfiguration"):
@@ -188,7 +179,7 @@ def _class(identity: Identity) -> int:
 
 
 def _wave(body: dict[str, Any]) -> int:
-    """Read a live object's wave; a malformed one counts as 0, for what is live can't be refused."""
+    """Read a live object's wave; a malformed one counts as 0."""
     try:
         return wave_of(body)
     except ValueError:
@@ -196,7 +187,7 @@ def _wave(body: dict[str, Any]) -> int:
 
 
 def _edges(bodies: Mapping[Identity, dict[str, Any]], going: Collection[Identity]) -> list[tuple[Identity, Identity]]:
-    """Return every (first, then) that a deletion keeps to, among the objects that go."""
+    """Return every (first, then) that a deletion keeps to."""
     crds: dict[str, list[Identity]] = {}
     for identity in going:
         if identity.group_kind == CRD:
@@ -218,7 +209,7 @@ def _readable_needs(body: dict[str, Any]) -> list[Identity]:
 
 
 def _put_behind(levels: dict[Identity, int], edges: Sequence[tuple[Identity, Identity]]) -> None:
-    """Move what is needed behind whatever needs it; a cycle stops after as many rounds as there are objects."""
+    """Move what is needed behind what needs it; a cycle stops after as many rounds as there are objects."""
     for _ in levels:
         late = [(first, then) for first, then in edges if levels[then] <= levels[first]]
         if not late:

@@ -4,8 +4,7 @@
     a step names it             the stage of the first group that does; its own hook annotations, waves and depends-on order it there only
     its step deletes it         no stage: it isn't desired
 
-Law: a step decides over its object alone. The Namespace and the CRD of an object must come before it, whatever applies them; a Rollout with
-another order is refused, for it would end half applied.
+Law: a step decides over its object alone. An object's Namespace and CRD must come before it, whatever applies them.
 """
 
 from __future__ import annotations
@@ -74,21 +73,9 @@ class PlannedRollout:
 def roll(
     rendered: Rendered, admitted: Sequence[Desired], actions: Mapping[str, ActionReader], checks: Mapping[str, CheckType]
 ) -> tuple[tuple[Desired, ...], PlannedRollout]:
-    """Read the Rollout of a rendered commit and take what its steps name out of what is declared.
+    """Read the Rollout of a rendered commit; return what no step names, and the rest. `admitted`: its documents, in their order.
 
-    Args:
-        rendered: the commit's documents.
-        admitted: the same, admitted, in their order.
-        actions: the table of actions.
-        checks: the table of checks.
-
-    Returns:
-        What no step names, and the rest.
-
-    Raises:
-        ManifestInvalid: every mistake of the Rollout.
-        PlanRefused: every object that would come before what it needs, or before it is deleted.
-
+    Raises ManifestInvalid: every mistake of the Rollout; PlanRefused: every object that would come before what it needs.
     """
     if rendered.rollout is None:
         return tuple(admitted), PlannedRollout()
@@ -107,12 +94,7 @@ def roll(
 
 
 def refuse_strays(manifests: Iterable[Manifest], target: Target) -> None:
-    """Refuse Rollouts among the objects: no API server serves them.
-
-    Raises:
-        ManifestInvalid: naming each, with the line that makes it the target's.
-
-    """
+    """Raise ManifestInvalid of Rollouts among the objects, with the line that makes each the target's: no API server serves them."""
     seen = "is a Rollout: it says how objects are applied, and is none of them"
     strays = [manifest for manifest in manifests if (manifest.identity.kind, manifest.api_version) == (KIND, API_VERSION)]
     if strays:
@@ -140,18 +122,12 @@ def _stages(rollout: Rollout, named: Mapping[Identity, Desired], admitted: Seque
 
 
 def _watched(rollout: Rollout, checks: Mapping[str, CheckType]) -> frozenset[Identity]:
-    """Return the objects that checks of their steps look at; some ask elsewhere."""
     blind = {name for name, kind in checks.items() if getattr(kind, "without_object", False)}
     return frozenset(step.identity for step in rollout.steps if any(one.type not in blind for one in (*step.success, *step.failure)))
 
 
 def _refuse_late(rollout: Rollout, automatic: Sequence[Desired], named: Mapping[Identity, Desired]) -> None:
-    """Refuse what comes before its own Namespace or CRD.
-
-    Raises:
-        PlanRefused: each of them, with the step that is too late.
-
-    """
+    """Refuse what comes before its own Namespace or CRD, with the step that is too late."""
     places, steps = _places(rollout)
     problems = [
         _late(item, need, steps[need], named[need].mode)
@@ -164,12 +140,7 @@ def _refuse_late(rollout: Rollout, automatic: Sequence[Desired], named: Mapping[
 
 
 def _refuse_kept(rollout: Rollout, admitted: Sequence[Desired], modes: Mapping[Identity, Mode]) -> None:
-    """Refuse steps that would do to an object what an annotation of it forbids.
-
-    Raises:
-        PlanRefused: each object, with the step.
-
-    """
+    """Refuse steps that would do to an object what an annotation of it forbids."""
     _, steps = _places(rollout)
     problems = [
         Problem(
@@ -188,7 +159,6 @@ def _refuse_kept(rollout: Rollout, admitted: Sequence[Desired], modes: Mapping[I
 
 
 def _is_before(need: Identity, identity: Identity, places: Mapping[Identity, tuple[int, int]], named: Mapping[Identity, Desired]) -> bool:
-    """Whether what is needed is certainly applied earlier."""
     return named[need].mode is not Mode.DELETE and places[need] < places.get(identity, (-1, -1))
 
 

@@ -1,7 +1,7 @@
 """What annotations, ours and those of other tools (`annotations.TABLE`), ask for one object, in git and live. Pure.
 
-Law: git's word is read at admission, where all mistakes are refused together; live's word is read where an object is compared. What only
-our own applies wrote live is git's earlier word: where git has dropped it since, it no longer counts.
+Law: git's word is read at admission, where all mistakes are refused together; live's where an object is compared. What only our own
+applies wrote live is git's earlier word: where git has dropped it since, it no longer counts.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from handler.plan.managed_fields import is_ours_alone
 
 Rows = tuple[AnnotationRow, ...]
 _OURS = "anneal.dev/"
-_SHOWN = 80
-"""Characters of a value that are shown."""
+_SHOWN = 80  # characters of a value that are shown
 _MODES = {Effect.LEAVE: Mode.LEAVE, Effect.KEEP: Mode.KEEP}
 """The effects that decide how the plan treats an object, the strongest first."""
 
 
 def _by_key(side: Side, *effects: Effect) -> dict[str, Rows]:
-    """Return the rows of each key that has one read on a side with one of some effects; none named: any."""
+    """Return the rows of each key that has one read on a side with one of these effects; none named: any."""
     wanted = {row.key for row in TABLE if row.side & side and (not effects or row.effect in effects)}
     return {key: tuple(row for row in TABLE if row.key == key) for key in wanted}
 
@@ -65,7 +64,6 @@ class _Mark:
 
     @property
     def odd(self) -> tuple[str, ...]:
-        """Return the values that its tool doesn't know."""
         tool = self.known[0].tool
         named = frozenset().union(*(_named(row) for row in self.known))
         begins = tuple(each.removesuffix(ANY) for each in named if each.endswith(ANY))
@@ -139,7 +137,6 @@ def protections() -> tuple[tuple[str, frozenset[str]], ...]:
 
 
 def _says(live: Mapping[str, Any], desired: Mapping[str, Any], effect: Effect) -> bool:
-    """Whether git or live says it."""
     in_git = any(row.effect is effect and row.side & Side.GIT for mark in _marks(desired) for row in mark.rows)
     return in_git or any(True for _ in _said_live(live, effect))
 
@@ -153,7 +150,6 @@ def _said_live(live: Mapping[str, Any], effect: Effect) -> Iterator[tuple[_Mark,
 
 
 def _marks(body: Mapping[str, Any]) -> Iterator[_Mark]:
-    """Yield the annotations and labels of an object that the table knows."""
     metadata = body.get("metadata") or {}
     for part in ("annotations", "labels"):
         found = metadata.get(part) or {}
@@ -169,12 +165,11 @@ def _is_marked(part: Mapping[str, Any]) -> bool:
 
 
 def _rows(key: str) -> Rows:
-    """Return the rows of a key."""
     return _EXACT.get(key) or next((rows for start, rows in _BEGINNINGS.items() if key.startswith(start)), ())
 
 
 def _matching(rows: Rows, text: str) -> Rows:
-    """Return the rows that a value has; the one for any value only where no other has it, and where it asks for something."""
+    """Return the rows that a value has; the one for any value only where no other has it."""
     tool = rows[0].tool
     values = tool.read(text)
     exact = tuple(row for row in rows if any(tool.read(value) <= values for value in row.values if value != ANY))
@@ -183,7 +178,6 @@ def _matching(rows: Rows, text: str) -> Rows:
 
 
 def _named(row: AnnotationRow) -> frozenset[str]:
-    """Return each value that a row names, as its tool compares it."""
     return frozenset().union(*(row.tool.read(value) for value in row.values))
 
 
@@ -197,7 +191,7 @@ def _has(metadata: Mapping[str, Any], keys: Mapping[str, Rows]) -> bool:
 
 
 def _misspelt(annotations: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the annotations that were probably meant for Anneal, each with the one that was meant."""
+    """Return the annotations that were probably meant for Anneal, each with the right one."""
     written = annotations.keys() - _EXACT.keys() - {IDENTITY}
     ours = [key.removeprefix(_OURS) for key in _EXACT if key.startswith(_OURS)]
     found = ((key, _near(key.removeprefix(_OURS), ours)) for key in sorted(written) if key.startswith(_OURS))
@@ -221,7 +215,6 @@ def _unknown(mark: _Mark, value: str, subject: str, place: str) -> Problem:
 
 
 def _near(value: str, known: Sequence[str]) -> str:
-    """Return the known value that was probably meant."""
     folded = {each.lower(): each for each in known}
     found = difflib.get_close_matches(value.lower(), folded, n=1, cutoff=0.75)
     return folded[found[0]] if found else ""

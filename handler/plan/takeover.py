@@ -94,14 +94,10 @@ def takeover(
     spared: Callable[[], Iterable[Sequence[Step]]] = tuple,
     tools: Collection[str] = (),
 ) -> Takeover | None:
-    """Return what is taken over from others; None where there is nothing.
+    """Return what is taken over from others as `desired` is applied onto `live`; None where there is nothing.
 
-    Args:
-        live: with its managedFields, in the version of `desired`.
-        desired: what is applied onto it.
-        adopted: it isn't ours yet: fields of others become ours even if git declares all of them, so that they go once git drops them.
-        spared: paths of live that stay with their owners.
-        tools: the adopted tools: fields that they deployed become ours, and their marks go whatever wrote them.
+    `adopted`: it isn't ours yet: fields of others become ours even if git declares all of them, so that they go once git drops them.
+    `spared`: paths of live that stay with their owners. `tools`: the adopted ones: fields that they deployed become ours, their marks go.
     """
     deploying = deployers(live, tools) if tools else ()
     ours, marks = our_entry(live) or {}, marks_of(live, deploying) if deploying else {}
@@ -125,7 +121,6 @@ def takeover(
 
 
 def _divided(entry: dict[str, Any], part: Fields, live: dict[str, Any], staying: Iterable[Sequence[Step]]) -> tuple[Fields, Fields]:
-    """Divide an entry into what of a part of it becomes ours, and what stays with its manager."""
     taken = _here(entry, _parted(part, live, staying), live)
     return taken, difference(entry.get("fieldsV1") or {}, taken)
 
@@ -136,7 +131,7 @@ def _here(entry: dict[str, Any], fields: Fields, live: dict[str, Any]) -> Fields
 
 
 def _protections(live: dict[str, Any]) -> Iterator[tuple[Step, ...]]:
-    """Yield where a live object carries a word about its deletion: people set it there, and a run that drops it could delete it next."""
+    """Yield where a live object carries a word about its deletion: a run that drops it could delete the object next."""
     for name, _ in PROTECTIONS:
         yield from (("metadata", part, name) for part in ("annotations", "labels") if name in (live["metadata"].get(part) or {}))
 
@@ -149,22 +144,15 @@ def _becoming_ours(entry: dict[str, Any], tools: Collection[str]) -> Fields | No
 
 
 def _parted(fields: Fields, live: dict[str, Any], spared: Iterable[Sequence[Step]]) -> Fields:
-    """Return a set without what stays with its owner."""
     for path in spared:
         _, fields = parted(fields, live, path)
     return fields
 
 
 def undeclared(live: dict[str, Any], desired: dict[str, Any], taken: Takeover | None) -> Iterator[tuple[tuple[Step, ...], str, str]]:
-    """Yield (path, manager, version) of each field that git doesn't declare and another manager keeps; status isn't git's to declare.
+    """Yield (path, manager, version) of each field, but for status, that git doesn't declare and another manager keeps.
 
-    `version` is empty where live has that path, else the API version that alone knows it.
-
-    Args:
-        live: with its managedFields.
-        desired: what is applied onto it.
-        taken: what becomes ours: what goes with it isn't yielded.
-
+    `version`: empty where live has that path, else the API version that alone knows it. `taken`: what becomes ours, with which it goes.
     """
     ours = taken.entries[0] if taken else our_entry(live) or {}
     desired = keyed(desired, _here(ours, ours.get("fieldsV1") or {}, live))

@@ -1,10 +1,9 @@
 """A Deployment's canary: a second Deployment with the new template and a share of the replicas, behind the same Services. Pure.
 
-Its pods have all labels of the new template, so that Services, NetworkPolicies and PodDisruptionBudgets select them as they select the
-stable ones, and one more, `anneal.dev/canary`. That one is all that the canary itself selects by: a selector can't change, and so this one
-serves every later template. The stable Deployment's selector matches the canary's ReplicaSets and pods, too; a controller adopts only what
-has no controller, and those have one. The canary has the labels of the stable Deployment, for policies ask for them, but none of its
-annotations: those act (a wave, a protection from pruning), and on it nothing but our marks may.
+Its pods have all labels of the new template, so that Services, NetworkPolicies and PodDisruptionBudgets select them, and one more,
+`anneal.dev/canary`, which is all that the canary itself selects by: a selector can't change, and so it serves every later template. The
+stable Deployment's selector matches them, too, but a controller adopts only what has none. The canary has the stable one's labels, for
+policies ask for them, but none of its annotations, which act.
 """
 
 from __future__ import annotations
@@ -25,31 +24,22 @@ from handler.model.rollout import Check
 from handler.rollout.interfaces import Object, Options
 from handler.rollout.spec_fields import Fields
 
-LABEL = "anneal.dev/canary"
-"""On a canary and its pods: the name of the Deployment that it stands beside."""
+LABEL = "anneal.dev/canary"  # on a canary and its pods: the name of the Deployment that it stands beside
 KEYS = ("steps",)
-METRICS = "prometheus"
-"""The type of the checks that ask for metrics."""
+METRICS = "prometheus"  # the type of the checks that ask for metrics
 DEPLOYMENT = GroupKind("apps", "Deployment")
 DEFAULT: Options = {"steps": [{"weight": 10, "for": 120.0}, {"weight": 50, "for": 300.0}]}
 """The steps of a canary that names none."""
 FAILURE_LIMIT = 3
 """Samples of a metric that may fail in a row while a canary is held, unless its check says otherwise."""
 _SUFFIX = "-canary"
-_LABEL_MOST = 63
-"""Characters of a label's value, and of a name that serves everywhere (RFC 1123)."""
-_NAME_MOST = 242
-"""Characters of a Deployment's name: its ReplicaSets add eleven, and may have 253."""
+_LABEL_MOST = 63  # characters of a label's value, and of a name that serves everywhere (RFC 1123)
+_NAME_MOST = 242  # characters of a Deployment's name: its ReplicaSets add eleven, and may have 253
 
 
 # --- what a Rollout says
 def read(raw: Any, field: str) -> Options:
-    """Read a step's `steps: [{weight: 10, for: 2m}, ...]`: weights in percent, rising; without any, the default.
-
-    Raises:
-        SpecError: every mistake.
-
-    """
+    """Read a step's `steps: [{weight: 10, for: 2m}, ...]`: weights in percent, rising; without any, the default. Raises SpecError."""
     fields = Fields(raw, field, KEYS)
     if not fields.has("steps"):
         fields.done()
@@ -65,7 +55,6 @@ def read(raw: Any, field: str) -> Options:
 
 
 def _step(raw: Any, place: str, into: Fields) -> dict[str, Any]:
-    """Read one step; its mistakes are noted with the others'."""
     fields = Fields(raw, place, ("weight", "for"))
     for name in ("weight", "for"):
         if isinstance(raw, dict) and not fields.has(name):
@@ -117,15 +106,9 @@ def replicas_of(live: Object) -> int:
 
 
 def manifest(declared: Manifest, wanted: Object, target: str, count: int, without: Collection[str] = ()) -> Manifest:
-    """Return a canary.
+    """Return a canary of `count` replicas, without the labels in `without`.
 
-    Args:
-        declared: the Deployment as admitted, our label on it.
-        wanted: what the stable one would become: its spec is the canary's, but for selector and replicas.
-        target: whose member the canary is.
-        count: its replicas.
-        without: labels that it doesn't take over.
-
+    `declared`: the Deployment as admitted; `wanted`: what the stable one would become, whose spec it has but for selector and replicas.
     """
     mark = {LABEL: _value(declared.identity.name)}
     identity, labels = identity_of_canary(declared.identity), _mapping(at(declared.body(), "metadata", "labels"))
@@ -145,7 +128,6 @@ def manifest(declared: Manifest, wanted: Object, target: str, count: int, withou
 
 
 def _mapping(value: Any) -> dict[str, Any]:
-    """Return a mapping; another shape, which the server will refuse, holds nothing."""
     return dict(value) if isinstance(value, dict) else {}
 
 
@@ -177,7 +159,7 @@ def moment(seconds: float) -> str:
 
 
 def _is_moment(text: str) -> bool:
-    """Whether `moment` can have written this text: a record is untrusted."""
+    """Whether `moment` can have written this text."""
     if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", text):
         return False
     try:

@@ -5,9 +5,9 @@
     helm.sh/hook                           pre-install, pre-upgrade -> PreSync; post-install, post-upgrade -> PostSync; the rest: never
     helm.sh/hook-delete-policy             before-hook-creation, hook-succeeded, hook-failed
 
-Where an object has both, Argo CD's count. `helm.sh/hook: crd-install` is no hook but an ordinary CRD, and so is whatever others need to
-exist at all: a Namespace or CRD marked as a hook is applied before everything, and no policy ever deletes it. Argo CD passes over a
-word that it doesn't know; here it is refused, for a migration that silently never runs costs more than a typo.
+Where an object has both, Argo CD's count. No hook is `crd-install`, and what others need to exist at all: a Namespace or CRD is applied
+before everything, and no policy ever deletes it. A word that Argo CD would pass over is refused: a migration that silently never runs costs
+more than a typo.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ _CRD_INSTALL = "crd-install"
 _ARGO_POLICIES = {str(policy): policy for policy in Policy}
 _HELM_POLICIES = {"before-hook-creation": Policy.BEFORE, "hook-succeeded": Policy.SUCCEEDED, "hook-failed": Policy.FAILED}
 _HOLDERS = frozenset({GroupKind("", "Namespace"), GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")})
-_MAX_STRANGE, _SHOWN = 5, 80
-"""Unknown words of one annotation that are named, and characters of each: to look for what each may have meant takes time."""
+_MAX_STRANGE, _SHOWN = 5, 80  # unknown words of one annotation that are named, and characters of each
 _JOB, _POD, _WORKFLOW = GroupKind("batch", "Job"), GroupKind("", "Pod"), GroupKind("argoproj.io", "Workflow")
 
 
@@ -69,7 +68,6 @@ class _Words:
         return [word.strip() for word in str(self.annotations.get(name) or "").split(",") if word.strip()]
 
     def known(self, name: str, meanings: Mapping[str, Any]) -> list[str]:
-        """Return the known words of a list, and note the others."""
         words = self.list_of(name)
         strange = list(dict.fromkeys(each for each in words if each not in meanings))
         for word in [printable(each, _SHOWN) for each in strange[:_MAX_STRANGE]]:
@@ -118,7 +116,7 @@ def _phases(words: _Words) -> tuple[list[str], frozenset[Phase]]:
 
 
 def _policies(words: _Words) -> frozenset[Policy]:
-    """Return when it's deleted; without a word, before it is created anew."""
+    """Return its deletion policies; by default before it is created anew."""
     if words.list_of(ARGO_POLICY):
         return frozenset(_ARGO_POLICIES[word] for word in words.known(ARGO_POLICY, _ARGO_POLICIES))
     found = frozenset(_HELM_POLICIES[word] for word in words.known(HELM_POLICY, _HELM_POLICIES))
@@ -163,7 +161,7 @@ def _is(live: Mapping[str, Any], condition: str) -> bool:
 
 
 def ended(live: Mapping[str, Any], identity: Identity) -> Health | None:
-    """Judge a hook that runs to its own end, where other objects of its kind are healthy before; None: judge it like those.
+    """Judge a hook that runs to its own end; None: judge it as any object of its kind.
 
     A Pod with an end must have succeeded, being ready isn't enough; a suspended Job has done nothing yet; an Argo Workflow ends by its
     phase.

@@ -1,10 +1,8 @@
 """Interfaces of the rows in the tables of actions and checks: between a Rollout's spec, its steps and their runners.
 
 Law: one file, one row in a literal table, one sample, one test; an outside package adds its own the same way. A reader of options names
-every mistake at once and returns JSON values, for options are compared and shown.
-
-Of `success` every check must pass. Of `failure` the first check that passes, that is: whose condition holds, ends the step as failed; a
-failure check that fails can't hold any more and isn't looked at again.
+every mistake at once and returns JSON values. Of `success` every check must pass; of `failure` the first check that passes ends the step as
+failed, and one that fails isn't looked at again.
 """
 
 from __future__ import annotations
@@ -20,10 +18,8 @@ from handler.model.names import Identity
 from handler.model.rollout import Mode, Moments, Step
 from handler.rollout.jsonpath import Effort
 
-Object = dict[str, Any]
-"""A live object."""
-Options = Mapping[str, Any]
-"""What a step or check says, as its row has read it."""
+Object = dict[str, Any]  # a live object
+Options = Mapping[str, Any]  # what a step or check says, as its row has read it
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +57,7 @@ class Verdict(StrEnum):
 class Judged:
     """One look of a check.
 
-    `message`: what was seen, as a person would say it. `progress`: what was compared; another text than before is progress, and where it
-    stays empty none is measured.
+    `message`: what was seen, for people. `progress`: what was compared; another text than before is progress, an empty one measures none.
     `again`: in how many seconds it is to be looked at anew though nothing changed; 0: only when the object changes.
     `known`: False: nothing could be seen (no answer, no data yet); no step succeeds while one of its failure checks says so.
     `fix`: of what has failed, the way out.
@@ -82,18 +77,9 @@ class Query(Protocol):
     def __call__(self, url: str, query: str, seconds: float = 0.0, step: float = 0.0) -> Moments | None:
         """Return the values of a PromQL expression now, and every `step` seconds of the last `seconds`.
 
-        Args:
-            url: of a Prometheus; empty: the first one that the configuration lists.
-            query: PromQL, a vector or a scalar.
-            seconds: how far back; 0: only now.
-            step: seconds between two moments.
-
-        Returns:
-            None: the answer isn't here yet; the same query, repeated soon, has it. The call never waits for long.
-
-        Raises:
-            AuthorError: the query can't be evaluated, or the URL isn't allowed.
-            AnnealError: no answer, or access denied; it is retried.
+        `url`: of a Prometheus; empty: the first one that the configuration lists. None: the answer isn't here yet; the same query, repeated
+        soon, has it. The call never waits for long. Raises AuthorError: the query can't be evaluated, or the URL isn't allowed;
+        AnnealError: it is retried.
         """
 
 
@@ -113,9 +99,8 @@ class Scene:
 
     `since`: when the step began, seconds since the epoch, over restarts. `generation`: of the object as our write returned it, 0: unknown.
     `declared`: the object's manifest, if it was certainly created. `failing`: the check stands under `failure`. `query`: asks for metrics.
-    `pods`: the pods that the object's selector selects, asked for at each call. `mask`: hides the secrets of a text. `effort`: what all
-    checks of the step may still look at in this look at the object. `expressed`: how an object of at least this generation does by the
-    operator's expressions; None: there are none for its kind.
+    `pods`: asks for the pods of the object's selector. `mask`: hides the secrets of a text. `effort`: what all checks of the step may look
+    at in this look. `expressed`: how an object of at least this generation does by the operator's expressions; None: there are none.
     """
 
     identity: Identity
@@ -140,20 +125,15 @@ class Probe(Protocol):
 class CheckType(Protocol):
     """A row of the table of checks: the key of an entry of `success` or `failure` -> how it is read and judged.
 
-    A row may say `without_object = True`: it may be used where an object was deleted, for it doesn't look at it; and `of_success`: those of
-    its keys that mean nothing under `failure`, and are refused there.
+    It may have `without_object = True`: it doesn't look at its object, which may be deleted; and `of_success`: its keys refused under
+    `failure`.
     """
 
     def read(self, raw: Any, field: str) -> Options:
-        """Return the options of a check, defaults filled in.
+        """Return the options of a check, defaults filled in; raise SpecError of every mistake.
 
-        Args:
-            raw: the value of its key (`fieldComparisons: <raw>`), of whatever shape; `{}` where only `checkName` names it.
-            field: its path, which a mistake's own begins with.
-
-        Raises:
-            SpecError: every mistake.
-
+        `raw`: the value of its key, of whatever shape; `{}` where only `checkName` names it. `field`: its path, with which a mistake's
+        begins.
         """
 
     def begin(self, options: Options, scene: Scene) -> Probe:
@@ -163,28 +143,20 @@ class CheckType(Protocol):
 class ActionReader(Protocol):
     """What the reading of a Rollout needs of a row of the table of actions.
 
-    `mode`: how the plan treats the object of such a step. `keys`: the keys of a step that are this action's own (Canary: `steps`). One may
-    have `judged_by(success)`, too: it returns the step's checks of success with what this action makes of their defaults.
+    `mode`: how the plan treats the object of such a step. `keys`: the keys of a step that are this action's own (Canary: `steps`). It may
+    have
+    `judged_by(success)`: the step's checks of success with what this action makes of their defaults.
     """
 
     mode: Mode
     keys: Sequence[str]
 
     def read(self, raw: Mapping[str, Any], field: str) -> Options:
-        """Return the action's options, defaults filled in.
-
-        Args:
-            raw: those of `keys` that the step has, with values of whatever shape.
-            field: the step's path.
-
-        Raises:
-            SpecError: every mistake.
-
-        """
+        """Return the action's options, defaults filled in, from those of `keys` that the step has. Raises SpecError of every mistake."""
 
 
 class ActionRow(ActionReader, Protocol):
-    """A whole row, as it is handed through to the step that names it: the engine's `ActionType`, whose stage is made of the engine."""
+    """A whole row, as it is handed through to the step that names it: the engine's `ActionType`."""
 
     def act(self, stage: Any, step: Step) -> str | None:
         """Carry out the action; see `ActionType`."""

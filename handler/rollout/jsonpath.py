@@ -1,11 +1,8 @@
 r"""Paths into an object in Kubernetes' dialect of JSONPath, such as `{.status.conditions[?(@.type=="Ready")].status}`.
 
 As `kubectl get -o jsonpath` has it, with braces or without: `.key`, `['key']`, `.key\.with\.dots`, `[0]`, `[-1]`, `[0:2]`, `[0,1]`,
-`['a','b']`, `[*]`, `.*`, `..key`, and filters that compare with a value or ask whether something is there. Not here: templates (`range`,
-text, several paths), which have no one value.
-
-Law: a path comes from git. Reading it takes time by its length, following it by what is left of an `Effort`, which may be shared by many
-paths; neither ever fails in another way.
+`['a','b']`, `[*]`, `.*`, `..key`, and filters that compare with a value or ask whether something is there; no templates.
+Law: a path comes from git. Reading it takes time by its length, following it by what is left of an `Effort`, which many paths may share.
 https://kubernetes.io/docs/reference/kubectl/jsonpath/
 """
 
@@ -19,12 +16,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from handler.rollout.json_values import ordered, same
 
-MOST = 10_000
-"""Values that a path may find."""
+MOST = 10_000  # values that a path may find
 LOOKS = 200_000
 """Values that may be looked at on the way, those of filters counted: an object's size alone doesn't bound them."""
-_A_LOOK = 100
-"""Characters that cost as much as a look."""
+_A_LOOK = 100  # characters that cost as much as a look
 
 
 class TooMany(Exception):
@@ -87,12 +82,7 @@ def _follow(parts: Sequence[Part], document: Any, effort: Effort) -> list[Any]:
 
 @lru_cache(maxsize=256)
 def compiled(text: str) -> Path:
-    """Read a path; what an alias of YAML repeats a thousand times is read once.
-
-    Raises:
-        Unreadable: with the character where it can't be read and what was expected there.
-
-    """
+    """Read a path; a repeated one is read once. Raises Unreadable: where it can't be read and what was expected there."""
     reader = PathReader(text)
     parts = tuple(_parts(reader, braced=reader.take("{")))
     if not reader.ended:
@@ -121,7 +111,6 @@ def _parts(reader: PathReader, *, braced: bool) -> Iterator[Part]:
 
 
 def _part(reader: PathReader, *, filters: bool) -> Part | None:
-    """Read the next part; None: there is none."""
     if reader.take(".."):
         if not reader.at("["):
             reader.back(1)  # `..name` is `..` and `.name`
@@ -152,7 +141,7 @@ def _bracket(reader: PathReader, *, filters: bool) -> Part:
 
 
 def _filter(reader: PathReader) -> Part:
-    """`@.type=="Ready"`, `@.ready`: of a list's items those that it holds for."""
+    """Of a list's items those that it holds for: `@.type=="Ready"`, `@.ready`."""
     left = _side(reader)
     operator = reader.operator()
     if not operator:
@@ -217,7 +206,7 @@ def _any_of(parts: list[Part]) -> Part:
 
 
 def _or_looked(part: Part, value: Any, effort: Effort) -> Found:
-    """Follow one of several alternatives: to find nothing is a look, too, where hundreds are asked of each of many items."""
+    """Follow one of several alternatives: to find nothing is a look, too."""
     found = False
     for each in part(value, effort):
         found = True
@@ -238,7 +227,6 @@ def _below(value: Any) -> Found:
 
 
 def _descend(value: Any, _effort: Effort) -> Found:
-    """The value and everything below, parents first."""
     waiting = [value]
     while waiting:
         each = waiting.pop()
@@ -247,7 +235,7 @@ def _descend(value: Any, _effort: Effort) -> Found:
 
 
 def _looked(value: Any, effort: Effort) -> Found:
-    """Return a list's items; to be passed over by a filter is a look, too."""
+    """Yield a list's items; to be passed over by a filter is a look, too."""
     for item in _items(value):
         effort.spend()
         yield item
@@ -258,8 +246,7 @@ def _items(value: Any) -> list[Any]:
 
 
 T = TypeVar("T")
-LONGEST = 1_000
-"""Characters that a path may have."""
+LONGEST = 1_000  # characters that a path may have
 _NAME = re.compile(r"(?:[^\s.\[\]{}()'\"$@*,?!=<>\\]|\\.)+")
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
 _SPAN = re.compile(r"(-?[0-9]{1,9})?(?:(:)(-?[0-9]{1,9})?(?::([0-9]{1,9})?)?)?")

@@ -3,11 +3,10 @@
     old   (2021)   fieldComparisons is a list; the steps of a group run all at once
     new   (2025)   fieldComparisons is an object; the steps of a group run one after the other, unless it says `parallel: true`
 
-Neither says which it is. A document is of the old dialect if some `fieldComparisons` is a list and nothing in it needs the new one
-(`parallel`, `continueOnError`, `failure`, a step's `name`, another type of check, an option of an action); else of the new. So one without
-any checks runs its steps in order, which is all that the old code could be relied on for either: nothing in it waited for anything. Groups
-follow each other in both, unless `spec.parallel` says otherwise.
-
+A document is of the old dialect if some `fieldComparisons` is a list and nothing in it needs the new one (`parallel`, `continueOnError`,
+`failure`, a step's `name`, another type of check, an option of an action). An entry of `success` or `failure` is one check by its type.
+What makes a step fail stands in its own `failure`, or, as in the newer form, beside a check of `success` or within its `fieldComparisons`.
+`checkName` names a check that was given a `name` earlier, else a type that needs no options.
 Law: whatever the document holds, the result is a Rollout or ManifestInvalid with every mistake; nothing of it is a traceback.
 """
 
@@ -27,34 +26,23 @@ from handler.model.tree import MAX_PATH, printable
 from handler.rollout.interfaces import ActionReader, CheckType, Mistake, SpecError
 from handler.rollout.spec_fields import Fields, path, unknown
 
-Keys = Mapping[str, Sequence[Identity]]
-"""What a Rollout calls them -> the objects: one, or the items of a List."""
-MAX_COMPARISONS = 5_000
-"""What the checks of one Rollout compare, in all: each change of an object has its step's compared anew."""
+Keys = Mapping[str, Sequence[Identity]]  # what a Rollout calls them -> the objects: one, or the items of a List
+MAX_COMPARISONS = 5_000  # what the checks of one Rollout compare, in all
 MAX_NAME = 100
 _MAX_MISTAKES = 100
 _MAX_KNOWN, _MAX_SEARCHED = 20, 20_000
-"""Objects that are named where one isn't known, and among how many in all the nearest ones are looked for."""
+"""Objects that are named where one isn't known, and among how many the nearest ones are looked for."""
 _STEP_KEYS = ("name", "object", "action", "success", "failure", "continueOnError")
 _OLD_GROUP, _OLD_STEP = frozenset({"name", "steps"}), frozenset({"object", "action", "success"})
-_REPEATABLE = frozenset({Mode.APPLY, Mode.KEEP})
-"""How a plan may treat an object that several steps name: another look at it, with other checks, does nothing twice."""
+_REPEATABLE = frozenset({Mode.APPLY, Mode.KEEP})  # how a plan may treat an object that several steps name
 
 
 def read(
     document: Manifest, keys: Keys, actions: Mapping[str, ActionReader], checks: Mapping[str, CheckType], where: Where = nowhere
 ) -> Rollout:
-    """Read a Rollout.
+    """Read a Rollout. Raises ManifestInvalid: every mistake, with its line, its path in the document and the known names.
 
-    Args:
-        document: as it was rendered.
-        keys: a Rollout's names of declared objects; each object of one key has a step of its own.
-        actions: the table of actions.
-        checks: the table of checks.
-        where: returns the line of a field with a mistake.
-
-    Raises:
-        ManifestInvalid: with every mistake, each with its line, its path in the document and the known names.
+    `keys`: its names of declared objects; each object of one key has a step of its own. `where`: returns the lines of fields with mistakes.
     """
     reading = _Reading(keys, actions, Conditions(checks))
     rollout = reading.rollout(document.body(), document.place)
@@ -97,7 +85,6 @@ class _Reading:
     compared: int = 0
 
     def rollout(self, body: dict[str, Any], place: str) -> Rollout:
-        """Read the whole document."""
         top = Fields(body, "", ("apiVersion", "kind", "metadata", "spec"))
         for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
             if body.get(name) != wanted:
@@ -140,7 +127,6 @@ class _Reading:
         return Group(name, _steps_apart(steps), together)
 
     def _enough(self) -> bool:
-        """Whether so much is wrong already that the rest needn't be read."""
         return self.compared > MAX_COMPARISONS or len(self.mistakes) + len(self.conditions.mistakes) > 2 * _MAX_MISTAKES
 
     def _step(self, raw: Any, where: str) -> Iterator[Step]:
@@ -173,14 +159,13 @@ class _Reading:
         self._take(step)
 
     def _limit_comparisons(self, step: Fields, checks: Iterable[Check], objects: int) -> None:
-        """Refuse what takes a process that carries out other targets, too, longer to compare than it has."""
+        """Refuse what takes longer to compare than a process of many targets has."""
         self.compared += objects * sum(map(_comparisons, checks))
         if self.compared > MAX_COMPARISONS:
             seen = f"with this step the checks of all compare more than {MAX_COMPARISONS:,} values, for each object of a List anew"
             step.note("success" if step.has("success") else "failure", seen, "check what matters most, or split the target")
 
     def _without_object(self, step: Fields, kind: str, checks: Iterable[Check]) -> None:
-        """Refuse checks that look at an object where none is left to look at."""
         types = self.conditions.types
         for name in dict.fromkeys(each.type for each in checks if not getattr(types[each.type], "without_object", False)):
             usable = [other for other, row in types.items() if getattr(row, "without_object", False)]
@@ -188,7 +173,6 @@ class _Reading:
             step.note("action", f"{kind} leaves no object that {name} could look at", fix)
 
     def _options(self, action: ActionReader | None, step: Fields) -> Mapping[str, Any]:
-        """Have the action read the keys that are its own."""
         if action is None:
             return {}
         try:
@@ -198,7 +182,7 @@ class _Reading:
             return {}
 
     def _identities(self, key: str) -> Sequence[Identity]:
-        """Return the objects of a key: `!0` is the first document, and a path may begin where upstream's keys do, with a slash."""
+        """Return the objects of a key: `!0` is the first document, and upstream's keys begin with a slash."""
         plain = key.removeprefix("./").lstrip("/").removesuffix("!0")
         return self.keys.get(key) or self.keys.get(plain) or ()
 
@@ -211,7 +195,7 @@ class _Reading:
         return f"unknown object {printable(key, 200)!r}", f"did you mean {near[0]}? {fix}" if near else fix
 
     def _unknown_action(self, action: str) -> tuple[str, str]:
-        """Say it in upstream's words. Only what is surely a slip is corrected: one that wrote Create doesn't want Recreate."""
+        """Say it in upstream's words, correcting only sure slips: Create doesn't mean Recreate."""
         known = list(self.actions)
         near = difflib.get_close_matches(action, known, n=1, cutoff=0.9)
         seen = f"unknown action {printable(action, 120)!r}: available actions are {', '.join(known)}"
@@ -229,17 +213,14 @@ class _Reading:
 
 
 def _comparisons(check: Check) -> int:
-    """Return how much a check compares: the items of its list, if it has one."""
     return max((len(value) for value in check.options.values() if isinstance(value, list | tuple)), default=1)
 
 
 def _short(key: str) -> str:
-    """Name a step after its object, by the end of its path where that is long."""
     return key if len(key) <= MAX_NAME else f"…{key[1 - MAX_NAME :]}"
 
 
 def _apart(groups: list[Group]) -> tuple[Group, ...]:
-    """Give groups of one name numbers: the record knows them by their names, and hooks by those of their phases."""
     taken = dict.fromkeys(map(str, Phase), 1)
     return tuple(replace(group, name=_unique(group.name, taken)) for group in groups)
 
@@ -250,15 +231,13 @@ def _steps_apart(steps: list[Step]) -> tuple[Step, ...]:
 
 
 def _unique(name: str, taken: dict[str, int]) -> str:
-    """Return a name that isn't taken yet: `web`, `web (2)`."""
     taken[name] = times = taken.get(name, 0) + 1
     if times == 1:
         return name
     return _unique(f"{name} ({times})", taken)
 
 
-MAX_CHECKS = 100
-"""Checks of one step's success, or of its failure."""
+MAX_CHECKS = 100  # checks of one step's success, or of its failure
 _NESTED = ("failure", "reportTimeout")
 _RECORDED = "remove it; `anneal rollout TARGET` and the record (`anneal status TARGET -o json`) say how each step ended, and why"
 
@@ -284,7 +263,7 @@ class Conditions:
         return _named_apart(success), _named_apart(failure)
 
     def _nested(self, entry: Fields) -> Iterable[Fields]:
-        """Return where upstream's newer form lets failures of an entry stand; what it would report to a database is refused."""
+        """Return where upstream's newer form lets failures of an entry stand."""
         inner = entry.raw.get("fieldComparisons")
         places = [Fields(entry.raw, entry.field, tuple(entry.raw))]
         if isinstance(inner, dict):
@@ -312,7 +291,6 @@ class Conditions:
         return found
 
     def _refuse_of_success(self, entry: Fields) -> None:
-        """Note the keys of a check that mean nothing under `failure`."""
         for kind, raw in entry.raw.items():
             for name in getattr(self.types.get(kind), "of_success", ()) if isinstance(raw, dict) else ():
                 if raw.get(name) is not None:
@@ -321,13 +299,11 @@ class Conditions:
                     self.mistakes.append(Mistake(path(path(entry.field, kind), name), seen, fix))
 
     def _entry(self, raw: Any, where: str, also: tuple[str, ...]) -> Fields:
-        """Take one entry of a list of checks."""
         entry = Fields(raw, where, ("name", *self.types, *also), kind="check")
         self.mistakes += entry.mistakes
         return entry
 
     def _check(self, entry: Fields, *, may_be_empty: bool = False) -> list[Check]:
-        """Read the one check of an entry."""
         types = [name for name in entry.raw if name in self.types]
         before = len(entry.mistakes)
         name = entry.text("name")
@@ -339,7 +315,6 @@ class Conditions:
         return [check for kind in types[:1] for check in self._read(kind, name, _without_nested(entry.raw[kind]), path(entry.field, kind))]
 
     def _read(self, kind: str, name: str, raw: Any, where: str) -> list[Check]:
-        """Have a check read by its row; one that was refused is none."""
         try:
             check = Check(kind, name or kind, self.types[kind].read({} if raw is None else raw, where))
         except SpecError as error:
@@ -352,7 +327,6 @@ class Conditions:
         return [check]
 
     def _by_name(self, entry: Fields) -> list[Check]:
-        """Return the check that `checkName` names."""
         before = len(entry.mistakes)
         name = entry.text("checkName")
         self.mistakes += entry.mistakes[before:]
@@ -370,7 +344,6 @@ class Conditions:
 
 
 def _without_nested(raw: Any) -> Any:
-    """Return a check's options without what isn't its own."""
     return {name: value for name, value in raw.items() if name not in _NESTED} if isinstance(raw, dict) else raw
 
 

@@ -15,10 +15,8 @@ from handler.model.tree import printable
 from handler.rollout.interfaces import Mistake, SpecError
 
 YEAR = 31_536_000.0
-_SHOWN = 1e18
-"""Numbers from here on aren't shown; no field of ours takes any of them."""
-_MAX_STRANGE = 5
-"""Unknown keys of one mapping that are named: to look for what each may have meant takes time."""
+_SHOWN = 1e18  # numbers from here on aren't shown
+_MAX_STRANGE = 5  # unknown keys of one mapping that are named
 _TYPES = {dict: "a mapping", list: "a list", bool: "true or false", int: "a number", float: "a number", str: "text", type(None): "null"}
 
 
@@ -148,10 +146,7 @@ TIMEOUT, PROGRESS, POLL = 3600.0, 300.0, 5.0
 
 
 def limits(fields: Fields) -> dict[str, Any]:
-    """Read the three of a check that has them.
-
-    `pollInterval` is upstream's, and accepted: the object is watched, so every change is seen at once, and nothing is polled.
-    """
+    """Read the time limits of a check; `pollInterval` is upstream's, and unused: the object is watched."""
     return {
         "timeout": fields.seconds("timeout", TIMEOUT, least=1.0),
         "progressTimeout": fields.seconds("progressTimeout", PROGRESS, least=1.0),

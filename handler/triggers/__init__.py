@@ -1,7 +1,6 @@
-"""Bytes and headers become a verified Event. No I/O, no framework: a test needs no server.
+"""Bytes and headers become a verified Event. No I/O, no framework.
 
-The law of the room: the raw body is verified before anything in it is read, and whatever a sender sends
-ends as an Event or as one of `BadSignature` and `BadPayload`, never as another exception.
+Law: the raw body is verified before anything in it is read, and whatever is sent ends as an Event, BadSignature or BadPayload.
 A new provider is one file with `proves`, `read` and `shape`, and one row here. The row is chosen by the URL's path, never by a header.
 """
 
@@ -31,10 +30,7 @@ class Trigger:
     shape: Callable[[dict[str, Any]], dict[str, str] | None]
 
     def verified(self, headers: Mapping[str, str], body: bytes, accepted: Sequence[Accepted]) -> tuple[Event, frozenset[str]]:
-        """Verify, then read: the Event, and the targets that whoever signed it may speak for. Raises BadSignature, BadPayload.
-
-        Every secret is tried, so that time doesn't tell which one it was.
-        """
+        """Return the Event, and the targets that its secret may speak for; every secret is tried. Raises BadSignature, BadPayload."""
         proven = [each.targets for each in accepted if self.proves(headers, body, each.secret)]
         if not proven:
             raise unproven()

@@ -1,8 +1,7 @@
 """Bitbucket Cloud (`repo:push`) and Data Center (`repo:refs_changed`): `X-Hub-Signature`, `sha256=` and hex, over the raw body.
 
 https://support.atlassian.com/bitbucket-cloud/docs/event-payloads, https://confluence.atlassian.com/bitbucketserver/event-payload-938025882.html.
-One push lists all its refs; one of an unknown type may be any. `X-Hook-UUID` proves nothing. Data Center doesn't sign
-its "Test connection" (`diagnostics:ping`), which is refused like everything that isn't signed.
+One push lists all its refs; one of an unknown type may be any. Data Center doesn't sign its "Test connection" (`diagnostics:ping`).
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def _event(document: dict[str, Any], delivery: str, urls: tuple[str, ...], liste
 
 
 def _cloud(change: dict[str, Any]) -> RefChange | None:
-    """`new` is null when the ref was deleted; `old` says which one it was. None: its type isn't known, so its full name isn't."""
+    """`new` is null when the ref was deleted; None: its type, and so its full name, isn't known."""
     new, old = payload.section(change, "new"), payload.section(change, "old")
     side = new or old
     prefix = _KINDS.get(payload.text(side, "type"))

@@ -1,6 +1,6 @@
 """AWS CodeCommit: an EventBridge event, `CodeCommit Repository State Change`, for branches and tags created, updated and deleted.
 
-https://docs.aws.amazon.com/codecommit/latest/userguide/monitoring-events.html. It carries no signature: IAM alone says who may invoke the
+https://docs.aws.amazon.com/codecommit/latest/userguide/monitoring-events.html. It carries no signature: IAM says what may invoke the
 function that receives it. So it has no row in `TRIGGERS`, and no path over HTTP leads here.
 """
 
@@ -47,7 +47,6 @@ def _bytes(event: Any) -> bytes:
 
 
 def _spellings(document: dict[str, Any], detail: dict[str, Any]) -> tuple[str, ...]:
-    """Return the repository's URLs, as https, ssh and git-remote-codecommit spell it."""
     region, name = payload.text(document, "region"), payload.text(detail, "repositoryName")
     if not _REGION.fullmatch(region) or not _NAME.fullmatch(name):
         payload.refuse("region and repositoryName name no repository")

@@ -1,7 +1,7 @@
 """Gitea and Forgejo: bare hex HMAC-SHA256 over the raw body in `X-Gitea-Signature`, `X-Forgejo-Signature` or both.
 
-https://docs.gitea.com/usage/webhooks, https://forgejo.org/docs/latest/user/webhooks. They send GitHub's headers as well, which nobody
-reads. A test delivery is a push. A deleted branch comes as a `delete` event, a deleted tag as a push, too.
+https://docs.gitea.com/usage/webhooks, https://forgejo.org/docs/latest/user/webhooks. GitHub's headers, which they send as well, aren't
+read. A test delivery is a push. A deleted branch comes as a `delete` event, a deleted tag as a push, too.
 """
 
 from __future__ import annotations

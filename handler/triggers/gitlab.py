@@ -1,10 +1,9 @@
 """GitLab: the secret token of `X-Gitlab-Token`, or a signing token's `webhook-signature`; pushes of hooks and of system hooks.
 
 https://docs.gitlab.com/user/project/integrations/webhook_events, https://www.standardwebhooks.com. GitLab switches off a hook that fails
-four times in a row: what is merely irrelevant is an Event with a note.
-
-A push of more than three branches or tags (`push_event_hooks_limit`) sends no push event at all; a system hook's `repository_update`, which
-lists all its refs, is then the only word of it. https://docs.gitlab.com/administration/system_hooks
+four times in a row: what is merely irrelevant is an Event with a note. A push of more than three branches or tags
+(`push_event_hooks_limit`) sends only a system hook's `repository_update`, which lists all its refs.
+https://docs.gitlab.com/administration/system_hooks
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Strict reading of a verified JSON body. Python's reader accepts much that no provider sends; here it is `BadPayload`.
 
 Refused: other encodings than UTF-8, NaN, Infinity and 1e999, integers of more than 20 digits, duplicate keys, lone surrogates, deep
-nesting, more than 500,000 values, and anything but an object on top. Fields are then read one by one; a value of another type than expected
-is refused, a missing one is empty.
+nesting, more than 500,000 values, anything but an object on top, and a field of another type than expected; a missing one is empty.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ MAX_DIGITS = 20
 MAX_URL = 2048
 MAX_REF = 1024
 MAX_NAME = 256
-MAX_CHANGES = 1000
-"""Refs of one push that are listed; of more an Event only says that there were."""
+MAX_CHANGES = 1000  # refs of one push that are listed; of more an Event only says that there were
 MAX_VALUES = 500_000
 """Commas and opening brackets of a body; a git host's has some 30 of them a KiB. Each `{}` is 64 bytes in memory, each `{"":[]}` 300."""
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -101,7 +99,7 @@ def text(document: dict[str, Any], key: str, limit: int = MAX_NAME) -> str:
 
 
 def actor(document: dict[str, Any], *keys: str) -> str:
-    """Return who did it, from the first of these keys that says so; it is only recorded, so a long name is cut."""
+    """Return the author of the push, from the first of these keys that has it, cut: it is only recorded."""
     names = (text(document, key, sys.maxsize) for key in keys)
     return next((name[:MAX_NAME] for name in names if name), "")
 

@@ -1,13 +1,9 @@
-"""When targets are looked at although nobody pushed: start-up tick, tick, drift run, due retries. Pure: the clock is an argument.
+"""When targets are looked at without a push: start-up tick, tick, drift run, due retries. Pure: the clock is an argument.
 
-The tick heals lost pushes. All targets' ticks fall together, so that they can be surveyed with few requests; those that turn out to need a
-run are spread, so that fifty don't ask one git host in the same second and a push finds its way between them.
-
-The drift run, slower, sees what changed behind git's back. Each target has its own place in the interval, by the wall clock and by the
-machine's name: a handler that is started again every few minutes keeps to it, and several handlers have different ones. Each round moves
-it a little, so that no restart at a fixed hour hides a target for ever.
-
-Times are monotonic seconds where nothing else is said.
+The tick heals lost pushes. All targets' ticks fall together, so that they can be surveyed with few requests; the runs that they need are
+spread over the git host. The drift run, slower, sees what changed behind git's back. Each target has its own place in the interval, by the
+wall clock and by the machine's name, whatever restarts, and moves a little each round. Where no process lives long enough to keep a
+schedule, a target's moments follow from its name (`due_between`): windows that touch share no moment and lose none.
 """
 
 from __future__ import annotations
@@ -19,8 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from handler.model.event import Job
 
-SPREAD = 0.2
-"""Seconds between two runs that ticks of the same moment ask for; of many it is less."""
+SPREAD = 0.2  # seconds between two runs that ticks of the same moment ask for; of many it is less
 JITTER = 0.1
 
 
@@ -39,15 +34,8 @@ class Schedule:
     ) -> None:
         """Begin.
 
-        Args:
-            targets: all names.
-            drifting: those with drift runs.
-            intervals: of the tick and of the drift run, in seconds.
-            now: monotonic seconds.
-            epoch: the same moment in seconds since the epoch.
-            place: what tells this handler from others of the same targets, however often it starts: the name of its machine.
-            uniform: chooses between two numbers.
-
+        `intervals`: of the tick and of the drift run, in seconds. `now`: monotonic seconds, as all times here; `epoch`: the same moment
+        since the epoch. `place`: the machine's name. `uniform`: chooses between two numbers.
         """
         self._targets = tuple(targets)
         self._interval, self._drift_interval = intervals
@@ -99,7 +87,6 @@ class Schedule:
         return min((self._tick, *self._needed.values(), *self._drifts.values(), *self._retries.values()))
 
     def _slot(self, target: str, now: float) -> float:
-        """Return when the next drift run of a target falls after `now`."""
         interval, phase = self._drift_interval, (self._shares[target] + fraction(self._place)) % 1.0
         wall = now + self._offset
         cycle, at = math.floor(wall / interval) - 2, wall
@@ -110,10 +97,7 @@ class Schedule:
 
 
 def due_between(names: Iterable[str], interval: float, start: float, end: float) -> dict[str, float]:
-    """Return those of the names that have a moment in `start` <= t < `end`, each with its last one there.
-
-    Times are in seconds since the epoch, `interval` in seconds.
-    """
+    """Return those of the names that have a moment in `start` <= t < `end` (seconds since the epoch), each with its last one there."""
     found: dict[str, float] = {}
     for name in names:
         phase = fraction(name)

@@ -11,8 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Protocol
 
-MAX_HEADER = 1024
-"""Longer than any provider's signature, token or id; a longer header is not looked at."""
+MAX_HEADER = 1024  # longer than any provider's signature, token or id; a longer header is not looked at
 _HEX = re.compile(r"[0-9a-f]{64}")
 _DELIVERY = re.compile(r"[A-Za-z0-9._-]{1,64}")
 

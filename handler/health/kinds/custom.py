@@ -1,8 +1,6 @@
-"""Custom resources that many run, each by what its own controllers write.
+"""Custom resources in wide use, each by what its own controllers write; an entry of `healthCheckExprs` stands above any of them.
 
-Where a controller tries again, the object is in progress and says why it isn't ready; failed is only what its controller has given up.
-They are plain functions, not expressions: they say why, cost no child and no library, and are judged with each change. An entry of
-`healthCheckExprs` stands above any of them.
+Where a controller tries again, the object is in progress and says why; failed is only what its controller has given up.
 """
 
 from __future__ import annotations
@@ -79,7 +77,6 @@ def rollout(live: Object, _now: float) -> Health:
 
 
 def _rollout_unseen(live: Object) -> str:
-    """Say what its controller hasn't seen yet."""
     generation, observed = number(at(live, "metadata", "generation")), at(live, "status", "observedGeneration")
     wanted, seen = at(live, "metadata", "annotations", _REVISIONS[0]), at(live, "status", _REVISIONS[1])
     if isinstance(observed, str) and observed.isdecimal() and generation is not None and int(observed) < generation:
@@ -177,14 +174,13 @@ def ceph_cluster(live: Object, _now: float) -> Health:
 
 
 def _reached(found: Condition) -> Health:
-    """Wait until a condition is true, in its own words."""
     if found.true:
         return HEALTHY
     return waits(found.said or f"{found.type} is {said(found.status)}") if found.status else waits(_SILENT)
 
 
 def _all(live: Object, *kinds: str) -> Health:
-    """Wait until all these conditions are true; what is false is told before what isn't said yet."""
+    """Wait until all these conditions are true; a false one comes before one that isn't there yet."""
     found = sorted((condition(live, kind) for kind in kinds), key=lambda each: not each.false)
     return next((_reached(each) for each in found if not each.true), HEALTHY)
 

@@ -6,10 +6,8 @@ from handler.health.kinds.reading import HEALTHY, Object, condition, fails, mome
 from handler.model.health import Health
 from handler.model.manifest import at, items_at
 
-UNCLAIMED = 10.0
-"""Seconds after which a claim that nobody provisions is one that waits for its first pod."""
-UNLOOKED = 5.0
-"""Seconds that a controller has for its first look at an object that says nothing else about itself."""
+UNCLAIMED = 10.0  # seconds after which a claim that nothing provisions is one that waits for its first pod
+UNLOOKED = 5.0  # seconds that a controller has for its first look at an object that says nothing else about itself
 LOOKED_AGAIN = 15.0
 """Seconds between two looks of the HorizontalPodAutoscalers' controller (`--horizontal-pod-autoscaler-sync-period`)."""
 _NO_TARGET = "FailedGetScale"
@@ -17,10 +15,7 @@ _PROVISIONERS = ("volume.kubernetes.io/storage-provisioner", "volume.beta.kubern
 
 
 def claim(live: Object, now: float) -> Health:
-    """It is bound. One that nobody provisions is bound with its first pod (WaitForFirstConsumer): waiting for that would never end.
-
-    A provisioner is named on the claim as soon as it is asked (`persistentvolume` controller); what then goes wrong is seen by the pods.
-    """
+    """It is bound. One that nothing provisions is bound with its first pod (WaitForFirstConsumer): waiting for that would never end."""
     phase = at(live, "status", "phase")
     if phase == "Bound":
         return HEALTHY
@@ -34,7 +29,7 @@ def claim(live: Object, now: float) -> Health:
 
 
 def _unbound(live: Object) -> str:
-    """Say why a claim that nobody provisions may be unbound; the API server fills a StorageClass in, if there is a default."""
+    """Say why a claim that nothing provisions may be unbound; the API server fills in a default StorageClass."""
     name = at(live, "spec", "storageClassName")
     if name is None:
         return "it names no StorageClass, and there was no default one"
@@ -63,10 +58,7 @@ def disruption_budget(live: Object, _now: float) -> Health:
 
 
 def autoscaler(live: Object, now: float) -> Health:
-    """It can scale what it names. That it has no metrics yet stops nothing: they come after the pods, or not at all.
-
-    What it names may come after it: the controller has one more look before that is called missing.
-    """
+    """It can scale what it names, which may come after it; that it has no metrics yet stops nothing."""
     able, active = condition(live, "AbleToScale"), condition(live, "ScalingActive")
     if not able.status:
         left = _since_created(live, UNLOOKED, now)

@@ -1,4 +1,4 @@
-"""Pods and their containers: whose they are, what a pod waits for, and why one that never will be ready never will."""
+"""Pods and their containers: their owners, what a pod waits for, and why one that never will be ready never will."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ WITH_PODS = frozenset(
 )
 """Kinds whose pods say more than they do themselves; each is served as v1, its plural is its name and an s."""
 UNSCHEDULABLE = 15.0
-"""Seconds for which a new pod may find no Node: the scheduler, or who adds Nodes, may be about to (kstatus)."""
+"""Seconds for which a new pod may find no Node: the scheduler or an autoscaler may be about to (kstatus)."""
 _HOPELESS = ("InvalidImageName",)
 _EXIT = re.compile(r"exit code [^ :;]+")
 _NEVER_RAN = frozenset({"ContainerCannotRun", "StartError", "ContainerStatusUnknown"})
-"""Reasons whose message is the kubelet's; another's is what the program wrote last, or the end of its log: that may hold any secret."""
+"""Reasons whose message is the kubelet's; another's is the program's last words, which may hold any secret."""
 
 
 def pods_of(identity: Identity, body: Object) -> str:
@@ -70,7 +70,7 @@ def pod(live: Object, now: float) -> Health:
 
 
 def _unscheduled(live: Object, now: float) -> Health | None:
-    """Judge a pod that found no Node; None: it has one, or nobody says otherwise."""
+    """Judge a pod that found no Node; None: it has one, or no condition says otherwise."""
     scheduled = condition(live, "PodScheduled")
     if not scheduled.false or scheduled.reason != "Unschedulable":
         return None
@@ -79,7 +79,6 @@ def _unscheduled(live: Object, now: float) -> Health | None:
 
 
 def _missing(live: Object) -> str:
-    """Say what a pod that may still come lacks."""
     waiting = (text for status in containers(live) if (text := waiting_text(status)))
     ready = condition(live, "Ready")
     return next(waiting, "") or ready.said or f"is {said(at(live, 'status', 'phase')) or 'not started'}"
@@ -112,10 +111,7 @@ def waiting_text(status: Any) -> str:
 
 
 def ended_text(status: Any) -> str:
-    """`container app ended with exit code 137 (OOMKilled)`: its present end, or else the last one; empty: none that failed is known.
-
-    Nothing that its program has written.
-    """
+    """`container app ended with exit code 137 (OOMKilled)`, its present end or else the last one; never what its program has written."""
     for place in ("state", "lastState"):
         ended = at(status, place, "terminated")
         code = at(ended, "exitCode")
@@ -128,10 +124,7 @@ def ended_text(status: Any) -> str:
 
 
 def trouble(live: Object) -> dict[str, str]:
-    """Return what a pod itself says is wrong with it: each cause by its reason, with its text; empty: nothing, so far.
-
-    Unlike `pod` it gives nothing time to pass: a container between two restarts, or a pod without a Node, has its cause already.
-    """
+    """Return what a pod itself says is wrong with it, now: each cause by its reason, with its text; empty: nothing, so far."""
     if at(live, "status", "phase") == "Failed":
         text = pod(live, 0.0).message
         return {said(at(live, "status", "reason")) or _exit_code(text) or text: text}

@@ -1,4 +1,4 @@
-"""What the kinds' functions read live objects by. A status is what some controller wrote: it may have any shape, and none is an error."""
+"""How the kinds' functions read live objects. A status may have any shape, and none is an error."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from handler.model.tree import printable
 
 Object = dict[str, Any]
 HEALTHY = Health(Status.CURRENT)
-_ESCAPED = 10
-"""Characters that one becomes, at most, where it isn't shown as it is."""
+_ESCAPED = 10  # characters that one becomes, at most, where it isn't shown as it is
 
 
 def stands(note: str = "") -> Health:
@@ -69,7 +68,7 @@ def condition(live: Object, kind: str) -> Condition:
 
 
 def said(text: Any) -> str:
-    """Return a cluster's text fit to be read: one line, no control characters. Whoever shows it masks first and cuts then."""
+    """Return a cluster's text fit to be read: one line, no control characters. The caller masks first and cuts then."""
     return printable(line := " ".join(text.split()), _ESCAPED * len(line)) if isinstance(text, str) else ""
 
 

@@ -1,6 +1,6 @@
 """What runs pods: Deployment, ReplicaSet, StatefulSet, DaemonSet, Job (kstatus `core.go`).
 
-All but the Job are only believed once their controller has said which generation it saw: without a word of it there is no status to read.
+All but the Job are believed only once their controller has said which generation it saw.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def deployment(live: Object, _now: float) -> Health:
 
 
 def _overdue(live: Object, said: Condition) -> Health:
-    """A deadline that passed before our last change was another template's: one that goes back to pods that are there keeps its word."""
+    """A deadline that passed before our last change was another template's."""
     last = written(live)
     if said.since is not None and last is not None and said.since <= last:
         return waits(f"{_of_replicas(live)}; its deadline passed before it was changed last")
@@ -43,7 +43,6 @@ def _overdue(live: Object, said: Condition) -> Health:
 
 
 def _missing_replicas(live: Object) -> str:
-    """Say what a Deployment's replicas lack, or nothing."""
     wanted = _wanted(live)
     updated, there, available, ready = (
         count(live, "status", name) for name in ("updatedReplicas", "replicas", "availableReplicas", "readyReplicas")
@@ -148,5 +147,4 @@ def _of_replicas(live: Object) -> str:
 
 
 def _replicas(live: Object, name: str, word: str) -> str:
-    """`1 of 3 replicas available`."""
     return f"{count(live, 'status', name)} of {many(_wanted(live), 'replica')} {word}"

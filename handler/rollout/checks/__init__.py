@@ -1,11 +1,4 @@
-"""The table of checks: what an entry of a step's `success` or `failure` may say. Another one is a file here, a row, and a sample.
-
-fieldComparisons  values of the object, by JSONPath
-healthy           the object does what it is for, by kstatus' rules
-jobComplete       a Job has completed
-prometheus        what a query finds, for some time
-JobOOMKilled      a container of a Job was killed for want of memory; upstream's own failure check
-"""
+"""The table of checks: what an entry of a step's `success` or `failure` may say. Another one is a file here, a row, and a sample."""
 
 from __future__ import annotations
 

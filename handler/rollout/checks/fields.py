@@ -5,9 +5,8 @@
       timeout: 1h
       progressTimeout: 5m
 
-A path finds one value; where it finds none, `default` is its value, and under `success` a zero that Kubernetes omits;
-several are compared with nothing. What is compared is JSON: 1 is 1.0, and no "1". Nothing passes before the object's controller has seen
-what was written.
+A path finds one value; where it finds none, `default` is its value, and under `success` a zero that Kubernetes omits; several are compared
+with nothing. What is compared is JSON: 1 is 1.0, and no "1". Nothing passes before the object's controller has seen what was written.
 """
 
 from __future__ import annotations
@@ -28,15 +27,12 @@ from handler.rollout.interfaces import Judged, Object, Options, Probe, Scene, Ve
 from handler.rollout.json_values import same
 from handler.rollout.spec_fields import KEYS, Fields, limits
 
-MOST = 100
-"""Comparisons of one check."""
+MOST = 100  # comparisons of one check
 _VALUES = ("static", "staticInt64", "path")
 _EXAMPLE = "write e.g. {name: done, path: '{.status.succeeded}', default: 0, value: {static: 1}}"
-_SHOWN = 120
-"""Characters of a value in a message."""
+_SHOWN = 120  # characters of a value in a message
 _SECRET = GroupKind("", "Secret")
-_NOTHING: Any = object()
-"""What a path finds where there is nothing."""
+_NOTHING: Any = object()  # what a path finds where there is nothing
 
 
 class FieldComparisons:
@@ -66,7 +62,6 @@ def _unwrapped(mistake: Any, field: str) -> Any:
 
 
 def _comparison(raw: Any, place: str, into: Fields) -> dict[str, Any]:
-    """Read one comparison; its mistakes are noted with the others'."""
     fields = Fields(raw, place, ("name", "path", "default", "value"))
     found = {"name": fields.text("name"), "path": _path(fields), **_default(fields), "value": _value(fields)}
     into.mistakes += fields.mistakes
@@ -78,7 +73,6 @@ def _default(fields: Fields) -> dict[str, Any]:
 
 
 def _value(fields: Fields) -> dict[str, Any]:
-    """Read what a path must be: a value, or another path."""
     if not fields.has("value"):
         fields.note("value", "is missing", _EXAMPLE)
         return {}
@@ -107,7 +101,6 @@ def _path(fields: Fields) -> str:
 
 
 def _json(fields: Fields, name: str) -> Any:
-    """Read a value that JSON can say."""
     value = fields.raw[name]
     try:
         return json.loads(json.dumps(value, allow_nan=False))
@@ -124,7 +117,7 @@ class _Side:
     default: Any = _NOTHING
 
     def value(self, live: Object, zeros: Object | None, effort: jsonpath.Effort) -> Any:
-        """Return its one value. `zeros`: the object with what Kubernetes has omitted. Raises ValueError: there are several; Spent."""
+        """Return its one value; `zeros`: the object with what Kubernetes omits. Raises ValueError: several; Spent."""
         try:
             found = self.path.find(live, effort)
             if not found and zeros is not None and self.default is _NOTHING:
@@ -151,7 +144,6 @@ class _Comparison:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> _Comparison:
-        """Make it from what was read."""
         value = options["value"]
         other = _Side(jsonpath.compiled(value["path"])) if "path" in value else None
         side = _Side(jsonpath.compiled(options["path"]), options.get("default", _NOTHING))
@@ -163,12 +155,10 @@ class _Comparison:
         return seen, self.expected.value(live, zeros, effort) if self.expected else self.static
 
     def told(self, seen: str, wanted: str, *, holds: bool) -> str:
-        """Say what was compared."""
         other = f" ({self.expected.path.text})" if self.expected else ""
         return self.named(f"{self.side.path.text} is {seen}" + ("" if holds else f", expected {wanted}{other}"))
 
     def named(self, said: str) -> str:
-        """Return a message with its name in front."""
         return f"{self.name}: {said}" if self.name else said
 
 
@@ -179,7 +169,6 @@ class _Probe:
     last: Object | None = None
 
     def look(self, live: Object | None, now: float) -> Judged:
-        """Compare everything; every difference is reported."""
         if live is None:
             return self._gone(now)
         self.last = live
@@ -192,7 +181,7 @@ class _Probe:
             return Judged(Verdict.FAILED, "is nested too deeply to compare")
 
     def _gone(self, now: float) -> Judged:
-        """Judge a Job that its time to live removed: it had ended; the last look, if any, says how."""
+        """Judge a Job that its time to live removed by the last look at it."""
         if judge(None, 0, now, self.scene.declared).healthy:
             last = judge(self.last, 0, now) if self.last else None
             if last and last.status is Status.FAILED:
@@ -247,7 +236,11 @@ def _is_odd(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Zeros:
-    """One kind's. `status`, `spec`: fields and the value at which each is omitted; `wanted`, `counted`: where the numbers of pods are."""
+    """A kind's omitted zeros. `status`, `spec`: fields and the value at which each is omitted; `wanted`, `counted`: the numbers of pods.
+
+    A field counts as its zero only where k8s.io/api omits it there, and only once the controller has counted: it has observed the object,
+    which either asks for no pods or has some. Elsewhere (a misspelt path, a custom resource) missing stays missing.
+    """
 
     status: Mapping[str, Any]
     spec: Mapping[str, Any]

@@ -1,7 +1,4 @@
-"""`JobOOMKilled`: a container of a Job's pods was killed for want of memory. Upstream's own failure check, by its name.
-
-Whether the Job is tried again or not: what doesn't fit into its memory now won't fit the next time.
-"""
+"""`JobOOMKilled`: a container of a Job's pods was killed for want of memory, as it would be again. Upstream's own failure check."""
 
 from __future__ import annotations
 
@@ -14,8 +11,7 @@ from handler.rollout.checks.job import must_be_job
 from handler.rollout.interfaces import Judged, Object, Options, Probe, Scene, Verdict
 from handler.rollout.spec_fields import Fields
 
-_EVERY = 5.0
-"""Seconds between two looks at the pods; a killed container changes nothing of its Job."""
+_EVERY = 5.0  # seconds between two looks at the pods; a killed container changes nothing of its Job
 _LISTS = ("initContainerStatuses", "containerStatuses")
 
 

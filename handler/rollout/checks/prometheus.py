@@ -10,12 +10,12 @@
       failureLimit: 3                         so many samples in a row that aren't as asked fail the check; a canary's default
       progressTimeout: 10m                    so long without a sample that is better than the one before that time fails the check
 
-Of several series all must be as asked under `success`; under `failure` one is enough. NaN, the ratio of nothing to nothing, is no value: it
-counts as a series that isn't there. Without data `success` waits, and `failure` has seen nothing bad; `pass` and `fail` say that it is good
-or bad under either. An answer that doesn't come is asked for again until the time of the check is over; while a check of `failure` has no
-answer, its step doesn't succeed. A sample is one evaluation each `interval` since the step began (`samples`): the last ones are asked of
-Prometheus at once. One without a number is no failure, however many they are; `failureLimit` looks for its failures among the last twice
-as many samples. Both limits are of `success`: a check of `failure` ends its step as soon as it holds.
+Of several series all must be as asked under `success`; under `failure` one is enough. NaN is no value, and without data `success` waits,
+and
+`failure` has seen nothing bad; `pass` and `fail` say that it is good or bad under either. No answer: asked again until the check's time is
+over, and no step succeeds while a check of `failure` has none. A sample is one evaluation each `interval` since the step began, asked of
+Prometheus at once, so that no restart and no second process makes it more or fewer of them; one without a number counts for nothing. Both
+limits are of `success`: a check of `failure` ends its step as soon as it holds.
 """
 
 from __future__ import annotations
@@ -35,25 +35,19 @@ from handler.rollout.interfaces import CheckType, Judged, Object, Options, Probe
 from handler.rollout.json_values import ordered, same
 from handler.rollout.spec_fields import TIMEOUT, Fields
 
-LONGEST = 10_000
-"""Characters of a query."""
+LONGEST = 10_000  # characters of a query
 EVALUATIONS = 1_000
 """At most so many over the time that something must hold; Prometheus itself refuses more than 11,000."""
-LIMIT_MOST = EVALUATIONS // 2
-"""Failures in a row are looked for among twice as many samples."""
+LIMIT_MOST = EVALUATIONS // 2  # failures in a row are looked for among twice as many samples
 _OF_SUCCESS = ("failureLimit", "progressTimeout")
 _KEYS = ("url", "query", "is", "for", "interval", "empty", "timeout", *_OF_SUCCESS)
 _EMPTY = ("wait", "pass", "fail")
 _COMPARISON = re.compile(r"(<=|>=|==|!=|<|>) *(-?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3})?)")
 INTERVAL = 15.0
-_SOON = 0.2
-"""Seconds until an answer under way is looked for again."""
-_ROUNDED = 1e-6
-"""Of a step: sums of times are rounded."""
-_SHOWN = 3
-"""Series that a message names."""
-_TOLD = 5
-"""Samples that a failure shows, the newest."""
+_SOON = 0.2  # seconds until an answer under way is looked for again
+_ROUNDED = 1e-6  # of a step: sums of times are rounded
+_SHOWN = 3  # series that a message names
+_TOLD = 5  # samples that a failure shows, the newest
 
 
 def _unknown(_url: str) -> Problem | None:
@@ -61,7 +55,7 @@ def _unknown(_url: str) -> Problem | None:
 
 
 def bound(checks: Mapping[str, CheckType], problem: Callable[[str], Problem | None]) -> Mapping[str, CheckType]:
-    """Return a table whose row refuses, with a Rollout that is read, what may not be asked. `problem`: of a check's `url`."""
+    """Return the table with a `prometheus` row that refuses a check's `url` by `problem`, with the Rollout that is read."""
     return {name: replace(check, problem=problem) if isinstance(check, PrometheusCheck) else check for name, check in checks.items()}
 
 
@@ -144,7 +138,6 @@ class _Ask:
 
     @classmethod
     def of(cls, options: Options) -> _Ask:
-        """Make it from what was read."""
         url, query, empty = options["url"], options["query"], options["empty"]
         wanted, limit, patience = Threshold.of(options["is"]), options["failureLimit"], options["progressTimeout"]
         return cls(url, query, wanted, options["for"], options["interval"], empty, limit, patience)
@@ -213,7 +206,6 @@ class _Probe:
         return None if moments is None else self._judge(moments, asked)
 
     def _judge(self, moments: Moments, asked: _Question) -> Judged:
-        """Judge every moment."""
         empty = self.ask.empty or ("pass" if self.scene.failing else "wait")
         goods = [self._good(samples, empty) for samples in moments]
         now, held, whole = goods[-1], goods[-self.ask.held - 1 :], asked.steps >= self.ask.held
@@ -234,14 +226,14 @@ class _Probe:
         return f", must be {self.ask.wanted.text}{lasting}"
 
     def _failing(self, bads: Sequence[bool | None], said: str, *, whole: bool, known: bool) -> Judged:
-        """Under `failure` the comparison names what is bad, and it must be so at every moment."""
+        """Under `failure` the comparison must hold at every moment."""
         if whole and all(bad is False for bad in bads):
             lasting = f" for {duration(self.ask.lasting)}" if self.ask.lasting else ""
             return Judged(Verdict.PASSED, f"{said}: {self.ask.wanted.text}{lasting}")
         return Judged(Verdict.PENDING, said, known=known)
 
     def _given_up(self, seen: Sequence[SampleSeen], newest: Sequence[Sample]) -> Judged | None:
-        """Return why the check has failed: it does so again and again, or doesn't get better; None: it hasn't."""
+        """Return why the check has failed: again and again, or without getting better; None: it hasn't."""
         ask, failed = self.ask, failed_in_a_row(seen)
         if ask.limit and len(failed) >= ask.limit:
             why = f"failed {many(len(failed), 'sample')} in a row, and its failureLimit is {ask.limit}: {_told(failed)}"
@@ -257,7 +249,6 @@ class _Probe:
         return Judged(Verdict.FAILED, f"{self._said(newest, 1)}{self._must()}; {why}", fix=fix)
 
     def _good(self, samples: Sequence[Sample], empty: str) -> bool | None:
-        """Judge one moment; None: not known."""
         without = {"wait": None, "pass": True, "fail": False}[empty]
         if not samples:
             return without
@@ -283,7 +274,6 @@ class _Probe:
 
 
 def _told(seen: Sequence[SampleSeen]) -> str:
-    """Format the newest of these samples, each with its time."""
     left = [each for each in seen if each.value is not None or each.good is False]
     more = f"{len(left) - _TOLD} before, " if len(left) > _TOLD else ""
     return more + ", ".join(f"{_number(each.value)} at {_clock(each.at)}" for each in left[-_TOLD:])
