@@ -29,10 +29,7 @@ WITHDRAWN = "withdrawn"
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """A canary that an overtaken rollout has left. `live`: None: it is gone by now; `resource`: how Deployments are served.
-
-    `kept`: what keeps one that lives from being deleted.
-    """
+    """A canary that an overtaken rollout has left. `live`: None: it is gone by now; `kept`: what keeps it from being deleted."""
 
     step: StepRecord
     identity: Identity
@@ -42,10 +39,7 @@ class _Left:
 
 
 def withdrawn(run: RunContext, error: AnnealError) -> AnnealError:
-    """Take away what an overtaken rollout has left, if a run fails by this error; return the error, which then says so.
-
-    Raises LeaseLost, Stopping: the run mustn't go on; the next one looks again.
-    """
+    """Take away what an overtaken rollout has left, if a run fails by this error; return that, with a line for each. Raises LeaseLost, Stopping."""
     rollout = run.state.rollout if run.stored.state else None
     if rollout is None or not _is_overtaken(run, error):
         return error

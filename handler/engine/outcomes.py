@@ -64,10 +64,7 @@ def unwritten(run: RunContext, inputs: Inputs, planned: Planned) -> Result:
 
 
 def judge(run: RunContext, left: State | None = None) -> None:
-    """Record how the target does where that has changed, and bring a summary up to date that another version wrote.
-
-    `left`: as the plan leaves the record, where that says more. A swap may be dropped, and asks for no run.
-    """
+    """Record how the target does where that has changed; a swap may be dropped. `left`: the record as a plan leaves it."""
     seen = replace(run.state, health=run.health(left or run.state))
     if seen != run.state or not run.deps.store.is_summed(run.stored):
         with contextlib.suppress(Moved, Busy):
@@ -129,10 +126,7 @@ def applied(run: RunContext, inputs: Inputs, planned: Planned, token: str, *, ta
 
 
 def failed(run: RunContext, error: AnnealError) -> Result:
-    """Record a failure where that is possible; an open attempt stays open. What is transient is tried again by itself.
-
-    Where it is rolled back, that is decided in the same write. What was refused is kept with what that follows from.
-    """
+    """Record a failure, and the way back or the refusal that follows from it, in one write; an open attempt stays open."""
     refusal = _refusal(run, error)
     back, error = rollback.way_back(run, error), rollback.explained(run, error)
     outcome = Outcome.PRUNING if isinstance(error, StillDeleting) else Outcome.FAILED
@@ -189,10 +183,7 @@ def is_mistaken(run: RunContext, error: AnnealError) -> bool:
 
 
 def rejected(run: RunContext, error: AnnealError) -> Result:
-    """Return the end of a request that can't be done; the record is left as it is, but for an answer to the one that asked (`named.noted`).
-
-    What was asked of us meanwhile goes on in a run of its own, and so does a wait that ended because of this request.
-    """
+    """Return the end of a request that can't be done; a wait that it ended, and what else was asked, go on in a run of their own."""
     result = replace(run.problem_result(Outcome.REFUSED, error), commit="")
     waits = run.state.attempt is not None and run.state.status.phase in (Outcome.WAITING, run_history.ROLLING)
     if run.job.dry_run or not (waits or _is_asked_for(run)):
@@ -207,10 +198,7 @@ def _is_asked_for(run: RunContext) -> bool:
 
 
 def superseded(run: RunContext, error: NewerHead) -> Result:
-    """Record that something newer came while this commit was waited for; its attempt stays open until that is applied.
-
-    A pin leaves the wait what time is left, should it be lifted again. A newer head ends it for good.
-    """
+    """Record that a newer head (for good) or a pin came while this commit was waited for; its attempt stays open until that is applied."""
     result = run.result(Outcome.SUPERSEDED, str(error))
     entry = run.entry(result)
     goes_on = run.revision.head in ("", run.revision.commit)
@@ -222,11 +210,7 @@ def superseded(run: RunContext, error: NewerHead) -> Result:
 
 
 def waiting(run: RunContext, error: StillWaiting | NewerHead) -> Result:
-    """Record that a run may not wait as long as what it applied needs; its attempt stays open, and the next run goes on.
-
-    So it does where a request has interrupted the wait, which may yet be refused: the history tells of a wait, and of a superseded one only
-    once an attempt for another commit opens (`state_after.opened`).
-    """
+    """Record that a run may not wait as long as what it applied needs, or was interrupted; the next run goes on with its attempt."""
     due = run.deps.clock() + LOOK_AGAIN
     result = replace(run.problem_result(Outcome.WAITING, error), next_try=due)
     entry = run.entry(result)

@@ -20,14 +20,10 @@ from handler.state.record import State
 
 
 def ask(run: RunContext) -> None:
-    """Write what a person asked into the state, for us or for whoever holds the Lease.
+    """Write what a person asked into the state, for us or for the Lease's holder.
 
-    Force stands there from now on, and isn't ours alone any more: whoever opens the next attempt honours it, once. It stays ours where it
-    vouches for a commit.
-
-    Raises:
-        RequestRefused: what is to be approved isn't held any more, or the commit is none that this target ran.
-        RefNotFound: the host doesn't have a forced commit: whoever holds the Lease couldn't hold to its pin either.
+    Force stands there from now on: the next attempt honours it, once. It stays ours where it vouches for a commit. Raises RequestRefused:
+    nothing such is held, or the commit never ran; RefNotFound: the host doesn't have a forced commit.
     """
     held = run.state.held
     if run.job.approve and (held is None or held.id != run.job.approve) and not _is_approved(run):
@@ -53,10 +49,9 @@ _ENDS = frozenset(map(str, Outcome)) - {Outcome.LAGGING}
 
 
 def noted(run: RunContext, job: Job, result: Result) -> Result:
-    """Leave an entry of each request that was asked for by name and left none; only where no process remembers it (`Rooms.notes`).
+    """Leave an entry of each request that was asked for by name and left none; only where no process remembers it (`Dependencies.notes`).
 
-    It says what became of a request, nothing of the target: so it is written as a person's field is, by a swap on the newest state, also
-    while another run is open there. What is repeated or goes on later leaves none. Where it can't be written, nothing is recorded.
+    It is a swap on the newest state, also while another run's attempt is open. What is repeated or goes on later leaves none.
     """
     known = {entry.id for entry in run.stored.state.history} if run.stored.state else set()
     left = [(name, actor) for name, actor in job.requests if name not in known]
@@ -80,10 +75,7 @@ def noted(run: RunContext, job: Job, result: Result) -> Result:
 
 
 def ended_before(run: RunContext) -> Result | None:
-    """Return the end of a run whose message came again after that end was recorded; None: there is something to do.
-
-    What was asked by name is done once: a pin that was ended since isn't set again, and an approval that was used doesn't fail.
-    """
+    """Return the recorded end of a run whose message came again: what was asked by name is done once; None: there is something to do."""
     job = run.job
     asked = [name for name, _ in job.requests] or ([job.run] if job.run and job.acts else [])
     if not asked or run.rounds or job.hint or job.deliveries or job.drift:

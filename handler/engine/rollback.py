@@ -102,11 +102,7 @@ def _failed(state: State, commit: str) -> Run | None:
 
 # --- by hand
 def resolve(run: RunContext) -> None:
-    """Name the commit that a person's rollback goes to, once for the whole run: what is deployed meanwhile doesn't change it.
-
-    Raises:
-        RequestRefused: there is none.
-    """
+    """Name the commit that a person's rollback goes to, once for the whole run. Raises RequestRefused: there is none."""
     if not run.job.rollback or run.job.commit:
         return
     commit = _under_way(run) or before(run.state)
@@ -126,8 +122,7 @@ def _under_way(run: RunContext) -> str:
 def before(state: State) -> str:
     """Return what was deployed before what is being deployed, or is; empty: nothing that the record knows.
 
-    An open attempt is left for the recorded commit. A commit that rendered to the same is the same deployment as the one before it; one
-    whose run had nothing to write needn't be: what it drops may have gone to a sibling.
+    A commit that rendered to the same is one deployment with the one before; one that had nothing to write needn't be.
     """
     if state.attempt and state.commit not in ("", state.attempt.commit):
         return state.commit

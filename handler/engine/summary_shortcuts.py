@@ -20,10 +20,7 @@ _CONTENT = ("f:data", "f:binaryData")
 
 
 def told(metadata: dict[str, Any], namespace: str, target: str, tooling: str) -> Summary | None:
-    """Return the summary of a target's state from its metadata; None where only the state itself can tell.
-
-    That is so when it isn't this target's record, when the summary can't be read, and when others than Anneal wrote what it sums up.
-    """
+    """Return the summary of a target's state from its metadata; None: it isn't ours alone, or can't be read, and the state must tell."""
     labels = metadata.get("labels") or {}
     if foreign(metadata, namespace, target, tooling) or labels.get(TARGET) != target or _is_edited(metadata):
         return None

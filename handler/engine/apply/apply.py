@@ -44,10 +44,7 @@ _MUST_GO = "changed since it was planned, and would have to be deleted now; the 
 
 @dataclass(slots=True)
 class AppliedObjects:
-    """The objects that one run has written, as the server returned them; several threads may note at once.
-
-    `uids`: of what is declared: nothing of it is pruned. `generations`: their status must be of that generation.
-    """
+    """The objects one run has written, as returned. `uids`: nothing of these is pruned; `generations`: what their status must be of."""
 
     uids: set[str] = field(default_factory=set)
     generations: dict[Identity, int] = field(default_factory=dict)
@@ -108,10 +105,7 @@ class Applier:
         return Judge(self.planner.target, self.planner.applyset)
 
     def apply(self, stage: Iterable[Change]) -> None:
-        """Apply one stage of the plan; `settle` after the last one.
-
-        Raises PlanRefused: an object was refused; NotReady: a CRD or Namespace doesn't stand in time; LeaseLost: at once.
-        """
+        """Apply one stage of the plan; `settle` after the last one. Raises PlanRefused, NotReady (a CRD or Namespace), LeaseLost."""
         writes = [change for change in stage if change.writes]
         if not writes:
             return
@@ -129,10 +123,7 @@ class Applier:
         self._wait_for(left)
 
     def put(self, identity: Identity) -> None:
-        """Bring one declared object to what git says from what is live now; what would be deleted is refused.
-
-        Raises PlanRefused, ApiRefused, AccessDenied, Moved: it can't be written.
-        """
+        """Bring one object from what lives now to what git says, not by a deletion. Raises PlanRefused, ApiRefused, AccessDenied, Moved."""
         shown = next((each for each in self.planned.plan.changes if each.identity == identity), None)
         again = self._again(shown or Change(Action.UNCHANGED, identity))
         if again.removes:

@@ -53,10 +53,9 @@ def untold(_: Sequence[Problem]) -> None:
 
 
 def wait_until_gone(api: Api, wanted: Sequence[tuple[Resource, Identity, str]], stop: Callable[[], None], tell: Tell = untold) -> None:
-    """Wait until none of these objects lives. Raises StillDeleting: some are not gone in time, each as reported.
+    """Wait until none of these objects (kind, identity, uid) lives. Raises StillDeleting: some are not gone in time, each as reported.
 
-    `wanted`: kind, identity and uid; another object of the same name isn't waited for. `stop`: called several times a second, may raise.
-    `tell`: called with each object that isn't gone after a moment, its finalizers, and their usual controllers.
+    `stop`: called several times a second, may raise. `tell`: called with each object that isn't gone after a moment, and what holds it.
     """
     telling = _Telling({uid: identity for _, identity, uid in wanted}, tell)
     survivors = until_gone(api, wanted, TIMEOUT, stop, telling.look)

@@ -48,10 +48,7 @@ _NUMBERS = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class HealthLook:
-    """What a look at a target's objects has shown: `verdicts` of those that were judged.
-
-    `evidence`: why some aren't healthy, in words; `stuck`: those that don't come forward by themselves, or lost their health unchanged.
-    """
+    """A look at a target's objects. `evidence`: why some aren't healthy, in words; `stuck`: those that don't come forward by themselves."""
 
     verdicts: Mapping[Identity, Health]
     evidence: Mapping[Identity, str] = field(default_factory=dict)
@@ -85,10 +82,9 @@ class HealthLook:
 def after_writing(
     planned: Mapping[Identity, Health], written: Iterable[Desired], waited: Iterable[tuple[Desired, Health]], now: float
 ) -> HealthLook:
-    """Return the look that a run which wrote has had at the objects of its target.
+    """Return the look that a run which wrote has had at its target's objects: `planned`, then `written`, then `waited` for.
 
-    `planned`: how they did when the plan was made; `written`: since then: what needs a status to be healthy isn't known to be, without a
-    wait; `waited`: what was waited for or checked, as seen last; `now`: seconds since the epoch.
+    What needs a status to be healthy isn't known to be, without a wait. `now`: seconds since the epoch.
     """
     items = [*written]
     mine = [item for item in items if item.mode not in _APART and item.identity.group_kind not in _STANDS]

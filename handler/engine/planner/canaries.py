@@ -98,10 +98,7 @@ def _mistakes(step: Step, *, again: bool) -> list[tuple[str, str, str]]:
 
 
 def foresee(canaries: Canaries, changes: Mapping[Identity, Change], missing: MissingDependencies, api: Api, target: Target) -> list[str]:
-    """Return notes of which Deployments a run would bring by canary, once the server takes those canaries.
-
-    Raises PlanRefused, AccessDenied: it doesn't, or their name is taken; all of them.
-    """
+    """Note which Deployments a run would bring by canary. Raises PlanRefused, AccessDenied: the server takes none, or a name is taken."""
     notes: list[str] = []
     problems: list[Problem] = []
     denied: list[Problem] = []

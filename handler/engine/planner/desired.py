@@ -207,10 +207,7 @@ class Preparer:
         return Admission(self.target, self.applyset, self.state_namespace, self.discovery.find, known)
 
     def reads_at(self, sha: str) -> str:
-        """Return what a pin compares: the digest of the target's path at a commit, and of its Rollout, which may lie elsewhere.
-
-        Empty when the commit is gone or refused: such a head can be rolled back from.
-        """
+        """Return what a pin compares: the digest of the target's path and Rollout at a commit; empty: it is gone or refused."""
         paths = (self.target.path, self.target.rollout) if self.target.rollout else (self.target.path,)
         try:
             tree = self.tree(sha)

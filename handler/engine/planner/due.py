@@ -75,10 +75,7 @@ def done(state: State, digest: str, *, force: bool) -> frozenset[tuple[str, str]
 
 
 def under_way(state: State, digest: str, *, force: bool) -> Progress | None:
-    """Return the rollout that a run continues; None: it begins anew.
-
-    A forced rollout continues after a killed run, too: its hooks may still run, and mustn't run twice. A failed one begins anew.
-    """
+    """Return the rollout that a run continues, also a forced one after a kill, for its hooks may still run; None: it begins anew."""
     known = state.rollout
     if known is None or known.digest != digest or known.outcome:
         return None

@@ -36,20 +36,14 @@ _MARKS = (("labels", PART_OF), ("annotations", IDENTITY))
 
 @dataclass(frozen=True, slots=True)
 class RecordedJobs:
-    """What the target's own record says.
-
-    `ran`: Jobs, by the digest as which they were declared then; empty: as they are declared now. `anew`: what a due step makes anew.
-    """
+    """What the record says. `ran`: Jobs, by the digest of their declaration (empty: as now); `anew`: what a due step makes anew."""
 
     ran: frozenset[tuple[Identity, str]] = frozenset()
     anew: frozenset[Identity] = frozenset()
 
 
 def known(state: State, due: Iterable[Due], rolled: PlannedRollout, digest: str) -> RecordedJobs:
-    """Return what the record says. `digest`: of the rendered set.
-
-    What a record of format 1 names counts while the same set is rendered from which its commit was applied.
-    """
+    """Return what the record says. What one of format 1 names counts while the same set (`digest`) is rendered."""
     same = bool(state.commit) and state.digest == digest
     ran = [each for each in state.ran if each.declared or same]
     anew = {item.identity for stage in rolled.stages for item in stage if item.mode is Mode.RECREATE} & {one.identity for one in due}

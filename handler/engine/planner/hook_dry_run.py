@@ -36,20 +36,13 @@ def replaces(hook: Hook) -> bool:
 
 
 def makes_way(item: Desired, hook: Hook, live: dict[str, Any]) -> bool:
-    """Whether what lives under a hook's name goes before it runs.
-
-    What no rollout has created was declared as something else until now: that is brought to what the hook says, for no plan has shown its
-    deletion, and so is what is protected; but for a Job and the like, which can't be changed (`in_the_way`).
-    """
+    """Whether what lives under a hook's name is deleted before it runs; what no rollout made, or is protected, is written over instead."""
     made = ROLLOUT in (live["metadata"].get("annotations") or {})
     return replaces(hook) and (is_act(hook.identity) or (made and not kept(item, live)))
 
 
 def kept(item: Desired, live: dict[str, Any]) -> str:
-    """Return what keeps a hook's object from being deleted; empty: nothing.
-
-    A protection that the hook itself declares (or an earlier commit of it) doesn't: its policies say when it goes.
-    """
+    """Return what keeps a hook's object from being deleted; empty: nothing. A protection that the hook itself declares doesn't."""
     own, meta = item.manifest.body()["metadata"], live["metadata"]
     made = ROLLOUT in (meta.get("annotations") or {})
     others = {
@@ -79,10 +72,7 @@ def deletes(hook: Hook) -> bool:
 
 
 def tried(decision: DryRun, hooked: PlannedHooks, due: Iterable[Identity], under_way: str = "") -> list[Finding]:
-    """Dry-run the hooks that are due, in parallel; return every mistake, and nothing of what would be well.
-
-    `under_way`: by what the rollout that goes on has named what it created (`due.token`), which makes way for nothing; empty: none does.
-    """
+    """Dry-run the due hooks in parallel; return every mistake. `under_way`: `due.token` of the rollout that goes on, whose objects stay."""
     found: list[Finding] = []
     for answer in parallel([partial(_try, decision, hooked.items[one], hooked.hooks[one], under_way) for one in sorted(set(due))]):
         if isinstance(answer, AnnealError):

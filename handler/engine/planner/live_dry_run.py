@@ -37,11 +37,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class LiveDryRun:
-    """Asks about one live object.
-
-    `item`: what is applied onto it; `judged`: the live object as a refusal is to be judged, with our marks on it where it is taken over
-    from a sibling; `adopted`: it isn't ours yet.
-    """
+    """Asks about one live object. `judged`: it, with our marks where a sibling gives it up; `adopted`: it isn't ours yet."""
 
     api: Api
     judge: Judge

@@ -72,10 +72,9 @@ class PlanRequest:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan and what was seen on the way.
+    """A plan and what was seen on the way: `present` kinds, `bodies` that prune orders by, `health` of the live members.
 
-    `present`: kinds with a live member; `bodies`: what prune orders by; `decision` judges an object again;
-    `scopes`: where was looked, None: everywhere; `given`: see `handler.engine.planner.expired_jobs`; `health`: how the live members do.
+    `decision` judges an object again; `scopes`: where was looked, None: everywhere; `given`: see `expired_jobs`.
     """
 
     plan: Plan
@@ -105,10 +104,7 @@ class Planner:
         self.prune_judge = PruneCheck(self.target, self.applyset, self.api, self.discovery)
 
     def plan(self, ask: PlanRequest) -> Planned:
-        """Make the plan of what is asked.
-
-        Raises PlanRefused: a guard or the server refuses objects, all of them in it; ClusterUnavailable: a LIST that matters failed.
-        """
+        """Make the plan. Raises PlanRefused: all that a guard or the server refuses; ClusterUnavailable: a LIST that matters failed."""
         passing = HealthOfPlan(ask.desired, self.api.server_time(), self.custom)
         comparison = self._compare(ask, passing)
         looked, unread = self._look_outside(comparison, ask)

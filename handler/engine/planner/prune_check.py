@@ -42,10 +42,7 @@ class PruneCheck:
     discovery: Discovery
 
     def facts(self, candidates: Iterable[dict[str, Any]], gone: frozenset[str]) -> PruneFacts:
-        """Return what the Namespaces and CRDs among some candidates hold, not counting the uids that are gone before them.
-
-        Discovery is read anew first: a kind that it doesn't know may be just what would be deleted. What can't be known is left out.
-        """
+        """Return what Namespaces and CRDs among candidates hold, by fresh discovery, but for uids that are `gone` before."""
         namespaces, crds = questions(candidates, self.target)
         if namespaces or crds:
             self.discovery.refresh()

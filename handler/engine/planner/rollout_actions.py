@@ -67,10 +67,7 @@ class RolloutActions:
             raise PlanRefused(*problems)
 
     def recreated(self, probe: Probe, changes: Mapping[Identity, Change]) -> dict[Identity, Change]:
-        """Return the changes of what lives and is made anew by a due step. `probe`: see `deleted`.
-
-        Raises PlanRefused: its kind holds data, and the target doesn't name it; it is protected; checks look at what isn't ours.
-        """
+        """Return the changes of what is made anew by a due step. Raises PlanRefused: it holds data, is protected, or isn't ours."""
         self._refuse_unseen(changes)
         found: dict[Identity, Change] = {}
         problems = []

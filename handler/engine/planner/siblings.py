@@ -83,10 +83,7 @@ class _Look:
 
 @dataclass(slots=True)
 class SiblingQuestions:
-    """What one plan asks of the siblings. Safe to share between threads.
-
-    `revision`, `head`: of the run; `resolve`: names the head now; `known`: uids of orphans without a sibling; `clock`: epoch seconds.
-    """
+    """What one plan asks of the siblings; threads share it. `resolve`: names the head now; `known`: uids of orphans without a sibling."""
 
     target: Target
     siblings: Siblings = field(default_factory=NoSiblings)

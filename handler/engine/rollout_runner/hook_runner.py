@@ -64,11 +64,7 @@ class HookRunner:
         return [one for one, step in found.items() if not (step and step.outcome)]
 
     def phase(self, phase: Phase) -> None:
-        """Run every hook of a phase, wave by wave, then delete those whose policy says so.
-
-        Raises RolloutFailed: a hook failed; QuotaExceeded: it found no room; NewerHead, StillWaiting: one still runs; or what a write
-        meets.
-        """
+        """Run a phase's hooks, wave by wave, then delete by policy. Raises RolloutFailed, QuotaExceeded, NewerHead, StillWaiting."""
         try:
             for wave in self.hooked.waves.get(phase, ()):
                 self.wave(phase, wave)

@@ -202,10 +202,7 @@ _MOST = 20  # things of one step whose standstill counts over runs
 
 @dataclass(slots=True)
 class JournalWaitRecord:
-    """A wait of one step; its own time-out ends it, and how it ended is its step's outcome.
-
-    `name`: the step's group and name; `what`: what it waits for; `since`: when that began, in seconds since the epoch.
-    """
+    """A wait of one step (`name`: its group and name), whose own time-out ends it. `since`: seconds since the epoch."""
 
     journal: Journal
     name: tuple[str, str]

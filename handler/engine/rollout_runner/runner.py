@@ -47,10 +47,7 @@ _UNMADE = "was deleted to be made anew, and isn't yet"
 
 @dataclass(slots=True)
 class RolloutRunner:
-    """Carries out one plan under an open attempt.
-
-    `due`: whether it is a rollout, with hooks or groups to carry out; `repairs`: it brings back what is recorded, and nothing else.
-    """
+    """Carries out one plan under an open attempt. `due`: with hooks or groups; `repairs`: it brings back what is recorded, nothing else."""
 
     run: RunContext
     inputs: Inputs
@@ -79,11 +76,7 @@ class RolloutRunner:
         return self.inputs.prepared.hooked
 
     def go(self) -> Plan:
-        """Walk to the end; return the plan as it came out.
-
-        Raises ApplyFailed: an object was refused after others were written; RolloutFailed; QuotaExceeded; NewerHead, StillWaiting: it isn't
-        healthy yet, and is left as it is; or whatever a write meets.
-        """
+        """Walk to the end; return the plan as it came out. Raises ApplyFailed; or what hooks, waits and writes raise."""
         try:
             return self._go()
         finally:

@@ -22,10 +22,7 @@ Task = Callable[[], None]
 
 
 def carry_out(rollout: Rollout, act: Callable[[Group, Step], None], beat: Task) -> list[AnnealError]:
-    """Act on every step in the Rollout's order; return what those raised that didn't end well.
-
-    `beat`: called now and then while steps are under way and no other may begin.
-    """
+    """Act on every step in order; return what those raised that didn't end well. `beat`: called now and then while none may begin."""
     tasks: list[Task] = [partial(act, group, step) for group in rollout.groups for step in group.steps]
     after = _after(rollout)
     left, ended, errors = dict(enumerate(tasks)), set[int](), list[AnnealError]()

@@ -44,11 +44,7 @@ class StepRunner:
         self._changes = {change.identity: change for change in self.applier.planned.plan.changes}
 
     def go(self, rollout: Rollout) -> None:
-        """Carry out every group.
-
-        Raises RolloutFailed: a step failed that may not; QuotaExceeded: so, for want of room; else what ends the run, which the next one
-        continues.
-        """
+        """Carry out every group. Raises RolloutFailed, QuotaExceeded: a step failed that may not; else what the next run continues."""
         self.journal.expect([(group.name, step.name, str(step.identity), step.action) for group in rollout.groups for step in group.steps])
         self._ending = next(
             (self._failure(group, step) for group in rollout.groups for step in group.steps if self._has_failed(group, step)), None

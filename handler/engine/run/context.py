@@ -46,10 +46,7 @@ def steady_clock(wall: Callable[[], float]) -> Callable[[], float]:
 
 @dataclass(frozen=True, slots=True)
 class ChosenRevision:
-    """What `revision.choose` found: the `commit` that a run aims at, and the `head`'s, empty before; `named`: by which ref.
-
-    `refused`: the commit to aim at is refused still; `behind`: so the recorded one is held, and the status stays.
-    """
+    """What `revision.choose` found; empty before. `named`: by which ref; `refused`: still; `behind`: so the recorded commit is held."""
 
     commit: str = ""
     head: str = ""
@@ -144,10 +141,10 @@ class RunContext:
         return summed([*(each.result for each in self.rounds), result])
 
     def entry(self, result: Result) -> Run:
-        """Return what the history tells of a round's commit: with what earlier rounds have done for it.
+        """Return the history's entry of a round's commit: with what earlier rounds have done for it.
 
-        The run's id has one end there, which stays: another commit, and another end of the same one, is an entry of its own. Where a round
-        was superseded or its wait interrupted, the run hadn't come to its end: the next round's has the id.
+        The run's id has one end there: another commit, or another end of the same one, is an entry of its own; a round that was superseded
+        or interrupted isn't an end.
         """
         before = [each for each in self.rounds if each.result.commit == result.commit]
         whole = summed([*(each.result for each in before), result])
@@ -235,10 +232,7 @@ class RunContext:
             raise Stopping.of(f"target {self.job.target}", "the worker is shutting down; the next run goes on")
 
     def health(self, state: State, *, anew: bool = False) -> TargetHealth:
-        """Return the health that a record keeps after what this round has seen. `anew`: see `handler.engine.health.target_health.judged`.
-
-        Where a process watches it, that vouches for what stays the same; while an attempt is open, only runs do.
-        """
+        """Return the health that a record keeps after this round; a process that watches vouches for what stays. `anew`: see `judged`."""
         before, deps = state.health, self.deps
         if self.round.looked is None or not (state.commit or state.declared or self.round.looked.verdicts):
             return before  # nothing was seen, or nothing was ever applied

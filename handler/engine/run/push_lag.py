@@ -23,10 +23,7 @@ _OVER = frozenset(
 
 
 def missed(job: Job, head: Head, revision: Revision) -> tuple[str, ...]:
-    """Return what was pushed and isn't what the host names, the newest last. All of a job's deliveries count: they come in any order.
-
-    Of a range of versions, only a tag that would be the highest is missed, or the highest itself, moved.
-    """
+    """Return the pushed commits that the host doesn't name, newest last; of a range of versions, only what would be the highest."""
     pushed = [(each.hint, each.ref) for each in job.deliveries]
     if job.hint not in dict(pushed):
         pushed.append((job.hint, ""))
@@ -49,10 +46,7 @@ def is_missed(job: Job, head: Head, revision: Revision) -> bool:
 
 
 def verdict(job: Job, head: Head, deployed: Collection[str]) -> tuple[Outcome, str, float]:
-    """Decide what becomes of a job whose hint is missed: its outcome, why, and in how many seconds it comes back (0: not at all).
-
-    `deployed`: commits of earlier runs. A later look brings one only if the branch was forced back to it: it gets one.
-    """
+    """Decide what becomes of a job whose hint is missed: its outcome, why, and in how many seconds it comes back (0: not at all)."""
     seen = f"the host's head is {head.commit[:12]}, not {job.hint[:12]}"
     if job.hint in deployed:
         seen = f"{seen}, which was deployed earlier"
@@ -62,10 +56,7 @@ def verdict(job: Job, head: Head, deployed: Collection[str]) -> tuple[Outcome, s
 
 
 def later(job: Job, result: Result, head: Head, revision: Revision, deployed: Collection[str]) -> Job | None:
-    """Return what looks, `WAITS[job.looks]` seconds later, for the pushes that a run didn't find, however that ended; None: nothing.
-
-    The newest push may be the cure of what its author must cure; any other failure is tried again at its own pace.
-    """
+    """Return what looks, `WAITS[job.looks]` seconds later, for pushes that a run didn't find; None: nothing, or other failures."""
     failed = result.outcome is Outcome.FAILED
     if not (result.outcome in _OVER or (failed and result.who == "author")) or job.dry_run or not head.commit:
         return None

@@ -71,11 +71,7 @@ class RefusalFacts:
     siblings: Siblings
 
     def named(self, problems: Iterable[Problem], desired: Mapping[str, Desired], basis: Basis) -> RefusalBasis:
-        """Return what a refusal names, as it is now. Raises ClusterUnavailable.
-
-        `problems`: what the cluster had against declared objects, `desired`, by the subject of problems; `basis`: what else it follows
-        from.
-        """
+        """Return what a refusal names, as it is now. `desired`: by the subject of problems; `basis`: what else it follows from."""
         told = _Told({}, {}, bool(basis.siblings))
         for problem in problems:
             self._tell(told, problem, desired.get(problem.subject))

@@ -22,10 +22,7 @@ from handler.state.record_format import stamp
 
 
 def choose(run: RunContext) -> None:
-    """Resolve the head, and aim at an explicit commit, the pinned one, else the head.
-
-    Raises RequestRefused: an explicit commit that this target never ran, without force; ClusterUnavailable: a refusal can't be looked at.
-    """
+    """Aim at an explicit commit, the pinned one, else the head. Raises RequestRefused: it never ran, without force; ClusterUnavailable."""
     since, surely = _since(run)
     named = run.deps.preparer.head(since)
     if not surely and named.commit != run.state.commit:

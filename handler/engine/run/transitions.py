@@ -163,10 +163,7 @@ def _orphans(state: State, planned: Planned, now: float) -> tuple[Orphan, ...]:
 
 
 def look_due(state: State, planned: Planned, now: float) -> float:
-    """Return when what is left to siblings, or is being deleted, must be looked at again, however git stands; 0: nothing is.
-
-    The longer that takes, the longer until the next look, from 15 s to 5 min.
-    """
+    """Return when what is left to siblings, or is being deleted, must be looked at again (15 s to 5 min from now); 0: nothing is."""
     left = {change.uid for change in planned.plan.prunes if change.is_left}
     since = min((seconds_of(orphan.since) for orphan in state.orphans if orphan.uid in left and orphan.sibling), default=now)
     begun = [*([since] if left else []), *(seconds_of(change.terminating) for change in planned.plan.changes if change.terminating)]

@@ -94,10 +94,7 @@ class EvidenceLooks:
         self._due = self._began + FIRST
 
     def look(self, subjects: Subjects) -> bool:
-        """Take in a finished look, and begin the next one when it is due; called several times a second. True: the evidence has changed.
-
-        `subjects`: returns the unhealthy objects, the worst first; called when a look begins.
-        """
+        """Take in a finished look, begin the next one when due; True: news. `subjects`: the unhealthy, the worst first."""
         look, news = self._look, False
         if look is not None and look.thread is not None and not look.thread.is_alive():
             self._look, news = None, self._tell(look)

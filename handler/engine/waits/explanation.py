@@ -16,10 +16,7 @@ _SINGLE = 3  # objects of one namespace whose pods are asked for by their labels
 
 
 def explain(evidence: Evidence, subjects: Iterable[Subject], since: float, now: float) -> dict[Identity, Finding]:
-    """Return what explains each of these objects; one is missing that is explained by nothing, while something couldn't be read.
-
-    `since`: when what may be their cause began; `now`: both in seconds since the epoch by the API server's clock.
-    """
+    """Return what explains each object (none: not while something is unread). `since`, `now`: by the API server's clock."""
     spaces: dict[str, list[Subject]] = defaultdict(list)
     for subject in subjects:
         spaces[subject.identity.namespace].append(subject)

@@ -64,11 +64,7 @@ class UnhealthyReport:
         ]
 
     def failure(self, tracker: Tracker, why: str, explain: Callable[[Sequence[Subject]], Mapping[Identity, str]]) -> RolloutFailed:
-        """Return the error of a wait, and leave its lines to the record (`leave`).
-
-        `explain`: returns the evidence of some objects; `why`: words for what hasn't failed; empty: a failure ended the wait, and is
-        reported alone.
-        """
+        """Return a wait's error, its lines left to the record. `why`: words for what hasn't failed; empty: only what has is reported."""
         left = tracker.unhealthy()
         texts = {item.identity: self._text(item, health, why) for item, health in left[:RECORDED]}
         blamed = [(item, health) for item, health in left if why or health.status is Status.FAILED]

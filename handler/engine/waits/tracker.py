@@ -98,11 +98,7 @@ class Tracker:
         return judge(live, self.generations.get(identity, 0), self.now(), declared)
 
     def beat(self) -> list[Identity]:
-        """Judge what expressions judge, and again what time has changed; return what is healthy by that.
-
-        Raises Ended: an object has failed, and the others have been looked at; or nothing has changed for too long. Else as
-        `CustomHealth.verdicts`.
-        """
+        """Judge what expressions and time change; return what is healthy by that. Raises Ended: one has failed, or nothing changes."""
         self._expressed()
         healthy, self._content = self._content, []
         now = time.monotonic()

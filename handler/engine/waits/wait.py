@@ -45,10 +45,7 @@ def _nothing() -> None:
 
 @dataclass(slots=True)
 class Waits:
-    """The waits of one run; several threads may wait at once.
-
-    `notes`: what should be known of what is healthy; `seen`: how all of it did; `pace`: of the looks at what isn't.
-    """
+    """The waits of one run, on several threads. `notes`: on what is healthy; `seen`: how all did; `pace`: of the looks at what isn't."""
 
     run: RunContext
     notes: list[str] = field(default_factory=list)

@@ -20,10 +20,7 @@ class DeleteIfExist(PlainAction):
     mode = Mode.DELETE
 
     def act(self, stage: StepStage, step: Step) -> None:
-        """Delete exactly what the plan showed, under its uid; what came since under that name is left to the next run's plan.
-
-        The uid is remembered first: a run that goes on here waits for the rest of a deletion that was asked for already.
-        """
+        """Delete exactly what the plan showed, under its uid, which is remembered first: a run that goes on here waits for the rest."""
         change, resource = stage.change, stage.resource
         uid = stage.mark or (change.uid if change is not None and change.action is Action.PRUNE else "")
         if not uid or resource is None:

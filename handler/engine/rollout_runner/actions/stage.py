@@ -55,23 +55,18 @@ class ActionType(ActionReader, Protocol):
     """
 
     def act(self, stage: StepStage, step: Step) -> str | None:
-        """Carry out the action; begun again after a kill, it finds its own mark (`stage.mark`) and its own traces.
+        """Carry out the action; begun again after a kill, it finds its mark (`stage.mark`) and its own traces.
 
-        Returns:
-            What was seen, where it has judged the step's checks itself; else None, and they are run.
-
-        Raises:
-            AuthorError: the step fails, and why.
-            AnnealError: anything else ends the run; the next one goes on here.
+        Return what was seen where it has judged the step's checks itself; else None. Raises AuthorError: the step fails; any other
+        AnnealError ends the run, and the next one goes on here.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class StepStage:
-    """One step's hands.
+    """One step's hands. `change`: the plan's for its object, None: it isn't there, and isn't to be.
 
-    `change`: what the plan would do to the step's object, None: it isn't there, and isn't to be. `since`: when the step began, in seconds
-    since the epoch, over restarts. `beat`: may we go on? raises if not.
+    `since`: when the step began, in seconds since the epoch, over restarts. `beat`: may we go on? raises if not.
     """
 
     applier: Applier
@@ -162,10 +157,7 @@ class StepStage:
         self.applier.put(self.step.identity)
 
     def write(self, item: Desired, live: Object | None) -> Object:
-        """Bring an object that the action composed (a canary, with our marks) to what it declares; return its stored metadata.
-
-        `live`: as it was read last, None: it isn't there; raises Moved if that is no longer so.
-        """
+        """Bring an object that the action composed to what it declares; return it as stored. Raises Moved: `live` is no more so."""
         meta = live["metadata"] if live else {"uid": "", "resourceVersion": "1"}  # a version without a uid: created, or Moved
         with self._fenced_again():
             stored = self.writer.apply(item.resource, item.manifest.body(), str(meta["uid"]), str(meta["resourceVersion"]))
@@ -173,10 +165,7 @@ class StepStage:
         return stored
 
     def delete(self, resource: Resource, identity: Identity, uid: str, version: str = "", propagation: Propagation = "Foreground") -> None:
-        """Delete exactly this object and wait until it is gone; one that is gone already is as good.
-
-        Raises Moved: it changed since (with `version`), or another lives under its name; StillDeleting: it isn't gone in time.
-        """
+        """Delete exactly this object and wait until it is gone. Raises Moved: it changed (with `version`), or is another; StillDeleting."""
         with self._fenced_again():
             self.writer.delete(resource, identity, uid, version, propagation)
         self.applier.removed.add(identity)
@@ -228,10 +217,7 @@ class StepStage:
         return probe(self.applier.planner.api, [(resource, identity.namespace, identity.name)]).get(identity)
 
     def follow(self, kept: WaitRecord, wanted: list[tuple[Resource, Identity]], judge: Judge, timeout: float) -> bool:
-        """Feed `judge` with each state of these members until it is content with all; False when the time is over.
-
-        See `Waits.follow`; `judge` may also look at the clock, for `beat` doesn't call it.
-        """
+        """Feed `judge` with each state of these members until it is content with all; False when the time is over. See `Waits.follow`."""
         return self.waits.follow(kept, wanted, judge, timeout, self.beat)
 
     def healthy(self, kept: WaitRecord, items: list[Desired], limits: Wait | None = None) -> None:
