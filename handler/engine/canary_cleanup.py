@@ -39,7 +39,7 @@ class _Left:
 
 
 def withdrawn(run: RunContext, error: AnnealError) -> AnnealError:
-    """Take away what an overtaken rollout has left, if a run fails by this error; return that, with a line for each. Raises LeaseLost, Stopping."""
+    """Take away what an overtaken rollout has left, if a run fails by this error; return it, amended. Raises LeaseLost, Stopping."""
     rollout = run.state.rollout if run.stored.state else None
     if rollout is None or not _is_overtaken(run, error):
         return error
@@ -103,7 +103,6 @@ def _left(run: RunContext) -> list[_Left]:
 
 
 def _kept(run: RunContext, live: Object | None) -> str:
-    """Return what would keep a canary from being pruned: a person's protection, a namespace that has left the whitelist; empty: nothing."""
     change = judge(live, run.deps.target, (), PruneFacts()) if live else None
     return change.reason if change and not change.writes else ""
 

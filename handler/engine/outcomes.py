@@ -227,7 +227,6 @@ def waiting(run: RunContext, error: StillWaiting | NewerHead) -> Result:
 
 
 def _judged(run: RunContext, status: RunStatus) -> RunStatus:
-    """Return a status that names what the run's last wait left unhealthy; one that waited for nothing knows nothing new."""
     return status if run.round.unhealthy is None else replace(status, unhealthy=run.round.unhealthy)
 
 

@@ -171,7 +171,6 @@ def _is_agreed(run: RunContext, planned: Planned) -> bool:
 
 
 def _ended_by_plan(run: RunContext, inputs: Inputs, planned: Planned) -> Result | None:
-    """Return the end of a run that only shows, only reports, or must wait for a person."""
     if run.job.dry_run:
         return run.result(Outcome.PLANNED, planned=planned)
     if run.only_reports(inputs):

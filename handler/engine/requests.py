@@ -89,6 +89,5 @@ def ended_before(run: RunContext) -> Result | None:
 
 
 def _comes_again(run: RunContext, result: Result) -> bool:
-    """Whether a request hasn't come to its end: it is looked for later, was cut short, or its Lease was lost."""
     cut = result.outcome is Outcome.BUSY and (run.stop.is_set() or result.code in (Stopping.code, LeaseLost.code))
     return cut or result.outcome is Outcome.LAGGING

@@ -41,7 +41,6 @@ def way_back(run: RunContext, error: AnnealError) -> Pin | None:
 
 
 def _fails(run: RunContext, error: AnnealError) -> bool:
-    """Whether this is a rollout's failure that is to be rolled back: the head's, after its attempt opened."""
     return (
         run.deps.target.rollback.on_failure
         and run.round.opened

@@ -28,7 +28,6 @@ def unchanged(run: RunContext) -> Result | None:
 
 
 def _shown(run: RunContext) -> str:
-    """Name the revision for a person: a commit, and the tag that a range of versions led to."""
     return f"{run.tag} ({run.revision.commit[:12]})" if run.tag else run.revision.commit[:12]
 
 

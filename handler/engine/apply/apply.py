@@ -237,7 +237,6 @@ class Applier:
             raise PlanStale.of(str(change.identity), f"the server would apply {', '.join(sorted(other))} otherwise than the plan showed")
 
     def _remove_first(self, change: Change, resource: Resource) -> None:
-        """Delete what is recreated and wait until it's gone; Jobs in the foreground, so that their pods go too."""
         propagation: Literal["Foreground", "Background"] = "Foreground" if change.identity.group_kind == _JOB else "Background"
         self._writer.delete(resource, change.identity, change.uid, change.resource_version, propagation)
         self.removed.add(change.identity)
@@ -264,7 +263,6 @@ class Applier:
         return _leaving(again, more) if more else again
 
     def _gone(self, item: Desired) -> Change:
-        """Judge one that isn't there any more: what has run and removed itself is done, unless this run has deleted it."""
         return self._judge.absent(item) if item.identity in self.removed else self.planned.decision.again().gone(item)
 
     def _wait_for(self, needed: set[Identity]) -> None:

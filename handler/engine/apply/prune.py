@@ -80,7 +80,6 @@ class Pruner:
         return change
 
     def _looked_at_again(self, change: Change, resource: Resource) -> Change:
-        """Judge a candidate from what is live now; one that is gone or no longer ours is left alone."""
         found = probe(self.planner.api, [(resource, change.identity.namespace, change.identity.name)])
         live = next(iter(found.values()), None)
         if live is None or live["metadata"]["uid"] != change.uid:

@@ -66,8 +66,6 @@ def wait_until_gone(api: Api, wanted: Sequence[tuple[Resource, Identity, str]], 
 
 @dataclass(slots=True)
 class _Telling:
-    """Reports the objects of one wait. `identities`: by uid."""
-
     identities: Mapping[str, Identity]
     tell: Tell
     told: tuple[Problem, ...] = ()

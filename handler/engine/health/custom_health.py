@@ -45,8 +45,6 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One object that is to be judged; `body`: what of it is sent."""
-
     identity: Identity
     live: Object
     entry: HealthCheckExpr
@@ -114,7 +112,6 @@ class CustomHealth:
             yield each.identity, Health(Status.UNKNOWN, _USED_UP, again=PAUSE)
 
     def _run(self, batch: Sequence[_Asked]) -> tuple[list[Answer], str]:
-        """Ask one child; return what it said, and why it was killed before it had said all."""
         entries = list(dict.fromkeys(each.entry for each in batch))
         options = {
             "entries": [(entry.in_progress, entry.failed, entry.current) for entry in entries],
@@ -207,7 +204,6 @@ def _health(each: _Asked, answer: Answer) -> Health:
 
 
 def _says(live: Object) -> str:
-    """Return what an object says that isn't well: its Ready, another condition that is false, or its phase."""
     types = [str(at(each, "type")) for each in items_at(live, "status", "conditions")]
     for kind in sorted(types, key=lambda kind: kind != "Ready"):
         found = condition(live, kind)

@@ -154,7 +154,6 @@ def _line(identity: Identity, look: HealthLook, before: TargetHealth, mask: Call
 
 
 def _is_over(before: TargetHealth, now: float, patience: float) -> bool:
-    """Whether what isn't healthy yet was degraded before, or has had its time."""
     late = before.state == HealthState.PROGRESSING and now - seconds_of(before.since) >= patience
     return late or before.state == HealthState.DEGRADED
 

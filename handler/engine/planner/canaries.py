@@ -85,7 +85,6 @@ def _taken(step: Step, found: Desired, place: str) -> Problem:
 
 
 def _mistakes(step: Step, *, again: bool) -> list[tuple[str, str, str]]:
-    """Return what is wrong with a step that goes by canary, by its key, and the ways out. `again`: one before it has the same object."""
     found = []
     if step.identity.group_kind != canary.DEPLOYMENT:
         found.append(("action", f"can't go by canary (step {step.name}); only a Deployment of apps can", "write action: CreateOrUpdate"))

@@ -121,7 +121,6 @@ class DryRun:
         return [outcome for live in found.values() for outcome in self.present(item, live)] or [self.judge.absent(item)]
 
     def _absent_refused(self, item: Desired, error: ApiRefused | AccessDenied) -> list[Finding]:
-        """Take a refused dry-run of a new object: not possible here, to be tried in its stage, or a mistake."""
         if NO_DRY_RUN in str(error):
             self.notes.append(f"{item.identity}: an admission webhook does not support dry run; checked when it is applied")
             return [self.judge.absent(item)]
@@ -148,7 +147,6 @@ class DryRun:
         return self._deferred_problems(item, need) if need else []
 
     def _deferred_problems(self, item: Desired, need: Identity) -> list[Finding]:
-        """Check what can be checked now of an object whose CRD or Namespace this run creates."""
         if self.target.validate == "none":
             return []
         if need.group_kind == CRD:

@@ -131,7 +131,6 @@ def _expires(item: Desired) -> bool:
 
 
 def _declaration(item: Desired) -> str:
-    """Return the digest of an object as git has it, whatever marks this version puts on."""
     body = item.manifest.body()
     for part, name in _MARKS:
         marks = body["metadata"].get(part) or {}

@@ -60,7 +60,6 @@ class LiveDryRun:
         return replace(self, live=live)._judged(wanted)  # noqa: SLF001 - of itself
 
     def _judged(self, wanted: Object) -> list[Finding]:
-        """Judge what the apply alone would make of the object, and what goes with it."""
         declared = (our_entry(wanted) or {}).get("fieldsV1") or {}
         taken = self._taken_over(self.live, declared)
         if taken and taken.goes:
@@ -77,7 +76,6 @@ class LiveDryRun:
         return self.missing.comparison.taken_over(self.item.identity, body, live, adopted=self.adopted)
 
     def _merged(self, merged: Object, taken: Takeover) -> list[Finding]:
-        """Have the server judge the object as it will be once what others wrote, and git lacks, is gone."""
         try:
             becomes = DryRunner(self.api).become(self.item.resource, self.live, merged)
         except (ApiRefused, AccessDenied) as error:
@@ -149,7 +147,6 @@ class LiveDryRun:
         return []
 
     def _final(self, error: ApiRefused) -> list[Finding]:
-        """Return a refusal that nothing in this run cures: what it names is missing, an immutable field, or a mistake."""
         names = self.missing.named(self.item, error)
         return self.missing.mistakes(self.item, error) if names else [self.judge.refused(self.item, self.judged, error)]
 

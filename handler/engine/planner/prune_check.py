@@ -79,7 +79,6 @@ class PruneCheck:
         return None
 
     def _content(self, namespace: str, gone: frozenset[str]) -> list[str]:
-        """Return what would go with a Namespace, ours or not, beyond the system's own and what goes with its owner."""
         kinds = [kind for kind in self.discovery.listable() if kind.namespaced and kind.kind not in _SYSTEM_KINDS]
         lists = together([partial(self._names, kind, namespace, gone) for kind in kinds])
         return [name for names in lists for name in names]

@@ -88,7 +88,6 @@ class RolloutActions:
         return found
 
     def _protected(self, probe: Probe, found: Iterable[Identity]) -> list[Problem]:
-        """Return the problems of objects that an owner or annotation protects; those unchanged by the LIST are read now."""
         known = {**self.comparison.undecided, **self.comparison.unowned}
         items = [self.comparison.desired[identity] for identity in found]
         unseen = [(item.resource, item.identity.namespace, item.identity.name) for item in items if item.identity not in known]

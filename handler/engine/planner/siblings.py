@@ -200,7 +200,6 @@ class SiblingQuestions:
         return [sibling for sibling in self._all() if may_declare(sibling.target, identity)]
 
     def _record(self, sibling: Sibling) -> StoredState:
-        """Read a sibling's record once; one that may be on this cluster has none here."""
         name = sibling.target.name
         if name not in self._records:
             self._records[name] = StoredState(None) if sibling.uncertain else sibling.store().read()
@@ -275,7 +274,6 @@ def _commits(state: State | None) -> frozenset[str]:
 
 
 def _listed(look: _Look, standing: StandingCommit) -> Declared:
-    """Return what a sibling's record lists of the applied commit, its hooks included."""
     return Declared(look.sibling.target.name, standing, dict.fromkeys(look.state.declared if look.state else (), ""))
 
 

@@ -203,7 +203,6 @@ class _Checking:
         self.beat()
 
     def _look(self, *, changed: bool) -> bool:
-        """Look at each check that is due; return whether the step has succeeded."""
         now = self._now()
         self._look_at([each for each in (*self.failure, *self.success) if changed or now >= each.due], now)
         self._end_if_failed(now)
@@ -247,7 +246,6 @@ class _Checking:
 
     # --- progress
     def _failed(self, found: list[tuple[_Under, str]], kind: str) -> RolloutFailed:
-        """Return the error, with what explains the object's state where its pods do."""
         watched, subject = self.watched, str(self.watched.identity)
         texts = [f"{kind}{self._said(each)}" + (f"; {why}" if why else "") for each, why in found]
         explained = self._explained()
@@ -294,7 +292,6 @@ class _Checking:
         return self.effort
 
     def _pods(self) -> list[Object]:
-        """Return the pods that the object's selector selects. Raises AccessDenied, ClusterUnavailable."""
         selector = selector_of(self.live)
         if not selector:
             return []

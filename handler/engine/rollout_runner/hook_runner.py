@@ -145,7 +145,6 @@ class HookRunner:
         return "", _CREATE_ONLY
 
     def _delete(self, one: Identity, live: Object) -> None:
-        """Delete one of ours in the foreground, so that its pods go too."""
         if is_member(live, one, self.run.job.target, self.applier.planner.applyset):
             self._writer.delete(self._item(one).resource, one, str(live["metadata"]["uid"]), propagation="Foreground")
 

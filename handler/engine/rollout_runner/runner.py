@@ -86,7 +86,6 @@ class RolloutRunner:
             self.run.round.looked = after_writing(self.planned.health, written, waited, self.run.clock())
 
     def _go(self) -> Plan:
-        """Walk to the end, and end the rollout; see `go`."""
         if not self.due:
             return self._told()
         self.journal.begin()
@@ -167,7 +166,6 @@ class RolloutRunner:
             self.run.record(lambda state: expired_jobs.noted(state, fresh))
 
     def _await(self, number: int, coming: Iterable[Identity]) -> None:
-        """Wait until all that comes now may come. Raises RolloutFailed: something isn't healthy, so none of it is written."""
         awaits = self.inputs.prepared.awaits
         needed = sorted({need for one in coming for need in awaits.get(one, ())} - self._kept())
         if needed:

@@ -56,7 +56,6 @@ class StepRunner:
             raise min(errors, key=_rank)
 
     def _carried_out(self, rollout: Rollout) -> list[AnnealError]:
-        """Carry every step out that hasn't ended; when this returns, the record says how each has. Return what was raised."""
         errors = carry_out(rollout, self._step, self._settle)
         try:
             self.journal.flush()
@@ -136,7 +135,6 @@ class StepRunner:
             raise self._failure(group, step)
 
     def _unwritten(self, step: Step, reason: str) -> None:
-        """Drop the plan's change of a step that didn't write it."""
         change = self._changes.get(step.identity)
         if change and change.writes and change.identity not in self.applier.written:
             self.applier.outcomes.append(replace(change, action=Action.SKIP, reason=reason))

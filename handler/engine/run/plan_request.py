@@ -35,7 +35,6 @@ def plan(run: RunContext, inputs: Inputs) -> Planned:
 
 
 def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
-    """Return what is asked of the planner; a recovery and a run without prune only show what would go."""
     prepared, state = inputs.prepared, run.state
     prunes = run.deps.target.prune.enabled and run.job.prune
     rolling = is_due(state, prepared.digest, force=run.force)
@@ -86,7 +85,6 @@ def remarks(run: RunContext, inputs: Inputs, plan: Plan) -> tuple[str, ...]:
 
 
 def _kept(plan: Plan, target: str) -> str:
-    """Say what a recovery keeps although git doesn't declare it; empty: nothing."""
     kept = sum(change.reason == KEPT for change in plan.prunes)
     if not kept:
         return ""

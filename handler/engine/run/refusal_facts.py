@@ -55,8 +55,6 @@ class RefusalBasis:
 
 @dataclass(slots=True)
 class _Told:
-    """What problems tell. `there`: objects to be looked at; `absent`: what the server said isn't there."""
-
     there: dict[Fact, None]
     absent: dict[Fact, None]
     open: bool = False
@@ -109,7 +107,6 @@ class RefusalFacts:
             told.there[_fact(item.resource, item.identity.namespace, item.identity.name)] = None
 
     def _missing(self, found: missing_objects.MissingObject, item: Desired | None) -> Fact | None:
-        """Return the fact that something isn't there; None: of which kind it is isn't known."""
         needs = implied(item.identity, item.manifest.body()) if item else []
         need = next((need for need in needs if need.name == found.name), None)
         kinds = [self.discovery.preferred(need.group_kind)] if need else [each for each in self.discovery.listable() if found.is_a(each)]
@@ -121,7 +118,6 @@ class RefusalFacts:
 
     # --- how things are
     def _looked(self, facts: Sequence[Fact]) -> list[Fact | None]:
-        """Return facts about objects as they are now; None: one can't be read."""
         answers = parallel([partial(self._look, fact) for fact in facts])
         for answer in answers:
             if isinstance(answer, AnnealError) and not isinstance(answer, AccessDenied | ApiRefused):

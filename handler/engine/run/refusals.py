@@ -94,7 +94,6 @@ def _named(run: RunContext, error: AnnealError) -> RefusalBasis:
 
 
 def _declared(run: RunContext) -> dict[str, Desired]:
-    """Return what the revision declares, by the subject of problems; nothing where it couldn't be prepared."""
     prepared = run.deps.preparer.last
     if prepared is None or prepared.commit.sha != run.revision.commit:
         return {}
@@ -103,7 +102,6 @@ def _declared(run: RunContext) -> dict[str, Desired]:
 
 
 def _reads_the_same(run: RunContext, refusal: Refusal) -> bool:
-    """Whether the revision, another commit, reads what the refused one has read."""
     if not refusal.reads:
         return False
     tree = run.deps.preparer.tree(run.revision.commit)

@@ -88,7 +88,6 @@ def _comes_anew(state: State, digest: str) -> bool:
 
 
 def _back(before: Attempt | None, commit: str, pin: Pin | None) -> str:
-    """Return from which failed commit an attempt is the way back by itself."""
     if before is None or pin is None or not pin.automatic or pin.commit != commit:
         return ""
     return before.back or (before.commit if before.commit != commit else "")

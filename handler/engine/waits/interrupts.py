@@ -85,7 +85,6 @@ class Interrupts:
             self._again = [at for at in self._again if at > now]
 
     def _look_at_record(self) -> None:
-        """See what others have written for this target: a pause ends the wait, and so does a pin that is another one."""
         found = self.run.refresh()
         if found.pin != self._pin:
             seen = f"pinned to {found.pin.commit[:12]} by {found.pin.by}" if found.pin else "unpinned"
@@ -121,7 +120,6 @@ def _moment(now: float) -> float:
 
 
 def _since(asked: Sequence[Job], slack: float) -> float:
-    """Return from when on an answer of the git host serves all of these; infinity: only one from now on."""
     return max((job.since(slack) for job in asked), default=math.inf)
 
 
@@ -131,5 +129,4 @@ def _told(job: Job) -> str:
 
 
 def _is_for_another(job: Job) -> bool:
-    """Whether a request wants another commit than what is waited for, or the branch instead of it."""
     return bool(job.commit or job.rollback or job.unpin) and not job.dry_run

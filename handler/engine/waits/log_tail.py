@@ -77,7 +77,6 @@ def _lines(said: str, secrets: Mask, mask: Callable[[str], str]) -> Iterator[str
 
 
 def _withheld(error: AnnealError, namespace: str, secret: str) -> tuple[str, str]:
-    """Say which Secret keeps a log from being masked, and what lets it be read."""
     seen = f"the pod may print Secret/{namespace}/{secret}, which can't be read to mask it"
     if not isinstance(error, AccessDenied):
         return f"{seen}: {error.problems[0].message}", f"try again: kubectl get secret/{secret} -n {namespace} -o name"

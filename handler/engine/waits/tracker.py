@@ -112,7 +112,6 @@ class Tracker:
         return healthy
 
     def _expressed(self) -> None:
-        """Evaluate expressions of objects that have changed since; the next beat returns the healthy ones."""
         asked, self._unjudged = self._unjudged, {}
         found = self.custom.verdicts(asked.values(), self.generations) if asked else {}
         self._content += [identity for identity, health in found.items() if self._take(identity, asked[identity], health)]

@@ -165,7 +165,6 @@ class Waits:
         return done
 
     def _beat(self, kept: WaitRecord, began: float, beat: Stop) -> Iterable[Identity] | None:
-        """Check several times a second whether the run may go on; a long wait is recorded."""
         if time.monotonic() - began >= _RECORD_AFTER:
             kept.note()
         self.look()

@@ -64,8 +64,6 @@ class Canary:
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """One canary. `item`: the stable Deployment as declared."""
-
     stage: StepStage
     step: Step
     item: Desired
@@ -118,7 +116,6 @@ class _Trial:
         return live is not None and canary.is_needed(live, self._wanted(live))
 
     def _tried(self, mark: CanaryMark) -> str:
-        """Bring the canary to one share after the other, hold it at each, promote, and take it away; begin at the mark."""
         last = len(self._steps) - 1
         if mark.phase in (CanaryPhase.SCALE, CanaryPhase.HOLD):
             for index in range(mark.index, last + 1):
@@ -143,7 +140,6 @@ class _Trial:
         self._watch(made, seconds_of(mark.since), what, self.step.success, self.step.failure, seconds)
 
     def _scale(self, weight: int) -> Desired:
-        """Give the canary its share of as many replicas as the stable Deployment has now, and the pods that this would get."""
         for tries in range(_TRIES, 0, -1):
             stable = self._stable()
             if stable is None:
@@ -171,7 +167,6 @@ class _Trial:
         return live
 
     def _watch(self, item: Desired, since: float, what: str, success: Checks = (), failure: Checks = (), hold: float = 0.0) -> str:
-        """Wait until an object is healthy and these checks have passed, for `hold` seconds at least."""
         limits = self.stage.target.wait or Wait()
         timeouts = {"timeout": hold + limits.timeout, "progressTimeout": limits.progress_timeout, "pollInterval": 5.0}
         watched = WatchedStep(
@@ -188,7 +183,6 @@ class _Trial:
 
     # --- away
     def _refuse(self, reason: str) -> None:
-        """Delete the canary for what it has shown, and record why: its pods may take their time."""
         self.stage.tell(f"the canary is removed: {reason}")
         self._remove()
 
@@ -203,7 +197,6 @@ class _Trial:
             self.stage.writer.delete(self.item.resource, self._identity, uid, propagation="Foreground")
 
     def _reason(self, error: AnnealError) -> str:
-        """Say in one line why it goes: the record's line of a step is short."""
         own = str(self._identity)
         texts = [each.message if each.subject == own else f"{each.subject}: {each.message}" for each in error.problems]
         return " ".join("; ".join(texts).split()) or "failed"

@@ -60,7 +60,6 @@ class Recreate(PlainAction):
             _raise_if_kept(stage, item, live)
 
     def _create(self, stage: StepStage, item: Desired) -> None:
-        """Create it, or bring what was created before a kill to what git declares."""
         gone = stage.mark != ABSENT
         try:
             stage.put()
