@@ -1,6 +1,6 @@
 """Nodes become settings: one walk over the dataclasses' shape that notes every mistake and never stops at the first.
 
-A value that can't be read is `BAD` on its way up; whoever holds one is BAD too, so nothing half-read leaves.
+A value that can't be read is `BAD` on its way up, and so is what holds one: nothing half-read leaves.
 """
 
 from __future__ import annotations
@@ -101,7 +101,6 @@ class Decoder:
         return BAD if any(item is BAD for item in items) else tuple(items)
 
     def _word(self, node: yaml.Node, slot: Slot, subject: str) -> Any:
-        """Read a word in place of a list."""
         text, items = scalar(node), get_args(slot.item)
         if text in slot.words:
             return text
@@ -194,7 +193,6 @@ class Decoder:
 
 
 def _listed(slot: Slot) -> str:
-    """Say what is expected where a list may stand."""
     return f"{', '.join(slot.words)} or a list of {', '.join(get_args(slot.item))}" if slot.words else "a list"
 
 

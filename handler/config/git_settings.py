@@ -1,7 +1,4 @@
-"""The configuration's half about git, as frozen values: where a repository is, how one signs in, what is followed, whose commits count.
-
-Secret *references* live here, secret values never.
-"""
+"""The configuration's half about git, as frozen values. Secret *references* live here, secret values never."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ class SecretRef:
 
     @property
     def remote(self) -> bool:
-        """Whether somebody must be asked for it, over the network."""
+        """Whether a store must be asked for it, over the network."""
         return not (self.env or self.file)
 
     def __str__(self) -> str:

@@ -1,7 +1,6 @@
-"""`anneal.yaml` becomes Settings, once, at start. Every mistake of every file is in one ConfigInvalid.
+"""`anneal.yaml` becomes Settings, once, at start. Every mistake of every file is in one ConfigInvalid; no secret is resolved.
 
 The way: text -> nodes (bounded) -> included targets appended -> `defaults` laid under each target -> decoded by the dataclasses' shape.
-No secret is resolved and nothing but the configuration's own files is read.
 """
 
 from __future__ import annotations
@@ -40,9 +39,7 @@ class ConfigNotFound(ConfigInvalid):
 def find(flag: str | None, environ: Mapping[str, str], cwd: Path) -> Path:
     """Return the configuration's path: the --config flag, ANNEAL_CONFIG, ./anneal.yaml or /etc/anneal/anneal.yaml.
 
-    Raises:
-        ConfigInvalid: what was named isn't a file.
-        NotFound: nothing was named and nothing found.
+    Raises ConfigInvalid: what was named isn't a file; ConfigNotFound: nothing was named and nothing found.
     """
     named = (("--config", flag), ("ANNEAL_CONFIG", environ.get("ANNEAL_CONFIG")))
     for origin, value in named:
@@ -59,16 +56,7 @@ def find(flag: str | None, environ: Mapping[str, str], cwd: Path) -> Path:
 
 
 def load(path: Path, *, renderers: Collection[str] = FILE_ONLY, providers: Collection[str] = STOCK) -> Settings:
-    """Read a configuration and what it includes.
-
-    Args:
-        path: the file; `include` globs are relative to its directory.
-        renderers: names that `renderer.type` may have.
-        providers: names that `webhooks` may have keys of.
-
-    Raises:
-        ConfigInvalid: with every mistake, each with file and line.
-    """
+    """Read a configuration and what it includes, by globs relative to its directory; the rest as for `parse`."""
     return parse(_text(path), str(path), read_include=_matches, renderers=renderers, providers=providers)
 
 
@@ -80,17 +68,10 @@ def parse(
     renderers: Collection[str] = FILE_ONLY,
     providers: Collection[str] = STOCK,
 ) -> Settings:
-    """Turn the text of a configuration into Settings.
+    """Turn the YAML of a configuration into Settings. Raises ConfigInvalid with every mistake, each with file and line.
 
-    Args:
-        text: YAML.
-        file: its name in messages.
-        read_include: how a glob of `include` is read.
-        renderers: names that `renderer.type` may have.
-        providers: names that `webhooks` may have keys of.
-
-    Raises:
-        ConfigInvalid: with every mistake, each with file and line.
+    `file`: its name in messages; `read_include`: how a glob of `include` is read; `renderers`: names that `renderer.type` may have;
+    `providers`: names that `webhooks` may have keys of.
     """
     mistakes = ConfigMistakes(file)
     root = compose(text, file)
@@ -128,7 +109,7 @@ def _header(root: yaml.MappingNode, decoder: Decoder) -> None:
 
 
 def _untriggered(root: yaml.Node, providers: Collection[str], mistakes: ConfigMistakes) -> None:
-    """Note secrets of providers of ours that this program leaves out."""
+    """Note secrets of stock providers that this program leaves out."""
     for name in STOCK:
         node = child(child(root, "webhooks"), name) if name not in providers else None
         if node is not None:
@@ -157,7 +138,6 @@ def _items(node: yaml.Node | None) -> list[yaml.Node]:
 
 
 def _with_targets(root: yaml.MappingNode, items: list[yaml.Node]) -> yaml.MappingNode:
-    """Return the root with these targets in place of its own."""
     old = child(root, "targets") or root
     sequence = yaml.SequenceNode("tag:yaml.org,2002:seq", items, old.start_mark, old.end_mark)
     key = yaml.ScalarNode("tag:yaml.org,2002:str", "targets", old.start_mark, old.end_mark)
@@ -206,7 +186,6 @@ def _targets_of(text: str, file: str, decoder: Decoder) -> list[yaml.Node]:
 
 
 def _matches(glob: str, file: str) -> list[tuple[str, str]]:
-    """Read every file that a glob relative to the including file matches."""
     paths = sorted(path for path in Path(file).parent.glob(glob) if path.is_file())
     return [(str(path), _text(path)) for path in paths]
 

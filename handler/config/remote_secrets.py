@@ -1,8 +1,7 @@
-"""Secrets that somebody must be asked for: a cloud's store, a Secret. What was told is kept for a while; who reads never waits long.
+"""Secrets of stores: a cloud's, a Secret. Answers are kept for `interval` seconds, and after failures asked for later and later.
 
-Law: each question has a thread that nobody waits for at the end of the process, and each answer counts as it comes: a store that hangs, or
-sends a byte a second, holds up its own secrets alone. A store is asked again only when a value is `interval` old, after a failure later and
-later. What can't be fetched is an error for who reads it, and whoever had a value before keeps that one.
+Law: each question has a daemon thread, and each answer counts as it comes: a store that hangs holds up its own secrets alone. What can't be
+fetched is an error when it is read; where there was a value before, that one is kept.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _LOG = logging.getLogger("anneal.secrets")
 
 
 def nowhere(ref: SecretRef) -> str | None:
-    """Ask no store: for who has none. Raises SecretUnavailable."""
+    """Ask no store: there is none. Raises SecretUnavailable."""
     raise SecretUnavailable.of(str(ref), "can't be read here: no store is asked")
 
 
@@ -116,7 +115,7 @@ class SecretClocks:
 
 
 class RemoteSecrets:
-    """The stores' answers about these references, kept for `interval` seconds. Calling it is a Fetch that asks nobody.
+    """The stores' answers about these references, kept for `interval` seconds. Calling it is a Fetch that asks no store.
 
     Safe to share between threads: an answer is replaced, never changed.
     """
@@ -124,9 +123,9 @@ class RemoteSecrets:
     def __init__(
         self, refs: Iterable[SecretRef], fetch: Fetch, interval: float, clocks: SecretClocks | None = None, *, masked: bool = True
     ) -> None:
-        """Ask for everything once; errors, and answers that don't come in `START` seconds, wait for who reads what they are about.
+        """Ask for everything once; errors, and answers that don't come in `START` seconds, are raised when their secret is read.
 
-        `masked`: what is referred to is secret as a whole. Of a kubeconfig only parts are, and who reads it knows which.
+        `masked`: what is referred to is secret as a whole. Of a kubeconfig only parts are, which its reader knows.
         """
         self._fetch, self._interval, self._clocks, self._masked = fetch, interval, clocks or SecretClocks(), masked
         self._named: dict[SecretRef, list[SecretRef]] = {}
@@ -144,7 +143,7 @@ class RemoteSecrets:
             self._told = {ref: self._told.get(ref) or self._unanswered(ref) for ref in self._refs}
 
     def __call__(self, ref: SecretRef) -> str | None:
-        """Return what was told last. Raises SecretUnavailable: the last answer was an error."""
+        """Return the last answer. Raises SecretUnavailable: it was an error."""
         told = self._told.get(ref)
         if told is None:
             return nowhere(ref)
@@ -153,10 +152,7 @@ class RemoteSecrets:
         return told.value
 
     def renew(self, patience: float = PATIENCE) -> None:
-        """Ask anew for what is due and not on its way already, and wait `patience` seconds for that.
-
-        Only one thread may call this at a time.
-        """
+        """Ask anew for what is due and not on its way already, and wait `patience` seconds for that. One thread at a time calls this."""
         due = [ref for ref in self._refs if self._clocks.passed(self._told[ref].asked, self._told[ref].kept)]
         self._ask([ref for ref in due if ref not in self._asked], patience)
 
@@ -168,7 +164,6 @@ class RemoteSecrets:
                 self._told = {**self._told, whole(ref): replace(told, kept=0.0)}
 
     def _ask(self, refs: Sequence[SecretRef], patience: float) -> None:
-        """Ask for these, and wait so long for their answers."""
         with self._answered:
             self._asked.update(refs)
         for ref in refs:
@@ -177,7 +172,7 @@ class RemoteSecrets:
             self._answered.wait_for(lambda: self._asked.isdisjoint(refs), patience)
 
     def _question(self, ref: SecretRef) -> None:
-        """Ask for one, in its turn; what was told counts at once."""
+        """Ask for one, in its turn; the answer counts at once."""
         mine = self._turns.acquire(timeout=TURN)
         told = self._answer(ref)
         if mine:
@@ -215,7 +210,7 @@ class RemoteSecrets:
     def _spoken(self, ref: SecretRef, value: str | None) -> Iterator[str]:
         """Yield what is referred to in an answer. The rest of a document may be any word: masked, it would be missing in every log."""
         for each in self._named[ref]:
-            with contextlib.suppress(SecretUnavailable):  # who reads it is told
+            with contextlib.suppress(SecretUnavailable):  # raised when it is read
                 text = text_of(each, lambda _: value)
                 if text:
                     yield text

@@ -21,13 +21,13 @@ LEARNED = 4000
 """Values made while the process runs that are masked at once, at most: far above what lives at a time, so only memory is guarded by it."""
 
 BEGINNING = 8
-"""Characters at a text's end that are masked as the beginning of a secret: who cut the text knew nothing of it."""
+"""Characters at a text's end that are masked as the beginning of a secret: the text may have been cut within it."""
 
 _CUT = ".…\ufffd"
-"""How a text may tell that it was cut, in the middle of a character maybe."""
+"""How a text that was cut may end."""
 
 _TAIL = 1 << 16
-"""Characters of a text's end in which such a beginning is looked for: more than anybody cuts texts to."""
+"""Characters of a text's end in which such a beginning is looked for: texts are cut to fewer."""
 
 _HEAD = 32
 """Characters that tell most spellings apart; tokens of one kind begin alike."""
@@ -43,10 +43,7 @@ _Widths = list[tuple[int, dict[str, list[str]]]]
 
 
 class _Spellings:
-    """Spellings by their first characters, never changed. Looking for them costs about the same however many begin alike.
-
-    No pattern: compiling one over many spellings takes seconds, and `re` keeps hundreds of them for ever. It holds secrets: no repr.
-    """
+    """Spellings by their first characters. No `re`: compiling one over many takes seconds, and hundreds are kept for ever."""
 
     __slots__ = ("_longest", "_ordered", "_starts", "count")
 
@@ -65,10 +62,7 @@ class _Spellings:
         return "_Spellings(***)"
 
     def places(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield (start, end) of what is found, also where spellings overlap; of those with one head only the longest.
-
-        What a text ends with may be a spelling's beginning: the rest was cut off.
-        """
+        """Yield (start, end) of each spelling, of those with one head only the longest, and of the beginning of one at the end."""
         for at, widths in self._starting(text, 0, len(text)):
             for width, heads in widths:
                 longest = next((each for each in heads.get(text[at : at + width], ()) if text.startswith(each, at)), "")
@@ -92,7 +86,7 @@ class _Spellings:
                 at = text.find(start, at + 1, end)
 
     def _begun(self, text: str, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the place of the longest beginning of a spelling that a text ends with."""
+        """The longest beginning of a spelling that a text ends with."""
         first = max(0, end - min(self._longest, _TAIL))
         found = end - BEGINNING + 1
         for at, _ in self._starting(text, first, end):
@@ -102,7 +96,6 @@ class _Spellings:
             yield found, end
 
     def _is_beginning(self, text: str, at: int, end: int) -> bool:
-        """Whether some spelling begins with this part of a text; most don't even with its first characters."""
         return all(self._begins(text[at:until]) for until in (min(end, at + _HEAD), end))
 
     def _begins(self, part: str) -> bool:
@@ -138,10 +131,7 @@ class Mask:
 
 
 class _Learned:
-    """Secrets that no configuration names, because they are made while the process runs: a GitHub App's tokens.
-
-    `spellings` is replaced, never changed, so masks read it without a lock.
-    """
+    """Secrets made while the process runs, as a GitHub App's tokens. `spellings` is replaced, never changed: masks read it unlocked."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.spellings = _Spellings()
@@ -211,14 +201,21 @@ _AROUND = " \t\r\"'`,;"
 
 
 def parts(value: str) -> frozenset[str]:
-    """Return what of a secret value is a secret of its own; the value itself isn't among it."""
+    """Return what of a secret value is a secret of its own, for a program that prints what it has read prints such a part.
+
+    DB_PASSWORD=hunter2hunter2                    after `=` and `:`: to the end of the line, of the quotes, of the word
+    {"auths": {"r.io": {"auth": "YW5u…"}}}        every text and number of JSON, and what it holds in turn
+    postgres://ann:hunter2hunter2@db/shop?k=v     of a URL: the login, the password, values of the query, the fragment, a long path
+    password hunter2hunter2, <key>hunter2…</key>  after such a word, and between tags
+
+    Parts shorter than SHORTEST_PART say too little: masking them would make texts unreadable.
+    """
     found: set[str] = set()
     _open({value}, found, _DEEPEST)
     return frozenset(each for each in found if len(each) >= SHORTEST_PART and each != value)
 
 
 def _open(values: Iterable[str], found: set[str], deepest: int) -> None:
-    """Add the parts of some values, and the parts of those."""
     inner = {part for value in values for part in _within(value) if len(part) >= SHORTEST_PART} - found
     found |= inner
     if inner and deepest > 1:
@@ -234,7 +231,6 @@ def _within(value: str) -> Iterator[str]:
 
 
 def _of_line(line: str) -> Iterator[str]:
-    """Yield what stands behind the delimiters of one line."""
     first, end, chained = _DELIMITER.search(line), 0, 0
     if first:
         yield line[first.end() :].strip(_AROUND)
@@ -266,7 +262,6 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def _of_base64(value: str) -> Iterator[str]:
-    """Yield what a value says that is base64 as a whole, with or without its padding."""
     text = "".join(value.split())
     if not _BASE64.fullmatch(text):
         return
@@ -279,7 +274,6 @@ def _of_base64(value: str) -> Iterator[str]:
 
 
 def _of_url(url: str) -> Iterator[str]:
-    """Yield what of a URL signs in, as it stands and decoded."""
     try:
         split = urlsplit(url)
     except ValueError:

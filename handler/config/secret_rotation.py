@@ -1,9 +1,7 @@
-"""Secrets that follow their places, without a restart.
+"""Secrets that follow their places, without a restart: a file's new content within a second, a store's within `secretsInterval`.
 
-A file's new content counts within a second, a store's within `secretsInterval`. Environment variables can't change.
-
-Law: a snapshot is never changed, only replaced, whole. What has no usable value any more keeps the one it had, and one line in the log
-says so. What was replaced stays masked: it may still be in somebody's error.
+Law: a snapshot is replaced, whole, never changed. What has no usable value any more keeps the one it had, and one line in the log says so.
+What was replaced stays masked: an error may still hold it.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ _LOG = logging.getLogger("anneal.secrets")
 
 
 class Rotation:
-    """The present secrets of a configuration. Safe to share between threads; who looks at the places never makes a second one wait."""
+    """The present secrets of a configuration. Safe to share between threads; one that looks at the places makes no other wait."""
 
     def __init__(
         self,
@@ -43,11 +41,7 @@ class Rotation:
         fetch: Fetch = nowhere,
         clocks: SecretClocks | None = None,
     ) -> None:
-        """Resolve everything; `needs` and `fetch` as in `resolve_all`. `clocks`: after a second by either its places are looked at.
-
-        Raises:
-            SecretUnavailable: with every missing, empty or short secret.
-        """
+        """Resolve everything, as `resolve_all` does. `clocks`: after a second by either its places are looked at."""
         self._settings, self._environ, self._needs, self._clocks = settings, environ, frozenset(needs), clocks or SecretClocks()
         self._files = sorted({ref.file for ref in references(settings, needs) if ref.file})
         self._remote = RemoteSecrets(references(settings, needs), fetch, settings.secrets_interval, self._clocks)
@@ -79,21 +73,13 @@ class Rotation:
         return self.present().token(candidate)
 
     def read(self, ref: SecretRef) -> Secret:
-        """Return a git host's secret as its file has it at this moment: after a refusal, a second's delay would be a failed run.
-
-        Raises:
-            SecretUnavailable: no secret of a git host of this configuration.
-        """
+        """Return a secret as its file has it now. Raises SecretUnavailable: it isn't one of this configuration."""
         with self._lock:
             self._renew()
         return self._secrets.read(ref)
 
     def again(self, ref: SecretRef) -> Secret:
-        """Return a git host's secret after the host refused it: a store is asked before its turn, too, but not at each refusal.
-
-        Raises:
-            SecretUnavailable: no secret of a git host of this configuration.
-        """
+        """Return a secret after it was refused: a store is asked before its turn, too, but not at each refusal. Raises as `read`."""
         with self._lock:
             self._remote.hurry(ref)
             self._renew()
@@ -121,11 +107,9 @@ class Rotation:
         self._tell(changed, problems)
 
     def _look(self) -> dict[str, tuple[int, ...] | None]:
-        """Return what tells one content of the places from another."""
         return {**_look(self._files), "": (self._remote.rounds,)}
 
     def _tell(self, changed: Collection[str], problems: tuple[Problem, ...]) -> None:
-        """Say what has changed, once."""
         if changed:
             _LOG.info("secrets are renewed", extra={"fields": {"secrets": changed}})
         if problems != self._said:
@@ -135,7 +119,6 @@ class Rotation:
 
 
 def _changed(old: Mapping[SecretRef, Secret], new: Mapping[SecretRef, Secret]) -> list[str]:
-    """Name what has another value than before, has one now, or none any more."""
     values = [{ref: secret.reveal() for ref, secret in each.items()} for each in (old, new)]
     return sorted(str(ref) for ref in {*old, *new} if values[0].get(ref) != values[1].get(ref))
 

@@ -1,4 +1,4 @@
-"""Where a secret value stands: in an environment variable, a file, or a store. One function a place."""
+"""Where a secret value stands: in an environment variable, a regular file, or a store. One function a place."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ from handler.config.remote_secrets import Fetch, text_of
 
 
 def read_regular(path: str | os.PathLike[str], most: int) -> bytes:
-    """Return at most `most` bytes of a regular file, at the end of its links.
-
-    Raises:
-        OSError: it can't be opened, or is a pipe, device or directory: opening a pipe would wait for its writer for ever.
-    """
+    """Return at most `most` bytes of a regular file, at the end of its links. Raises OSError for anything else; waits for no pipe."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -54,7 +50,6 @@ def _in_environment(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _in_file(path: Path) -> tuple[str, str]:
-    """Read a regular file: a pipe or device could block or never end. Returns (value, problem)."""
     try:
         if not path.is_file():
             return "", "is not a file" if path.exists() else "doesn't exist"

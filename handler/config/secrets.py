@@ -1,6 +1,6 @@
-"""Secret references become values, at the last moment and only here. A value is masked wherever it might be printed.
+"""Secret references become values, at the last moment and only here; each is masked wherever it might be printed.
 
-`resolve` reads its place anew on each call, so a rotated secret is found by resolving again: `rotation` does.
+`resolve` reads its place anew on each call, so a rotated secret is found by resolving again: `secret_rotation` does.
 """
 
 from __future__ import annotations
@@ -23,17 +23,12 @@ from handler.model.errors import Problem, SecretUnavailable
 Need = Literal["git", "webhooks", "tokens", "clusters", "metrics"]
 ALL: frozenset[Need] = frozenset({"git", "webhooks", "tokens", "metrics"})
 RUNS: frozenset[Need] = frozenset({"git", "metrics"})
-"""What a process may resolve: what signs in to git hosts, what signs webhooks, replay tokens, what signs in to Prometheus. Runs need two.
-
-The kubeconfigs of clusters are beside them: who connects to one reads it.
-"""
-
-
+"""What a process resolves: git hosts' secrets, webhook secrets, replay tokens, Prometheus' tokens. A cluster's kubeconfig is read apart."""
 _ABSENT = ("is not set", "doesn't exist", "is empty")
 
 
 class Secret:
-    """A secret value that shows itself to nobody who doesn't ask by name. No dataclass: `asdict` would look inside."""
+    """A secret value, masked in `str` and `repr`; `reveal` returns it. No dataclass: `asdict` would look inside."""
 
     __slots__ = ("_value",)
     _value: str
@@ -106,7 +101,7 @@ class Secrets:
         return found
 
     def again(self, ref: SecretRef) -> Secret:
-        """Return the same: a snapshot asks nobody."""
+        """Return the same: a snapshot asks no store."""
         return self.read(ref)
 
     def mask(self, text: str) -> str:
@@ -140,8 +135,7 @@ class Reading(Protocol):
 def resolve(ref: SecretRef, environ: Mapping[str, str], fetch: Fetch = nowhere) -> Secret:
     """Read a secret from its environment variable, its file, or the store that `fetch` asks.
 
-    Raises:
-        SecretUnavailable: it is missing, empty, unreadable or not text; names the place, never the value.
+    Raises SecretUnavailable: it is missing, empty, unreadable or not text; names the place, never the value.
     """
     value, problem = found(ref, environ, fetch)
     if problem:
@@ -152,16 +146,9 @@ def resolve(ref: SecretRef, environ: Mapping[str, str], fetch: Fetch = nowhere) 
 
 
 def resolve_all(settings: Settings, environ: Mapping[str, str], *, needs: Collection[Need] = ALL, fetch: Fetch = nowhere) -> Secrets:
-    """Resolve everything a process needs, or refuse to start.
+    """Resolve everything a process needs, or refuse to start. `fetch`: asks the stores of remote references, each once, several at once.
 
-    Args:
-        settings: the configuration.
-        environ: where `env` references are looked up.
-        needs: what for; a CLI or worker that serves no door needs only `RUNS`.
-        fetch: asks the stores of remote references; each once, several at once.
-
-    Raises:
-        SecretUnavailable: with every missing, empty or short secret; names their places, never the values.
+    Raises SecretUnavailable with every missing, empty or short secret; names their places, never the values.
     """
     secrets, problems = resolve_known(settings, environ, needs=needs, fetch=fetch)
     if problems:
@@ -217,7 +204,7 @@ def spoken(settings: Settings, *secrets: Mapping[SecretRef, Secret]) -> set[str]
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads each reference once and notes what is wrong with it, with the path of who asked first."""
+    """Reads each reference once and notes what is wrong with it, with the path of the setting that asked first."""
 
     environ: Mapping[str, str]
     before: Mapping[SecretRef, Secret]
@@ -229,7 +216,7 @@ class _Reader:
     def read(self, ref: SecretRef, subject: str, *, strong: bool) -> Secret | None:
         """Return a secret; the one before, or None, after noting why there is no other.
 
-        What must be `strong` stands in a list, where a version that isn't there (AWSPREVIOUS before the first rotation) is just absent.
+        `strong` ones stand in lists, where a version that isn't there (AWSPREVIOUS before the first rotation) is just absent.
         """
         if ref not in self.known:
             self.known[ref] = self._resolved(ref, subject, needed=not strong)
@@ -254,7 +241,6 @@ class _Reader:
             return self._kept(ref)
 
     def _kept(self, ref: SecretRef) -> Secret | None:
-        """Return the value before, and go on knowing that one."""
         self.known[ref] = self.before.get(ref)
         return self.known[ref]
 

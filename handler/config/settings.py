@@ -1,7 +1,6 @@
 """The configuration as frozen values. The JSON Schema and the loader are generated from these classes.
 
-A field's `doc` metadata is its description in the schema. Secret *references* live here, secret values never.
-Durations are seconds. Names in YAML are the camelCase of the names here.
+A field's `doc` is its description in the schema. Durations are seconds. Names in YAML are the camelCase of the names here.
 """
 
 from __future__ import annotations

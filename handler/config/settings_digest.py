@@ -1,6 +1,6 @@
 """One digest over every setting that shapes what a run brings about: the state records it, a change makes the next run plan fully.
 
-Written by exclusion: a new setting counts until somebody says here why it doesn't.
+Written by exclusion: a new setting counts until it is left out here, with the reason.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ def settings_digest(target: Target) -> str:
     looks = ("drift", "validate", "suspend", "wait", "health_check_exprs", "rollback", "evidence")
     for key in looks:  # when and how a run looks, not what it brings about
         del shape[key]
-    if target.verify is None:  # an upgrade changes nothing for who doesn't use it
+    if target.verify is None:  # an upgrade changes nothing where it isn't used
         del shape["verify"]
-    else:  # whose signature counts, not in which order they stand and who is named beside a key
+    else:  # which keys count, not their order and comments
         shape["verify"]["ssh"] = sorted({" ".join(key.split()[:2]) for key in target.verify.ssh})
         shape["verify"]["pgp"] = sorted({block.strip() for block in target.verify.pgp})
     if not target.rollout:
         del shape["rollout"]
-    del shape["prune"]["hold_above"]  # who is asked, not what is done
-    shape["repository"] = target.repository.url  # not who may name or read it
+    del shape["prune"]["hold_above"]  # when a person is asked, not what is done
+    shape["repository"] = target.repository.url  # not aliases, sign-in or webhooks
     shape["revision"] = target.revision.ref or target.revision.semver or target.revision.commit
     if target.adopts:
         shape["adopt"] = sorted(set(target.adopts))

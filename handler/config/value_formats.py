@@ -1,7 +1,6 @@
-"""How a single value must look, as a table: the loader checks it and the schema prints it.
+"""How a single value must look, as a table: the loader checks it and the schema prints it. A field's `kind` names its row.
 
-A field's `kind` names its row. Patterns are whole-value and read alike by Python and ECMA 262, so that the JSON Schema says
-what the loader does.
+Patterns are whole-value and read alike by Python and ECMA 262, so that the JSON Schema says what the loader does.
 """
 
 from __future__ import annotations
@@ -42,11 +41,9 @@ class ValueRefusal:
 
 @dataclass(frozen=True, slots=True)
 class ValueFormat:
-    """One kind of text.
+    """One kind of text. `expected` reads after the word itself; an empty `pattern` takes any text.
 
-    `expected` reads after the word itself. An empty `pattern` takes any text. `private`: the noun that stands
-    for a value which may hold a secret and is never shown.
-    `lone`: a text that may stand in place of the whole list.
+    `private`: the noun for a value that may hold a secret and is never shown; `lone`: a text that may stand in place of the whole list.
     """
 
     expected: str

@@ -1,7 +1,4 @@
-"""Whose webhooks can be configured: each provider is a key under `webhooks`. A program that knows others beside ours has keys for them.
-
-Law: a provider's name is its path, its key and its field, so it is one word of small letters and digits.
-"""
+"""The providers under `webhooks`: the stock ones, and those that a program adds. A name is a path, a key and a field: `[a-z][a-z0-9]*`."""
 
 from __future__ import annotations
 
@@ -28,12 +25,7 @@ STOCK = providers(WebhookSettings)
 
 
 def webhooks_of(names: Collection[str]) -> type[WebhookSettings]:
-    """Return the class with a field for each of these providers, too.
-
-    Raises:
-        ConfigInvalid: a name can't be a path and a key.
-
-    """
+    """Return the class with a field for each of these providers, too. Raises ConfigInvalid: a name can't be a path and a key."""
     odd = sorted(name for name in names if not NAME.fullmatch(name))
     if odd:
         raise ConfigInvalid.of(f"trigger {odd[0]!r}", "can't be a path and a key", fix="name it by small letters and digits, e.g. acme")

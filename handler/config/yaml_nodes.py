@@ -1,7 +1,7 @@
-"""YAML text becomes nodes that know their file and line; nothing is constructed from them here.
+"""YAML text becomes nodes that know their file and line. Scalars keep their text, so `1.10` is never a float by accident.
 
 Depth and size are bounded before anything recursive sees the text: libyaml's composer dies on deep nesting, and 300 bytes of
-aliases expand to half a billion nodes. Scalars keep their text, so `1.10` is never a float by accident.
+aliases expand to half a billion nodes.
 """
 
 from __future__ import annotations
@@ -69,11 +69,7 @@ def place(node: yaml.Node) -> str:
 
 
 def compose(text: str, file: str) -> yaml.Node:
-    """Read one YAML document into nodes.
-
-    Raises:
-        ConfigInvalid: it isn't YAML, is empty, or is deeper or larger (aliases expanded) than a configuration may be.
-    """
+    """Read one YAML document into nodes. Raises ConfigInvalid: no YAML, empty, deeper or larger (aliases expanded) than it may be."""
     try:
         _bound(yaml.parse(_Text(text, file), Loader=_LOADER), file)
         node = yaml.compose(_Text(text, file), Loader=_LOADER)

@@ -1,8 +1,7 @@
 """What the expressions of `healthCheckExprs` say of live objects; runs in a child of a fork server of its own.
 
-Law: the expressions are the operator's, the objects the cluster's: an expression that is quadratic in a list takes as long as the list is
-made. So an evaluation has a bound of steps (`handler.config.cel`), a child one of processor time, and each verdict is sent before the next
-object is looked at: those of a child that is killed aren't lost.
+Law: an expression may be quadratic in a list of the cluster's. So an evaluation has a bound of steps (`handler.config.cel`), a child one of
+processor time, and each verdict is sent before the next object is looked at: those of a child that is killed aren't lost.
 """
 
 from __future__ import annotations
@@ -28,12 +27,9 @@ cel.environment()  # loaded by the fork server: a child may open no file
 
 
 def judge(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes | None]:
-    """Yield an `Answer` for each object, in order.
+    """Yield an `Answer` for each object (`parts`, in JSON), in order.
 
-    Args:
-        options: `entries`: each a list of three expressions (inProgress, failed, current; empty: none); `of`: the entry of each object.
-        parts: the objects, in JSON.
-
+    Options: `entries`: each a list of three expressions (inProgress, failed, current; empty: none); `of`: the entry of each object.
     """
     programs = [tuple(zip((IN_PROGRESS, FAILED, CURRENT), map(_program, entry), strict=True)) for entry in options["entries"]]
     for index, part in zip(options["of"], parts, strict=True):

@@ -1,12 +1,10 @@
 """The fork server and its children: where untrusted bytes are parsed.
 
-Law: a child may crash, loop or eat memory without harm. It has no environment and one open pipe, and once it runs it gets no other
-descriptor, whichever it closes, starts no process and makes no system call but those of `seccomp`; as root it first becomes an uid of its
-own, for RLIMIT_NPROC doesn't bind root. A kernel that refuses the filter leaves the limits. If the server or the worker dies, the children
-die. `Sandbox` starts the server as `python -I -S`: nothing of the worker is in its memory or environment.
+Law: a child may crash, loop or eat memory without harm. It has no environment and one open pipe, gets no other descriptor, starts no
+process and makes no system call but those of `seccomp` (where the kernel takes the filter); as root it becomes an uid of its own, for
+RLIMIT_NPROC doesn't bind root. It dies with the server or the worker. The server is `python -I -S`: nothing of the worker is in it.
 
-The server reads one byte with two sockets for each render: on the first the child converses with the worker, on the second the server
-writes the child's exit code; when the worker closes the second, the child is killed.
+For each render the server reads one byte with two sockets: the child's conversation, and one for its exit code; closing that kills it.
 """
 
 from __future__ import annotations
@@ -55,10 +53,7 @@ def main(control: int, table: str) -> None:
 
 
 class _Server:
-    """Forks a child for each request, reports its end, kills it when it is no longer wanted. One thread, no locks.
-
-    `calls`: the filter of the children's system calls; None: there is none for this machine.
-    """
+    """Forks a child for each request, reports its end, kills it when it is no longer wanted. One thread, no locks."""
 
     def __init__(self, control: socket.socket, functions: Functions, calls: seccomp.Filter | None) -> None:
         self.control = control
@@ -75,7 +70,6 @@ class _Server:
         self.selector.register(self.woken, selectors.EVENT_READ)
 
     def serve(self) -> None:
-        """Wait for requests, ends and cancellations."""
         while True:
             for key, _ in self.selector.select():
                 if key.fileobj is self.control:
@@ -224,7 +218,6 @@ def _become_nobody() -> None:
 
 
 def _read(pipe: socket.socket, size: int) -> bytes:
-    """Read exactly so many bytes."""
     data = bytearray(size)
     view, got = memoryview(data), 0
     while got < size:

@@ -69,10 +69,8 @@ class Conversation:
     def run(self, decode: Callable[[bytes], T]) -> list[T]:
         """Return the decoded pieces of a whole answer.
 
-        Raises:
-            RenderFailed: the child died, was too slow or said too much or nonsense.
-            OperatorError: the child couldn't be started or limited.
-            ServerDied: there is no server.
+        Raises RenderFailed: the child died, was too slow or said too much or nonsense; OperatorError: it couldn't be started or limited;
+        ServerDied: there is no server.
         """
         result: list[T] = []
         deadline = time.monotonic() + self.request.seconds
@@ -147,7 +145,6 @@ class Conversation:
         return True
 
     def _frames(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield and forget the whole frames in the buffer."""
         at = 0
         while len(self.buffer) - at >= 4:
             size = struct.unpack_from("!I", self.buffer, at)[0]

@@ -23,11 +23,7 @@ _BLANK = re.compile(r"[ \t\r\n]*")
 
 
 def parse(data: bytes, path: str) -> list[tuple[int, Any]]:
-    """Return the documents of a file that has no mistakes, each with its line.
-
-    Raises:
-        ManifestInvalid: with every mistake of the file.
-    """
+    """Return the documents of a file, each with its line. Raises ManifestInvalid with every mistake of the file."""
     found = list(documents(data, path))
     problems = [item for item in found if isinstance(item, Problem)]
     if problems:
@@ -101,12 +97,7 @@ def _end_of_blank(text: str, at: int) -> int:
 
 
 def _judge(value: Any) -> None:
-    """Refuse what `json` lets through.
-
-    Raises:
-        RecursionError: nested too deeply.
-        UnicodeEncodeError: a string that UTF-8 can't say.
-    """
+    """Refuse what `json` lets through: deep nesting (RecursionError), a string that UTF-8 can't say (UnicodeEncodeError)."""
     json.dumps(value, ensure_ascii=False).encode()
     layer = [value]
     for _ in range(MAX_DEPTH + 1):
@@ -133,7 +124,6 @@ class _JsonReader:
         )
 
     def problem(self, subject: str, message: str) -> None:
-        """Note a mistake."""
         self.problems.append(Problem(subject, message, self.place))
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:

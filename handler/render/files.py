@@ -1,8 +1,7 @@
-"""The file renderer: plain manifests, `.yaml`, `.yml` and `.json`, below one directory.
+"""The file renderer: plain manifests, `.yaml`, `.yml` and `.json`, below one directory, and the target's Rollout beside them.
 
 Law: the worker selects and fetches, the child reads (see `documents` and `objects`). Every mistake of every file is in one error.
-A file that was rendered before is neither fetched nor read again: cost follows the change. Whether an object stands in two files is
-asked again of the whole set by `handler.plan.admission`. The target's Rollout, wherever it lies, is read beside them and is no object.
+A file that was rendered before is neither fetched nor read again: cost follows the change.
 """
 
 from __future__ import annotations
@@ -31,10 +30,11 @@ MAX_COMPARISONS = 10_000_000
 
 @dataclass(slots=True)
 class FileSelection:
-    """One selection. `found`: path of a file -> its id; `reads`: path -> id of what was looked at outside `root` (empty: not there).
+    """Which files are rendered: the walk below the target's path, through links, `.annealignore` and the globs.
 
-    `names`: where a file is seen below `root`, through links or not -> its path. `marks`: path -> id of files that aren't rendered, but say
-    that kustomize makes the objects of their folder.
+    `found`: path of a file -> its id; `reads`: path -> id of all that was looked at outside `root` (empty: not there): the same reads in
+    another commit select the same files. `names`: where a file is seen below `root`, through links or not -> its path. `marks`: path -> id
+    of files that aren't rendered, but say that kustomize makes the objects of their folder.
     """
 
     tree: Tree
@@ -51,8 +51,7 @@ class FileSelection:
     def run(self) -> dict[str, str]:
         """Return path -> id of every file to render, each once, by its true path, in order.
 
-        Raises:
-            SourceRefused: a link leads nowhere, out of the repository or in a circle, or an ignore file breaks a rule.
+        Raises SourceRefused: a link leads nowhere, out of the repository or in a circle, or an ignore file breaks a rule.
         """
         self._directory(self.root.path, "", (self.root.path,))
         return dict(sorted(self.found.items()))
@@ -72,7 +71,6 @@ class FileSelection:
                     self.marks[entry.path] = entry.oid  # selected as its siblings are: by what is included, not by how names end
 
     def _link(self, path: str, link: TreeEntry, above: tuple[str, ...]) -> None:
-        """A link stands for what it leads to, under its own name."""
         resolved = resolve_links(self.tree, link.path)
         self.reads.update((looked, oid) for looked, oid in resolved.looked if not _inside(looked, self.root.path))
         target = resolved.entry
@@ -142,10 +140,8 @@ class FileRenderer:
     def render(self, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
         """Return the declared objects in the order of their paths.
 
-        Raises:
-            SourceRefused: the path isn't a directory of the commit, or a link, an LFS pointer or a limit forbids it.
-            ManifestInvalid: documents that can't be read or may not be in git, all of them.
-            RenderFailed: the child died.
+        Raises SourceRefused: the path isn't a directory of the commit, or a link, an LFS pointer or a limit forbids it; ManifestInvalid:
+        all documents that can't be read or may not be in git; RenderFailed: the child died.
         """
         path = _normal(request.path)
         root, reads = _root(tree, path)
@@ -249,7 +245,6 @@ def _keys(names: Mapping[str, str], found: Mapping[str, Sequence[Manifest]]) -> 
 
 
 def _by_document(manifests: Iterable[Manifest]) -> list[tuple[Identity, ...]]:
-    """Put the items of each List together."""
     found: list[list[Identity]] = []
     for manifest in manifests:
         if manifest.item and found:
@@ -260,7 +255,6 @@ def _by_document(manifests: Iterable[Manifest]) -> list[tuple[Identity, ...]]:
 
 
 def _declared_twice(manifests: Iterable[Manifest]) -> list[Problem]:
-    """Name both places of every object that two files declare."""
     places: dict[Identity, str] = {}
     return [
         Problem(str(manifest.identity), f"declared twice, first at {earlier}", manifest.place)
@@ -275,7 +269,6 @@ def _normal(path: str) -> str:
 
 
 def _root(tree: Tree, path: str) -> tuple[TreeEntry, dict[str, str]]:
-    """Find the directory to render and all that was looked at on the way."""
     resolved = resolve_links(tree, path)
     if resolved.entry is None:
         fix = "correct `path` of the target, or add the directory; a target whose objects others have taken over can be removed"
@@ -286,7 +279,6 @@ def _root(tree: Tree, path: str) -> tuple[TreeEntry, dict[str, str]]:
 
 
 def _contents(tree: Tree, files: Mapping[str, str]) -> dict[str, bytes]:
-    """Fetch every file's content at once."""
     blobs = tree.blobs(set(files.values()))
     contents = {path: blobs[oid] for path, oid in files.items()}
     pointers = [

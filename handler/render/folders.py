@@ -148,14 +148,14 @@ def _ignoring(lines: Sequence[str], called: Called, root: str) -> str:
 
 
 def _leaves(tree: Sequence[Folder]) -> list[str]:
-    """Return what can be built and no other folder builds on; all that can be, where each builds on another."""
+    """Return what can be built and no other folder builds on; where each builds on another, all of it."""
     used = {refers for each in tree for refers in each.refers}
     whole = [each.path for each in tree if not each.component]
     return [path for path in whole if path not in used] or whole or [tree[0].path]
 
 
 def _is_whole(folder: Folder, places: Sequence[str]) -> bool:
-    """Whether a kustomization lists just the files that would be rendered without it."""
+    """It lists just the files that would be rendered without it."""
     others = {path for path in places if _inside(path, folder.path)} - {folder.marker}
     return bool(others) and others == set(folder.refers)
 

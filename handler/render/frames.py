@@ -23,11 +23,7 @@ def encode(row: Row) -> bytes:
 
 
 def decode(frame: bytes) -> Row:
-    """Read one object or mistake.
-
-    Raises:
-        ValueError: the frame is neither.
-    """
+    """Read one object or mistake. Raises ValueError: the frame is neither."""
     if frame[:1] == b"P":
         facts = json.loads(frame[1:])
         if isinstance(facts, list) and len(facts) == 4 and all(isinstance(fact, str) for fact in facts):
@@ -46,11 +42,7 @@ def encode_lines(lines: Sequence[int]) -> bytes:
 
 
 def decode_lines(frame: bytes, count: int, last: int) -> list[int]:
-    """Read so many line numbers, of a file that has no more lines than `last`; 0: not known.
-
-    Raises:
-        ValueError: the frame is something else.
-    """
+    """Read so many line numbers, of a file that has no more lines than `last`; 0: not known. Raises ValueError: it is something else."""
     facts = json.loads(frame)
     if isinstance(facts, list) and len(facts) == count and all(type(line) is int and 0 <= line <= last for line in facts):
         return facts
@@ -58,5 +50,4 @@ def decode_lines(frame: bytes, count: int, last: int) -> list[int]:
 
 
 def _is_head(facts: object) -> bool:
-    """Whether it is a place and a position."""
     return isinstance(facts, list) and len(facts) == 2 and isinstance(facts[0], str) and type(facts[1]) is int

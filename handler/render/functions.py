@@ -26,7 +26,7 @@ _FIX = f"write one document of kind: {KIND}, apiVersion: {API_VERSION}"
 
 
 def rollout(data: bytes, path: str) -> Iterator[Manifest | Problem]:
-    """Yield the Rollout of a file; every mistake instead where it can't be read."""
+    """Yield the Rollout of a file; every mistake instead where it can't be read. What it says is read by `handler.rollout.spec`."""
     found = [item for item in documents(data, path) if isinstance(item, Problem) or item.value is not None]
     problems = [item for item in found if isinstance(item, Problem)]
     wanted = [item for item in found if isinstance(item, Document)]
@@ -51,7 +51,6 @@ def _one(document: Document, data: bytes) -> Manifest | Problem:
 
 
 def _mistake(body: dict[str, Any]) -> Problem | None:
-    """Return what keeps a document from being a Rollout, without its place."""
     kind = body.get("kind")
     if kind != KIND:
         return Problem("kind", f"is {printable(kind, 80) if isinstance(kind, str) and kind else 'missing'}, not {KIND}", fix=_FIX)
@@ -72,8 +71,8 @@ for _codec in ("utf-8-sig", "unicode_escape"):
 def render_files(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
     """Render manifest files.
 
-    `options["places"]`: the path of each part, in order; `options["rollout"]`: that of the Rollout, or empty; `options["marks"]`: those of
-    parts that only mark their folder; `options["root"]`: the rendered path; `options["called"]`: a `Called`'s fields.
+    Options: `places`: the path of each part, in order; `rollout`: that of the Rollout, or empty; `marks`: those of parts that only mark
+    their folder; `root`: the rendered path; `called`: a `Called`'s fields.
     """
     files, marks = list(zip(options["places"], parts, strict=True)), options["marks"]
     found = folders.find((path, data) for path, data in files if path != options["rollout"])
@@ -85,7 +84,7 @@ def render_files(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator
 
 
 def find_lines(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
-    """Find the lines of a document's fields. `options["path"]`: of the one part; `options["fields"]`: the path of each in the document."""
+    """Find the lines of a document's fields. Options: `path`: of the one part; `fields`: the path of each in the document."""
     yield encode_lines(lines(parts[0], options["path"], options["fields"]))
 
 

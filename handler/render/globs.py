@@ -133,7 +133,6 @@ def _rule(line: str) -> IgnoreLine | None:
 
 
 def _without_spaces(line: str) -> str:
-    """Drop spaces at the end, but for an escaped one."""
     text = line.rstrip(" ")
     escaped = (len(text) - len(text.rstrip("\\"))) % 2 and len(text) < len(line)
     return text + " " if escaped else text
@@ -158,7 +157,6 @@ def _segment(text: str) -> re.Pattern[str]:
 
 
 def _letter(text: str, at: int) -> tuple[str, int]:
-    """Return the expression of what stands at a place and where the next begins."""
     letter = text[at]
     if letter == "?":
         return ".", at + 1

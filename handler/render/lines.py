@@ -82,7 +82,7 @@ class _Noting(Builder):
 
 
 def _json(text: str) -> Iterator[Standing]:
-    """Yield the same of JSON, of which YAML's reader doesn't take all."""
+    """Yield the same of JSON, which YAML's reader doesn't take whole."""
     documents: Standing = {}
     stack = [(documents, False)]
     key: tuple[str, int] | None = None

@@ -1,10 +1,7 @@
-"""Documents -> the objects they declare. Second stage of a render; runs in the render child.
-
-Law: pure. Every mistake of every document is reported, each with its file:line; the order of what comes in is the order of what goes out.
+"""Documents -> the objects they declare, in order, and every mistake with its file:line. Second stage of a render; pure, in the child.
 
 Dropped in silence, because `kubectl get -o yaml` writes it and no author means it: `status` and the metadata that only the server sets.
-Refused, because it would mislead us or the cluster: everything below that makes a `Problem`. A hook may have `generateName`, as Argo CD
-allows it: its name is made of that and of what it declares, so that it stays the same until git changes it, and then is another.
+A hook may have `generateName`, as Argo CD allows it: its name is made of that and of what it declares, so that it changes with git.
 """
 
 from __future__ import annotations
@@ -74,7 +71,6 @@ def objects(documents: Iterable[Document | Problem]) -> Iterator[Manifest | Prob
 
 
 def _first(manifest: Manifest, places: dict[Identity, str]) -> list[Manifest | Problem]:
-    """The object itself, or a problem naming both places where it is declared."""
     earlier = places.setdefault(manifest.identity, manifest.place)
     if earlier is manifest.place:
         return [manifest]
@@ -99,7 +95,6 @@ def _flat(document: Document, value: Any, place: str) -> Iterator[tuple[Any, str
 
 
 def _problems(body: Body, place: str) -> Iterator[Problem]:
-    """Yield what forbids an object to be in git."""
     subject = _subject(body)
     if isinstance(body.get("sops"), dict) and "mac" in body["sops"] and body.get("kind") != "SopsSecret":  # its operator decrypts it
         yield Problem(subject, "is still encrypted by SOPS", place, "decrypt it before it is committed, or add it to .annealignore")
@@ -137,7 +132,7 @@ def _is_hook(metadata: Body) -> bool:
 
 
 def _named(body: Body) -> Body:
-    """Name a hook without a name by its content, so that different hooks have different names."""
+    """Name a hook without a name by its content."""
     metadata = dict(body["metadata"])
     prefix = metadata.pop("generateName")[:_LONGEST_PREFIX]
     named = {**body, "metadata": metadata}
@@ -154,7 +149,6 @@ def _text(subject: str, field: str, value: Any, rule: re.Pattern[str], place: st
 
 
 def _marks(subject: str, metadata: Body, place: str) -> Iterator[Problem]:
-    """Labels and annotations: none of ours, which only Anneal may set."""
     for field, ours in (("labels", PART_OF), ("annotations", IDENTITY)):
         if isinstance(metadata.get(field), dict) and ours in metadata[field]:
             yield Problem(subject, f"metadata.{field} holds {ours}, which marks what Anneal has applied", place, "remove it from git")
@@ -216,7 +210,7 @@ def _hint(body: Body) -> str:
     return _NO_OBJECT
 
 
-# --- what must be text: data of Secrets and ConfigMaps, labels and annotations, variables of containers
+# --- what the server takes as text only: data of Secrets and ConfigMaps, labels and annotations, variables of containers
 def _text_fields(subject: str, body: Body, place: str) -> Iterator[Problem]:
     kind = GroupKind(group_of(str(body.get("apiVersion"))), str(body.get("kind")))
     found = [(path, at(body, path)) for path in _DATA.get(kind, ())]

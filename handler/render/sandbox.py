@@ -1,10 +1,7 @@
-"""Runs a render function in a child that may crash, loop or eat memory without harm.
+"""Runs a render function in a child that may crash, loop or eat memory without harm; its death is an answer like any other.
 
-Law: what the child says is bytes in frames, counted and read strictly, never unpickled; its death is an answer like any other.
-
-One fork server for a worker, started before the first render (best at the worker's start); each render forks it, which takes a few
-milliseconds. Several threads may render at once. A server that died is started again unseen. Only sockets and pipes are used: cloud
-functions have no shared semaphores.
+One fork server for a worker, best started with it; each render forks it in a few milliseconds. Several threads may render at once.
+A server that died is started again unseen. Only sockets and pipes are used: cloud functions have no shared semaphores.
 """
 
 from __future__ import annotations
@@ -35,10 +32,9 @@ _BOOT = "import sys, json; sys.path += json.loads(sys.argv[1]); from handler.ren
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """Of one child. `memory`: bytes of address space; `cpu`, `seconds`: processor and wall time; `files`: descriptors; `output`: bytes.
+    """Of one child. `memory`: bytes of address space; `cpu`, `seconds`: processor and wall time; `output`: bytes.
 
-    No descriptor is ever added to those that are open at the start: a child can open no file and no connection, whatever it closes. Fit
-    for functions in Python: a Go program dies of RLIMIT_AS at its start.
+    `files`: descriptors beside those that are open at the start. A Go program would die of RLIMIT_AS.
     """
 
     memory: int = 1 << 30
@@ -94,12 +90,9 @@ class Sandbox:
     ) -> list[T]:
         """Call a function of the table in a child of its own and return what it yields.
 
-        `options` go as JSON, `parts` as bytes; `decode` reads each piece of the result and raises ValueError if it can't.
-
-        Raises:
-            RenderFailed: the child crashed, ran out of memory or time, or said too much; `reason` says which.
-            OperatorError: no child can be started here.
-            Stopping: there was less time than a child may take.
+        `options` go as JSON, `parts` as bytes; `decode` reads each piece of the result and raises ValueError if it can't. Raises
+        RenderFailed: the child crashed, ran out of memory or time, or said too much (`reason` says which); OperatorError: no child can be
+        started here; Stopping: there was less time than a child may take.
         """
         seconds = left(self.limits.seconds)
         try:

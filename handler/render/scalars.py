@@ -59,8 +59,7 @@ def plain(text: str) -> Scalar:
 def tagged(tag: str, text: str) -> Scalar:
     """Return what a scalar with an explicit tag stands for.
 
-    Raises:
-        ValueError: the tag isn't one of YAML's core tags, or the text isn't what the tag says. Never quotes the text.
+    Raises ValueError, which never quotes the text: no core tag of YAML, or the text isn't what the tag says.
     """
     name = tag.removeprefix(CORE) if tag.startswith(CORE) else ""
     if tag == "!" or name == "str":
@@ -84,11 +83,7 @@ def tagged(tag: str, text: str) -> Scalar:
 
 
 def number(value: float) -> int | float:
-    """Return a float as Go writes it to JSON: whole numbers below 1e21 without fraction or exponent.
-
-    Raises:
-        ValueError: infinity or NaN, which JSON can't say.
-    """
+    """Return a float as Go writes it to JSON: whole numbers below 1e21 without fraction or exponent. Raises ValueError: infinity or NaN."""
     if not math.isfinite(value):
         raise ValueError("infinity and NaN can't be written as JSON; quote it if it is text")
     if value.is_integer() and abs(value) < 1e21:
@@ -99,8 +94,7 @@ def number(value: float) -> int | float:
 def key(value: object) -> str:
     """Return a mapping key as Go makes it a string: `1` is "1", `y` is "true".
 
-    Raises:
-        ValueError: null, a collection, or an integer beyond 64 signed bits: Go has no key for these.
+    Raises ValueError: null, a collection, or an integer beyond 64 signed bits: Go has no key for these.
     """
     match value:
         case str():

@@ -1,11 +1,9 @@
 """Which system calls a render child may still make: a seccomp filter, built once by the fork server, put on by each child.
 
-Law: what isn't named is refused (EPERM, so that a library's attempt at something new fails and doesn't kill). Nothing named takes a path,
-makes a descriptor, a process or shared memory, or reaches another process. Calls of another architecture (i386) kill; those of x32 have
-other numbers, and so are refused.
+Law: what isn't named is refused (EPERM: a library's attempt at something new fails and doesn't kill). Nothing named takes a path, makes a
+descriptor, a process or shared memory, or reaches another process. Calls of another architecture (i386) kill.
 
-By hand, because the kept bindings (python3-seccomp, pyseccomp) need libseccomp.so, which neither slim images nor Lambda have, and
-seccompy, which needs nothing, is new and has yet to be kept; a test compares the numbers with the kernel's headers.
+By hand: the kept bindings need libseccomp.so, which neither slim images nor Lambda have; a test compares the kernel's headers.
 """
 
 from __future__ import annotations

@@ -28,10 +28,7 @@ MERGE_KEY = "\0merge"
 
 
 def yaml_documents(data: bytes, path: str, builders: type[Builder] | None = None) -> Iterator[Document | Problem]:
-    """Yield the documents of UTF-8 bytes and their mistakes, split at `---` as Kubernetes does, so that each is read by itself.
-
-    `builders`: what notes more of them than `Builder`.
-    """
+    """Yield the documents of UTF-8 bytes and their mistakes, each read by itself, split at `---` as Kubernetes does."""
     starts = [0, *(found.start() for found in _SEPARATOR.finditer(data) if found.start()), len(data)]
     line = 1
     budget = MAX_NODES
@@ -213,7 +210,6 @@ class Builder:
             top.value.update(part)
 
     def _normal(self, value: Any, line: int, name: str = "") -> Any:
-        """A number as JSON knows it."""
         if not isinstance(value, float):
             return value
         try:
@@ -230,7 +226,6 @@ class Builder:
         return bool(self.stack) and self.stack[-1].seen is not None and self.stack[-1].key is None
 
     def _subject(self) -> str:
-        """The key a value belongs to."""
         name = self.stack[-1].key if self.stack else None
         return f"key {printable(name, 80)}" if name and not name.startswith("\0") else "value"
 

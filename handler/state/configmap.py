@@ -1,11 +1,8 @@
-"""State <-> ConfigMap. The ConfigMap is also the parent of the target's ApplySet (KEP-3659).
+"""State <-> ConfigMap, which is also the parent of the target's ApplySet (KEP-3659). What is read is untrusted.
 
-What is applied stands there as plain text, `commit`, `repository` and `path`, and nowhere else. Each other part of the record is one
-readable JSON key; one over 4 KB is gzipped into binaryData. What is read is untrusted: sizes, types and forms are checked, and every
-mistake is reported with its key and the way out. What is written is first read back (`size_limit`).
-
-Law: an older version may run beside this one, so `target.json` keeps the fields that a reader of any format asks for: it gets as far as
-`format`, and says that a newer version wrote the record instead of advising to delete it.
+`commit`, `repository` and `path` are plain text; each other part of the record is one JSON key, over 4 KB gzipped into binaryData.
+Law: an older version may run beside this one. `target.json` keeps the fields that a reader of any format asks for, so that it gets as far
+as `format`, and says that a newer version wrote the record instead of advising to delete it.
 """
 
 from __future__ import annotations
@@ -102,10 +99,7 @@ def _encode_data(state: State) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _known(key: str, value: Any) -> Text | None:
-    """Return the text of a part that needn't be written anew: it was read from that, or it is a long rollout and made of pieces.
-
-    What those read as is known from then on. None: it must be written anew; what can't be read again is found out then, too.
-    """
+    """Return the text of a part that was read from it, or of a long rollout, made of chunks; None: it must be written anew."""
     known = _REMEMBERED.text(key, value)
     if known or not isinstance(value, Progress) or len(value.steps) <= gzip_chunks.SIZE:
         return known
@@ -118,7 +112,7 @@ def _known(key: str, value: Any) -> Text | None:
 
 
 def decode(body: Body, namespace: str, target: str, tooling: str) -> State:
-    """Read a state. Raises StateInvalid with every mistake: not ours, another tool's, malformed, too large or from a newer version."""
+    """Read a state. Raises StateInvalid with every mistake: another tool's, malformed, too large or from a newer version."""
     parent = Identity("", "ConfigMap", namespace, state_name(target))
     subject = str(parent)
     if strange := foreign(body["metadata"], namespace, target, tooling):
@@ -140,7 +134,7 @@ def decode(body: Body, namespace: str, target: str, tooling: str) -> State:
 
 
 def _ran_by(state: State) -> tuple[Ran, ...]:
-    """Return the Jobs that a record of format 1, which notes none, names as declared by its commit; not what a step didn't come to."""
+    """Return the Jobs that a record of format 1, which notes none, declares; not those that a step didn't come to."""
     steps = state.rollout.steps if state.rollout else ()
     undone = {step.object for step in steps if step.outcome != "done"}
     return tuple(Ran(each) for each in state.declared if each.group_kind == _JOB and str(each) not in undone) if state.commit else ()
@@ -161,7 +155,6 @@ def foreign(metadata: dict[str, Any], namespace: str, target: str, tooling: str)
 
 
 def _decode_parts(body: Body) -> tuple[dict[str, Any], list[str]]:
-    """Read every part; return the fields found and the mistakes."""
     found: dict[str, Any] = {}
     mistakes: list[str] = []
     for where, read in (("annotation", _annotated_fields), ("data", _data_fields)):
@@ -236,7 +229,7 @@ def _is_text(*parts: Any) -> bool:
 
 
 def _json(plain: Any, zipped: Any) -> tuple[Any, int]:
-    """Parse one part; return it, and how long it is. Raises ValueError: it isn't JSON, isn't gzip or inflates beyond the cap."""
+    """Parse one part, gzipped or not; return it and its length."""
     if (plain is None) == (zipped is None):
         raise ValueError("is missing" if plain is None else "is there twice, plain and gzipped")
     text = plain if zipped is None else _inflate(zipped)

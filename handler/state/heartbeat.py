@@ -1,7 +1,4 @@
-"""Which servers run, and what they last looked at: one Lease an installation and cluster, renewed by each server once a minute.
-
-Beside that it holds when health was last watched there, which is another fact: records tell of another verdict only, so nothing in them
-says that a watch still goes on. A server with `healthInterval: 0` renews the Lease and vouches for no health.
+"""Which servers run, what they last looked at, when health was last watched: one Lease an installation and cluster, renewed every minute.
 
     spec.renewTime, holderIdentity     the last renewal, and whose
     anneal.dev/health                  when health was watched last, and for how many seconds that holds
@@ -52,7 +49,7 @@ def heartbeat_name(installation: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """When health was watched last, in seconds since the epoch, and for how many seconds that holds."""
+    """When health was watched last (seconds since the epoch), and for how many seconds that holds."""
 
     renewed: float
     duration: float
@@ -60,7 +57,7 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One server. `renewed`: its last renewal, in seconds since the epoch; `ended`: that one said that it ends."""
+    """One server. `renewed`: its last renewal (seconds since the epoch); `ended`: that said that it ends."""
 
     name: str
     version: str
@@ -137,12 +134,7 @@ class Heartbeat:
         return Pulse() if body is None else _pulse(body, self.objects.server_time())
 
     def renew(self, signs: Signs) -> None:
-        """Say that a server runs.
-
-        Raises:
-            AnnealError: the Lease can't be read or written; Moved: others were quicker five times.
-
-        """
+        """Say that a server runs. Raises AnnealError: the Lease can't be read or written; Moved: others were quicker five times."""
         for left in reversed(range(_TRIES)):
             body, now = self._body(), self.objects.server_time()
             known = _pulse(body, now) if body else Pulse(now)
@@ -160,7 +152,6 @@ class Heartbeat:
 
 
 def _renewed(known: Pulse, signs: Signs, now: float) -> Pulse:
-    """Return what is known with what one server says."""
     servers = {**known.servers, signs.server: Server(signs.server, signs.version, now, signs.ended)}
     newest = sorted(servers.values(), key=lambda server: server.renewed, reverse=True)[:_MOST]
     kept = {server.name: server for server in newest if now - server.renewed <= _REMEMBERED}
@@ -174,7 +165,7 @@ def _renewed(known: Pulse, signs: Signs, now: float) -> Pulse:
 
 
 def _heir(known: Pulse, server: str) -> str:
-    """Return who is named in the place of a server that ends: one that runs, until that itself says what it looks after; else the same."""
+    """Name a running server in the place of one that ends, until that says itself what it looks after; else the same."""
     others = [each for each in known.servers.values() if each.name != server and known.runs(each)]
     return max(others, key=lambda each: each.renewed).name if others else server
 
@@ -185,7 +176,6 @@ def _before(now: float, ago: float) -> float:
 
 # --- as a Lease
 def _with(body: Body, pulse: Pulse) -> Body:
-    """Return a Lease that says this."""
     last = pulse.last
     assert last is not None  # noqa: S101 - the server that renews is among them
     servers = {server.name: _facts(server) for server in pulse.servers.values()}
@@ -247,14 +237,10 @@ def _unpacked(text: str) -> str | bytes:
 
 # --- health
 def known(health: TargetHealth, beat: Beat | None, now: float, drift_interval: float) -> TargetHealth:
-    """Return a recorded health as it is known to be now: unknown, if it wasn't judged for three intervals.
+    """Return a recorded health as it is known to be `now` (seconds since the epoch): unknown, if it wasn't judged for three intervals.
 
-    Args:
-        health: as recorded.
-        beat: when it was watched last on its cluster; None: it isn't watched there, or a run of the target is open: runs judge it.
-        now: seconds since the epoch.
-        drift_interval: seconds between two drift runs.
-
+    `beat`: when it was watched last on its cluster; None: it isn't watched there, or a run of the target is open, which judges it.
+    `drift_interval`: seconds between two drift runs.
     """
     judged = seconds_of(health.judged) if health.judged else 0.0
     if not health.state:

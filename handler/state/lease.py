@@ -63,10 +63,9 @@ class SystemClock:
 
 
 class HeldLease:
-    """Made by `LeaseLock.acquire`. Safe to share between threads. As a context manager it hands over at the end.
+    """A Lease that is ours, made by `LeaseLock.acquire`. Safe to share between threads. As a context manager it hands over at the end.
 
-    Args:
-        body: the Lease as stored by our taking it. sent: when that request was sent. duration: seconds.
+    `body`: as stored by our taking it; `sent`: when that request was sent; `duration`: seconds.
     """
 
     def __init__(self, objects: StateObjects, clock: Clock, body: Body, sent: Instant, duration: float) -> None:
@@ -84,7 +83,7 @@ class HeldLease:
 
     @property
     def token(self) -> str:
-        """The fencing token of this tenure: `<lease uid>.<leaseTransitions>`."""
+        """The fencing token of this tenure (`LeaseRecord.token`)."""
         return self._record.token
 
     @property
@@ -220,9 +219,8 @@ class Peek:
 class LeaseLock:
     """The lock of one target.
 
-    Args:
-        name: the Lease's, like the state's (`anneal-<target>`). holder: who we are, for people; made unique for each tenure.
-        duration: seconds that a renewal lasts. labels: put on a new Lease.
+    `name`: the Lease's, like the state's (`anneal-<target>`); `holder`: our name, made unique for each tenure; `duration`: seconds that a
+    renewal lasts; `labels`: put on a new Lease.
     """
 
     def __init__(
@@ -249,12 +247,8 @@ class LeaseLock:
         """Take the Lease and renew it from now on.
 
         Where another holds it: `requested` is called once (it writes what is asked to the state), the request is left on the Lease, and the
-        Lease is watched for `wait` seconds: taken as soon as it is free or expired. One duration (in whole seconds) is enough to take
-        over from the dead. `stop` ends the watch.
-
-        Raises:
-            Busy: still held by another; what was asked is left for it.
-            AccessDenied, ClusterUnavailable: the Lease can't be read or written.
+        Lease is watched for `wait` seconds, taken as soon as it is free or expired; one duration is enough to take over from the dead.
+        `stop` ends the watch. Raises Busy: still held by another; AccessDenied, ClusterUnavailable: it can't be read or written.
         """
         tenant = f"{self._holder}_{uuid.uuid4().hex[:8]}"
         stop = stop or threading.Event()

@@ -1,6 +1,6 @@
 """A coordination.k8s.io/v1 Lease as a value, and the bodies that a holder writes. Pure.
 
-The annotation `anneal.dev/requested` says that a run is wanted: renewals keep it, taking the Lease clears it.
+The annotation `anneal.dev/requested` asks for a run: renewals keep it, taking the Lease clears it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _seconds(text: Any) -> float:
 
 
 def new_lease(namespace: str, name: str, labels: dict[str, str]) -> Body:
-    """Return the body of a Lease that nobody has held yet."""
+    """Return the body of a Lease that was never held."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",

@@ -1,6 +1,6 @@
-"""The record of a target, as values. Frozen: a change is a new State, written by compare-and-swap (store.py).
+"""The record of a target, as frozen values: a change is a new State, written by compare-and-swap (`store`).
 
-Times are RFC 3339 text (`rules.stamp`, `rules.seconds_of`), empty when there is none. `history` has the newest run first.
+Times are RFC 3339 text (`record_format.stamp`, `seconds_of`), empty when there is none. `history` has the newest run first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Mes
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
-    """One thing that stands still. `seen`: digest of how it stands, in few digits; `moved`: since when it stands so."""
+    """Something in a rollout's wait that stands still. `seen`: digest of how, in few digits; `moved`: since when."""
 
     seen: Line
     moved: Time
@@ -22,9 +22,9 @@ class Stalled:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One of them, by the digest of its declaration. `open`: by the open attempt, not by the recorded commit.
+    """A Job that removes itself once it has finished, and was applied by the recorded commit; `open`: by the open attempt.
 
-    `declared` is empty where a record of format 1 names it: as the recorded set declares it, which `digest` of the state stands for.
+    `declared`: digest of its declaration, empty where a record of format 1 names it: then `digest` of the state stands for it.
     """
 
     identity: Identity
@@ -80,8 +80,8 @@ class Fact:
 class Refusal:
     """Why ticks don't try a commit again: what its failure follows from, none of which has changed.
 
-    `inputs`: digest of the whole configuration of the target, and of our version; `reads`, `paths`: as `State.reads`, empty: another commit
-    is judged anew; `again`: when a tick tries it all the same, empty: never.
+    `inputs`: digest of the target's configuration and our version; `reads`, `paths`: as `State.reads`, empty: another commit is judged
+    anew; `again`: when a tick tries it all the same, empty: never.
     """
 
     commit: Sha
@@ -206,7 +206,7 @@ class Approval:
 class Pin:
     """Hold this commit until `unpin`, or until the head's reads differ from `away`; a head that can't be read, empty here, ends no pin.
 
-    `automatic`: a failed rollout left it; nobody asked for it.
+    `automatic`: a failed rollout left it, unasked.
     """
 
     commit: Sha
@@ -249,7 +249,7 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One field that was changed behind git's back. `declared`, `live`: masked text; `manager`: who did it.
+    """One field that was changed behind git's back. `declared`, `live`: masked text; `manager`: its field manager.
 
     Without a path it is about the whole object: it is gone (`live` is empty), or there undeclared (`declared` is).
     """
@@ -290,11 +290,9 @@ class Run:
 class State:
     """Everything Anneal remembers of a target.
 
-    `commit` of `repository` and `path` is applied whole; `reads` and `settings` say from what, `digest` what was rendered. Until a run
-    has begun to apply, a record belongs to no repository.
-    `waiting` and `rollout` belong to the open attempt, or to the last one.
-    `kinds` and `namespaces` (besides the state's own) bound where members can be: widened before the first write. `declared`: what the
-    commit declares; `ran`: Jobs of it that remove themselves.
+    `commit` of `repository` and `path` is applied whole; `reads` and `settings` say from what, `digest` what was rendered. A record belongs
+    to no repository until a run has begun to apply. `waiting`, `rollout`: of the open attempt, or the last one. `kinds`, `namespaces`
+    (besides the state's own): where members can be, widened before the first write. `declared`: by the commit; `ran`: Jobs of it.
     """
 
     target: Line
@@ -340,7 +338,10 @@ class State:
 
 
 def bounded(state: State) -> State:
-    """Return a state whose kinds and namespaces hold every object that it names: declared ones, and those that were kept."""
+    """Return a state whose kinds and namespaces hold every object that it names: declared ones and orphans.
+
+    KEP-3659's annotations are hints that people and tools edit: a member of a kind that they leave out would be seen by no LIST.
+    """
     named = (*state.declared, *(orphan.identity for orphan in state.orphans))
     kinds = {GroupKind(*pair) for pair in {(identity.group, identity.kind) for identity in named}} - state.kinds  # few kinds, many objects
     namespaces = {identity.namespace for identity in named if identity.namespace} - state.namespaces

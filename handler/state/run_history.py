@@ -78,10 +78,10 @@ def _capped(subjects: Sequence[str]) -> tuple[str, ...]:
 
 
 def append(history: tuple[Run, ...], run: Run) -> tuple[Run, ...]:
-    """Put a run in front. The same failure of the same commit again only counts up the entry in front: `times`, `last`, the newest id.
+    """Put a run in front; the same failure of the same commit again only counts up the entry in front: `times`, `last`, the newest id.
 
-    What was asked for by name is an entry of its own, for its end is waited for. A run has one entry, its last: the `busy` of another
-    worker that had the same message gives way. A commit that was superseded in it keeps its entry, as `<id>-1`; one that waits has one.
+    A run that was asked for by name is an entry of its own, for its end is waited for. A run has one entry, its last: another worker's
+    `busy` for the same message gives way. A commit that was superseded in it keeps its entry, as `<id>-1`; one that waits has one.
     """
     history = tuple(_apart(each, run, history) for each in history)
     history = tuple(each for each in history if not ((run.id and each.id == run.id) or _waits_still(each, run)))
@@ -94,7 +94,6 @@ def append(history: tuple[Run, ...], run: Run) -> tuple[Run, ...]:
 
 
 def _apart(older: Run, newer: Run, history: Iterable[Run]) -> Run:
-    """Return an entry, under an id of its own if its run was superseded there and has gone on to another commit."""
     superseded = older.id == newer.id and older.outcome == Outcome.SUPERSEDED and older.commit != newer.commit
     number = 1 + sum(each.id.startswith(f"{older.id}-") for each in history)
     return replace(older, id=f"{older.id}-{number}") if older.id and superseded else older
@@ -114,23 +113,21 @@ def overtaken(history: tuple[Run, ...], commit: str, by: str) -> tuple[Run, ...]
 
 
 def _is_asked(run: Run) -> bool:
-    """Whether a run was asked for by name; an automatic rollback wasn't."""
+    """An automatic rollback wasn't."""
     return run.trigger in ASKED and run.actor != FIELD_MANAGER
 
 
 def _is_note(run: Run) -> bool:
-    """Whether a run was asked for by name and deployed nothing."""
     return _is_asked(run) and run.outcome not in _DEPLOYING
 
 
 def _is_told_again(run: Run, older: Iterable[Run]) -> bool:
-    """Whether an entry repeats a run's end for another request that was merged into it."""
+    """It repeats a run's end for another request that was merged into it."""
     facts = (run.started, run.commit, run.outcome)
     return _is_asked(run) and any((each.started, each.commit, each.outcome) == facts for each in older)
 
 
 def _same_failure(older: Run, newer: Run) -> bool:
-    """Whether a failure only repeats the one before it, and has written nothing more."""
     facts = [(each.outcome, each.commit, each.code, each.message) for each in (older, newer)]
     waited_for = any(_is_asked(each) and each.trigger != "oneoff" for each in (older, newer))
     same = facts[0] == facts[1] and newer.outcome == Outcome.FAILED
@@ -144,7 +141,7 @@ def deliveries(known: tuple[Delivery, ...], newer: Iterable[Delivery]) -> tuple[
 
 
 def failed(status: RunStatus, error: AnnealError, now: float) -> RunStatus:
-    """Return the status after an error. Only what nobody must cure gets a next try; the rest waits for a new head or a person.
+    """Return the status after an error. Only a transient one gets a next try; the rest waits for a new head or a person.
 
     A failure after others keeps their `since`, though a rollout was carried out in between.
     """
@@ -163,10 +160,9 @@ def failed(status: RunStatus, error: AnnealError, now: float) -> RunStatus:
 
 
 def ended(status: RunStatus, result: Result, now: float) -> RunStatus:
-    """Return the status after a run that didn't fail. `now`: seconds since the epoch.
+    """Return the status after a run that didn't fail. The same phase again keeps its `since`, a run that changed nothing the counts.
 
-    The same phase again keeps its `since`; a run that changed nothing keeps the counts, so that it leaves no trace in a good record. A
-    rollout whose run may not wait goes on.
+    A rollout whose run may not wait goes on. `now`: seconds since the epoch.
     """
     goes_on = status.phase == ROLLING and result.outcome == Outcome.WAITING
     phase = ROLLING if goes_on else _PHASES.get(result.outcome, status.phase)
@@ -195,10 +191,7 @@ def lingering(status: RunStatus, lines: Sequence[str], now: float) -> RunStatus:
 
 
 def drift_of(changes: Iterable[Change]) -> tuple[Drift, ...]:
-    """Make the drift record of a plan's changes; their texts are masked already. Sorted, at most 200.
-
-    One a field; without a path of an object that is missing (`live` is empty) or shouldn't be there (`declared` is).
-    """
+    """Make the drift record of a plan's changes (see `Drift`), whose texts are masked already: one a field, sorted, at most 200."""
     found = {
         (change.identity, item.path): Drift(change.identity, item.path, item.declared, item.live, item.manager)
         for change in changes

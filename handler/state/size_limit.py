@@ -19,9 +19,8 @@ _BRIEF = 200
 def fitted(state: State, namespace: str, tooling: str) -> tuple[State, Body]:
     """Return what will really be stored, trimmed to the limit, and its ConfigMap.
 
-    History goes first, then changed subjects, then what a rollout's steps say, then the drift record, then the read paths (the next push
-    then renders); `declared` never.
-    Raises StateInvalid when that isn't enough, or when a value breaks its rule: nothing is written that couldn't be read again.
+    History goes first, then changed subjects, what a rollout's steps say, the drift record, the read paths (the next push then renders);
+    `declared` never. Raises StateInvalid: that isn't enough, or a value breaks its rule and couldn't be read again.
     """
     for smaller in _trimmed(state):
         body = encode(smaller, namespace, tooling)
@@ -48,7 +47,6 @@ def _trimmed(state: State) -> Iterator[State]:
 
 
 def _shortened(rollout: Progress | None, most: int) -> Progress | None:
-    """Return a rollout whose steps say less; what has ended how stays."""
     if rollout is None:
         return None
     return replace(rollout, steps=tuple(replace(step, message=step.message[:most], stood=()) for step in rollout.steps))

@@ -1,7 +1,7 @@
 """Reads and writes the record of one target by compare-and-swap. The commit moves last; without the Lease only where no object is written.
 
-Three ways to write: `swap` (a run's records; a 409 drops them), `write` (a run inside its own open attempt; a 409 caused by a person is
-merged) and `update` (a person's suspend, approval or pin; tried again).
+On a 409 `swap` (a run's records) drops them, `write` (inside the run's own open attempt) merges them with a person's write, `update`
+(a person's suspend, approval or pin) tries again.
 """
 
 from __future__ import annotations
@@ -52,11 +52,9 @@ class StateStore:
         return State(self._target, self._installation, cluster_uid)
 
     def at_home(self, state: State, repository: str, cluster_uid: str) -> State:
-        """Return a state that belongs here. Nothing was applied by one that is fresh: it goes wherever its target does.
+        """Return a state that belongs here; one that is fresh, which applied nothing, goes wherever its target does.
 
-        Raises:
-            TargetMoved: it belongs to another repository, installation or cluster; every difference is named.
-
+        Raises TargetMoved: it belongs to another repository, installation or cluster; every difference is named.
         """
         if state.fresh:
             return replace(state, repository="", installation=self._installation, cluster_uid=cluster_uid)
@@ -88,18 +86,18 @@ class StateStore:
     def swap(self, stored: StoredState, state: State, token: str | None = None) -> StoredState:
         """Write `state` if nothing moved since `stored` was read; equal content isn't written.
 
-        Without a token (no Lease) an open attempt must neither be in `stored` nor in `state`; with one, `state` may only open its own.
-        Raises Busy when another run is open, Moved on a 409, LeaseLost when the state was deleted.
+        Without a `token` (no Lease) neither may hold an open attempt; with one, `state` may only open its own. Raises Busy: another run is
+        open; Moved: a 409; LeaseLost: the state was deleted.
         """
         self._fence(stored, state, token)
         written, body = fitted(state, self._namespace, self._tooling)
         return self._put(stored, written, body)
 
     def write(self, stored: StoredState, change: Change, token: str) -> StoredState:
-        """Write `change(state)` inside our own attempt. A person's write in between is merged: `change` is made on the newer state.
+        """Write `change(state)` inside our own attempt; after a person's write in between `change` is made on the newer state.
 
-        `change` must build on the state it is given (`dataclasses.replace`), so that suspend, approval and pin survive. Raises LeaseLost
-        when the state was deleted or replaced, or another run has opened its attempt; Moved when none is open any more.
+        `change` must build on the state it is given (`dataclasses.replace`), so that suspend, approval and pin survive. Raises LeaseLost:
+        the state was deleted or replaced, or another run has opened its attempt; Moved: none is open any more.
         """
         while True:
             state = change(self._present(stored))
@@ -159,14 +157,12 @@ class StateStore:
         return _of(written, replace_same(self._objects, body))
 
     def _same(self, stored: StoredState) -> StoredState:
-        """Read again; the state must still be the same object."""
         newer = self.read()
         if newer.uid != stored.uid:
             raise LeaseLost.of(self._subject, "was deleted during the run", fix="run again: the objects are found by their label")
         return newer
 
     def _own(self, older: StoredState, newer: StoredState, token: str) -> None:
-        """Make sure that our attempt is the open one, before a change is made again on the newer state."""
         attempt = self._present(newer).attempt
         if attempt is None or (attempt.token != token and attempt == self._present(older).attempt):
             raise Moved.of(self._subject, "changed since it was read, and our run isn't open in it")

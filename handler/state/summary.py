@@ -1,7 +1,4 @@
-"""What overviews and ticks read of a state from metadata alone.
-
-Law: an older version may run beside this one; it reads no summary with a field that it doesn't know, and looks at the state itself.
-"""
+"""What overviews and ticks read of a state from metadata alone. A version that doesn't know a field of it reads the state itself."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Changes of one record by several threads at once: those that come while one is being written go together in the next write.
+"""Changes of one record by several threads: those that come while one is being written go together in the next write.
 
-Law: whoever hands a change over returns when it is written, and not before; changes are made in the order in which they were handed over.
-A write that fails has failed for all who share it.
+Law: `put` returns when its change is written, not before; changes are made in their order; a failed write fails for all that share it.
 """
 
 from __future__ import annotations
@@ -49,10 +48,9 @@ class WriteBatcher(Generic[R]):
             raise mine.error
 
     def _write(self, batch: _Batch[R]) -> None:
-        """Write a batch, then let those behind it go on."""
         try:
             self.write(batch.change)
-        except BaseException as error:  # noqa: BLE001 - each of those who share it raises it
+        except BaseException as error:  # noqa: BLE001 - each `put` that shares it raises it
             batch.error = error
         with self._turn:
             batch.over, self._busy = True, False
