@@ -79,12 +79,7 @@ class Handler(Connections):
             self._renders.ran(job.target, rooms.preparer)
 
     def target(self, name: str) -> Target:
-        """Return a target by name.
-
-        Raises:
-            ConfigInvalid: there is none of that name; the known ones are named.
-
-        """
+        """Return a target by name. Raises ConfigInvalid, which names those that there are."""
         target = self.settings.target(name)
         if target is None:
             known = ", ".join(sorted(item.name for item in self.settings.targets))
@@ -106,12 +101,7 @@ class Handler(Connections):
         return self._once(("digest", target.name), lambda: settings_digest(target))
 
     def render(self, target: Target, tree: Tree, *, older: bool = False) -> Rendered:
-        """Render a target's path of a tree; asks no cluster. `older`: see `RenderRequest`.
-
-        Raises:
-            AuthorError: every mistake in git, all at once.
-
-        """
+        """Render a target's path of a tree; asks no cluster. `older`: see `RenderRequest`. Raises AuthorError with every mistake in git."""
         request = request_for(target, self.source(target), {}, older=older)
         return self.tables.renderers[target.renderer.type].render(tree, request, self._sandbox)
 
@@ -142,11 +132,9 @@ class Handler(Connections):
         return self._once(("health", target.name), lambda: CustomHealth(entries, self._sandbox))
 
     def _query(self, url: str, query: str, seconds: float = 0.0, step: float = 0.0) -> Moments:
-        """Ask a Prometheus for a check."""
         return self.metrics().query(url, query, seconds, step)
 
     def _rooms(self, target: Target) -> Dependencies:
-        """Put a target's rooms together."""
         settings, discovery = self.settings, self.discovery(target)
         applyset = applyset_id(state_name(target.name), settings.state_namespace)
         return Dependencies(

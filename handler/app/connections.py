@@ -57,15 +57,11 @@ class RecordPlace:
 class Options:
     """What a command line may override. `sources`: by target name, instead of its git host (a directory, for `apply -f`).
 
-    `notes`: this process is one of several on a queue (functions, containers), so its memory isn't asked: named requests leave an entry
-    in the record whatever they did, and a cluster that doesn't answer is given up soon, for others wait for the worker.
-    `patience`: how many seconds one run may wait for one thing to become healthy. `looks`: no process lives that watches health;
-    `watches`: this one does, so an unchanged verdict isn't written again.
-    `any_metrics`: checks may ask any Prometheus, listed or not (local directories, not git). `terminal`: the command runs at a terminal: a
-    cluster that doesn't answer is given up soon, and exec plugins may prompt.
-    `announce`, `agrees`: see `handler.engine.run.dependencies.Dependencies`.
-    `brief`: how many seconds a cluster has for one answer to read-only views.
-    `places`: by target name, of records in another place than the settings' (of targets without a configuration).
+    `notes`: this process is one of several on a queue, so its memory isn't asked: named requests leave an entry in the record whatever they
+    did. `patience`: seconds that one run may wait for one thing to become healthy. `looks`: no process lives that watches health;
+    `watches`: this one does. `any_metrics`: checks may ask any Prometheus, listed or not. `terminal`: exec plugins may prompt. With `notes`
+    or `terminal` a cluster that doesn't answer is given up soon. `announce`, `agrees`: see `handler.engine.run.dependencies.Dependencies`.
+    `brief`: seconds that a cluster has for one answer to read-only views. `places`: by target name, of records in other places.
     """
 
     kubeconfig: str = ""
@@ -169,7 +165,6 @@ class Connections:
         return StateStore(objects(target), place.namespace, place.name, place.installation, TOOLING)
 
     def _place(self, target: Target) -> RecordPlace:
-        """Return where a target's record is."""
         settings = self.settings
         return self._options.places.get(target.name) or RecordPlace(settings.state_namespace, target.name, settings.installation)
 
@@ -197,12 +192,7 @@ class Connections:
         return self._host(target).head(target.revision, since)
 
     def source(self, target: Target) -> CommitSource:
-        """Return where a target's commits come from; of one that requires signatures, only commits that carry them.
-
-        Raises:
-            ConfigInvalid: a key of `verify` can't be used.
-
-        """
+        """Return where a target's commits come from; with `verify`, signed ones alone. Raises ConfigInvalid: a key of it can't be used."""
         given, verify = self._options.sources.get(target.name), target.verify
         if verify is None:
             return given or self._host(target)

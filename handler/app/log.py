@@ -50,7 +50,7 @@ def _warned(
     file: TextIO | None = None,  # noqa: ARG001 - the same
     line: str | None = None,  # noqa: ARG001 - the same
 ) -> None:
-    """Log what `warnings.warn` would print with a place of this machine."""
+    """Log a warning without the place on this machine that Python prints."""
     _LOG.warning("a library warns", extra={"fields": {"warning": category.__name__, "seen": str(message)}})
 
 
@@ -115,5 +115,4 @@ class PlainFormatter(JsonFormatter):
 
 
 def _plain(text: str) -> str:
-    """Escape what a terminal would obey."""
     return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in text)

@@ -73,7 +73,7 @@ class OverviewConnections(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Cluster:
-    """What one look at a cluster found. `states`: None: they may not be listed, so each is read by its name. `uid`: or why it is hidden."""
+    """What one look at a cluster found. `states`: None: they can't be listed, so each is read by name. `uid`: or why it is hidden."""
 
     states: Mapping[str, dict[str, Any]] | None
     uid: str | AccessDenied
@@ -95,13 +95,7 @@ Show = Callable[[list[TargetRow]], None]
 class Overview:
     """Looks at targets of one configuration, again and again.
 
-    Args:
-        settings: whose targets.
-        ways: to their clusters and git hosts.
-        asks: whether git hosts are asked.
-        whole: whether all records are read whole, not only those in trouble.
-        deadline: seconds that all of them have.
-
+    `asks`: git hosts, too. `whole`: all records are read whole, not only those in trouble. `deadline`: seconds that all of them have.
     """
 
     def __init__(
@@ -122,10 +116,7 @@ class Overview:
     def look(self, targets: Sequence[Target], show: Show = lambda _: None, heads: float = 0.0) -> list[TargetRow]:
         """Look once and return what was found, trouble first.
 
-        Args:
-            targets: which.
-            show: called with what is known so far, a few times a second.
-            heads: how many seconds old an answer of a git host may be.
+        `show`: called with what is known so far, a few times a second. `heads`: how many seconds old an answer of a git host may be.
         """
         self._take(0.0)  # what has come too late for the look before
         end, late = time.monotonic() + self._deadline, set(self._open)
@@ -177,7 +168,6 @@ class Overview:
         self._crew.add(key[:2], most, seen)
 
     def _give_up(self, clusters: Mapping[Any, list[Target]], followed: Mapping[Any, list[Target]]) -> None:
-        """Say of what hasn't answered that it hasn't."""
         seen = f"hasn't answered within {self._deadline:g} s"
         for cluster, group in clusters.items():
             if ("cluster", cluster) in self._open:
@@ -233,10 +223,7 @@ class Overview:
                 self._ask(key, _AT_ONCE, partial(self._read, row.target, uid), partial(self._saw_whole, row.target))
 
     def _is_told(self, row: TargetRow) -> bool:
-        """Whether a row is known: it has no record, or a summary that can be read and is of this target as it is configured.
-
-        Why it is pinned, the record alone says.
-        """
+        """Whether a row is known: no record, or a usable summary of this target as it is configured. A pin's reason is in the record."""
         if not row.recorded:
             return row.recorded is False
         if row.summary.pin:
@@ -270,7 +257,6 @@ class Overview:
 
     # --- git hosts
     def _followers(self, targets: Sequence[Target]) -> list[Target]:
-        """Return the targets whose git hosts are asked; a directory's have none."""
         return [target for target in targets if self._asks and not target.repository.is_directory]
 
     def _head(self, target: Target, since: float) -> NewestCommit:

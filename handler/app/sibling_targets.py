@@ -70,7 +70,6 @@ class OneRepository:
         return any(each.name == name for each in self._ways.settings.targets)
 
     def _alike(self) -> list[Target]:
-        """Return the other targets of the same repository and revision."""
         mine, keys = self._target, _keys(self._target)
         others = [each for each in self._ways.settings.targets if each.name != mine.name and each.revision == mine.revision]
         return [each for each in others if keys & _keys(each)]

@@ -48,10 +48,10 @@ class NewestCommit:
 
 @dataclass(frozen=True, slots=True)
 class TargetRow:
-    """All that one look found of a target. `recorded`: whether it has a record; None: not known. `now`: the API server's time.
+    """What one look found of a target. `recorded`: whether it has a record; None: not known. `now`: the API server's time.
 
-    `summary`: of that record, with its health as it is known to be now. `state` and `lease`: read of the first in trouble only. `whole`:
-    they were read. `newest`: None: git wasn't asked. `doubt`: why it isn't known whether the record is of this cluster.
+    `summary`: of that record, with its health as it is known now. `state`, `lease`: read (`whole`) of the first in trouble only. `newest`: None:
+    git wasn't asked. `doubt`: why it isn't known whether the record is of this cluster.
     """
 
     target: Target

@@ -52,10 +52,7 @@ class ClusterSeen:
 
 
 class TargetStatusReader:
-    """Reads the records of one configuration's targets. Safe to share between threads.
-
-    `objects`: the way to a target's cluster, raises AnnealError; `mask`: hides secrets in a text.
-    """
+    """Reads the records of one configuration's targets by `objects` (raises AnnealError), masked by `mask`. Safe to share between threads."""
 
     def __init__(
         self, settings: Settings, objects: Callable[[Target], Readable], mask: Callable[[str], str], deadline: float = DEADLINE
@@ -180,7 +177,6 @@ def shown(state: State) -> Json:
 
 
 def _refusal(refusal: Refusal) -> Json:
-    """Return what a refused commit waits for."""
     return {"commit": refusal.commit, "facts": list(dict.fromkeys(map(str, refusal.facts))), "again": refusal.again}
 
 

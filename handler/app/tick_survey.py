@@ -122,7 +122,6 @@ class TickSurvey:
             self._crew.add(("git host", host), AT_ONCE, partial(_or_runs, asked, members, partial(self._revision, asked, group)))
 
     def _summaries(self, asked: _Round, target: Target) -> dict[str, dict[str, Any]]:
-        """Return the metadata of every state of this installation on a target's cluster, by name."""
         asked.count(lists=1)
         return listed(self._sight.records(target), self._settings)
 
@@ -136,7 +135,6 @@ class TickSurvey:
         return summary if is_settled else None
 
     def _revision(self, asked: _Round, group: list[tuple[Target, Summary]]) -> None:
-        """Look at what some settled targets follow, once for all of them."""
         if not any(asked.waits_for(target) for target, _ in group):
             return
         asked.count(looks=1)
@@ -230,7 +228,6 @@ def _or_runs(asked: _Round, targets: Sequence[Target], look: Callable[[], None])
 
 
 def _unchanged(job: Job, summary: Summary) -> Result:
-    """Return what the run would have ended with."""
     due = seconds_of(summary.drift_due) if summary.drift_due else 0.0
     found = Result(job.target, Outcome.UNCHANGED, summary.commit, job.trigger, f"{summary.commit[:12]} is applied", next_try=due)
     return replace(found, standing=quiet.standing(summary, time.time()))

@@ -89,7 +89,6 @@ def check_references(session: Session, named: str | None, findings: Findings) ->
 
 
 def _webhooks(settings: Settings, _secrets: Secrets) -> str:
-    """Say whose deliveries can be proven."""
     found = {name: len(getattr(settings.webhooks, name).secrets) for name in providers(type(settings.webhooks))}
     lines = [f"{name}: {many(count, 'secret')}" for name, count in found.items() if count]
     own = {target.name: len(target.repository.webhook.secrets) for target in settings.targets}
@@ -221,6 +220,5 @@ def reached(api: Api) -> str:
 
 
 def _rules(grant: needed_rights.Grant) -> list[AccessRule]:
-    """Return a grant as single questions."""
     whole = AccessRule("", grant.group, grant.resource, grant.namespace)
     return [replace(whole, verb=verb, name=name) for verb in grant.verbs for name in grant.names or ("",)]

@@ -1,7 +1,7 @@
-"""A run that a person follows: the plan is shown and asked about before its first write, and what is written is told as it goes.
+"""A run that a person follows: the plan is shown and asked about before its first write, and what is written is printed as it goes.
 
-Law: what is carried out is the plan that was shown. Where another one takes its place, because something moved meanwhile, that is shown and
-asked about, too. Nothing that goes wrong while something is printed ends a run in its middle.
+Law: what is carried out is the plan that was shown; one that takes its place, because something moved, is shown and asked about, too. No
+error of printing ends a run in its middle.
 """
 
 from __future__ import annotations
@@ -27,14 +27,10 @@ Shown = tuple[str, Identity, str, tuple[FieldChange, ...], bytes]
 
 
 def follow(session: Session, start: Callable[[], Result], *, yes: bool, approves: Callable[[str], str] | None = None) -> int:
-    """Start a run, ask before it writes where a person sits, tell what it writes and how it ends; return the exit code.
+    """Start a run, ask before it writes where a person can be asked, print what it writes and how it ends; return the exit code.
 
-    Args:
-        session: whose handler isn't made yet.
-        start: runs it.
-        yes: nothing is asked.
-        approves: the command that allows what is held under an id, where that isn't `anneal approve`.
-
+    `session`: whose handler isn't made yet. `yes`: nothing is asked. `approves`: the command that allows what is held under an id, where that
+    isn't `anneal approve`.
     """
     following = _Following(session)
     if not yes and session.output.interactive:
@@ -52,7 +48,7 @@ def follow(session: Session, start: Callable[[], Result], *, yes: bool, approves
 
 
 class _Following:
-    """What was shown, agreed to and told of one run. `told`: what was printed as it was written."""
+    """The plans and objects of one run that were shown. `printed`: objects whose lines were printed as they were written."""
 
     def __init__(self, session: Session) -> None:
         self.declined = False
@@ -78,7 +74,6 @@ class _Following:
         return not self.declined
 
     def _asked(self, question: str) -> bool:
-        """Ask; Ctrl-C is no."""
         try:
             with _interruptible():
                 return self._session.output.confirm(question)

@@ -45,7 +45,6 @@ def approve(session: Session, target: str | None, held_id: str | None, yes: bool
 
 
 def _agreed(session: Session, target: Target, held: HeldPlan, yes: bool) -> bool:
-    """Show what is held and ask, where a person can be asked."""
     if yes:
         return True
     if not session.output.interactive:

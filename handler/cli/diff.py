@@ -1,4 +1,4 @@
-"""What changes, for people: each object of a plan, or of what a run wrote, with its fields live -> declared and who owns them live."""
+"""What changes, for people: each object of a plan, or of what a run wrote, with its fields live -> declared and their live managers."""
 
 from __future__ import annotations
 
@@ -97,7 +97,6 @@ def _fields(output: Output, change: Change) -> None:
 
 
 def _due(output: Output, due: Due) -> None:
-    """A step that has a name of its own is told by it, too."""
     step = f" {due.step}:" if due.step != str(due.identity) else ""
     output.line(f"> {due.group}:{step} {due.action} {due.identity}", "warn")
 

@@ -85,7 +85,6 @@ def _way_out(letter: Letter, run: str | None) -> str:
 
 
 def _missed(run: str, kept: Sequence[Letter]) -> str:
-    """Return why a request wasn't asked for again."""
     seen = next((letter.work.job.target for letter in kept if letter.work and letter.work.run == run), "")
     if seen:
         return f"{run} asks for {seen}, which isn't configured here, or isn't the --target"

@@ -82,7 +82,6 @@ def _python() -> str:
 
 
 def _packages() -> str:
-    """Return what is installed. Raises ConfigInvalid naming each library that isn't."""
     found, missing = [], []
     for name in _PACKAGES:
         try:
@@ -104,7 +103,6 @@ def _yaml(findings: Findings) -> None:
 
 
 def _sandbox(session: Session) -> str:
-    """Render one object in a child, as a run would."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="anneal-doctor-") as directory:
         (Path(directory) / "sample.yaml").write_text(_SAMPLE)
@@ -187,7 +185,6 @@ def _server(session: Session, findings: Findings, url: str, ca_file: str, *, ins
 
 
 def _hide(session: Session, token: str) -> None:
-    """Let nothing that is printed from now on show the token."""
     before, mask = session.output.mask, Mask.of([token], [])
     session.output.mask = lambda text: mask(before(text))
 

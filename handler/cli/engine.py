@@ -25,16 +25,13 @@ from handler.worker.worker import Engine, Parts
 def engine(session: Session) -> Engine:
     """Return what a worker process is made of. It resolves what signs in to git hosts; the door's secrets are the door's.
 
-    With a queue nobody knows whose memory to ask for a run: then the record tells of every one that was asked for by name.
+    With a queue no process is known whose memory could be asked for a run: then the record has an entry of each that was asked for by name.
     """
     return _engine(session, lambda settings: queue_url(settings, os.environ))
 
 
 def clock_engine(session: Session, metrics: str = "prometheus") -> Engine:
-    """Return what a worker process is made of that nobody asks but its clock: each time it looks at live, and mends what differs.
-
-    `metrics`: see `Parts`.
-    """
+    """Return the same without any request but its clock: each time it compares live with git. `metrics`: see `Parts`."""
     made = _engine(session, lambda _settings: "")
     return Engine(made.prepare, lambda settings: replace(made.build(settings), look=None, clock="drift", metrics=metrics))
 

@@ -31,7 +31,7 @@ _FOREIGN = "its repository's webhook has another secret than the one that signed
 
 @dataclass(frozen=True, slots=True)
 class CapturedDelivery:
-    """A delivery as it was captured. `headers`: None when they weren't; `guessed`: nobody named the provider."""
+    """A delivery as it was captured. `headers`: None when they weren't; `guessed`: no flag named the provider."""
 
     provider: str
     trigger: Trigger
@@ -52,7 +52,6 @@ def explain_delivery(session: Session, file: str, provider: str | None, headers:
 
 
 def _captured(session: Session, file: str, provider: str | None, headers: str | None) -> CapturedDelivery:
-    """Read what was captured. Raises click.UsageError, TooLarge, BadPayload."""
     cap = session.settings.webhooks.max_body
     body = _bytes(file, cap + 1)
     sent = _headers(_bytes(headers, cap).decode("latin-1")) if headers else None  # as WSGI reads them
@@ -63,7 +62,6 @@ def _captured(session: Session, file: str, provider: str | None, headers: str | 
 
 
 def _bytes(path: str, most: int) -> bytes:
-    """Read a file, or standard input for `-`. Raises click.UsageError."""
     try:
         with click.open_file(path, "rb") as file:
             return bytes(file.read(most))
@@ -85,7 +83,6 @@ def _headers(text: str) -> dict[str, str]:
 
 
 def _provider(body: bytes, triggers: Mapping[str, Trigger]) -> str:
-    """Guess whose payload this is."""
     document = payload.read(body)
     found = [name for name, trigger in triggers.items() if trigger.shape(document) is not None]
     if len(found) != 1:
@@ -118,7 +115,6 @@ def _verified(session: Session, captured: CapturedDelivery, headers: Mapping[str
 
 
 def _explained(refusal: BadSignature, provider: str, accepted: tuple[Accepted, ...]) -> BadSignature:
-    """Tell the operator what the sender isn't told."""
     if notes := getattr(refusal, "__notes__", ()):
         return BadSignature.of("signature", f"holds, but it is {'; '.join(notes)}: answered 401")
     if not accepted:

@@ -82,10 +82,7 @@ class FilenameFlags:
         return found
 
     def settings(self) -> Settings:
-        """Return the settings of the one target: only these namespaces, and the first for objects that name none.
-
-        Raises ConfigInvalid for what isn't a name.
-        """
+        """Return the settings of the one target; its first namespace is for objects that name none. Raises ConfigInvalid for what isn't a name."""
         from handler.config.git_settings import Repository, directory_url  # noqa: PLC0415 - `--help` stays fast
         from handler.config.load import API_VERSION, parse  # noqa: PLC0415 - the same
 
@@ -113,10 +110,7 @@ _NAMES = ("filenames", "name", "namespaces", "cluster_scoped", "adopt", "recreat
 def from_files(*, record: bool = False, number: str = "") -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Let the work of a command that is declared with `files_options` be of the target that those make.
 
-    Args:
-        record: the command reads the target's record only: --name is enough, and files are read when they are asked for.
-        number: the parameter that `-n NUMBER` sets where nothing else of `-f` is given.
-
+    `record`: it reads the target's record only: --name is enough. `number`: the parameter that `-n NUMBER` sets without the rest of `-f`.
     """
 
     def decorate(function: Callable[..., int]) -> Callable[..., int]:
@@ -137,7 +131,6 @@ def from_files(*, record: bool = False, number: str = "") -> Callable[[Callable[
 
 
 def _number(text: str) -> int:
-    """Read what `-n` says where it is a number."""
     if not text.isdecimal() or int(text) < 1:
         raise click.UsageError(f"-n {text}: expected a number of 1 or more; a namespace goes with --name")
     return int(text)
@@ -192,7 +185,6 @@ def read(session: Session, files: FilenameFlags) -> CommitSource:
 
 
 def _stdin() -> bytes:
-    """Return standard input. Raises click.UsageError, SourceRefused."""
     if sys.stdin is None or sys.stdin.isatty():
         raise click.UsageError(f"-f -: nothing is piped into it; write: kustomize build DIR | {again().removeprefix('… | ')}")
     return _bounded(sys.stdin.buffer, PIPED)
@@ -253,10 +245,7 @@ class _Later:
 
 
 def refuse_unasked(session: Session, *, yes: bool) -> None:
-    """Where standard input holds the manifests and no terminal is there to ask on, `-y` says that nothing is to be asked.
-
-    Raises click.UsageError, with the command.
-    """
+    """Raise click.UsageError, with the command, where manifests are piped, no terminal is there to ask on, and `-y` is missing."""
     if session.output.piped and not (yes or session.output.interactive):
         raise click.UsageError(f"-f -: there is no terminal to ask on, so it needs -y: {again(yes=True)}")
 
@@ -282,7 +271,7 @@ def _typed(ctx: click.Context, command: click.Command, changed: Mapping[str, obj
 
 
 def approving(session: Session, *, prunes: bool) -> Callable[[str], str] | None:
-    """Return what tells the `apply` that approves what is held of files, which have no target to be approved by name; None of a target.
+    """Return what makes the `apply` that approves what is held of files; None of a target, which is approved by name.
 
     `prunes`: whether this command deletes.
     """

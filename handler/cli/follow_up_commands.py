@@ -64,7 +64,7 @@ def creating(message: str) -> str:
 
 
 def looking(message: str) -> str:
-    """Return the command that shows why the first object isn't gone; empty: it isn't told."""
+    """Return the command that shows why the first object isn't gone; empty: the message names none."""
     found = _LOOKS.search(message)
     return found.group(1) if found else ""
 

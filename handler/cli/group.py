@@ -78,7 +78,7 @@ class Commands(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that was typed. Raises click.UsageError, which names the one that was meant, if that can be told."""
+        """Find the typed command. Raises click.UsageError, which names the one that was probably meant."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:

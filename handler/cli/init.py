@@ -82,7 +82,6 @@ def _refuse(path: Path, force: bool) -> None:
 
 
 def _written(answers: Answers) -> str:
-    """Return the file's text."""
     provider, namespaces = answers["provider"], split(answers["namespace"])
     webhooks = _WEBHOOKS.format(provider=provider, variable=init_hosts.variable(provider)) if provider != init_hosts.NONE else _NO_WEBHOOKS
     return _TEMPLATE.format(
@@ -135,7 +134,6 @@ def _write(path: Path, text: str, force: bool) -> None:
 
 
 def _tell(session: Session, path: Path, answers: Answers) -> None:
-    """Print what comes next."""
     provider, token = answers["provider"], answers.get("token-env", "")
     commands = _next(session, path, provider)
     secret = f"read -rs {token}; export {token}" if token and token not in session.environ else ""
@@ -162,7 +160,6 @@ def _tell(session: Session, path: Path, answers: Answers) -> None:
 
 
 def _next(session: Session, path: Path, provider: str) -> list[str]:
-    """Return the three next commands, each as it can be typed."""
     here = session.named is None or (str(path) == _FILE and "ANNEAL_CONFIG" not in session.environ)
     config = "" if here else f" -c {shlex.quote(str(path))}"
     if provider == init_hosts.NONE:

@@ -103,7 +103,7 @@ def of(provider: str) -> Host:
 
 
 def guess(url: str, known: Collection[str]) -> str:
-    """Return which of the known providers a repository's URL looks like; NONE where it can't be told."""
+    """Return which of the known providers a repository's URL looks like; NONE where no provider does."""
     host = url.partition("://")[2].partition("/")[0].rpartition("@")[2].lower()
     return next((name for name, row in HOSTS.items() if name in known and any(word in host for word in row.known_by)), NONE)
 

@@ -69,8 +69,7 @@ def questions(providers: tuple[str, ...]) -> tuple[Question, ...]:
 def answered(asked: tuple[Question, ...], given: Mapping[str, str | None], output: Output) -> Answers:
     """Complete what flags have given by questions on a terminal, elsewhere by defaults.
 
-    Raises ConfigInvalid for flags that can't be, all at once; click.UsageError, with the whole command, for what is missing where nobody
-    can be asked; click.Abort when the person ends it.
+    Raises ConfigInvalid for all flags that can't be; click.UsageError, with the whole command, for what is missing without a terminal.
     """
     problems = [
         Problem(f"--{each.flag}", wrong[0], fix=wrong[1])
@@ -104,7 +103,6 @@ def answered(asked: tuple[Question, ...], given: Mapping[str, str | None], outpu
 
 
 def _asked(question: Question, default: str | None, output: Output) -> str:
-    """Ask until the answer can be used. Raises click.Abort."""
     while True:
         text = str(click.prompt(question.text, default=default, type=str, show_default=bool(default))).strip()
         wrong = question.wrong(text)

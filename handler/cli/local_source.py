@@ -67,7 +67,7 @@ class Files(Fixed):
 
 
 class Rereading:
-    """A directory that is read anew at each look: what somebody writes to it is its next commit."""
+    """A directory that is read anew at each look: its content then is its next commit."""
 
     def __init__(self, read: Callable[[], Directory]) -> None:
         self._read = read
@@ -87,7 +87,6 @@ class Rereading:
 
 
 def _below(directory: Path, file: Path) -> str:
-    """Return a file's path below a directory; empty: it lies elsewhere."""
     inside, root = file.resolve(), directory.resolve()
     return inside.relative_to(root).as_posix() if inside.is_relative_to(root) else ""
 

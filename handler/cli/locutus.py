@@ -3,8 +3,9 @@
     --trigger=oneoff | interval          2018 to 2021: the trigger is named
     --one-off   --trigger.interval.duration=1m     since 2023: a trigger is there once it is configured, and --one-off overrides it
 
-As upstream, no command line runs without a trigger: a directory is never rolled out because somebody has left one out. What upstream has
-for the renderer jsonnet, the trigger resource and databases is refused by name.
+As upstream, no command line runs without a trigger; what upstream has for the renderer jsonnet, the trigger resource and databases is
+refused by name. Without a configuration there is one instance, whose state lies beside what it applies, namespace `default` for objects that
+name none, every kind and every namespace; nothing is deleted for not being declared any more.
 """
 
 from __future__ import annotations
@@ -71,7 +72,6 @@ def _every(trigger: str | None, interval: str | None, *, one_off: bool, render_o
 
 
 def _check(interval: str | None, found: float | None) -> None:
-    """Raise click.UsageError for what is no duration, or none that is kept."""
     limits = RANGES["duration"]
     if found is None or not limits.least <= found <= limits.most:
         raise click.UsageError(f"--trigger.interval.duration: expected {limits.noun} from {limits.span()}, found {interval!r}")
@@ -158,7 +158,6 @@ def _use(session: Session, files: Callable[[], Directory] | None, flags: Flags) 
 
 
 def _unconfigured(renderer: str) -> Settings:
-    """Return the settings that hold without a configuration."""
     target = Target(
         name=NAME,
         repository=Repository(url=directory_url(NAME)),
@@ -186,7 +185,7 @@ def _configured(session: Session, config: Path) -> Settings:
 
 
 def _print(session: Session, target: Target, every: float | None) -> int:
-    """Print what would be rolled out, once or at an interval; there an error is told, and ends nothing."""
+    """Print what would be rolled out, once or at an interval; there an error is printed, and ends nothing."""
     session.sandbox.start()
     with stoppable(session.output.note) as stop:
         while True:

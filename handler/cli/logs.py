@@ -31,9 +31,9 @@ _GROUPS = {each.kind: each.group for each in WITH_PODS}
 
 @dataclass(frozen=True, slots=True)
 class LoggedPod:
-    """One object and the end of its worst pod's log. `tail`: None where no container of it has run, or none does badly now.
+    """One object and the end of its worst pod's log. `tail`: None: no container of it has run, or none does badly now.
 
-    `unread`: it or its pods can't be read, so that nothing is known of them.
+    `unread`: it or its pods can't be read.
     """
 
     object: str
@@ -71,16 +71,9 @@ def of_record(state: State | None) -> list[str]:
 
 
 def read(session: Session, target: Target, subjects: Iterable[str]) -> list[LoggedPod]:
-    """Read the logs of the first of these objects that have pods.
+    """Read the logs of the first of these objects that have pods, with the kubeconfig's own rights. Raises AnnealError.
 
-    Args:
-        session: whose kubeconfig is used, without impersonation.
-        target: the objects' target.
-        subjects: objects as messages call them, `Deployment/shop/api`; others than workloads are passed over.
-
-    Raises:
-        AnnealError: the cluster can't be reached.
-
+    `subjects`: objects as messages call them, `Deployment/shop/api`; others than workloads are passed over.
     """
     found = [identity for subject in dict.fromkeys(subjects) if (identity := _workload(subject))][:MOST]
     if not found:
@@ -127,7 +120,6 @@ def after_failure(session: Session, ended: Result) -> None:
 
 
 def _workload(subject: str) -> Identity | None:
-    """Read `Deployment/shop/api`; None: it has no pods."""
     kind, *names = subject.split("/")
     if kind not in _GROUPS or len(names) != 2 or not all(names):
         return None

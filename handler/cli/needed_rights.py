@@ -48,7 +48,7 @@ class NeededKinds:
 def own_grants(settings: Settings, target: Target) -> tuple[Grant, ...]:
     """Return what the handler itself must be able to do for a target.
 
-    `list` and `watch`, for overviews, for ticks that survey many targets with one request, and for health: neither can be granted by name.
+    `list` and `watch` are for overviews, surveys and health: neither can be granted by name.
     """
     where, name = settings.state_namespace, state_name(target.name)
     grants = [
@@ -89,10 +89,9 @@ def target_grants(target: Target, needed: NeededKinds) -> tuple[Grant, ...]:
 
 
 def wanted_grants(target: Target, needed: NeededKinds) -> tuple[Grant, ...]:
-    """Return what the target's identity should be able to read so that it is said why something isn't healthy; without it that is shorter.
+    """Return what the target's identity should read to explain what isn't healthy; without it reports are shorter.
 
-    A target of which nothing can be anything but healthy needs none of it. Logs, and the Secrets whose values are masked in them, are read
-    for records that have them (`evidence: {logs: record}`).
+    Logs, and the Secrets whose values are masked in them, are for records that have them (`evidence: {logs: record}`).
     """
     kinds = {kind.group_kind for kind in needed.kinds}
     if not kinds - ALWAYS_HEALTHY:
@@ -130,10 +129,7 @@ def _is_custom(kind: Resource, bodies: Iterable[dict[str, Any]]) -> bool:
 
 
 def _escalations(bodies: Iterable[dict[str, Any]]) -> Iterator[Grant]:
-    """Yield what the API server asks of who writes RBAC: `escalate` on the very roles, `bind` on the very roles that are bound.
-
-    Who holds every right in them needs neither (RBAC's privilege escalation prevention).
-    """
+    """Yield `escalate` on declared roles and `bind` on bound ones (RBAC's privilege escalation prevention)."""
     roles: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     for body in bodies:
         namespace = str(body["metadata"].get("namespace") or "")

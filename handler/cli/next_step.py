@@ -90,13 +90,11 @@ def _next_step(row: TargetRow, given: GivenFlags) -> NextStep:
 
 
 def _moved(name: str, seen: str) -> str:
-    """Say what is another than the record says, without the way out that each line has."""
     lines = (line.rpartition(f"Target/{name}: ")[2].partition("; `anneal")[0] for line in seen.splitlines())
     return f"it belongs elsewhere: {', '.join(lines)}"
 
 
 def _from_people(name: str, state: State, now: float) -> NextStep | None:
-    """What waits for somebody's word."""
     if state.suspension(now):
         return NextStep("it is suspended; to go on:", f"anneal resume {name}")
     if state.held and state.approval and state.approval.id == state.held.id:
@@ -109,7 +107,6 @@ def _from_people(name: str, state: State, now: float) -> NextStep | None:
 
 
 def _from_lease(name: str, row: TargetRow) -> NextStep | None:
-    """What a worker is doing, or died doing."""
     assert row.state is not None  # noqa: S101 - asked by the caller
     if row.lease and row.lease.renewing:
         looks = follow_up_commands.looking(row.state.status.message) if row.state.status.phase == PRUNING else ""
@@ -129,7 +126,6 @@ def _from_lease(name: str, row: TargetRow) -> NextStep | None:
 
 
 def _from_status(name: str, status: RunStatus, row: TargetRow) -> NextStep | None:
-    """What the last run left."""
     if status.phase in ("waiting", ROLLING):
         return _from_wait(name, status, row)
     return _from_failure(f"anneal apply {name}", status, row) if status.phase in ("failed", PRUNING) else None
@@ -152,7 +148,6 @@ def _from_git(row: TargetRow, *, failed: bool) -> NextStep | None:
 
 
 def _from_failure(again: str, status: RunStatus, row: TargetRow) -> NextStep:
-    """Who must act. `again`: the command that tries once more."""
     if status.code == QuotaExceeded.code or (status.code != PlanRefused.code and _OVER_QUOTA.search(status.message)):
         return NextStep("a quota is full: its owner makes room, as said below, or git declares less; to try now:", again)
     return _from_what_it_names(again, status, row) or _from_author(again, status, row) or _from_next_try(again, status, row)
@@ -180,12 +175,10 @@ def _from_next_try(again: str, status: RunStatus, row: TargetRow) -> NextStep:
 
 
 def _tries(again: str, row: TargetRow) -> str:
-    """Say what goes on by itself, or by which command where no server runs."""
     return f"`{again}` goes on, for no server runs" if row.unserved else "the next look goes on"
 
 
 def _without_namespace(creates: str, again: str, row: TargetRow) -> NextStep:
-    """What makes a missing Namespace; without a server the run that waits for it comes after it."""
     seen = "a Namespace is missing; to create it, if git isn't to declare it"
     if row.unserved:
         return NextStep(f"{seen}, and try again:", f"{creates} && {again}")
@@ -193,7 +186,6 @@ def _without_namespace(creates: str, again: str, row: TargetRow) -> NextStep:
 
 
 def _from_author(again: str, status: RunStatus, row: TargetRow) -> NextStep | None:
-    """What the commit must be mended for; where containers of it fail, what they wrote says why."""
     if status.who != "author":
         return None
     seen = _FIX.text + _once_changed(status)
@@ -213,7 +205,6 @@ def _from_wait(name: str, status: RunStatus, row: TargetRow) -> NextStep:
 
 
 def _from_server(name: str, row: TargetRow) -> NextStep | None:
-    """That nobody will do what is to be done, or that git has something newer."""
     head, state = row.newest.commit if row.newest else "", row.state
     behind = bool(head) and state is not None and head != state.commit
     newer = f"git is at {head[:12]}" if behind else ""
@@ -255,7 +246,6 @@ def _has_pods(line: str) -> bool:
 
 
 def _from_health(name: str, health: TargetHealth) -> NextStep | None:
-    """What stands, and isn't well, whatever the last run came to."""
     if health.state == HealthState.DEGRADED and all(line.endswith(_GONE) for line in health.worst):
         return NextStep("what git declares is gone from the cluster; to bring it back:", f"anneal apply {name}")
     if health.state == HealthState.DEGRADED and any(map(_has_pods, health.worst)):
@@ -270,7 +260,6 @@ def _from_health(name: str, health: TargetHealth) -> NextStep | None:
 
 
 def _from_leftovers(target: Target, state: State) -> NextStep | None:
-    """What stands, but isn't quite what git says."""
     if state.drift:
         return _from_drift(target.name, state.drift)
     if state.pin and state.pin.automatic:

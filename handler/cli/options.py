@@ -80,9 +80,8 @@ def command(
 ) -> Callable[[Callable[[], None]], click.Command]:
     """Make a command of its declaration. `module`: of this package; its function of the same name does the work.
 
-    That function takes a Session and the declared arguments and returns the exit code; whatever it raises is printed and becomes one.
-    `renders`: it always does, so the render child's server starts while the function is imported. `reads`: it works on records alone.
-    `forms`: what its `-o` takes.
+    That function takes a Session and the declared arguments and returns the exit code; its errors are printed and become one. `renders`: the
+    render child's server starts while the function is imported. `reads`: it works on records alone. `forms`: what its `-o` takes.
     """
 
     def decorate(declared: Callable[[], None]) -> click.Command:
@@ -124,7 +123,6 @@ class CommandCall:
 
 
 def _guarded(work: CommandCall, output: Output, common: dict[str, Any], given: dict[str, Any]) -> int:
-    """Run a command; an error is printed as its problems, an unexpected one on one line (with its trace on -v)."""
     from handler.app import log
     from handler.cli import reports
     from handler.cli.session import Session
@@ -144,7 +142,6 @@ def _guarded(work: CommandCall, output: Output, common: dict[str, Any], given: d
 
 
 def _complete_target(ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
-    """Offer the configured targets; a configuration with mistakes offers none."""
     from handler.config.load import find, load
 
     root = ctx.find_root()

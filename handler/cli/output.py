@@ -33,8 +33,8 @@ _KEPT = "\0"
 class Output:
     """Standard output of one command. `mask`: of what is learned on the way; replaced as soon as the configured secrets are known.
 
-    `piped`: standard input holds manifests, so questions go to the terminal itself; `way_out`: what helps against a problem;
-    `complete`: puts into a text's commands the flags by which this one reached its configuration and cluster.
+    `piped`: standard input holds manifests, so questions go to the terminal itself; `way_out`: the fix of a problem here; `complete`: puts this
+    command's flags for configuration and cluster into a text's commands.
     """
 
     def __init__(self, *, as_json: bool = False, verbose: bool = False, wide: bool = False) -> None:
@@ -73,7 +73,7 @@ class Output:
     def line(self, text: str = "", style: str = "", *, err: bool = False, hang: int | None = None, whole: bool = False) -> None:
         """Print a line (or several), wrapped where a terminal is narrower; nothing in JSON form.
 
-        `hang`: the indent of what is wrapped; None: two more than the line's own. `whole`: as it is, so that it can be copied: a command.
+        `hang`: the indent of what is wrapped; None: two more than the line's own. `whole`: not wrapped, so that a command can be copied.
         """
         if not self.as_json:
             width = None if whole else _width(sys.stderr if err else sys.stdout)
@@ -119,7 +119,7 @@ class Output:
 
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """Show a moving line with the time elapsed while something runs; nothing where nobody looks."""
+        """Show a moving line with the time elapsed while something runs; nothing without a terminal."""
         if not self.moves:
             yield
             return
@@ -194,7 +194,6 @@ def _rich_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _has_terminal() -> bool:
-    """Whether this process has a terminal, whatever its standard input is."""
     with contextlib.suppress(OSError), open(_TERMINAL):  # noqa: PTH123 - a device
         return True
     return False

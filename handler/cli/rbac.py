@@ -87,7 +87,6 @@ def _checked_out(session: Session, target: Target, directory: Path) -> Target:
 def _documents(
     target: Target, handler: Mapping[str, str], own: tuple[needed_rights.Grant, ...], theirs: tuple[needed_rights.Grant, ...]
 ) -> list[dict[str, Any]]:
-    """Return the objects: together for one identity, apart where the target's is impersonated."""
     name = f"anneal-{target.name}"
     if target.impersonate is None:
         return needed_rights.documents(name, (*own, *theirs), handler)
@@ -153,7 +152,6 @@ def _declared(bodies: Sequence[dict[str, Any]], discovery: Discovery, *, served_
 
 
 def _placed(body: dict[str, Any], target: Target, kinds: Iterable[Resource]) -> dict[str, Any]:
-    """Default a document's namespace, as admission will."""
     scoped = {kind.group_kind.kind for kind in kinds if not kind.namespaced}
     metadata = body["metadata"]
     if target.namespace and not metadata.get("namespace") and body.get("kind") not in scoped:

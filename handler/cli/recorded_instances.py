@@ -32,12 +32,7 @@ _OURS = "app.kubernetes.io/managed-by=anneal"
 
 
 def settings(environ: Mapping[str, str], options: Options, missing: ConfigNotFound) -> tuple[Settings, dict[str, RecordPlace]]:
-    """Return settings of what is recorded, and where each record is. `options`: what the command line says of clusters.
-
-    Raises:
-        NotFound: nothing is, or no cluster can be asked; then with what is wrong with that.
-
-    """
+    """Return settings of what is recorded, and where each record is. Raises ConfigNotFound: nothing is, or no cluster can be asked."""
     try:
         found = tuple(_found(_records(environ, options)))
     except AnnealError as error:
@@ -57,7 +52,6 @@ def _target(name: str, repository: str) -> Target:
 
 
 def _records(environ: Mapping[str, str], options: Options) -> OwnObjects:
-    """Return the way to the records of the cluster that the command line and the environment lead to."""
     anything = _target("any", directory_url("any"))
     alone = Settings((anything,))
     return Connections(alone, resolve_all(alone, environ, needs=RUNS), environ, options).records(anything)
@@ -88,7 +82,6 @@ def _listed(objects: OwnObjects) -> list[dict[str, Any]]:
 
 
 def _uid(objects: OwnObjects) -> str:
-    """Return the cluster's uid; empty where that may not be read."""
     try:
         return objects.cluster_uid()
     except AccessDenied:
@@ -105,9 +98,9 @@ def _place(metadata: dict[str, Any]) -> RecordPlace | None:
 
 
 def _is_directory(objects: OwnObjects, metadata: dict[str, Any], place: RecordPlace, uid: str) -> bool:
-    """Whether a record is of a directory, by its summary alone where that tells; else it is read.
+    """Whether a record is of a directory, by its summary alone where that is enough.
 
-    One that names no repository yet, because its first run has failed, may be anything's but for Locutus' own name and place.
+    One that names no repository, because its first run failed, may be anything's but for Locutus' own name and place.
     """
     own = (place.name, place.namespace) == (NAME, NAMESPACE)
     summary = read_summary(str((metadata.get("annotations") or {}).get(SUMMARY) or ""))

@@ -75,7 +75,6 @@ def _checks_hidden(value: Any, hide: Callable[[str], str], *, within: bool = Fal
 
 
 def _one(items: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what stands in one document: an object, or a List."""
     return items[0] if len(items) == 1 else {"apiVersion": "v1", "kind": "List", "items": items}
 
 

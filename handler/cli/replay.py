@@ -72,13 +72,12 @@ def _remote(session: Session, server: str | None, ca_file: str, *, insecure_http
 
 
 def _body(*, commit: str, dry_run: bool, force: bool, approve: str, unpin: bool, rollback: bool) -> dict[str, Any]:
-    """Return what is asked, and nothing that isn't."""
     wanted = {"commit": commit, "dryRun": dry_run, "force": force, "approve": approve, "unpin": unpin, "rollback": rollback}
     return {key: value for key, value in wanted.items() if value}
 
 
 def _followed(session: Session, remote: ServerClient, run: str, timeout: float, wait: bool | None) -> dict[str, Any] | None:
-    """Return the run once it has ended; None when the token may not read and nobody insists. Raises what ends the waiting."""
+    """Return the run once it has ended; None: the token may not read, and `--wait` wasn't given."""
     with session.output.working(f"waiting for {run}"):
         try:
             return _ended(remote, run, timeout)
@@ -90,7 +89,6 @@ def _followed(session: Session, remote: ServerClient, run: str, timeout: float, 
 
 
 def _ended(remote: ServerClient, run: str, timeout: float) -> dict[str, Any]:
-    """Ask until the run has ended; a server that restarts is waited for."""
     begun = time.monotonic()
     for asked in itertools.count(1):
         waited, pause = time.monotonic() - begun, PAUSES.after(asked)
@@ -112,7 +110,6 @@ def _ended(remote: ServerClient, run: str, timeout: float) -> dict[str, Any]:
 
 
 def _unended(found: dict[str, Any], timeout: float) -> str:
-    """Say of a run that it hasn't ended, as far as the server can tell."""
     if found.get("status") == "unknown":
         return f"isn't recorded after {timeout:g} s: it waits in the queue or runs, and its end will be in the target's record"
     return f"hasn't ended within {timeout:g} s; it goes on"
@@ -133,7 +130,7 @@ def _told(session: Session, found: dict[str, Any]) -> int:
 
 
 def _id(found: Any) -> str:
-    """Return an id that a server told: what is asked for and shown to be typed is never more than that. Raises ServerRefused."""
+    """Return an id that a server sent; what is printed as a command holds no more than that. Raises ServerRefused."""
     if not isinstance(found, str) or not _ID.fullmatch(found):
         raise ServerRefused(Problem("server", f"names no id where one belongs, but {str(found)[:60]!a}"))
     return found

@@ -69,7 +69,7 @@ def problems(output: Output, found: Iterable[Problem]) -> None:
 
 
 def mended(output: Output, found: Iterable[Problem]) -> list[Problem]:
-    """Return problems as they are told here, each with the way out of this command line."""
+    """Return problems with the way out of this command line."""
     return [replace(each.bare(), fix=output.complete(output.way_out(each))) for each in found]
 
 
@@ -81,8 +81,8 @@ def retried(ended: Result) -> str:
 def result(output: Output, ended: Result, way_out: str = "", told: Collection[Identity] = (), retry: Retry = retried) -> int:
     """Print how a run ended and return the exit code.
 
-    `way_out`: the command that approves, where it isn't `anneal approve`; `told`: what was printed as it was written; `retry`: says what
-    becomes of a run that is to be tried again.
+    `way_out`: the command that approves, where it isn't `anneal approve`; `printed`: objects whose lines were printed as they were written;
+    `retry`: says what becomes of a run that is to be tried again.
     """
     code = EXIT[ended.outcome]
     if output.as_json:
@@ -115,9 +115,9 @@ def summary(ended: Result, retry: Retry = retried) -> str:
 
 
 def changes(output: Output, ended: Result, told: Collection[Identity] = ()) -> None:
-    """Print what was done to each object, however the run ended; of one that succeeded also what git declares and wasn't written.
+    """Print what was done to each object, and of a run that succeeded what git declares and wasn't written; on -v all that it left alone.
 
-    On -v all that such a run has left alone. `told`: what was printed as it was written.
+    `printed`: objects whose lines were printed as they were written.
     """
     done = {change.identity for change in ended.written}
     plan = ended.plan if ended.outcome in IN_SYNC else None

@@ -48,7 +48,6 @@ def rollout(session: Session, target: str | None, watch: bool, with_logs: bool) 
 
 
 def _explain(session: Session, target: Target) -> None:
-    """Say how a target does that has no rollout."""
     (row,) = Overview(session.settings, session.handler, asks=False, whole=True).look([target])
     session.output.line(f"{target.name} has no rollout on record; how it stands:")
     target_page.show(session.output, row, session.given)

@@ -56,12 +56,10 @@ def _act(step: StepRecord) -> str:
 
 
 def _share(step: StepRecord) -> str:
-    """Say how large a canary is that stands."""
     return f" at {step.share} %" if step.share and not step.outcome else ""
 
 
 def _lasting(started: str, finished: str, now: float) -> str:
-    """Say for how long something goes on, or how long it took and when that was."""
     if not started:
         return ""
     if not finished:

@@ -1,4 +1,4 @@
-"""Runs a job for a person who waits: a moving line or plain ones; Ctrl-C ends the run at its next write, not in the middle of one."""
+"""Runs a job for a waiting person: a moving line or plain ones; Ctrl-C ends the run at its next write, not in the middle of one."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ def told(session: Session) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _shown(session: Session, doing: str) -> Iterator[None]:
-    """Show that something goes on: by a moving line where a person looks, and by what it waits for."""
     with session.output.working(doing), told(session):
         yield
 
@@ -64,7 +63,7 @@ def _shown(session: Session, doing: str) -> Iterator[None]:
 def _to_the_newest(session: Session, start: Callable[[Job, threading.Event], Result], job: Job, stop: threading.Event) -> Result:
     """Run a job, and go on with the newer head where one came while its commit was waited for.
 
-    Return what all of that did, under the id and the cause of the run that came to this end: the record has that of each.
+    The result is of all of that, under the id and the cause of the last run: the record has that of each.
     """
     ends = [start(job, stop)]
     while ends[-1].outcome is Outcome.SUPERSEDED and ends[-1].again and not stop.is_set():
@@ -74,7 +73,7 @@ def _to_the_newest(session: Session, start: Callable[[Job, threading.Event], Res
 
 
 def _told(session: Session, result: Result) -> Result:
-    """Say of a run that was told to stop, or that something else took over from, what goes on with it."""
+    """Print what goes on with a run that was stopped, or that another one took over from."""
     if result.code == Stopping.code:
         again = session.output.complete(f"anneal apply {result.target}")
         session.output.note(f"what it began stays as it is; {again} goes on with it, and so does the next tick")
@@ -85,7 +84,7 @@ def _told(session: Session, result: Result) -> Result:
 
 
 def retry(session: Session, again: str = "") -> reports.Retry:
-    """Return what says who tries a failed run again: a server that looks after its target, or nobody, and then by which command.
+    """Return what says whether a server tries a failed run again, or by which command it is tried.
 
     `again`: that command, where it isn't `anneal apply`.
     """

@@ -82,10 +82,7 @@ class ServerClient:
         return self._send("GET", path, None, query)
 
     def worker(self) -> str:
-        """Return how its worker process does, as the web process says without a token: `ok` or `unreachable`.
-
-        Raises ServerRefused, ServerUnavailable.
-        """
+        """Return its worker process as the web process sees it: `ok` or `unreachable`. Raises ServerRefused, ServerUnavailable."""
         try:
             return str(self.get("readyz").get("worker"))
         except ServerUnavailable as error:
@@ -108,7 +105,6 @@ class ServerClient:
         raise self._refusal(response, answer or {})
 
     def _refusal(self, response: urllib3.BaseHTTPResponse, answer: dict[str, Any]) -> AnnealError:
-        """Return what an answer that isn't a success means."""
         subject, status = f"server {self.url}", response.status
         said = str(answer.get("error") or f"answers {status}, and not as Anneal does")
         if status == 401:
@@ -144,7 +140,6 @@ def _check_url(url: str, *, insecure_http: bool) -> None:
 
 
 def _is_here(host: str) -> bool:
-    """Whether a host is this machine, by its name or address as written."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -36,14 +36,11 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """One command's composition.
+    """One command's composition. As a context it ends what it started.
 
     `named`: the --config flag; `added`: the tables of a program of its own; `from_files`: `-f` names what is declared; `wrote`: prints what
-    a run has written; `agrees`: see `handler.engine.run.dependencies.Dependencies`, set before the handler is made; `places`: see
-    `Options`.
-
-    `reads`: the command works on records alone, so without a configuration it has what the cluster tells of (`unconfigured`). As a context
-    it ends what it started.
+    a run has written; `agrees`: see `handler.engine.run.dependencies.Dependencies`, set before the handler is made; `places`: see `Options`;
+    `reads`: the command works on records alone, so without a configuration those of the cluster are its targets.
     """
 
     def __init__(
@@ -130,10 +127,7 @@ class Session:
         return len(self.settings.targets) > 1
 
     def target(self, name: str | None) -> Target:
-        """Return the target that a command is for; the only one when it names none.
-
-        Raises click.UsageError when there is no such target, or several and none is named.
-        """
+        """Return the named target, or the only one. Raises click.UsageError: there is no such target, or several and none is named."""
         names = [target.name for target in self.settings.targets]
         if name is None and len(names) == 1:
             name = names[0]
@@ -181,11 +175,9 @@ class Session:
         return Handler(self.settings, self.secrets, self.sandbox, self.environ, self.options, tables=self.added)
 
     def ways(self, *, git: bool, patience: float = 0.0) -> Connections:
-        """Return the ways to clusters, for who only reads; what runs jobs isn't loaded.
+        """Return the ways to clusters, for read-only commands; what runs jobs isn't loaded. Raises SecretUnavailable.
 
         `git`: to git hosts, too. `patience`: seconds that a cluster has for an answer, if that is more than all readers give it.
-
-        Raises SecretUnavailable: a git host's secret isn't there.
         """
         from handler.app.connections import Connections
         from handler.app.record_summaries import PATIENCE
@@ -246,7 +238,7 @@ def _which(name: str | None, names: list[str], are: str) -> str:
 
 
 def local_user() -> str:
-    """Return who runs this command, for the record."""
+    """Return this command's user, for the record."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a uid without a name, as in many containers

@@ -147,7 +147,7 @@ def _below(rows: Sequence[TargetRow], given: GivenFlags) -> list[tuple[str, str]
 
 
 def _changes(output: Output, rows: Sequence[TargetRow], told: dict[str, str]) -> None:
-    """Print a line for each target that doesn't stand as it was told last; ages alone are no change."""
+    """Print a line for each target that stands differently from its last line; ages alone are no change."""
     for row in rows:
         found = status_table.cells(row)
         facts = {name: found[name] for name in ("PHASE", "HEALTH", "COMMIT", "HEAD", "DRIFT", "HELD")}

@@ -76,7 +76,6 @@ def _age(at: str, now: float) -> str:
 
 
 def _next(row: TargetRow) -> str:
-    """Say when the target is tried again; no server, no next time."""
     at = row.summary.next_try
     return "" if not at or row.unserved else brief(seconds_of(at) - row.now) if seconds_of(at) > row.now else "now"
 
@@ -132,10 +131,7 @@ def _cut(text: str, size: int) -> str:
 
 # --- what to do
 def hints(rows: Sequence[TargetRow], given: GivenFlags) -> Iterator[Styled]:
-    """Yield what is wrong and the next command, once a cluster that doesn't answer and for each target in trouble.
-
-    `given`: the flags of this command.
-    """
+    """Yield what is wrong and the next command: once for a cluster that doesn't answer, and for each target in trouble."""
     shared: dict[tuple[Cluster, str], list[TargetRow]] = defaultdict(list)
     for row in rows:
         if row.trouble and row.recorded is None and not row.whole:
@@ -162,7 +158,6 @@ def hints(rows: Sequence[TargetRow], given: GivenFlags) -> Iterator[Styled]:
 
 
 def _stopped(rows: Sequence[TargetRow], given: GivenFlags) -> Iterator[Styled]:
-    """Yield which targets people have stopped, and the command by which the first goes on."""
     well = [row for row in rows if row.level not in TROUBLE | NOT_KNOWN]
     suspended = [row for row in well if row.summary.suspended and not row.target.suspend]
     pinned = [row for row in well if row.summary.pin and row not in suspended]
@@ -173,7 +168,6 @@ def _stopped(rows: Sequence[TargetRow], given: GivenFlags) -> Iterator[Styled]:
 
 
 def _of_cluster(cluster: Cluster, group: Sequence[TargetRow], given: GivenFlags) -> Iterator[Styled]:
-    """Yield the one verdict on a cluster, and the command that asks whether it answers or what of it is wrong."""
     subject, trouble = cluster_subject(cluster), group[0].trouble
     yield f"{subject} ({_named(group)}): {str(trouble).removeprefix(f'{subject}: ')}", "bad"
     check = given.complete(f"anneal check {group[0].target.name}", cluster)
@@ -181,7 +175,6 @@ def _of_cluster(cluster: Cluster, group: Sequence[TargetRow], given: GivenFlags)
 
 
 def _of_git_host(host: str, group: Sequence[TargetRow]) -> Iterator[Styled]:
-    """Yield the one verdict on a git host, and the command that asks it the same."""
     newest = group[0].newest
     yield f"git host {host} ({_named(group)}): {newest.trouble if newest else ''}", "warn"
     yield f"    {follow_up_commands.asking(group[0].target.repository.url)}", "head"
@@ -193,7 +186,6 @@ def _named(group: Sequence[TargetRow]) -> str:
 
 
 def _of_target(row: TargetRow, given: GivenFlags) -> Iterator[Styled]:
-    """Yield what is wrong with one target in a line, and what to type."""
     name, style = row.target.name, _STYLES.get(row.level, "")
     page = complete(f"anneal status {name}", row, given)
     if not row.whole and row.recorded:

@@ -80,7 +80,6 @@ def _is_sick(state: State) -> bool:
 
 
 def _rows(row: TargetRow, given: GivenFlags) -> Iterator[tuple[str, str]]:
-    """Yield label and text of every fact worth a line."""
     if row.trouble and row.state:
         yield from (("trouble", complete(line, row, given)) for line in str(row.trouble).splitlines())
     if row.doubt:
@@ -102,7 +101,6 @@ def _rows(row: TargetRow, given: GivenFlags) -> Iterator[tuple[str, str]]:
 
 
 def _head_rows(row: TargetRow) -> Iterator[tuple[str, str]]:
-    """Tell what git has, where that isn't what is applied, and why it isn't known."""
     newest, applied = row.newest, row.state.commit if row.state else ""
     if newest and newest.trouble:
         yield "git", str(newest.trouble)

@@ -32,12 +32,7 @@ def until(stamp: str, now: float) -> str:
 
 
 def moment(text: str, now: float) -> float:
-    """Read `2h`, `30m` or an RFC 3339 time as seconds since the epoch.
-
-    Raises:
-        ValueError: it is neither, or lies in the past.
-
-    """
+    """Read `2h`, `30m` or an RFC 3339 time as seconds since the epoch. Raises ValueError: it is neither, or lies in the past."""
     length = value_formats.seconds(text)
     if length is not None:
         end = now + length

@@ -28,8 +28,7 @@ _LOOK = 0.5
 class RunLines:
     """Prints each wait when it begins, when something else is missing, and now and then.
 
-    `say`: prints a line; `wrote`: prints written changes; `again`: seconds after which an unchanged wait is repeated; `clock`: monotonic
-    seconds.
+    `say`: prints a line; `wrote`: prints written changes; `again`: seconds after which an unchanged wait is repeated.
     """
 
     hears: ClassVar[tuple[type, ...]] = (RunPhase, ObjectsWritten)
@@ -82,6 +81,5 @@ class RunLines:
 
 
 def _few(lines: Sequence[str]) -> str:
-    """Return the first lines as one, and how many more there are."""
     more = [f"and {len(lines) - _NAMED} more"] if len(lines) > _NAMED else []
     return "; ".join([*(" ".join(line.split()) for line in lines[:_NAMED]), *more])

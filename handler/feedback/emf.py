@@ -1,4 +1,4 @@
-"""What CloudWatch is told, where there is nobody to be scraped: a JSON line on standard output for each run and each delivery.
+"""What CloudWatch reads, where nothing can be scraped: a JSON line on standard output for each run and each delivery.
 
 Amazon's Embedded Metric Format: CloudWatch makes metrics of what `_aws` names; the rest can be searched for in the log.
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html. The names are
@@ -51,7 +51,7 @@ class EmfLines:
                 self.run(event.job, result, event.seconds)
 
     def run(self, job: Job, result: Result, seconds: float) -> None:
-        """Tell the end of a run, and how its target stands."""
+        """Write the line of a run's end, with how its target stands."""
         bad = result.outcome in FAILURES and not job.dry_run
         counted: dict[str, float] = {"anneal_runs": 1, "anneal_run_failures": int(bad), "anneal_run_duration_seconds": round(seconds, 3)}
         counted["anneal_changes"] = len(result.written)
@@ -59,7 +59,6 @@ class EmfLines:
         self._line({"target": result.target}, counted | self._standing(result.standing), facts)
 
     def _standing(self, standing: TargetStanding | None) -> dict[str, float]:
-        """Return how a target stands; nothing where no record could be read."""
         if standing is None:
             return {}
         found = {name: float(getattr(standing, field)) for field, (name, _) in GAUGES.items() if field not in _TIMES}
@@ -69,10 +68,10 @@ class EmfLines:
 
     # --- requests
     def request(self, route: str, status: int, seconds: float) -> None:
-        """Tell nothing: the service in front counts requests itself."""
+        """Write nothing: the service in front counts requests itself."""
 
     def token_failure(self, route: str) -> None:
-        """Tell a missing or wrong token."""
+        """Write the line of a missing or wrong token."""
         self._line({"route": route}, {"anneal_token_failures": 1}, {})
 
     def _line(self, dimensions: Mapping[str, str], counted: Mapping[str, float], facts: Mapping[str, str]) -> None:

@@ -52,7 +52,6 @@ def _delivery(event: DeliveryDecided) -> None:
 
 
 def _facts(event: Event) -> Mapping[str, Any]:
-    """Return the fields of an understood delivery."""
     pushed = {change.ref: change.after for change in event.changes[:LOGGED]}
     return {"delivery": event.delivery, "kind": event.kind, "actor": event.actor, "pushed": pushed, "refs": len(event.changes)}
 

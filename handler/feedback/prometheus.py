@@ -1,8 +1,7 @@
-"""What Prometheus is told. Each process counts for itself; the web process shows both parts.
+"""What Prometheus scrapes. Each process counts for itself; the web process shows both parts.
 
 prometheus_client takes a tenth of a second to load, so that happens when a process begins to count, not when a module is imported.
-Counters begin at nothing with each life of their process, as `rate()` expects; `succeeded` and the other gauges of a target come from its
-record, so they outlive one.
+Counters begin at nothing with each life of their process, as `rate()` expects; the gauges of a target come from its record.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class TargetLabels:
 
 
 def _settled() -> None:
-    """Wait for nothing: whoever counts calls these metrics itself."""
+    """Wait for nothing: the caller counts by itself."""
 
 
 class _Exposed:
@@ -95,7 +94,6 @@ class _Exposed:
         self._gauge(name, about).set_function(value)
 
     def _summed(self, name: str, about: str, value: Callable[[], float]) -> None:
-        """Expose a count that is kept elsewhere."""
         self._registry.register(_Sum(self._prometheus, name, about, value))
 
 
@@ -160,10 +158,7 @@ class DoorMetrics(_Exposed):
 
 
 class RunMetrics(_Exposed):
-    """What the worker process counts. Gauges of a target appear with its first run.
-
-    `places`: of each target; `interval`: seconds between two ticks.
-    """
+    """Metrics of the worker process; a target's gauges appear with its first run. `places`: of each target; `interval`: seconds between ticks."""
 
     hears: ClassVar[tuple[type, ...]] = (RunEnded, RunPhase, HealthChanged, PlanHeld)
 
@@ -239,7 +234,7 @@ class RunMetrics(_Exposed):
             self._health.labels(target, str(each)).set(each is state)
 
     def _ended(self, job: Job, result: Result) -> None:
-        """Count an end, and note who has answered."""
+        """Count an end, and note which host and cluster have answered."""
         self._runs.labels(result.target, job.cause, str(result.outcome), _bounded(result.code)).inc()
         place = self._places.get(result.target)
         if place is None or result.code in _BEFORE_ANY:

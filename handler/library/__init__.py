@@ -29,7 +29,7 @@ __all__ = ["ACTIONS", "CHECKS", "RENDERERS", "TRIGGERS", "Anneal", "Handler", "O
 
 
 class Anneal(Handler):
-    """Runs jobs of one configuration (`run`), and makes the door of whoever serves it. As a context it ends what it started."""
+    """Runs jobs of one configuration (`run`), and makes the door for a server. As a context it ends what it started."""
 
     def __init__(self, settings: Settings, tables: Tables, environ: Mapping[str, str], options: Options, sandbox: Sandbox) -> None:
         services = ExternalServices(environ)
@@ -38,12 +38,9 @@ class Anneal(Handler):
         self._started = sandbox
 
     def door(self, queue: Queue, ready: Callable[[], bool] = lambda: True) -> WSGIApplication:
-        """Return the WSGI application that takes deliveries and requests of named tokens, and puts what they ask for into a queue.
+        """Return the WSGI application that puts what deliveries and requests of named tokens ask for into a queue.
 
-        Args:
-            queue: takes jobs and runs them with `run`, e.g. `handler.queues.inline.Inline`.
-            ready: says whether they are run now.
-
+        `queue`: runs jobs with `run`, e.g. `handler.queues.inline.Inline`; `ready`: says whether they are run now.
         """
         from handler.web.app import Routes, create_app
 
