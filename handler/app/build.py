@@ -65,18 +65,18 @@ class Handler(Connections):
         self._sandbox = sandbox
         self._renders = RenderCache()
 
-    def run(self, job: Job, stop: threading.Event | None = None, meanwhile: QueueView = ALONE) -> Result:
-        """Run one job; whatever goes wrong with its target is its Result. `meanwhile`: what goes on around it while it waits."""
+    def run(self, job: Job, stop: threading.Event | None = None, queue_view: QueueView = ALONE) -> Result:
+        """Run one job; whatever goes wrong with its target is its Result. `queue_view`: other requests, and its worker slot."""
         since = time.monotonic()
         try:
-            rooms = self.rooms(job.target)
+            dependencies = self.dependencies(job.target)
         except AnnealError as error:
             failed = Result(job.target, Outcome.FAILED, trigger=job.cause, message=str(error), problems=error.problems)
             return replace(failed, who=error.who, code=error.code, duration=time.monotonic() - since, run=job.run or run_id(job.target))
         try:
-            return reconcile(rooms, job, stop, meanwhile)
+            return reconcile(dependencies, job, stop, queue_view)
         finally:
-            self._renders.ran(job.target, rooms.preparer)
+            self._renders.ran(job.target, dependencies.preparer)
 
     def target(self, name: str) -> Target:
         """Return a target by name. Raises ConfigInvalid, which names those that there are."""
@@ -86,9 +86,9 @@ class Handler(Connections):
             raise ConfigInvalid.of(f"target {name}", "is not configured", fix=f"configured are: {known}")
         return target
 
-    def rooms(self, name: str) -> Dependencies:
+    def dependencies(self, name: str) -> Dependencies:
         """Return what a target's runs are made of; made once."""
-        return self._once(("rooms", name), lambda: self._rooms(self.target(name)))
+        return self._once(("dependencies", name), lambda: self._dependencies(self.target(name)))
 
     # --- what a survey sees by
     @property
@@ -134,7 +134,7 @@ class Handler(Connections):
     def _query(self, url: str, query: str, seconds: float = 0.0, step: float = 0.0) -> Moments:
         return self.metrics().query(url, query, seconds, step)
 
-    def _rooms(self, target: Target) -> Dependencies:
+    def _dependencies(self, target: Target) -> Dependencies:
         settings, discovery = self.settings, self.discovery(target)
         applyset = applyset_id(state_name(target.name), settings.state_namespace)
         return Dependencies(

@@ -17,24 +17,24 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from handler.app import record_summaries
 from handler.app.cluster_looks import LookFailed
-from handler.app.record_summaries import Readable
 from handler.app.standing import TROUBLE, NewestCommit, TargetRow
 from handler.app.tick_survey import SurveyThreads
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, GitUnavailable
-from handler.model.refs import Head
 from handler.model.tree import CommitInfo
 from handler.queues.bulkheads import git_host
 from handler.state.configmap import state_name
 from handler.state.heartbeat import Pulse
-from handler.state.lease import LeaseLock, Peek
+from handler.state.lease import Peek
 from handler.state.record import State
-from handler.state.store import StateStore
 from handler.state.summary import Summary, home_of
+
+if TYPE_CHECKING:
+    from handler.app.connections import Connections
 
 _LOG = logging.getLogger("anneal.status")
 DEADLINE = 4.0
@@ -44,31 +44,6 @@ EXPLAINED = 20
 _AT_ONCE = 8
 _TICK = 0.25
 """Seconds after which what is known so far is shown again."""
-
-
-class OverviewConnections(Protocol):
-    """The ways to targets' clusters and git hosts (`handler.app.connections.Connections`); each raises AnnealError."""
-
-    def records(self, target: Target) -> Readable:
-        """Return the way to a target's cluster, with short time-outs."""
-
-    def cluster_uid(self, target: Target) -> str:
-        """Return the uid of a target's cluster."""
-
-    def pulse(self, target: Target) -> Pulse:
-        """Return what the heartbeat on a target's cluster says."""
-
-    def brief_store(self, target: Target) -> StateStore:
-        """Return a target's record, with short time-outs."""
-
-    def lock(self, target: Target) -> LeaseLock:
-        """Return the lock of a target."""
-
-    def head(self, target: Target, since: float) -> Head:
-        """Return the head of a target's revision, by an answer requested at `since` (monotonic seconds) or later."""
-
-    def commit(self, target: Target, sha: str) -> CommitInfo | None:
-        """Return a commit for display; None: its host doesn't serve single commits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +74,7 @@ class Overview:
     """
 
     def __init__(
-        self, settings: Settings, ways: OverviewConnections, *, asks: bool = True, whole: bool = False, deadline: float = DEADLINE
+        self, settings: Settings, ways: Connections, *, asks: bool = True, whole: bool = False, deadline: float = DEADLINE
     ) -> None:
         self._settings = settings
         self._ways = ways

@@ -67,7 +67,7 @@ class RunEvents:
             subscription.put(event)
 
     def drained(self, seconds: float, *names: str) -> bool:
-        """Wait until the events announced by now are reported, for `seconds` at most; return whether they are. `names`: by these; none: by all."""
+        """Wait until the events announced by now are reported, by `names` if given; return whether they are, after `seconds` at most."""
         end = time.monotonic() + seconds
         waited = [each.drained(end) for name, each in self._subscriptions.items() if name in names or not names]
         return all(waited)
@@ -120,7 +120,7 @@ class _Subscription:
             _started(self._tell_drops, "feedback")  # on another thread: the slow subscriber may be the log itself
 
     def drained(self, end: float) -> bool:
-        """Wait until the events announced by now are reported, for `seconds` at most; return whether they are. `names`: by these; none: by all."""
+        """Wait until the events announced by now are reported or dropped; return whether they are. `end`: monotonic seconds."""
         with self._changed:
             wanted = self._announced
             self._changed.wait_for(lambda: self._reported >= wanted or self._closed, max(end - time.monotonic(), 0.0))

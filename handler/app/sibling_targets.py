@@ -8,49 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from handler.app.record_summaries import Readable, listed
-from handler.cluster.discovery import Discovery
-from handler.config.settings import Settings, Target
+from handler.app.record_summaries import listed
+from handler.config.settings import Target
 from handler.engine.planner.desired import Preparer
 from handler.engine.planner.siblings import Sibling
-from handler.engine.run.dependencies import Dependencies
 from handler.model.errors import AnnealError
 from handler.model.names import applyset_id
 from handler.model.target_matching import repository_key
 from handler.state.configmap import state_name
-from handler.state.store import StateStore
 
-
-class SiblingConnections(Protocol):
-    """What leads to other targets: `handler.app.build.Handler`."""
-
-    settings: Settings
-
-    def rooms(self, name: str) -> Dependencies:
-        """Return what a target's runs are made of. Raises AnnealError."""
-
-    def preparer(self, target: Target, discovery: Discovery) -> Preparer:
-        """Return what prepares a target's commits by what a cluster serves. Raises AnnealError."""
-
-    def discovery(self, target: Target) -> Discovery:
-        """Return what a target's cluster serves. Raises AnnealError."""
-
-    def store(self, target: Target) -> StateStore:
-        """Return the record of a target. Raises AnnealError."""
-
-    def objects(self, target: Target) -> Readable:
-        """Return the way to the states of a target's cluster. Raises AnnealError."""
-
-    def cluster_uid(self, target: Target) -> str:
-        """Return the uid of a target's cluster, as it was asked for first. Raises AnnealError."""
+if TYPE_CHECKING:
+    from handler.app.build import Handler
 
 
 class OneRepository:
-    """The siblings of one target."""
+    """The siblings of one target. `ways`: to them and their clusters."""
 
-    def __init__(self, ways: SiblingConnections, target: Target) -> None:
+    def __init__(self, ways: Handler, target: Target) -> None:
         self._ways = ways
         self._target = target
 
@@ -92,7 +68,7 @@ class OneRepository:
 
     def _preparer(self, other: Target, uncertain: bool) -> Preparer:
         """Return what renders a sibling; one that may be here is rendered as if it were."""
-        return self._ways.preparer(other, self._ways.discovery(self._target)) if uncertain else self._ways.rooms(other.name).preparer
+        return self._ways.preparer(other, self._ways.discovery(self._target)) if uncertain else self._ways.dependencies(other.name).preparer
 
 
 def _keys(target: Target) -> set[str]:

@@ -50,8 +50,8 @@ class NewestCommit:
 class TargetRow:
     """What one look found of a target. `recorded`: whether it has a record; None: not known. `now`: the API server's time.
 
-    `summary`: of that record, with its health as it is known now. `state`, `lease`: read (`whole`) of the first in trouble only. `newest`: None:
-    git wasn't asked. `doubt`: why it isn't known whether the record is of this cluster.
+    `summary`: of that record, with its health as it is known now. `state`, `lease`: read (`whole`) of the first in trouble only. `newest`:
+    None: git wasn't asked. `doubt`: why it isn't known whether the record is of this cluster.
     """
 
     target: Target

@@ -84,7 +84,7 @@ class Tables:
         return load(path, renderers=self.renderers, providers=self.triggers)
 
     def admitted(self, settings: Settings) -> Settings:
-        """Return settings that a program has made itself, fit for these tables. Raises ConfigInvalid for a renderer that isn't in its table."""
+        """Return settings that a program has made itself, fit for these tables. Raises ConfigInvalid for a renderer that they lack."""
         known = ", ".join(self.renderers)
         wrong = [
             Problem(f"target {target.name}", f"renderer {target.renderer.type!r} isn't known here", fix=f"known are: {known}")

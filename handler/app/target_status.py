@@ -52,7 +52,7 @@ class ClusterSeen:
 
 
 class TargetStatusReader:
-    """Reads the records of one configuration's targets by `objects` (raises AnnealError), masked by `mask`. Safe to share between threads."""
+    """Reads records of one configuration's targets by `objects` (raises AnnealError), masked by `mask`. Safe to share between threads."""
 
     def __init__(
         self, settings: Settings, objects: Callable[[Target], Readable], mask: Callable[[str], str], deadline: float = DEADLINE

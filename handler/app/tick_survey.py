@@ -14,18 +14,20 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from handler.app.record_summaries import TOOLING, Readable, listed
+from handler.app.record_summaries import TOOLING, listed
 from handler.config.settings import Settings, Target
-from handler.engine import summary_shortcuts as quiet
+from handler.engine import summary_shortcuts
 from handler.model.errors import AnnealError, ClusterUnavailable, GitUnavailable
 from handler.model.event import Job
-from handler.model.refs import Head
 from handler.model.result import Outcome, Result
 from handler.state.configmap import state_name
 from handler.state.record_format import seconds_of
 from handler.state.summary import Summary, home_of
+
+if TYPE_CHECKING:
+    from handler.app.build import Handler
 
 _LOG = logging.getLogger("anneal.survey")
 DEADLINE = 30.0
@@ -35,29 +37,6 @@ AT_ONCE = 4
 Tell = Callable[[Job, Result | None, str], None]
 """Called once for each job: with the end of a quiet tick, or with None where it needs a run; then the text says what didn't answer:
 `cluster`, `git host`, or nothing."""
-
-
-class SurveyConnections(Protocol):
-    """What a survey sees by."""
-
-    @property
-    def slack(self) -> float:
-        """By how many seconds a look at a git host may be older than a tick."""
-
-    def records(self, target: Target) -> Readable:
-        """Return the way to a target's cluster, with short time-outs. Raises AnnealError."""
-
-    def cluster_uid(self, target: Target) -> str:
-        """Return the uid of a target's cluster. Raises AnnealError."""
-
-    def digest(self, target: Target) -> str:
-        """Return the digest of a target's settings."""
-
-    def place(self, target: Target) -> tuple[str, Hashable]:
-        """Return a target's git host, and the key of a shared answer."""
-
-    def head(self, target: Target, since: float) -> Head:
-        """Return the head of a target's revision, by an answer requested at `since` or later. Raises AnnealError."""
 
 
 @dataclass
@@ -74,9 +53,9 @@ class SurveyTally:
 class TickSurvey:
     """Surveys the targets of one configuration. Several may be under way. Safe to share between threads."""
 
-    def __init__(self, settings: Settings, sight: SurveyConnections, deadline: float = DEADLINE) -> None:
+    def __init__(self, settings: Settings, ways: Handler, deadline: float = DEADLINE) -> None:
         self._settings = settings
-        self._sight = sight
+        self._ways = ways
         self._deadline = deadline
         self._crew = SurveyThreads()
 
@@ -97,7 +76,7 @@ class TickSurvey:
         if not any(asked.waits_for(target) for target in targets):
             return
         try:
-            found, uid = self._summaries(asked, targets[0]), self._sight.cluster_uid(targets[0])
+            found, uid = self._summaries(asked, targets[0]), self._ways.cluster_uid(targets[0])
         except AnnealError as error:
             _LOG.warning("a survey can't see a cluster", extra={"fields": {"targets": len(targets), "why": str(error), "code": error.code}})
             asked.pass_on(targets, "cluster" if isinstance(error, ClusterUnavailable) else "")
@@ -109,7 +88,7 @@ class TickSurvey:
         for target in targets:
             try:
                 summary = self._settled(target, found.get(state_name(target.name)), uid)
-                place = self._sight.place(target) if summary else None
+                place = self._ways.place(target) if summary else None
             except AnnealError:
                 summary = place = None
             if summary and place:
@@ -123,15 +102,15 @@ class TickSurvey:
 
     def _summaries(self, asked: _Round, target: Target) -> dict[str, dict[str, Any]]:
         asked.count(lists=1)
-        return listed(self._sight.records(target), self._settings)
+        return listed(self._ways.records(target), self._settings)
 
     def _settled(self, target: Target, metadata: dict[str, Any] | None, uid: str) -> Summary | None:
         settings = self._settings
         if metadata is None:
             return None
-        summary = quiet.told(metadata, settings.state_namespace, target.name, TOOLING)
+        summary = summary_shortcuts.told(metadata, settings.state_namespace, target.name, TOOLING)
         home = home_of(target.repository.url, settings.installation, uid)
-        is_settled = summary and quiet.is_settled(summary, self._sight.digest(target), home, time.time())
+        is_settled = summary and summary_shortcuts.is_settled(summary, self._ways.digest(target), home, time.time())
         return summary if is_settled else None
 
     def _revision(self, asked: _Round, group: list[tuple[Target, Summary]]) -> None:
@@ -139,12 +118,12 @@ class TickSurvey:
             return
         asked.count(looks=1)
         try:
-            head = self._sight.head(group[0][0], asked.since(self._sight.slack)).commit
+            head = self._ways.head(group[0][0], asked.since(self._ways.slack)).commit
         except AnnealError as error:
             asked.pass_on([target for target, _ in group], "git host" if isinstance(error, GitUnavailable) else "")
             return
         for target, summary in group:
-            if quiet.is_quiet(summary, head):
+            if summary_shortcuts.is_quiet(summary, head):
                 asked.quiet(target, summary)
             else:
                 asked.pass_on([target])
@@ -230,7 +209,7 @@ def _or_runs(asked: _Round, targets: Sequence[Target], look: Callable[[], None])
 def _unchanged(job: Job, summary: Summary) -> Result:
     due = seconds_of(summary.drift_due) if summary.drift_due else 0.0
     found = Result(job.target, Outcome.UNCHANGED, summary.commit, job.trigger, f"{summary.commit[:12]} is applied", next_try=due)
-    return replace(found, standing=quiet.standing(summary, time.time()))
+    return replace(found, standing=summary_shortcuts.standing(summary, time.time()))
 
 
 @dataclass

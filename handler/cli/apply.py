@@ -8,9 +8,8 @@ from dataclasses import replace
 import click
 
 from handler.cli import diff, reports
-from handler.cli.confirm import follow
 from handler.cli.filenames import approving, from_files, refuse_unasked
-from handler.cli.run_job import run, run_as
+from handler.cli.run_job import follow, run, run_as
 from handler.cli.session import Session, local_user
 from handler.model.event import Job
 from handler.model.result import Result

@@ -12,8 +12,7 @@ import click
 
 from handler.cli import reports
 from handler.cli.apply import show
-from handler.cli.confirm import follow
-from handler.cli.run_job import retry, run
+from handler.cli.run_job import follow, retry, run
 from handler.cli.session import Session, local_user
 from handler.cli.times import moment
 from handler.config.settings import Target

@@ -8,32 +8,17 @@ from handler.cli.output import Output
 from handler.model.numbers import counted, many
 from handler.model.plan import DONE, Action, Change, Due, FieldChange, Hold, Plan
 
-_SIGNS = {
-    Action.CREATE: ("+", "good"),
-    Action.UPDATE: ("~", "warn"),
-    Action.RECREATE: ("!", "bad"),
-    Action.PRUNE: ("-", "bad"),
-    Action.SKIP: (".", "dim"),
-    Action.UNCHANGED: ("=", "dim"),
+_LOOK = {
+    Action.CREATE: ("+", "create", "good", "good"),
+    Action.UPDATE: ("~", "update", "warn", "warn"),
+    Action.RECREATE: ("!", "recreate", "bad", "warn"),
+    Action.PRUNE: ("-", "prune", "bad", "bad"),
+    Action.SKIP: (".", "kept", "dim", "dim"),
+    Action.UNCHANGED: ("=", "unchanged", "dim", "dim"),
 }
-_STYLES = {
-    Action.CREATE: "good",
-    Action.UPDATE: "warn",
-    Action.RECREATE: "warn",
-    Action.PRUNE: "bad",
-    Action.UNCHANGED: "dim",
-    Action.SKIP: "dim",
-}
+"""Sign and word in a plan; style there, and where it is done."""
 _MOST = 20
 """Lines of one object's fields that are shown without -v."""
-_WORDS = {
-    Action.CREATE: "create",
-    Action.UPDATE: "update",
-    Action.RECREATE: "recreate",
-    Action.PRUNE: "prune",
-    Action.SKIP: "kept",
-    Action.UNCHANGED: "unchanged",
-}
 
 
 def show(output: Output, plan: Plan, way_out: str = "") -> None:
@@ -43,7 +28,7 @@ def show(output: Output, plan: Plan, way_out: str = "") -> None:
             _change(output, change)
     for due in plan.due:
         _due(output, due)
-    words = Counter(f"to {_WORDS[change.action]}" if change.writes else _WORDS[change.action] for change in plan.changes)
+    words = Counter(f"{'to ' if change.writes else ''}{_LOOK[change.action][1]}" for change in plan.changes)
     gone = f"; {many(plan.removed, 'field')} removed" if plan.removed else ""
     output.line(f"{plan.target} at {plan.commit[:12]}: {counted(words)}{gone}", "head")
     for note in plan.notes:
@@ -63,14 +48,14 @@ def hold(output: Output, target: str, held: Hold, way_out: str = "", *, listed: 
 
 
 def _change(output: Output, change: Change) -> None:
-    sign, style = _SIGNS[change.action]
+    sign, word, style, _ = _LOOK[change.action]
     marks = [
         text for text, is_so in (("adopted", change.adopted and not change.sibling), ("checked in its stage", change.deferred)) if is_so
     ]
-    told = dict.fromkeys(filter(None, [change.reason, *marks]))  # of an adoption the reason says it, too
-    tail = f"  ({'; '.join(told)})" if told else ""
+    notes = dict.fromkeys(filter(None, [change.reason, *marks]))  # of an adoption the reason says it, too
+    tail = f"  ({'; '.join(notes)})" if notes else ""
     place = f"  {change.manifest.place}" if change.manifest and change.manifest.place and change.writes else ""
-    output.line(f"{sign} {_WORDS[change.action]} {change.identity}{tail}{place}", style)
+    output.line(f"{sign} {word} {change.identity}{tail}{place}", style)
     _fields(output, change)
     for field in change.undeclared:
         output.detail(f"    {field.path}: {_quoted(field.live)}  (undeclared, by {field.manager}; it stays)")
@@ -78,9 +63,9 @@ def _change(output: Output, change: Change) -> None:
 
 def done(output: Output, change: Change, *, fields: bool = True) -> None:
     """Print what a run has done to one object. `fields`: also to which of its fields."""
-    told = change.action is Action.SKIP or change.removes or change.sibling
-    why = f"  ({change.reason})" if change.reason and told else ""
-    output.line(f"{change.identity} {DONE[change.action]}{why}", _STYLES[change.action])
+    explained = change.action is Action.SKIP or change.removes or change.sibling
+    why = f"  ({change.reason})" if change.reason and explained else ""
+    output.line(f"{change.identity} {DONE[change.action]}{why}", _LOOK[change.action][3])
     if fields and change.writes:
         _fields(output, change)
 

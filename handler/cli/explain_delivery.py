@@ -14,9 +14,8 @@ import click
 from handler.app.external_services import fetcher
 from handler.cli import reports
 from handler.cli.session import Session
-from handler.config.git_settings import RepositoryAuth
 from handler.config.secrets import Accepted, resolve_all
-from handler.config.settings import MetricsSettings, ReplaySettings, Settings, Target
+from handler.config.settings import Settings
 from handler.model.errors import BadPayload, BadSignature, TooLarge
 from handler.model.event import Event
 from handler.model.target_matching import repository_key
@@ -124,15 +123,8 @@ def _explained(refusal: BadSignature, provider: str, accepted: tuple[Accepted, .
 
 
 def _signing(settings: Settings, provider: str) -> Settings:
-    """Return the settings without any secret but those that deliveries of this provider are signed with."""
-    signed = type(settings.webhooks)(**{provider: getattr(settings.webhooks, provider)})
-    return replace(
-        settings, targets=tuple(map(_anonymous, settings.targets)), webhooks=signed, replay=ReplaySettings(), metrics=MetricsSettings()
-    )
-
-
-def _anonymous(target: Target) -> Target:
-    return replace(target, repository=replace(target.repository, auth=RepositoryAuth()))
+    """Return the settings without the webhook secrets of other providers."""
+    return replace(settings, webhooks=type(settings.webhooks)(**{provider: getattr(settings.webhooks, provider)}))
 
 
 def _print(session: Session, captured: CapturedDelivery, verdict: DeliveryDecision) -> None:

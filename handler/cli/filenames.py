@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import os
 import shlex
 import stat
@@ -24,12 +23,9 @@ from handler.model.names import STATE_NAMESPACE
 
 if TYPE_CHECKING:
     from handler.cli.session import Session
-    from handler.config.git_settings import Revision
     from handler.config.settings import Settings
     from handler.engine.planner.desired import CommitSource
     from handler.model.errors import Problem
-    from handler.model.refs import Head
-    from handler.model.tree import Tree
 
 STDIN = "-"
 PIPED = "standard input"
@@ -82,7 +78,7 @@ class FilenameFlags:
         return found
 
     def settings(self) -> Settings:
-        """Return the settings of the one target; its first namespace is for objects that name none. Raises ConfigInvalid for what isn't a name."""
+        """Return the one target's settings; its first namespace is for objects that name none. Raises ConfigInvalid for wrong names."""
         from handler.config.git_settings import Repository, directory_url  # noqa: PLC0415 - `--help` stays fast
         from handler.config.load import API_VERSION, parse  # noqa: PLC0415 - the same
 
@@ -163,7 +159,7 @@ def _files(target: str | None, commit: str | None, flags: Mapping[str, Any], *, 
 def _open(session: Session, files: FilenameFlags, *, record: bool) -> str:
     """Make the files' target the session's; return its name. Raises ConfigInvalid, SourceRefused, click.UsageError."""
     settings = files.settings()
-    source: CommitSource = _Later(session, files) if record else read(session, files)
+    source = _later(session, files) if record else read(session, files)
     session.from_files, session.output.way_out = True, _way_out
     session.output.piped = files.piped
     session.path = Path("command line")  # no file configures it
@@ -217,31 +213,18 @@ def _bounded(stream: BinaryIO, subject: str) -> bytes:
     return content
 
 
-class _Later:
-    """Files that are read when they are asked for: a command that reads a record may need none."""
+def _later(session: Session, files: FilenameFlags) -> CommitSource:
+    """Return a source that reads when it is first asked: a command that reads a record may need no files."""
+    from handler.cli.local_source import Rereading  # noqa: PLC0415 - `--help` stays fast
+    from handler.model.errors import RefNotFound  # noqa: PLC0415 - the same
 
-    def __init__(self, session: Session, files: FilenameFlags) -> None:
-        self._session = session
-        self._files = files
+    @functools.cache
+    def once() -> CommitSource:
+        if not files.filenames:
+            raise RefNotFound.of(f"target {files.name}", "no -f says what it declares now")
+        return read(session, files)
 
-    @functools.cached_property
-    def _read(self) -> CommitSource:
-        if not self._files.filenames:
-            from handler.model.errors import RefNotFound  # noqa: PLC0415 - `--help` stays fast
-
-            raise RefNotFound.of(f"target {self._files.name}", "no -f says what it declares now")
-        return read(self._session, self._files)
-
-    def head(self, revision: Revision, since: float = math.inf) -> Head:
-        """Read the files, and return their id."""
-        return self._read.head(revision, since)
-
-    def fetch(self, sha: str, path: str = "") -> Tree:
-        """Return their tree. Raises RefNotFound for any other commit."""
-        return self._read.fetch(sha, path)
-
-    def recheck(self, sha: str, path: str = "") -> None:
-        """Do nothing: files carry no signature that could end."""
+    return Rereading(once)
 
 
 def refuse_unasked(session: Session, *, yes: bool) -> None:
@@ -277,13 +260,13 @@ def approving(session: Session, *, prunes: bool) -> Callable[[str], str] | None:
     """
     ctx = click.get_current_context()
 
-    def told(held: str) -> str:
+    def approve(held: str) -> str:
         assert ctx.parent  # noqa: S101 - a command of the group
         assert isinstance(ctx.parent.command, click.Group)  # noqa: S101 - the same
         apply = ctx.parent.command.get_command(ctx, "apply") or ctx.command
         return _typed(ctx, apply, {"approve": held, "with_prune": prunes})
 
-    return told if session.from_files else None
+    return approve if session.from_files else None
 
 
 def _way_out(problem: Problem) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from handler.config.git_settings import Revision
 from handler.model.errors import RefNotFound
@@ -12,6 +14,9 @@ from handler.model.refs import Head
 from handler.model.tree import CommitInfo, Tree
 from handler.source.fetched_tree import FetchedTree
 from handler.source.local_tree import open_beside, open_files, open_local
+
+if TYPE_CHECKING:
+    from handler.engine.planner.desired import CommitSource
 
 
 class Fixed:
@@ -66,12 +71,19 @@ class Files(Fixed):
         self._tree.commit = _unrecorded(self._tree.commit, self._tree, "standard input" if piped else "files, as they lie there")
 
 
-class Rereading:
-    """A directory that is read anew at each look: its content then is its next commit."""
+S = TypeVar("S", bound="CommitSource")
 
-    def __init__(self, read: Callable[[], Directory]) -> None:
+
+class Rereading(Generic[S]):
+    """A source that is read anew at each look: its content then is its next commit."""
+
+    def __init__(self, read: Callable[[], S]) -> None:
         self._read = read
-        self.now = read()
+
+    @cached_property
+    def now(self) -> S:
+        """The source as it was read last."""
+        return self._read()
 
     def head(self, revision: Revision, since: float = math.inf) -> Head:
         """Read it, and return its id."""

@@ -4,8 +4,8 @@
     --one-off   --trigger.interval.duration=1m     since 2023: a trigger is there once it is configured, and --one-off overrides it
 
 As upstream, no command line runs without a trigger; what upstream has for the renderer jsonnet, the trigger resource and databases is
-refused by name. Without a configuration there is one instance, whose state lies beside what it applies, namespace `default` for objects that
-name none, every kind and every namespace; nothing is deleted for not being declared any more.
+refused by name. Without a configuration there is one instance, whose state lies beside what it applies, namespace `default` for objects
+that name none, every kind and every namespace; nothing is deleted for not being declared any more.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ import logging
 import os
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,8 +79,8 @@ def command(
 ) -> Callable[[Callable[[], None]], click.Command]:
     """Make a command of its declaration. `module`: of this package; its function of the same name does the work.
 
-    That function takes a Session and the declared arguments and returns the exit code; its errors are printed and become one. `renders`: the
-    render child's server starts while the function is imported. `reads`: it works on records alone. `forms`: what its `-o` takes.
+    That function takes a Session and the declared arguments and returns the exit code; its errors are printed and become one. `renders`:
+    the render child's server starts while the function is imported. `reads`: it works on records alone. `forms`: what its `-o` takes.
     """
 
     def decorate(declared: Callable[[], None]) -> click.Command:
@@ -92,7 +91,19 @@ def command(
             if form not in (None, *forms):
                 raise click.UsageError(f"-o {form} isn't a form of this command; it has {', '.join(forms)}")
             output = Output(as_json=form == "json", verbose=bool(common["verbose"]), wide=form == "wide")
-            ctx.exit(_guarded(CommandCall(f"handler.cli.{module}", declared.__name__, renders, reads), output, common, given))
+
+            def work(session: Session) -> int:
+                session.reads = reads
+                if renders:
+                    session.sandbox.start()
+                function = getattr(importlib.import_module(f"handler.cli.{module}"), declared.__name__)
+                if not gc.isenabled():  # see `handler.cli.main`
+                    gc.freeze()
+                    gc.enable()
+                code: int = function(session, **given)
+                return code
+
+            ctx.exit(_guarded(work, output, common))
 
         taking = _with_common(functools.update_wrapper(run, declared), forms)
         made: click.Command = click.command(declared.__name__.replace("_", "-"), cls=cls)(taking)
@@ -101,28 +112,7 @@ def command(
     return decorate
 
 
-@dataclass(frozen=True, slots=True)
-class CommandCall:
-    """What a command does: a function of a module. `renders`, `reads`: as of `command`."""
-
-    module: str
-    function: str
-    renders: bool
-    reads: bool
-
-    def run(self, session: Session, given: dict[str, Any]) -> int:
-        """Import it and call it; return the exit code."""
-        if self.renders:
-            session.sandbox.start()
-        function = getattr(importlib.import_module(self.module), self.function)
-        if not gc.isenabled():  # see `handler.cli.main`
-            gc.freeze()
-            gc.enable()
-        code: int = function(session, **given)
-        return code
-
-
-def _guarded(work: CommandCall, output: Output, common: dict[str, Any], given: dict[str, Any]) -> int:
+def _guarded(work: Callable[[Session], int], output: Output, common: dict[str, Any]) -> int:
     from handler.app import log
     from handler.cli import reports
     from handler.cli.session import Session
@@ -131,8 +121,7 @@ def _guarded(work: CommandCall, output: Output, common: dict[str, Any], given: d
     try:
         added = (click.get_current_context().obj or {}).get(TABLES)
         with Session(output, os.environ, common["config"], common["kubeconfig"] or "", common["context"] or "", added) as session:
-            session.reads = work.reads
-            return work.run(session, given)
+            return work(session)
     except AnnealError as error:
         return reports.error(output, error)
     except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):

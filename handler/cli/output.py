@@ -33,8 +33,8 @@ _KEPT = "\0"
 class Output:
     """Standard output of one command. `mask`: of what is learned on the way; replaced as soon as the configured secrets are known.
 
-    `piped`: standard input holds manifests, so questions go to the terminal itself; `way_out`: the fix of a problem here; `complete`: puts this
-    command's flags for configuration and cluster into a text's commands.
+    `piped`: standard input holds manifests, so questions go to the terminal itself; `way_out`: the fix of a problem here; `complete`: puts
+    this command's flags for configuration and cluster into a text's commands.
     """
 
     def __init__(self, *, as_json: bool = False, verbose: bool = False, wide: bool = False) -> None:

@@ -78,7 +78,7 @@ def retried(ended: Result) -> str:
     return f"next try in {ended.next_try - time.time():.0f} s"
 
 
-def result(output: Output, ended: Result, way_out: str = "", told: Collection[Identity] = (), retry: Retry = retried) -> int:
+def result(output: Output, ended: Result, way_out: str = "", printed: Collection[Identity] = (), retry: Retry = retried) -> int:
     """Print how a run ended and return the exit code.
 
     `way_out`: the command that approves, where it isn't `anneal approve`; `printed`: objects whose lines were printed as they were written;
@@ -88,7 +88,7 @@ def result(output: Output, ended: Result, way_out: str = "", told: Collection[Id
     if output.as_json:
         output.document(facts(ended, output))
         return code
-    changes(output, ended, told)
+    changes(output, ended, printed)
     if ended.plan and ended.plan.hold and ended.outcome is Outcome.HELD:
         diff.hold(output, ended.target, ended.plan.hold, way_out)
     problems(output, ended.problems)
@@ -105,7 +105,7 @@ def summary(ended: Result, retry: Retry = retried) -> str:
     if ended.counts:
         text += f": {counted(ended.counts)}"
     said = ended.message
-    if ended.counts and ended.outcome is not Outcome.SUPERSEDED:  # they tell what was written; what follows that is told beside them
+    if ended.counts and ended.outcome is not Outcome.SUPERSEDED:  # they say what was written; what follows stands beside them
         said = said.partition("; ")[2] if ended.outcome in IN_SYNC else ""
     if said and not ended.problems:
         text += f"{';' if ended.counts else ':'} {said}"
@@ -114,7 +114,7 @@ def summary(ended: Result, retry: Retry = retried) -> str:
     return text
 
 
-def changes(output: Output, ended: Result, told: Collection[Identity] = ()) -> None:
+def changes(output: Output, ended: Result, printed: Collection[Identity] = ()) -> None:
     """Print what was done to each object, and of a run that succeeded what git declares and wasn't written; on -v all that it left alone.
 
     `printed`: objects whose lines were printed as they were written.
@@ -122,7 +122,7 @@ def changes(output: Output, ended: Result, told: Collection[Identity] = ()) -> N
     done = {change.identity for change in ended.written}
     plan = ended.plan if ended.outcome in IN_SYNC else None
     left = [change for change in plan.changes if change.identity not in done] if plan else []
-    written = [change for change in ended.written if change.identity not in told]
+    written = [change for change in ended.written if change.identity not in printed]
     for change in (*written, *(each for each in left if output.verbose or each.withheld or each.sibling)):
         diff.done(output, change)
 

@@ -1,4 +1,8 @@
-"""Runs a job for a waiting person: a moving line or plain ones; Ctrl-C ends the run at its next write, not in the middle of one."""
+"""Runs a job for a waiting person: a moving line or plain ones; Ctrl-C ends the run at its next write, not in the middle of one.
+
+Law of `follow`: what is carried out is the plan that was shown; one that takes its place, because something moved, is shown and asked
+about, too. No error of printing ends a run in its middle.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,23 @@ import contextlib
 import math
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from types import FrameType
+
+import click
 
 from handler.app.run_events import SETTLE
-from handler.cli import reports
+from handler.cli import diff, logs, reports
 from handler.cli.session import Session
 from handler.config.settings import Target
 from handler.engine.reconcile import reconcile
 from handler.feedback.cli import AGAIN
 from handler.model.errors import AnnealError, ClusterUnavailable, Stopping
 from handler.model.event import Job
+from handler.model.names import Identity
+from handler.model.numbers import many
+from handler.model.plan import Change, FieldChange, Plan
 from handler.model.result import Outcome, Result, summed
 
 
@@ -33,9 +41,9 @@ def run(session: Session, job: Job, doing: str) -> Result:
 def run_as(session: Session, target: Target, job: Job, doing: str) -> Result:
     """Run a job with another spelling of its target, without that counting as a change of its settings."""
     session.sandbox.start()
-    rooms = replace(session.handler.rooms(target.name), target=target)
+    dependencies = replace(session.handler.dependencies(target.name), target=target)
     with stoppable(session.output.note) as stop, _shown(session, doing):
-        return _told(session, _to_the_newest(session, partial(reconcile, rooms), job, stop))
+        return _told(session, _to_the_newest(session, partial(reconcile, dependencies), job, stop))
 
 
 @contextlib.contextmanager
@@ -116,19 +124,105 @@ def _server(session: Session, ended: Result) -> bool | None:
 def stoppable(say: Callable[[str], None]) -> Iterator[threading.Event]:
     """Yield the event that SIGINT and SIGTERM set; the second Ctrl-C interrupts at once."""
     stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
 
-    def ask(_number: int, _frame: FrameType | None) -> None:
+    def ask() -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
         say("stopping at the next write; again to stop at once")
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with _on_signals(ask):
         yield stop
+
+
+@contextlib.contextmanager
+def _on_signals(act: Callable[[], None]) -> Iterator[None]:
+    """Let SIGINT and SIGTERM act so; on another than the main thread they can't be caught."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: act()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+# --- a run that is shown and asked about before its first write
+Shown = tuple[str, Identity, str, tuple[FieldChange, ...], bytes]
+
+
+def follow(session: Session, start: Callable[[], Result], *, yes: bool, approves: Callable[[str], str] | None = None) -> int:
+    """Start a run, ask before it writes where a person can be asked, print what it writes and how it ends; return the exit code.
+
+    `session`: whose handler isn't made yet. `yes`: nothing is asked. `approves`: the command that allows what is held under an id, where
+    that isn't `anneal approve`.
+    """
+    following = _Following(session)
+    if not yes and session.output.interactive:
+        session.agrees = following.agrees
+    session.wrote = following.wrote
+    ended = start()
+    if following.declined and ended.outcome is Outcome.PLANNED:
+        session.output.line("nothing was changed", "warn")
+        return reports.FAILED
+    again = "the same command" if session.from_files else ""
+    held = ended.plan.hold if ended.plan and ended.outcome is Outcome.HELD else None
+    code = reports.result(session.output, ended, approves(held.id) if held and approves else "", following.printed, retry(session, again))
+    logs.after_failure(session, ended)
+    return code
+
+
+class _Following:
+    """The plans and objects of one run that were shown. `printed`: objects whose lines were printed as they were written."""
+
+    def __init__(self, session: Session) -> None:
+        self.declined = False
+        self.printed: set[Identity] = set()
+        self._session = session
+        self._agreed: set[Shown] = set()
+
+    def agrees(self, plan: Plan) -> bool:
+        """Show a plan and ask; one that changes nothing more than what was agreed to isn't asked about again."""
+        self._session.events.drained(SETTLE)
+        wanted = {_facts(plan, change) for change in plan.writes}
+        if self._agreed and wanted <= self._agreed:
+            return True
+        output = self._session.output
+        with output.still():
+            if self._agreed:
+                output.line("something moved meanwhile; the plan is another one now:", "warn")
+            diff.show(output, plan)
+            removed = sum(change.removes for change in plan.changes)
+            seen = f"{many(removed, 'object')} of {plan.target} would be deleted. " if removed else ""
+            self.declined = not self._asked(f"{seen}Go on?")
+        self._agreed |= set() if self.declined else wanted
+        return not self.declined
+
+    def _asked(self, question: str) -> bool:
+        try:
+            with _on_signals(_interrupt):
+                return self._session.output.confirm(question)
+        except (click.Abort, KeyboardInterrupt):
+            self._session.output.line()
+            return False
+
+    def wrote(self, changes: Sequence[Change]) -> None:
+        """Tell what was written; its fields, where no plan has shown them."""
+        if self._session.output.as_json:
+            return
+        with contextlib.suppress(OSError), self._session.output.still():  # the reader is gone: the run goes on
+            for change in changes:
+                diff.done(self._session.output, change, fields=not self._agreed)
+                self.printed.add(change.identity)
+
+
+def _facts(plan: Plan, change: Change) -> Shown:
+    """Return what a person has seen of a change, and what stands behind it."""
+    return plan.commit, change.identity, str(change.action), change.fields, change.manifest.raw if change.manifest else b""
+
+
+def _interrupt() -> None:
+    """End a question: while a run is under way signals only ask for its end, and a read would go on."""
+    raise KeyboardInterrupt

@@ -39,8 +39,8 @@ class Session:
     """One command's composition. As a context it ends what it started.
 
     `named`: the --config flag; `added`: the tables of a program of its own; `from_files`: `-f` names what is declared; `wrote`: prints what
-    a run has written; `agrees`: see `handler.engine.run.dependencies.Dependencies`, set before the handler is made; `places`: see `Options`;
-    `reads`: the command works on records alone, so without a configuration those of the cluster are its targets.
+    a run has written; `agrees`: see `handler.engine.run.dependencies.Dependencies`, set before the handler is made; `places`: see
+    `Options`; `reads`: the command works on records alone, so without a configuration those of the cluster are its targets.
     """
 
     def __init__(

@@ -158,7 +158,7 @@ class DoorMetrics(_Exposed):
 
 
 class RunMetrics(_Exposed):
-    """Metrics of the worker process; a target's gauges appear with its first run. `places`: of each target; `interval`: seconds between ticks."""
+    """Metrics of the worker process; a target's gauges appear with its first run. `places`: of targets; `interval`: between two ticks."""
 
     hears: ClassVar[tuple[type, ...]] = (RunEnded, RunPhase, HealthChanged, PlanHeld)
 

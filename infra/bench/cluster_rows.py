@@ -65,7 +65,7 @@ def unchanged(bed: Bed) -> Iterator[Row]:
 
 def _without_render(shop: Shop) -> None:
     """Forget what was rendered; the tree is still here."""
-    shop.handler().rooms(shop.target.name).preparer.forget()
+    shop.handler().dependencies(shop.target.name).preparer.forget()
     shop.run("drift")
 
 
@@ -88,7 +88,7 @@ def _one_changed(shop: Shop, bodies: list[Body], kubectl: float) -> Iterator[Row
         changed[0]["data"]["key-0"] = f"changed {number}"
         sha = shop.write(changed)
         if number % 2:
-            shop.handler().rooms(shop.target.name).preparer.tree(sha)
+            shop.handler().dependencies(shop.target.name).preparer.tree(sha)
         (fetched if number % 2 else taken).append(timed(shop.run)[0])
     yield Row("one object changed, push to recorded", statistics.median(taken), 0.6, "s")
     ours = statistics.median(fetched)

@@ -60,7 +60,7 @@ def _first_answer(bed: Bed, moto: Moto) -> Row:
 
 def _memory(bed: Bed, moto: Moto) -> Row:
     shop = bed.shop(mixed(_OBJECTS, bed.namespace()))
-    head = shop.handler().rooms(shop.target.name).preparer.head().commit
+    head = shop.handler().dependencies(shop.target.name).preparer.head().commit
     delivery = Delivery("bench", "github", "refs/heads/main", head, "bench", "2026-03-01T12:00:00Z")
     job = Job(shop.target.name, "push", hint=head, actor="bench", deliveries=(delivery,))
     body = message.encode(Work(job, (run_id(shop.target.name),)))

@@ -90,7 +90,7 @@ def _fetched(url: str, sha: str, path: str) -> int:
 def render(bed: Bed) -> Iterator[Row]:
     """The render child: the first render of a new fork server, then warm ones, of a small repository."""
     shop = bed.shop(mixed(5, "bench"))
-    preparer = shop.handler().rooms(shop.target.name).preparer
+    preparer = shop.handler().dependencies(shop.target.name).preparer
     tree = preparer.tree(preparer.head().commit)
     request = preparer.request()
     first, _ = timed(lambda: preparer.render(tree, request))

@@ -97,7 +97,7 @@ class _Monorepo:
         self.drop(1)
         self.pushed("It goes")
         for number in range(_SIBLINGS) if forgotten else ():
-            self.handler.rooms(f"{self.space}-{number}").preparer.forget()
+            self.handler.dependencies(f"{self.space}-{number}").preparer.forget()
         seconds, rendered = self.run(1)
         name = f"the same, an object goes, renders {'forgotten' if forgotten else 'in memory'}: siblings rendered"
         return Row(name, rendered, _SIBLINGS - 1 if forgotten else 0, "renders", details={"s": seconds, "one changed s": plain})

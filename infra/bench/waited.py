@@ -44,7 +44,7 @@ def main() -> None:
         settings = Settings(targets=(target(facts["name"], facts["url"], {"wait": Wait(3600.0, 3600.0)}),))
         handler = Handler(settings, Secrets(), sandbox, {"KUBECONFIG": facts["kubeconfig"]})
         clocked = Clocked()
-        result = handler.run(Job(facts["name"], "push"), meanwhile=clocked)
+        result = handler.run(Job(facts["name"], "push"), queue_view=clocked)
         at = time.time()
         if result.problems:
             raise RuntimeError(str(result.problems))

@@ -157,7 +157,7 @@ def test_a_worker_told_to_stop_before_its_first_write_records_nothing(shop: Shop
 
 def test_while_one_target_asks_who_its_cluster_is_the_others_keep_the_last_answer(shop: Shop, wired: Wire) -> None:
     wire = wired()
-    uid = shop.handler_at(wire.kubeconfig).rooms(shop.name).cluster_uid
+    uid = shop.handler_at(wire.kubeconfig).dependencies(shop.name).cluster_uid
     known = uid(False)
     seen: list[str] = []
 

@@ -198,7 +198,7 @@ def test_a_request_that_meets_a_release_or_a_renewal_is_not_lost(
 
 def _renew_at_a_look(worker: Worker, shop: Shop, asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     """Renew the Lease at the worker's first look under it, so that nobody waits for a third of its duration."""
-    rooms, held, start = worker.rooms(shop.name), list[HeldLease](), HeldLease.start
+    rooms, held, start = worker.dependencies(shop.name), list[HeldLease](), HeldLease.start
     read = rooms.store.read
 
     def noted(lease: HeldLease) -> HeldLease:

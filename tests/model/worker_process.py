@@ -95,14 +95,14 @@ class Process(Machine):
         source = HostSource(self.host, self._git, TurnTime.monotonic)
         options = Options(sources={target.name: source for target in self.settings.targets}, notes=self.notes)
         self.handler = Handler(self.settings, Secrets(), InProcess(), {}, options)  # type: ignore[arg-type]  # its one method that is called
-        connection, made = FakeConnection(self.server, self._way), self.handler._rooms
+        connection, made = FakeConnection(self.server, self._way), self.handler._dependencies
         self.handler._connection = lambda target: connection  # type: ignore[method-assign]  # the seam
         self.handler._holder = self.name
 
         def rooms(target: Target) -> Dependencies:
             return replace(made(target), clock=TurnTime.time)
 
-        self.handler._rooms = rooms  # type: ignore[method-assign]  # its clock
+        self.handler._dependencies = rooms  # type: ignore[method-assign]  # its clock
 
     @property
     def notes(self) -> bool:

@@ -6,11 +6,12 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from handler import __version__
+from handler.app.connections import Connections
 from handler.app.overview import EXPLAINED, Overview
 from handler.app.standing import Level, TargetRow
 from handler.config.git_settings import Repository, SecretRef, directory_url
@@ -98,7 +99,7 @@ def ways() -> Iterator[Ways]:
 
 
 def overview(ways: Ways, *targets: Target, deadline: float = LONG, **about: Any) -> dict[str, TargetRow]:
-    found = Overview(Settings(targets), ways, deadline=deadline, **about).look(targets)
+    found = Overview(Settings(targets), cast(Connections, ways), deadline=deadline, **about).look(targets)
     assert [row.level for row in found] == sorted(row.level for row in found), "the worst first"
     return {row.target.name: row for row in found}
 
@@ -146,7 +147,7 @@ def test_a_cluster_and_a_git_host_that_hang_delay_nothing_else_and_cost_one_look
 def test_who_still_hangs_isnt_asked_a_second_time_and_what_it_says_late_counts(ways: Ways) -> None:
     remember(ways.clusters[WEST], state("far"))
     ways.mute = {WEST}
-    looks = Overview(Settings((target("far", WEST),)), ways, asks=False, deadline=SHORT)
+    looks = Overview(Settings((target("far", WEST),)), cast(Connections, ways), asks=False, deadline=SHORT)
     far = [target("far", WEST)]
     assert looks.look(far)[0].level is Level.UNREAD
     assert looks.look(far)[0].level is Level.UNREAD
@@ -219,7 +220,7 @@ def test_what_is_known_so_far_is_shown_while_others_are_waited_for(ways: Ways) -
     ways.mute = {WEST}
     shown: list[dict[str, str]] = []
     both = (target("near"), target("far", WEST))
-    Overview(Settings(both), ways, asks=False, deadline=1.0).look(
+    Overview(Settings(both), cast(Connections, ways), asks=False, deadline=1.0).look(
         both, lambda rows: shown.append({row.target.name: row.phase for row in rows})
     )
     assert shown[-1] == {"near": "applied", "far": "asking"}

@@ -133,7 +133,7 @@ def as_if(trial: CanaryScenario, phase: str, reason: str = "") -> None:
     def killed(state: State) -> State:
         assert state.rollout
         (step,) = state.rollout.steps
-        mark = f"{phase} {stamp(handler.rooms('shop').clock())[:-1]}.000Z{reason}"
+        mark = f"{phase} {stamp(handler.dependencies('shop').clock())[:-1]}.000Z{reason}"
         return replace(state, rollout=replace(state.rollout, steps=(replace(step, mark=mark),)))
 
     handler.store(handler.target("shop")).update(killed)

@@ -107,7 +107,7 @@ def test_what_breaks_off_when_the_time_is_over_is_cut_short_and_not_a_failure(mo
         stop.set()
         raise GitUnavailable.of("repository", "took longer than 3 s")
 
-    monkeypatch.setattr(handler.rooms("shop").preparer.source, "fetch", away)
+    monkeypatch.setattr(handler.dependencies("shop").preparer.source, "fetch", away)
     before = state_of(handler)
     ended = handler.run(Job("shop", "replay", run="shop.asked", actor="ann"), stop)
     assert (ended.outcome, ended.code) == (Outcome.BUSY, "stopping")

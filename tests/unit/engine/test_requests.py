@@ -191,7 +191,7 @@ def test_what_ended_while_another_waited_is_not_done_again(server: ApiServer, ha
     pushed(host, "2")
     handler.run(Job("shop", "tick"))
     late = engine(server, host)
-    rooms = late.rooms("shop")
+    rooms = late.dependencies("shop")
     acquire = rooms.lock.acquire
 
     def overtaken(**about: object) -> object:
@@ -258,7 +258,7 @@ def test_two_workers_on_one_message_leave_one_entry(
     server: ApiServer, host: GitHost, handler: Handler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = engine(server, host)
-    source = late.rooms("shop").preparer.source
+    source = late.dependencies("shop").preparer.source
     head = source.head
 
     def overtaken(*about: object) -> object:

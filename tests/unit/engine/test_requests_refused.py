@@ -121,7 +121,7 @@ def test_what_a_run_was_asked_for_meanwhile_is_another_runs(server: ApiServer, h
     """Under the Lease, too: the next round's end would be told to who asked for this one."""
     leave(handler, **opened("failed"))
     late = engine(server, host)
-    rooms = late.rooms("shop")
+    rooms = late.dependencies("shop")
     acquire = rooms.lock.acquire
 
     def taken(**about: Any) -> Any:

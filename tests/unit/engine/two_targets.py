@@ -87,7 +87,7 @@ class Bench:
 
     def later(self, name: str, seconds: float = 400.0) -> Handler:
         """Let the clock of a target's runs be late."""
-        rooms = self.handler.rooms(name)
+        rooms = self.handler.dependencies(name)
         now = rooms.clock() + seconds
         self.handler._made["rooms", name] = replace(rooms, clock=lambda: now)
         return self.handler

@@ -45,7 +45,7 @@ class Scene:
     commit: str = ""
 
     def wait(self, job: Job | None = None) -> RunContext:
-        rooms = self.handler.rooms("shop")
+        rooms = self.handler.dependencies("shop")
         rooms.preparer.source = HostSource(self.host, self.asked.append)
         run = RunContext(rooms, job or Job("shop", "push"), self.stop, "shop.waits", Round(0.0), self.around)
         run.read()

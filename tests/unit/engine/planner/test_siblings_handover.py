@@ -109,11 +109,11 @@ def test_it_goes_although_drift_is_only_reported_or_ignored(bench: Bench, drift:
 def test_the_looks_become_rarer_and_are_told_to_who_arms_a_timer(bench: Bench) -> None:
     bench.push(b={"x": document("x")})
     result = bench.run("a")
-    clock = bench.handler.rooms("a").clock
+    clock = bench.handler.dependencies("a").clock
     assert 0 < result.next_try - clock() <= 15
     bench.later("a", 100.0)
     result = bench.handler.run(Job("a", "tick"))
-    assert 90 < result.next_try - bench.handler.rooms("a").clock() <= 101
+    assert 90 < result.next_try - bench.handler.dependencies("a").clock() <= 101
 
 
 def test_both_declare_it_and_only_the_one_that_does_not_own_it_stops(bench: Bench) -> None:
@@ -269,7 +269,7 @@ def test_a_giver_that_is_rolled_back_before_the_taking_keeps_it(bench: Bench) ->
     def pins(call: Call) -> None:
         if call.asked.method == "PUT" and call.asked.path.endswith("/configmaps/anneal-b"):
             bench.before = lambda call: None
-            away = bench.handler.rooms("a").preparer.reads_at(head)
+            away = bench.handler.dependencies("a").preparer.reads_at(head)
             store.update(lambda state: replace(state, pin=Pin(old, away, "ann", "rollback", "2026-03-01T12:00:00Z")))
 
     bench.before = pins

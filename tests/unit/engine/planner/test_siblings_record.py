@@ -83,7 +83,7 @@ def test_what_the_pin_of_a_suspended_sibling_declares_is_kept(bench: Bench, old:
     bench.push(a={"z": document("z")})
     bench.applied("a")
     head = bench.push()
-    away = bench.handler.rooms("a").preparer.reads_at(head)
+    away = bench.handler.dependencies("a").preparer.reads_at(head)
     pin = Pin(old, away, "ann", "rollback", THEN)
     bench.handler.store(A).update(lambda state: replace(state, pin=pin, suspend=Suspend("ann", "an incident")))
     left = change_of(bench.run("b"))

@@ -134,7 +134,11 @@ def test_what_another_process_asks_for_is_seen_at_the_renewal_of_the_lease(scene
     run = scene.wait()
     lookout = Interrupts(run)
     other = RunContext(
-        scene.handler.rooms("shop"), Job("shop", "replay", commit=scene.commit, actor="ann"), threading.Event(), "shop.other", Round(0.0)
+        scene.handler.dependencies("shop"),
+        Job("shop", "replay", commit=scene.commit, actor="ann"),
+        threading.Event(),
+        "shop.other",
+        Round(0.0),
     )
     other.read()
     ask(other)
@@ -196,7 +200,7 @@ def test_those_who_wait_for_one_repository_share_the_clocks_looks(monkeypatch: p
     source = HostSource(host, asked.append, lambda: now[0])
     outlooks = []
     for target in targets:
-        rooms = handler.rooms(target.name)
+        rooms = handler.dependencies(target.name)
         rooms.preparer.source = source
         run = RunContext(rooms, Job(target.name, "push"), threading.Event(), f"{target.name}.waits", Round(0.0))
         run.stored = rooms.store.create(rooms.store.blank("uid"))
