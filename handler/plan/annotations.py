@@ -138,13 +138,7 @@ TABLE = (
         FLUX, _KS + "decrypt", ("disabled", "enabled"), _GIT, _IGNORE, "nothing is decrypted: what SOPS has encrypted is refused"
     ),
     AnnotationRow(
-        FLUX,
-        "helm.toolkit.fluxcd.io/driftDetection",
-        ("disabled",),
-        _GIT,
-        _REFUSE,
-        "a declared field that drifts is corrected",
-        _POINTERS,
+        FLUX, "helm.toolkit.fluxcd.io/driftDetection", ("disabled",), _GIT, _REFUSE, "a declared field that drifts is corrected", _POINTERS
     ),
     AnnotationRow(FLUX, "helm.toolkit.fluxcd.io/driftDetection", ("enabled",), _GIT, _IGNORE, _DEFAULT),
     AnnotationRow(ARGO, _ARGO + "sync-options", ("Prune=false", "Prune=confirm"), _LIVE, _PROTECT, _UNDELETED),
@@ -152,13 +146,7 @@ TABLE = (
     AnnotationRow(ARGO, _ARGO + "sync-options", ("Prune=true", "Delete=true"), _LIVE, _IGNORE, _DEFAULT),
     AnnotationRow(ARGO, _ARGO + "sync-options", ("PruneLast=true", "PruneLast=false"), _LIVE, _IGNORE, "pruning always comes last"),
     AnnotationRow(
-        ARGO,
-        _ARGO + "sync-options",
-        ("Force=true,Replace=true",),
-        _GIT,
-        _REFUSE,
-        "each sync would delete it and create it anew",
-        _HOOK,
+        ARGO, _ARGO + "sync-options", ("Force=true,Replace=true",), _GIT, _REFUSE, "each sync would delete it and create it anew", _HOOK
     ),
     AnnotationRow(ARGO, _ARGO + "sync-options", ("Force=true",), _BOTH, _RECREATE, _ANEW),
     AnnotationRow(
@@ -214,13 +202,7 @@ TABLE = (
     AnnotationRow(
         ARGO,
         _ARGO + "compare-options",
-        (
-            "IgnoreExtraneous",
-            "ServerSideDiff=true",
-            "ServerSideDiff=false",
-            "IncludeMutationWebhook=true",
-            "IncludeMutationWebhook=false",
-        ),
+        ("IgnoreExtraneous", "ServerSideDiff=true", "ServerSideDiff=false", "IncludeMutationWebhook=true", "IncludeMutationWebhook=false"),
         _GIT,
         _IGNORE,
         _SHOWN,

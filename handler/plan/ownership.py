@@ -89,9 +89,7 @@ TOOLS: Mapping[Tool, Marks] = {
             "kustomize.toolkit.fluxcd.io/namespace": None,
             "kustomize.toolkit.fluxcd.io/checksum": None,
             "helm.toolkit.fluxcd.io/name": OwnershipMark(
-                "Flux HelmRelease",
-                "helm.toolkit.fluxcd.io/namespace",
-                "first stop Flux: flux suspend helmrelease NAME -n NAMESPACE",
+                "Flux HelmRelease", "helm.toolkit.fluxcd.io/namespace", "first stop Flux: flux suspend helmrelease NAME -n NAMESPACE"
             ),
             "helm.toolkit.fluxcd.io/namespace": None,
         },

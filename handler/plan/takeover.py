@@ -36,11 +36,7 @@ class Writing:
         return named and entry.get("operation") in self.operations and subresource in self.subresources
 
 
-PEOPLE = (
-    Writing("kubectl*", subresources=("", "scale")),
-    Writing("before-first-apply", ("Update",)),
-    Writing(FIELD_MANAGER, ("Update",)),
-)
+PEOPLE = (Writing("kubectl*", subresources=("", "scale")), Writing("before-first-apply", ("Update",)), Writing(FIELD_MANAGER, ("Update",)))
 """What people wrote: kubectl (1.36) calls itself `kubectl-<command>`, `kubectl` (apply --server-side, scale, cordon, debug) or
 `kubectl.exe`, and writes scales as the subresource; its debug containers (`ephemeralcontainers`) and `status` aren't declarations.
 The API server writes `before-first-apply` for what was there before an object's first server-side apply. We ourselves only apply.

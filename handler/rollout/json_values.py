@@ -6,12 +6,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 def same(left: Any, right: Any) -> bool:
