@@ -133,7 +133,6 @@ def _absent(declared: Mapping[str, Any] | None) -> Health:
 
 
 def _unobserved(live: Object, generation: int) -> Health | None:
-    """Wait until what is shown, and what its controller says, is of the generation that was asked for."""
     shown = number(at(live, "metadata", "generation")) or 0
     wanted, observed = max(generation, shown), number(at(live, "status", "observedGeneration"))
     if shown and shown < generation:
@@ -151,7 +150,6 @@ def _by_convention(live: Object) -> Health | None:
 
 
 def _other(live: Object, now: float) -> Health:
-    """Judge a kind without a row."""
     ready = condition(live, "Ready")
     if ready.status and _is_stale(ready, live):
         return waits("its Ready is of an older generation")

@@ -180,7 +180,6 @@ def wrote(changes: Sequence[Change]) -> str:
 
 
 def _message(rounds: Sequence[Result], outcome: Outcome, before: Sequence[Change], written: Sequence[Change]) -> str:
-    """Say what the rounds have done together; a failure keeps its words."""
     last = rounds[-1]
     if outcome is not Outcome.APPLIED:
         return f"{last.message}; before that, {wrote(before)}" if before and not last.problems else last.message

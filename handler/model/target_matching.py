@@ -154,7 +154,6 @@ def _unknown(event: Event, targets: TargetIndex) -> str:
 
 @functools.lru_cache(maxsize=REMEMBERED)
 def _hint(targets: TargetIndex, named: str) -> str:
-    """Name the nearest repository. A hook of a whole organization sends the same unknown ones again and again."""
     near = difflib.get_close_matches(named, targets.near(named), n=1, cutoff=0.5)
     return f"; the nearest one is {near[0]}" if near else ""
 

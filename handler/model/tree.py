@@ -110,8 +110,6 @@ def resolve_links(tree: Tree, path: str) -> Resolved:
 
 
 class _Steps:
-    """The state of one resolution."""
-
     def __init__(self, tree: Tree, path: str) -> None:
         self.tree = tree
         self.path = path
@@ -139,7 +137,6 @@ class _Steps:
         self.here.pop()
 
     def _down(self, part: str) -> bool:
-        """Go to a name of the current directory; False: the way ends here."""
         entry = self.tree.lookup("/".join((*self.here, part)))
         if entry is None:
             self.looked["/".join((*self.here, part))] = ""

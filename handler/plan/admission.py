@@ -127,7 +127,6 @@ class Admission:
     def _unknown_kind(
         self, manifest: Manifest, body: dict[str, Any], declared: Iterable[Resource], defined: Container[GroupKind]
     ) -> Problem:
-        """Refuse a kind that isn't served, with the nearest one; `defined`: the kinds of git's own CRDs."""
         wanted = f"{manifest.api_version} {manifest.identity.kind}"
         served = (*declared, *(kind for kind in self.kinds if kind.group_kind not in defined))
         unseen = ", and SkipDryRunOnMissingResource=true applies nothing unseen" if skips_dry_run(body) else ""
@@ -137,7 +136,6 @@ class Admission:
 
 
 def _nearest(manifest: Manifest, served: Sequence[Resource]) -> str:
-    """Return the way out of a kind that isn't served: a similar one of its group, or the same of another version or group."""
     wanted = manifest.identity
     own = difflib.get_close_matches(wanted.kind, [each.kind for each in served if each.group == wanted.group], n=1)
     if own:
@@ -182,7 +180,6 @@ def _emptied(documents: list[tuple[Manifest, dict[str, Any]]]) -> Iterator[tuple
 
 
 def _unserved(manifest: Manifest) -> Resource:
-    """Return the resource of a kind that isn't served: its object is left alone."""
     group, _, version = manifest.api_version.rpartition("/")
     return Resource(group, version, manifest.identity.kind, "", namespaced=bool(manifest.identity.namespace))
 

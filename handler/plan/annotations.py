@@ -94,8 +94,20 @@ _CONFIG, _LIFECYCLE = "config.kubernetes.io/", "client.lifecycle.config.k8s.io/"
 _GIT, _LIVE, _BOTH = Side.GIT, Side.LIVE, Side.BOTH
 _KEEP, _LEAVE, _MERGE, _RECREATE = Effect.KEEP, Effect.LEAVE, Effect.MERGE, Effect.RECREATE
 _PROTECT, _REFUSE, _IGNORE = Effect.PROTECT, Effect.REFUSE, Effect.IGNORE
+_SYNC, _DRIFT = _ARGO + "sync-options", "helm.toolkit.fluxcd.io/driftDetection"
 _TRUE = ("true", "t", "1")
 _BOOLEANS = ("true", "false")
+
+
+def _either(*options: str) -> tuple[str, ...]:
+    return tuple(f"{option}={value}" for option in options for value in _BOOLEANS)
+
+
+_APPLICATION_OPTIONS = (
+    *_either("CreateNamespace", "ApplyOutOfSyncOnly", "RespectIgnoreDifferences", "FailOnSharedResource", "ClientSideApplyMigration"),
+    *(f"PrunePropagationPolicy={policy}" for policy in ("foreground", "background", "orphan")),
+)
+_COMPARE_OPTIONS = ("IgnoreExtraneous", *_either("ServerSideDiff", "IncludeMutationWebhook"))
 
 _CREATED = "created where it is missing, then never updated; pruned once git drops it"
 _LEFT = "left alone: neither applied nor deleted, nor waited for"
@@ -137,76 +149,37 @@ TABLE = (
     AnnotationRow(
         FLUX, _KS + "decrypt", ("disabled", "enabled"), _GIT, _IGNORE, "nothing is decrypted: what SOPS has encrypted is refused"
     ),
-    AnnotationRow(
-        FLUX, "helm.toolkit.fluxcd.io/driftDetection", ("disabled",), _GIT, _REFUSE, "a declared field that drifts is corrected", _POINTERS
-    ),
-    AnnotationRow(FLUX, "helm.toolkit.fluxcd.io/driftDetection", ("enabled",), _GIT, _IGNORE, _DEFAULT),
-    AnnotationRow(ARGO, _ARGO + "sync-options", ("Prune=false", "Prune=confirm"), _LIVE, _PROTECT, _UNDELETED),
-    AnnotationRow(ARGO, _ARGO + "sync-options", ("Delete=false", "Delete=confirm"), _LIVE, _PROTECT, _UNDELETED),
-    AnnotationRow(ARGO, _ARGO + "sync-options", ("Prune=true", "Delete=true"), _LIVE, _IGNORE, _DEFAULT),
-    AnnotationRow(ARGO, _ARGO + "sync-options", ("PruneLast=true", "PruneLast=false"), _LIVE, _IGNORE, "pruning always comes last"),
-    AnnotationRow(
-        ARGO, _ARGO + "sync-options", ("Force=true,Replace=true",), _GIT, _REFUSE, "each sync would delete it and create it anew", _HOOK
-    ),
-    AnnotationRow(ARGO, _ARGO + "sync-options", ("Force=true",), _BOTH, _RECREATE, _ANEW),
+    AnnotationRow(FLUX, _DRIFT, ("disabled",), _GIT, _REFUSE, "a declared field that drifts is corrected", _POINTERS),
+    AnnotationRow(FLUX, _DRIFT, ("enabled",), _GIT, _IGNORE, _DEFAULT),
+    AnnotationRow(ARGO, _SYNC, ("Prune=false", "Prune=confirm"), _LIVE, _PROTECT, _UNDELETED),
+    AnnotationRow(ARGO, _SYNC, ("Delete=false", "Delete=confirm"), _LIVE, _PROTECT, _UNDELETED),
+    AnnotationRow(ARGO, _SYNC, ("Prune=true", "Delete=true"), _LIVE, _IGNORE, _DEFAULT),
+    AnnotationRow(ARGO, _SYNC, _either("PruneLast"), _LIVE, _IGNORE, "pruning always comes last"),
+    AnnotationRow(ARGO, _SYNC, ("Force=true,Replace=true",), _GIT, _REFUSE, "each sync would delete it and create it anew", _HOOK),
+    AnnotationRow(ARGO, _SYNC, ("Force=true",), _BOTH, _RECREATE, _ANEW),
     AnnotationRow(
         ARGO,
-        _ARGO + "sync-options",
+        _SYNC,
         ("Replace=true",),
         _BOTH,
         _IGNORE,
         "applied like any other: a server-side apply has no limit of size, and what others wrote stays",
     ),
-    AnnotationRow(ARGO, _ARGO + "sync-options", ("Force=false", "Replace=false"), _BOTH, _IGNORE, _DEFAULT),
+    AnnotationRow(ARGO, _SYNC, ("Force=false", "Replace=false"), _BOTH, _IGNORE, _DEFAULT),
+    AnnotationRow(ARGO, _SYNC, _either("ServerSideApply"), _GIT, _IGNORE, "an apply is always server-side"),
     AnnotationRow(
-        ARGO, _ARGO + "sync-options", ("ServerSideApply=true", "ServerSideApply=false"), _GIT, _IGNORE, "an apply is always server-side"
+        ARGO, _SYNC, ("Validate=false", "Validate=true"), _GIT, _IGNORE, "the server checks it all the same, before the first write"
     ),
     AnnotationRow(
         ARGO,
-        _ARGO + "sync-options",
-        ("Validate=false", "Validate=true"),
-        _GIT,
-        _IGNORE,
-        "the server checks it all the same, before the first write",
-    ),
-    AnnotationRow(
-        ARGO,
-        _ARGO + "sync-options",
-        ("SkipDryRunOnMissingResource=true", "SkipDryRunOnMissingResource=false"),
+        _SYNC,
+        _either("SkipDryRunOnMissingResource"),
         _GIT,
         _IGNORE,
         "a kind that is neither served nor declared beside it is refused all the same",
     ),
-    AnnotationRow(
-        ARGO,
-        _ARGO + "sync-options",
-        (
-            "CreateNamespace=true",
-            "CreateNamespace=false",
-            "ApplyOutOfSyncOnly=true",
-            "ApplyOutOfSyncOnly=false",
-            "RespectIgnoreDifferences=true",
-            "RespectIgnoreDifferences=false",
-            "FailOnSharedResource=true",
-            "FailOnSharedResource=false",
-            "ClientSideApplyMigration=true",
-            "ClientSideApplyMigration=false",
-            "PrunePropagationPolicy=foreground",
-            "PrunePropagationPolicy=background",
-            "PrunePropagationPolicy=orphan",
-        ),
-        _GIT,
-        _IGNORE,
-        _APPLICATION,
-    ),
-    AnnotationRow(
-        ARGO,
-        _ARGO + "compare-options",
-        ("IgnoreExtraneous", "ServerSideDiff=true", "ServerSideDiff=false", "IncludeMutationWebhook=true", "IncludeMutationWebhook=false"),
-        _GIT,
-        _IGNORE,
-        _SHOWN,
-    ),
+    AnnotationRow(ARGO, _SYNC, _APPLICATION_OPTIONS, _GIT, _IGNORE, _APPLICATION),
+    AnnotationRow(ARGO, _ARGO + "compare-options", _COMPARE_OPTIONS, _GIT, _IGNORE, _SHOWN),
     AnnotationRow(ARGO, _ARGO + "ignore-healthcheck", _BOOLEANS, _LIVE, _IGNORE, _WAITS),
     AnnotationRow(ARGO, _ARGO + "ignore-restart-policy", _BOOLEANS, _LIVE, _IGNORE, _WAITS),
     AnnotationRow(ARGO, _ARGO + "ignore-resource-updates", _BOOLEANS, _LIVE, _IGNORE, _SHOWN),

@@ -109,7 +109,6 @@ class Comparison:
             self.undecided[item.identity] = live
 
     def _is_same(self, item: Desired, live: dict[str, Any], *, known: bool) -> bool:
-        """Whether our fields equal git's (`known`: the server has said so), and people wrote nothing beside them."""
         body = self.ignoring.effective(item.identity, item.manifest.body(), live)
         if not known and not is_same(body, live):
             return False

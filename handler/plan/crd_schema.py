@@ -66,7 +66,6 @@ def _unknown_properties(properties: dict[str, Any], value: dict[str, Any], path:
 
 
 def _violations(validator: Draft202012Validator, body: dict[str, Any], kind: GroupKind) -> Iterator[str]:
-    """Yield the violations as `field: message`; sensitive values are masked."""
     for error in validator.iter_errors(body):
         path = ".".join(str(step) for step in error.absolute_path) or "object"
         rule = f"{error.validator}: {shown(kind, '', error.validator_value)}"
@@ -84,30 +83,24 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and value >= 0
-
-
-def _is_names(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(name, str) for name in value)
-
-
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _PLAIN: dict[str, Callable[[Any], bool]] = {
     "type": lambda value: value in _TYPES,
     "enum": lambda value: isinstance(value, list),
-    "required": _is_names,
+    "required": lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
     "minimum": _is_number,
     "maximum": _is_number,
     "multipleOf": lambda value: _is_number(value) and value > 0,
     "uniqueItems": lambda value: isinstance(value, bool),
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), _is_count),
+    **dict.fromkeys(
+        ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
+        lambda value: isinstance(value, int) and value >= 0,
+    ),
 }
 """The words that mean the same in JSON Schema, with the shape they must have there."""
 
 
 def _json_schema(schema: Any) -> dict[str, Any]:
-    """Translate what JSON Schema understands; another shape than a schema says nothing."""
     schema = _mapping(schema)
     made = {word: schema[word] for word, fits in _PLAIN.items() if word in schema and fits(schema[word])}
     if isinstance(schema.get("properties"), dict):

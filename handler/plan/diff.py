@@ -111,7 +111,6 @@ def _keyed(was: list[Any], becomes: list[Any]) -> tuple[dict[Step, Any], dict[St
 
 
 def _step(item: Any, keys: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
-    """Name an element by the keys it has, empty if it lacks the first."""
     if not isinstance(item, dict) or not isinstance(item.get(keys[0]), str | int):
         return ()
     return tuple((key, item[key]) for key in keys if isinstance(item.get(key), str | int))

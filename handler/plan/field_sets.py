@@ -90,7 +90,6 @@ def keyed(desired: Any, fields: Fields) -> Any:
 
 
 def _with_keys(item: dict[str, Any], elements: dict[tuple[tuple[str, Any], ...], Fields], items: list[Any]) -> dict[str, Any]:
-    """Return an element with the keys of the one that it is; a complete match goes before a possible one."""
 
     def fits(keys: tuple[tuple[str, Any], ...]) -> bool:
         return all(equal(item[name], value) if name in item else f"f:{name}" not in elements[keys] for name, value in keys)

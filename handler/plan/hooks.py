@@ -88,7 +88,6 @@ def _refuse_too_many(hooks: Iterable[Hook]) -> None:
 
 
 def _refuse_cycles(declared: Sequence[Desired], hooks: Mapping[Identity, Hook]) -> None:
-    """Refuse what depends on something that only a later phase does, naming each path."""
     phases = {item.identity: _phase(hooks.get(item.identity)) for item in declared} if hooks else {}
     problems = []
     for item in declared if hooks else ():

@@ -100,7 +100,6 @@ def _scaled(body: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def _selects(rule: IgnoreRule, identity: Identity) -> bool:
-    """Whether a rule is for an object; empty parts match all."""
     select = rule.select
     group = select.group if select.group != "core" else ""
     wanted = ((select.kind, identity.kind), (select.name, identity.name), (select.namespace, identity.namespace))
@@ -132,7 +131,6 @@ def _index(step: str, items: list[Any]) -> list[int]:
 
 
 def _counterpart(desired: list[Any], index: int, live: Any) -> int:
-    """Return the live position of a declared list element: by its name where it has one."""
     name = at(desired[index], "name")
     if name is None or not isinstance(live, list):
         return index
@@ -149,7 +147,6 @@ def _get(node: Any, path: Path) -> Any:
 
 
 def _yield_to_live(desired: dict[str, Any], live: dict[str, Any], path: Path, live_path: Path) -> None:
-    """Leave one field to its live owner; adopt its live value if it's ours, or declared and unowned."""
     parent, field, value = _get(desired, path[:-1]), path[-1], _get(live, live_path)
     managers = {manager for manager, _ in owners(live, live_path)}
     declared = _get(desired, path) is not _ABSENT

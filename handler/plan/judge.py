@@ -175,7 +175,6 @@ def _moved(item: Desired, live: dict[str, Any]) -> str:
 
 
 def _is_only_immutable(text: str) -> bool:
-    """Whether every field error in the server's words is about an immutable field."""
     _, *mistakes = FIELD_ERROR.split(text)
     return not _ADMISSION.search(text) and all(_IMMUTABLE.search(part) for part in mistakes or [text])
 

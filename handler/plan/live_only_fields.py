@@ -67,14 +67,12 @@ def _told(item: Desired, live: dict[str, Any], path: Path) -> str:
 
 
 def _is_writable(item: Desired, live: dict[str, Any], path: Path) -> bool:
-    """Whether a field may be written out whole: neither secret nor too long."""
     kind, value = item.identity.group_kind, at_path(live, path)
     text = text_of(path)
     return not is_sensitive(kind, text) and shown(kind, text, value) in (value, json.dumps(value, ensure_ascii=False))
 
 
 def _lines(live: dict[str, Any], chosen: Sequence[Fields]) -> str:
-    """Write fields as YAML in flow style, one line for each top-level field; list elements with their keys."""
     fields: Fields = {}
     for only in chosen:
         fields = union(fields, only)

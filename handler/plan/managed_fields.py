@@ -71,7 +71,6 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def _same_map(fields: Fields, desired: dict[str, Any], live: dict[str, Any]) -> bool:
-    """The same keys are owned as are declared, and each is equal."""
     owned = {key[2:]: sub for key, sub in fields.items() if key != "."}
     if owned.keys() != desired.keys():
         return False
@@ -104,7 +103,6 @@ def element_keys(element: str) -> tuple[tuple[str, Any], ...]:
 
 
 def _has_keys(item: Any, keys: Sequence[tuple[str, Any]]) -> bool:
-    """Whether an element has these keys, an absent one counting as its default."""
     return isinstance(item, dict) and all(item.get(key, _KEY_DEFAULTS.get(key)) == value for key, value in keys)
 
 
@@ -155,7 +153,6 @@ def is_ours_alone(live: Mapping[str, Any], path: Sequence[Any]) -> bool:
 
 
 def _owns(fields: Fields, node: Any, path: Sequence[Any]) -> bool:
-    """Whether a path lies in a set; a leaf owns everything below itself."""
     for step in path:
         if not fields:
             return True

@@ -79,7 +79,6 @@ def among(found: MissingObject, item: Desired, declared: Iterable[Desired]) -> I
 
 
 def _implied(item: Desired, found: MissingObject) -> list[Identity]:
-    """Return what is meant among what the object's kind always looks for: a binding's role, a pod's account."""
     needs = implied(item.identity, item.manifest.body())
     return [
         need

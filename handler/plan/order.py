@@ -156,11 +156,7 @@ def _lateness(identity: Identity, own: str) -> int:
     """Return how late what nothing else waits for comes: 0 where the graph says, 1 after all of that, 2 after those."""
     if identity.group == _APPS and f"{identity.namespace}/{identity.name}" == own:
         return 2
-    return int(_is_webhook(identity))
-
-
-def _is_webhook(identity: Identity) -> bool:
-    return identity.group == _ADMISSION and identity.kind in _WEBHOOKS
+    return int(identity.group == _ADMISSION and identity.kind in _WEBHOOKS)
 
 
 def wave_of(body: Mapping[str, Any]) -> int:
@@ -171,7 +167,6 @@ def wave_of(body: Mapping[str, Any]) -> int:
 def _read(
     items: Mapping[Identity, Desired], bodies: Mapping[Identity, dict[str, Any]]
 ) -> tuple[dict[Identity, int], dict[Identity, tuple[Identity, ...]]]:
-    """Read every wave and every depends-on; all mistakes at once."""
     waves, named, problems = {}, {}, []
     for identity, body in bodies.items():
         place = items[identity].manifest.place
@@ -246,7 +241,6 @@ def _levels(edges: Mapping[Identity, Sequence[Identity]], waves: Mapping[Identit
 def _place(
     start: Identity, edges: Mapping[Identity, Sequence[Identity]], waves: Mapping[Identity, int], levels: dict[Identity, int], floor: int
 ) -> None:
-    """Place one object after its needs, depth first without recursion: `path` leads to the object looked at."""
     path = {start: iter(edges[start])}
     while path:
         identity = next(reversed(path))

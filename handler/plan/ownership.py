@@ -172,7 +172,6 @@ def foreign_owner(live: dict[str, Any], identity: Identity, applyset: str, adopt
 
 
 def _fixed(live: dict[str, Any], identity: Identity, applyset: str) -> Iterator[str]:
-    """Name the owners that no setting takes an object over from."""
     metadata = live.get("metadata") or {}
     labels = metadata.get("labels") or {}
     if labels.get(PART_OF, applyset) != applyset:
@@ -191,7 +190,6 @@ def _set_owner(live: dict[str, Any]) -> str:
 
 
 def _deployer(live: dict[str, Any], tool: Tool) -> tuple[str, str] | None:
-    """Return what to call the owner that a tool's marks or managers prove, and what stops it; None: they prove none."""
     marks, metadata = TOOLS[tool], live.get("metadata") or {}
     if tool == "fleet" and _set_owner(live):
         return None

@@ -75,7 +75,6 @@ def _kept(live: dict[str, Any], target: Target) -> str:
 
 
 def _kept_by_place(identity: Identity, target: Target) -> str:
-    """Outside the whitelist nothing is touched."""
     namespace = identity.name if identity.group_kind == NAMESPACE else identity.namespace
     if namespace and not allows(target, namespace):
         return f"outside: namespace {namespace} left the whitelist; it stays tracked"
@@ -179,7 +178,6 @@ def _class(identity: Identity) -> int:
 
 
 def _wave(body: dict[str, Any]) -> int:
-    """Read a live object's wave; a malformed one counts as 0."""
     try:
         return wave_of(body)
     except ValueError:
@@ -187,7 +185,6 @@ def _wave(body: dict[str, Any]) -> int:
 
 
 def _edges(bodies: Mapping[Identity, dict[str, Any]], going: Collection[Identity]) -> list[tuple[Identity, Identity]]:
-    """Return every (first, then) that a deletion keeps to."""
     crds: dict[str, list[Identity]] = {}
     for identity in going:
         if identity.group_kind == CRD:

@@ -109,7 +109,6 @@ def _way_out(manifest: Manifest, target: Target) -> str:
 
 
 def _stages(rollout: Rollout, named: Mapping[Identity, Desired], admitted: Sequence[Desired]) -> tuple[tuple[Desired, ...], ...]:
-    """Return one stage a group: the objects that it is the first to name, in the order of kinds and of their own marks."""
     taken: set[Identity] = set()
     known = {item.identity for item in admitted}
     found = []
@@ -140,7 +139,6 @@ def _refuse_late(rollout: Rollout, automatic: Sequence[Desired], named: Mapping[
 
 
 def _refuse_kept(rollout: Rollout, admitted: Sequence[Desired], modes: Mapping[Identity, Mode]) -> None:
-    """Refuse steps that would do to an object what an annotation of it forbids."""
     _, steps = _places(rollout)
     problems = [
         Problem(

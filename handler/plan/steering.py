@@ -27,7 +27,6 @@ _MODES = {Effect.LEAVE: Mode.LEAVE, Effect.KEEP: Mode.KEEP}
 
 
 def _by_key(side: Side, *effects: Effect) -> dict[str, Rows]:
-    """Return the rows of each key that has one read on a side with one of these effects; none named: any."""
     wanted = {row.key for row in TABLE if row.side & side and (not effects or row.effect in effects)}
     return {key: tuple(row for row in TABLE if row.key == key) for key in wanted}
 
@@ -54,8 +53,6 @@ _NOTHING = Steering()
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """One annotation or label of an object, and the rows of the table that its value has."""
-
     part: str
     key: str
     text: str
@@ -169,7 +166,6 @@ def _rows(key: str) -> Rows:
 
 
 def _matching(rows: Rows, text: str) -> Rows:
-    """Return the rows that a value has; the one for any value only where no other has it."""
     tool = rows[0].tool
     values = tool.read(text)
     exact = tuple(row for row in rows if any(tool.read(value) <= values for value in row.values if value != ANY))
@@ -191,7 +187,6 @@ def _has(metadata: Mapping[str, Any], keys: Mapping[str, Rows]) -> bool:
 
 
 def _misspelt(annotations: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the annotations that were probably meant for Anneal, each with the right one."""
     written = annotations.keys() - _EXACT.keys() - {IDENTITY}
     ours = [key.removeprefix(_OURS) for key in _EXACT if key.startswith(_OURS)]
     found = ((key, _near(key.removeprefix(_OURS), ours)) for key in sorted(written) if key.startswith(_OURS))
@@ -206,7 +201,6 @@ def _refusal(row: AnnotationRow, subject: str, place: str, *, holds: bool) -> Pr
 
 
 def _unknown(mark: _Mark, value: str, subject: str, place: str) -> Problem:
-    """Refuse a value that its tool doesn't know: what was meant would silently not be done."""
     tool, known = mark.known[0].tool, {each: row for row in mark.known for each in row.values}
     near = _near(value, list(known))
     seen = f"{mark.key}: {printable(value, _SHOWN)} means nothing to {tool.name}"

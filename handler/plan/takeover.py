@@ -122,7 +122,6 @@ def _divided(entry: dict[str, Any], part: Fields, live: dict[str, Any], staying:
 
 
 def _here(entry: dict[str, Any], fields: Fields, live: dict[str, Any]) -> Fields:
-    """Return an entry's fields in live's API version; of another version only those that live spells alike."""
     return fields if entry.get("apiVersion") == live["apiVersion"] else existing(fields, live)
 
 

@@ -132,7 +132,6 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _value(name: str) -> str:
-    """Return a name as a label's value: a longer one is cut and made unique by its hash."""
     if len(name) <= _LABEL_MOST:
         return name
     return f"{name[: _LABEL_MOST - 9].rstrip('-.')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
@@ -159,7 +158,6 @@ def moment(seconds: float) -> str:
 
 
 def _is_moment(text: str) -> bool:
-    """Whether `moment` can have written this text."""
     if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", text):
         return False
     try:

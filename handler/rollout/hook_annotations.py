@@ -57,8 +57,6 @@ class HookRead:
 
 @dataclass(slots=True)
 class _Words:
-    """The comma lists of one object's annotations, and every mistake in them."""
-
     identity: Identity
     place: str
     annotations: Mapping[str, Any]
@@ -107,7 +105,6 @@ def read(body: Mapping[str, Any], identity: Identity, place: str) -> HookRead:
 
 
 def _phases(words: _Words) -> tuple[list[str], frozenset[Phase]]:
-    """Return the words and their phases; Argo CD's annotation counts before Helm's."""
     if words.list_of(ARGO_HOOK):
         found = words.known(ARGO_HOOK, _ARGO_PHASES)
         return found, frozenset(_ARGO_PHASES[word] for word in found)
@@ -116,7 +113,6 @@ def _phases(words: _Words) -> tuple[list[str], frozenset[Phase]]:
 
 
 def _policies(words: _Words) -> frozenset[Policy]:
-    """Return its deletion policies; by default before it is created anew."""
     if words.list_of(ARGO_POLICY):
         return frozenset(_ARGO_POLICIES[word] for word in words.known(ARGO_POLICY, _ARGO_POLICIES))
     found = frozenset(_HELM_POLICIES[word] for word in words.known(HELM_POLICY, _HELM_POLICIES))
@@ -124,7 +120,6 @@ def _policies(words: _Words) -> frozenset[Policy]:
 
 
 def _note(identity: Identity, found: list[str], runs: frozenset[Phase]) -> str:
-    """Say of what git asks for that no rollout does."""
     if lasts(identity.group_kind) and runs != {_NEVER}:
         return f"{identity}: is created as a {', '.join(found)} hook, and no policy ever deletes it: data would go with it"
     never = [word for word in found if word != str(_NEVER) and {**_HELM_PHASES, **_ARGO_PHASES}.get(word, _NEVER) is _NEVER]

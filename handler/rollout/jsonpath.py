@@ -141,7 +141,6 @@ def _bracket(reader: PathReader, *, filters: bool) -> Part:
 
 
 def _filter(reader: PathReader) -> Part:
-    """Of a list's items those that it holds for: `@.type=="Ready"`, `@.ready`."""
     left = _side(reader)
     operator = reader.operator()
     if not operator:
@@ -151,7 +150,6 @@ def _filter(reader: PathReader) -> Part:
 
 
 def _side(reader: PathReader) -> Callable[[Any, Effort], list[Any]]:
-    """One side of a comparison: a path from the item, or a value as it stands."""
     reader.spaces()
     if not reader.at("@"):
         literal = reader.literal()

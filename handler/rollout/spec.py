@@ -73,8 +73,6 @@ def is_old(spec: Any) -> bool:
 
 @dataclass(slots=True)
 class _Reading:
-    """One document under reading."""
-
     keys: Keys
     actions: Mapping[str, ActionReader]
     conditions: Conditions
@@ -263,7 +261,6 @@ class Conditions:
         return _named_apart(success), _named_apart(failure)
 
     def _nested(self, entry: Fields) -> Iterable[Fields]:
-        """Return where upstream's newer form lets failures of an entry stand."""
         inner = entry.raw.get("fieldComparisons")
         places = [Fields(entry.raw, entry.field, tuple(entry.raw))]
         if isinstance(inner, dict):
@@ -348,7 +345,6 @@ def _without_nested(raw: Any) -> Any:
 
 
 def _named_apart(checks: Iterable[Check]) -> tuple[Check, ...]:
-    """Number the checks of one list that would be called the same."""
     taken: dict[str, int] = {}
     found = []
     for check in checks:

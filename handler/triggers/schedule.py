@@ -108,7 +108,6 @@ def due_between(names: Iterable[str], interval: float, start: float, end: float)
 
 
 def _moments(phase: float, interval: float, before: float) -> int:
-    """Count the moments of a phase (a share of the interval) before a time."""
     return math.ceil(before / interval - phase)
 
 

@@ -87,12 +87,7 @@ def _rollout_unseen(live: Object) -> str:
 
 def analysis(live: Object, _now: float) -> Health:
     """An AnalysisRun or Experiment has ended, and well."""
-    phase, told = at(live, "status", "phase"), said(at(live, "status", "message"))
-    if phase == "Successful":
-        return HEALTHY
-    if phase in ("Failed", "Error", "Inconclusive"):
-        return fails(": ".join(filter(None, (str(phase), told))))
-    return waits(": ".join(filter(None, (said(phase), told))) or _SILENT)
+    return _by_phase(live, ("phase",), "message", good="Successful", bad=("Failed", "Error", "Inconclusive"))
 
 
 # --- Cluster API
@@ -118,7 +113,6 @@ def capi_replicas(live: Object, _now: float) -> Health:
 
 
 def _capi_early(live: Object) -> Health | None:
-    """It was given up, or nobody is to look at it."""
     told = said(at(live, "status", "failureMessage")) or said(at(live, "status", "failureReason"))
     if told or at(live, "status", "phase") == "Failed":
         return fails(told or condition(live, "Ready").said or "has failed")
@@ -133,28 +127,19 @@ def knative(live: Object, _now: float) -> Health:
 
 
 # --- CloudNativePG
-_HEALTHY_CLUSTER = "Cluster in healthy state"
 _LOST = ("Cluster is unrecoverable and needs manual intervention",)
 
 
 def postgres(live: Object, _now: float) -> Health:
     """By its phase, which is a sentence."""
-    phase, told = said(at(live, "status", "phase")), said(at(live, "status", "phaseReason"))
     if condition(live, "cnpg.io/hibernation").true:
         return stands("hibernates")
-    if phase == _HEALTHY_CLUSTER:
-        return HEALTHY
-    words = ": ".join(filter(None, (phase, told)))
-    return fails(words) if phase in _LOST else waits(words or _SILENT)
+    return _by_phase(live, ("phase",), "phaseReason", good="Cluster in healthy state", bad=_LOST)
 
 
 def backup(live: Object, _now: float) -> Health:
     """It has ended, and well."""
-    phase, told = said(at(live, "status", "phase")), said(at(live, "status", "error"))
-    if phase == "completed":
-        return HEALTHY
-    words = ": ".join(filter(None, (phase, told)))
-    return fails(words) if phase == "failed" else waits(words or _SILENT)
+    return _by_phase(live, ("phase",), "error", good="completed", bad=("failed",))
 
 
 # --- others of Flux' cheatsheet
@@ -166,11 +151,14 @@ def sealed_secret(live: Object, _now: float) -> Health:
 
 def ceph_cluster(live: Object, _now: float) -> Health:
     """By Ceph's own word."""
-    health = said(at(live, "status", "ceph", "health"))
-    if health == "HEALTH_OK":
-        return HEALTHY
-    words = ": ".join(filter(None, (health, said(at(live, "status", "message")))))
-    return fails(words) if health == "HEALTH_ERR" else waits(words or _SILENT)
+    return _by_phase(live, ("ceph", "health"), "message", good="HEALTH_OK", bad=("HEALTH_ERR",))
+
+
+def _by_phase(live: Object, phase: tuple[str, ...], message: str, *, good: str, bad: tuple[str, ...]) -> Health:
+    """Judge by a word of the status, said with the message beside it."""
+    word = said(at(live, "status", *phase))
+    words = ": ".join(filter(None, (word, said(at(live, "status", message)))))
+    return HEALTHY if word == good else fails(words) if word in bad else waits(words or _SILENT)
 
 
 def _reached(found: Condition) -> Health:
@@ -180,7 +168,6 @@ def _reached(found: Condition) -> Health:
 
 
 def _all(live: Object, *kinds: str) -> Health:
-    """Wait until all these conditions are true; a false one comes before one that isn't there yet."""
     found = sorted((condition(live, kind) for kind in kinds), key=lambda each: not each.false)
     return next((_reached(each) for each in found if not each.true), HEALTHY)
 

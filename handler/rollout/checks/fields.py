@@ -57,7 +57,6 @@ class FieldComparisons:
 
 
 def _unwrapped(mistake: Any, field: str) -> Any:
-    """Name a place of the old dialect's list as it is written there."""
     return type(mistake)(mistake.field.replace(f"{field}.expectedValues", field, 1), mistake.message, mistake.fix)
 
 
@@ -111,8 +110,6 @@ def _json(fields: Fields, name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """A path, and what it's worth where it finds nothing."""
-
     path: jsonpath.Path
     default: Any = _NOTHING
 
@@ -135,8 +132,6 @@ class _Side:
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """One comparison. `expected`: a path, else `static`."""
-
     name: str
     side: _Side
     expected: _Side | None
@@ -209,7 +204,6 @@ class _Probe:
         return Judged(Verdict.PENDING if missing else Verdict.PASSED, self.scene.mask("; ".join(missing or told)), progress)
 
     def _early(self, live: Object) -> str:
-        """Say why what is shown isn't yet about what was written."""
         if at(live, "metadata", "deletionTimestamp"):
             return "is being deleted"
         wanted, shown, observed = self.scene.generation, at(live, "metadata", "generation"), at(live, "status", "observedGeneration")
@@ -220,7 +214,6 @@ class _Probe:
         return ""
 
     def _shown(self, value: Any) -> str:
-        """Write a value for a message; never one of a Secret."""
         if value is _NOTHING:
             return "missing"
         if self.scene.identity.group_kind == _SECRET:

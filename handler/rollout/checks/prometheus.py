@@ -144,7 +144,6 @@ class _Ask:
 
     @property
     def held(self) -> int:
-        """How many steps back it must have held."""
         return math.ceil(self.lasting / self.interval)
 
     @property
@@ -154,19 +153,15 @@ class _Ask:
 
     @property
     def still(self) -> int:
-        """How many steps it may go without getting better."""
         return math.ceil(self.patience / self.step)
 
     def steps(self, seconds: float, *, failing: bool) -> int:
-        """Return how many steps back is asked for, so many seconds after the begin."""
         most = self.held if failing else max(self.held, 2 * self.limit - 1, self.still)
         return max(min(most, math.floor(seconds / self.step + _ROUNDED)), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What is asked under way. `at`: since when, seconds since the epoch; `steps`: how many back."""
-
     at: float
     steps: int
 
@@ -226,7 +221,6 @@ class _Probe:
         return f", must be {self.ask.wanted.text}{lasting}"
 
     def _failing(self, bads: Sequence[bool | None], said: str, *, whole: bool, known: bool) -> Judged:
-        """Under `failure` the comparison must hold at every moment."""
         if whole and all(bad is False for bad in bads):
             lasting = f" for {duration(self.ask.lasting)}" if self.ask.lasting else ""
             return Judged(Verdict.PASSED, f"{said}: {self.ask.wanted.text}{lasting}")
@@ -263,7 +257,6 @@ class _Probe:
         return self.ask.wanted.holds(value) != self.scene.failing
 
     def _said(self, samples: Sequence[Sample], shown: int = _SHOWN) -> str:
-        """Format the newest values, the decisive ones first."""
         query = _short(self.scene.mask(self.ask.query))
         if not samples:
             return f"{query} finds no series"
@@ -292,7 +285,6 @@ def _valued(samples: Sequence[Sample]) -> bool:
 
 
 def _labels(sample: Sample, mask: Callable[[str], str]) -> str:
-    """Write a sample's labels as PromQL does; masked, then cut."""
     text = ", ".join(f'{name}="{value}"' for name, value in sorted(sample.labels.items()) if name != "__name__")
     return f" {{{_short(mask(text))}}}" if text else ""
 
