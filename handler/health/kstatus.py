@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from handler.health.kinds import custom, others, pods, workloads
+from handler.health.kinds import built_in, custom, others, pods
 from handler.health.kinds.reading import HEALTHY, Condition, condition, fails, number, waits, written
 from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
@@ -37,12 +37,12 @@ _RBAC = "rbac.authorization.k8s.io"
 _FLOW = "flowcontrol.apiserver.k8s.io"
 
 KINDS: dict[GroupKind, Rule] = {
-    GroupKind(_APPS, "Deployment"): workloads.deployment,
-    GroupKind(_APPS, "ReplicaSet"): workloads.replica_set,
-    GroupKind("", "ReplicationController"): workloads.replica_set,
-    GroupKind(_APPS, "StatefulSet"): workloads.stateful_set,
-    GroupKind(_APPS, "DaemonSet"): workloads.daemon_set,
-    JOB: workloads.job,
+    GroupKind(_APPS, "Deployment"): built_in.deployment,
+    GroupKind(_APPS, "ReplicaSet"): built_in.replica_set,
+    GroupKind("", "ReplicationController"): built_in.replica_set,
+    GroupKind(_APPS, "StatefulSet"): built_in.stateful_set,
+    GroupKind(_APPS, "DaemonSet"): built_in.daemon_set,
+    JOB: built_in.job,
     GroupKind("", "Pod"): pods.pod,
     GroupKind("", "PersistentVolumeClaim"): others.claim,
     GroupKind("", "Service"): others.service,
@@ -127,7 +127,7 @@ def remnant(live: Object) -> Object:
 
 def _absent(declared: Mapping[str, Any] | None) -> Health:
     given = dict(declared or {})
-    if identity_of(given).group_kind == JOB and workloads.removes_itself(given):
+    if identity_of(given).group_kind == JOB and built_in.removes_itself(given):
         return SELF_REMOVED
     return Health(Status.NOT_FOUND, "is not there")
 

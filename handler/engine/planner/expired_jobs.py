@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from handler.engine.planner.due import DONE
 from handler.engine.planner.siblings import SiblingQuestions
-from handler.health.kinds.workloads import removes_itself
+from handler.health.kinds.built_in import removes_itself
 from handler.health.kstatus import JOB
 from handler.model.errors import AnnealError, Problem, TransientError
 from handler.model.manifest import canonical
