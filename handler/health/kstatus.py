@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from handler.health.kinds import built_in, custom, others, pods
+from handler.health.kinds import built_in, custom, pods
 from handler.health.kinds.reading import HEALTHY, Condition, condition, fails, number, waits, written
 from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
@@ -44,14 +44,14 @@ KINDS: dict[GroupKind, Rule] = {
     GroupKind(_APPS, "DaemonSet"): built_in.daemon_set,
     JOB: built_in.job,
     GroupKind("", "Pod"): pods.pod,
-    GroupKind("", "PersistentVolumeClaim"): others.claim,
-    GroupKind("", "Service"): others.service,
-    GroupKind("", "Namespace"): others.namespace,
-    GroupKind("networking.k8s.io", "Ingress"): others.ingress,
-    GroupKind("policy", "PodDisruptionBudget"): others.disruption_budget,
-    GroupKind("autoscaling", "HorizontalPodAutoscaler"): others.autoscaler,
-    GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): others.definition,
-    GroupKind("apiregistration.k8s.io", "APIService"): others.api_service,
+    GroupKind("", "PersistentVolumeClaim"): built_in.claim,
+    GroupKind("", "Service"): built_in.service,
+    GroupKind("", "Namespace"): built_in.namespace,
+    GroupKind("networking.k8s.io", "Ingress"): built_in.ingress,
+    GroupKind("policy", "PodDisruptionBudget"): built_in.disruption_budget,
+    GroupKind("autoscaling", "HorizontalPodAutoscaler"): built_in.autoscaler,
+    GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): built_in.definition,
+    GroupKind("apiregistration.k8s.io", "APIService"): built_in.api_service,
 }
 
 ALWAYS_HEALTHY = frozenset(

@@ -19,9 +19,8 @@ from handler.model.rollout import Mode
 from handler.plan import steering
 from handler.plan.admission import Desired
 from handler.plan.diff import tellable, text_of
-from handler.plan.field_sets import at_path
 from handler.plan.ignore import Ignoring
-from handler.plan.managed_fields import is_same
+from handler.plan.managed_fields import at_path, is_same
 from handler.plan.membership import is_member
 from handler.plan.takeover import Takeover, takeover, undeclared
 

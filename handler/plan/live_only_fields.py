@@ -11,8 +11,7 @@ from handler.model.errors import Problem
 from handler.model.field_masking import is_sensitive, shown
 from handler.plan.admission import Desired
 from handler.plan.diff import tellable, text_of
-from handler.plan.field_sets import at_path, paths, picked, without
-from handler.plan.managed_fields import Fields, Step, owners, union
+from handler.plan.managed_fields import Fields, Step, at_path, owners, paths, picked, union, without
 
 Path = tuple[Step, ...]
 _NAMED = 5  # how many fields a refusal names

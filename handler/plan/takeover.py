@@ -15,8 +15,21 @@ from functools import reduce
 from typing import Any
 
 from handler.model.names import FIELD_MANAGER
-from handler.plan.field_sets import applied_over, existing, going, keyed, parted, paths, without
-from handler.plan.managed_fields import Fields, Step, difference, managed_fields, our_entry, union
+from handler.plan.managed_fields import (
+    Fields,
+    Step,
+    applied_over,
+    difference,
+    existing,
+    going,
+    keyed,
+    managed_fields,
+    our_entry,
+    parted,
+    paths,
+    union,
+    without,
+)
 from handler.plan.ownership import deployed, deployers, marks_of
 from handler.plan.prune import PROTECTIONS
 

@@ -8,13 +8,12 @@ https://kubernetes.io/docs/reference/kubectl/jsonpath/
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
-
-from handler.rollout.json_values import ordered, same
 
 MOST = 10_000  # values that a path may find
 LOOKS = 200_000
@@ -116,7 +115,7 @@ def _part(reader: PathReader, *, filters: bool) -> Part | None:
             reader.back(1)  # `..name` is `..` and `.name`
         return _descend  # what follows is asked of each value below
     if reader.take("."):
-        return _all if reader.take("*") else _key(reader.name())
+        return _below if reader.take("*") else _key(reader.name())
     if reader.take("["):
         return _bracket(reader, filters=filters)
     return None
@@ -130,7 +129,7 @@ def _bracket(reader: PathReader, *, filters: bool) -> Part:
         part = _filter(reader)
         reader.must(")")
     elif reader.take("*"):
-        part = _all
+        part = _below
     elif reader.at("'", '"'):
         part = _any_of([_key(name) for name in reader.several(reader.quoted)])
     else:
@@ -213,11 +212,7 @@ def _or_looked(part: Part, value: Any, effort: Effort) -> Found:
         effort.spend()
 
 
-def _all(value: Any, _effort: Effort) -> Found:
-    yield from _below(value)
-
-
-def _below(value: Any) -> Found:
+def _below(value: Any, _effort: Effort | None = None) -> Found:
     if isinstance(value, Mapping):
         yield from value.values()
     elif isinstance(value, list):
@@ -379,3 +374,25 @@ class PathReader:
             raise self.expected(what)
         self._at = found.end()
         return found
+
+
+ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+def same(left: Any, right: Any) -> bool:
+    """Compare two JSON values: 1 is 1.0, true is no 1, "1" is no 1."""
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    return _family(left) == _family(right) and bool(left == right)
+
+
+def ordered(left: Any, order: str, right: Any) -> bool:
+    """Whether `left < right` and its like: of two numbers, or of two texts by their characters."""
+    family = _family(left)
+    return family in (float, str) and family == _family(right) and ORDERS[order](left, right)
+
+
+def _family(value: Any) -> type:
+    return float if isinstance(value, int | float) and not isinstance(value, bool) else type(value)

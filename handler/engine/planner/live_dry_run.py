@@ -22,9 +22,8 @@ from handler.model.plan import Action, Change
 from handler.plan import crd_schema, live_only_fields
 from handler.plan import missing_objects as missing
 from handler.plan.admission import CRD, Desired
-from handler.plan.field_sets import keyed, without
 from handler.plan.judge import Judge
-from handler.plan.managed_fields import Fields, managed_fields, migrated, our_entry, recorded_in
+from handler.plan.managed_fields import Fields, keyed, managed_fields, migrated, our_entry, recorded_in, without
 from handler.plan.prune import is_custom
 from handler.plan.takeover import Takeover, dropped, foreseen
 

@@ -24,7 +24,7 @@ from handler.model.manifest import at
 from handler.model.names import GroupKind
 from handler.rollout import jsonpath
 from handler.rollout.interfaces import Judged, Object, Options, Probe, Scene, Verdict
-from handler.rollout.json_values import same
+from handler.rollout.jsonpath import same
 from handler.rollout.spec_fields import KEYS, Fields, limits
 
 MOST = 100  # comparisons of one check

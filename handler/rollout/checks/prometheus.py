@@ -32,7 +32,7 @@ from handler.model.errors import AnnealError, AuthorError, Problem
 from handler.model.numbers import many
 from handler.model.rollout import Moments, Sample
 from handler.rollout.interfaces import CheckType, Judged, Object, Options, Probe, Scene, Verdict
-from handler.rollout.json_values import ordered, same
+from handler.rollout.jsonpath import ordered, same
 from handler.rollout.spec_fields import TIMEOUT, Fields
 
 LONGEST = 10_000  # characters of a query

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from handler.plan.diff import text_of
-from handler.plan.field_sets import without
 from handler.plan.live_only_fields import each_without, left_null, nulled, refusal
+from handler.plan.managed_fields import without
 from tests.unit.plan.samples import desired, document, entry
 
 ONE: dict[str, Any] = {'k:{"port":81,"protocol":"TCP"}': {"f:port": {}, "f:name": {}}}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handler.model.names import FIELD_MANAGER
-from handler.plan.field_sets import keyed
+from handler.plan.managed_fields import keyed
 from handler.plan.prune import PROTECTIONS
 from handler.plan.takeover import Takeover, foreseen, takeover, undeclared
 from tests.unit.plan.samples import document, entry

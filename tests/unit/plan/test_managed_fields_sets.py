@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from handler.plan.field_sets import applied_over, at_path, existing, going, names, parted, paths, without
-from handler.plan.managed_fields import MEMBER, Fields
+from handler.plan.managed_fields import MEMBER, Fields, applied_over, at_path, existing, going, names, parted, paths, without
 
 A, B = 'k:{"name":"a"}', 'k:{"name":"b"}'
 TCP = 'k:{"port":80,"protocol":"TCP"}'
