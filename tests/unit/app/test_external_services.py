@@ -23,7 +23,7 @@ from handler.model.errors import AnnealError, ClusterUnavailable, SecretUnavaila
 from handler.model.event import Job
 from handler.model.result import Outcome
 from handler.render.sandbox import Sandbox
-from tests.unit.cluster.test_kubeconfig import kubeconfig
+from tests.unit.cluster.kubeconfig_in_a_secret import kubeconfig
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -7,7 +7,6 @@ from botocore import exceptions
 from botocore.exceptions import BotoCoreError, ClientError
 
 from handler.aws.clients import translated
-from handler.aws.secret_stores import region_of
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, KubeconfigInvalid, SecretUnavailable
 
 ROLE = "arn:aws:iam::123456789012:role/other"
@@ -46,7 +45,7 @@ def refused(code: str, message: str = "CANARY", operation: str = "GetSecretValue
         (exceptions.ParamValidationError(report="CANARY"), "it has no name that AWS takes; correct the configuration"),
     ],
 )
-def test_what_the_operator_must_do(error: Exception, said: str) -> None:
+def test_aws_errors_that_the_operator_must_act_on(error: Exception, said: str) -> None:
     for kind in (SecretUnavailable, KubeconfigInvalid):
         found = translated(error, "it", ALLOWED, kind)
         assert isinstance(found, (kind, AccessDenied))
@@ -66,22 +65,8 @@ def test_what_the_operator_must_do(error: Exception, said: str) -> None:
         (BotoCoreError(), "AWS can't be asked: BotoCoreError"),
     ],
 )
-def test_what_passes_by_itself(error: Exception, said: str) -> None:
+def test_transient_aws_errors_are_retried(error: Exception, said: str) -> None:
     kinds: dict[type[AnnealError], type[AnnealError]] = {SecretUnavailable: SecretUnavailable, KubeconfigInvalid: ClusterUnavailable}
     for kind, expected in kinds.items():
         found = translated(error, "it", ALLOWED, kind)
         assert (type(found), str(found)) == (expected, f"it: can't be looked up: {said}")
-
-
-@pytest.mark.parametrize(
-    ("name", "region"),
-    [
-        ("anneal/hook", ""),
-        ("/anneal/hook", ""),
-        ("arn:aws:secretsmanager:eu-west-1:123456789012:secret:anneal/hook-AbCdEf", "eu-west-1"),
-        ("arn:aws-cn:ssm:cn-north-1:123456789012:parameter/anneal/hook", "cn-north-1"),
-        ("arn:aws", ""),
-    ],
-)
-def test_an_arn_names_its_region(name: str, region: str) -> None:
-    assert region_of(name) == region

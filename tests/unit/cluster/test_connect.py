@@ -33,7 +33,7 @@ def write(path: Path, server: str = "https://one:6443", user: dict[str, Any] | N
     return str(path)
 
 
-def test_the_order_is_flag_target_environment_home(tmp_path: Path) -> None:
+def test_the_kubeconfig_flag_beats_target_environment_and_home(tmp_path: Path) -> None:
     flag, own = write(tmp_path / "flag", "https://flag"), write(tmp_path / "own", "https://own")
     named = write(tmp_path / "named", "https://named")
     write(tmp_path / ".kube" / "config", "https://home")
@@ -57,7 +57,7 @@ def test_the_context_flag_beats_the_targets(tmp_path: Path) -> None:
     assert connect(Cluster(context="spare"), kubeconfig=path, context="main", environ={}).host == "https://one:6443"
 
 
-def test_an_address_of_its_own_keeps_the_credentials_and_the_pin(tmp_path: Path) -> None:
+def test_the_master_flag_keeps_the_credentials_and_the_server_pin(tmp_path: Path) -> None:
     path, master = write(tmp_path / "a"), "http://127.0.0.1:8001/"
     connection = connect(Cluster(), kubeconfig=path, master=master, environ={})
     assert (connection.host, connection.authorization()) == ("http://127.0.0.1:8001", "Bearer t0ken-value")
@@ -70,11 +70,11 @@ def test_an_address_of_its_own_keeps_the_credentials_and_the_pin(tmp_path: Path)
         connect(Cluster(), kubeconfig=path, master="one:6443", environ={})
 
 
-def test_a_token_becomes_the_authorization(tmp_path: Path) -> None:
+def test_a_token_becomes_the_authorization_header(tmp_path: Path) -> None:
     assert connect(Cluster(), kubeconfig=write(tmp_path / "a"), environ={}).authorization() == "Bearer t0ken-value"
 
 
-def test_what_signs_in_is_masked_wherever_it_came_from(tmp_path: Path) -> None:
+def test_kubeconfig_credentials_are_masked_wherever_they_came_from(tmp_path: Path) -> None:
     answer = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "CANARY-of-a-plugin"}}'
     path = write(tmp_path / "a", user=plugin(tmp_path / "plugin", f"echo '{answer}'"))
     connect(Cluster(), kubeconfig=path, environ={})
@@ -102,7 +102,7 @@ def test_an_exec_plugin_gives_the_token(tmp_path: Path) -> None:
     assert connect(Cluster(), kubeconfig=path, environ={}).authorization() == "Bearer from-plugin"
 
 
-def test_many_requests_that_met_401_at_once_run_the_plugin_once(tmp_path: Path) -> None:
+def test_many_requests_with_401_at_once_run_the_exec_plugin_once(tmp_path: Path) -> None:
     answer = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "from-plugin"}}'
     path = write(tmp_path / "a", user=plugin(tmp_path / "plugin", f"echo x >>{tmp_path}/asked; echo '{answer}'"))
     connection = connect(Cluster(), kubeconfig=path, environ={})
@@ -127,7 +127,7 @@ def test_an_exec_plugin_that_hangs_is_an_error_and_started_once_until_it_ends(tm
     assert len((tmp_path / "asked").read_text().splitlines()) <= 2, "the one that hung, and the vendor's second question"
 
 
-def test_those_who_waited_for_a_plugin_that_hangs_share_its_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_callers_that_wait_for_a_hanging_exec_plugin_share_its_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "first"}}'
     script = f"echo '{answer}'"
     connection = connect(Cluster(), kubeconfig=write(tmp_path / "a", user=plugin(tmp_path / "plugin", script)), environ={})
@@ -158,19 +158,19 @@ def test_a_silent_exec_plugin_is_refused_rather_than_anonymous(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("pin", ["https://ONE:6443", "https://one:6443/"])
-def test_a_pin_of_the_same_server_passes(pin: str, tmp_path: Path) -> None:
+def test_a_server_pin_of_the_same_address_passes(pin: str, tmp_path: Path) -> None:
     assert connect(Cluster(server=pin), kubeconfig=write(tmp_path / "a"), environ={})
 
 
 @pytest.mark.parametrize("pin", ["https://two:6443", "http://one:6443", "https://one", "https://one:6443/clusters/a"])
-def test_a_pin_of_another_server_names_both(pin: str, tmp_path: Path) -> None:
+def test_a_server_pin_of_another_address_names_both(pin: str, tmp_path: Path) -> None:
     with pytest.raises(ServerPinned) as caught:
         connect(Cluster(server=pin), kubeconfig=write(tmp_path / "a"), environ={})
     assert pin in str(caught.value)
     assert "https://one:6443" in str(caught.value)
 
 
-def test_a_kubeconfig_swapped_during_a_run_meets_the_pin(tmp_path: Path) -> None:
+def test_a_kubeconfig_swapped_during_a_run_meets_the_server_pin(tmp_path: Path) -> None:
     connection = connect(Cluster(server="https://one:6443"), kubeconfig=write(tmp_path / "a"), environ={})
     write(tmp_path / "a", "https://evil:6443")
     with pytest.raises(ServerPinned):
@@ -197,7 +197,7 @@ def test_a_broken_kubeconfig_is_named_and_its_tokens_arent_shown(text: str, told
     assert "t0ken-value" not in str(caught.value)
 
 
-def test_missing_files_are_named(tmp_path: Path) -> None:
+def test_missing_kubeconfig_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(KubeconfigInvalid, match="there is no such file"):
         connect(Cluster(), kubeconfig=str(tmp_path / "absent"), environ={})
     path = write(tmp_path / "a", user={"client-certificate": str(tmp_path / "absent.crt"), "client-key": str(tmp_path / "absent.key")})
@@ -207,6 +207,6 @@ def test_missing_files_are_named(tmp_path: Path) -> None:
         connect(Cluster(), environ={"HOME": str(tmp_path)})
 
 
-def test_outside_a_pod_in_cluster_says_what_is_missing() -> None:
+def test_in_cluster_outside_a_pod_says_what_is_missing() -> None:
     with pytest.raises(KubeconfigInvalid, match="the pod's service account"):
         connect(Cluster(in_cluster=True), environ={"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"})

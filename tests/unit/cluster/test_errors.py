@@ -40,11 +40,11 @@ def status(message: str = "", reason: str = "", causes: list[dict[str, str]] | N
         ("/version", RequestPlace("", "/version", "", "")),
     ],
 )
-def test_a_path_names_its_place(path: str, place: RequestPlace) -> None:
+def test_an_api_path_names_group_resource_namespace_and_name(path: str, place: RequestPlace) -> None:
     assert place_of(path) == place
 
 
-def test_a_place_reads_like_kubectl() -> None:
+def test_an_api_path_is_shown_as_kubectl_shows_it() -> None:
     assert str(place_of("/apis/apps/v1/namespaces/shop/deployments/api")) == "deployments.apps/shop/api"
 
 
@@ -109,7 +109,7 @@ UID = [{"field": "metadata.uid", "message": "field is immutable", "reason": "Fie
         (504, status("timeout", "Timeout"), ClusterUnavailable, "504"),
     ],
 )
-def test_who_must_act_follows_from_the_answer(code: int, body: Any, kind: type[AnnealError], told: str) -> None:
+def test_the_error_class_follows_from_status_and_reason(code: int, body: Any, kind: type[AnnealError], told: str) -> None:
     error = refused(code, body, "PATCH", CONFIG_MAP, "ConfigMap/shop/a")
     assert type(error) is kind
     assert str(error).startswith("ConfigMap/shop/a: ")
@@ -127,19 +127,19 @@ def test_who_must_act_follows_from_the_answer(code: int, body: Any, kind: type[A
         (TYPED, "Invalid"),
     ],
 )
-def test_a_field_that_another_entrys_version_lacks_is_told_from_the_authors_mistakes(text: str, reason: str) -> None:
+def test_an_unconverted_managed_fields_entry_is_distinguished_from_an_invalid_body(text: str, reason: str) -> None:
     error = refused(500, status(text), "PATCH", "/apis/example.com/v2/namespaces/shop/offers/tea", "Offer/shop/tea")
     assert isinstance(error, ApiRefused)
     assert (error.status, error.reason) == (422, reason)
 
 
-def test_a_quota_without_room_is_told_of_a_secret_too_and_is_its_owners() -> None:
+def test_an_exceeded_quota_is_shown_for_a_secret_too() -> None:
     error = refused(403, status(FULL.replace("configmaps", "secrets"), "Forbidden"), "PATCH", SECRET, "Secret/shop/s")
     assert "requested: secrets=1, used: secrets=2" in str(error)
     assert (error.who, error.code) == ("operator", "quota-exceeded")
 
 
-def test_a_refusal_keeps_the_servers_status_and_reason() -> None:
+def test_api_refused_keeps_status_and_reason() -> None:
     error = refused(422, status("bad", "Invalid"), "PATCH", CONFIG_MAP, "ConfigMap/shop/a")
     assert isinstance(error, ApiRefused)
     assert (error.status, error.reason) == (422, "Invalid")
@@ -149,7 +149,7 @@ def test_a_refusal_keeps_the_servers_status_and_reason() -> None:
 
 
 @pytest.mark.parametrize("code", [400, 403, 409, 422, 429, 500, 503])
-def test_no_words_about_a_secret_but_constants(code: int) -> None:
+def test_a_refused_secret_is_reported_by_constants_only(code: int) -> None:
     causes = [{"field": "data[hunter2]", "message": 'Invalid value: "hunter2"', "reason": "FieldValueInvalid"}]
     message = 'Secret "s" is invalid: data[hunter2]: Invalid value: "hunter2": .stringData.hunter2: expected string, got hunter2'
     text = str(refused(code, status(message, "Invalid", causes), "PATCH", SECRET, "Secret/shop/s"))
@@ -158,13 +158,13 @@ def test_no_words_about_a_secret_but_constants(code: int) -> None:
         assert part in text
 
 
-def test_rbac_words_about_a_secret_are_told() -> None:
+def test_rbac_messages_about_a_secret_are_shown() -> None:
     message = 'secrets "s" is forbidden: User "u" cannot get resource "secrets" in API group "" in the namespace "shop"'
     error = refused(403, status(message, "Forbidden"), "GET", SECRET, "Secret/shop/s")
     assert message in str(error)
 
 
-def test_a_namespace_that_a_secret_lacks_is_told_and_no_other() -> None:
+def test_a_missing_namespace_of_a_secret_is_shown_and_no_other() -> None:
     assert 'namespaces "shop" not found' in str(refused(404, status('namespaces "shop" not found', "NotFound"), "PATCH", SECRET, "s"))
     assert "hunter2" not in str(refused(404, status('namespaces "hunter2" not found', "NotFound"), "PATCH", SECRET, "s"))
 
@@ -178,7 +178,7 @@ def test_a_namespace_that_a_secret_lacks_is_told_and_no_other() -> None:
         'admission webhook "w.example.com" denied the request: data: Forbidden: field is immutable hunter2',
     ],
 )
-def test_an_admission_webhook_cant_pass_for_the_servers_own_words_about_a_secret(message: str) -> None:
+def test_an_admission_webhooks_message_about_a_secret_is_hidden(message: str) -> None:
     causes = [{"field": "data.hunter2", "message": "Forbidden: field is immutable", "reason": "FieldValueForbidden"}]
     error = refused(403, status(message, "Forbidden", causes), "PATCH", SECRET, "Secret/shop/s")
     assert isinstance(error, ApiRefused)
@@ -192,7 +192,7 @@ def test_a_custom_kind_called_secrets_isnt_a_secret() -> None:
     assert "spec.x: must be y" in str(error)
 
 
-def test_the_least_rule_is_one_line() -> None:
+def test_the_least_rbac_rule_is_one_line() -> None:
     assert (
         rule_text("list", "apps", "deployments", "")
         == 'add to its ClusterRole: {apiGroups: ["apps"], resources: ["deployments"], verbs: ["list"]}'
@@ -208,11 +208,11 @@ def test_the_least_rule_is_one_line() -> None:
         (ConnectionResetError(104, "reset"), ClusterUnavailable),
     ],
 )
-def test_a_broken_way_is_told_from_a_wrong_address(error: Exception, kind: type[AnnealError]) -> None:
+def test_a_broken_connection_is_distinguished_from_an_invalid_address(error: Exception, kind: type[AnnealError]) -> None:
     assert type(unreachable(error, "https://a:6443", "GET", "ConfigMap/shop/a")) is kind
 
 
-def test_a_vendors_words_arent_part_of_a_message() -> None:
+def test_urllib3s_texts_arent_part_of_a_message() -> None:
     error = urllib3.exceptions.ProtocolError("<urllib3.connection.HTTPSConnection object at 0x7f00aa>: refused")
     assert (
         str(unreachable(error, "https://a", "GET", "x"))
@@ -220,7 +220,7 @@ def test_a_vendors_words_arent_part_of_a_message() -> None:
     )
 
 
-def test_only_a_connection_never_made_is_surely_not_sent() -> None:
+def test_only_a_connection_never_made_counts_as_never_sent() -> None:
     pool = urllib3.HTTPConnectionPool("a")
     assert never_sent(urllib3.exceptions.ConnectTimeoutError())
     assert not never_sent(urllib3.exceptions.ReadTimeoutError(pool, "/", "x"))

@@ -63,7 +63,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("name", FAILURES)
-def test_a_failure_says_what_it_was_and_repeats_nothing(
+def test_a_failing_exec_plugin_is_named_without_its_output(
     name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     script, fields, says = FAILURES[name]
@@ -77,26 +77,26 @@ def test_a_failure_says_what_it_was_and_repeats_nothing(
     assert not caplog.records, "the vendor's root logger says nothing either"
 
 
-def test_noise_beside_a_good_answer_goes_nowhere_and_the_answer_is_masked(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_exec_plugins_stderr_is_dropped_and_its_token_masked(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     made = connect(Cluster(), kubeconfig=kubeconfig(tmp_path, answer(TOKEN)), environ={})
     assert made.authorization() == f"Bearer {TOKEN['token']}"
     assert "".join(capfd.readouterr()) == ""
     assert Mask()(TOKEN["token"]) == "***"
 
 
-def test_a_person_at_a_terminal_sees_what_it_says(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_exec_plugins_stderr_is_shown_at_a_terminal(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(KubeconfigInvalid):
         connect(Cluster(), kubeconfig=kubeconfig(tmp_path, "exit 1"), environ={}, terminal=True)
     assert capfd.readouterr().err == f"{CANARY}\n"
 
 
-def test_a_kubeconfig_that_is_a_secret_names_our_own_command(tmp_path: Path) -> None:
+def test_an_exec_plugin_of_a_kubeconfig_secret_names_anneal_doctor(tmp_path: Path) -> None:
     text = Path(kubeconfig(tmp_path, "exit 1")).read_text()
     with pytest.raises(KubeconfigInvalid, match="exit code 1; it tells why at a terminal: anneal doctor"):
         connect(Cluster(kubeconfig=SecretRef(env="KUBE")), environ={"KUBE": text})
 
 
-def test_it_is_given_what_the_kubeconfig_says_and_no_standard_input(tmp_path: Path) -> None:
+def test_an_exec_plugin_gets_args_env_and_exec_info_and_no_stdin(tmp_path: Path) -> None:
     script = f'cat >{tmp_path}/stdin; echo "$1 $REGION" >{tmp_path}/given; echo "$KUBERNETES_EXEC_INFO" >{tmp_path}/info; {answer(TOKEN)}'
     fields = {"env": [{"name": "REGION", "value": "eu"}], "provideClusterInfo": True}
     connect(Cluster(), kubeconfig=kubeconfig(tmp_path, script, **fields), environ={})
@@ -109,7 +109,7 @@ def test_it_is_given_what_the_kubeconfig_says_and_no_standard_input(tmp_path: Pa
     }
 
 
-def test_a_token_that_cant_be_renewed_counts_until_it_ends_and_that_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exec_plugins_last_token_counts_until_it_expires_and_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     status = {**TOKEN, "expirationTimestamp": "2020-01-01T00:00:00Z"}
     path = kubeconfig(tmp_path, f"[ -e {tmp_path}/broken ] && exit 1; {answer(status)}")
     made = connect(Cluster(), kubeconfig=path, environ={})
@@ -124,7 +124,7 @@ def test_a_token_that_cant_be_renewed_counts_until_it_ends_and_that_is_said_once
         made.refresh(made.generation)
 
 
-def test_python_itself_can_be_one(tmp_path: Path) -> None:
+def test_python_itself_can_be_an_exec_plugin(tmp_path: Path) -> None:
     code = f"import json, sys; print('{CANARY}', file=sys.stderr); print(json.dumps({{'apiVersion': '{V1}', 'status': {TOKEN}}}))"
     made = connect(Cluster(), kubeconfig=kubeconfig(tmp_path, "", command=sys.executable, args=["-c", code]), environ={})
     assert made.authorization() == f"Bearer {TOKEN['token']}"

@@ -20,7 +20,7 @@ from handler.config.secret_mask import Mask
 from handler.config.settings import Cluster, Eks
 from handler.model.errors import ClusterUnavailable, KubeconfigInvalid
 from tests.rooms.source.certificates import Authority
-from tests.unit.cluster.test_kubeconfig import REF, TTL, Described, Store, held, kubeconfig, later
+from tests.unit.cluster.kubeconfig_in_a_secret import REF, TTL, Described, Store, held, kubeconfig, later
 
 
 def certificate(directory: Path) -> str:
@@ -28,13 +28,13 @@ def certificate(directory: Path) -> str:
     return Authority(directory, "client").certificate("one").read_text()
 
 
-def test_words_of_it_stay_readable() -> None:
+def test_words_of_a_kubeconfig_secret_arent_masked() -> None:
     held(kubeconfig())
     shown = "kind: Config, apiVersion: v1, current-context: main"
     assert Mask()(f"{shown}, CANARY-token-of-one") == f"{shown}, ***"
 
 
-def test_two_connections_of_one_secret_both_follow_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_connections_of_one_kubeconfig_secret_both_follow_its_rotation(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(kubeconfig())
     clusters = (Cluster(kubeconfig=REF), Cluster(kubeconfig=REF, server="https://one"))
     with ThreadPoolExecutor(2) as pool:
@@ -43,7 +43,7 @@ def test_two_connections_of_one_secret_both_follow_it(monkeypatch: pytest.Monkey
     assert [later(connection, monkeypatch) for connection in both] == ["Bearer CANARY-token-of-two"] * 2
 
 
-def test_a_connection_that_joins_anothers_loading_reads_its_own_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_joins_anothers_load_reads_its_own_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it was: who came while another one loaded got its result, never read, and so never followed."""
     store, read = Store(kubeconfig()), []
     load = connecting._in_time
@@ -61,7 +61,7 @@ def test_a_connection_that_joins_anothers_loading_reads_its_own_secret(monkeypat
     assert third == fourth, "the same text is loaded once at a time: its exec plugin may hang"
 
 
-def test_what_failed_for_a_while_is_tried_again(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_kubeconfig_secret_that_failed_to_load_is_retried(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     store, connection = held(kubeconfig())
     store.text = kubeconfig(token="CANARY-token-of-two")
     load, down = connection._load, [True]
@@ -87,7 +87,7 @@ def test_what_failed_for_a_while_is_tried_again(monkeypatch: pytest.MonkeyPatch,
     assert later(connection, monkeypatch) == "Bearer CANARY-token-of-two"
 
 
-def test_a_token_that_doesnt_come_leaves_all_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rotation_whose_token_fails_keeps_the_kubeconfig_before(monkeypatch: pytest.MonkeyPatch) -> None:
     store, connection = held(kubeconfig())
     store.text = kubeconfig("https://two", token="CANARY-token-of-two")
     load = connecting._in_time
@@ -102,7 +102,7 @@ def test_a_token_that_doesnt_come_leaves_all_of_the_one_before(monkeypatch: pyte
     assert connection.host == "https://one"
 
 
-def test_what_is_used_stays_masked_and_what_isnt_any_more_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_credentials_in_use_stay_masked_and_rotated_ones_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr(secret_mask, "_LEARNED", secret_mask._Learned(lambda: now[0]))
     monkeypatch.setattr("handler.cluster.connect.time.monotonic", lambda: now[0])
@@ -117,19 +117,19 @@ def test_what_is_used_stays_masked_and_what_isnt_any_more_is_forgotten(monkeypat
     assert secret_mask._LEARNED._values.keys() == {"another one"}
 
 
-def test_tokens_of_eks_are_masked_by_who_makes_them_and_no_longer() -> None:
+def test_eks_tokens_are_masked_by_their_maker() -> None:
     connection = connect(Cluster(eks=Eks("prod")), environ={}, cloud=Described())
     assert connection.authorization() == "Bearer k8s-aws-v1.abc"
     assert not secret_mask._LEARNED._values
 
 
-def test_a_cluster_of_eks_without_a_cloud_is_no_other_cluster(tmp_path: Path) -> None:
+def test_an_eks_cluster_without_aws_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other").write_text(kubeconfig("https://other"))
     with pytest.raises(KubeconfigInvalid, match=r"EKS cluster prod.*can't be reached here"):
         connect(Cluster(eks=Eks("prod")), environ={"KUBECONFIG": str(tmp_path / "other")})
 
 
-def test_no_key_of_a_kubeconfig_stays_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_client_key_of_a_kubeconfig_stays_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pem = certificate(tmp_path)
     written = tmp_path / "written"
     written.mkdir()
@@ -146,7 +146,7 @@ def test_no_key_of_a_kubeconfig_stays_in_a_file(tmp_path: Path, monkeypatch: pyt
     assert given["ssl_context"].verify_mode.name == "CERT_REQUIRED"
 
 
-def test_files_that_a_kubeconfig_names_are_read_at_each_connection(tmp_path: Path) -> None:
+def test_certificate_files_of_a_kubeconfig_are_read_at_each_connection(tmp_path: Path) -> None:
     names = {name: str(tmp_path / name) for name in ("ca", "cert", "key")}
     for file in names.values():
         Path(file).write_text(certificate(tmp_path))
@@ -157,7 +157,7 @@ def test_files_that_a_kubeconfig_names_are_read_at_each_connection(tmp_path: Pat
     assert "ssl_context" not in given
 
 
-def test_a_key_that_is_none_is_named_and_not_quoted(tmp_path: Path) -> None:
+def test_an_invalid_client_key_is_named_and_not_quoted(tmp_path: Path) -> None:
     pem = certificate(tmp_path)
     broken = base64.b64encode(b"-----BEGIN PRIVATE KEY-----\nCANARY\n-----END PRIVATE KEY-----\n").decode()
     user = {"client-certificate-data": base64.b64encode(pem.encode()).decode(), "client-key-data": broken}

@@ -191,7 +191,7 @@ def write(place: Path, found: Any) -> str:
     return str(place)
 
 
-def test_every_form_leads_where_the_vendors_loader_leads(tmp_path: Path, pem: str) -> None:
+def test_every_kubeconfig_form_loads_as_by_kubernetes_config(tmp_path: Path, pem: str) -> None:
     made = {name: write(tmp_path / f"{number}.yaml", found) for number, (name, found) in enumerate(forms(tmp_path, pem).items())}
     assert {name: ours(file) for name, file in made.items()} == {name: vendors(file) for name, file in made.items()}
 
@@ -211,7 +211,9 @@ def test_every_form_leads_where_the_vendors_loader_leads(tmp_path: Path, pem: st
         {"https_proxy": "http://proxy:3128", "no_proxy": "example.com"},
     ],
 )
-def test_proxies_of_the_environment_are_the_vendors(environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxies_of_the_environment_count_as_by_kubernetes_client(
+    environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     hosts = (
@@ -265,14 +267,14 @@ def shown(told: Any) -> str:
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_the_vendors_loader_refuses_is_refused_in_its_words(name: str, tmp_path: Path) -> None:
+def test_a_kubeconfig_that_kubernetes_config_refuses_is_refused_by_the_same_message(name: str, tmp_path: Path) -> None:
     file = write(tmp_path / "kubeconfig", BROKEN[name])
     refused, theirs = told(ours, file), told(vendors, file)
     assert isinstance(refused, str), "it led somewhere"
     assert shown(refused) == shown(theirs)
 
 
-def test_several_files_are_merged_and_relative_to_themselves(tmp_path: Path, pem: str) -> None:
+def test_kubeconfig_files_are_merged_and_relative_to_themselves(tmp_path: Path, pem: str) -> None:
     (tmp_path / "b").mkdir()
     for place in (tmp_path, tmp_path / "b"):
         (place / "ca.pem").write_text(pem)
@@ -292,7 +294,7 @@ def test_several_files_are_merged_and_relative_to_themselves(tmp_path: Path, pem
     assert ours(files)[0] == "https://d", "the last of them says which context"
 
 
-def test_a_certificate_that_was_renewed_by_a_plugin_is_taken_on_refresh(tmp_path: Path, pem: str) -> None:
+def test_a_certificate_renewed_by_an_exec_plugin_is_used_on_refresh(tmp_path: Path, pem: str) -> None:
     user = plugin(tmp_path / "plugin", {"token": "first"})
     connection = connect(Cluster(), kubeconfig=write(tmp_path / "a", document({}, user)), environ={})
     plugin(tmp_path / "plugin", {"clientCertificateData": pem, "clientKeyData": pem})
@@ -301,19 +303,19 @@ def test_a_certificate_that_was_renewed_by_a_plugin_is_taken_on_refresh(tmp_path
 
 
 @pytest.mark.parametrize(("fields", "lacks"), [({"apiVersion": "v1"}, "command"), ({"command": "true"}, "apiVersion")])
-def test_a_plugin_that_doesnt_say_what_to_run_is_refused(fields: dict[str, str], lacks: str, tmp_path: Path) -> None:
+def test_an_exec_plugin_without_a_command_is_refused(fields: dict[str, str], lacks: str, tmp_path: Path) -> None:
     with pytest.raises(KubeconfigInvalid, match=f"exec: malformed request. missing key '{lacks}'"):
         connect(Cluster(), kubeconfig=write(tmp_path / "a", document({}, {"exec": fields})), environ={})
 
 
-def test_a_cluster_without_an_address_is_refused(tmp_path: Path) -> None:
+def test_a_kubeconfig_cluster_without_a_server_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "a", document(clusters=[{"name": "c", "cluster": {"proxy-url": "http://proxy:1"}}]))
     assert vendors(file)[0] == ""
     with pytest.raises(KubeconfigInvalid, match="names a server by ''"):
         connect(Cluster(), kubeconfig=file, environ={})
 
 
-def test_what_a_provider_renewed_is_written_back_and_masked(tmp_path: Path, pem: str) -> None:
+def test_an_auth_providers_renewed_token_is_written_back_and_masked(tmp_path: Path, pem: str) -> None:
     (tmp_path / "answer").write_text(json.dumps({"credential": {"access_token": "CANARY-renewed", "token_expiry": "2099-01-01T00:00:00Z"}}))
     config = {"access-token": "old", "expiry": "2020-01-01T00:00:00Z", "cmd-path": "cat", "cmd-args": str(tmp_path / "answer")}
     file = write(tmp_path / "a", document({}, {"auth-provider": {"name": "gcp", "config": config}}))
@@ -327,7 +329,9 @@ POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
 
 @pytest.mark.parametrize("host", ["10.0.0.1", "fd00::1", "kubernetes.default.svc"])
-def test_a_pod_is_read_as_the_vendor_does_and_its_token_anew(host: str, tmp_path: Path, pem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pods_service_account_loads_as_by_kubernetes_config_and_its_token_is_reread(
+    host: str, tmp_path: Path, pem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, text in {"token": "of-the-pod", "ca.crt": pem}.items():
         (tmp_path / name).write_text(text)
     environ = POD | {"KUBERNETES_SERVICE_HOST": host}
@@ -348,7 +352,7 @@ def test_a_pod_is_read_as_the_vendor_does_and_its_token_anew(host: str, tmp_path
     ("environ", "token", "authority"),
     [({}, "t", "a"), (POD | {"KUBERNETES_SERVICE_PORT": ""}, "t", "a"), (POD, None, "a"), (POD, "", "a"), (POD, "t", None), (POD, "t", "")],
 )
-def test_a_pod_that_lacks_something_is_refused_in_the_vendors_words(
+def test_an_incomplete_service_account_is_refused_as_by_kubernetes_config(
     environ: dict[str, str], token: str | None, authority: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, text in (("token", token), ("ca.crt", authority)):

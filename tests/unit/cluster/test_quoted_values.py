@@ -45,18 +45,18 @@ def cut(text: str, body: Any = None) -> str:
         ({"spec": {"token": [CANARY, {"deep": CANARY}]}}, f"denied: {CANARY}", "denied: ***"),
     ],
 )
-def test_the_words_stay_and_the_values_go(body: Any, text: str, told: str | None) -> None:
+def test_sensitive_values_are_masked_and_the_message_stays(body: Any, text: str, told: str | None) -> None:
     assert cut(text, body) == (text if told is None else told)
 
 
-def test_several_mistakes_of_a_typed_patch_lose_each_its_value() -> None:
+def test_each_value_of_a_typed_patchs_errors_is_masked() -> None:
     text = (
         "failed to create typed patch object (a): errors:\n  .a.token: expected string, got &{two\nlines}\n  .b: expected string, got &{1}"
     )
     assert cut(text) == text.replace("&{two\nlines}", "***")
 
 
-def test_a_diff_loses_its_values_and_keeps_its_names() -> None:
+def test_a_diffs_values_are_masked_and_its_names_kept() -> None:
     before = 'spec: Forbidden: no\n@@ -1,4 +1,4 @@\n   "Name": "A_TOKEN",\n'
     text = before + '-  "Value": "old",\n+  "Value": "new\\"",\n   "Port": 80\n   "x",\n }'
     assert cut(text) == before + '-  "Value": ***,\n+  "Value": ***,\n   "Port": ***\n   ***,\n }'
@@ -66,17 +66,17 @@ def test_a_diff_loses_its_values_and_keeps_its_names() -> None:
 
 
 @pytest.mark.parametrize("char", ["[", ".", " .", "a", '"', "{", "x: Invalid value: {", ' x="', '\n@@ \n- "'])
-def test_no_text_takes_long(char: str) -> None:
+def test_masking_takes_linear_time(char: str) -> None:
     """A webhook may say anything, and much of it."""
     assert cut(char * 20_000, ENV)
 
 
-def test_what_was_sent_may_be_anything() -> None:
+def test_masking_accepts_any_request_body() -> None:
     for sent in (b"", b"{", b"[1, {}]", b"7", b"\xff", b"[" * 100_000):
         assert without_values("denied: no", sent) == "denied: no"
 
 
-def test_a_refusal_is_told_without_what_was_sent() -> None:
+def test_api_refused_hides_sensitive_values_of_the_request() -> None:
     body = {"kind": "Status", "code": 422, "reason": "Invalid", "message": f"admission webhook denied the request: {CANARY}"}
     for code in (400, 403, 409, 422, 500):
         told = refused(code, body, "PATCH", "/apis/apps/v1/namespaces/a/deployments/b", "Deployment/a/b", json.dumps(ENV).encode())

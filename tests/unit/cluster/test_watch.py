@@ -49,14 +49,14 @@ def watched(pieces: Iterator[bytes]) -> tuple[str, int, list[Any]]:
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_events_are_told_whole_however_they_arrive(size: int) -> None:
+def test_watch_events_are_whole_however_their_bytes_arrive(size: int) -> None:
     body = EVENT * 3
     version, _, told = watched(body[at : at + size] for at in range(0, len(body), size))
     assert version == "8"
     assert told == [(WEB, OBJECT)] * 3
 
 
-def test_a_line_that_does_not_end_is_cut_and_the_list_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watch_line_over_the_size_limit_restarts_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "_LONGEST", 1000)
     version, reads, told = watched(chain([EVENT], repeat(b"x" * 100)))
     assert (version, told) == ("", [(WEB, OBJECT)])
@@ -64,12 +64,12 @@ def test_a_line_that_does_not_end_is_cut_and_the_list_read_again(monkeypatch: py
 
 
 @pytest.mark.parametrize("garbage", [b"[" * 200_000 + b"\n", b'{"object":' * 50_000 + b"\n", b"<html>\n", b"17\n", b"{}\n"])
-def test_after_garbage_it_goes_on_where_it_was(garbage: bytes) -> None:
+def test_a_watch_resumes_after_garbage(garbage: bytes) -> None:
     version, _, told = watched(iter([EVENT, garbage, EVENT]))
     assert (version, told) == ("8", [(WEB, OBJECT)])
 
 
-def test_however_many_events_come_one_by_one_it_is_asked_whether_to_stop_only_when_that_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stop_is_called_by_its_interval_however_many_watch_events_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "_STOP_EVERY", 60.0)
     judged, asked, count = threading.Semaphore(0), list[int](), 50
     states: list[Any] = []

@@ -1,4 +1,4 @@
-"""One fetch serves all who want its commit, with its end too; whoever waits for another commit's waits not for ever."""
+"""One fetch serves all callers of its commit, also its error; the wait for another commit has a timeout."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def fifty(host: Fetched, fetches: FetchCache, waiting: threading.Semaphore) -> l
     return ends
 
 
-def test_a_failing_fetch_fails_all_who_waited_for_it_and_is_forgotten(waiting: threading.Semaphore) -> None:
+def test_a_failing_fetch_fails_all_waiting_threads_and_isnt_cached(waiting: threading.Semaphore) -> None:
     host = Fetched(GitUnavailable.of("repository", "took longer than 120 s"))
     fetches = FetchCache(host, "repository", PATIENCE, TreeCache(1000))
     ends = fifty(host, fetches, waiting)
@@ -84,7 +84,7 @@ def test_a_failing_fetch_fails_all_who_waited_for_it_and_is_forgotten(waiting: t
 
 
 @pytest.mark.parametrize("kept", [1000, 1])
-def test_a_commit_that_fits_nowhere_is_fetched_once_for_all_who_waited(waiting: threading.Semaphore, kept: int) -> None:
+def test_a_commit_larger_than_the_cache_is_fetched_once_for_all_waiting_threads(waiting: threading.Semaphore, kept: int) -> None:
     host = Fetched()
     fetches = FetchCache(host, "repository", PATIENCE, TreeCache(kept))
     ends = fifty(host, fetches, waiting)
@@ -94,14 +94,14 @@ def test_a_commit_that_fits_nowhere_is_fetched_once_for_all_who_waited(waiting: 
     assert len(host.seen) == (1 if kept == 1000 else 2)
 
 
-def test_a_mistake_of_ours_is_transient_to_those_who_waited(waiting: threading.Semaphore) -> None:
+def test_an_unexpected_exception_is_transient_to_waiting_callers(waiting: threading.Semaphore) -> None:
     host = Fetched(ZeroDivisionError())
     ends = fifty(host, FetchCache(host, "repository", PATIENCE, TreeCache(1000)), waiting)
     assert sum(isinstance(end, ZeroDivisionError) for end in ends) == 1
     assert sum(isinstance(end, GitUnavailable) for end in ends) == 49
 
 
-def test_the_wait_for_another_commit_ends() -> None:
+def test_the_wait_for_another_commits_fetch_has_a_timeout() -> None:
     host = Fetched()
     fetches = FetchCache(host, "repository", 0.01, TreeCache(1000))
     ends: list[object] = []
@@ -118,7 +118,7 @@ def test_the_wait_for_another_commit_ends() -> None:
     assert fetches.get(TWO, "").commit.sha == TWO
 
 
-def test_a_commit_that_is_dropped_is_fetched_anew_and_what_grew_too_large_goes() -> None:
+def test_a_dropped_commit_is_fetched_anew_and_trim_evicts_what_exceeds_the_size_limit() -> None:
     host = Fetched()
     host.gate.set()
     fetches = FetchCache(host, "repository", PATIENCE, TreeCache(1000))
@@ -135,7 +135,7 @@ def test_a_commit_that_is_dropped_is_fetched_anew_and_what_grew_too_large_goes()
     assert len(host.seen) == 3
 
 
-def test_the_wait_for_files_of_one_commit_ends() -> None:
+def test_the_wait_for_blobs_of_a_commit_has_a_timeout() -> None:
     begun, gate = threading.Event(), threading.Event()
 
     def blobs(oids: object) -> dict[str, tuple[int, bytes]]:
@@ -155,7 +155,7 @@ def test_the_wait_for_files_of_one_commit_ends() -> None:
     assert ends == [{"3" * 40: b"file"}]
 
 
-def test_repositories_that_share_a_bound_find_only_their_own_commits() -> None:
+def test_repositories_that_share_a_cache_find_only_their_own_commits() -> None:
     """The same id in two repositories is two commits; what one keeps makes room for what the other brings."""
     hosts = Fetched(), Fetched()
     for host in hosts:

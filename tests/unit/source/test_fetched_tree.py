@@ -85,7 +85,7 @@ def test_a_lookup_doesnt_follow_links_and_knows_the_root() -> None:
         ("file-as-dir", None, ["file-as-dir", "a.yaml"]),
     ],
 )
-def test_links_lead_where_a_kernel_would_go_and_every_look_is_told(path: str, leads_to: str | None, looked: list[str]) -> None:
+def test_symlinks_resolve_as_a_kernel_resolves_them(path: str, leads_to: str | None, looked: list[str]) -> None:
     tree = fetched(SHOP)
     found = resolve_links(tree, path)
     assert (found.entry.path if found.entry else None) == leads_to
@@ -103,14 +103,14 @@ def test_links_lead_where_a_kernel_would_go_and_every_look_is_told(path: str, le
         ("../x", "leads out"),
     ],
 )
-def test_links_that_lead_elsewhere_are_refused_by_name_only(path: str, said: str) -> None:
+def test_symlinks_out_of_the_repository_are_refused_without_their_target(path: str, said: str) -> None:
     with pytest.raises(SourceRefused) as refused:
         resolve_links(fetched(SHOP), path)
     assert said in str(refused.value)
     assert "passwd" not in str(refused.value)
 
 
-def test_links_that_double_at_each_step_end_at_the_count() -> None:
+def test_symlinks_that_double_at_each_step_end_at_the_limit() -> None:
     bomb: Files = {"l30": "-> d", "d": {}, **{f"l{n}": f"-> l{n + 1}/../l{n + 1}" for n in range(30)}}
     with pytest.raises(SourceRefused, match="more than 40"):
         resolve_links(fetched(bomb), "l0")
@@ -131,7 +131,7 @@ def test_a_tree_bomb_ends_at_the_limit_of_entries() -> None:
         fetched(files).check("")
 
 
-def test_a_directory_of_too_many_names_is_refused_before_they_are_parsed() -> None:
+def test_a_directory_over_the_entries_limit_is_refused_unparsed() -> None:
     files: Files = {f"file-{number:03}": "x" for number in range(101)}
     for tree, path in ((fetched(files), ""), (fetched({"deploy": files}), "deploy"), (fetched({"deploy": files}), "deploy/x")):
         with pytest.raises(SourceRefused, match="more than 100 files"):
@@ -140,14 +140,14 @@ def test_a_directory_of_too_many_names_is_refused_before_they_are_parsed() -> No
     fetched(files).check("")
 
 
-def test_trees_on_the_way_count_together() -> None:
+def test_trees_on_the_way_count_together_against_the_entries_limit() -> None:
     files: Files = {f"file-{number:03}": "x" for number in range(60)}
     tree = fetched({"deploy": {**files, "prod": {"app.yaml": "a"}}, **files})
     with pytest.raises(SourceRefused, match="deploy: has more than 100 files"):
         tree.lookup("deploy/prod/app.yaml")
 
 
-def test_what_other_targets_walked_counts_for_nobody_else_and_isnt_kept_for_ever() -> None:
+def test_the_entries_limit_is_per_target_and_listed_trees_are_evicted() -> None:
     files: Files = {f"dir-{d}": {f"file-{n}-{d}": "x" for n in range(90)} for d in range(9)}
     tree = fetched(files)
     before = tree.size
@@ -159,7 +159,7 @@ def test_what_other_targets_walked_counts_for_nobody_else_and_isnt_kept_for_ever
     assert len(set(sizes)) > 1
 
 
-def test_trees_of_a_thousand_directories_one_in_another_end_at_the_depth() -> None:
+def test_nested_directories_end_at_the_depth_limit() -> None:
     objects: Objects = {}
     root = built({"x": "x"}, objects)
     for _ in range(3000):
@@ -209,7 +209,7 @@ def test_blobs_that_are_missing_are_fetched_once_and_together() -> None:
     assert tree.size == before + 2
 
 
-def test_blobs_of_many_requests_are_counted_together_and_those_nobody_asked_for_arent_kept() -> None:
+def test_blobs_of_many_requests_count_together_against_the_size_limit_and_unrequested_ones_are_dropped() -> None:
     objects: Objects = {}
     root = built({"a": "1" * 60, "b": "2" * 60, "c": "3"}, objects)
     blobs = {oid: objects.pop(oid) for oid, (kind, _) in list(objects.items()) if kind == BLOB}

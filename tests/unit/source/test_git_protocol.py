@@ -10,32 +10,15 @@ from dulwich.protocol import pkt_line
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.model.errors import SourceRefused
-from handler.source.git_objects import read_tree
 from handler.source.git_protocol import HostRefused, read_fetched
-from handler.source.tree_names import has_more
 
 TOKENS = (b"packfile\n", b"NAK\n", b"shallow " + b"1" * 40, b"shallow-info\n", b"\x01PACK", b"\x02on", b"\x03no", b"ERR no\n", b"\x09", b"")
 SPECIAL = st.sampled_from([b"0000", b"0001", b"0002", b"0003", b"0004", b"0005\x01", b"ffff", b"-001", b"zzzz"])
 ANSWERS = st.lists(st.one_of(st.sampled_from(TOKENS).map(pkt_line), SPECIAL, st.binary(max_size=6)), max_size=8).map(b"".join)
 EXPECTED = (GitProtocolError, HostRefused, ValueError, IndexError)  # the transport tells all of them in our words
 
-MODES = st.sampled_from([b"100644 ", b"40000 ", b"120000 ", b"160000 ", b"0 ", b"x ", b" ", b"9" * 21 + b" ", b""])
-NAMES = st.sampled_from([b"a", b"b.yaml", b"..", b"", b"a/b", b"\xff", b".git"])
-ENTRIES = st.tuples(MODES, NAMES, st.sampled_from([b"\0", b""]), st.binary(min_size=18, max_size=21)).map(b"".join)
-
 
 @given(ANSWERS, st.sampled_from([0, 2]))
 def test_any_answer_to_a_fetch_is_read_or_refused(answer: bytes, version: int) -> None:
     with suppress(*EXPECTED):
         assert len(read_fetched(io.BytesIO(answer), version)) <= len(answer)
-
-
-@given(st.lists(ENTRIES, max_size=5).map(b"".join))
-def test_any_tree_is_read_or_refused_and_its_names_are_counted_before(data: bytes) -> None:
-    try:
-        children = read_tree(data, "deploy")
-    except SourceRefused:
-        return
-    assert not has_more(data, len(children))
-    assert not children or has_more(data, len(children) - 1)

@@ -1,4 +1,4 @@
-"""One question to the host serves all who may use its answer, and nobody else."""
+"""One request to the host serves all callers that accept its age, and no others."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Asked:
         return answer
 
 
-def test_an_answer_serves_whoever_came_before_it_was_asked_for() -> None:
+def test_a_head_serves_callers_that_came_before_it_was_asked_for() -> None:
     host = Asked(now=10.0)
     assert host.looks.get(MAIN, 9.0).commit == "a"
     host.commit, host.now = "b", 20.0
@@ -51,7 +51,7 @@ def test_an_answer_serves_whoever_came_before_it_was_asked_for() -> None:
     assert host.looks.get(MAIN, 5.0).commit == "b", "the newest answer is the one that is kept"
 
 
-def test_who_holds_a_lease_asks_for_himself_and_others_profit() -> None:
+def test_a_run_with_a_lease_asks_anew_and_others_use_its_head() -> None:
     host = Asked(now=10.0)
     host.looks.get(MAIN, 0.0)
     host.commit, host.now = "b", 11.0
@@ -60,7 +60,7 @@ def test_who_holds_a_lease_asks_for_himself_and_others_profit() -> None:
     assert len(host.seen) == 2
 
 
-def test_revisions_are_not_mixed_up_and_the_same_one_is_the_same() -> None:
+def test_each_revision_has_its_own_head() -> None:
     host = Asked(now=1.0)
     assert host.looks.get(MAIN, 0.0).ref == "refs/heads/main"
     assert host.looks.get(Revision(), 0.0).ref == "refs/heads/main"
@@ -92,7 +92,7 @@ def joined(made: list[threading.Thread]) -> None:
         assert not thread.is_alive()
 
 
-def test_fifty_at_once_ask_once() -> None:
+def test_fifty_concurrent_callers_ask_the_host_once() -> None:
     host = Asked(now=5.0)
     host.gate.clear()
     made, ends = threads(host, 50, since=5.0)
@@ -102,7 +102,7 @@ def test_fifty_at_once_ask_once() -> None:
     assert len(host.seen) == 1
 
 
-def test_a_question_under_way_is_no_answer_to_whoever_came_later() -> None:
+def test_a_request_under_way_doesnt_serve_a_later_caller_that_asks_anew() -> None:
     host = Asked(now=5.0)
     host.gate.clear()
     first, early = threads(host, 1, since=5.0)
@@ -119,7 +119,7 @@ def test_a_question_under_way_is_no_answer_to_whoever_came_later() -> None:
     assert host.looks.get(MAIN, 5.0).commit == "b", "an older answer that lands late doesn't replace a newer one"
 
 
-def test_an_error_is_told_to_those_who_waited_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_reaches_all_waiting_callers_and_isnt_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     waiting, wait = threading.Semaphore(0), Flight.wait
 
     def counted(self: Flight[Head], subject: str) -> Head:
@@ -140,7 +140,7 @@ def test_an_error_is_told_to_those_who_waited_and_forgotten(monkeypatch: pytest.
     assert host.looks.get(MAIN, 0.0).commit == "a"
 
 
-def test_a_mistake_of_ours_is_transient_to_those_who_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_exception_is_transient_to_waiting_callers(monkeypatch: pytest.MonkeyPatch) -> None:
     host, raised = Asked(now=5.0, error=ZeroDivisionError()), threading.Event()
     monkeypatch.setattr(threading, "excepthook", lambda _: raised.set())
     host.gate.clear()
@@ -155,7 +155,7 @@ def test_a_mistake_of_ours_is_transient_to_those_who_waited(monkeypatch: pytest.
         flight.wait(str(MAIN))
 
 
-def test_a_mistake_of_ours_leaves_nobody_waiting() -> None:
+def test_an_unexpected_exception_leaves_no_caller_waiting() -> None:
     host = Asked(error=ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
         host.looks.get(MAIN, 0.0)

@@ -57,13 +57,13 @@ def test_the_highest_tag_whatever_the_order_they_come_in(text: str, expected: st
         assert highest(text, *tags) == expected
 
 
-def test_an_upper_bound_holds_beside_a_pre_release() -> None:
+def test_an_upper_bound_holds_beside_a_pre_release_in_the_range() -> None:
     """The library alone would give 1.2.0 for this range."""
     assert Version("1.2.0") in NpmSpec(">=1.2.0-rc.1 <1.2.0")
     assert highest(">=1.2.0-rc.1 <1.2.0", "v1.2.0", "v1.2.0-rc.2") == "v1.2.0-rc.2"
 
 
-def test_tags_of_one_version_have_one_answer() -> None:
+def test_of_tags_of_one_version_the_last_by_name_wins() -> None:
     assert highest("*", "1.0.0", "v1.0.0", "1.0.0+b", "v1.0.0+a") == highest("*", "v1.0.0+a", "1.0.0+b", "v1.0.0", "1.0.0") == "v1.0.0+a"
 
 
@@ -71,18 +71,18 @@ def test_tags_of_one_version_have_one_answer() -> None:
     "tag",
     ["1.2", "v1", "1.2.3.4", "x1.2.3", "v1.2.3-", "v1.2.3-01", "v1.2.3-a..b", "01.2.3", "V1.2.3", "v1.2.3 ", "a/v1.2.3", f"{'9' * 19}.0.0"],
 )
-def test_what_is_no_version(tag: str) -> None:
+def test_tags_that_are_no_semver(tag: str) -> None:
     assert order_of(f"refs/tags/{tag}".encode()) is None
     assert order_of(f"refs/heads/{tag}".encode()) is None
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "1.2.3.4", "1 ||", "~x"])
-def test_what_is_no_range_is_named(text: str) -> None:
+def test_a_semver_range_that_isnt_one_is_refused(text: str) -> None:
     with pytest.raises(ConfigInvalid, match=r"revision\.semver"):
         VersionRange(text)
 
 
-def test_which_pushed_tag_is_waited_for() -> None:
+def test_a_pushed_tag_overtakes_the_head_only_within_the_semver_range() -> None:
     def pushed(tag: str, head: str = "v1.1.0") -> bool:
         return overtakes("^1", f"refs/tags/{tag}", f"refs/tags/{head}")
 

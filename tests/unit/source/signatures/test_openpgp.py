@@ -57,7 +57,7 @@ def read_certificates_of(raw: bytes) -> tuple[Certificate, ...]:
     return read_certificates(armor(raw, ArmorKind.PublicKey))
 
 
-def test_a_bad_signature_in_front_of_a_good_one_doesnt_hide_it_and_seventeen_are_too_many() -> None:
+def test_a_bad_signature_before_a_good_one_doesnt_hide_it_and_seventeen_exceed_the_limit() -> None:
     stranger = bytes(Sig.from_bytes(sign(OTHER.signer(), PAYLOAD, mode=SignatureMode.DETACHED)))
     assert verify(PAYLOAD, stranger + GOOD, [CERTIFICATE]) in fingerprints(CERTIFICATE)
     with pytest.raises(Unproven, match="malformed"):

@@ -3,96 +3,35 @@
 from __future__ import annotations
 
 import base64
-import hashlib
-from collections.abc import Callable
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.hashes import SHA1, SHA256, SHA512
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.source.signatures.signed_commit import Unproven, split
 from handler.source.signatures.sshsig import read_key, verify
-
-PAYLOAD = b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n\nSubject\n"
-APPLICATION = b"ssh:"
-ED25519 = Ed25519PrivateKey.generate()
-P256 = ec.generate_private_key(ec.SECP256R1())
-RSA = rsa.generate_private_key(65537, 2048)
-
-
-def strings(*parts: bytes) -> bytes:
-    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
-
-
-def mpint(value: int) -> bytes:
-    return strings(value.to_bytes(value.bit_length() // 8 + 1, "big"))
-
-
-def armored(frame: bytes) -> bytes:
-    return b"-----BEGIN SSH SIGNATURE-----\n" + base64.encodebytes(frame) + b"-----END SSH SIGNATURE-----\n"
-
-
-def line(blob: bytes) -> str:
-    kind = blob[4 : 4 + int.from_bytes(blob[:4], "big")].decode()
-    return f"{kind} {base64.b64encode(blob).decode()} release"
-
-
-def raw(key: Ed25519PrivateKey) -> bytes:
-    return key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-
-
-def point(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-
-
-ED25519_BLOB = strings(b"ssh-ed25519", raw(ED25519))
-P256_BLOB = strings(b"ecdsa-sha2-nistp256", b"nistp256", point(P256))
-RSA_BLOB = strings(b"ssh-rsa") + mpint(65537) + mpint(RSA.public_key().public_numbers().n)
-SK_ED25519_BLOB = strings(b"sk-ssh-ed25519@openssh.com", raw(ED25519), APPLICATION)
-SK_P256_BLOB = strings(b"sk-ecdsa-sha2-nistp256@openssh.com", b"nistp256", point(P256), APPLICATION)
-
-
-def ecdsa(data: bytes) -> bytes:
-    r, s = decode_dss_signature(P256.sign(data, ec.ECDSA(SHA256())))
-    return mpint(r) + mpint(s)
-
-
-def device(sign: Callable[[bytes], bytes], kind: bytes, flags: int = 1) -> Callable[[bytes], bytes]:
-    """Sign as a security key does (OpenSSH: PROTOCOL.u2f)."""
-    tail = bytes([flags]) + (7).to_bytes(4, "big")
-    hashed = hashlib.sha256(APPLICATION).digest()
-    return lambda data: strings(kind, sign(hashed + tail + hashlib.sha256(data).digest())) + tail
-
-
-def frame(
-    blob: bytes,
-    sign: Callable[[bytes], bytes],
-    *,
-    namespace: bytes = b"git",
-    hashing: bytes = b"sha512",
-    version: int = 1,
-    magic: bytes = b"SSHSIG",
-    reserved: bytes = b"",
-    payload: bytes = PAYLOAD,
-) -> bytes:
-    """Make an SSH signature (OpenSSH: PROTOCOL.sshsig)."""
-    digest = hashlib.new(hashing.decode(), payload).digest()
-    signature = sign(b"SSHSIG" + strings(namespace, reserved, hashing, digest))
-    return magic + version.to_bytes(4, "big") + strings(blob, namespace, reserved, hashing, signature)
-
-
-def ed25519(data: bytes) -> bytes:
-    return strings(b"ssh-ed25519", ED25519.sign(data))
-
-
-def rsa_with(algorithm: bytes, hashing: SHA1 | SHA256 | SHA512) -> Callable[[bytes], bytes]:
-    return lambda data: strings(algorithm, RSA.sign(data, padding.PKCS1v15(), hashing))
-
+from tests.unit.source.signatures.ssh_signatures import (
+    ED25519,
+    ED25519_BLOB,
+    P256,
+    P256_BLOB,
+    PAYLOAD,
+    RSA_BLOB,
+    SK_ED25519_BLOB,
+    SK_P256_BLOB,
+    armored,
+    device,
+    ecdsa,
+    ed25519,
+    frame,
+    line,
+    mpint,
+    point,
+    rsa_with,
+    strings,
+)
 
 GOOD = {
     "ed25519": frame(ED25519_BLOB, ed25519),
@@ -139,7 +78,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_isnt_exactly_a_signature_for_git_is_refused(name: str) -> None:
+def test_a_signature_that_isnt_of_the_git_namespace_or_form_is_refused(name: str) -> None:
     made, said = BAD[name]
     with pytest.raises(Unproven, match=said):
         verify(PAYLOAD, armored(made), KEYS)
@@ -148,7 +87,7 @@ def test_what_isnt_exactly_a_signature_for_git_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     "text", [b"", b"-----BEGIN SSH SIGNATURE-----", b"-----BEGIN SSH SIGNATURE-----\n#\n-----END SSH SIGNATURE-----\n"]
 )
-def test_what_isnt_armored_is_refused(text: bytes) -> None:
+def test_an_ssh_signature_that_isnt_armored_is_refused(text: bytes) -> None:
     with pytest.raises(Unproven, match="malformed"):
         verify(PAYLOAD, text, KEYS)
 
@@ -225,7 +164,7 @@ HEADER_LINES = st.sampled_from(
 
 
 @given(st.lists(HEADER_LINES, max_size=8), st.binary(max_size=20))
-def test_what_is_cut_out_and_what_is_left_are_the_whole_commit(lines: list[bytes], message: bytes) -> None:
+def test_gpgsig_and_payload_are_together_the_whole_commit(lines: list[bytes], message: bytes) -> None:
     commit = b"\n".join(lines) + b"\n\n" + message
     try:
         signed = split(commit)
@@ -237,6 +176,6 @@ def test_what_is_cut_out_and_what_is_left_are_the_whole_commit(lines: list[bytes
 
 
 @given(st.binary(max_size=400))
-def test_any_bytes_are_cut_or_refused(data: bytes) -> None:
+def test_any_commit_bytes_are_split_or_refused(data: bytes) -> None:
     with pytest.raises(Unproven):
         split(data)

@@ -10,7 +10,7 @@ from handler.config.git_settings import Verify
 from handler.model.errors import CommitUnverified, SourceRefused
 from handler.source.git_objects import read_commit
 from handler.source.signatures.verified_source import TrustedKeys
-from tests.unit.source.signatures.test_sshsig import ED25519_BLOB, armored, ed25519, frame, line
+from tests.unit.source.signatures.ssh_signatures import ED25519_BLOB, armored, ed25519, frame, line
 
 AUTHOR = b"author a <a@example.com> 1 +0000\ncommitter a <a@example.com> 1 +0000\n"
 SHA, FIRST, SECOND = "1" * 40, "2" * 40, "3" * 40
@@ -28,7 +28,7 @@ def judge(data: bytes, tree: str) -> None:
     TrustedKeys.of(Verify(ssh=(line(ED25519_BLOB),)), "shop").check(SHA, data, tree)
 
 
-def test_a_commit_with_two_trees_is_read_by_nobody_and_stands_for_the_first_at_most() -> None:
+def test_a_commit_with_two_trees_is_refused_and_its_signature_counts_for_the_first_only() -> None:
     data = commit(f"tree {FIRST}\ntree {SECOND}\n".encode() + AUTHOR + b"\nSubject\n")
     with pytest.raises(SourceRefused, match="malformed"):
         read_commit(SHA, data)
@@ -58,7 +58,7 @@ def test_the_tree_that_is_deployed_is_the_signed_one() -> None:
         judge(data, SECOND)
 
 
-def test_a_signature_of_unusual_length_isnt_read() -> None:
+def test_a_signature_over_the_size_limit_isnt_read() -> None:
     data = commit(f"tree {FIRST}\n".encode() + AUTHOR + b"\nSubject\n", more=b"\n" + b"x" * 70_000)
     with pytest.raises(CommitUnverified, match="more than 65536 bytes"):
         judge(data, FIRST)

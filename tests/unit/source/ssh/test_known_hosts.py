@@ -86,7 +86,7 @@ def test_a_revoked_key_isnt_trusted_however_often_it_is_listed(tmp_path: Path, n
     assert (found.trusts(ONE.blob), found.trusts(TWO.blob)) == (False, True)
 
 
-def test_an_authority_of_host_certificates_is_no_host_key(tmp_path: Path) -> None:
+def test_a_cert_authority_line_is_no_host_key(tmp_path: Path) -> None:
     assert pinned(written(tmp_path, line("git", ONE, "@cert-authority")), "git", 22).trusted == frozenset()
 
 
@@ -101,13 +101,13 @@ def test_an_authority_of_host_certificates_is_no_host_key(tmp_path: Path) -> Non
         "@revoked\n",
     ],
 )
-def test_a_damaged_line_is_told_with_its_number_and_never_passed_over(tmp_path: Path, damaged: str) -> None:
+def test_a_damaged_known_hosts_line_is_refused_with_its_number(tmp_path: Path, damaged: str) -> None:
     file = written(tmp_path, line("git", TWO), damaged)
     with pytest.raises(ConfigInvalid, match=r"known_hosts:2: known_hosts: "):
         pinned(file, "git", 22)
 
 
-def test_a_file_that_isnt_there_or_is_far_too_large_is_named(tmp_path: Path) -> None:
+def test_a_known_hosts_file_that_lacks_or_exceeds_the_size_limit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigInvalid, match=r"can't be read: No such file.*knownHosts"):
         pinned(str(tmp_path / "none"), "git", 22)
     with pytest.raises(ConfigInvalid, match="is larger than"):

@@ -32,12 +32,12 @@ def test_a_key_that_is_weak_or_of_another_kind_is_refused(key: Made, words: str)
 
 
 @pytest.mark.parametrize("curve", [ec.SECP256R1(), ec.SECP384R1(), ec.SECP521R1()], ids=lambda curve: curve.name)
-def test_the_curves_of_ssh_are_taken_also_from_a_file_with_other_line_ends(curve: ec.EllipticCurve) -> None:
+def test_ecdsa_curves_are_accepted_also_with_crlf_line_ends(curve: ec.EllipticCurve) -> None:
     text = pem(ec.generate_private_key(curve)).replace("\n", "\r\n").rstrip()
     assert load_key(text, "not needed", "file key").get_name() == f"ecdsa-sha2-nistp{curve.key_size}"
 
 
 @pytest.mark.parametrize("text", ["", "-----BEGIN OPENSSH PRIVATE KEY-----", "-----BEGIN OPENSSH PRIVATE KEY-----\n?\n", "x" * 65536])
-def test_no_key_at_all_is_refused(text: str) -> None:
+def test_a_text_without_a_private_key_is_refused(text: str) -> None:
     with pytest.raises(ConfigInvalid, match="is not a private key"):
         load_key(text, None, "file key")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import urllib3
 
-from handler.cluster.api import checked, echoes, is_missing, items_of
-from handler.cluster.discovery import Discovery
-from handler.model.errors import ClusterUnavailable
+from handler.cluster.api import ApiRequest, _pause, checked, echoes, is_missing, items_of
+from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.names import Resource
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
@@ -36,12 +36,12 @@ def listed(kind: str = "ConfigMapList", version: str = "v1", items: Any = (), **
         {"status": "ok"},
     ],
 )
-def test_what_is_no_list_of_the_kind_is_not_an_empty_one(answer: dict[str, Any]) -> None:
+def test_an_answer_that_is_no_list_of_the_kind_is_refused(answer: dict[str, Any]) -> None:
     with pytest.raises(ClusterUnavailable, match="was answered with"):
         items_of(answer, MAPS, "list ConfigMap", partial=False)
 
 
-def test_a_list_of_the_kind_is_taken() -> None:
+def test_a_list_of_the_kind_is_accepted() -> None:
     assert items_of(listed(), MAPS, "x", partial=False) == []
     assert items_of(listed() | {"items": None}, MAPS, "x", partial=False) == [], "Go writes a nil slice so"
     assert len(items_of(listed(items=[{"metadata": {"name": "a"}}]), MAPS, "x", partial=False)) == 1
@@ -56,12 +56,12 @@ PATH = "/api/v1/namespaces/shop/configmaps/a"
 
 @pytest.mark.parametrize("metadata", [None, {}, {"name": "b", "namespace": "shop"}, {"name": "a", "namespace": "other"}, {"name": "a"}, []])
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH"])
-def test_another_object_is_not_the_one_asked_for(metadata: Any, method: str) -> None:
+def test_an_answer_with_another_object_is_refused(metadata: Any, method: str) -> None:
     with pytest.raises(ClusterUnavailable, match="something else than this object"):
         checked({"kind": "ConfigMap", "metadata": metadata}, method, PATH, "ConfigMap/shop/a")
 
 
-def test_what_names_no_object_is_not_judged_here() -> None:
+def test_answers_to_collections_and_deletes_are_not_checked_by_name() -> None:
     for method, path in (("GET", "/version"), ("GET", "/api"), ("POST", "/api/v1/namespaces/shop/configmaps"), ("DELETE", PATH)):
         assert checked(STATUS, method, path, "x") is STATUS
     found = {"metadata": {"name": "kube-system"}}
@@ -80,7 +80,7 @@ def test_what_names_no_object_is_not_judged_here() -> None:
         ("/apis/apps/v1/namespaces/shop/deployments/api", {"error": "no backend"}, b"{}", False),
     ],
 )
-def test_a_404_of_somebody_in_between_is_no_404(path: str, body: Any, said: bytes, missing: bool) -> None:
+def test_a_404_of_a_proxy_doesnt_count_as_missing(path: str, body: Any, said: bytes, missing: bool) -> None:
     assert is_missing(path, body, said) is missing
 
 
@@ -94,52 +94,21 @@ def test_a_404_of_somebody_in_between_is_no_404(path: str, body: Any, said: byte
         ({"Audit-Id": "proxy"}, True),
     ],
 )
-def test_an_answer_with_another_of_our_ids_belongs_to_another_request(heard: dict[str, str], believed: bool) -> None:
+def test_an_answer_with_another_audit_id_of_ours_belongs_to_another_request(heard: dict[str, str], believed: bool) -> None:
     assert echoes("a-7", heard, "a-") is believed
 
 
-class Says:
-    """An API that answers discovery with these documents."""
-
-    def __init__(self, *documents: Any) -> None:
-        self.documents = dict(zip(("/api", "/apis"), documents, strict=True))
-
-    def get(self, path: str, **_: Any) -> Any:
-        return self.documents[path]
+@pytest.mark.parametrize(("after", "least", "most"), [("2", 2.0, 2.5), ("0", 0.2, 0.4), ("", 0.2, 0.4), ("Wed, 21 Oct", 0.2, 0.4)])
+def test_the_back_off_honours_retry_after(after: str, least: float, most: float) -> None:
+    response = urllib3.HTTPResponse(status=429, headers={"Retry-After": after} if after else {})
+    pauses = [_pause(2, response) for _ in range(50)]
+    assert all(least <= pause <= most for pause in pauses)
 
 
-def aggregated(*items: Any) -> dict[str, Any]:
-    return {"kind": "APIGroupDiscoveryList", "items": list(items)}
+def test_the_back_off_grows_to_its_limit() -> None:
+    assert _pause(0, AnnealError()) <= 0.1
+    assert 5.0 <= _pause(60, AnnealError()) <= 10.0
 
 
-def group(name: str, version: str, kind: str) -> dict[str, Any]:
-    row = {"resource": kind.lower() + "s", "responseKind": {"kind": kind}, "scope": "Namespaced", "verbs": ["list"]}
-    return {"metadata": {"name": name}, "versions": [{"version": version, "resources": [row]}]}
-
-
-CORE, LEASES = group("", "v1", "ConfigMap"), group("coordination.k8s.io", "v1", "Lease")
-
-
-@pytest.mark.parametrize(
-    ("core", "groups"),
-    [
-        (aggregated(), aggregated()),
-        (aggregated(CORE), aggregated()),
-        (aggregated(), aggregated(LEASES)),
-        (aggregated(CORE), {}),
-        (aggregated(5), aggregated(LEASES)),
-        (aggregated(CORE), aggregated({"versions": [{"resources": [{"responseKind": {"kind": "A"}}]}]})),
-        (aggregated(CORE), aggregated({"versions": "x"})),
-        ({"versions": [None]}, {"groups": [{"versions": [{}]}]}),
-        ({"kind": "Status"}, {"kind": "Status"}),
-    ],
-)
-def test_a_discovery_that_is_none_is_not_a_cluster_without_kinds(core: Any, groups: Any) -> None:
-    says: Any = Says(core, groups)
-    with pytest.raises(ClusterUnavailable, match="discovery"):
-        Discovery(says).listable()
-
-
-def test_a_whole_discovery_is_taken() -> None:
-    says: Any = Says(aggregated(CORE), aggregated(LEASES))
-    assert Discovery(says).find("v1", "ConfigMap")
+def test_a_requests_repr_hides_its_body() -> None:
+    assert "hunter2" not in repr(ApiRequest("PUT", "/api/v1/namespaces/a/secrets/s", body=b"hunter2"))

@@ -1,0 +1,85 @@
+"""Discovery documents of an API server: read with all their holes, or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handler.cluster.discovery import Discovery, read_aggregated
+from handler.model.errors import ClusterUnavailable
+from handler.model.names import Resource
+
+
+def served(kind: str | None, plural: str, scope: str = "Namespaced") -> dict[str, Any]:
+    return {"resource": plural, "responseKind": {"kind": kind} if kind else None, "scope": scope, "verbs": ["get", "list"]}
+
+
+def test_aggregated_discovery_is_read_with_all_its_holes() -> None:
+    document = {
+        "items": [
+            {
+                "metadata": {"name": "apps"},
+                "versions": [
+                    {"version": "v1", "freshness": "Current", "resources": [served("Deployment", "deployments"), served(None, "odd")]},
+                    {"version": "v1beta1", "freshness": "Current"},
+                ],
+            },
+            {"metadata": {"name": "metrics.k8s.io"}, "versions": [{"version": "v1", "freshness": "Stale", "resources": None}]},
+            {"metadata": {}, "versions": [{"version": "v1", "resources": [served("Node", "nodes", "Cluster")]}]},
+            {"metadata": None},
+        ]
+    }
+    found = read_aggregated([document, {}])
+    assert found.resources == (
+        Resource("apps", "v1", "Deployment", "deployments", True, frozenset({"get", "list"})),
+        Resource("", "v1", "Node", "nodes", False, frozenset({"get", "list"})),
+    )
+    assert found.stale == {"metrics.k8s.io"}
+
+
+class Says:
+    """An API that answers discovery with these documents."""
+
+    def __init__(self, *documents: Any) -> None:
+        self.documents = dict(zip(("/api", "/apis"), documents, strict=True))
+
+    def get(self, path: str, **_: Any) -> Any:
+        return self.documents[path]
+
+
+def aggregated(*items: Any) -> dict[str, Any]:
+    return {"kind": "APIGroupDiscoveryList", "items": list(items)}
+
+
+def group(name: str, version: str, kind: str) -> dict[str, Any]:
+    row = {"resource": kind.lower() + "s", "responseKind": {"kind": kind}, "scope": "Namespaced", "verbs": ["list"]}
+    return {"metadata": {"name": name}, "versions": [{"version": version, "resources": [row]}]}
+
+
+CORE, LEASES = group("", "v1", "ConfigMap"), group("coordination.k8s.io", "v1", "Lease")
+
+
+@pytest.mark.parametrize(
+    ("core", "groups"),
+    [
+        (aggregated(), aggregated()),
+        (aggregated(CORE), aggregated()),
+        (aggregated(), aggregated(LEASES)),
+        (aggregated(CORE), {}),
+        (aggregated(5), aggregated(LEASES)),
+        (aggregated(CORE), aggregated({"versions": [{"resources": [{"responseKind": {"kind": "A"}}]}]})),
+        (aggregated(CORE), aggregated({"versions": "x"})),
+        ({"versions": [None]}, {"groups": [{"versions": [{}]}]}),
+        ({"kind": "Status"}, {"kind": "Status"}),
+    ],
+)
+def test_a_broken_discovery_is_refused_rather_than_without_kinds(core: Any, groups: Any) -> None:
+    says: Any = Says(core, groups)
+    with pytest.raises(ClusterUnavailable, match="discovery"):
+        Discovery(says).listable()
+
+
+def test_a_whole_discovery_is_accepted() -> None:
+    says: Any = Says(aggregated(CORE), aggregated(LEASES))
+    assert Discovery(says).find("v1", "ConfigMap")
