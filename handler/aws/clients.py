@@ -1,7 +1,4 @@
-"""Clients of Amazon's services with short time-outs, and their errors in our words; Amazon's texts are never quoted.
-
-botocore finds the credentials: environment, profile, web identity (IRSA), container and instance roles.
-"""
+"""Clients of Amazon's services with short time-outs, and their errors in our words: Amazon's texts are never quoted."""
 
 from __future__ import annotations
 
@@ -68,7 +65,6 @@ class AwsClients:
         return str(signer.generate_presigned_url(request, operation_name="", region_name=region, expires_in=seconds))
 
     def _session(self, role: str, region: str) -> Any:
-        """Return a role's session."""
         key = (role, region if role else "")
         if key not in self._sessions:
             import botocore.session  # noqa: PLC0415 - the same third of a second
@@ -213,7 +209,6 @@ def translated(error: Exception, subject: str, allowed: Mapping[str, str], kind:
 
 
 def _denied(message: str, code: str, operation: str, allowed: Mapping[str, str]) -> tuple[str, str]:
-    """Return which identity may not do what, and the statement that allows it."""
     found = _WHO.search(message)
     identity = found[1] if found else "the handler's identity"
     if code in UNREADABLE or _KEY.search(message):

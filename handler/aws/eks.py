@@ -50,11 +50,7 @@ class EksClusters:
         self._renewals: dict[Eks, threading.Thread] = {}
 
     def describe(self, eks: Eks) -> tuple[str, str]:
-        """Return a cluster's address and the PEM of its authority, in base64.
-
-        Raises KubeconfigInvalid: no such cluster, or not ready; AccessDenied: the credentials may not describe it;
-        ClusterUnavailable.
-        """
+        """Return a cluster's address and its authority's PEM in base64. Raises KubeconfigInvalid, AccessDenied, ClusterUnavailable."""
         subject = str(eks)
 
         def ask() -> Any:

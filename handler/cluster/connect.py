@@ -56,10 +56,7 @@ _LOG = logging.getLogger("anneal.cluster")
 
 
 class ClusterConnection:
-    """One API server: its address, trust and credentials, which may rotate. Safe to share between threads.
-
-    `source`: its origin, for messages; `load`: reads it anew; `held`: the secret that holds the kubeconfig.
-    """
+    """One API server, thread-safe. `source`: its name in messages; `load`: reads it anew; `held`: the kubeconfig's secret."""
 
     def __init__(self, load: Callable[[], Loaded], source: str, held: SecretKubeconfig | None = None) -> None:
         self.source = source

@@ -1,7 +1,4 @@
-"""Which kinds the cluster serves, and their names in URLs; kept until `refresh`, which a run calls after it applied CRDs.
-
-Aggregated discovery (KEP-3352) takes two requests; a server older than 1.26 answers one request per group version.
-"""
+"""Which kinds the cluster serves, and their names in URLs: by aggregated discovery (KEP-3352); before 1.26 by group version."""
 
 from __future__ import annotations
 

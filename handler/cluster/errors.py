@@ -107,8 +107,7 @@ def never_sent(error: Exception) -> bool:
 def refused(status: int, body: Any, method: str, path: str, subject: str, sent: bytes | None = None, unsigned: str = "") -> AnnealError:
     """Translate an answer of 300 or more. `body`: the parsed Status, or a proxy's; `subject`: the object in messages.
 
-    `sent`: the request's body, whose sensitive values are cut from the message. `unsigned`: the way out where it carried no
-    credentials.
+    `sent`: the request's body, whose sensitive values are masked. `unsigned`: the way out where it carried no credentials.
     """
     place = place_of(path)
     reason = str(body.get("reason") or "") if isinstance(body, dict) else ""

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import yaml
 
-from handler.cluster.credentials import Credentials
-from handler.cluster.exec_plugin import MASKED, Plugins
+from handler.cluster.credentials import MASKED, Credentials, Plugins
 from handler.cluster.kubeconfig_context import KubeconfigContext, KubeconfigDocument, Malformed, of_files, of_text
 from handler.cluster.pool import pooled
 from handler.config import secret_mask
@@ -236,7 +235,6 @@ def _provider(files: str, document: KubeconfigDocument, name: str) -> Provider:
 
 
 def _check_paths(context: KubeconfigContext, source: str) -> None:
-    """Refuse relative file names in a kubeconfig without a directory."""
     user: Any = context.user.fields if context.user else {}
     named = [(field, str(each[field])) for each in (context.cluster.fields, user) for field in _FILES if each.get(field)]
     command = str((user.get("exec") or {}).get("command", ""))

@@ -120,10 +120,7 @@ def _read(api: Api, resource: Resource, namespace: str, name: str) -> Object | N
 
 
 def pages(api: Api, listing: Listing) -> Iterator[list[Object]]:
-    """Yield one LIST's pages; an expired continue token (410) restarts it, without unchanged objects.
-
-    Raises ApiRefused with status 404: the kind isn't served.
-    """
+    """Yield one LIST's pages; after 410 it restarts, without unchanged objects. Raises ApiRefused with status 404: no such kind."""
     seen: set[tuple[str, str]] = set()
     following = ""
     afresh = 0

@@ -1,7 +1,4 @@
-"""The objects that Anneal stores for itself, with its own identity: state ConfigMaps, Leases and their Namespace.
-
-No write is forced: `replace` swaps on the resourceVersion that was read, and a 409 is `Moved`.
-"""
+"""The objects that Anneal stores for itself: state ConfigMaps, Leases and their Namespace. A write never forces: 409 is `Moved`."""
 
 from __future__ import annotations
 

@@ -90,7 +90,6 @@ def _context(certificate: Content, key: Content, verify: ssl.VerifyMode) -> ssl.
 
 
 def _file(content: Content, place: Path) -> str | None:
-    """Return the path of a content; bytes are written to `place` first."""
     if isinstance(content, str):
         return content or None
     if not content:

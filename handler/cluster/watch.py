@@ -139,7 +139,6 @@ def feed(api: Api, scopes: list[Scope], judge: Callable[[Seen], bool], timeout: 
 
 
 def _take(lines: Lines, judge: Callable[[Seen], bool], end: float) -> None:
-    """Judge queued states until `stop` is due or all are accepted."""
     now = time.monotonic()
     due = min(now + _STOP_EVERY, end) if now < end else now + _STOP_EVERY  # over already: the first LIST is still waited for
     while now < due:
@@ -300,7 +299,6 @@ def _after_error(event: dict[str, Any]) -> str:
 
 
 def _tell(scope: Scope, event: dict[str, Any], lines: Lines) -> str:
-    """Queue one event, and return its resourceVersion."""
     item = event["object"]
     if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
         identity = identity_of(named(item, scope.resource))

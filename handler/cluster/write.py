@@ -1,7 +1,4 @@
-"""`DryRunner` sends dryRun=All; `Writer` checks the fence before each attempt.
-
-Updates and deletes carry their plan's uid and resourceVersion, so an object that changed since answers 409: `Moved`.
-"""
+"""`DryRunner` sends dryRun=All; `Writer` checks the fence before each attempt, and its plan's uid and resourceVersion (`Moved`)."""
 
 from __future__ import annotations
 
@@ -47,10 +44,7 @@ class DryRunner:
         return named(self._api.expect(_patching(resource, body, _DRY_PATCH, content_type=_MERGE_PATCH)), resource)
 
     def become(self, resource: Resource, live: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-        """Return a live object updated to `body`'s content, admitted and defaulted, by the verb `patch` alone.
-
-        For fields whose owners change before the apply, which a dry-run apply can't show.
-        """
+        """Return a live object updated to `body` by `patch`: for fields whose owners change, which a dry-run apply can't show."""
         identity = identity_of(live)
         path = resource.path(identity.namespace, identity.name)
         request = ApiRequest("PATCH", path, _DRY_PATCH, encode(_patch(live, body)), _JSON_PATCH, subject=str(identity), repeatable=True)

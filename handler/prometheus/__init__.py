@@ -1,4 +1,1 @@
-"""Queries Prometheus for checks of rollouts.
-
-Only servers that the operator's configuration lists are asked: a URL in git never causes a request (CWE-918).
-"""
+"""Queries Prometheus for checks of rollouts, only at servers that the configuration lists: no URL in git is asked (CWE-918)."""

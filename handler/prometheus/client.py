@@ -1,7 +1,4 @@
-"""Queries a Prometheus (https://prometheus.io/docs/prometheus/latest/querying/api/): one POST, no redirects.
-
-Answers are hostile until read: bounded in size and time, every failure one of our errors.
-"""
+"""Queries a Prometheus (https://prometheus.io/docs/prometheus/latest/querying/api/); its answer is bounded in size and time."""
 
 from __future__ import annotations
 
@@ -120,7 +117,6 @@ class PrometheusClient:
         return response.status, text
 
     def _pool(self, asked: AllowedQuery) -> urllib3.PoolManager:
-        """Return an origin's connections; new ones when the file of authorities changed."""
         file, parts = asked.by.ca_file, urlsplit(asked.url)
         key = (f"{parts.scheme}://{parts.netloc}", file, _stamp(file))
         with self._lock:
@@ -161,7 +157,6 @@ def _whole(response: urllib3.BaseHTTPResponse, subject: str) -> bytes:
 
 
 def _refusal(subject: str, status: int) -> MetricsUnavailable:
-    """Translate a status that Prometheus itself doesn't give."""
     if status in (401, 403):
         seen, fix = "doesn't accept the token, or wants one", "see `prometheus[].token` in anneal.yaml"
     elif 300 <= status < 400:

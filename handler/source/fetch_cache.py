@@ -1,7 +1,4 @@
-"""The last commits of git hosts and the fetches under way: requests for one commit share a fetch and its error.
-
-One pack is in memory at a time. Every wait ends: a fetch has its deadline, and so has the wait for other commits' fetches.
-"""
+"""The last commits of git hosts and the fetches under way, one at a time: callers of one commit share a fetch and its error."""
 
 from __future__ import annotations
 

@@ -71,10 +71,7 @@ class FetchedTree:
         return TreeEntry(path, mode, oid)
 
     def walk(self, path: str) -> Iterator[TreeEntry]:
-        """Yield every file and link below a directory, sorted by path; nothing if there is none.
-
-        Raises SourceRefused: a tree breaks a rule, there is a submodule, or too many, too deep or too long paths.
-        """
+        """Yield every file and link below a directory, sorted by path. Raises SourceRefused: a rule or limit is broken; a submodule."""
         top = self.lookup(path)
         waiting = [top] if top and top.mode == DIRECTORY else []
         seen = 0
@@ -97,10 +94,7 @@ class FetchedTree:
                 pass
 
     def blobs(self, oids: Iterable[str]) -> Mapping[str, bytes]:
-        """Return the contents of these blobs, fetching at once what isn't here yet.
-
-        Raises GitUnavailable: the host doesn't give them; SourceRefused: one of them isn't a blob, or too large.
-        """
+        """Return contents, fetching what isn't here. Raises GitUnavailable: the host lacks them; SourceRefused: no blob, or too large."""
         wanted = list(dict.fromkeys(oids))
         self._fetch_missing(wanted)
         return {oid: self._content(oid, BLOB, f"blob {oid}") for oid in wanted}

@@ -37,10 +37,7 @@ _GONE = ("not our ref", "unadvertised object", "not a valid object", "no such ob
 
 
 class SharedConnections:
-    """What the repositories of one handler share: the last commits, `most` bytes of them, and one pool a host. Safe between threads.
-
-    A thousand repositories of one host take its connections in turn; each request signs in by itself.
-    """
+    """What one handler's repositories share: the last commits, `most` bytes of them, and one pool a host. Thread-safe."""
 
     def __init__(self, most: int = HostLimits().cache) -> None:
         self.commits = TreeCache(most)

@@ -1,7 +1,4 @@
-"""Objects of git in memory, by id; a commit or tree object is parsed by dulwich, loaded at the first one, and then checked.
-
-dulwich's `check` covers the format (modes, order, duplicates), `tree_names` what it leaves open.
-"""
+"""Objects of git in memory, by id; dulwich, loaded at the first, parses and checks commits and trees, `tree_names` the names."""
 
 from __future__ import annotations
 

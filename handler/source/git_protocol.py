@@ -153,7 +153,6 @@ def read_fetched(stream: BinaryIO, version: int) -> bytearray:
 
 
 def _demultiplexed(lines: Framing) -> bytearray:
-    """Return the data channel of a side-band-64k stream."""
     pack = bytearray()
     for packet in _spoken(lines):
         if packet[0] == 1:
@@ -182,7 +181,7 @@ def _checked(packet: bytes) -> bytes:
 
 
 def _spoken(lines: Framing) -> Iterator[bytes]:
-    """Yield the lines up to the end of a section; the host's ERR is raised."""
+    """Yield the lines up to the end of a section."""
     yield from map(_checked, lines.read_pkt_seq())
 
 
@@ -204,7 +203,6 @@ def _wanted_lines(lines: Iterable[bytes], wanted: WantedRef | None, position: in
 
 
 def _found(refs: Mapping[Ref, ObjectID], peeled: Mapping[Ref, ObjectID], wanted: WantedRef | None) -> Head | None:
-    """Return the ref with its peeled commit."""
     name = Ref(wanted.name.encode() if wanted else b"")
     own = refs.get(name)
     oid = peeled.get(name) or refs.get(Ref(name + b"^{}")) or own

@@ -86,11 +86,7 @@ class GitHubApp:
         return f"GitHubApp({self.subject})"
 
     def authorization(self) -> str:
-        """Return the header's value; a token that is about to end is replaced first.
-
-        Raises ConfigInvalid, SecretUnavailable: the key, the API's URL or our clock can't be used; AccessDenied: GitHub doesn't
-        know app or installation, or doesn't let it read; GitUnavailable: it doesn't answer, or answers nonsense.
-        """
+        """Return the header's value, renewed in time. Raises ConfigInvalid, SecretUnavailable, AccessDenied, GitUnavailable."""
         with self._making:
             if self._token is None or self._clock() >= self._token.until:
                 self._token = self._made()
@@ -136,7 +132,6 @@ class GitHubApp:
         return bearer
 
     def _post(self, bearer: str) -> tuple[int, float, bytes]:
-        """Return (status, the answer's date in seconds or 0, body)."""
         url = f"{self._auth.api_url.rstrip('/')}/app/installations/{self._auth.installation_id}/access_tokens"
         asked: dict[str, Any] = {"permissions": {"contents": "read"}}
         if self._repository:
@@ -244,5 +239,4 @@ def _said(body: bytes) -> str:
 
 
 def _is_limit(status: int, body: bytes) -> bool:
-    """Say whether a 403 means "later" (docs.github.com: rate limits for the REST API)."""
     return status == 403 and "rate limit" in _said(body).lower()

@@ -1,7 +1,4 @@
-"""The heads of a host's refs, asked once for all targets that follow the same: a tick over fifty of them is one request.
-
-An answer serves only callers that accept its age; a run with a Lease asks anew. An error reaches those that waited for that answer.
-"""
+"""The heads of a host's refs, asked once for all callers that accept an answer's age; errors aren't kept."""
 
 from __future__ import annotations
 

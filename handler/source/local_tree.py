@@ -1,7 +1,4 @@
-"""A directory on disk as a Tree, for command lines. Its files become git objects with the ids that git gives them.
-
-The checks of a fetched commit hold; whether it differs from its commit is one comparison of tree ids.
-"""
+"""A directory on disk as a Tree with git's own ids, checked as a fetched commit is; for command lines."""
 
 from __future__ import annotations
 
@@ -68,7 +65,6 @@ def open_files(found: Mapping[str, Path | bytes], limits: HostLimits = HostLimit
 
 
 def _put(directory: _Nested, path: str, entry: tuple[int, str]) -> None:
-    """Put an entry at a path, unless an entry above covers it."""
     *above, name = path.split("/")
     for part in above:
         below = directory.setdefault(part, {})

@@ -35,10 +35,7 @@ class PackBroken(Exception):
 
 
 def read_pack(data: bytes | bytearray, limits: HostLimits, subject: str = "pack", spent: int = 0) -> Objects:
-    """Read a whole pack; `subject`: whose it is, for the error; `spent`: bytes of content that its commit holds already.
-
-    Raises SourceRefused: more objects, or larger ones, than the limits allow; PackBroken: anything else is wrong with it.
-    """
+    """Read a pack. `spent`: bytes its commit holds already. Raises SourceRefused: a limit is passed; PackBroken: it is no sound pack."""
     if len(data) < _HEADER + _TRAILER:
         raise PackBroken("it is cut short")
     try:
@@ -87,7 +84,6 @@ class _Reader:
         return self.found
 
     def _take(self, unpacked: UnpackedObject, offset: int) -> None:
-        """Keep an object, or a delta until its base is there."""
         content, kind = b"".join(unpacked.decomp_chunks), unpacked.pack_type_num
         if kind not in (OFS_DELTA, REF_DELTA):
             return self._keep(offset, kind, content)

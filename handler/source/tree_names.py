@@ -1,7 +1,4 @@
-"""Names of a tree: refused if they could mean something else to any file system, so that renderers write plain names. Pure.
-
-After git's own fsck and `verify_path` (git: path.c, `is_hfs_dotgit`, `is_ntfs_dotgit`).
-"""
+"""Names of a tree: refused if any file system could read them otherwise; after git's fsck and `verify_path` (git: path.c). Pure."""
 
 from __future__ import annotations
 
@@ -24,10 +21,7 @@ _NTFS_DOTGIT = re.compile(r"(\.git|git~[0-9]+)[. ]*(:.*)?", re.IGNORECASE | re.D
 
 
 def children_of(entries: Iterable[tuple[bytes, int, str]], path: str) -> Children:
-    """Return what a tree holds, of (name, mode, hex id). `path`: its place, for errors.
-
-    Raises SourceRefused: a name breaks a rule, or two are one on a file system without case.
-    """
+    """Return what a tree at `path` holds, of (name, mode, hex id). Raises SourceRefused: a bad name, or two that differ only in case."""
     children = {checked_name(raw, path): (mode, oid) for raw, mode, oid in entries}
     _refuse_collisions(children, path)
     return children

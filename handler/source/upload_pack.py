@@ -16,10 +16,7 @@ CHUNK = 65536
 
 
 class UploadPack(Protocol):
-    """One repository's `git-upload-pack`. `subject`: its name in errors. Safe to share between threads.
-
-    Both requests raise AccessDenied, ConfigInvalid, GitUnavailable or SourceRefused, also while the stream is read.
-    """
+    """A repository's `git-upload-pack`, thread-safe; `subject`: its name. Requests and streams raise only AnnealErrors."""
 
     subject: str
 

@@ -104,7 +104,6 @@ def dearmored(signature: bytes) -> bytes:
 
 
 def _opened(frame: bytes, payload: bytes, keys: Mapping[bytes, SshKey]) -> tuple[SshKey, bytes, bytes, bytes, _Wire]:
-    """Open the frame: whose key, over which bytes, the signature and what follows it."""
     wire = _Wire(frame)
     if wire.take(len(_MAGIC)) != _MAGIC or wire.number(4) != _VERSION:
         raise ValueError("not an SSH signature")
@@ -178,7 +177,6 @@ _KEYS: dict[str, Callable[[_Wire], Check]] = {
 
 
 def _dss(signature: bytes) -> bytes:
-    """Recode two SSH integers (RFC 5656 3.1.2)."""
     wire = _Wire(signature)
     r, s = wire.mpint(), wire.mpint()
     wire.end()

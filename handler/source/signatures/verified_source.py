@@ -1,7 +1,4 @@
-"""A source that hands out a tree only after its commit's signature was checked against one target's keys. Fails closed.
-
-An unsigned, badly or otherwise signed commit yields no tree, whatever asks for it. Trees are shared between targets, verdicts never.
-"""
+"""A source that hands out a tree only if one target's keys signed its commit. Trees are shared between targets, verdicts never."""
 
 from __future__ import annotations
 

@@ -78,7 +78,6 @@ def pinned(file: str, host: str, port: int) -> Pinned:
 
 
 def _lines(file: str) -> Iterator[tuple[str, str]]:
-    """Yield `file:line` and the text of each entry."""
     try:
         raw = read_regular(file, LARGEST + 1)
     except OSError as error:
@@ -92,7 +91,6 @@ def _lines(file: str) -> Iterator[tuple[str, str]]:
 
 
 def _entry(place: str, line: str) -> tuple[str, str, HostKey]:
-    """Return a line's marker (or nothing), names and key."""
     fields = line.split(None, 4)
     marker = fields.pop(0) if fields[0].startswith("@") else ""
     if marker not in ("", "@revoked", "@cert-authority"):

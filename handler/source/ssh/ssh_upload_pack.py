@@ -1,7 +1,4 @@
-"""SSH to one git host: `git-upload-pack` on a channel, version 2 if the host accepts GIT_PROTOCOL, else 0.
-
-Each operation has its own connection. A channel serves one advertisement and one request: over SSH the host speaks first.
-"""
+"""SSH to one git host: `git-upload-pack` on a channel, in one connection an operation; over SSH the host speaks first."""
 
 from __future__ import annotations
 
@@ -71,7 +68,7 @@ class SshUploadPack:
         """Do nothing: connections end with their operations."""
 
     def _session(self, deadline: Deadline) -> _Session:
-        """Connect with what the known_hosts file and the key's references hold at present."""
+        """Connect by the present known_hosts file and key."""
         auth, address = self._auth, self._address
         pins = pinned(auth.known_hosts, address.host, address.port)
 
@@ -89,7 +86,6 @@ class SshUploadPack:
         return _Session(connection, self._command, self.subject, deadline, self._limits)
 
     def _texts(self, read: ReadSecret) -> tuple[str, str | None]:
-        """Return the key and its passphrase."""
         auth = self._auth
         passphrase = read(auth.passphrase).reveal() if auth.passphrase else None
         return read(auth.private_key).reveal(), passphrase

@@ -13,7 +13,7 @@ import pytest
 
 from handler.cluster import connect as connecting
 from handler.cluster.connect import connect
-from handler.cluster.exec_plugin import MASKED
+from handler.cluster.credentials import MASKED
 from handler.cluster.kubeconfig import MASKED_AGAIN, SecretStore
 from handler.config import secret_mask
 from handler.config.secret_mask import Mask
