@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 
 from handler.model.rollout import Moments
@@ -23,27 +24,12 @@ Question = tuple[str, str, float, float]
 
 
 @dataclass(slots=True)
-class _Asked:
-    since: float = field(default_factory=time.monotonic)
-    done: threading.Event = field(default_factory=threading.Event)
-    found: Moments | None = None
-    error: BaseException | None = None
-
-    def ask(self, ask: Query, question: Question) -> None:
-        try:
-            self.found = ask(*question)
-        except BaseException as error:  # noqa: BLE001 - it is raised again on the thread that asked
-            self.error = error
-        self.done.set()
-
-
-@dataclass(slots=True)
 class MetricPoller:
     """The questions of one step's checks. `ask`: waits for the answer; `look`: raises if the run may not go on."""
 
     ask: Query
     look: Callable[[], object]
-    _open: dict[Question, _Asked] = field(default_factory=dict)
+    _open: dict[Question, tuple[float, Future[Moments | None]]] = field(default_factory=dict)
     _first: bool = True
 
     @property
@@ -54,28 +40,27 @@ class MetricPoller:
     def __call__(self, url: str, query: str, seconds: float = 0.0, step: float = 0.0) -> Moments | None:
         """Return the answer to a question, None while it's under way; see `rollout.tables.Query`."""
         question = (url, query, seconds, step)
-        asked = self._open.get(question) or self._begin(question)
+        since, answer = self._open.get(question) or self._begin(question)
         if self._first:
-            self._wait(asked)
-        if not asked.done.is_set():
-            self._give_up(question, asked)
+            self._first = False
+            while not wait([answer], _LOOK_EVERY).done and time.monotonic() - since < FIRST:
+                self.look()
+        if not answer.done():
+            if time.monotonic() - since > ABANDONED:
+                del self._open[question]
+                raise MetricsUnavailable.of(f"prometheus {url}".rstrip(), f"hasn't answered within {ABANDONED:g} s")
             return None
         del self._open[question]
-        if asked.error is not None:
-            raise asked.error
-        return asked.found
+        return answer.result()
 
-    def _begin(self, question: Question) -> _Asked:
-        asked = self._open[question] = _Asked()
-        threading.Thread(target=asked.ask, args=(self.ask, question), name="metrics", daemon=True).start()
+    def _begin(self, question: Question) -> tuple[float, Future[Moments | None]]:
+        asked = self._open[question] = time.monotonic(), Future[Moments | None]()
+        threading.Thread(target=_answer, args=(self.ask, question, asked[1]), name="metrics", daemon=True).start()
         return asked
 
-    def _wait(self, asked: _Asked) -> None:
-        self._first = False
-        while not asked.done.wait(_LOOK_EVERY) and time.monotonic() - asked.since < FIRST:
-            self.look()
 
-    def _give_up(self, question: Question, asked: _Asked) -> None:
-        if time.monotonic() - asked.since > ABANDONED:
-            del self._open[question]
-            raise MetricsUnavailable.of(f"prometheus {question[0]}".rstrip(), f"hasn't answered within {ABANDONED:g} s")
+def _answer(ask: Query, question: Question, answer: Future[Moments | None]) -> None:
+    try:
+        answer.set_result(ask(*question))
+    except BaseException as error:  # noqa: BLE001 - it is raised again on the thread that asked
+        answer.set_exception(error)

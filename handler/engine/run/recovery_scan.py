@@ -5,64 +5,44 @@ Nothing found: a first run. Found: recovery; that run prunes nothing, and the ne
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from handler.cluster.live import members
 from handler.cluster.parallel import parallel
 from handler.engine.planner.planner import Planner
-from handler.model.errors import AccessDenied, AnnealError
+from handler.model.errors import AccessDenied
 from handler.model.names import PART_OF, GroupKind, Resource, identity_of
 from handler.plan.membership import is_member
 
 
 @dataclass(frozen=True, slots=True)
 class FoundMembers:
-    """Where members are. `unreadable`: kinds that could not be listed."""
+    """Which kinds have members, and in which namespaces."""
 
     kinds: frozenset[GroupKind] = frozenset()
     namespaces: frozenset[str] = frozenset()
-    unreadable: tuple[str, ...] = ()
 
 
 def scan(planner: Planner) -> FoundMembers:
-    """Return the kinds and namespaces that hold members of a target; in allowed namespaces only under namespaced RBAC."""
+    """Return where members of a target are; under namespaced RBAC in allowed namespaces only, but for kinds that may not be read."""
+    kinds = planner.discovery.listable()
     try:
-        return _scan(planner, None)
+        return _found(planner, kinds, None)
     except AccessDenied:
         if "*" in planner.target.namespaces:
             raise
-        return _scan_readable(planner)
-
-
-def _scan(planner: Planner, scopes: tuple[str, ...] | None) -> FoundMembers:
-    kinds, namespaces = set(), set()
-    selector = f"{PART_OF}={planner.applyset}"
-    for live in members(planner.api, planner.discovery.listable(), selector, scopes, partial=True, vanished=set()):
-        identity = identity_of(live)
-        if is_member(live, identity, planner.target.name, planner.applyset):
-            kinds.add(identity.group_kind)
-            namespaces.add(identity.namespace)
-    return FoundMembers(frozenset(kinds), frozenset(namespaces - {""}))
-
-
-def _scan_readable(planner: Planner) -> FoundMembers:
-    """LIST kind by kind, namespaced ones in the allowed namespaces, and say which kinds may not be read."""
-    kinds, namespaces, unreadable = set(), set(), []
-    listable = planner.discovery.listable()
-    for kind, answer in zip(listable, parallel([partial(_members_of, planner, kind) for kind in listable]), strict=True):
-        if isinstance(answer, AccessDenied):
-            unreadable.append(str(kind.group_kind))
-        elif isinstance(answer, AnnealError):
+    found = FoundMembers()
+    for answer in parallel([partial(_found, planner, [kind], planner.target.namespaces) for kind in kinds]):
+        if isinstance(answer, FoundMembers):
+            found = FoundMembers(found.kinds | answer.kinds, found.namespaces | answer.namespaces)
+        elif not isinstance(answer, AccessDenied):
             raise answer
-        elif answer:
-            kinds.add(kind.group_kind)
-            namespaces |= answer
-    return FoundMembers(frozenset(kinds), frozenset(namespaces - {""}), tuple(unreadable))
+    return found
 
 
-def _members_of(planner: Planner, kind: Resource) -> set[str]:
-    """Return the namespaces that hold members of a kind, the empty one for a cluster-scoped kind."""
-    selector = f"{PART_OF}={planner.applyset}"
-    found = members(planner.api, [kind], selector, planner.target.namespaces, partial=True, vanished=set())
-    return {identity_of(live).namespace for live in found if is_member(live, identity_of(live), planner.target.name, planner.applyset)}
+def _found(planner: Planner, kinds: Sequence[Resource], scopes: tuple[str, ...] | None) -> FoundMembers:
+    listed = members(planner.api, kinds, f"{PART_OF}={planner.applyset}", scopes, partial=True, vanished=set())
+    found = [one for live in listed if is_member(live, one := identity_of(live), planner.target.name, planner.applyset)]
+    return FoundMembers(frozenset(one.group_kind for one in found), frozenset(one.namespace for one in found) - {""})

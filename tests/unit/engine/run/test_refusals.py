@@ -8,7 +8,7 @@ import pytest
 
 from handler.cluster.discovery import Discovery
 from handler.engine.planner.siblings import NoSiblings
-from handler.engine.run.refusal_facts import MOST, RefusalFacts
+from handler.engine.run.refusals import MOST, RefusalFacts
 from handler.model.errors import Basis, Problem
 from handler.model.manifest import Manifest
 from handler.model.names import Resource
