@@ -25,8 +25,8 @@ def ask(run: RunContext) -> None:
     Force stands there from now on: the next attempt honours it, once. It stays ours where it vouches for a commit. Raises RequestRefused:
     nothing such is held, or the commit never ran; RefNotFound: the host doesn't have a forced commit.
     """
-    held = run.state.held
-    if run.job.approve and (held is None or held.id != run.job.approve) and not _is_approved(run):
+    held, approval = run.state.held, run.state.approval
+    if run.job.approve and run.job.approve not in (held and held.id, approval and approval.id):
         seen = f"held now: {held.id}" if held else "nothing is held"
         fix = f"anneal status {run.job.target}"
         raise RequestRefused.of(f"target {run.job.target}", f"can't approve {run.job.approve}; {seen}", fix=fix)
@@ -39,10 +39,6 @@ def ask(run: RunContext) -> None:
     run.stored = run.deps.store.update(lambda state: transitions.asked(state, run.job, pin, run.deps.clock()), initial)
     if run.job.force and not run.job.commit:
         run.job, run.forced = replace(run.job, force=False), True
-
-
-def _is_approved(run: RunContext) -> bool:
-    return run.state.approval is not None and run.state.approval.id == run.job.approve
 
 
 _ENDS = frozenset(map(str, Outcome)) - {Outcome.LAGGING}
@@ -64,7 +60,8 @@ def noted(run: RunContext, job: Job, result: Result) -> Result:
     def change(state: State) -> State:
         there = {entry.id for entry in state.history}  # another worker may have ended the same meanwhile
         for name, actor in [each for each in left if each[0] not in there]:
-            state = transitions.noted(state, run_history.run_of(replace(end, run=name), run.round.commit, actor, started))
+            entry = run_history.run_of(replace(end, run=name), run.round.commit, actor, started)
+            state = replace(state, history=run_history.append(state.history, entry))
         return state
 
     try:

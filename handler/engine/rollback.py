@@ -13,7 +13,7 @@ from handler.engine.run.errors import ROLLOUT_FAILURES, RequestRefused
 from handler.model.errors import AnnealError, Problem, QuotaExceeded, RolloutFailed, TransientError
 from handler.model.names import FIELD_MANAGER
 from handler.model.result import Outcome, Result
-from handler.state.record import Pin, Run, State
+from handler.state.record import Pin, State
 from handler.state.record_format import stamp
 
 TRIGGER = "rollback"
@@ -81,7 +81,7 @@ def told(run: RunContext, result: Result) -> Result:
     problem = Problem(
         f"target {name}", f"{why}; rolled back to {run.revision.commit[:12]}", fix=f"push what mends it; once more: anneal unpin {name}"
     )
-    entry = _failed(run.state, back)
+    entry = next((each for each in run.state.history if (each.commit, each.outcome) == (back, Outcome.FAILED)), None)
     full = f"{back[:12]} failed: {entry.message}" if entry and entry.message else why  # a pin's reason has room for its beginning only
     cause = QuotaExceeded if entry and entry.code == QuotaExceeded.code else RolloutFailed
     return replace(
@@ -93,10 +93,6 @@ def told(run: RunContext, result: Result) -> Result:
         who=cause.who,
         code=cause.code,
     )
-
-
-def _failed(state: State, commit: str) -> Run | None:
-    return next((run for run in state.history if (run.commit, run.outcome) == (commit, Outcome.FAILED)), None)
 
 
 # --- by hand

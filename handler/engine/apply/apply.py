@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, Literal
 
 from handler.cluster.api import Api
-from handler.cluster.discovery import Discovery
 from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.wait_until import until
@@ -91,10 +90,6 @@ class Applier:
     @property
     def _api(self) -> Api:
         return self.planner.api
-
-    @property
-    def _discovery(self) -> Discovery:
-        return self.planner.discovery
 
     @property
     def _writer(self) -> Writer:
@@ -277,7 +272,7 @@ class Applier:
             seen = f"does not stand after {_READY_TIMEOUT:.0f} s"
             raise NotReady(*(Problem(str(identity), seen, fix=kubectl("describe", identity)) for identity, _ in missing))
         if any(identity.group_kind == CRD for identity in wanted):
-            self._discovery.refresh()
+            self.planner.discovery.refresh()
 
 
 def _leaving(change: Change, paths: Collection[str]) -> Change:

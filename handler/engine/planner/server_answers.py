@@ -33,11 +33,6 @@ def placed(error: ApiRefused | AccessDenied, item: Desired) -> list[Finding]:
     return [type(error)(*problems)] if isinstance(error, AccessDenied) else [*problems]
 
 
-def with_fix(finding: Finding, fix: str) -> Finding:
-    """Return a mistake with a way out, where it has none of its own."""
-    return replace(finding, fix=finding.fix or fix) if isinstance(finding, Problem) else finding
-
-
 def is_by_schema(error: ApiRefused | AccessDenied, *statuses: int) -> bool:
     """Whether a refusal may be a schema's or a validation's, with one of these statuses (none: any of theirs); admission's isn't."""
     return isinstance(error, ApiRefused) and error.status in (statuses or _BY_SCHEMA) and not _DENIED.search(str(error))
@@ -84,7 +79,7 @@ class MissingDependencies:
                 found = [missing_objects.without_namespace(each, self.target, one) if isinstance(one, Problem) else one for one in found]
                 continue
             fix = missing_objects.put_before(need, item.identity) if need else missing_objects.declare(each, item)
-            found = [with_fix(one, fix) for one in found]
+            found = [replace(one, fix=one.fix or fix) if isinstance(one, Problem) else one for one in found]
         return found
 
     def changing_crd(self, item: Desired) -> Identity | None:

@@ -73,18 +73,9 @@ class Round:
     written: Callable[[], tuple[Change, ...]] = tuple
 
 
-@dataclass(frozen=True, slots=True)
-class EndedRound:
-    """A round that has ended under the Lease, and another one follows. `started`: in seconds since the epoch."""
-
-    result: Result
-    started: float
-    commit: CommitInfo | None
-
-
 @dataclass(slots=True)
 class RunContext:
-    """One run under way, under one id: `rounds` have ended, `round` is the present one, `revision` what it aims at.
+    """One run under way, under one id: `rounds` have ended, each with its result, `round` is the present one, `revision` what it aims at.
 
     `forced`: the record asks for force; `was`: the recorded health at the start; `found`: members that were found without a record.
     `clock`: by which all its rounds measure time (`steady_clock`). `mask`: hides the operator's secrets and the commit's.
@@ -104,7 +95,7 @@ class RunContext:
     forced: bool = False
     found: FoundMembers | None = None
     was: str | None = None
-    rounds: list[EndedRound] = field(default_factory=list)
+    rounds: list[tuple[Round, Result]] = field(default_factory=list)
     writing: threading.Lock = field(default_factory=threading.Lock)
     shared: WriteBatcher[State] = field(init=False, repr=False)
     clock: Callable[[], float] = field(init=False, repr=False)
@@ -138,7 +129,7 @@ class RunContext:
 
     def whole(self, result: Result) -> Result:
         """Return the end of the run from that of its last round."""
-        return summed([*(each.result for each in self.rounds), result])
+        return summed([*(ended for _, ended in self.rounds), result])
 
     def entry(self, result: Result) -> Run:
         """Return the history's entry of a round's commit: with what earlier rounds have done for it.
@@ -146,17 +137,17 @@ class RunContext:
         The run's id has one end there: another commit, or another end of the same one, is an entry of its own; a round that was superseded
         or interrupted isn't an end.
         """
-        before = [each for each in self.rounds if each.result.commit == result.commit]
-        whole = summed([*(each.result for each in before), result])
+        before = [(each, ended) for each, ended in self.rounds if ended.commit == result.commit]
+        whole = summed([*(ended for _, ended in before), result])
         known = next((each for each in self.state.history if each.id == self.run and each.outcome not in run_history.PASSING), None)
         if self.rounds and known and (known.commit, known.outcome) != (whole.commit, whole.outcome):
             return run_history.run_of(replace(result, run=run_id(self.job.target)), self.round.commit, self.job.actor, self.round.started)
-        commit = self.round.commit or next((each.commit for each in before if each.commit), None)
+        commit = self.round.commit or next((each.commit for each, _ in before if each.commit), None)
         return run_history.run_of(whole, commit, self.job.actor, self.began(result.commit))
 
     def began(self, commit: str) -> float:
         """Return when the first round of this run for a commit began, in seconds since the epoch."""
-        return next((each.started for each in self.rounds if each.result.commit == commit), self.round.started)
+        return next((each.started for each, ended in self.rounds if ended.commit == commit), self.round.started)
 
     def read(self, *, certain: bool = False) -> None:
         """Read the state; where no run has recorded anything, look for members that outlived an earlier one (a LIST of every kind).
@@ -279,7 +270,7 @@ class RunContext:
 
     def again(self, result: Result) -> None:
         """Begin another round under the same Lease: nothing that was asked of this one alone is asked twice."""
-        self.rounds.append(EndedRound(result, self.round.started, self.round.commit))
+        self.rounds.append((Round(self.round.started, self.round.commit), result))  # without what it has written
         cause, actor = ("rollback", FIELD_MANAGER) if self.round.turned else (self.job.cause, self.job.actor)
         self.job = replace(self.job, trigger=cause, actor=actor, hint="", commit="", force=False, approve="", unpin=False)
         self.job = replace(self.job, rollback=False, deliveries=())

@@ -103,7 +103,8 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
     state = expired_jobs.recorded(widened(state, desired, planned), planned.plan.changes, planned.desired, planned.given)
     if job.drift and not planned.plan.writes and _looked_everywhere(state, planned):
         kinds = planned.present | {identity.group_kind for identity in desired}
-        state = replace(state, kinds=frozenset(kinds), namespaces=_namespaces_of(desired) | _held_namespaces(planned))
+        kept = {change.identity.namespace for change in planned.plan.prunes if change.identity.namespace}
+        state = replace(state, kinds=frozenset(kinds), namespaces=_namespaces_of(desired) | kept)
     skipped = {change.identity for change in planned.plan.changes if change.action is Action.SKIP}
     return replace(
         state,
@@ -147,10 +148,6 @@ def _namespaces_of(identities: Iterable[Identity]) -> frozenset[str]:
     return frozenset(named | {item.name for item in items if item.group_kind == NAMESPACE})
 
 
-def _held_namespaces(planned: Planned) -> frozenset[str]:
-    return frozenset(change.identity.namespace for change in planned.plan.prunes if change.identity.namespace)
-
-
 def _orphans(state: State, planned: Planned, now: float) -> tuple[Orphan, ...]:
     """Return what lives, is ours, and isn't declared, keeping when each was first seen; the canary of a rollout under way isn't one."""
     known = {orphan.uid: orphan for orphan in state.orphans}
@@ -184,11 +181,6 @@ def ended(state: State, result: Result, entry: Run, now: float) -> State:
     made = entry.commit == state.commit and result.outcome in IN_SYNC | {Outcome.ROLLED_BACK}
     deployment = replace(entry, digest=state.digest[:_DIGEST]) if made else entry
     return replace(state, status=run_history.ended(state.status, told, now), history=run_history.append(state.history, deployment))
-
-
-def noted(state: State, entry: Run) -> State:
-    """Return the state with the entry of a run that left nothing else: how the target stands is as it was."""
-    return replace(state, history=run_history.append(state.history, entry))
 
 
 def deployed(state: State) -> frozenset[str]:

@@ -71,8 +71,8 @@ class CanaryScenario:
     @property
     def handler(self) -> Handler:
         handler = self.town.handler(ROLLED)
-        rooms = replace(handler.dependencies("shop"), patience=0.0)
-        handler.dependencies = lambda name: {"shop": rooms}[name]  # type: ignore[method-assign]  # the seam
+        deps = replace(handler.dependencies("shop"), patience=0.0)
+        handler.dependencies = lambda name: {"shop": deps}[name]  # type: ignore[method-assign]  # the seam
         return handler
 
     def run(self, trigger: str = "tick", **about: Any) -> Result:

@@ -191,15 +191,15 @@ def test_what_ended_while_another_waited_is_not_done_again(server: ApiServer, ha
     pushed(host, "2")
     handler.run(Job("shop", "tick"))
     late = engine(server, host)
-    rooms = late.dependencies("shop")
-    acquire = rooms.lock.acquire
+    deps = late.dependencies("shop")
+    acquire = deps.lock.acquire
 
     def overtaken(**about: object) -> object:
         asked(handler, "shop.pin", commit=older)
         asked(handler, "shop.unpin", unpin=True)
         return acquire(**about)  # type: ignore[arg-type]  # its keywords
 
-    rooms.lock.acquire = overtaken  # type: ignore[method-assign,assignment]  # what happens meanwhile
+    deps.lock.acquire = overtaken  # type: ignore[method-assign,assignment]  # what happens meanwhile
     assert asked(late, "shop.pin", commit=older).outcome is Outcome.APPLIED
     assert state_of(late).pin is None
     assert state_of(late).commit == host.head

@@ -121,15 +121,15 @@ def test_what_a_run_was_asked_for_meanwhile_is_another_runs(server: ApiServer, h
     """Under the Lease, too: the next round's end would be told to who asked for this one."""
     leave(handler, **opened("failed"))
     late = engine(server, host)
-    rooms = late.dependencies("shop")
-    acquire = rooms.lock.acquire
+    deps = late.dependencies("shop")
+    acquire = deps.lock.acquire
 
     def taken(**about: Any) -> Any:
         held = acquire(**about)
         assert handler.lock(handler.target("shop")).request()
         return held
 
-    rooms.lock.acquire = taken  # type: ignore[method-assign,assignment]  # what happens meanwhile
+    deps.lock.acquire = taken  # type: ignore[method-assign,assignment]  # what happens meanwhile
     result = asked(late, commit=NOBODYS, rollback=True)
     assert (result.outcome, result.again) == (Outcome.REFUSED, Job("shop", "tick"))
 

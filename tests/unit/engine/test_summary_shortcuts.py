@@ -115,8 +115,8 @@ def stored(state: State) -> tuple[StateStore, dict[str, Any]]:
 def tick_ends_unchanged(store: StateStore, head: str) -> bool:
     """Walk as a tick's run does, up to where it would begin to work."""
     preparer = Preparer(TARGET, "set", samples.NAMESPACE, Host(head), _works, None)  # type: ignore[arg-type]  # nothing is admitted
-    rooms = Dependencies(TARGET, SETTINGS, preparer, None, store, None, lambda _: "u-1", 15.0, clock=lambda: NOW)  # type: ignore[arg-type]  # it plans nothing and takes no Lease
-    run = RunContext(rooms, Job("shop", "tick"), threading.Event(), "r1", Round(NOW), found=FoundMembers(frozenset(), frozenset()))
+    deps = Dependencies(TARGET, SETTINGS, preparer, None, store, None, lambda _: "u-1", 15.0, clock=lambda: NOW)  # type: ignore[arg-type]  # it plans nothing and takes no Lease
+    run = RunContext(deps, Job("shop", "tick"), threading.Event(), "r1", Round(NOW), found=FoundMembers(frozenset(), frozenset()))
     with patch.multiple(reconcile, _look=_works, _locked=_works):
         try:
             return reconcile._unlocked(run).outcome is Outcome.UNCHANGED

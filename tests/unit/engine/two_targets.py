@@ -87,9 +87,9 @@ class Bench:
 
     def later(self, name: str, seconds: float = 400.0) -> Handler:
         """Let the clock of a target's runs be late."""
-        rooms = self.handler.dependencies(name)
-        now = rooms.clock() + seconds
-        self.handler._made["rooms", name] = replace(rooms, clock=lambda: now)
+        deps = self.handler.dependencies(name)
+        now = deps.clock() + seconds
+        self.handler._made["dependencies", name] = replace(deps, clock=lambda: now)
         return self.handler
 
 

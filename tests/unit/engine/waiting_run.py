@@ -45,14 +45,14 @@ class Scene:
     commit: str = ""
 
     def wait(self, job: Job | None = None) -> RunContext:
-        rooms = self.handler.dependencies("shop")
-        rooms.preparer.source = HostSource(self.host, self.asked.append)
-        run = RunContext(rooms, job or Job("shop", "push"), self.stop, "shop.waits", Round(0.0), self.around)
+        deps = self.handler.dependencies("shop")
+        deps.preparer.source = HostSource(self.host, self.asked.append)
+        run = RunContext(deps, job or Job("shop", "push"), self.stop, "shop.waits", Round(0.0), self.around)
         run.read()
-        run.lease = rooms.lock.acquire()
+        run.lease = deps.lock.acquire()
         revision.choose(run)
         inputs = run.inputs()
-        state = transitions.opened(run.state, inputs, plan(run, inputs), run.lease.token, revision.pin_left(run), rooms.clock())
-        run.stored = rooms.store.swap(run.stored, state, run.lease.token)
+        state = transitions.opened(run.state, inputs, plan(run, inputs), run.lease.token, revision.pin_left(run), deps.clock())
+        run.stored = deps.store.swap(run.stored, state, run.lease.token)
         self.asked.clear()
         return run

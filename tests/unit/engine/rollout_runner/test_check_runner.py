@@ -60,11 +60,11 @@ class Waiting:
         self.rows = {"scripted": Scripted()}
         planner = SimpleNamespace(api=SimpleNamespace(server_time=lambda: self.now, get=lambda *_, **__: None))
         preparer = SimpleNamespace(checks=self.rows)
-        rooms = SimpleNamespace(metrics=None, preparer=preparer, patience=patience, planner=planner, health=no_expressions())
-        rooms.target = SimpleNamespace(evidence=SimpleNamespace(logs=""))
+        deps = SimpleNamespace(metrics=None, preparer=preparer, patience=patience, planner=planner, health=no_expressions())
+        deps.target = SimpleNamespace(evidence=SimpleNamespace(logs=""))
         mask: Callable[[str], str] = lambda text: text.replace("CANARY", "***")  # noqa: E731 - an attribute
         job, state = SimpleNamespace(target="shop"), SimpleNamespace(attempt=None)
-        self.run = SimpleNamespace(deps=rooms, clock=lambda: self.now, mask=mask, queue=ALONE, job=job, state=state)
+        self.run = SimpleNamespace(deps=deps, clock=lambda: self.now, mask=mask, queue=ALONE, job=job, state=state)
 
     def saw(self, identity: Identity, live: Any, generation: int) -> None:
         self.last = identity, live, generation

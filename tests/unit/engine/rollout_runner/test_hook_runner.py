@@ -33,8 +33,8 @@ def hooked() -> InMemoryCluster:
 def forced(town: InMemoryCluster) -> Progress:
     """Have all applied once more, at the very same time as ever."""
     handler = town.handler()
-    rooms = replace(handler.dependencies("shop"), clock=lambda: NOON)
-    handler.dependencies = lambda name: {"shop": rooms}[name]  # type: ignore[method-assign]  # the seam
+    deps = replace(handler.dependencies("shop"), clock=lambda: NOON)
+    handler.dependencies = lambda name: {"shop": deps}[name]  # type: ignore[method-assign]  # the seam
     assert handler.run(Job("shop", "push", force=True)).outcome is Outcome.APPLIED
     known = state_of(handler).rollout
     assert known

@@ -46,8 +46,8 @@ def say_ready(town: InMemoryCluster, name: str, ready: str = "yes") -> None:
 def look(town: InMemoryCluster, later: float = 0.0) -> Result:
     """Run once; `later`: by how many seconds its clock is on."""
     handler = town.handler()
-    rooms = replace(handler.dependencies("shop"), clock=lambda: time.time() + later)
-    handler.dependencies = lambda name: {"shop": rooms}[name]  # type: ignore[method-assign]  # the seam
+    deps = replace(handler.dependencies("shop"), clock=lambda: time.time() + later)
+    handler.dependencies = lambda name: {"shop": deps}[name]  # type: ignore[method-assign]  # the seam
     return handler.run(Job("shop", "tick"), None, Impatient())
 
 
@@ -120,8 +120,8 @@ def test_a_clock_that_is_set_back_during_a_wait_makes_it_no_longer(town: InMemor
         if isinstance(event, RunPhase) and any(each.what == "one, a" for each in event.waits):
             begun.append(time.monotonic())
 
-    rooms = replace(handler.dependencies("shop"), clock=wall, announce=announce)
-    handler.dependencies = lambda name: {"shop": rooms}[name]  # type: ignore[method-assign]  # the seam
+    deps = replace(handler.dependencies("shop"), clock=wall, announce=announce)
+    handler.dependencies = lambda name: {"shop": deps}[name]  # type: ignore[method-assign]  # the seam
     giving_up = threading.Timer(120, stop.set)
     giving_up.start()
     result = handler.run(Job("shop", "tick"), stop)

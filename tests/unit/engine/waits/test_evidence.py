@@ -63,10 +63,10 @@ class Cluster:
     @property
     def run(self) -> Any:
         api = SimpleNamespace(get=self.get, server_time=lambda: START)
-        rooms = SimpleNamespace(planner=SimpleNamespace(api=api))
+        deps = SimpleNamespace(planner=SimpleNamespace(api=api))
         job, mask = SimpleNamespace(target="shop"), lambda text: text.replace("swordfish", "***")
         return SimpleNamespace(
-            deps=rooms, state=self.state, clock=lambda: START, mask=mask, job=job, revision=ChosenRevision(sha()), run="shop-1"
+            deps=deps, state=self.state, clock=lambda: START, mask=mask, job=job, revision=ChosenRevision(sha()), run="shop-1"
         )
 
     def wait(self, **known: str) -> EvidenceLooks:

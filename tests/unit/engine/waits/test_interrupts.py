@@ -200,10 +200,10 @@ def test_those_who_wait_for_one_repository_share_the_clocks_looks(monkeypatch: p
     source = HostSource(host, asked.append, lambda: now[0])
     outlooks = []
     for target in targets:
-        rooms = handler.dependencies(target.name)
-        rooms.preparer.source = source
-        run = RunContext(rooms, Job(target.name, "push"), threading.Event(), f"{target.name}.waits", Round(0.0))
-        run.stored = rooms.store.create(rooms.store.blank("uid"))
+        deps = handler.dependencies(target.name)
+        deps.preparer.source = source
+        run = RunContext(deps, Job(target.name, "push"), threading.Event(), f"{target.name}.waits", Round(0.0))
+        run.stored = deps.store.create(deps.store.blank("uid"))
         run.revision = ChosenRevision(host.head, host.head)
         outlooks.append(Interrupts(run))
     seen = []
