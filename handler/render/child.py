@@ -74,7 +74,9 @@ class _Server:
             for key, _ in self.selector.select():
                 if key.fileobj is self.control:
                     if not self._accept():
-                        return self._end()
+                        for pid in list(self.children):
+                            self._cancel(pid)
+                        return
                 elif key.data is None:
                     with contextlib.suppress(BlockingIOError):
                         os.read(self.woken, _BUFFER)
@@ -122,10 +124,6 @@ class _Server:
             self.children[pid] = None
             self.selector.unregister(status)
             _tell(status, code)
-
-    def _end(self) -> None:
-        for pid in list(self.children):
-            self._cancel(pid)
 
 
 def _tell(status: socket.socket, code: int | None) -> None:

@@ -18,11 +18,16 @@ from handler.model.names import Identity
 from handler.model.render import Called, Rendered, RenderRequest, nowhere
 from handler.model.tree import DIRECTORY, LINK, MAX_PATH, ReadSet, Tree, TreeEntry, is_lfs_pointer, judged_from, printable, resolve_links
 from handler.render.document import MAX_ROLLOUT_BYTES
-from handler.render.folders import BARE, CHART, IGNORE_FILE, chart_problem
+from handler.render.folders import BARE, CHART, IGNORE_FILE, chart_problem, inside
 from handler.render.frames import decode, decode_lines
 from handler.render.globs import IgnoreLine, Selection, ignore_rules, ignored
 from handler.render.sandbox import Sandbox
 
+T = TypeVar("T")
+MAX_FILES = 20_000
+MAX_TOTAL = 100_000_000
+MAX_PROBLEMS = 100
+"""Mistakes shown at once; a person reads no more."""
 MAX_IGNORE_BYTES = 64 << 10
 MAX_COMPARISONS = 10_000_000
 """Of paths with ignore rules; a comparison takes about a microsecond."""
@@ -59,7 +64,7 @@ class FileSelection:
     def _directory(self, real: str, seen_as: str, above: tuple[str, ...]) -> None:
         """Take a directory's files. `seen_as`: where it appears below the target's path; `above`: the directories it was entered from."""
         cut = len(real) + 1 if real else 0
-        entries = [(_join(seen_as, entry.path[cut:]), entry) for entry in self.tree.walk(real)]
+        entries = [(f"{seen_as}/{entry.path[cut:]}".lstrip("/"), entry) for entry in self.tree.walk(real)]
         self._read_rules(entries)
         for path, entry in entries:
             if not self._is_skipped(path):
@@ -72,7 +77,7 @@ class FileSelection:
 
     def _link(self, path: str, link: TreeEntry, above: tuple[str, ...]) -> None:
         resolved = resolve_links(self.tree, link.path)
-        self.reads.update((looked, oid) for looked, oid in resolved.looked if not _inside(looked, self.root.path))
+        self.reads.update((looked, oid) for looked, oid in resolved.looked if not inside(looked, self.root.path))
         target = resolved.entry
         if target is None:
             if self.selection.takes(path):
@@ -83,7 +88,7 @@ class FileSelection:
             if self.selection.takes(path):
                 self._take(path, target)
         elif not self._is_skipped(path, directory=True):
-            if any(_inside(entered, target.path) for entered in above):
+            if any(inside(entered, target.path) for entered in above):
                 raise SourceRefused.of(printable(link.path), "this symbolic link leads to a directory that it is in")
             self._directory(target.path, path, (*above, target.path))
 
@@ -117,21 +122,6 @@ class FileSelection:
         if parent and parent not in self.skipped:
             self.skipped[parent] = self._is_skipped(parent, directory=True)
         return self.skipped.get(parent, False) or ignored(path, self.rules, directory=directory)
-
-
-def _join(above: str, below: str) -> str:
-    return f"{above}/{below}" if above else below
-
-
-def _inside(path: str, directory: str) -> bool:
-    return not directory or path == directory or path.startswith(f"{directory}/")
-
-
-T = TypeVar("T")
-MAX_FILES = 20_000
-MAX_TOTAL = 100_000_000
-MAX_PROBLEMS = 100
-"""Mistakes shown at once; a person reads no more."""
 
 
 class FileRenderer:

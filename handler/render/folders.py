@@ -60,7 +60,7 @@ class FoundFolders:
 
     def covers(self, path: str) -> bool:
         """Whether a file is Helm's or kustomize's."""
-        if any(_inside(path, folder) for folder in (*self.charts, *self.kustomize)):
+        if any(inside(path, folder) for folder in (*self.charts, *self.kustomize)):
             return True
         return any(path in folder.refers for folder in self.kustomize.values())
 
@@ -87,10 +87,10 @@ def find(files: Iterable[tuple[str, bytes]]) -> FoundFolders:
     read = {path: _document(data, path) for path, data in markers.items()}
     meant = {path: document for path, document in read.items() if not _is_object(document)}
     charts = [posixpath.dirname(path) for path in meant if posixpath.basename(path) == CHART]
-    found = FoundFolders([path for path in charts if not any(path != other and _inside(path, other) for other in charts)])
+    found = FoundFolders([path for path in charts if not any(path != other and inside(path, other) for other in charts)])
     for path, document in meant.items():
         folder = posixpath.dirname(path)
-        if posixpath.basename(path) != CHART and not any(_inside(folder, chart) for chart in found.charts):
+        if posixpath.basename(path) != CHART and not any(inside(folder, chart) for chart in found.charts):
             found.kustomize[folder] = Folder.of(path, document)
     return found
 
@@ -134,9 +134,9 @@ def _ways(build: str, note: str, folders: Iterable[str], called: Called, root: s
 
 def _top(path: str, root: str, others: Sequence[str]) -> str:
     """Return the uppermost directory below the root around a folder in which nothing else lies; the root, where it is that one."""
-    while _inside(path, root) and path != root:
+    while inside(path, root) and path != root:
         above = posixpath.dirname(path)
-        if above == root or any(_inside(each, above) for each in others):
+        if above == root or any(inside(each, above) for each in others):
             return path
         path = above
     return root
@@ -156,13 +156,13 @@ def _leaves(tree: Sequence[Folder]) -> list[str]:
 
 def _is_whole(folder: Folder, places: Sequence[str]) -> bool:
     """It lists just the files that would be rendered without it."""
-    others = {path for path in places if _inside(path, folder.path)} - {folder.marker}
+    others = {path for path in places if inside(path, folder.path)} - {folder.marker}
     return bool(others) and others == set(folder.refers)
 
 
 def _related(one: Folder, other: Folder) -> bool:
     refers = other.path in one.refers or one.path in other.refers or not set(one.refers).isdisjoint(other.refers)
-    return refers or _inside(one.path, other.path) or _inside(other.path, one.path)
+    return refers or inside(one.path, other.path) or inside(other.path, one.path)
 
 
 def _document(data: bytes, path: str) -> Mapping[str, Any]:
@@ -188,7 +188,8 @@ def _below(folder: str, reference: str) -> str:
     return "" if joined == "." else joined
 
 
-def _inside(path: str, folder: str) -> bool:
+def inside(path: str, folder: str) -> bool:
+    """Whether a path is a folder or below it; the root is empty."""
     return not folder or path == folder or path.startswith(f"{folder}/")
 
 

@@ -27,6 +27,7 @@ T = TypeVar("T")
 
 _GONE = 10.0
 """Seconds in which the server ends once the worker's end is closed: at once, but where the machine is busy."""
+_ISOLATED = ("-I", "-S", "-B", "-X", "utf8")
 _BOOT = "import sys, json; sys.path += json.loads(sys.argv[1]); from handler.render.child import main; main(int(sys.argv[2]), sys.argv[3])"
 
 
@@ -138,19 +139,7 @@ class Sandbox:
         control, servers = socket.socketpair()
         with contextlib.ExitStack() as undone, servers:
             undone.enter_context(control)
-            command = [
-                sys.executable,
-                "-I",
-                "-S",
-                "-B",
-                "-X",
-                "utf8",
-                "-c",
-                _BOOT,
-                json.dumps(_path()),
-                str(servers.fileno()),
-                self._functions,
-            ]
+            command = [sys.executable, *_ISOLATED, "-c", _BOOT, json.dumps(_path()), str(servers.fileno()), self._functions]
             server = subprocess.Popen(  # noqa: S603 - our own interpreter and code
                 command,
                 env=_environment(),

@@ -7,13 +7,9 @@ as `format`, and says that a newer version wrote the record instead of advising 
 
 from __future__ import annotations
 
-import base64
-import binascii
 import contextlib
-import gzip
 import json
 import re
-import zlib
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
@@ -25,7 +21,17 @@ from handler.state import gzip_chunks
 from handler.state.cluster_port import Body
 from handler.state.decode_cache import DecodeCache, Text
 from handler.state.record import FORMAT, Progress, Ran, State, bounded
-from handler.state.record_format import field_rule, read_fields, read_record, read_value, write_record
+from handler.state.record_format import (
+    GZIP_ABOVE,
+    INFLATED,
+    field_rule,
+    gzipped_text,
+    inflated,
+    read_fields,
+    read_record,
+    read_value,
+    write_record,
+)
 from handler.state.summary import LONGEST, Summary
 
 ID = "applyset.kubernetes.io/id"
@@ -36,8 +42,6 @@ SUMMARY = "anneal.dev/summary"
 TARGET = "anneal.dev/target"
 INSTALLATION = "anneal.dev/installation"
 
-_GZIP_ABOVE = 4096
-_INFLATED = 8_000_000
 _PLAIN = ("commit", "repository", "path")
 _GROUPED = {
     "target": ("target", "installation", "cluster_uid", "format"),
@@ -91,8 +95,8 @@ def _encode_data(state: State) -> tuple[dict[str, str], dict[str, str]]:
     binary = {f"{key}.json.gz": zipped for key, _, zipped in filter(None, known.values()) if zipped is not None}
     for key, part in parts.items():
         compact = json.dumps(part, ensure_ascii=False, separators=(",", ":")).encode()
-        if len(compact) > _GZIP_ABOVE:
-            binary[f"{key}.json.gz"] = base64.b64encode(gzip.compress(compact, mtime=0)).decode()
+        if len(compact) > GZIP_ABOVE:
+            binary[f"{key}.json.gz"] = gzipped_text(compact)
         elif part:
             data[f"{key}.json"] = json.dumps(part, ensure_ascii=False, indent=2)
     return data, binary
@@ -105,7 +109,7 @@ def _known(key: str, value: Any) -> Text | None:
         return known
     with contextlib.suppress(ValueError):
         zipped, read, length = gzip_chunks.gzipped(value, "steps")
-        if _GZIP_ABOVE < length <= _INFLATED:
+        if GZIP_ABOVE < length <= INFLATED:
             _REMEMBERED.read((key, None, zipped), lambda: (read, length))
             return key, None, zipped
     return None
@@ -232,26 +236,14 @@ def _json(plain: Any, zipped: Any) -> tuple[Any, int]:
     """Parse one part, gzipped or not; return it and its length."""
     if (plain is None) == (zipped is None):
         raise ValueError("is missing" if plain is None else "is there twice, plain and gzipped")
-    text = plain if zipped is None else _inflate(zipped)
-    if not isinstance(text, (str, bytes)) or len(text) > _INFLATED:
+    text = plain if zipped is None else inflated(zipped)
+    if not isinstance(text, (str, bytes)) or len(text) > INFLATED:
         raise ValueError("expected JSON text")
     return json.loads(text, parse_constant=_no_constant), len(text)
 
 
 def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} isn't JSON")
-
-
-def _inflate(zipped: Any) -> bytes:
-    try:
-        packed = base64.b64decode(zipped, validate=True)
-        stream = zlib.decompressobj(wbits=31)
-        text = stream.decompress(packed, _INFLATED)
-    except (TypeError, binascii.Error, zlib.error) as wrong:
-        raise ValueError(f"expected gzip: {wrong}") from wrong
-    if not stream.eof or stream.unused_data:
-        raise ValueError(f"expected one whole gzip stream of at most {_INFLATED} bytes")
-    return text
 
 
 def summary_of(state: State) -> str:

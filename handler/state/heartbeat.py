@@ -10,11 +10,7 @@ Law: times are the API server's. Each server writes what is its own by compare-a
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
-import math
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -24,7 +20,7 @@ from handler.model.health import HealthState
 from handler.state.cluster_port import Body, StateObjects, create_in_namespace, replace_same
 from handler.state.lease_record import micro_time, new_lease
 from handler.state.record import TargetHealth
-from handler.state.record_format import seconds_of, stamp
+from handler.state.record_format import GZIP_ABOVE, gzipped_text, inflated, seconds_of, stamp
 
 T = TypeVar("T")
 INTERVALS = 3
@@ -38,8 +34,6 @@ _TRIES = 5
 _REMEMBERED = 86_400.0
 """Seconds for which a server that doesn't run is remembered; the last one always is."""
 _MOST = 32
-_GZIP_ABOVE = 4096
-_INFLATED = 8_000_000
 
 
 def heartbeat_name(installation: str) -> str:
@@ -156,7 +150,7 @@ def _renewed(known: Pulse, signs: Signs, now: float) -> Pulse:
     newest = sorted(servers.values(), key=lambda server: server.renewed, reverse=True)[:_MOST]
     kept = {server.name: server for server in newest if now - server.renewed <= _REMEMBERED}
     named = _heir(known, signs.server) if signs.ended else signs.server
-    mine = {name: (named, max(known.looked(name), _before(now, ago))) for name, ago in signs.looks.items()}
+    mine = {name: (named, max(known.looked(name), now - ago, 0.0)) for name, ago in signs.looks.items()}
     others = {name: each for name, each in known.targets.items() if each[0] in kept and each[0] != signs.server}
     watched = known.watched
     if signs.watched and (watched is None or watched.renewed <= now - signs.watched[0]):
@@ -170,17 +164,14 @@ def _heir(known: Pulse, server: str) -> str:
     return max(others, key=lambda each: each.renewed).name if others else server
 
 
-def _before(now: float, ago: float) -> float:
-    return 0.0 if math.isinf(ago) else now - ago
-
-
 # --- as a Lease
 def _with(body: Body, pulse: Pulse) -> Body:
     last = pulse.last
     assert last is not None  # noqa: S101 - the server that renews is among them
     servers = {server.name: _facts(server) for server in pulse.servers.values()}
     targets = {name: [server, int(looked)] for name, (server, looked) in sorted(pulse.targets.items())}
-    said = {_SERVERS: json.dumps(servers), _TARGETS: _packed(json.dumps(targets, separators=(",", ":")))}
+    text = json.dumps(targets, separators=(",", ":"))
+    said = {_SERVERS: json.dumps(servers), _TARGETS: text if len(text) <= GZIP_ABOVE else gzipped_text(text.encode())}
     if pulse.watched:
         said[_HEALTH] = f"{micro_time(pulse.watched.renewed)} {pulse.watched.duration:.0f}"
     spec = {"holderIdentity": last.name, "leaseDurationSeconds": int(HOLDS), "renewTime": micro_time(pulse.now)}
@@ -198,7 +189,7 @@ def _pulse(body: Body, now: float) -> Pulse:
     def part(name: str, read: Callable[[str], T], nothing: T) -> T:
         try:
             return read(annotations[name])
-        except (LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError, zlib.error):
+        except (LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
             return nothing
 
     return Pulse(now, part(_HEALTH, _watched, None), part(_SERVERS, _servers, {}), part(_TARGETS, _targets, {}))
@@ -211,28 +202,15 @@ def _watched(text: str) -> Beat | None:
 
 def _servers(text: str) -> dict[str, Server]:
     found: dict[str, Any] = json.loads(text)
-    return {name: _server(name, facts) for name, facts in found.items()}
-
-
-def _server(name: str, facts: Any) -> Server:
-    return Server(name, str(facts["version"])[:40], seconds_of(facts["renewed"]), facts.get("ended") is True)
+    return {
+        name: Server(name, str(facts["version"])[:40], seconds_of(facts["renewed"]), facts.get("ended") is True)
+        for name, facts in found.items()
+    }
 
 
 def _targets(text: str) -> dict[str, tuple[str, float]]:
-    found: dict[str, Any] = json.loads(_unpacked(text))
+    found: dict[str, Any] = json.loads(text if text.startswith("{") else inflated(text))
     return {name: (str(server), float(int(looked))) for name, (server, looked) in found.items()}
-
-
-def _packed(text: str) -> str:
-    """Return a text as it is, or gzipped where it is long: a thousand targets are 8 KB."""
-    return text if len(text) <= _GZIP_ABOVE else base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-
-
-def _unpacked(text: str) -> str | bytes:
-    if text.startswith("{"):
-        return text
-    stream = zlib.decompressobj(wbits=31)
-    return stream.decompress(base64.b64decode(text, validate=True), _INFLATED)
 
 
 # --- health

@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import NoReturn, Protocol, Self
 
@@ -204,6 +204,7 @@ class HeldLease:
 _SLACK = 5.0
 """Seconds that the server's `Date` may be wrong: whole seconds, latency, several API servers."""
 _TRIES = 10
+_LABELS = {"app.kubernetes.io/managed-by": "anneal"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,32 +217,25 @@ class Peek:
     requested: bool
 
 
+@dataclass(slots=True)
 class LeaseLock:
     """The lock of one target.
 
     `name`: the Lease's, like the state's (`anneal-<target>`); `holder`: our name, made unique for each tenure; `duration`: seconds that a
-    renewal lasts; `labels`: put on a new Lease.
+    renewal lasts.
     """
 
-    def __init__(
-        self,
-        objects: StateObjects,
-        namespace: str,
-        name: str,
-        holder: str,
-        duration: float = 15.0,
-        clock: Clock | None = None,
-        labels: dict[str, str] | None = None,
-    ) -> None:
-        self._objects = objects
-        self._namespace = namespace
-        self._name = name
-        self._holder = holder
-        self._duration = duration
-        self._clock = clock or SystemClock()
-        self._labels = {"app.kubernetes.io/managed-by": "anneal", **(labels or {})}
-        self._subject = f"Lease/{namespace}/{name}"
-        self._seen: tuple[tuple[str, str, int, float], float] | None = None
+    objects: StateObjects
+    namespace: str
+    name: str
+    holder: str
+    duration: float = 15.0
+    clock: Clock = field(default_factory=SystemClock)
+    _seen: tuple[tuple[str, str, int, float], float] | None = None
+
+    @property
+    def _subject(self) -> str:
+        return f"Lease/{self.namespace}/{self.name}"
 
     def acquire(self, wait: float = 0.0, requested: Callable[[], None] | None = None, stop: threading.Event | None = None) -> HeldLease:
         """Take the Lease and renew it from now on.
@@ -250,14 +244,14 @@ class LeaseLock:
         Lease is watched for `wait` seconds, taken as soon as it is free or expired; one duration is enough to take over from the dead.
         `stop` ends the watch. Raises Busy: still held by another; AccessDenied, ClusterUnavailable: it can't be read or written.
         """
-        tenant = f"{self._holder}_{uuid.uuid4().hex[:8]}"
+        tenant = f"{self.holder}_{uuid.uuid4().hex[:8]}"
         stop = stop or threading.Event()
         end: float | None = None
         asked = False
         while True:
-            late = end is not None and self._clock.now().monotonic >= end
+            late = end is not None and self.clock.now().monotonic >= end
             body, expired = self._look()
-            end = self._clock.now().monotonic + wait if end is None else end
+            end = self.clock.now().monotonic + wait if end is None else end
             if body is None or expired or LeaseRecord.of(body).holder in ("", tenant):
                 if held := self._take(body, tenant):
                     return held.start()
@@ -266,7 +260,7 @@ class LeaseLock:
                 if requested:
                     requested()
                 self.request()
-            elif late or self._clock.wait(stop, min(max(wait, 0.0), self._pause())):
+            elif late or self.clock.wait(stop, min(max(wait, 0.0), self._pause())):
                 raise Busy.of(self._subject, f"{LeaseRecord.of(body).holder} holds it; it runs again when it is done")
 
     def request(self) -> bool:
@@ -281,7 +275,7 @@ class LeaseLock:
             if LeaseRecord.of(body).requested:
                 return True
             try:
-                replace_same(self._objects, with_request(body, f"{stamp(self._objects.server_time())} {self._holder}"))
+                replace_same(self.objects, with_request(body, f"{stamp(self.objects.server_time())} {self.holder}"))
             except Moved:
                 continue
             return True
@@ -293,7 +287,7 @@ class LeaseLock:
         if body is None or not LeaseRecord.of(body).holder:
             return None
         found = LeaseRecord.of(body)
-        age = max(self._objects.server_time() - found.renewed, 0.0)
+        age = max(self.objects.server_time() - found.renewed, 0.0)
         return Peek(found.holder, age <= found.duration + _SLACK, age, bool(found.requested))
 
     def force_unlock(self, stop: threading.Event | None = None) -> str:
@@ -312,18 +306,18 @@ class LeaseLock:
                 raise Busy.of(self._subject, f"{found.holder} holds it and renews it", fix="suspend the target, or end that process first")
             if expired:
                 try:
-                    replace_same(self._objects, freed(body))
+                    replace_same(self.objects, freed(body))
                 except Moved:
                     continue
                 return found.holder
-            if self._clock.wait(stop, self._pause()):
+            if self.clock.wait(stop, self._pause()):
                 raise Busy.of(self._subject, f"{found.holder} holds it; it wasn't watched long enough to know whether it lives")
 
     def _pause(self) -> float:
-        return min(1.0, self._duration / 10)
+        return min(1.0, self.duration / 10)
 
     def _get(self) -> Body | None:
-        return self._objects.get("Lease", self._namespace, self._name)
+        return self.objects.get("Lease", self.namespace, self.name)
 
     def _look(self) -> tuple[Body | None, bool]:
         """Read the Lease; say whether its holder must be dead. What was seen is remembered between calls."""
@@ -331,21 +325,21 @@ class LeaseLock:
         if body is None:
             self._seen = None
             return None, False
-        found, now = LeaseRecord.of(body), self._clock.now().monotonic
+        found, now = LeaseRecord.of(body), self.clock.now().monotonic
         if self._seen is None or self._seen[0] != found.tenure:
             self._seen = (found.tenure, now)
-        duration = found.duration or self._duration
+        duration = found.duration or self.duration
         unchanged = now - self._seen[1] >= duration
-        overdue = bool(found.renewed) and self._objects.server_time() - found.renewed > duration + _SLACK
+        overdue = bool(found.renewed) and self.objects.server_time() - found.renewed > duration + _SLACK
         return body, unchanged or overdue
 
     def _take(self, body: Body | None, tenant: str) -> HeldLease | None:
         """Swap ourselves in; None when another was quicker."""
-        sent: Instant = self._clock.now()
-        base = body or new_lease(self._namespace, self._name, self._labels)
-        wanted = taken(base, tenant, self._duration, self._objects.server_time())
+        sent: Instant = self.clock.now()
+        base = body or new_lease(self.namespace, self.name, _LABELS)
+        wanted = taken(base, tenant, self.duration, self.objects.server_time())
         try:
-            stored = replace_same(self._objects, wanted) if body else create_in_namespace(self._objects, wanted)
+            stored = replace_same(self.objects, wanted) if body else create_in_namespace(self.objects, wanted)
         except Moved:
             return None
-        return HeldLease(self._objects, self._clock, stored, sent, self._duration)
+        return HeldLease(self.objects, self.clock, stored, sent, self.duration)

@@ -6,9 +6,13 @@ By hand: msgspec says neither what a form expects in words, nor does it cut and 
 
 from __future__ import annotations
 
+import base64
+import binascii
+import gzip
 import math
 import re
 import types
+import zlib
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from datetime import UTC, datetime
@@ -19,6 +23,10 @@ from handler.model.names import Identity
 from handler.model.to_json import camel
 
 R = TypeVar("R")
+GZIP_ABOVE = 4096
+"""Characters above which a text is gzipped."""
+INFLATED = 8_000_000
+"""Most bytes that are inflated."""
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _IDENTITY = re.compile(r"([a-z0-9.-]{0,253})/([A-Za-z][A-Za-z0-9]{0,62}):([a-z0-9-]{0,63})/([^/%\s\x00-\x1f\x7f\ud800-\udfff]{1,253})")
 
@@ -33,6 +41,24 @@ def seconds_of(text: str) -> float:
     if len(text) > 32 or not text.endswith("Z"):
         raise ValueError("expected a time like 2026-01-31T12:00:00Z")
     return datetime.fromisoformat(text).timestamp()
+
+
+def gzipped_text(text: bytes) -> str:
+    """Return a text gzipped, as base64; the same each time."""
+    return base64.b64encode(gzip.compress(text, mtime=0)).decode()
+
+
+def inflated(zipped: Any) -> bytes:
+    """Read what `gzipped_text` writes. Raises ValueError: it isn't one whole gzip stream, or of more than INFLATED bytes."""
+    try:
+        packed = base64.b64decode(zipped, validate=True)
+        stream = zlib.decompressobj(wbits=31)
+        text = stream.decompress(packed, INFLATED)
+    except (TypeError, binascii.Error, zlib.error) as wrong:
+        raise ValueError(f"expected gzip: {wrong}") from wrong
+    if not stream.eof or stream.unused_data:
+        raise ValueError(f"expected one whole gzip stream of at most {INFLATED} bytes")
+    return text
 
 
 class FieldRule(Protocol):
