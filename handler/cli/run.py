@@ -62,7 +62,7 @@ def by_the_clock(
     """
     settings = replace(session.settings, targets=tuple(chosen), interval=every, drift_interval=RANGES["duration"].most)
     log.configure(session.secrets.mask, level=session.log_level)
-    return run_alone(settings, engine or clock_engine(session), listening)
+    return run_alone(settings, lambda: engine or clock_engine(session), listening)
 
 
 def duration(text: str, flag: str) -> float:

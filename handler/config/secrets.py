@@ -23,6 +23,7 @@ from handler.model.errors import Problem, SecretUnavailable
 Need = Literal["git", "webhooks", "tokens", "clusters", "metrics"]
 ALL: frozenset[Need] = frozenset({"git", "webhooks", "tokens", "metrics"})
 RUNS: frozenset[Need] = frozenset({"git", "metrics"})
+DOOR: frozenset[Need] = frozenset({"webhooks", "tokens"})
 """What a process resolves: git hosts' secrets, webhook secrets, replay tokens, Prometheus' tokens. A cluster's kubeconfig is read apart."""
 _ABSENT = ("is not set", "doesn't exist", "is empty")
 

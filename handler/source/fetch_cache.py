@@ -11,15 +11,19 @@ from handler.model.singleflight import Flight
 from handler.source.fetched_tree import FetchedTree
 
 
+KEPT = 8
+"""Commits of one repository: many small ones take more memory than the bytes that they hold say."""
+
+
 class TreeCache:
     """The last commits of several repositories, at most `most` bytes. The least recently used goes first; a larger tree isn't kept."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._trees: OrderedDict[Hashable, FetchedTree] = OrderedDict()
+        self._trees: OrderedDict[tuple[Hashable, str], FetchedTree] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, commit: Hashable) -> FetchedTree | None:
+    def get(self, commit: tuple[Hashable, str]) -> FetchedTree | None:
         """Return the tree of a commit, named by its repository and id, or None."""
         with self._lock:
             tree = self._trees.get(commit)
@@ -27,14 +31,16 @@ class TreeCache:
                 self._trees.move_to_end(commit)
             return tree
 
-    def put(self, commit: Hashable, tree: FetchedTree) -> None:
-        """Keep a tree; others leave until all fit."""
+    def put(self, commit: tuple[Hashable, str], tree: FetchedTree) -> None:
+        """Keep a tree; others leave until all fit, and few are of one repository."""
         with self._lock:
             self._trees[commit] = tree
             self._trees.move_to_end(commit)
+            for older in [each for each in self._trees if each[0] == commit[0]][:-KEPT]:
+                del self._trees[older]
         self.trim()
 
-    def drop(self, commit: Hashable) -> None:
+    def drop(self, commit: tuple[Hashable, str]) -> None:
         """Forget a commit."""
         with self._lock:
             self._trees.pop(commit, None)

@@ -12,8 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-MOST = 16_000_000
-"""Characters of JSON in all whose values are kept: a few records of the largest kind."""
+MOST = 8_000_000
+"""Bytes in memory of all that is kept, values and texts: a few large records."""
+LEAST = 16_000
+"""Characters of JSON below which a part isn't kept: it is read anew in a millisecond or two, and each run writes another one."""
+COST = 4
+"""Bytes in memory that a value takes for a character of its JSON; measured with a target's history: 2.8."""
 Text = tuple[str, Any, Any]
 """A part's key, its text in `data` and in `binaryData`; one of them is None."""
 
@@ -23,6 +27,7 @@ class DecodeCache:
     """Values by their texts, the least recently used forgotten first. Safe to share between threads."""
 
     most: int = MOST
+    least: int = LEAST
     _values: OrderedDict[Text, tuple[Any, int]] = field(default_factory=OrderedDict)
     _texts: dict[int, tuple[Any, Text]] = field(default_factory=dict)
     _size: int = 0
@@ -34,9 +39,10 @@ class DecodeCache:
             if text in self._values:
                 self._values.move_to_end(text)
                 return self._values[text][0]
-        value, size = load()
+        value, length = load()
+        size = COST * length + sum(len(part) for part in text[1:] if part)
         with self._lock:
-            if text not in self._values and size <= self.most:
+            if text not in self._values and length >= self.least and size <= self.most:
                 self._values[text] = value, size
                 self._texts[id(value)] = value, text  # the value is kept, so nothing else has its id
                 self._size += size

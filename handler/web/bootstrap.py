@@ -16,7 +16,7 @@ from handler.app.external_services import fetcher
 from handler.app.run_events import SETTLE, RunEvents
 from handler.config.load import load
 from handler.config.secret_rotation import Rotation
-from handler.config.secrets import Need
+from handler.config.secrets import DOOR
 from handler.config.settings import Settings
 from handler.feedback.exposition import Exposition
 from handler.feedback.prometheus import DoorMetrics
@@ -32,8 +32,6 @@ EVENTS = "anneal.events"
 """The extension of the application that holds its `RunEvents`."""
 FRONT = "anneal"
 """The extension of the application that holds its `FrontLimits`."""
-NEEDS: frozenset[Need] = frozenset({"webhooks", "tokens"})
-"""What this process resolves: it signs in to no git host."""
 
 
 def application(environ: Mapping[str, str], read: Callable[[Path], Settings] = load, routes: Routes = Routes()) -> tuple[Flask, Outbox]:  # noqa: B008 - frozen
@@ -46,7 +44,7 @@ def application(environ: Mapping[str, str], read: Callable[[Path], Settings] = l
     Raises ConfigInvalid, SecretUnavailable.
     """
     settings = read(Path(environ["ANNEAL_CONFIG"]))
-    secrets = Rotation(settings, environ, needs=NEEDS, fetch=fetcher(environ))
+    secrets = Rotation(settings, environ, needs=DOOR, fetch=fetcher(environ))
     log.configure(secrets.mask)
     outbox = Outbox(Path(environ["ANNEAL_SOCKET"]))
     events = RunEvents()

@@ -1,7 +1,7 @@
 """`anneal serve`: one supervisor, and under it the web process and the worker process.
 
 The supervisor holds the listening socket, so that connections wait instead of being refused while the web process restarts; it
-starts again whichever dies, and passes on SIGTERM. It has no threads and does nothing else.
+starts again whichever dies, and passes on SIGTERM. It has no threads and does nothing else; what only the worker needs is imported there.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from handler.app import log
 from handler.app.external_services import fetcher
@@ -31,7 +32,9 @@ from handler.model.backoff import Backoff
 from handler.model.errors import ConfigInvalid
 from handler.queues.errors import QueueInvalid
 from handler.queues.sqs import URL, queue_url
-from handler.worker.worker import Engine, work
+
+if TYPE_CHECKING:
+    from handler.worker.worker import Engine
 
 _LOG = logging.getLogger("anneal.supervisor")
 STOP_SECONDS = 20.0
@@ -134,10 +137,10 @@ class Program:
     door: Callable[[Mapping[str, str]], int] | None = None
 
 
-def serve(config: Path, bind: str, engine: Engine, web: Mapping[str, str] | None = None, program: Program = Program()) -> int:
+def serve(config: Path, bind: str, engine: Callable[[], Engine], web: Mapping[str, str] | None = None, program: Program = Program()) -> int:
     """Serve the door of a configuration until SIGTERM or SIGINT; return the exit status.
 
-    `config`: the configuration file; `bind`: `host:port`; `engine`: what the worker process runs; `web`: added to the
+    `config`: the configuration file; `bind`: `host:port`; `engine`: makes, in the worker process, what that runs; `web`: added to the
     web process's environment (handler.web.gunicorn_settings.settings).
     Raises ConfigInvalid, SecretUnavailable before anything is started.
     """
@@ -153,10 +156,10 @@ def serve(config: Path, bind: str, engine: Engine, web: Mapping[str, str] | None
             host, port = scraped.getsockname()[:2]
             _LOG.info("listening for metrics", extra={"fields": {"host": host, "port": port}})
         about = {**(web or {}), "ANNEAL_CONFIG": str(config.resolve())}
-        return supervise(listeners, about, lambda path: work(settings, path, engine), program.door)
+        return supervise(listeners, about, lambda path: _work(settings, path, engine), program.door)
 
 
-def work_alone(config: Path, engine: Engine, program: Program = Program()) -> int:
+def work_alone(config: Path, engine: Callable[[], Engine], program: Program = Program()) -> int:
     """Run the worker of a configuration without a door, on its queue, until SIGTERM or SIGINT; return the exit status.
 
     Raises ConfigInvalid, SecretUnavailable, QueueInvalid before anything is started.
@@ -168,7 +171,7 @@ def work_alone(config: Path, engine: Engine, program: Program = Program()) -> in
     return run_alone(settings, engine)
 
 
-def run_alone(settings: Settings, engine: Engine, listening: str = "metrics.bind") -> int:
+def run_alone(settings: Settings, engine: Callable[[], Engine], listening: str = "metrics.bind") -> int:
     """Run a worker of these settings, which is asked by its clock and its queue if it has one, until SIGTERM or SIGINT.
 
     `listening`: the flag or setting that says where metrics are asked for.
@@ -182,7 +185,7 @@ def run_alone(settings: Settings, engine: Engine, listening: str = "metrics.bind
         if scraped:
             host, port = scraped.getsockname()[:2]
             _LOG.info("listening for metrics", extra={"fields": {"host": host, "port": port}})
-        child = Child("worker", lambda: _be_worker((), lambda path: work(settings, path, engine, scraped), Path(private) / "worker.sock"))
+        child = Child("worker", lambda: _be_worker((), lambda path: _work(settings, path, engine, scraped), Path(private) / "worker.sock"))
         return Supervisor((child,)).run()
 
 
@@ -222,6 +225,13 @@ def _be_worker(listeners: Sequence[socket.socket], worker: Callable[[Path], int]
         listener.close()  # it is the door's: a worker that outlives the supervisor may not hold the port
     os.nice(NICENESS)
     return worker(path)
+
+
+def _work(settings: Settings, path: Path, engine: Callable[[], Engine], scraped: socket.socket | None = None) -> int:
+    """Load what a worker needs, and be one."""
+    from handler.worker.worker import work
+
+    return work(settings, path, engine(), scraped)
 
 
 def _exec_web(listeners: Sequence[socket.socket], environment: Mapping[str, str]) -> int:

@@ -85,7 +85,7 @@ def _deliver(port: int, body: bytes, delivery: str, load: Load) -> None:
     """Send one ping on a connection of its own."""
     connection, since = http.client.HTTPConnection("127.0.0.1", port, timeout=10), time.perf_counter()
     try:
-        connection.request("POST", "/webhooks/github", body, {**_signed(body, delivery), "X-GitHub-Event": "ping"})
+        connection.request("POST", "/webhooks/github", body, {**signed(body, delivery), "X-GitHub-Event": "ping"})
         load.lost += connection.getresponse().status != 200
     except (OSError, http.client.HTTPException):
         load.lost += 1
@@ -143,7 +143,7 @@ def _send(port: int, body: Body, load: Load, start: float, number: int, seconds:
         sent = body()
         since = time.perf_counter()
         try:
-            connection.request("POST", "/webhooks/github", sent, _signed(sent, f"{number}-{turn}"))
+            connection.request("POST", "/webhooks/github", sent, signed(sent, f"{number}-{turn}"))
             answer = connection.getresponse()
             answer.read()
         except (OSError, http.client.HTTPException):
@@ -154,7 +154,8 @@ def _send(port: int, body: Body, load: Load, start: float, number: int, seconds:
         load.lost += answer.status != 202
 
 
-def _signed(body: bytes, delivery: str) -> dict[str, str]:
+def signed(body: bytes, delivery: str) -> dict[str, str]:
+    """Return the headers of a push of GitHub, signed."""
     signature = "sha256=" + hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
     headers = {"Content-Type": "application/json", "X-GitHub-Event": "push", "X-Hub-Signature-256": signature}
     return headers | {"X-GitHub-Delivery": delivery}

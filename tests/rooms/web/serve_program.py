@@ -58,4 +58,4 @@ def patient(environ: Mapping[str, str]) -> int:
 
 if __name__ == "__main__":
     program = Program(door=patient if os.environ.get("PATIENT") else None)
-    sys.exit(serve(Path(sys.argv[1]), sys.argv[2], engine(Path(sys.argv[3])), program=program))
+    sys.exit(serve(Path(sys.argv[1]), sys.argv[2], lambda: engine(Path(sys.argv[3])), program=program))
