@@ -64,7 +64,9 @@ def pushes(bed: Bed) -> Iterator[Row]:
                 figures[f"MB after {turn * _TARGETS:,}"] = pss(worker)
     measured = figures[f"MB after {_PUSHES:,}"]
     kept = (measured - figures["MB at first"]) * _MIB / _PUSHES
-    yield Row(f"worker after {_PUSHES:,} small pushes of {_TARGETS} targets, PSS", measured, 70, "MB", details={"kB a push": kept, **figures})
+    yield Row(
+        f"worker after {_PUSHES:,} small pushes of {_TARGETS} targets, PSS", measured, 70, "MB", details={"kB a push": kept, **figures}
+    )
 
 
 def pss(pid: int) -> float:
@@ -94,7 +96,9 @@ def _repository(bed: Bed, commits: int) -> _Repository:
     bare = bed.host.create(name)
     history = "".join(_commit(name, number) for number in range(commits))
     subprocess.run(["git", "-C", str(bare), "fast-import", "--quiet"], input=history, text=True, check=True)
-    shas = subprocess.run(["git", "-C", str(bare), "rev-list", "--reverse", "main"], capture_output=True, text=True, check=True).stdout.split()
+    shas = subprocess.run(
+        ["git", "-C", str(bare), "rev-list", "--reverse", "main"], capture_output=True, text=True, check=True
+    ).stdout.split()
     made = _Repository(bare / "refs" / "heads" / "main", bed.host.url_of(name), shas)
     made.branch.write_text(shas[0] + "\n")
     return made
@@ -112,7 +116,9 @@ def _push(port: int, repository: _Repository, turn: int) -> None:
     sha = repository.shas[turn]
     repository.branch.write_text(sha + "\n")
     about = {"full_name": "bench/pushed", "clone_url": repository.url}
-    body = json.dumps({"ref": "refs/heads/main", "before": repository.shas[turn - 1], "after": sha, "repository": about, "commits": []}).encode()
+    body = json.dumps(
+        {"ref": "refs/heads/main", "before": repository.shas[turn - 1], "after": sha, "repository": about, "commits": []}
+    ).encode()
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     connection.request("POST", "/webhooks/github", body, signed(body, sha))
     status = connection.getresponse().status

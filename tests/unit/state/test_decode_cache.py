@@ -8,7 +8,7 @@ from handler.state.decode_cache import DecodeCache
 
 
 def test_a_text_is_read_once_and_its_very_value_is_written_as_that_text() -> None:
-    kept, reads = DecodeCache(50, 1), list[int]()
+    kept, reads = DecodeCache(40, 1), list[int]()
 
     def load() -> tuple[list[str], int]:
         reads.append(1)
@@ -22,7 +22,7 @@ def test_a_text_is_read_once_and_its_very_value_is_written_as_that_text() -> Non
 
 
 def test_the_decode_cache_evicts_the_least_recently_used_and_keeps_nothing_too_large() -> None:
-    kept = DecodeCache(50, 1)
+    kept = DecodeCache(40, 1)
     texts = [("steps", str(number), None) for number in range(4)]
     values = [kept.read(text, lambda: (["x"], 4)) for text in texts[:2]]
     kept.read(texts[0], lambda: (["never"], 4))
