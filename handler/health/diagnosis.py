@@ -126,7 +126,7 @@ class NamespaceSight:
     def of(cls, pods: Iterable[Object], warnings: Iterable[Warned], since: float, now: float) -> NamespaceSight:
         """Sort what was read by what it belongs to: a pod of a ReplicaSet is its Deployment's, too."""
         owned: dict[OwnerRef, list[Object]] = defaultdict(list)
-        told: dict[OwnerRef, list[Warned]] = defaultdict(list)
+        about: dict[OwnerRef, list[Warned]] = defaultdict(list)
         for each in pods:
             for owner in _owners(each):
                 owned[owner].append(each)
@@ -134,8 +134,8 @@ class NamespaceSight:
             if not warned.reason or not warned.message:
                 continue
             for owner in _with_deployment(warned.about):
-                told[owner].append(warned)
-        newest_first = {owner: sorted(found, key=lambda each: each.at, reverse=True) for owner, found in told.items()}
+                about[owner].append(warned)
+        newest_first = {owner: sorted(found, key=lambda each: each.at, reverse=True) for owner, found in about.items()}
         return cls(owned, newest_first, since, now)
 
     def about(self, live: Object) -> list[Warned]:
@@ -157,17 +157,16 @@ class NamespaceSight:
 
 def diagnose(subject: Subject, sight: NamespaceSight) -> Finding:
     """Explain `subject` by `sight`, what was read of its namespace."""
-    pods = [
-        each for each in sight.pods.get(OwnerRef(subject.identity.kind, subject.identity.name), ()) if subject.has_pods and _stays(each)
-    ]
+    owned = sight.pods.get(OwnerRef(subject.identity.kind, subject.identity.name), ()) if subject.has_pods else ()
+    pods = [each for each in owned if at(each, "metadata", "deletionTimestamp") is None]
     worst = _worst(subject, pods, sight)
-    told = _Told(subject.said)
+    explained = _Explanation(subject.said)
     if worst is not None:
-        told.pod(worst, sight.about(worst))
-    told.warnings(sight.about_owner(subject, _past(subject, pods)))
-    if not told.causes and subject.still:
-        told.infer(worst, sight.now, none=subject.has_pods and not pods)
-    return Finding(tuple(dict.fromkeys(told.causes)), "; ".join(told.parts), worst)
+        explained.pod(worst, sight.about(worst))
+    explained.warnings(sight.about_owner(subject, _past(subject, pods)))
+    if not explained.causes and subject.still:
+        explained.infer(worst, sight.now, none=subject.has_pods and not pods)
+    return Finding(tuple(dict.fromkeys(explained.causes)), "; ".join(explained.parts), worst)
 
 
 def _past(subject: Subject, pods: Sequence[Object]) -> float:
@@ -209,7 +208,7 @@ def names(text: str, cause: str) -> bool:
 
 
 @dataclass(slots=True)
-class _Told:
+class _Explanation:
     """The words of a finding as they come together. `said`: the object's verdict."""
 
     said: str
@@ -238,13 +237,12 @@ class _Told:
 
     def _fresh(self, warned: Iterable[Warned], before: str) -> Iterator[str]:
         """Yield the Warnings that say something new, each reason once; a repeated reason counts as a cause, too."""
-        told = f"{self.said}; {before}"
-        number = 0
+        text, number = f"{self.said}; {before}", 0
         for each in warned:
-            if names(told, each.reason):
+            if names(text, each.reason):
                 self.causes.append(each.reason)
-            elif number < _WARNINGS and each.message.removeprefix(_ERROR) not in told:
-                number, told = number + 1, f"{told}; {each.text}"
+            elif number < _WARNINGS and each.message.removeprefix(_ERROR) not in text:
+                number, text = number + 1, f"{text}; {each.text}"
                 self.causes.append(each.reason)
                 yield each.text
 
@@ -289,10 +287,6 @@ def _changed(live: Object) -> float:
     places = (("running", "startedAt"), ("terminated", "finishedAt"))
     states = [at(status, "state", *place) for status in containers(live) for place in places]
     return max((moment(each) or 0.0 for each in states), default=0.0)
-
-
-def _stays(live: Object) -> bool:
-    return at(live, "metadata", "deletionTimestamp") is None
 
 
 def _created(live: Object) -> float:

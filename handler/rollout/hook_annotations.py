@@ -171,5 +171,5 @@ def ended(live: Mapping[str, Any], identity: Identity) -> Health | None:
     if identity.group_kind == _POD and phase == "Running" and (at(live, "spec", "restartPolicy") or "Always") != "Always":
         return Health(Status.IN_PROGRESS, "still runs") if _is(live, "Ready") else None
     if identity.group_kind == _JOB and at(live, "spec", "suspend") is True and not _is(live, "Failed"):
-        return Health(Status.IN_PROGRESS, "is suspended: it runs when somebody resumes it")
+        return Health(Status.IN_PROGRESS, "is suspended: it runs once it is resumed")
     return None

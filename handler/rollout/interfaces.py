@@ -85,7 +85,7 @@ class Query(Protocol):
 
 def no_metrics(url: str, query: str, seconds: float = 0.0, step: float = 0.0) -> Moments | None:
     """Return no answer: no Prometheus is configured."""
-    raise PlanRefused.of("prometheus", f"nobody here may ask {url or 'one'} for {query} (of {seconds:g} s, each {step:g} s)")
+    raise PlanRefused.of("prometheus", f"this process may not ask {url or 'any'} for {query} (of {seconds:g} s, each {step:g} s)")
 
 
 def unexpressed(_live: Object, _generation: int) -> Health | None:
@@ -143,9 +143,8 @@ class CheckType(Protocol):
 class ActionReader(Protocol):
     """What the reading of a Rollout needs of a row of the table of actions.
 
-    `mode`: how the plan treats the object of such a step. `keys`: the keys of a step that are this action's own (Canary: `steps`). It may
-    have
-    `judged_by(success)`: the step's checks of success with what this action makes of their defaults.
+    `mode`: how the plan treats the object of such a step. `keys`: the keys of a step that are this action's own (Canary: `steps`).
+    It may have `judged_by(success)`: the step's checks of success with what this action makes of their defaults.
     """
 
     mode: Mode

@@ -15,7 +15,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from handler.model.errors import ManifestInvalid, Problem
 from handler.model.manifest import Manifest, at, items_at
@@ -98,7 +98,7 @@ class _Reading:
         self._limit(spec, raw)
         self._take(top, named, spec)
         old = is_old(spec.raw)
-        groups = _apart([self._group(each, where, number, parallel=old) for number, (each, where) in enumerate(raw, 1)])
+        groups = _apart([self._group(each, where, number, parallel=old) for number, (each, where) in enumerate(raw, 1)], map(str, Phase))
         if sum(len(group.steps) for group in groups) > MAX_STEPS:
             fix = "name their Lists in fewer steps, or split the target"
             self.mistakes.append(Mistake("spec.groups", f"stand for more than {MAX_STEPS:,} steps, one for each item of a List", fix))
@@ -122,7 +122,7 @@ class _Reading:
             group.note("steps", "names no step", "write its steps, or remove the group")
         self._take(group)
         steps = [step for each, at_step in items if not self._enough() for step in self._step(each, at_step)]
-        return Group(name, _steps_apart(steps), together)
+        return Group(name, _apart(steps), together)
 
     def _enough(self) -> bool:
         return self.compared > MAX_COMPARISONS or len(self.mistakes) + len(self.conditions.mistakes) > 2 * _MAX_MISTAKES
@@ -218,14 +218,13 @@ def _short(key: str) -> str:
     return key if len(key) <= MAX_NAME else f"…{key[1 - MAX_NAME :]}"
 
 
-def _apart(groups: list[Group]) -> tuple[Group, ...]:
-    taken = dict.fromkeys(map(str, Phase), 1)
-    return tuple(replace(group, name=_unique(group.name, taken)) for group in groups)
+T = TypeVar("T", Group, Step, Check)
 
 
-def _steps_apart(steps: list[Step]) -> tuple[Step, ...]:
-    taken: dict[str, int] = {}
-    return tuple(replace(step, name=_unique(step.name, taken)) for step in steps)
+def _apart(items: Iterable[T], reserved: Iterable[str] = ()) -> tuple[T, ...]:
+    """Give items of one name numbers: the record knows them by their names."""
+    taken = dict.fromkeys(reserved, 1)
+    return tuple(replace(item, name=_unique(item.name, taken)) for item in items)
 
 
 def _unique(name: str, taken: dict[str, int]) -> str:
@@ -258,7 +257,7 @@ class Conditions:
                 failure += self._failure(nested.items("failure", most=MAX_CHECKS))
                 self.mistakes += nested.mistakes
         failure += self._failure(step.items("failure", most=MAX_CHECKS))
-        return _named_apart(success), _named_apart(failure)
+        return _apart(success), _apart(failure)
 
     def _nested(self, entry: Fields) -> Iterable[Fields]:
         inner = entry.raw.get("fieldComparisons")
@@ -342,12 +341,3 @@ class Conditions:
 
 def _without_nested(raw: Any) -> Any:
     return {name: value for name, value in raw.items() if name not in _NESTED} if isinstance(raw, dict) else raw
-
-
-def _named_apart(checks: Iterable[Check]) -> tuple[Check, ...]:
-    taken: dict[str, int] = {}
-    found = []
-    for check in checks:
-        taken[check.name] = times = taken.get(check.name, 0) + 1
-        found.append(check if times == 1 else Check(check.type, f"{check.name} ({times})", check.options))
-    return tuple(found)

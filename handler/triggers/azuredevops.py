@@ -40,12 +40,11 @@ def read(headers: Mapping[str, str], body: bytes) -> Event:
     if "refUpdates" not in resource:
         payload.refuse("resource.refUpdates is missing: set the subscription's `Resource details to send` to All")
     changes, more = payload.changes(resource, "refUpdates", _change)
-    who = payload.actor(payload.section(resource, "pushedBy"), "uniqueName", "displayName")
+    actor = payload.actor(payload.section(resource, "pushedBy"), "uniqueName", "displayName")
     if not changes:
-        return Event("azuredevops", "other", delivery, actor=who, note="a push without any branch or tag")
-    repository = payload.section(resource, "repository")
-    urls = payload.urls(*(payload.text(repository, key, payload.MAX_URL) for key in _SPELLINGS))
-    return Event("azuredevops", "push", delivery, urls, changes, more, who)
+        return Event("azuredevops", "other", delivery, actor=actor, note="a push without any branch or tag")
+    urls = payload.urls(*payload.spellings(payload.section(resource, "repository"), _SPELLINGS))
+    return Event("azuredevops", "push", delivery, urls, changes, more, actor)
 
 
 def shape(document: dict[str, Any]) -> dict[str, str] | None:

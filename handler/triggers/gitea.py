@@ -45,16 +45,11 @@ def _either(headers: Mapping[str, str], what: str) -> str:
 
 def _push(document: dict[str, Any], delivery: str, actor: str) -> Event:
     ref = payload.ref(document)
-    after = payload.sha(document, "after")
-    if ref.startswith("refs/tags/"):
-        # `after` of an annotated tag is the tag object; what would be deployed is its commit.
-        after = payload.sha(payload.section(document, "head_commit"), "id") or after
-    repository = payload.section(document, "repository")
     return Event(
         provider="gitea",
         kind="push",
         delivery=delivery,
-        urls=payload.urls(*(payload.text(repository, key, payload.MAX_URL) for key in _SPELLINGS)),
-        changes=(RefChange(ref, after, deleted=payload.gone(document)),),
+        urls=payload.urls(*payload.spellings(payload.section(document, "repository"), _SPELLINGS)),
+        changes=(RefChange(ref, payload.commit_after(document, ref), deleted=payload.gone(document)),),
         actor=actor,
     )

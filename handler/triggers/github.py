@@ -30,7 +30,8 @@ def read(headers: Mapping[str, str], body: bytes) -> Event:
         return _push(document, delivery)
     actor = payload.actor(payload.section(document, "sender"), "login")
     if name == "ping":
-        return Event("github", "ping", delivery, urls=_spellings(document), actor=actor)
+        urls = payload.spellings(payload.section(document, "repository"), _SPELLINGS)
+        return Event("github", "ping", delivery, urls=urls, actor=actor)
     return Event("github", "other", delivery, actor=actor, note=payload.unasked(name))
 
 
@@ -44,20 +45,11 @@ def shape(document: dict[str, Any]) -> dict[str, str] | None:
 
 def _push(document: dict[str, Any], delivery: str) -> Event:
     ref = payload.ref(document)
-    after = payload.sha(document, "after")
-    if ref.startswith("refs/tags/"):
-        # `after` of an annotated tag is the tag object; what would be deployed is its commit.
-        after = payload.sha(payload.section(document, "head_commit"), "id") or after
     return Event(
         provider="github",
         kind="push",
         delivery=delivery,
-        urls=payload.urls(*_spellings(document)),
-        changes=(RefChange(ref, after, deleted=payload.flag(document, "deleted") or payload.gone(document)),),
+        urls=payload.urls(*payload.spellings(payload.section(document, "repository"), _SPELLINGS)),
+        changes=(RefChange(ref, payload.commit_after(document, ref), deleted=payload.flag(document, "deleted") or payload.gone(document)),),
         actor=payload.actor(payload.section(document, "sender"), "login") or payload.actor(payload.section(document, "pusher"), "name"),
     )
-
-
-def _spellings(document: dict[str, Any]) -> tuple[str, ...]:
-    repository = payload.section(document, "repository")
-    return tuple(found for key in _SPELLINGS if (found := payload.text(repository, key, payload.MAX_URL)))

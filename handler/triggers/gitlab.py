@@ -19,7 +19,6 @@ from handler.model.event import Event, RefChange
 from handler.triggers import payload
 from handler.triggers.signature import MAX_HEADER, WebhookSecret, delivery_id, header
 
-"""How signing tokens begin. Such a secret is a key: it is never accepted as a token, which is sent in the clear."""
 _SIGNED = {
     "webhook-id": re.compile(r"[!-~]{1,256}"),
     "webhook-timestamp": re.compile(r"[0-9]{1,12}"),
@@ -70,11 +69,12 @@ def shape(document: dict[str, Any]) -> dict[str, str] | None:
 def _push(document: dict[str, Any], delivery: str) -> Event:
     # `after` of an annotated tag is the tag object, `checkout_sha` its commit; both are empty on deletion.
     after = payload.sha(document, "checkout_sha") or payload.sha(document, "after")
+    urls = [url for key in ("project", "repository") for url in payload.spellings(payload.section(document, key), _SPELLINGS)]
     return Event(
         provider="gitlab",
         kind="push",
         delivery=delivery,
-        urls=payload.urls(*_spellings(document, "project"), *_spellings(document, "repository")),
+        urls=payload.urls(*urls),
         changes=(RefChange(payload.ref(document), after, deleted=payload.gone(document)),),
         actor=payload.actor(document, "user_username", "user_name"),
     )
@@ -86,7 +86,7 @@ def _update(document: dict[str, Any], delivery: str) -> Event:
         provider="gitlab",
         kind="push",
         delivery=delivery,
-        urls=payload.urls(*_spellings(document, "project")),
+        urls=payload.urls(*payload.spellings(payload.section(document, "project"), _SPELLINGS)),
         changes=changes,
         more=more or not changes,  # something was pushed
         actor=payload.actor(document, "user_username", "user_name"),
@@ -97,8 +97,3 @@ def _change(update: dict[str, Any]) -> RefChange:
     ref, after = payload.ref(update), payload.sha(update, "after")
     # Of an annotated tag `after` is the tag object, and nothing names its commit.
     return RefChange(ref, "" if ref.startswith("refs/tags/") else after, deleted=payload.gone(update))
-
-
-def _spellings(document: dict[str, Any], key: str) -> tuple[str, ...]:
-    found = payload.section(document, key)
-    return tuple(payload.text(found, name, payload.MAX_URL) for name in _SPELLINGS)

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from handler.model.errors import BadPayload
@@ -39,7 +39,7 @@ def read(body: bytes) -> dict[str, Any]:
         refuse("too many values")
     try:
         document = json.loads(body.decode(), parse_constant=_constant, parse_float=_finite, parse_int=_integer, object_pairs_hook=_unique)
-        # Lone surrogates pass the reader and fail much later, when somebody writes them: find them here.
+        # Lone surrogates pass the reader and fail much later, when they are written: find them here.
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeError:
         refuse("text that is not UTF-8")
@@ -120,6 +120,12 @@ def sha(document: dict[str, Any], key: str) -> str:
     return value if value.strip("0") else ""
 
 
+def commit_after(document: dict[str, Any], pushed: str) -> str:
+    """Return the commit that a ref is at now: `after` of an annotated tag is the tag object, its commit is `head_commit`."""
+    after = sha(document, "after")
+    return sha(section(document, "head_commit"), "id") or after if pushed.startswith("refs/tags/") else after
+
+
 def gone(document: dict[str, Any], key: str = "after") -> bool:
     """Say whether an object id is all zeros: the ref was deleted. A missing one says nothing."""
     value = text(document, key)
@@ -163,9 +169,14 @@ def changes(document: dict[str, Any], key: str, one: Callable[[dict[str, Any]], 
     return found, len(listed) > len(found)
 
 
+def spellings(repository: dict[str, Any], keys: Iterable[str]) -> tuple[str, ...]:
+    """Return the URLs that a repository has under these keys."""
+    return tuple(found for key in keys if (found := text(repository, key, MAX_URL)))
+
+
 def urls(*found: str) -> tuple[str, ...]:
     """Return the spellings of a repository, each once; a push without any is refused."""
-    spellings = tuple(dict.fromkeys(url for url in found if url))
-    if not spellings:
+    several = tuple(dict.fromkeys(url for url in found if url))
+    if not several:
         refuse("names no repository")
-    return spellings
+    return several

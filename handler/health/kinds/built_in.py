@@ -120,7 +120,7 @@ def job(live: Object, _now: float) -> Health:
     if condition(live, "Complete").true:
         return HEALTHY
     if at(live, "spec", "suspend") is True and suspended.true:
-        return stands("is suspended: it runs when somebody resumes it")
+        return stands("is suspended: it runs once it is resumed")
     if target.true:
         return waits(f"is about to fail: {target.said}")
     wanted = count(live, "spec", "completions", missing=1)

@@ -66,14 +66,14 @@ def managed(live: Object, _now: float) -> Health:
 def rollout(live: Object, _now: float) -> Health:
     """By its phase, once its controller, which writes generations as text, and that of its workload have been looked at."""
     unseen = _rollout_unseen(live)
-    phase, told = at(live, "status", "phase"), said(at(live, "status", "message"))
+    phase, message = at(live, "status", "phase"), said(at(live, "status", "message"))
     if unseen or phase == "Healthy":
         return waits(unseen) if unseen else HEALTHY
     if phase == "Degraded":
-        return fails(told or "is degraded")
+        return fails(message or "is degraded")
     if phase == "Paused":
-        return stands("is paused") if at(live, "spec", "paused") is True else waits(": ".join(filter(None, ("is paused", told))))
-    return waits(told or _SILENT)
+        return stands("is paused") if at(live, "spec", "paused") is True else waits(": ".join(filter(None, ("is paused", message))))
+    return waits(message or _SILENT)
 
 
 def _rollout_unseen(live: Object) -> str:
@@ -113,9 +113,9 @@ def capi_replicas(live: Object, _now: float) -> Health:
 
 
 def _capi_early(live: Object) -> Health | None:
-    told = said(at(live, "status", "failureMessage")) or said(at(live, "status", "failureReason"))
-    if told or at(live, "status", "phase") == "Failed":
-        return fails(told or condition(live, "Ready").said or "has failed")
+    message = said(at(live, "status", "failureMessage")) or said(at(live, "status", "failureReason"))
+    if message or at(live, "status", "phase") == "Failed":
+        return fails(message or condition(live, "Ready").said or "has failed")
     return stands("is paused") if at(live, "spec", "paused") is True else None
 
 

@@ -62,13 +62,10 @@ def _unwrapped(mistake: Any, field: str) -> Any:
 
 def _comparison(raw: Any, place: str, into: Fields) -> dict[str, Any]:
     fields = Fields(raw, place, ("name", "path", "default", "value"))
-    found = {"name": fields.text("name"), "path": _path(fields), **_default(fields), "value": _value(fields)}
+    default = {"default": _json(fields, "default")} if fields.has("default") else {}
+    found = {"name": fields.text("name"), "path": _path(fields), **default, "value": _value(fields)}
     into.mistakes += fields.mistakes
     return found
-
-
-def _default(fields: Fields) -> dict[str, Any]:
-    return {"default": _json(fields, "default")} if fields.has("default") else {}
 
 
 def _value(fields: Fields) -> dict[str, Any]:
@@ -149,7 +146,7 @@ class _Comparison:
         seen = self.side.value(live, zeros, effort)
         return seen, self.expected.value(live, zeros, effort) if self.expected else self.static
 
-    def told(self, seen: str, wanted: str, *, holds: bool) -> str:
+    def sentence(self, seen: str, wanted: str, *, holds: bool) -> str:
         other = f" ({self.expected.path.text})" if self.expected else ""
         return self.named(f"{self.side.path.text} is {seen}" + ("" if holds else f", expected {wanted}{other}"))
 
@@ -188,7 +185,7 @@ class _Probe:
     def _compared(self, live: Object) -> Judged:
         effort = self.scene.effort()
         zeros = None if self.scene.failing else filled(live, self.scene.identity.group_kind)
-        told, missing, values = [], [], []
+        seen_all, missing, values = [], [], []
         for each in self.comparisons:
             try:
                 seen, wanted = each.values(live, zeros, effort)
@@ -196,12 +193,12 @@ class _Probe:
                 holds, said = False, each.named(str(error))
             else:
                 holds = _NOTHING not in (seen, wanted) and same(seen, wanted)
-                said = each.told(self._shown(seen), self._shown(wanted), holds=holds)
+                said = each.sentence(self._shown(seen), self._shown(wanted), holds=holds)
                 values += [seen, wanted]
-            told.append(said)
+            seen_all.append(said)
             missing += [] if holds else [said]
         progress = hashlib.sha256(repr(values).encode()).hexdigest()
-        return Judged(Verdict.PENDING if missing else Verdict.PASSED, self.scene.mask("; ".join(missing or told)), progress)
+        return Judged(Verdict.PENDING if missing else Verdict.PASSED, self.scene.mask("; ".join(missing or seen_all)), progress)
 
     def _early(self, live: Object) -> str:
         if at(live, "metadata", "deletionTimestamp"):
@@ -218,13 +215,9 @@ class _Probe:
             return "missing"
         if self.scene.identity.group_kind == _SECRET:
             return "***"
-        written = json.dumps(value, ensure_ascii=False, sort_keys=True) if not _is_odd(value) else str(value)
-        written = self.scene.mask(written)
+        odd = isinstance(value, float) and not math.isfinite(value)
+        written = self.scene.mask(str(value) if odd else json.dumps(value, ensure_ascii=False, sort_keys=True))
         return written if len(written) <= _SHOWN else written[: _SHOWN - 1] + "…"
-
-
-def _is_odd(value: Any) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
 
 
 @dataclass(frozen=True, slots=True)

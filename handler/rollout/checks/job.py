@@ -49,7 +49,7 @@ class _Probe:
         found = judge(live, scene.generation, now, scene.declared)
         message = scene.mask(found.message)
         if found.status is Status.NOT_FOUND:
-            return Judged(Verdict.FAILED, "was removed before anybody saw it complete, and has no ttlSecondsAfterFinished")
+            return Judged(Verdict.FAILED, "was removed before it was seen to complete, and has no ttlSecondsAfterFinished")
         if found.status is Status.FAILED:
             return Judged(Verdict.FAILED, message)
         if live is None or condition(live, "Complete").true:

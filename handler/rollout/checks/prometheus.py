@@ -10,10 +10,9 @@
       failureLimit: 3                         so many samples in a row that aren't as asked fail the check; a canary's default
       progressTimeout: 10m                    so long without a sample that is better than the one before that time fails the check
 
-Of several series all must be as asked under `success`; under `failure` one is enough. NaN is no value, and without data `success` waits,
-and
-`failure` has seen nothing bad; `pass` and `fail` say that it is good or bad under either. No answer: asked again until the check's time is
-over, and no step succeeds while a check of `failure` has none. A sample is one evaluation each `interval` since the step began, asked of
+Of several series all must be as asked under `success`; under `failure` one is enough. NaN is no value, and without data `success` waits
+and `failure` has seen nothing bad; `pass` and `fail` say that it is good or bad under either. No answer: asked again until the check's time
+is over, and no step succeeds while a check of `failure` has none. A sample is one evaluation each `interval` since the step began, asked of
 Prometheus at once, so that no restart and no second process makes it more or fewer of them; one without a number counts for nothing. Both
 limits are of `success`: a check of `failure` ends its step as soon as it holds.
 """
@@ -261,9 +260,9 @@ class _Probe:
         if not samples:
             return f"{query} finds no series"
         order = sorted(samples, key=lambda each: self.ask.wanted.holds(each.value) != self.scene.failing)
-        told = ", ".join(f"{each.value:g}{_labels(each, self.scene.mask)}" for each in order[:shown])
+        values = ", ".join(f"{each.value:g}{_labels(each, self.scene.mask)}" for each in order[:shown])
         more = f" and {len(samples) - shown} more" if len(samples) > shown else ""
-        return self.scene.mask(f"{query} is {told}{more}")
+        return self.scene.mask(f"{query} is {values}{more}")
 
 
 def _told(seen: Sequence[SampleSeen]) -> str:

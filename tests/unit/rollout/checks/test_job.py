@@ -30,7 +30,7 @@ def looked(name: str, live: Object | None, **scene: Any) -> Judged:
         (job(active=1), Verdict.PENDING, "1 active"),
         (job("FailureTarget", active=1), Verdict.PENDING, "about to fail"),
         (job("Suspended") | {"spec": {"suspend": True}}, Verdict.PENDING, "suspended"),
-        (None, Verdict.FAILED, "was removed before anybody saw it complete"),
+        (None, Verdict.FAILED, "was removed before it was seen to complete"),
     ],
 )
 def test_only_a_complete_job_has_completed(live: Object | None, verdict: Verdict, said: str) -> None:
