@@ -18,8 +18,10 @@ from handler.render.files import FileRenderer
 from handler.render.sandbox import Sandbox
 from infra.githost import Host, Work
 from tests.e2e.api_proxy import Wired
+from tests.e2e.health_watch import watching  # noqa: F401 - a fixture
 from tests.e2e.many_targets import Fleet
 from tests.e2e.one_target import PATH, SCOPED, Shop
+from tests.e2e.status_api import serving  # noqa: F401 - a fixture
 from tests.e2e.two_targets import Pair
 from tests.fakes.clock import NEVER
 from tests.kubectl import Kubectl

@@ -6,14 +6,20 @@ Each is a row: with and without `wait`, before and after its commit is recorded,
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from handler.config.git_settings import Repository
+from handler.config.settings import Target, Wait
+from handler.render.sandbox import Sandbox
+from infra.githost import Host, Work
 from tests.e2e.documents import Document, claim, deployment, pods, service, stateful_set
-from tests.e2e.one_target import Shop
+from tests.e2e.one_target import PATH, Shop
 from tests.e2e.serve_process import until
-from tests.e2e.test_wait_health import fated, made_ready
+from tests.e2e.workload_status import fated, made_ready
+from tests.kubectl import Kubectl
 
 Act = Callable[[Shop], object]
 Documents = Callable[[Shop], list[Document]]
@@ -213,3 +219,12 @@ INCIDENTS: Sequence[Incident] = (
 def said(lines: Sequence[str], incident: Incident) -> bool:
     """Whether one line says all words of an incident."""
     return any(all(word in line for word in incident.words) for line in lines)
+
+
+def shop_of(host: Host, sandbox: Sandbox, kubectl: Kubectl, wait: Wait | None = None) -> Shop:
+    """Make a shop of its own for an incident."""
+    name = f"s-{secrets.token_hex(4)}"
+    target = Target(name, Repository(url=host.url_of(name)), (name,), path=PATH, wait=wait)
+    shop = Shop(name, Work.of(host, name), kubectl, sandbox, target)
+    shop.create_namespace()
+    return shop

@@ -11,29 +11,13 @@ from handler.config.settings import Wait
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, Identity
 from handler.model.plan import Action
 from handler.model.result import Outcome, Result
-from tests.e2e.documents import Document, config_map, deployment, namespace, secret
+from tests.e2e.documents import config_map, deployment, namespace, secret
 from tests.e2e.killed_runs import Wire
+from tests.e2e.live_annotations import FLUX, annotate, by_hand, seen
+from tests.e2e.meeting_writes import run_meeting, write_of
 from tests.e2e.one_target import Shop, told
-from tests.e2e.test_changed_after_plan import run_meeting, write_of
 
-FLUX = "kustomize.toolkit.fluxcd.io"
 EXCLUSIONS = [{f"{FLUX}/reconcile": "disabled"}, {f"{FLUX}/ssa": "Ignore"}]
-
-
-def seen(shop: Shop, document: Document) -> tuple[str, str, object]:
-    """Return uid, resourceVersion and data of what lives, as kubectl reads it."""
-    live = shop.live(document)
-    assert live, f"{document['metadata']['name']} is gone"
-    return live["metadata"]["uid"], live["metadata"]["resourceVersion"], live.get("data")
-
-
-def by_hand(shop: Shop, *documents: Document) -> None:
-    """Create objects as an operator of the cluster does, so that Anneal doesn't know them."""
-    shop.kubectl.run("create", "-f", "-", given=json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
-
-
-def annotate(shop: Shop, kind: str, name: str, *marks: str) -> None:
-    shop.kubectl.run("annotate", "--overwrite", kind, name, "-n", shop.name, *marks)
 
 
 def kept(result: Result) -> dict[str, str]:

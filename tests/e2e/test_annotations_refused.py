@@ -10,8 +10,8 @@ from handler.model.plan import Action
 from handler.model.result import Outcome
 from tests.e2e.documents import claim, config_map, definition, job, offer, service
 from tests.e2e.hook_jobs import held
+from tests.e2e.live_annotations import FLUX, annotate, by_hand, seen
 from tests.e2e.one_target import Shop, told
-from tests.e2e.test_annotations import FLUX, annotate, by_hand, seen
 
 SYNC = "argocd.argoproj.io/sync-options"
 

@@ -8,9 +8,9 @@ from handler.model.result import Outcome
 from handler.model.rollout import ARGO_HOOK
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map, deployment, secret
+from tests.e2e.live_annotations import FLUX, annotate, by_hand, seen
 from tests.e2e.one_target import Shop, told
 from tests.e2e.rollouts import group, opened, outcomes, push, step
-from tests.e2e.test_annotations import FLUX, annotate, by_hand, seen
 
 STEPS = [{"weight": 50, "for": "0s"}]
 

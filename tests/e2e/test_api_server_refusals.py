@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import yaml
 
 from handler.cluster.api import Api
 from handler.config.settings import Cluster, Impersonate, RecreateSettings, Settings
@@ -17,34 +16,10 @@ from infra.githost import Host
 from tests.e2e.api_proxy import Wired
 from tests.e2e.documents import Document, admission, config_map, definition, deployment, job, namespace, offer, service, stateful_set
 from tests.e2e.one_target import STATES, Shop, told
+from tests.e2e.rbac_rights import ALL, DEPLOYER, allow
 from tests.rooms.cluster.faulty_proxy import Handler
 
 Wire = Callable[[], Wired]
-DEPLOYER = "deployer"
-
-
-def allow(shop: Shop, *rules: tuple[str, str, str]) -> None:
-    """Give the target's account these rights in its namespace: (verbs, group, resource)."""
-    roles = (
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "Role",
-            "metadata": {"name": DEPLOYER, "namespace": shop.name},
-            "rules": [{"verbs": verbs.split(","), "apiGroups": [group], "resources": [resource]} for verbs, group, resource in rules],
-        },
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "RoleBinding",
-            "metadata": {"name": DEPLOYER, "namespace": shop.name},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": DEPLOYER},
-            "subjects": [{"kind": "ServiceAccount", "name": DEPLOYER, "namespace": shop.name}],
-        },
-    )
-    shop.kubectl.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": DEPLOYER, "namespace": shop.name}})
-    shop.kubectl.grant(yaml.safe_dump_all(roles))
-
-
-ALL = "get,list,watch,create,patch,delete"
 
 
 @pytest.fixture

@@ -8,19 +8,10 @@ from typing import Any
 
 from handler.model.result import Outcome
 from tests.e2e.conversion_webhook import converted
-from tests.e2e.documents import Document, config_map, definition, deployment, offer
+from tests.e2e.documents import Document, config_map, definition, deployment
+from tests.e2e.drift import assert_rests
 from tests.e2e.one_target import Shop, told
-from tests.e2e.test_drift import assert_rests
-
-
-def scaler(shop: Shop, name: str, version: str, percent: int = 50) -> Document:
-    """A HorizontalPodAutoscaler as each of its versions writes it."""
-    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-    spec: Document = {"minReplicas": 1, "maxReplicas": 5, "scaleTargetRef": target}
-    resource = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": percent}}
-    spec |= {"targetCPUUtilizationPercentage": percent} if version == "v1" else {"metrics": [{"type": "Resource", "resource": resource}]}
-    meta = {"name": name, "namespace": shop.name}
-    return {"apiVersion": f"autoscaling/{version}", "kind": "HorizontalPodAutoscaler", "metadata": meta, "spec": spec}
+from tests.e2e.versioned_objects import assert_spec, offered, scaler
 
 
 def versioned(shop: Shop, *names: str, **properties: dict[str, Any]) -> Document:
@@ -34,21 +25,11 @@ def versioned(shop: Shop, *names: str, **properties: dict[str, Any]) -> Document
     return crd
 
 
-def offered(shop: Shop, name: str, version: str, **spec: Any) -> Document:
-    return {**offer(shop.group, shop.name, name), "apiVersion": f"{shop.group}/{version}", "spec": {"price": 1, **spec}}
-
-
 def ours(shop: Shop, document: Document) -> list[str]:
     """Return in which API versions our fields of a live object are recorded."""
     live = shop.live(document)
     assert live
     return [entry["apiVersion"] for entry in live["metadata"]["managedFields"] if entry["manager"] == "anneal"]
-
-
-def assert_spec(shop: Shop, document: Document, spec: dict[str, Any]) -> None:
-    live = shop.live(document)
-    assert live
-    assert live["spec"] == spec
 
 
 def test_two_versions_of_one_kind_rest_and_are_pruned(shop: Shop) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -15,34 +14,15 @@ from handler.config.settings import Prune
 from handler.engine.apply import wait_deleted
 from handler.model.event import Delivery
 from handler.model.plan import Action
-from handler.model.result import Outcome, Result
+from handler.model.result import Outcome
 from handler.state.configmap import state_name
-from tests.e2e.api_proxy import Chosen, is_object_write
 from tests.e2e.documents import Document, config_map, definition, deployment, namespace, offer
 from tests.e2e.killed_runs import Wire
+from tests.e2e.meeting_writes import run_meeting, write_of
 from tests.e2e.one_target import DONE, STATES, Shop, told
 from tests.rooms.cluster.faulty_proxy import Handler
 
 DELIVERY = Delivery("7", "github", "refs/heads/main", "a" * 40, "ann", "2026-03-01T12:00:00Z")
-
-
-def run_meeting(shop: Shop, wired: Wire, chosen: Chosen, act: Callable[[], object], trigger: str = "push") -> Result:
-    """Run the target; `act` comes in ahead of the first chosen request."""
-    wire = wired()
-
-    def meet(_: Handler) -> bool:
-        act()
-        return True
-
-    wire.meet(1, meet, chosen)
-    result = shop.handler_at(wire.kubeconfig).run(shop.job(trigger))
-    assert wire.count, "the chosen request never came"
-    return result
-
-
-def write_of(method: str, name: str) -> Chosen:
-    """The write of one object, named as in its URL."""
-    return lambda asked, path: asked == method and is_object_write(asked, path) and path.partition("?")[0].endswith(name)
 
 
 def scaler(shop: Shop) -> Document:

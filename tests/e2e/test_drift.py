@@ -14,30 +14,10 @@ from handler.config.settings import IgnoreRule, IgnoreSelect
 from handler.model.result import Outcome
 from tests.e2e.api_proxy import Wired
 from tests.e2e.documents import admission, config_map, definition, deployment, service
-from tests.e2e.one_target import Shop, told
+from tests.e2e.drift import assert_rests, edit
+from tests.e2e.one_target import Shop
 
 Wire = Callable[[], Wired]
-
-
-def edit(shop: Shop, kind: str, name: str, patch: dict[str, Any], *options: str) -> None:
-    """Change a live object by hand, as `kubectl edit` does."""
-    place = ["-n", shop.name] if kind in ("cm", "deployment", "service") else []
-    kind_of_patch = () if any(option.startswith("--type") for option in options) else ("--type=merge",)
-    manager = () if any(option.startswith("--field-manager") for option in options) else ("--field-manager=kubectl-edit",)
-    shop.kubectl.run("patch", kind, name, *place, *kind_of_patch, *manager, "-p", json.dumps(patch), *options)
-
-
-def assert_rests(shop: Shop) -> None:
-    """Neither a tick nor a drift run nor a fresh handler writes anything."""
-    before = shop.versions()
-    record = shop.recorded()
-    for trigger in ("tick", "drift", "drift"):
-        result = shop.run(trigger)
-        assert result.outcome is Outcome.UNCHANGED, told(result)
-    shop.configure()
-    assert shop.run("drift").outcome is Outcome.UNCHANGED
-    assert shop.versions() == before
-    assert shop.recorded() == record
 
 
 def test_a_drift_run_heals_an_edit_and_names_who_made_it(shop: Shop) -> None:

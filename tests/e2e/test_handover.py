@@ -25,8 +25,8 @@ from tests.e2e.api_proxy import Wired
 from tests.e2e.documents import Document, claim, config_map, deployment, namespace, service
 from tests.e2e.killed_runs import killed_moves
 from tests.e2e.one_target import STATES, told
+from tests.e2e.rbac_rights import ALL, allow
 from tests.e2e.serve_process import until
-from tests.e2e.test_api_server_refusals import ALL, allow
 from tests.e2e.two_targets import Pair
 
 

@@ -24,10 +24,9 @@ from handler.model.health import HealthState
 from handler.render.sandbox import Sandbox
 from handler.worker.health_watch.cluster_watch import HealthWatch
 from infra.githost import Host
-from tests.e2e.incidents import INCIDENTS, Incident, said
+from tests.e2e.incidents import INCIDENTS, Incident, said, shop_of
 from tests.e2e.one_target import STATES, Shop
 from tests.e2e.serve_process import PATIENCE, until
-from tests.e2e.test_incidents_wait import shop_of
 from tests.kubectl import Kubectl
 
 Ends = dict[str, Future[None]]

@@ -5,20 +5,18 @@ All incidents happen at once, each in a namespace of its own: their controllers'
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from handler.config.git_settings import Repository
-from handler.config.settings import Target, Wait
+from handler.config.settings import Wait
 from handler.model.result import Outcome, Result
 from handler.render.sandbox import Sandbox
-from infra.githost import Host, Work
+from infra.githost import Host
 from tests.e2e.documents import config_map
-from tests.e2e.incidents import INCIDENTS, Incident, said
-from tests.e2e.one_target import PATH, Shop, told
+from tests.e2e.incidents import INCIDENTS, Incident, said, shop_of
+from tests.e2e.one_target import Shop, told
 from tests.e2e.serve_process import PATIENCE, until
 from tests.kubectl import Kubectl
 
@@ -36,15 +34,6 @@ def ends(request: pytest.FixtureRequest, host: Host, sandbox: Sandbox, kubectl: 
         yield {incident.name: pool.submit(happens, shops[incident.name], incident) for incident in asked}
     for shop in shops.values():
         shop.close()
-
-
-def shop_of(host: Host, sandbox: Sandbox, kubectl: Kubectl, wait: Wait | None = None) -> Shop:
-    """Make a shop of its own for an incident."""
-    name = f"s-{secrets.token_hex(4)}"
-    target = Target(name, Repository(url=host.url_of(name)), (name,), path=PATH, wait=wait)
-    shop = Shop(name, Work.of(host, name), kubectl, sandbox, target)
-    shop.create_namespace()
-    return shop
 
 
 def happens(shop: Shop, incident: Incident) -> None:

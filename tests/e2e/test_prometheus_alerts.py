@@ -12,14 +12,14 @@ from handler.feedback.prometheus import GAUGES
 from tests.e2e.documents import config_map
 from tests.e2e.one_target import Shop
 from tests.e2e.serve_process import Serving, until
-from tests.e2e.test_status_api import metrics, pushed, serving  # noqa: F401 - a fixture
+from tests.e2e.status_api import metrics, pushed
 
 ALERTS = Path(__file__).resolve().parents[2] / "infra" / "prometheus" / "alerts.yaml"
 RULES = yaml.safe_load(ALERTS.read_text())["groups"][0]["rules"]
 USED = {re.sub(r"_bucket$", "", name) for rule in RULES for name in re.findall(r"\banneal_\w+", rule["expr"])}
 
 
-def test_a_server_exposes_what_its_alerts_use(shop: Shop, serving: Serving) -> None:  # noqa: F811 - the fixture
+def test_a_server_exposes_what_its_alerts_use(shop: Shop, serving: Serving) -> None:
     shop.push(config_map(shop.name, "a"))
     serving.start().ready()
     pushed(serving, shop, shop.head)

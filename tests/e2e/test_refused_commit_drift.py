@@ -9,10 +9,10 @@ from typing import Any
 from handler.model.plan import Action
 from handler.model.result import Outcome
 from tests.e2e.documents import Document, config_map, deployment
+from tests.e2e.drift import edit
 from tests.e2e.one_target import PATH, STATES, Shop, told
 from tests.e2e.refused_commits import Wire, assert_heals, assert_still, refused
 from tests.e2e.serve_process import Serving, until
-from tests.e2e.test_drift import edit
 from tests.fakes.clock import NEVER
 
 

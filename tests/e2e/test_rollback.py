@@ -11,9 +11,10 @@ from handler.config.settings import Rollback, Wait
 from handler.model.result import Outcome
 from tests.e2e import rollouts
 from tests.e2e.conftest import Open
-from tests.e2e.documents import Document, config_map, deployment, pods
+from tests.e2e.documents import Document, config_map
 from tests.e2e.killed_runs import AT_ONCE, Wire, is_recorded, kill_after
 from tests.e2e.one_target import DONE, Shop, told
+from tests.e2e.rollback_commits import deployed, good, hanging
 from tests.e2e.rollouts import group, step
 
 WAIT = Wait(timeout=120.0)
@@ -21,31 +22,11 @@ WAIT = Wait(timeout=120.0)
 BACK = {"wait": WAIT, "rollback": Rollback(on_failure=True)}
 
 
-def good(shop: Shop) -> list[Document]:
-    return [deployment(shop.name, "web", "shop:1", 1), config_map(shop.name, "one")]
-
-
-def hanging(shop: Shop) -> list[Document]:
-    """A release whose pods run nowhere, until a node is called for it; it changes, adds and drops something besides."""
-    stuck = deployment(shop.name, "web", "shop:2", 1)
-    stuck["spec"]["template"] = pods({"app": "web"}, "shop:2")
-    stuck["spec"]["template"]["spec"]["nodeSelector"] = {f"anneal.dev/{shop.name}": "here"}
-    return [stuck, config_map(shop.name, "two")]
-
-
 def bad(shop: Shop) -> list[Document]:
     """The same, but it fails by its own deadline."""
     stuck, *others = hanging(shop)
     stuck["spec"]["progressDeadlineSeconds"] = 2
     return [stuck, *others]
-
-
-def deployed(shop: Shop) -> str:
-    """Deploy what works; return its commit."""
-    shop.create_namespace()
-    sha = shop.push(*good(shop))
-    shop.applied()
-    return sha
 
 
 def assert_is_back(shop: Shop, old: str, new: str) -> None:

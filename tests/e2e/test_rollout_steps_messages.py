@@ -13,7 +13,7 @@ from tests.e2e.hook_jobs import hook
 from tests.e2e.one_target import Shop, told
 from tests.e2e.rollouts import group, step
 from tests.e2e.serve_process import PATIENCE, until
-from tests.e2e.test_wait_health import fated, made_ready
+from tests.e2e.workload_status import fated, made_ready
 
 
 def message(shop: Shop, name: str) -> str:

@@ -5,94 +5,19 @@ from __future__ import annotations
 import base64
 import io
 import json
-import logging
 import os
-import time
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
 
-from handler.app import log
-from handler.app.standing import TargetRow
-from handler.app.target_status import TargetStatusReader
-from handler.cli.follow_up_commands import NOTHING_GIVEN
-from handler.cli.next_step import next_step
-from handler.cli.target_page import _rows, facts
 from handler.config.git_settings import BasicAuth, RepositoryAuth, SecretRef
 from handler.config.secrets import resolve_all
-from handler.model.event import Job
-from handler.model.result import Outcome, Result
-from handler.model.to_json import plain
-from handler.queues.pending import Work
-from handler.worker.worker import Parts, Worker
+from handler.model.result import Outcome
 from infra.githost import Host
 from tests.e2e.documents import Document, config_map, secret
-from tests.e2e.one_target import STATES, Shop, told
-
-CANARY = "canary/7f3a9c&e1 d2+55b0"
-OTHER = "canary/second&88 1c+4e77"
-SCRAPED: list[str] = []
-"""What each run has left to Prometheus."""
-
-
-def spellings(value: str) -> set[str]:
-    """How a value may be written; base64 wherever it begins in a longer text."""
-    raw = value.encode()
-    shifted = {base64.b64encode(b"x" * shift + raw).decode()[4:-4] for shift in range(3)}
-    return {value, quote(value), quote(value, safe=""), json.dumps(value)[1:-1], raw.hex(), base64.b64encode(raw).decode(), *shifted}
-
-
-@pytest.fixture
-def logged() -> Iterator[io.StringIO]:
-    """What the process logs, as the worker configures it."""
-    SCRAPED.clear()
-    stream = io.StringIO()
-    root = logging.getLogger()
-    kept, level = root.handlers[:], root.level
-    log.configure(lambda text: text, stream)
-    yield stream
-    root.handlers[:] = kept
-    root.setLevel(level)
-
-
-def run(shop: Shop, job: Job) -> Result:
-    """Run a job as the worker does: its result is logged."""
-    results: list[Result] = []
-
-    def keep(asked: Job, *_: object) -> Result:
-        results.append(shop.handler.run(asked))
-        return results[-1]
-
-    secrets = resolve_all(shop.settings, os.environ, needs={"git"})
-    parts = Parts(keep, TargetStatusReader(shop.settings, shop.handler.records, secrets.mask), mask=secrets.mask)
-    worker = Worker(shop.settings, parts)
-    worker._work(Work.of(job))
-    SCRAPED.append(worker._metrics.text())
-    return results[0]
-
-
-def assert_silent(shop: Shop, logged: io.StringIO, *results: Result, planted: Sequence[str] = (CANARY, OTHER)) -> None:
-    state = shop.kubectl.tried("get", "cm", f"anneal-{shop.name}", "-n", STATES, "-o", "yaml").stdout
-    stored = shop.handler.store(shop.target).read()
-    row = TargetRow(shop.target, time.time(), state=stored.state)
-    reader = TargetStatusReader(shop.settings, shop.handler.records, str)
-    outputs = {
-        "results": repr(results),
-        "messages": "".join(map(told, results)),
-        "state": state,
-        "record": repr(stored),
-        "status": repr([*_rows(row, NOTHING_GIVEN)]) + next_step(row).text,
-        "status as JSON": json.dumps(plain(facts(row, NOTHING_GIVEN))),
-        "API": json.dumps(plain([reader.target(shop.name), reader.targets([shop.name])])),
-        "metrics": "".join(map(str, SCRAPED)),
-        "log": logged.getvalue(),
-    }
-    assert logged.getvalue(), "the runs were logged"
-    found = [(where, text) for where, output in outputs.items() for value in planted for text in spellings(value) if text in output]
-    assert found == []
+from tests.e2e.one_target import Shop, told
+from tests.e2e.planted_secrets import CANARY, OTHER, assert_silent, run
 
 
 def encoded(value: str) -> str:

@@ -15,9 +15,9 @@ from handler.worker.health_watch.cluster_watch import HealthWatch
 from infra.controlplane.fates import LOG
 from tests.e2e.documents import Document, config_map, definition, deployment, job, namespace, offer, secret
 from tests.e2e.one_target import Shop
+from tests.e2e.planted_secrets import CANARY, OTHER, assert_silent, logged, run
 from tests.e2e.serve_process import until
-from tests.e2e.test_secret_masking import CANARY, OTHER, assert_silent, logged, run
-from tests.e2e.test_wait_health import fated, stand_still
+from tests.e2e.workload_status import fated, stand_still
 
 __all__ = ["logged"]
 PASSWORD = {"name": "DB_PASSWORD", "value": CANARY}

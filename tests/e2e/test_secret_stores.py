@@ -21,8 +21,8 @@ from infra.githost import Host
 from infra.moto import Moto
 from tests.e2e.conftest import QUICK
 from tests.e2e.many_targets import Fleet
+from tests.e2e.planted_secrets import spellings
 from tests.e2e.serve_process import ROOT, Serving, signed, until
-from tests.e2e.test_secret_masking import spellings
 from tests.kubectl import Kubectl
 
 HOOK, HOOK_2, PASSWORD, PASSWORD_2 = (f"canary/{name}&e1 d2+55b0" for name in ("hook-one", "hook-two", "password-one", "password-two"))

@@ -10,14 +10,12 @@ import pytest
 
 from handler.cluster.write import Writer
 from handler.config.settings import IgnoreRule, IgnoreSelect
-from handler.model.plan import Change
-from handler.model.result import Outcome, Result
+from handler.model.result import Outcome
 from tests.e2e.documents import Document, claim, config_map, deployment, secret, service
 from tests.e2e.one_target import Shop, told
-from tests.e2e.plan_and_live import untold
+from tests.e2e.takeover import LAST_APPLIED, carried_out, gone, planned
 
 RESTARTED = "kubectl.kubernetes.io/restartedAt"
-LAST_APPLIED = "metadata.annotations.kubectl.kubernetes.io/last-applied-configuration"
 
 
 def network_policy(namespace: str, **spec: object) -> Document:
@@ -45,33 +43,6 @@ def less(shop: Shop) -> list[Document]:
     one = service(shop.name, "web")
     one["spec"]["ports"] = [{"name": "http", "port": 80}]
     return [web, one, secret(shop.name, "key", "one"), config_map(shop.name, "a", {"key": "1"}), network_policy(shop.name)]
-
-
-def planned(shop: Shop, trigger: str = "push") -> dict[str, Change]:
-    """Plan; return the changes by the kind of their object."""
-    result = shop.run(trigger, dry_run=True)
-    assert result.plan, told(result)
-    return {change.identity.kind: change for change in result.plan.changes}
-
-
-def carried_out(shop: Shop, documents: list[Document], trigger: str = "push") -> tuple[dict[str, Change], Result]:
-    """Plan, run, and compare what the plan said with what kubectl reads before and after; return the plan."""
-    before, versions = {document["kind"]: shop.live(document) for document in documents}, shop.versions(documents)
-    changes = planned(shop, trigger)
-    assert shop.versions(documents) == versions
-    result = shop.applied(trigger)
-    for kind, was in before.items():
-        is_now = shop.live(next(document for document in documents if document["kind"] == kind))
-        assert was
-        assert is_now
-        assert untold(was, is_now, changes[kind].fields) == []
-        assert was["metadata"]["uid"] == is_now["metadata"]["uid"]
-    assert shop.run("drift").outcome is Outcome.UNCHANGED
-    return changes, result
-
-
-def gone(change: Change) -> set[str]:
-    return {field.path for field in change.fields if not field.declared}
 
 
 APPLIERS = [

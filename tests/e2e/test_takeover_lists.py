@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-import yaml
 
-from handler.model.errors import Problem
-from handler.model.result import Outcome
 from tests.e2e.documents import Document, definition, deployment, offer, service
-from tests.e2e.one_target import Shop, told
-from tests.e2e.test_takeover import LAST_APPLIED, carried_out, gone, planned
+from tests.e2e.one_target import Shop
+from tests.e2e.takeover import LAST_APPLIED, carried_out, gone, planned, refusal, written
 
 
 def listing(shop: Shop, *listeners: Document, **spec: object) -> Document:
@@ -94,20 +91,6 @@ def test_members_of_a_set_that_another_manager_keeps_are_named(shop: Shop) -> No
         ("spec.members[c]", "c", "my-controller"),
         ("spec.listeners[name=y,zone=b]", '{"n": 1, "name": "y", "zone": "b"}', "my-controller"),
     }
-
-
-def refusal(shop: Shop) -> Problem:
-    result = shop.run()
-    assert (result.outcome, result.code, len(result.problems)) == (Outcome.FAILED, "plan-refused", 1), told(result)
-    return result.problems[0]
-
-
-def written(problem: Problem) -> Document:
-    """Read the lines for git that a refusal prints."""
-    lines = problem.fix.partition("write into it ")[2]
-    assert lines, problem
-    found = [yaml.safe_load(line) for line in lines.split("; ")]
-    return {key: value for each in found for key, value in each.items()}
 
 
 def test_an_element_of_which_a_controller_has_a_part_is_declared_as_the_refusal_says(shop: Shop) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from tests.e2e.documents import Document, config_map, definition, offer
 from tests.e2e.one_target import Shop
-from tests.e2e.test_takeover import carried_out
-from tests.e2e.test_takeover_lists import refusal, written
+from tests.e2e.takeover import carried_out, refusal, written
 
 
 def nesting(shop: Shop, **spec: Any) -> Document:

@@ -8,10 +8,10 @@ from typing import Any
 
 from tests.e2e.conversion_webhook import converted
 from tests.e2e.documents import Document, deployment
+from tests.e2e.drift import assert_rests
 from tests.e2e.one_target import Shop
-from tests.e2e.test_api_versions import assert_spec, offered, scaler
-from tests.e2e.test_drift import assert_rests
-from tests.e2e.test_takeover import carried_out, gone, planned
+from tests.e2e.takeover import carried_out, gone, planned
+from tests.e2e.versioned_objects import assert_spec, offered, scaler
 
 
 def entries(shop: Shop, document: Document) -> list[tuple[str, str]]:

@@ -3,85 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from handler.config.settings import HoldAbove, Impersonate, Prune
 from handler.model.health import HealthState
 from handler.model.names import PART_OF
 from handler.model.result import Outcome
-from handler.model.run_event import HealthChanged, RunEvent
 from handler.state.heartbeat import Heartbeat, known
 from handler.state.record import Attempt, TargetHealth
 from handler.state.record_format import seconds_of, stamp
-from handler.worker.health_watch.cluster_watch import HealthWatch
-from handler.worker.heartbeat_renewal import HeartbeatRenewal
 from tests.e2e.documents import config_map, deployment, service
 from tests.e2e.one_target import PATH, STATES, Shop, told
+from tests.e2e.rbac_rights import ALL, allow
 from tests.e2e.serve_process import TOKEN, Serving, until
-from tests.e2e.test_api_server_refusals import ALL, allow
-from tests.e2e.test_status_api import bearer, metrics
-from tests.e2e.test_wait_health import fated
+from tests.e2e.status_api import bearer, metrics
+from tests.e2e.workload_status import fated
 from tests.fakes.clock import NEVER
-
-
-class Watching:
-    """A watch of a shop's health, as a worker keeps it."""
-
-    def __init__(self, shop: Shop) -> None:
-        self.shop = shop
-        self.said: list[tuple[str, HealthState]] = []
-        settings = replace(shop.settings, health_interval=2.0)
-        self.heart = HeartbeatRenewal(settings, shop.handler.records, str, lambda *_: None)
-        self.watch = HealthWatch(settings, shop.handler, str, lambda *line: self.said.append(line), self.heart.watched, self._changed)
-        self.heart.start()
-        self.watch.start()
-
-    def _changed(self, event: RunEvent) -> None:
-        if isinstance(event, HealthChanged):
-            self.said.append((event.target, HealthState(event.after)))
-
-    def stop(self) -> None:
-        """End both."""
-        self.watch.stop()
-        self.heart.stop()
-
-    def shows(self, state: HealthState, *words: str) -> TargetHealth:
-        """Wait until the record says so."""
-        until(lambda: self._is(state, words), told=lambda: str(self.shop.state().health))
-        return self.shop.state().health
-
-    def passes(self, number: int) -> None:
-        """Wait for so many passes."""
-        (cluster,) = self.watch.clusters
-        for _ in range(number):
-            self._passes(cluster)
-
-    @staticmethod
-    def _passes(cluster: Any) -> None:
-        before = cluster.passed
-        until(lambda: cluster.passed > before)
-
-    def _is(self, state: HealthState, words: tuple[str, ...]) -> bool:
-        health = self.shop.state().health
-        return health.state == state and all(word in " ".join((*health.worst, *health.notes)) for word in words)
-
-
-@pytest.fixture
-def watching(shop: Shop) -> Iterator[Any]:
-    begun: list[Watching] = []
-
-    def begin() -> Watching:
-        begun.append(Watching(shop))
-        return begun[-1]
-
-    yield begin
-    for each in begun:
-        each.stop()
 
 
 def test_what_goes_after_the_record_is_degraded_and_healthy_again_once_it_is_back(shop: Shop, watching: Any) -> None:

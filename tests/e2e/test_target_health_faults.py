@@ -15,13 +15,12 @@ from handler.model.health import HealthState
 from handler.state.record_format import seconds_of, stamp
 from handler.worker.health_watch import scopes
 from tests.e2e.documents import config_map, definition, deployment, offer, secret, service
+from tests.e2e.health_watch import Watching
 from tests.e2e.one_target import STATES, Shop
+from tests.e2e.rbac_rights import ALL, allow
 from tests.e2e.serve_process import until
-from tests.e2e.test_api_server_refusals import ALL, allow
-from tests.e2e.test_target_health import Watching, watching
-from tests.e2e.test_wait_health import fated
+from tests.e2e.workload_status import fated
 
-__all__ = ["watching"]
 """A fixture."""
 CANARY = "hunter2-hunter2-4711"
 

@@ -11,25 +11,19 @@ import pytest
 
 from handler.config.settings import EvidenceSettings, Impersonate, Wait
 from handler.model.result import Outcome
-from infra.controlplane.fates import FATE, LOG
+from infra.controlplane.fates import LOG
 from infra.controlplane.servers import Layout
 from tests.e2e.api_proxy import Wired
 from tests.e2e.documents import Document, config_map, definition, deployment, job, namespace, offer, secret, service
 from tests.e2e.one_target import DONE, Shop, outwaited, told
 from tests.e2e.serve_process import until
+from tests.e2e.workload_status import fated, made_ready, stand_still
 
 PATIENT = Wait(120.0, 120.0)
 PRINTED = ("swordfish-4711", "mackerel-0815", "eyJ")
 """What of the log no text may hold."""
 WATCHES = 4
 """Of 50 seconds each, in the time of such a wait, and one that was cut."""
-
-
-def fated(document: Document, fate: str, **spec: int) -> Document:
-    """Let the pods of a workload fare so."""
-    document["spec"] |= spec
-    document["spec"]["template"]["metadata"]["annotations"] = {FATE: fate}
-    return document
 
 
 def failed(shop: Shop, **fields: Any) -> str:
@@ -44,24 +38,6 @@ def recorded(shop: Shop) -> None:
     result = shop.run("tick")
     assert result.outcome in DONE, told(result)
     assert (shop.state().commit, shop.state().attempt) == (shop.head, None)
-
-
-def made_ready(shop: Shop, app: str) -> None:
-    """Make the pods of a Deployment ready by hand."""
-    pods = shop.kubectl("get", "pods", "-n", shop.name, "-l", f"app={app}")["items"]
-    patch = {"status": {"conditions": [{"type": kind, "status": "True"} for kind in ("Ready", "ContainersReady")]}}
-    for pod in pods:
-        shop.kubectl.run("patch", "pod", pod["metadata"]["name"], "-n", shop.name, "--subresource=status", "-p", json.dumps(patch))
-
-
-def stand_still(shop: Shop, *apps: str, reason: str = "Unhealthy") -> bool:
-    """Whether the pods of Deployments have come to their fate, with an event of this reason, and the controller has told so."""
-    events = shop.kubectl("get", "events", "-n", shop.name, f"--field-selector=reason={reason}")["items"]
-    begun = [pod for pod in shop.kubectl("get", "pods", "-n", shop.name)["items"] if pod["status"].get("startTime")]
-    told = {pod["metadata"]["labels"].get("app") for pod in begun} & {event["involvedObject"]["name"].rsplit("-", 2)[0] for event in events}
-    found = {each["metadata"]["name"]: each.get("status") or {} for each in shop.kubectl("get", "deployments", "-n", shop.name)["items"]}
-    still = {app for app in apps if (found[app].get("updatedReplicas"), found[app].get("unavailableReplicas")) == (1, 1)}
-    return still == set(apps) <= told
 
 
 def _status(shop: Shop, document: Document) -> str:

@@ -29,8 +29,8 @@ from handler.state.summary import Summary
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map
 from tests.e2e.one_target import Shop, told
-from tests.e2e.test_rollback import deployed, good
-from tests.e2e.test_rollback import hanging as endless
+from tests.e2e.rollback_commits import deployed, good
+from tests.e2e.rollback_commits import hanging as endless
 
 LONG = Wait(timeout=600.0, progress_timeout=600.0)
 PATIENCE = 120.0

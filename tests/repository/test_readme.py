@@ -22,13 +22,11 @@ from handler.model.names import Identity
 from handler.rollout.checks import CHECKS
 from handler.rollout.spec import read
 from infra.functions.configured import settings_of, unfit
+from tests.repository.pages import FENCE, ROOT, blocks, spans
 
-ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 TEXTS = [README, ROOT / "SECURITY.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 TRANSCRIPT = ROOT / "docs" / "demo-transcript.txt"
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SPAN = re.compile(r"``\s?(.+?)\s?``|`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 COMMAND = re.compile(rf"(?:^|[\s:\[(/])anneal +((?:{'|'.join(COMMANDS)})\b.*)")
 WORDS = 9  # letters that a message must have besides its values to count as one
@@ -36,14 +34,6 @@ WORDS = 9  # letters that a message must have besides its values to count as one
 
 def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
-
-
-def blocks(path: Path, language: str) -> list[str]:
-    return [text for found, text in FENCE.findall(path.read_text()) if found == language]
-
-
-def spans(text: str) -> list[str]:
-    return [one or other for one, other in SPAN.findall(FENCE.sub("", text))]
 
 
 # --- configurations and what else has a form

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from handler.cli.group import anneal
 from tests.e2e.cli.conftest import Shop
-from tests.e2e.cli.test_status import server
+from tests.e2e.cli.status_server import server
 from tests.e2e.serve_process import PATIENCE, ROOT, until
 from tests.kubectl import Kubectl
 from tests.terminal import typed

@@ -9,8 +9,7 @@ import yaml
 
 from tests.e2e.cli.conftest import Shop, document
 from tests.kubectl import Kubectl
-from tests.unit.cli.loaded import loaded
-from tests.unit.cli.test_commands import of_vendors
+from tests.unit.cli.loaded import loaded, of_vendors
 
 NEEDED = {"urllib3", "yaml"}
 """The way to the cluster, and kubeconfigs."""

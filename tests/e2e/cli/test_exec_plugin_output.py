@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.e2e.cli.conftest import Shop
-from tests.e2e.cli.test_terminal import typed
+from tests.e2e.cli.prompts import typed
 from tests.e2e.serve_process import PATIENCE, until
 
 CANARY = "CANARY-only-the-plugin-knows"

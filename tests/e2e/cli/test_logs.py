@@ -11,7 +11,7 @@ import yaml
 
 from infra.controlplane.fates import FATE, LOG
 from tests.e2e.cli.conftest import Shop, document
-from tests.e2e.cli.test_terminal import typed
+from tests.e2e.cli.prompts import typed
 from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
 

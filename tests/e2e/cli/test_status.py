@@ -18,12 +18,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from fcntl import ioctl
 from pathlib import Path
-from typing import Any
 from urllib.request import urlopen
 
 import pytest
 
 from tests.e2e.cli.conftest import Shop, document
+from tests.e2e.cli.status_server import configure, server
 from tests.e2e.serve_process import PATIENCE, until
 from tests.terminal import screen
 
@@ -68,40 +68,11 @@ def kubeconfig_of(server: str, file: Path) -> Path:
     return file
 
 
-def configure(shop: Shop, *targets: dict[str, Any], **top: Any) -> None:
-    """Write a configuration of these targets; each follows the shop's repository unless it says otherwise."""
-    made = [
-        {
-            "repository": {"url": shop.host.url_of(shop.work.directory.name)},
-            "path": "deploy",
-            "namespaces": [shop.namespace],
-            "namespace": shop.namespace,
-            **target,
-        }
-        for target in targets
-    ]
-    head = {"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", "stateNamespace": shop.namespace, **top}
-    shop.cli.config.write_text(json.dumps({**head, "targets": made}))
-
-
 def table(shop: Shop, *arguments: str, code: int = 0) -> dict[str, dict[str, str]]:
     """Return the cells of the table by target, as a program reads them that isn't a terminal."""
     lines = shop.cli("status", *arguments, code=code).stdout.partition("\n\n")[0].splitlines()
     heads = lines[0].split()
     return {line.split()[0]: dict(zip(heads, line.split(maxsplit=len(heads) - 1), strict=True)) for line in lines[1:]}
-
-
-@contextmanager
-def server(shop: Shop, *arguments: str) -> Iterator[Path]:
-    """Run a server; yield its log."""
-    log = shop.cli.config.parent / "server.log"
-    env = {**os.environ, "ANNEAL_CONFIG": str(shop.cli.config), "KUBECONFIG": str(shop.cli.kubeconfig)}
-    with log.open("wb") as said, subprocess.Popen([sys.executable, "-m", "handler", *arguments], stderr=said, env=env) as running:
-        try:
-            yield log
-        finally:
-            running.send_signal(signal.SIGTERM)
-            running.wait(PATIENCE)
 
 
 @pytest.fixture

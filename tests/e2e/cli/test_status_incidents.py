@@ -22,7 +22,7 @@ from infra.controlplane.fates import FATE
 from infra.githost import Host, Work
 from tests.e2e.cli.conftest import Shop, document
 from tests.e2e.cli.incident_shell import BUSY, TROUBLE, UNKNOWN, WELL, Night
-from tests.e2e.cli.test_status import configure
+from tests.e2e.cli.status_server import configure
 from tests.e2e.serve_process import PATIENCE, until
 from tests.e2e.tcp_gate import Gate, kubeconfig_through
 from tests.kubectl import Kubectl

@@ -16,20 +16,7 @@ from handler.model.errors import AccessDenied, LeaseLost
 from handler.model.names import Identity, Resource, identity_of
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
 from tests.rooms.cluster.faulty_proxy import Handler, Wire, refuse
-
-PATIENCE = 120.0
-
-
-def once(act: Callable[[], Any], when: Callable[[], bool]) -> Callable[[], None]:
-    """Return what a wait asks several times a second: it acts once, as soon as that holds."""
-    acted = threading.Event()
-
-    def stop() -> None:
-        if not acted.is_set() and when():
-            acted.set()
-            act()
-
-    return stop
+from tests.rooms.cluster.finalizers import PATIENCE, drop_finalizers, once
 
 
 def done(item: dict[str, Any]) -> bool:
@@ -84,7 +71,7 @@ def test_a_deletion_that_a_finalizer_holds_is_returned_with_it(api: Api, apply: 
         ("held", ["anneal.dev/test"], "ConfigMap")
     ]
     waiting = Api(api.connection)
-    release = once(lambda: _release(api, resource, namespace, "held"), lambda: waiting.requests == 2)
+    release = once(lambda: drop_finalizers(api, resource, namespace, "held"), lambda: waiting.requests == 2)
     assert until_gone(waiting, wanted, PATIENCE, release) == []
 
 
@@ -171,7 +158,3 @@ def test_a_denied_watch_is_an_error(api: Api, apply: Apply, kind: Kind, namespac
     weak = Api(api.connection, impersonate=f"{namespace}/weak")
     with pytest.raises(AccessDenied):
         until(weak, [(kind("v1", "ConfigMap"), Identity("", "ConfigMap", namespace, "a"))], done, PATIENCE)
-
-
-def _release(api: Api, resource: Resource, namespace: str, name: str) -> None:
-    api.patch(resource.path(namespace, name), {"metadata": {"finalizers": None}}, "application/merge-patch+json")

@@ -13,7 +13,7 @@ from handler.engine.apply.wait_deleted import wait_until_gone
 from handler.model.errors import Problem, StillDeleting
 from handler.model.names import identity_of
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
-from tests.rooms.cluster.test_wait_until import PATIENCE, _release, once
+from tests.rooms.cluster.finalizers import PATIENCE, drop_finalizers, once
 
 HELD = "anneal.dev/test"
 
@@ -42,7 +42,7 @@ def test_a_finalizer_is_told_while_it_holds_an_object_and_then_that_all_is_gone(
     held = apply(config_map(namespace, "held", finalizers=[HELD]))
     identity, uid = identity_of(held), held["metadata"]["uid"]
     writer.delete(resource, identity, uid)
-    release = once(lambda: _release(api, resource, namespace, "held"), lambda: any(told.seen))
+    release = once(lambda: drop_finalizers(api, resource, namespace, "held"), lambda: any(told.seen))
     wait_until_gone(api, [(resource, identity, uid)], release, told)
     [said] = told.seen[0]
     assert (said.subject, said.message) == (str(identity), f"is not gone yet; finalizers: {HELD} (the controller of anneal.dev)")
@@ -88,7 +88,7 @@ def test_a_namespace_that_waits_says_what_is_left_in_it(
         wait_until_gone(api, [(spaces, identity, uid)], lambda: None, told)
     [late] = error.value.problems
     assert (late.subject, HELD in late.message) == (said.subject, True)
-    _release(api, maps, f"{namespace}-held", "held")
+    drop_finalizers(api, maps, f"{namespace}-held", "held")
     monkeypatch.setattr(wait_deleted, "TIMEOUT", PATIENCE)
     wait_until_gone(api, [(spaces, identity, uid)], lambda: None)
 

@@ -33,3 +33,14 @@ def loaded(place: Path, *arguments: str, code: int = 0, environ: Mapping[str, st
     )
     assert run.returncode == code, f"{' '.join(arguments)}: {run.returncode}\n{run.stdout}\n{run.stderr}"
     return frozenset(json.loads(told.read_text()))
+
+
+VENDORS = {
+    *("apig_wsgi", "boto3", "botocore", "cel_expr_python", "cryptography", "dulwich", "flask", "gunicorn", "jsonschema", "jwt"),
+    *("kubernetes", "paramiko", "prometheus_client", "pydantic", "pysequoia", "requests", "rich", "semantic_version"),
+    *("standardwebhooks", "urllib3", "werkzeug", "yaml"),
+}
+
+
+def of_vendors(modules: frozenset[str]) -> set[str]:
+    return {name.split(".")[0] for name in modules} & VENDORS

@@ -13,13 +13,8 @@ from click.testing import CliRunner
 
 from handler.cli import init_hosts, options
 from handler.cli.group import COMMANDS, anneal
-from tests.unit.cli.loaded import ROOT, loaded
+from tests.unit.cli.loaded import ROOT, loaded, of_vendors
 
-VENDORS = {
-    *("apig_wsgi", "boto3", "botocore", "cel_expr_python", "cryptography", "dulwich", "flask", "gunicorn", "jsonschema", "jwt"),
-    *("kubernetes", "paramiko", "prometheus_client", "pydantic", "pysequoia", "requests", "rich", "semantic_version"),
-    *("standardwebhooks", "urllib3", "werkzeug", "yaml"),
-}
 SHOWN = {
     *("handler", "handler.cli", "handler.cli.group", "handler.cli.options", "handler.cli.output", "handler.cli.locutus_flags"),
     *("handler.config", "handler.config.secret_mask", "handler.model", "handler.web", "handler.web.defaults"),
@@ -29,10 +24,6 @@ SHOWN = {
 
 def ours(modules: frozenset[str]) -> set[str]:
     return {name for name in modules if name.split(".")[0] == "handler" and not name.startswith(("handler.model.", "handler.cli.commands"))}
-
-
-def of_vendors(modules: frozenset[str]) -> set[str]:
-    return {name.split(".")[0] for name in modules} & VENDORS
 
 
 def commands() -> dict[str, click.Command]:
