@@ -30,7 +30,7 @@ from handler.rollout.canary import DEFAULT, FAILURE_LIMIT, weights
 from handler.rollout.checks import CHECKS
 from handler.rollout.checks.prometheus import INTERVAL
 from handler.rollout.spec_fields import PROGRESS, TIMEOUT
-from tests.repository.test_readme import ROOT, blocks, spans
+from tests.repository.pages import ROOT, blocks, spans
 
 PAGE = ROOT / "docs" / "rollouts.md"
 TEXT = PAGE.read_text()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from handler.cluster.api import Api
-from handler.model.resource import Resource
+from handler.model.names import Resource
 
 PATIENCE = 120.0
 
