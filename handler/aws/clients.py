@@ -13,8 +13,7 @@ from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, 
 T = TypeVar("T")
 CONNECT, READ, ATTEMPTS = 2.0, 5.0, 2
 """Seconds for a connection and for silence, and how often a request is sent at most: three calls in a row stay below 45 seconds."""
-ROLE_SECONDS = 3600
-"""Of a role's session; roles chained onto a role allow no more."""
+ROLE_SECONDS = 3600  # of a role's session; roles chained onto a role allow no more
 
 
 class AwsClients:
@@ -119,8 +118,7 @@ ACTIONS = {
 }
 """By the refused operation, which may be an earlier one: a role is assumed first."""
 DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
-UNREADABLE = frozenset({"DecryptionFailure", "InvalidKeyId", "KMSAccessDenied"})
-"""The use of a key is denied."""
+UNREADABLE = frozenset({"DecryptionFailure", "InvalidKeyId", "KMSAccessDenied"})  # the use of a key is denied
 _NOWHERE = "isn't known in this region and account", "correct its name, or set its region"
 NAMED = {
     "ResourceNotFoundException": _NOWHERE,

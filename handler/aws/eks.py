@@ -11,7 +11,7 @@ import base64
 import contextlib
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from handler.aws.clients import AwsClients, asked
@@ -21,20 +21,16 @@ from handler.model.errors import AnnealError, KubeconfigInvalid
 
 PREFIX, HEADER, EXPIRES = "k8s-aws-v1.", "x-k8s-aws-id", 60
 QUERY = "Action=GetCallerIdentity&Version=2011-06-15"
-RENEWED, ENDS = 600.0, 840.0
-"""Seconds after which a token is renewed in the background, and after which it isn't used any more."""
+RENEWED, ENDS = 600.0, 840.0  # seconds after which a token is renewed in the background, and after which it isn't used any more
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True)
 class _Made:
     """A token and its time on two clocks: monotonic time stops while a function is frozen, wall time may be set."""
 
-    token: str
+    token: str = field(repr=False)
     monotonic: float
     wall: float
-
-    def __repr__(self) -> str:
-        return "_Made(***)"
 
     @property
     def age(self) -> float:

@@ -8,8 +8,7 @@ from handler.aws.clients import AwsClients, asked
 from handler.config.git_settings import SecretRef
 from handler.model.errors import SecretUnavailable
 
-CURRENT = "AWSCURRENT"
-"""The stage that every secret with a value has."""
+CURRENT = "AWSCURRENT"  # the stage that every secret with a value has
 
 
 class AwsSecretStores:

@@ -276,7 +276,7 @@ _UNKNOWN = b"404 page not found"
 
 def is_missing(path: str, body: Any, said: bytes = b"") -> bool:
     """Return whether a 404 says that there is no such object or kind. `body`: its JSON, `said`: its bytes. A proxy's page doesn't."""
-    return _is_status(body) or (not path.startswith(_ALWAYS_SERVED) and said.strip() == _UNKNOWN)
+    return (isinstance(body, dict) and body.get("kind") == "Status") or (not path.startswith(_ALWAYS_SERVED) and said.strip() == _UNKNOWN)
 
 
 def checked(answer: dict[str, Any], method: str, path: str, subject: str) -> dict[str, Any]:
@@ -321,7 +321,3 @@ def _is_of_another(kind: str, resource: Resource, *, items_tell: bool) -> bool:
 def _is_object(item: Any) -> bool:
     metadata = item.get("metadata") if isinstance(item, dict) else None
     return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
-
-
-def _is_status(body: Any) -> bool:
-    return isinstance(body, dict) and body.get("kind") == "Status"

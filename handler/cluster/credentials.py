@@ -23,8 +23,7 @@ from handler.cluster.pool import Content
 from handler.config import secret_mask
 from handler.model.errors import KubeconfigInvalid
 
-MASKED = 7200.0
-"""Seconds for which credentials stay masked; credentials in use are masked anew before that."""
+MASKED = 7200.0  # seconds for which credentials stay masked; credentials in use are masked anew before that
 _FIELDS = ("token", "clientCertificateData", "clientKeyData", "expirationTimestamp")
 
 

@@ -131,7 +131,7 @@ def _ask_classic(api: Api, answers: list[dict[str, Any]]) -> ServedKinds:
         preferred = (group.get("preferredVersion") or {}).get("version")
         versions = [str(row["version"]) for row in group.get("versions") or ()]
         wanted += [(group["name"], version) for version in sorted(versions, key=lambda version: version != preferred)]
-    answered = parallel([partial(api.get, _root(*pair)) for pair in wanted])
+    answered = parallel([partial(api.get, f"/apis/{group}/{version}" if group else f"/api/{version}") for group, version in wanted])
     resources: list[Resource] = []
     stale: set[str] = set()
     for (group_name, version), answer in zip(wanted, answered, strict=True):
@@ -142,10 +142,6 @@ def _ask_classic(api: Api, answers: list[dict[str, Any]]) -> ServedKinds:
         else:
             resources.extend(_classic_version(group_name, version, answer))
     return ServedKinds(tuple(resources), frozenset(stale))
-
-
-def _root(group: str, version: str) -> str:
-    return f"/apis/{group}/{version}" if group else f"/api/{version}"
 
 
 def _classic_version(group: str, version: str, answer: dict[str, Any]) -> Iterator[Resource]:

@@ -26,8 +26,7 @@ from handler.model.errors import (
 )
 from handler.model.names import Identity, kubectl
 
-RETRIED = frozenset({429, 500, 502, 503, 504})
-"""Statuses that may be different next time."""
+RETRIED = frozenset({429, 500, 502, 503, 504})  # statuses that may be different next time
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _RBAC = re.compile(r'cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?')
@@ -126,6 +125,10 @@ def refused(status: int, body: Any, method: str, path: str, subject: str, sent: 
         return ClusterUnavailable.of(subject, f"{method} answered {status}: {said}")
     if status == 409 or any(cause.get("field") == "metadata.uid" for cause in _causes(body)):
         return Moved.of(subject, f"{method} answered {status}: {said}")  # 422 on the uid: another object of the same name
+    return _api_refused(subject, said, status, reason)
+
+
+def _api_refused(subject: str, said: str, status: int, reason: str) -> ApiRefused:
     error = ApiRefused.of(subject, said)
     error.status, error.reason = status, reason
     return error
@@ -154,9 +157,7 @@ def _forbidden(body: Any, place: RequestPlace, method: str, subject: str, said: 
             return AccessDenied.of(subject, f"403: {said}", fix=_IMPERSONATE)
         return AccessDenied.of(subject, f"403: {said}", fix=rule_text(verb, group, resource, namespace))
     if isinstance(body, dict) and body.get("kind") == "Status" and "User " not in text:
-        error = ApiRefused.of(subject, said)
-        error.status, error.reason = 403, "Forbidden"
-        return error
+        return _api_refused(subject, said, 403, "Forbidden")
     verb = _VERBS.get(method, "get" if place.name else "list")
     return AccessDenied.of(subject, f"403: {said}", fix=rule_text(verb, place.group, place.resource, place.namespace))
 

@@ -1,8 +1,4 @@
-"""Reads that explain why a workload fails: its pods, their newest Warning events, the end of a log.
-
-Best effort: a read that is denied, missing or slow leaves its part out; all are few and bounded in time. Their content is untrusted:
-callers mask and cut it. A Secret is read to mask by it, so its errors are raised.
-"""
+"""Reads that explain why a workload fails: best effort, few, bounded in time. Their content is untrusted: callers mask and cut it."""
 
 from __future__ import annotations
 
@@ -21,8 +17,7 @@ from handler.model.manifest import at
 from handler.model.names import Identity, Resource
 
 T = TypeVar("T")
-SECONDS = 10.0
-"""For all reads of one failure together."""
+SECONDS = 10.0  # for all reads of one failure together
 LOG_LINES = 10
 LOG_BYTES = 4000
 _REQUESTS = 24
@@ -75,7 +70,7 @@ class Evidence:
         return self._tried(lambda: self._text(request)) or ""
 
     def secret(self, namespace: str, name: str) -> Object | None:
-        """Return a Secret, or None. Raises AnnealError: it can't be read."""
+        """Return a Secret, to mask by it, or None. Raises AnnealError: it can't be read."""
         return self._asked(lambda: self.api.get(_SECRET.path(namespace, name), subject=f"Secret/{namespace}/{name}"))
 
     def _text(self, request: ApiRequest) -> str:

@@ -1,8 +1,4 @@
-"""The present context of a kubeconfig: its cluster and its user, by plain fields. Messages name keys and files, never a value.
-
-Files are merged as `kubernetes.config` does: of entries with one name the first counts, of `current-context` the last; a relative path
-begins at its file.
-"""
+"""The present context of a kubeconfig: cluster and user; files merge as in `kubernetes.config`. Messages name keys, never a value."""
 
 from __future__ import annotations
 

@@ -21,8 +21,7 @@ from handler.cluster.parallel import together
 from handler.model.errors import ApiRefused, ClusterUnavailable
 from handler.model.names import Identity, Resource
 
-LIMIT = 500
-"""Objects a page, as in client-go's pager."""
+LIMIT = 500  # objects a page, as in client-go's pager
 PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 _WORKERS = 8

@@ -12,8 +12,7 @@ from handler.config.git_settings import SecretRef
 from handler.config.settings import Cluster
 from handler.model.errors import AccessDenied, AnnealError, SecretUnavailable
 
-DEADLINE = 5.0
-"""Seconds for one GET."""
+DEADLINE = 5.0  # seconds for one GET
 NOWHERE = "set KUBECONFIG, or run the handler in a pod that has a service account"
 
 

@@ -85,8 +85,7 @@ def follow(
 
     `judge`: gets None for an absent object; an accepted object is judged again when it changes. `timeout` 0: only the first LIST
     counts. `stop`: called several times a second on the caller's thread; returns objects that time alone makes acceptable. What they
-    raise ends the wait. `selector`: labels all of them carry. `everywhere`: one LIST and WATCH may show all namespaces, which needs the
-    rights to that.
+    raise ends the wait. `selector`: labels all of them carry. `everywhere`: one LIST and WATCH may show all namespaces.
     """
     scopes = scopes_of(wanted, partial=False, selector=selector, everywhere=everywhere)
     feed(api, scopes, lambda seen: judge(*seen), timeout, stop)

@@ -203,7 +203,9 @@ def _listed(api: Api, scope: Scope, lines: Lines) -> tuple[str] | None:
     absent, version, following = set(scope.present if scope.wanted is None else scope.wanted), "", ""
     while True:
         try:
-            answer = _page(api, scope, following)
+            query = scope.query() | {"limit": str(LIMIT)} | ({"continue": following} if following else {})
+            accept = PARTIAL_LIST if scope.partial else JSON
+            answer = api.get(scope.resource.path(scope.namespace), query, accept=accept, subject=scope.subject)
         except ApiRefused as error:
             if error.status != 410 or not following:
                 raise
@@ -233,12 +235,6 @@ def _list(api: Api, scope: Scope, lines: Lines) -> str:
         return version
     scope.closed.wait(scope.pause)
     return ""
-
-
-def _page(api: Api, scope: Scope, following: str) -> Object | None:
-    query = scope.query() | {"limit": str(LIMIT)} | ({"continue": following} if following else {})
-    accept = PARTIAL_LIST if scope.partial else JSON
-    return api.get(scope.resource.path(scope.namespace), query, accept=accept, subject=scope.subject)
 
 
 def _watch(api: Api, scope: Scope, version: str, lines: Lines) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal
 
 from handler.cluster.api import JSON, Api, ApiRequest, encode
@@ -29,10 +29,7 @@ class DryRunner:
         self._api = api
 
     def apply(self, resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
-        """Return the object as an apply would leave it.
-
-        Raises ApiRefused: `status` 404: no Namespace or CRD; 400: a webhook without dry run; 422: invalid, or a field is immutable.
-        """
+        """Return the object as applied. Raises ApiRefused: 404: no Namespace or CRD; 400: a webhook lacks dry run; 422: invalid."""
         return self._api.expect(_patching(resource, body, _DRY))
 
     def check(self, resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
@@ -106,19 +103,15 @@ class Writer:
 
 def _patch(live: dict[str, Any], body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the JSON patch (RFC 6902) between two contents: whole top-level fields, metadata field by field."""
-
-    def operations(parts: Iterable[tuple[str, Any, Any]]) -> Iterator[dict[str, Any]]:
-        for path, was, becomes in parts:
-            if becomes is None and was is not None:
-                yield {"op": "remove", "path": path}
-            elif becomes != was:
-                yield {"op": "add", "path": path, "value": becomes}
-
     keys = sorted((live.keys() | body.keys()) - {"apiVersion", "kind", "metadata", "status"})
     names = sorted((live["metadata"].keys() | body["metadata"].keys()) - _NOT_SENT)
     parts = [(f"/{key}", live.get(key), body.get(key)) for key in keys]
     parts += [(f"/metadata/{name}", live["metadata"].get(name), body["metadata"].get(name)) for name in names]
-    return list(operations(parts))
+    return [
+        {"op": "remove", "path": path} if becomes is None else {"op": "add", "path": path, "value": becomes}
+        for path, was, becomes in parts
+        if becomes != was
+    ]
 
 
 def _patching(

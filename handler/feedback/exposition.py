@@ -10,12 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-AT_ONCE = 4
-"""Scrapes at once; further connections are closed."""
-SLOWEST = 5.0
-"""Seconds that a client may be silent."""
-LONGEST = 15.0
-"""Seconds that a client may take: one that drips bytes would keep its thread for ever."""
+AT_ONCE = 4  # scrapes at once; further connections are closed
+SLOWEST = 5.0  # seconds that a client may be silent
+LONGEST = 15.0  # seconds that a client may take: one that drips bytes would keep its thread for ever
 
 
 class Exposition:

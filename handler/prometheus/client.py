@@ -33,11 +33,9 @@ class MetricsUnavailable(TransientError):
 
 
 TIMEOUT = urllib3.Timeout(connect=5.0, read=10.0)
-LONGEST = 20.0
-"""Seconds from an answer's headers to its end: the read time-out alone counts anew with each byte."""
-LARGEST = 1 << 20
-"""Bytes of an answer: thousands of series."""
-_EVALUATION = "10s"  # prometheus' own time limit for a query
+LONGEST = 20.0  # seconds from an answer's headers to its end: the read time-out alone counts anew with each byte
+LARGEST = 1 << 20  # bytes of an answer: thousands of series
+_EVALUATION = "10s"  # Prometheus' own time limit for a query
 
 
 class PrometheusClient:

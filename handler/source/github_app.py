@@ -116,7 +116,7 @@ class GitHubApp:
         except (AnnealError, HTTPError, OSError, ValueError) as error:
             raise explained(error, self.subject) from None
         if status != 201:
-            raise self._refusal(status, answered, _said(body), _is_limit(status, body))
+            raise self._refusal(status, answered, _said(body))
         token, ends = self._checked(body)
         left = ends - (answered or time.time())
         learn(token, f"{USER}:{token}", seconds=max(left, 0) + _AFTERWARDS)
@@ -180,7 +180,7 @@ class GitHubApp:
             raise GitUnavailable.of(self.subject, "the API's answer has a token or a time that can't be one")
         return token, ends.timestamp()
 
-    def _refusal(self, status: int, answered: float, said: str, limited: bool) -> AnnealError:
+    def _refusal(self, status: int, answered: float, said: str) -> AnnealError:
         auth, place = self._auth, shown_url(self._auth.api_url)
         words = f"{place} answered {status}{f' ({said})' if said else ''}"
         skew = time.time() - answered if answered else 0.0
@@ -191,6 +191,7 @@ class GitHubApp:
             return ConfigInvalid.of(
                 self.subject, f"{words}; our clock is {abs(skew):.0f} s {ahead} its", fix="set this machine's clock (NTP)"
             )
+        limited = status == 403 and "rate limit" in said.lower()  # docs.github.com: rate limits for the REST API
         if limited or status == 429 or status >= 500:
             return GitUnavailable.of(self.subject, words)
         checks = {
@@ -236,7 +237,3 @@ def _said(body: bytes) -> str:
         return printable(_HIDDEN(str(answer["message"])), 160)
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
-
-
-def _is_limit(status: int, body: bytes) -> bool:
-    return status == 403 and "rate limit" in _said(body).lower()

@@ -29,8 +29,7 @@ from handler.source.host_limits import HostLimits
 from handler.source.signin import SignIn
 from handler.source.upload_pack import counted, shown_url
 
-DENIALS = frozenset({401, 403, 404, 410})
-"""Statuses that refuse the caller."""
+DENIALS = frozenset({401, 403, 404, 410})  # statuses that refuse the caller
 _TLS_FIXES = {
     9: "the host's certificate isn't valid yet: check this machine's clock",
     10: "renew the host's certificate, or check this machine's clock",

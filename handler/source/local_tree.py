@@ -173,7 +173,8 @@ class _Reading:
 
 def _commit_of(directory: Path) -> tuple[CommitInfo, str]:
     """Return the last commit of the repository around a directory, and the id of the directory's tree in it."""
-    if not any(_is_repository(each) for each in (directory, *directory.parents)):
+    around = (directory, *directory.parents)
+    if not any((each / ".git").exists() or (each / "objects").is_dir() for each in around):  # "objects": of a bare repository
         return NO_COMMIT, ""
     from dulwich.errors import FileFormatException, NotGitRepository, NotTreeError  # noqa: PLC0415 - not needed outside a repository
     from dulwich.object_store import tree_lookup_path  # noqa: PLC0415 - the same
@@ -194,8 +195,3 @@ def _commit_of(directory: Path) -> tuple[CommitInfo, str]:
             return info, oid.decode()
     except (NotGitRepository, FileFormatException, KeyError, ValueError, OSError):
         return NO_COMMIT, ""
-
-
-def _is_repository(place: Path) -> bool:
-    """Whether dulwich may find a repository here: `.git`, or a bare one."""
-    return (place / ".git").exists() or (place / "objects").is_dir()

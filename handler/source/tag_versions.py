@@ -1,7 +1,6 @@
-"""Which tag is the highest in a range of versions (SemVer 2.0.0; ranges as npm reads them).
+"""Which tag is the highest in a range of versions (SemVer 2.0.0; ranges as npm reads them); a version is `1.2.3` or `v1.2.3`.
 
-A version is `1.2.3` or `v1.2.3`, all three numbers written; other tags don't count. Pre-releases count only where the range names one of
-the same three numbers; build metadata has no order.
+Pre-releases count only where the range names one of the same three numbers; build metadata has no order.
 """
 
 from __future__ import annotations

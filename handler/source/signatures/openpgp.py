@@ -33,10 +33,7 @@ _UNBOUND = "isn't bound for signing over SHA-256 or better (gpg --quick-set-expi
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A primary key or a subkey, by itself: a subkey also ends with its primary key.
-
-    `public` None: `unusable` says why it can't sign. `ends`, `revoked`: when; None: never.
-    """
+    """A primary key or a subkey. `public` None: `unusable` says why it can't sign. `ends`, `revoked`: when; None: never."""
 
     fingerprint: str
     key_id: str
@@ -152,7 +149,8 @@ def _key(part: _Part, public: PublicKey | None, binding: Packet | None, revocati
     created = packet.key_created or datetime.fromtimestamp(0, UTC)
     if binding:
         period = binding.key_validity_period
-        ends = _first(created + period if period else None, binding.signature_expiration_time)
+        ended = (created + period if period else None, binding.signature_expiration_time)
+        ends = min((each for each in ended if each), default=None)
     revoked = [_made(each) for each in part.signatures if each.signature_type == revocation]
     flags = binding.key_flags if binding else None
     unusable = "may not sign, by its newest self-signature" if flags and not flags.signing else ""
@@ -180,10 +178,6 @@ def _agrees(public: PublicKey, binding: Packet, about: bytes) -> bool:
 
 def _made(signature: Packet) -> datetime:
     return signature.signature_created or datetime.fromtimestamp(0, UTC)
-
-
-def _first(*moments: datetime | None) -> datetime | None:
-    return min((moment for moment in moments if moment), default=None)
 
 
 def _printable(user: str) -> str:

@@ -1,7 +1,4 @@
-"""A commit object -> its payload and signature, as git cuts them (git: commit.c, `parse_buffer_signed_by_header`). Pure.
-
-The payload is cut from the raw bytes. Stricter than git: two signatures, or a header that only begins like one, are refused.
-"""
+"""A commit object -> its payload and signature, cut as git does (commit.c), but of two signatures none counts. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +10,7 @@ _KINDS = {b"-----BEGIN SSH SIGNATURE-----": SSH, b"-----BEGIN PGP SIGNATURE-----
 _OURS = b"gpgsig"
 _OTHERS = b"gpgsig-sha256"  # of the same commit in a repository of SHA-256 ids: neither signed nor looked at here
 _LONGEST = 65536
-ANEW = "sign it anew: git commit --amend -S"
-"""The way out of most of what a signature can lack."""
+ANEW = "sign it anew: git commit --amend -S"  # the way out of most of what a signature can lack
 
 
 class Unproven(Exception):

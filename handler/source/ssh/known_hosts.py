@@ -17,8 +17,7 @@ from fnmatch import fnmatchcase
 from handler.config.secret_sources import read_regular
 from handler.model.errors import ConfigInvalid
 
-LARGEST = 4 << 20
-"""Bytes of the file: what ssh-keyscan writes for ten thousand hosts."""
+LARGEST = 4 << 20  # bytes of the file: what ssh-keyscan writes for ten thousand hosts
 
 _FIX = "set repository.auth.ssh.knownHosts"
 
@@ -29,11 +28,6 @@ class HostKey:
 
     kind: str
     blob: bytes
-
-    @property
-    def fingerprint(self) -> str:
-        """Return it as `ssh-keygen -l` shows it."""
-        return fingerprint(self.blob)
 
 
 @dataclass(frozen=True, slots=True)

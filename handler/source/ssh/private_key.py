@@ -30,10 +30,7 @@ SHORTEST_RSA = 2048
 
 
 def load_key(text: str, passphrase: str | None, subject: str) -> paramiko.PKey:
-    """Load an Ed25519, ECDSA or RSA key in OpenSSH's format or PEM. Raises ConfigInvalid: it can't be used.
-
-    `passphrase`: None: there is none; ignored for a key that isn't encrypted. `subject`: the key's reference, for errors.
-    """
+    """Load an Ed25519, ECDSA or RSA key (OpenSSH, PEM). `subject`: its reference, for errors. Raises ConfigInvalid."""
     text = text.strip().replace("\r\n", "\n") + "\n"
     encrypted = _is_encrypted(text)
     if encrypted and passphrase is None:

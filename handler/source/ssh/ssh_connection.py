@@ -127,7 +127,7 @@ def _greet(transport: paramiko.Transport, pins: Pinned, address: Address, deadli
     if seen in pins.revoked:
         raise _stranger(pins, address, f"shows the host key {fingerprint(seen)}, which is marked @revoked")
     if not pins.trusts(seen):
-        shown = ", ".join(sorted(key.fingerprint for key in pins.trusted))
+        shown = ", ".join(sorted(fingerprint(key.blob) for key in pins.trusted))
         known = f"pinned for it is {shown}" if shown else "none is pinned for it"
         raise _stranger(pins, address, f"shows the host key {fingerprint(seen)}; {known}")
 

@@ -12,7 +12,7 @@ import paramiko
 from dulwich.errors import GitProtocolError
 from dulwich.protocol import Protocol
 
-from handler.config.git_settings import Repository, SshAuth
+from handler.config.git_settings import Repository
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, SourceRefused
 from handler.model.tree import printable
 from handler.source.bounded_connections import Deadline
@@ -37,7 +37,9 @@ class SshUploadPack:
         """Prepare; nothing is asked yet. `again` re-reads a refused key. Raises ConfigInvalid: an unusable URL, or no key."""
         self._address = address_of(repository.url)
         self.subject = f"repository {shown_url(repository.url)}"
-        self._auth = _key_of(repository)
+        if repository.auth.ssh is None:
+            raise ConfigInvalid.of(shown_url(repository.url), "an ssh:// URL needs a key", fix=_KEY)
+        self._auth = repository.auth.ssh
         self._read = read
         self._again = again or read
         self._limits = limits
@@ -188,12 +190,6 @@ def address_of(url: str) -> Address:
     if not _PATH.fullmatch(path) or not _plain(parts, path):
         raise _refused(url, "has a path that begins with '-' or holds a quote, a backslash or another sign that shells read")
     return Address(user, host, port, path[1:] if path.startswith("/~") else path)
-
-
-def _key_of(repository: Repository) -> SshAuth:
-    if repository.auth.ssh is None:
-        raise ConfigInvalid.of(shown_url(repository.url), "an ssh:// URL needs a key", fix=_KEY)
-    return repository.auth.ssh
 
 
 def _plain(parts: SplitResult, path: str) -> bool:
