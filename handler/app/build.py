@@ -121,7 +121,6 @@ class Handler(Connections):
         )
 
     def _bound_checks(self) -> Mapping[str, CheckType]:
-        """Return the checks; what may not be asked is refused where it is read."""
         from handler.rollout.checks.prometheus import bound
 
         return bound(self.tables.checks, self.metrics().listed.problem)

@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from handler.source.git_host import GitHost
 
 T = TypeVar("T")
-_UNMET = 1.0
-"""Seconds after which read-only views give up on a server that accepts no connection."""
+_UNMET = 1.0  # seconds after which read-only views give up on a server that accepts no connection
 
 
 @dataclass(frozen=True, slots=True)

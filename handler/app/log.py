@@ -48,7 +48,6 @@ def _warned(message: Warning | str, category: type[Warning], *_place: object) ->
 
 
 def _ended(failed: threading.ExceptHookArgs) -> None:
-    """Log an exception that ended a thread. The signature is Python's."""
     if failed.exc_value and failed.exc_type is not SystemExit:
         _LOG.error("a thread ended unexpectedly", exc_info=failed.exc_value)
 

@@ -42,8 +42,7 @@ DEADLINE = 4.0
 EXPLAINED = 20
 """Targets in trouble whose records are read whole."""
 _AT_ONCE = 8
-_TICK = 0.25
-"""Seconds after which what is known so far is shown again."""
+_TICK = 0.25  # seconds after which what is known so far is shown again
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +242,6 @@ class Overview:
             self._rows[target.name] = replace(self._rows[target.name], newest=newest)
 
     def _ask_commits(self) -> None:
-        """Ask what the commits are that aren't applied, each once."""
         for row in list(self._rows.values()):
             if not row.is_behind or row.newest is None or row.newest.info:
                 continue
@@ -264,7 +262,6 @@ def cluster_subject(cluster: Cluster) -> str:
 
 
 def _question(target: Target) -> Hashable:
-    """Return what those targets share that one question to a git host serves."""
     return target.repository.url, target.repository.auth, target.repository.tls, target.revision
 
 

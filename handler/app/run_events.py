@@ -157,7 +157,6 @@ class _Subscription:
 
 
 def _started(work: Callable[[], None], name: str) -> threading.Thread | None:
-    """Start a thread; None: there are too many now, and the next event tries again."""
     thread = threading.Thread(target=work, name=name, daemon=True)
     try:
         thread.start()

@@ -67,10 +67,8 @@ class OneRepository:
         return Sibling(other, applyset, partial(self._preparer, other, uncertain), partial(self._ways.store, other), uncertain)
 
     def _preparer(self, other: Target, uncertain: bool) -> Preparer:
-        """Return what renders a sibling; one that may be here is rendered as if it were."""
         return self._ways.preparer(other, self._ways.discovery(self._target)) if uncertain else self._ways.dependencies(other.name).preparer
 
 
 def _keys(target: Target) -> set[str]:
-    """Return the names of a target's repository: its URL and what else the operator calls it."""
     return {repository_key(url) for url in (target.repository.url, *target.repository.aliases)}

@@ -121,6 +121,5 @@ class TargetRow:
 
     @property
     def _waits(self) -> bool:
-        """Whether something is to be done that only a server does by itself."""
         known = self.summary
         return self.is_behind or bool(known.next_try or known.attempt or known.asked or known.drift_due)

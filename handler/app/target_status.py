@@ -127,12 +127,10 @@ class TargetStatusReader:
 
 # --- rows
 def _followed(target: Target) -> Json:
-    """What the configuration says of a target; nothing secret is in it."""
     return {"target": target.name, "repository": target.repository.url, "revision": str(target.revision), "path": target.path}
 
 
 def _row(target: Target, sight: LastSeen[ClusterSeen], settings: Settings) -> Json:
-    """Return a target's row, judged as of when its cluster was seen."""
     row, found = {**_followed(target), "recorded": False, **_summed(Summary()), **sight.told()}, sight.what
     if found is None or state_name(target.name) not in found.states:
         return row

@@ -204,7 +204,6 @@ class _TargetChecks:
         return f"all {sum(len(grant.verbs) for grant in (*own, *theirs))} that it needs{shorter}"
 
     def _plan(self) -> str:
-        """Plan with a dry run of every change. Raises what the run was refused for."""
         job = Job(self.target.name, "oneoff", force=True, dry_run=True, actor=local_user())
         result = run(self.session, job, f"planning {self.target.name}")
         if result.outcome is not Outcome.PLANNED or result.plan is None:

@@ -105,6 +105,5 @@ def ways(fix: str) -> list[str]:
 
 
 def _text(row: CheckRow, problem: Problem) -> str:
-    """Write a problem as one line; what is called like its row needn't be named twice."""
     where = f"{problem.place}: " if problem.place else ""
     return where + (problem.message if problem.subject == row.subject else f"{problem.subject}: {problem.message}")

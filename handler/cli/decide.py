@@ -90,7 +90,6 @@ def resume(session: Session, target: str | None, every: bool) -> int:
 
 
 def _each(session: Session, name: str | None, every: bool, act: Callable[[Target], str], done: str) -> int:
-    """Do it to one target or to all; one that fails doesn't keep the others from it."""
     if every and name:
         raise click.UsageError("--all and TARGET exclude each other")
     targets = session.all_or(None) if every else (session.target(name),)
@@ -110,7 +109,6 @@ def _each(session: Session, name: str | None, every: bool, act: Callable[[Target
 
 
 def _suspend(session: Session, pause: Suspend, target: Target) -> str:
-    """Write the pause; a target that never ran gets its first record."""
     store = session.handler.store(target)
     blank = store.blank(session.handler.objects(target).cluster_uid()) if store.read().state is None else None
     store.update(lambda state: replace(state, suspend=pause), blank)

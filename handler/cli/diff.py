@@ -17,8 +17,7 @@ _LOOK = {
     Action.UNCHANGED: ("=", "unchanged", "dim", "dim"),
 }
 """Sign and word in a plan; style there, and where it is done."""
-_MOST = 20
-"""Lines of one object's fields that are shown without -v."""
+_MOST = 20  # lines of one object's fields that are shown without -v
 
 
 def show(output: Output, plan: Plan, way_out: str = "") -> None:
@@ -93,5 +92,4 @@ def _field(field: FieldChange) -> str:
 
 
 def _quoted(text: str, absent: str = "(none)") -> str:
-    """Show that a value isn't there, and keep a long one on its line."""
     return text.replace("\n", "⏎") if text else absent

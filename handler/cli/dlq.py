@@ -74,12 +74,10 @@ def _redrive(session: Session, letters: DeadLetters, wanted: Callable[[Work], bo
 
 
 def _decides(work: Work) -> bool:
-    """Whether a request decides what a target is on, so that it depends on when it is asked."""
     return not {"commit", "force", "approve", "unpin", "rollback"}.isdisjoint(work.job.acts)
 
 
 def _way_out(letter: Letter, run: str | None) -> str:
-    """Return how what was left because it decides is asked for again."""
     by_name = run is None and letter.work and _decides(letter.work)
     return f"; if it is still wanted: anneal dlq redrive --run {letter.work.run}" if by_name and letter.work else ""
 
@@ -115,7 +113,6 @@ def _row(letter: Letter) -> tuple[str, ...]:
 
 
 def _told(letter: Letter) -> dict[str, Any]:
-    """Return a dead letter as JSON; it holds no payload and no secret."""
     received = letter.received
     told: dict[str, Any] = {"message": received.id, "since": stamp(received.sent), "received": received.count}
     if letter.work is None:

@@ -30,8 +30,7 @@ from handler.source.local_tree import open_local
 
 _PACKAGES = ("click", "dulwich", "kubernetes", "urllib3", "PyYAML", "jsonschema", "Flask", "gunicorn", "rich")
 _OLDEST = (3, 11)
-_SKEW = 5.0
-"""Seconds that clocks may differ: a Lease allows as much (`handler.state.lease`)."""
+_SKEW = 5.0  # seconds that clocks may differ: a Lease allows as much (`handler.state.lease`)
 _SAMPLE = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: doctor}\ndata: {a: b}\n"
 _WALLS_FIX = (
     "on Linux on x86_64 or aarch64, let the container's seccomp profile allow prctl (PR_SET_NO_NEW_PRIVS and PR_SET_SECCOMP; the"
@@ -114,7 +113,6 @@ def _sandbox(session: Session) -> str:
 
 
 def _walls(session: Session, findings: Findings) -> None:
-    """Say what keeps a child in here; it has tried to get out."""
     limits = session.sandbox.limits
     about = {"worker": os.getpid(), "memory": limits.memory}
     try:
@@ -137,7 +135,6 @@ def _walls(session: Session, findings: Findings) -> None:
 
 # --- clusters
 def _bare_cluster(session: Session, findings: Findings) -> None:
-    """Look at the cluster that flags and environment name, when nothing is configured."""
     try:
         given = session.options
         way = connect(Cluster(), kubeconfig=given.kubeconfig, context=given.context, environ=session.environ, terminal=given.terminal)
@@ -190,7 +187,6 @@ def _hide(session: Session, token: str) -> None:
 
 
 def _worker(remote: ServerClient) -> str:
-    """Return how it does. Raises ServerUnavailable: it isn't there, or its worker isn't; ServerRefused."""
     try:
         worker = remote.worker()
     except ServerUnavailable as error:

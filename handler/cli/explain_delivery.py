@@ -101,7 +101,6 @@ def _unverified(captured: CapturedDelivery, settings: Settings) -> DeliveryDecis
 
 
 def _verified(session: Session, captured: CapturedDelivery, headers: Mapping[str, str]) -> DeliveryDecision:
-    """Verify with the configured secrets, and decide. Raises BadSignature, BadPayload, WrongMediaType, SecretUnavailable."""
     require_json(headers.get("content-type", ""), headers.get("content-encoding", ""))
     fetch = fetcher(session.environ)
     secrets = resolve_all(_signing(session.settings, captured.provider), session.environ, needs={"webhooks"}, fetch=fetch)
@@ -123,7 +122,6 @@ def _explained(refusal: BadSignature, provider: str, accepted: tuple[Accepted, .
 
 
 def _signing(settings: Settings, provider: str) -> Settings:
-    """Return the settings without the webhook secrets of other providers."""
     return replace(settings, webhooks=type(settings.webhooks)(**{provider: getattr(settings.webhooks, provider)}))
 
 

@@ -157,7 +157,6 @@ def _files(target: str | None, commit: str | None, flags: Mapping[str, Any], *, 
 
 
 def _open(session: Session, files: FilenameFlags, *, record: bool) -> str:
-    """Make the files' target the session's; return its name. Raises ConfigInvalid, SourceRefused, click.UsageError."""
     settings = files.settings()
     source = _later(session, files) if record else read(session, files)
     session.from_files, session.output.way_out = True, _way_out
@@ -187,7 +186,6 @@ def _stdin() -> bytes:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether it is a pipe, as a shell's `<(…)` makes one."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -240,7 +238,6 @@ def again(**changed: object) -> str:
 
 
 def _typed(ctx: click.Context, command: click.Command, changed: Mapping[str, object]) -> str:
-    """Return a command with the parameters of the one that runs now, as far as it has them."""
     words, common = ["anneal", command.name or ""], ctx.obj or {}
     for param in sorted(command.params, key=lambda param: param.name not in _NAMES):
         name = param.name or ""

@@ -97,7 +97,6 @@ def _written(answers: Answers) -> str:
 
 
 def _auth(answers: Answers) -> str:
-    """Return what signs in, or, of a public repository, how it would be written."""
     if "ssh-key" in answers:
         key, known = (_scalar(str(Path(answers[flag]).expanduser())) for flag in ("ssh-key", "known-hosts"))
         return f"auth: {{ssh: {{privateKey: {{file: {key}}}, knownHosts: {known}}}}}"
@@ -107,7 +106,6 @@ def _auth(answers: Answers) -> str:
 
 
 def _scalar(text: str) -> str:
-    """Write a text as YAML that can be nothing else: JSON's quotes unless it is plainly a word."""
     bare = text.replace("-", "").replace("/", "").replace(".", "").replace(":", "", 1)
     plain = (
         bare.isascii()
@@ -124,7 +122,7 @@ def _write(path: Path, text: str, force: bool) -> None:
     part = path.with_name(f".{path.name}.part-{os.getpid()}")
     try:
         part.write_text(text, encoding="utf-8")
-        _refuse(path, force)  # whoever was asked has had time to write one
+        _refuse(path, force)  # the person had time to write one
         part.replace(path)
     except OSError as error:
         raise ConfigInvalid.of(str(path), f"can't be written: {error.strerror}") from None

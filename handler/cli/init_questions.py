@@ -24,8 +24,7 @@ _SCP = re.compile(r"(?:([\w.-]+)@)?([A-Za-z0-9][A-Za-z0-9.-]*\.[A-Za-z0-9-]+|loc
 _BARE = re.compile(r"(?:[a-z+]+://)?([A-Za-z0-9][A-Za-z0-9-]*(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?/[^\s@?#\\]+)")
 _AZURE = re.compile(r"v3/([^/]+)/([^/]+)/([^/]+)")
 
-_TOKEN = re.compile(r"gh[a-z]_|github_pat_|glpat-|ATBB|ATCTT")
-"""How the tokens of GitHub, GitLab and Bitbucket begin."""
+_TOKEN = re.compile(r"gh[a-z]_|github_pat_|glpat-|ATBB|ATCTT")  # how the tokens of GitHub, GitLab and Bitbucket begin
 
 Wrong = tuple[str, str]
 """What is wrong with an answer, and the way out."""
@@ -41,7 +40,7 @@ class Question:
     default: Callable[[Answers], str | None]
     needed: Callable[[Answers], bool] = lambda _answers: True
     required: bool = False
-    """Whether no default will do where nobody can be asked."""
+    """Whether no default will do without a terminal."""
 
 
 def questions(providers: tuple[str, ...]) -> tuple[Question, ...]:

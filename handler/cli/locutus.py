@@ -56,7 +56,6 @@ def locutus(session: Session, *, trigger: str | None, one_off: bool, interval: s
 
 
 def _every(trigger: str | None, interval: str | None, *, one_off: bool, render_only: bool) -> float | None:
-    """Return the seconds from run to run, None for once. Raises click.UsageError where no trigger, or no known one, is named."""
     if trigger is not None:
         known("--trigger", trigger, _TRIGGERS, "resource")
     if one_off and trigger == "interval":
@@ -185,7 +184,6 @@ def _configured(session: Session, config: Path) -> Settings:
 
 
 def _print(session: Session, target: Target, every: float | None) -> int:
-    """Print what would be rolled out, once or at an interval; there an error is printed, and ends nothing."""
     session.sandbox.start()
     with stoppable(session.output.note) as stop:
         while True:
@@ -207,7 +205,6 @@ def _print_once(session: Session, target: Target) -> None:
 
 @contextlib.contextmanager
 def _counted(session: Session, bind: str) -> Iterator[None]:
-    """Count what one run does, and serve the counts while it lasts, if an address is given."""
     if not bind:
         yield
         return

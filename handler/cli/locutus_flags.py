@@ -84,7 +84,6 @@ def spelled(params: Sequence[click.Parameter], args: Sequence[str]) -> Iterator[
 
 
 def _flag(arg: str, options: Mapping[str, object]) -> tuple[str, str, str]:
-    """Split an argument at its equals sign; a long name with one dash gets its second."""
     name, equals, value = arg.partition("=")
     bare = name.removeprefix("-").removeprefix("-")
     if name.startswith("-") and len(bare) > 1 and (f"--{bare}" in options or f"-{bare[0]}" not in options):

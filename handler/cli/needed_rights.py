@@ -161,7 +161,6 @@ def _role(name: str, scope: str, grants: Sequence[Grant], subject: Mapping[str, 
 
 
 def _rules(grants: Sequence[Grant]) -> list[dict[str, Any]]:
-    """Merge grants that differ in their resource only."""
     merged: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = defaultdict(list)
     for grant in sorted(grants):
         merged[grant.group, grant.verbs, grant.names].append(grant.resource)

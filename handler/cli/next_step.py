@@ -21,8 +21,7 @@ from handler.state.run_history import PRUNING, ROLLING
 
 _OVER_QUOTA = re.compile(r"\bexceeded quota: | has no room: ")
 """The API server's words, and ours, where a quota is full; a plan that has other mistakes besides is its author's."""
-_NAMED = 3
-"""Things that a refusal waits for, of which advice names so many."""
+_NAMED = 3  # things that a refusal waits for, of which advice names so many
 _GONE = ": is not there"
 _WITH_LOGS = frozenset(each.kind for each in WITH_PODS)
 
@@ -137,7 +136,6 @@ def is_of_git_host(status: RunStatus, newest: NewestCommit | None) -> bool:
 
 
 def _from_git(row: TargetRow, *, failed: bool) -> NextStep | None:
-    """That the git host can't be asked now. `failed`: whether the last run said so, too."""
     if not (row.state and row.newest and row.newest.trouble) or is_of_git_host(row.state.status, row.newest) != failed:
         return None
     then = _tries(f"anneal apply {row.target.name}", row)
@@ -154,7 +152,6 @@ def _from_failure(again: str, status: RunStatus, row: TargetRow) -> NextStep:
 
 
 def _from_what_it_names(again: str, status: RunStatus, row: TargetRow) -> NextStep | None:
-    """What the failure itself names the command of."""
     if creates := follow_up_commands.creating(status.message):
         return _without_namespace(creates, again, row)
     if grants := follow_up_commands.granting(row.target.name, status.message) if status.code == AccessDenied.code else "":
@@ -241,7 +238,6 @@ def _once_changed(status: RunStatus) -> str:
 
 
 def _has_pods(line: str) -> bool:
-    """Whether a line of what does worst is of an object whose pods write logs."""
     return line.partition("/")[0] in _WITH_LOGS and not line.endswith(_GONE)
 
 
@@ -298,4 +294,4 @@ def _verb(number: int, one: str, more: str) -> str:
 def pinned_text(state: State, now: float) -> str:
     """Say to what a target is pinned, by whom and since when."""
     pin = state.pin
-    return f"{pin.commit[:12]} by {pin.by or 'somebody'} {ago(pin.at, now)}: {pin.reason}" if pin else ""
+    return f"{pin.commit[:12]} by {pin.by or 'an unknown user'} {ago(pin.at, now)}: {pin.reason}" if pin else ""

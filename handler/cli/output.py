@@ -24,10 +24,8 @@ from handler.model.to_json import masked, plain
 _TERMINAL = "/dev/tty"
 _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "dim": "bright_black", "head": "cyan"}
 
-_COMMAND = re.compile(r"`[^`]+`")
-"""What a text quotes to be typed; it is broken only where it fits on no line."""
-_KEPT = "\0"
-"""Stands for a blank that isn't broken at."""
+_COMMAND = re.compile(r"`[^`]+`")  # what a text quotes to be typed; it is broken only where it fits on no line
+_KEPT = "\0"  # stands for a blank that isn't broken at
 
 
 class Output:

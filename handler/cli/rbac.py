@@ -24,11 +24,11 @@ from handler.plan.admission import declared_kinds
 from handler.state.record import State
 
 _ESCALATION = """\
-# This target declares roles or bindings. The API server lets only those write them who hold every right in them, or, as here,
-# `escalate` on exactly these roles and `bind` on exactly those that are bound: whoever can push to git can then give these rights.
+# This target declares roles or bindings. The API server lets only identities write them that hold every right in them, or, as here,
+# `escalate` on exactly these roles and `bind` on exactly those that are bound: everyone who can push to git can then give these rights.
 """
 _WHY = """\
-# Pods and events are read while something isn't healthy, to say why; without these rights that is told shorter.
+# Pods and events are read while something isn't healthy, to say why; without these rights the reason is shorter.
 """
 _LOGS = """\
 # evidence.logs of this target is `record`: the end of a failing container's log is kept in its record, without the values of the Secrets
@@ -130,7 +130,6 @@ def needed(session: Session, target: Target, rendered: Rendered, *, used_only: b
 
 
 def _state(session: Session, target: Target) -> State | None:
-    """Read the record; without the right to, what git declares must do."""
     try:
         return session.handler.store(target).read().state
     except AccessDenied:
@@ -138,7 +137,6 @@ def _state(session: Session, target: Target) -> State | None:
 
 
 def _declared(bodies: Sequence[dict[str, Any]], discovery: Discovery, *, served_only: bool) -> Iterator[Resource]:
-    """Yield the kind of each document: one that its own CRD declares, or one that is served."""
     own = dict(kind for body in bodies for kind in declared_kinds(body))
     for body in bodies:
         version, kind = str(body.get("apiVersion")), str(body.get("kind"))

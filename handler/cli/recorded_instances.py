@@ -26,8 +26,7 @@ from handler.model.names import STATE_NAMESPACE
 from handler.state.configmap import INSTALLATION, SUMMARY, TARGET, foreign, read_summary, state_name
 from handler.state.summary import home_of
 
-_NAMESPACES = (NAMESPACE, STATE_NAMESPACE)
-"""Where these commands keep records if nothing else is said."""
+_NAMESPACES = (NAMESPACE, STATE_NAMESPACE)  # where these commands keep records if nothing else is said
 _OURS = "app.kubernetes.io/managed-by=anneal"
 
 
@@ -66,7 +65,6 @@ def _found(objects: OwnObjects) -> Iterator[RecordPlace]:
 
 
 def _listed(objects: OwnObjects) -> list[dict[str, Any]]:
-    """Return the metadata of all records that may be read. Raises AccessDenied: none may."""
     try:
         return objects.overview("ConfigMap", "", _OURS)
     except AccessDenied as everywhere:
@@ -89,7 +87,6 @@ def _uid(objects: OwnObjects) -> str:
 
 
 def _place(metadata: dict[str, Any]) -> RecordPlace | None:
-    """Return where a record says it is; None: it isn't what it says."""
     labels, namespace = metadata.get("labels") or {}, str(metadata["namespace"])
     name = str(labels.get(TARGET) or "")
     if metadata["name"] != state_name(name) or foreign(metadata, namespace, name, TOOLING):

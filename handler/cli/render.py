@@ -52,8 +52,7 @@ def rendered_at(session: Session, target: Target, commit: str = "") -> tuple[Com
 
 
 # --- as Locutus prints it
-_COMPARE = ("success", "failure")
-"""What of a Rollout may repeat what a Secret holds: its checks look into Secrets, too."""
+_COMPARE = ("success", "failure")  # what of a Rollout may repeat what a Secret holds: its checks look into Secrets, too
 
 
 def flat(rendered: Rendered, *, show_secrets: bool = False) -> dict[str, Any]:

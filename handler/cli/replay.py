@@ -20,7 +20,7 @@ from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
 
 UNKNOWN_SECONDS = 30.0
-"""How long a run may be unknown: a worker that has just begun is told of it again."""
+"""How long a run may be unknown: a worker that has just begun gets it again."""
 _ID = re.compile(r"[A-Za-z0-9._-]{1,300}")
 PAUSES = Backoff(0.25, 2.0, factor=1.5)
 """Between two questions how a run stands."""
@@ -45,7 +45,7 @@ def replay(
     as_json: bool,
     **asked: Any,
 ) -> int:
-    """Ask the server for a run of TARGET, as whoever the token in ANNEAL_TOKEN names."""
+    """Ask the server for a run of TARGET, in the name of the token in ANNEAL_TOKEN."""
     session.output.as_json = session.output.as_json or as_json
     longest = _duration(timeout)
     remote = _remote(session, server, ca_file, insecure_http=insecure_http)
@@ -61,7 +61,6 @@ def replay(
 
 
 def _remote(session: Session, server: str | None, ca_file: str, *, insecure_http: bool) -> ServerClient:
-    """Return the server that is spoken to; from now on nothing that is printed shows the token."""
     token = session.environ.get("ANNEAL_TOKEN", "").strip()
     if not server:
         raise click.UsageError("which server? pass --server URL or set ANNEAL_SERVER")
@@ -116,7 +115,6 @@ def _unended(found: dict[str, Any], timeout: float) -> str:
 
 
 def _told(session: Session, found: dict[str, Any]) -> int:
-    """Print how the run ended and return the exit code that `apply` would."""
     result, changed, held = _read(found)
     output = session.output
     if output.as_json:

@@ -18,8 +18,7 @@ from handler.config.settings import Target
 from handler.engine.planner.due import FAILED
 from handler.state.record import Progress, State
 
-_EVERY = 1.0
-"""Seconds between two looks at the record."""
+_EVERY = 1.0  # seconds between two looks at the record
 
 Read = Callable[[], State | None]
 
@@ -76,7 +75,6 @@ def goes_on(state: State) -> bool:
 
 
 def _watched(output: Output, read: Read) -> State | None:
-    """Follow the record until nothing goes on, or the target is suspended; return what it said last."""
     with output.picture() as draw:
         seen: dict[tuple[str, str, str], str] = {}
         while True:
@@ -96,7 +94,6 @@ def _show(
     draw: Callable[[list[tuple[str, str]]], None] | None,
     seen: dict[tuple[str, str, str], str],
 ) -> None:
-    """Draw the tree in its place, where there is one; elsewhere tell what is new, a line each."""
     if draw:
         draw(list(tree(known, time.time())))
         return

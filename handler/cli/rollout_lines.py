@@ -51,7 +51,6 @@ def _step(step: StepRecord, width: int, now: float) -> Iterator[str]:
 
 
 def _act(step: StepRecord) -> str:
-    """Say what a step does to which object; one that is called by its object, as a hook is, has named it."""
     return step.action if step.step == step.object else f"{step.action} {step.object}"
 
 

@@ -26,12 +26,11 @@ from handler.queues.bulkheads import Bulkheads
 from handler.worker.supervisor import run_alone
 from handler.worker.worker import Engine
 
-_WORST = (reports.FAILED, reports.HELD, reports.BUSY)
-"""Exit codes, the worst first."""
+_WORST = (reports.FAILED, reports.HELD, reports.BUSY)  # exit codes, the worst first
 
 
 def run(session: Session, *, targets: Sequence[str], trigger: str, interval: str) -> int:
-    """Bring TARGETS, or all that are configured, to what git declares; nobody has to push for it."""
+    """Bring TARGETS, or all that are configured, to what git declares, without a push."""
     every, chosen = duration(interval, "--interval"), session.these_or_all(targets)
     if not chosen:
         raise click.UsageError("no target is configured")

@@ -81,7 +81,6 @@ def _to_the_newest(session: Session, start: Callable[[Job, threading.Event], Res
 
 
 def _told(session: Session, result: Result) -> Result:
-    """Print what goes on with a run that was stopped, or that another one took over from."""
     if result.code == Stopping.code:
         again = session.output.complete(f"anneal apply {result.target}")
         session.output.note(f"what it began stays as it is; {again} goes on with it, and so does the next tick")
@@ -219,7 +218,6 @@ class _Following:
 
 
 def _facts(plan: Plan, change: Change) -> Shown:
-    """Return what a person has seen of a change, and what stands behind it."""
     return plan.commit, change.identity, str(change.action), change.fields, change.manifest.raw if change.manifest else b""
 
 

@@ -147,7 +147,6 @@ def _is_here(host: str) -> bool:
 
 
 def _whole(response: urllib3.BaseHTTPResponse) -> bytes:
-    """Return an answer's body, at most LARGEST bytes of it. Raises TimeoutError: it takes too long to end."""
     end, found = time.monotonic() + LONGEST, bytearray()
     while len(found) < LARGEST and (part := response.read1(LARGEST - len(found))):
         found += part

@@ -196,7 +196,6 @@ class Session:
         return GivenFlags((*(("-c", self.named) if self.named else ()), *clusters), clusters)
 
     def _complete(self, text: str) -> str:
-        """Complete the commands of a text; those of files repeat their own flags already."""
         from handler.config.settings import Cluster
 
         given = self.given
@@ -229,7 +228,6 @@ class Session:
 
 
 def _which(name: str | None, names: list[str], are: str) -> str:
-    """Say which targets there are, and the nearest one. `are`: configured, or merely recorded."""
     known = ", ".join(sorted(names)) or "none"
     if name is None:
         return f"which target? {are} are: {known}"

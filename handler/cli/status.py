@@ -24,12 +24,9 @@ from handler.model.errors import SecretUnavailable
 from handler.state.record_format import stamp
 
 WELL, ERROR, TROUBLED = 0, 1, 2
-_EVERY = 2.0
-"""Seconds between two looks of --watch."""
-_HEADS = 30.0
-"""Seconds for which it believes what a git host has said."""
-_PATIENCE = 0.5
-"""Seconds after which a terminal shows what is known so far."""
+_EVERY = 2.0  # seconds between two looks of --watch
+_HEADS = 30.0  # seconds for which it believes what a git host has said
+_PATIENCE = 0.5  # seconds after which a terminal shows what is known so far
 Draw = Callable[[list[tuple[str, str]]], None]
 
 
@@ -61,7 +58,6 @@ def code(rows: Sequence[TargetRow]) -> int:
 
 
 def _overview(session: Session, *, offline: bool, whole: bool, deadline: float) -> Overview:
-    """Prepare to look. Without a git host's secret clusters are asked all the same."""
     if not offline:
         try:
             return Overview(session.settings, session.ways(git=True, patience=deadline), whole=whole, deadline=deadline)
@@ -83,7 +79,6 @@ def _page(session: Session, row: TargetRow, *, with_logs: bool) -> None:
 
 # --- all of them
 def _shown(session: Session, overview: Overview, chosen: Sequence[Target]) -> list[TargetRow]:
-    """Look once and print the table; on a terminal as it comes, if it doesn't come at once."""
     output = session.output
     if output.as_json:
         rows = overview.look(chosen)
@@ -124,7 +119,6 @@ def _hint(session: Session, rows: Sequence[TargetRow]) -> None:
 
 # --- again and again
 def _follow(session: Session, overview: Overview, chosen: Sequence[Target], *, whole: bool) -> NoReturn:
-    """Look until interrupted: redraw on a terminal, elsewhere print each line that has changed."""
     output, told = session.output, dict[str, str]()
     with output.picture() as draw:
         while True:

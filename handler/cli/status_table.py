@@ -31,8 +31,7 @@ NONE = "-"
 _LEAVES = ("LOOKED", "NEXT", "AGE", "DRIFT", "HELD", "SUBJECT", "SINCE", "HEAD", "COMMIT")
 """What a narrow terminal doesn't show, in this order."""
 _ALWAYS = ("TARGET", "PHASE", "HEALTH", "COMMIT")
-_SUBJECT = 12
-"""Characters of a subject below which it isn't worth its place."""
+_SUBJECT = 12  # characters of a subject below which it isn't worth its place
 _GAP = "  "
 _STYLES = {
     Level.UNREAD: "bad",
@@ -112,7 +111,6 @@ def _size(head: str, found: Sequence[dict[str, str]]) -> int:
 
 
 def _columns(text: str) -> int:
-    """Return how many columns of a terminal a text takes: signs of the far east take two."""
     return sum(2 if unicodedata.east_asian_width(char) in "WF" else 0 if unicodedata.combining(char) else 1 for char in text)
 
 
@@ -198,12 +196,10 @@ def _of_target(row: TargetRow, given: GivenFlags) -> Iterator[Styled]:
 
 
 def _alone(advice: str) -> str:
-    """Return an advice as it is given where nothing is said below it."""
     return advice.replace("do what is said below", "mend that").replace(", as said below", "").replace(" as said below", "")
 
 
 def _cause(row: TargetRow) -> str:
-    """Return the first line of why a target is in trouble, where the advice doesn't say it."""
     state = row.state
     if state is None or row.trouble:
         return ""

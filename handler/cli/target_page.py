@@ -22,11 +22,9 @@ from handler.state.record_format import seconds_of, stamp
 from handler.state.run_history import ROLLING
 
 _SHOWN = 10
-_HANG = 13
-"""The indent of a row's text."""
+_HANG = 13  # the indent of a row's text
 _EXPLAINED = (Outcome.REFUSED, Outcome.WAITING, Outcome.SUPERSEDED)
-_WELL = "applied"
-"""The phase whose beginning is told nowhere: it is no commit's, and goes on when the next one is applied."""
+_WELL = "applied"  # the phase whose beginning isn't shown: it is no commit's, and goes on when the next one is applied
 
 
 def show(output: Output, row: TargetRow, given: GivenFlags, logged: Sequence[logs.LoggedPod] = ()) -> None:
@@ -124,14 +122,12 @@ def _titled(subject: str, author: str, when: str) -> str:
 
 
 def _rollout_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
-    """Sum up the newest rollout; a failed or unfinished one with what its steps say. `anneal rollout` has the whole tree."""
     if state.rollout:
         yield "rollout", summed(state.rollout, now)
         yield from (("", told(step)) for step in state.rollout.steps if phase_of(step) in (UNDER_WAY, FAILED))
 
 
 def _health_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
-    """Tell what is waited for since when, and what isn't healthy, but for what the failure tells below."""
     failed_early = state.status.phase == "failed" and state.status.who == "author"
     if state.waiting and (state.waiting.over or not failed_early):
         ended = "; its time is over, so each tick looks once more" if state.waiting.over else ""

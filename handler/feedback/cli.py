@@ -20,8 +20,7 @@ AGAIN = 15.0
 """Seconds after which the line of an unchanged wait is repeated, where no moving line shows that it goes on."""
 MOST = 5
 """Waits of one target with lines; a Rollout may have a thousand at once."""
-_NAMED = 3
-"""Objects that a line names."""
+_NAMED = 3  # objects that a line names
 _LOOK = 0.5
 
 

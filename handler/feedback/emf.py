@@ -23,8 +23,7 @@ NAMESPACE = "Anneal"
 _UNITS = dict.fromkeys(
     ("anneal_run_duration_seconds", "anneal_target_last_success_age_seconds", "anneal_target_waiting_seconds"), "Seconds"
 )
-_TIMES = ("next_try", "succeeded", "waiting")
-"""Gauges that are points in time: CloudWatch can't subtract them from the present one."""
+_TIMES = ("next_try", "succeeded", "waiting")  # gauges that are points in time: CloudWatch can't subtract them from the present one
 
 
 def _print(line: str) -> None:

@@ -44,8 +44,7 @@ GAUGES = {
 }
 _BEFORE_ANY = frozenset(error.code for error in (KubeconfigInvalid, SecretUnavailable, AccessDenied, ServerPinned, ConfigInvalid))
 """Codes of failures that say nothing of whether a host or a cluster answers."""
-_OTHER = "other"
-"""The label of a code that no error of ours, or of an added part, has."""
+_OTHER = "other"  # the label of a code that no error of ours, or of an added part, has
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +98,6 @@ class _Exposed:
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """A counter whose value is asked for at each scrape."""
-
     prometheus: Any
     name: str
     about: str
@@ -234,7 +231,6 @@ class RunMetrics(_Exposed):
             self._health.labels(target, str(each)).set(each is state)
 
     def _ended(self, job: Job, result: Result) -> None:
-        """Count an end, and note which host and cluster have answered."""
         self._runs.labels(result.target, job.cause, str(result.outcome), _bounded(result.code)).inc()
         place = self._places.get(result.target)
         if place is None or result.code in _BEFORE_ANY:

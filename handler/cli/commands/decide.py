@@ -27,7 +27,7 @@ def unpin() -> None:
 @command("decide")
 @target_argument
 @all_option
-@click.option("--reason", default="", help="Shown in status and to whoever runs it.")
+@click.option("--reason", default="", help="Shown in status and where a run is asked for.")
 @click.option("--until", default="", metavar="2h|TIME", help="When it ends by itself: a duration or an RFC 3339 time.")
 def suspend() -> None:
     """Pause TARGET: no run writes until `anneal resume`, one under way stops before its next stage."""
@@ -55,7 +55,7 @@ def resume() -> None:
 @click.option("--timeout", metavar="DURATION", default="15m", show_default=True, help="How long to wait.")
 @click.option("--json", "as_json", is_flag=True, help="The same as -o json.")
 def replay() -> None:
-    """Ask the server for a run of TARGET, as whoever the token in ANNEAL_TOKEN names."""
+    """Ask the server for a run of TARGET, in the name of the token in ANNEAL_TOKEN."""
 
 
 @command("decide")

@@ -65,10 +65,10 @@ def prune() -> None:
 @click.option("--trigger", type=click.Choice(["oneoff", "interval"]), default="oneoff", show_default=True, help="Once, or until SIGTERM.")
 @click.option("--interval", metavar="DURATION", default="1m", show_default=True, help="With --trigger=interval: from run to run, about.")
 def run() -> None:
-    """Bring TARGETS, or all that are configured, to what git declares; nobody has to push for it.
+    """Bring TARGETS, or all that are configured, to what git declares, without a push.
 
     `oneoff` runs each of them once and exits with the worst of their ends. `interval` stays: it begins at once, then compares live with
-    git each time and mends what differs, whoever changed it; a failure is a line of its log and ends nothing.
+    git each time and mends every difference; a failure is a line of its log and ends nothing.
     """
 
 

@@ -63,7 +63,7 @@ def dlq() -> None:
     after what made them fail is mended; each is deleted only then, so none is lost. Should it be killed in between, one is asked for twice:
     a push finds nothing to do, and what was asked by name ends as it has ended.
 
-    A commit, the end of a pin, an approval and a forced run are asked for again by `--run` alone: what somebody wanted then may be wrong
+    A commit, the end of a pin, an approval and a forced run are asked for again by `--run` alone: what was wanted then may be wrong
     by now, after others have decided. What can't be read, or asks for a target that isn't configured, stays where it is. Of one target ten
     can be seen at once: a `--run` behind those is reached after they are asked for again.
     """

@@ -33,5 +33,5 @@ def work() -> None:
 
     The queue is `queue.sqs.url`, or ANNEAL_QUEUE_URL. Start as many as you like beside `anneal serve` with the same queue: targets
     are shared out among them, each target is worked on by one at a time. What a worker that dies had in hand goes to another one
-    after a minute; one that is told to stop gives it back at once. Metrics are at `metrics.bind`, if that is set.
+    after a minute; one that gets SIGTERM gives it back at once. Metrics are at `metrics.bind`, if that is set.
     """
