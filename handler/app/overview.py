@@ -95,7 +95,10 @@ class Overview:
         self._take(0.0)  # what has come too late for the look before
         end, late = time.monotonic() + self._deadline, set(self._open)
         self._rows = {target.name: self._rows.get(target.name) or TargetRow(target, time.time()) for target in targets}
-        clusters, followed = _grouped(targets, lambda target: target.cluster), _grouped(self._followers(targets), _question)
+        clusters, followed = (
+            _grouped(targets, lambda target: target.cluster),
+            _grouped([each for each in targets if self._asks and not each.repository.is_directory], _question),
+        )
         for cluster, group in clusters.items():
             self._ask(("cluster", cluster), 1, partial(self._cluster, group[0]), partial(self._saw_cluster, group))
         for question, group in followed.items():
@@ -230,9 +233,6 @@ class Overview:
         self._rows[target.name] = row
 
     # --- git hosts
-    def _followers(self, targets: Sequence[Target]) -> list[Target]:
-        return [target for target in targets if self._asks and not target.repository.is_directory]
-
     def _head(self, target: Target, since: float) -> NewestCommit:
         return NewestCommit(self._ways.head(target, since).commit)
 

@@ -143,14 +143,12 @@ class _Subscription:
             try:
                 self._subscriber.hear(event)
             except Exception:  # noqa: BLE001 - the next events are still reported
-                _LOG.exception("an event wasn't reported", extra={"fields": self._about(event)})
+                about = {"event": type(event).__name__, "target": getattr(event, "target", "")}
+                _LOG.exception("an event wasn't reported", extra={"fields": {**about, "feedback": self._name}})
             with self._changed:
                 self._reported = number
                 self._drops = self._drops and bool(self._waiting)
                 self._changed.notify_all()
-
-    def _about(self, event: RunEvent) -> dict[str, str]:
-        return {"feedback": self._name, "event": type(event).__name__, "target": getattr(event, "target", "")}
 
     def _tell_drops(self) -> None:
         _LOG.warning("feedback falls behind; the oldest events are dropped", extra={"fields": {"feedback": self._name}})

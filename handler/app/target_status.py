@@ -118,11 +118,9 @@ class TargetStatusReader:
 
     def _beat(self, target: Target) -> Beat | None:
         settings = self._settings
-        return (
-            Heartbeat(self._objects(target), settings.state_namespace, settings.installation).read().watched
-            if settings.health_interval
-            else None
-        )
+        if not settings.health_interval:
+            return None
+        return Heartbeat(self._objects(target), settings.state_namespace, settings.installation).read().watched
 
 
 # --- rows

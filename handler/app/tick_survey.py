@@ -76,7 +76,9 @@ class TickSurvey:
         if not any(asked.waits_for(target) for target in targets):
             return
         try:
-            found, uid = self._summaries(asked, targets[0]), self._ways.cluster_uid(targets[0])
+            asked.count(lists=1)
+            found = listed(self._ways.records(targets[0]), self._settings)
+            uid = self._ways.cluster_uid(targets[0])
         except AnnealError as error:
             _LOG.warning("a survey can't see a cluster", extra={"fields": {"targets": len(targets), "why": str(error), "code": error.code}})
             asked.pass_on(targets, "cluster" if isinstance(error, ClusterUnavailable) else "")
@@ -99,10 +101,6 @@ class TickSurvey:
             members = [target for target, _ in group]
             asked.awaits(members, "git host")
             self._crew.add(("git host", host), AT_ONCE, partial(_or_runs, asked, members, partial(self._revision, asked, group)))
-
-    def _summaries(self, asked: _Round, target: Target) -> dict[str, dict[str, Any]]:
-        asked.count(lists=1)
-        return listed(self._ways.records(target), self._settings)
 
     def _settled(self, target: Target, metadata: dict[str, Any] | None, uid: str) -> Summary | None:
         settings = self._settings

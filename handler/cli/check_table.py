@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Literal
 
 from handler.cli.output import Output
@@ -91,11 +92,8 @@ class Findings:
             self.output.line((first if not number else " " * len(first)) + text, _STYLES[row.verdict], hang=len(first))
             fix = ways_out[number] if ways_out else ""
             if fix and fix not in ways_out[number + 1 :]:  # what cures several problems stands once, below the last
-                self._way_out(fix)
-
-    def _way_out(self, fix: str) -> None:
-        for number, way in enumerate(ways(fix)):
-            self.output.line(f"    {'→' if not number else ' '} {way}".replace("\n", "\n      "), whole=True)
+                for mark, way in zip_longest("→", ways(fix), fillvalue=" "):
+                    self.output.line(f"    {mark} {way}".replace("\n", "\n      "), whole=True)
 
 
 def ways(fix: str) -> list[str]:

@@ -163,7 +163,8 @@ def _server(session: Session, findings: Findings, url: str, ca_file: str, *, ins
         return
     token = session.environ.get("ANNEAL_TOKEN", "").strip()
     if token:
-        _hide(session, token)
+        before, mask = session.output.mask, Mask.of([token], [])
+        session.output.mask = lambda text: mask(before(text))
     remote: list[ServerClient] = []
 
     def reach() -> str:
@@ -179,11 +180,6 @@ def _server(session: Session, findings: Findings, url: str, ca_file: str, *, ins
         _its_targets(remote[0], names, findings)
     except AccessDenied as error:
         findings.warn("its targets", error.problems[0].message, _TOKEN)
-
-
-def _hide(session: Session, token: str) -> None:
-    before, mask = session.output.mask, Mask.of([token], [])
-    session.output.mask = lambda text: mask(before(text))
 
 
 def _worker(remote: ServerClient) -> str:

@@ -12,7 +12,7 @@ import shlex
 import stat
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -39,14 +39,14 @@ _GLOBS = ("**/*.yaml", "**/*.yml", "**/*.json")
 class FilenameFlags:
     """The flags of `-f`."""
 
-    filenames: tuple[str, ...]
-    name: str
-    namespaces: tuple[str, ...]
-    cluster_scoped: tuple[str, ...]
-    adopt: tuple[str, ...]
-    recreate: tuple[str, ...]
-    validate: str
-    state_namespace: str
+    filenames: tuple[str, ...] = ()
+    name: str = ""
+    namespaces: tuple[str, ...] = ("default",)  # a record needs none
+    cluster_scoped: tuple[str, ...] = ("Namespace",)
+    adopt: tuple[str, ...] = ()
+    recreate: tuple[str, ...] = ()
+    validate: str = "server"
+    state_namespace: str = STATE_NAMESPACE
 
     @property
     def piped(self) -> bool:
@@ -100,7 +100,7 @@ class FilenameFlags:
         return replace(settings, targets=tuple(replace(made, repository=local) for made in settings.targets))
 
 
-_NAMES = ("filenames", "name", "namespaces", "cluster_scoped", "adopt", "recreate", "validate", "state_namespace")
+_NAMES = tuple(each.name for each in fields(FilenameFlags))
 
 
 def from_files(*, record: bool = False, number: str = "") -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -144,16 +144,7 @@ def _files(target: str | None, commit: str | None, flags: Mapping[str, Any], *, 
     if not flags["name"] or not (record or flags["namespaces"]):
         example = again(name=flags["name"] or "shop", namespaces=flags["namespaces"] or ("shop",))
         raise click.UsageError(f"-f needs --name NAME and -n NAMESPACE: {example}")
-    return FilenameFlags(
-        tuple(flags["filenames"]),
-        flags["name"],
-        tuple(flags["namespaces"]) or ("default",),  # a record needs none
-        tuple(flags["cluster_scoped"]) or ("Namespace",),
-        tuple(flags["adopt"]),
-        tuple(flags["recreate"]),
-        flags["validate"] or "server",
-        flags["state_namespace"] or STATE_NAMESPACE,
-    )
+    return FilenameFlags(**{name: value for name, value in flags.items() if value})
 
 
 def _open(session: Session, files: FilenameFlags, *, record: bool) -> str:

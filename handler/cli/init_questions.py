@@ -49,7 +49,13 @@ def questions(providers: tuple[str, ...]) -> tuple[Question, ...]:
         Question("repository", "Repository (https:// or ssh:// URL)", url_wrong, lambda _: None, required=True),
         Question("ssh-key", "File of a private key that may read it", _file_wrong, _in_home("id_ed25519"), _by_ssh, required=True),
         Question("known-hosts", "File of its known_hosts lines", _file_wrong, _in_home("known_hosts"), _by_ssh, required=True),
-        Question("token-env", "Variable of a token that may read it (empty: it is public)", _variable_wrong, lambda _: "", _by_http),
+        Question(
+            "token-env",
+            "Variable of a token that may read it (empty: it is public)",
+            _variable_wrong,
+            lambda _: "",
+            lambda known: not _by_ssh(known),
+        ),
         Question("branch", "Branch", FORMS["ref"].complaint, lambda _: "main"),
         Question("path", "Directory of the manifests (.: the root)", FORMS["path"].complaint, lambda _: "deploy"),
         Question("name", "Name of the target", FORMS["name"].complaint, lambda known: name_of(known["repository"])),
@@ -170,7 +176,3 @@ def _in_home(name: str) -> Callable[[Answers], str]:
 
 def _by_ssh(answers: Answers) -> bool:
     return answers["repository"].startswith("ssh://")
-
-
-def _by_http(answers: Answers) -> bool:
-    return not _by_ssh(answers)

@@ -74,6 +74,7 @@ def _next_step(row: TargetRow, given: GivenFlags) -> NextStep:
         return NextStep("the configuration suspends it; to go on, set `suspend: false` in anneal.yaml")
     if row.state is None:
         return NextStep("it never ran", f"anneal apply {name}")
+    again = f"; live is looked at again {until(row.state.drift_due, row.now)}" if row.state.drift_due else ""
     return (
         _from_people(name, row.state, row.now)
         or _from_lease(name, row)
@@ -83,8 +84,7 @@ def _next_step(row: TargetRow, given: GivenFlags) -> NextStep:
         or _from_leftovers(row.target, row.state)
         or _from_git(row, failed=False)
         or _from_server(name, row)
-        or _from_time(row.state, row.now)
-        or NextStep("nothing to do", urgent=False)
+        or NextStep(f"nothing to do{again}", urgent=False)
     )
 
 
@@ -279,12 +279,6 @@ def _from_drift(name: str, drift: Sequence[Drift]) -> NextStep:
     told = " and ".join(many(number, what) for number, what in ((objects, "object"), (fields, "field")) if number)
     one = fields + objects == 1
     return NextStep(f"{told} {_verb(one, 'differs', 'differ')} from git; to bring {_verb(one, 'it', 'them')} back:", f"anneal apply {name}")
-
-
-def _from_time(state: State, now: float) -> NextStep | None:
-    """What will be looked at, although the record is as git says: something is being deleted, was left on the wire, or was just found."""
-    due = state.drift_due
-    return NextStep(f"nothing to do; live is looked at again {until(due, now)}", urgent=False) if due else None
 
 
 def _verb(number: int, one: str, more: str) -> str:

@@ -66,7 +66,8 @@ class Output:
 
     def styled(self, text: str, style: str) -> str:
         """Colour text that is clean, where colour is shown."""
-        return click.style(text, fg=_COLOURS[style]) if style and _in_colour() else text
+        in_colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        return click.style(text, fg=_COLOURS[style]) if style and in_colour else text
 
     def line(self, text: str = "", style: str = "", *, err: bool = False, hang: int | None = None, whole: bool = False) -> None:
         """Print a line (or several), wrapped where a terminal is narrower; nothing in JSON form.
@@ -171,10 +172,6 @@ def _width(stream: TextIO) -> int | None:
     if not stream.isatty():
         return None
     return shutil.get_terminal_size().columns
-
-
-def _in_colour() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _rich_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

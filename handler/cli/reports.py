@@ -13,7 +13,7 @@ from handler.cli.output import Output
 from handler.model.errors import AnnealError, LeaseError, Problem, Suspended
 from handler.model.names import Identity
 from handler.model.numbers import counted
-from handler.model.plan import Change, Due, Plan
+from handler.model.plan import Change, Plan
 from handler.model.result import IN_SYNC, Outcome, Result
 
 DONE_CODE, FAILED, HELD, BUSY = 0, 1, 3, 4
@@ -173,11 +173,6 @@ def change_facts(change: Change) -> dict[str, Any]:
     }
 
 
-def due_facts(due: Due) -> dict[str, str]:
-    """Return a hook or a step that a run would carry out as JSON."""
-    return {"group": due.group, "step": due.step, "object": str(due.identity), "action": due.action}
-
-
 def plan_facts(plan: Plan) -> dict[str, Any]:
     """Return a whole plan as JSON."""
     return {
@@ -188,7 +183,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "removedFields": plan.removed,
         "stages": [[change_facts(change) for change in stage] for stage in plan.stages],
         "prunes": [change_facts(change) for change in plan.prunes],
-        "due": [due_facts(due) for due in plan.due],
+        "due": [{"group": due.group, "step": due.step, "object": str(due.identity), "action": due.action} for due in plan.due],
         "notes": plan.notes,
         "hold": plan.hold,
         "liveMembers": plan.live_members,

@@ -33,7 +33,8 @@ def rollout(session: Session, target: str | None, watch: bool, with_logs: bool) 
     logged = logs.read(session, chosen, logs.of_record(state)) if with_logs else []
     if output.as_json:
         also = {"logs": [each.facts() for each in logged]} if with_logs else {}
-        output.document({"target": chosen.name, "waiting": state.waiting if state else None, "rollout": known, **_health(state), **also})
+        health = {"health": replace(state.health, apart=None)} if state else {}
+        output.document({"target": chosen.name, "waiting": state.waiting if state else None, "rollout": known, **health, **also})
     elif known is None:
         _explain(session, chosen)
     elif not watch:
@@ -50,10 +51,6 @@ def _explain(session: Session, target: Target) -> None:
     (row,) = Overview(session.settings, session.handler, asks=False, whole=True).look([target])
     session.output.line(f"{target.name} has no rollout on record; how it stands:")
     target_page.show(session.output, row, session.given)
-
-
-def _health(state: State | None) -> dict[str, object]:
-    return {"health": replace(state.health, apart=None)} if state else {}
 
 
 def gone_back(state: State) -> str:

@@ -73,8 +73,8 @@ def _page(session: Session, row: TargetRow, *, with_logs: bool) -> None:
         target_page.show(session.output, row, session.given, logged)
         return
     more = {"logs": [each.facts() for each in logged]} if with_logs else {}
-    told = status_table.facts(row, session.given)
-    session.output.document(target_page.facts(row, session.given) | {"server": told["server"], "head": told["head"]} | more)
+    seen = status_table.facts(row, session.given)
+    session.output.document(target_page.facts(row, session.given) | {"server": seen["server"], "head": seen["head"]} | more)
 
 
 # --- all of them
@@ -102,7 +102,8 @@ def _shown(session: Session, overview: Overview, chosen: Sequence[Target]) -> li
             draw(_lines(output, rows))
     for text, style in () if drawn else _lines(output, rows):
         output.line(text, style, whole=True)
-    _hint(session, rows)
+    for text, style in _hints(rows, session.given):
+        output.line(text, style, whole=text.startswith("    "))
     return rows
 
 
@@ -110,11 +111,9 @@ def _lines(output: Output, rows: Sequence[TargetRow]) -> list[tuple[str, str]]:
     return list(status_table.table(rows, width=output.width, wide=output.wide))
 
 
-def _hint(session: Session, rows: Sequence[TargetRow]) -> None:
-    for number, (text, style) in enumerate(status_table.hints(rows, session.given)):
-        if not number:
-            session.output.line()
-        session.output.line(text, style, whole=text.startswith("    "))
+def _hints(rows: Sequence[TargetRow], given: GivenFlags) -> list[tuple[str, str]]:
+    found = list(status_table.hints(rows, given))
+    return [("", ""), *found] if found else []
 
 
 # --- again and again
@@ -124,7 +123,7 @@ def _follow(session: Session, overview: Overview, chosen: Sequence[Target], *, w
         while True:
             rows = overview.look(chosen, heads=_HEADS)
             if draw:
-                draw(_page_lines(output, rows[0], session.given) if whole else [*_lines(output, rows), *_below(rows, session.given)])
+                draw(_page_lines(output, rows[0], session.given) if whole else [*_lines(output, rows), *_hints(rows, session.given)])
             else:
                 _changes(output, rows, told)
             time.sleep(_EVERY)
@@ -133,11 +132,6 @@ def _follow(session: Session, overview: Overview, chosen: Sequence[Target], *, w
 def _page_lines(output: Output, row: TargetRow, given: GivenFlags) -> list[tuple[str, str]]:
     lines = target_page.lines(row, given)
     return [(part, style) for text, style, hang in lines for part in (wrapped(text, output.width, hang) if hang else text).split("\n")]
-
-
-def _below(rows: Sequence[TargetRow], given: GivenFlags) -> list[tuple[str, str]]:
-    told = list(status_table.hints(rows, given))
-    return [("", ""), *told] if told else []
 
 
 def _changes(output: Output, rows: Sequence[TargetRow], told: dict[str, str]) -> None:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from handler.app.cluster_looks import problem
 from handler.app.overview import EXPLAINED, cluster_subject
 from handler.app.standing import NOT_KNOWN, TROUBLE, Level, TargetRow
 from handler.cli import follow_up_commands
@@ -19,7 +20,7 @@ from handler.cli.next_step import complete, is_of_git_host, next_step
 from handler.cli.target_page import drift_text
 from handler.cli.times import brief
 from handler.config.settings import Cluster
-from handler.model.errors import AnnealError, ClusterUnavailable
+from handler.model.errors import ClusterUnavailable
 from handler.model.numbers import many
 from handler.model.to_json import camel
 from handler.queues.bulkheads import git_host
@@ -231,10 +232,10 @@ def facts(row: TargetRow, given: GivenFlags = NOTHING_GIVEN) -> dict[str, Any]:
         "drifted": known.drifted,
         "orphans": known.orphans,
         "cluster": row.target.cluster.name,
-        "head": head and {**head, "differs": row.is_behind, "error": error_facts(newest.trouble if newest else None)},
+        "head": head and {**head, "differs": row.is_behind, "error": problem(newest.trouble) if newest and newest.trouble else None},
         "server": server_facts(row),
         "next": {"text": step.text, "command": step.command} if step else None,
-        "error": error_facts(row.trouble),
+        "error": problem(row.trouble) if row.trouble else None,
     }
 
 
@@ -249,8 +250,3 @@ def server_facts(row: TargetRow) -> dict[str, Any]:
         "looked": stamp(looked) if looked else "",
         "lastSeen": stamp(last.renewed) if last else "",
     }
-
-
-def error_facts(error: AnnealError | None) -> dict[str, str] | None:
-    """Return an error as JSON."""
-    return {"code": error.code, "message": str(error)} if error else None

@@ -69,12 +69,9 @@ def _phase(row: TargetRow) -> str:
 
 
 def _style(row: TargetRow, step: NextStep) -> str:
-    bad = row.trouble or (row.state is not None and (row.state.status.phase == "failed" or _is_sick(row.state)))
+    state = row.state
+    bad = row.trouble or (state is not None and (state.status.phase == "failed" or state.health.state == HealthState.DEGRADED))
     return "bad" if bad else "warn" if step.urgent else "good"
-
-
-def _is_sick(state: State) -> bool:
-    return state.health.state == HealthState.DEGRADED
 
 
 def _rows(row: TargetRow, given: GivenFlags) -> Iterator[tuple[str, str]]:
