@@ -32,7 +32,7 @@ def test_every_remote_place_has_a_row_and_no_other() -> None:
     assert set(PLACES) == {each.name for each in fields(SecretRef)} - {"env", "file"}
 
 
-def test_who_reads_environment_and_files_is_no_store() -> None:
+def test_environment_and_files_are_no_remote_secret_store() -> None:
     for ref in (SecretRef(env="A"), SecretRef(file="/a"), SecretRef()):
         with pytest.raises(SecretUnavailable, match="no store is asked"):
             ExternalServices({}).fetch(ref)
@@ -67,7 +67,7 @@ def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["eks", "kubeconfig"],
 )
-def test_a_cluster_whose_place_hangs_holds_up_nobody_but_itself(
+def test_a_kubeconfig_whose_store_hangs_delays_its_own_cluster_alone(
     broken: Cluster, kind: type[AnnealError], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Meanwhile one target connects, and another, whose kubeconfig is missing, fails by itself."""

@@ -157,7 +157,7 @@ def test_the_text_of_a_failure_stands_in_its_line_once() -> None:
     assert logged(Result("shop", Outcome.UNCHANGED, message="is applied"))[1]["note"] == "is applied"
 
 
-def test_what_nobody_expected_is_told_by_its_trace_alone() -> None:
+def test_an_unexpected_exception_is_logged_by_its_trace_alone() -> None:
     stream = io.StringIO()
     log.configure(str, stream)
     job = Job("shop", "tick")

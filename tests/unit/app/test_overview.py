@@ -144,7 +144,7 @@ def test_a_cluster_and_a_git_host_that_hang_delay_nothing_else_and_cost_one_look
     assert {str(found[each.name].trouble) for each in far} == {f"cluster kubeconfig west: hasn't answered within {SHORT:g} s"}
 
 
-def test_who_still_hangs_isnt_asked_a_second_time_and_what_it_says_late_counts(ways: Ways) -> None:
+def test_a_hanging_cluster_isnt_asked_twice_and_its_late_answer_counts(ways: Ways) -> None:
     remember(ways.clusters[WEST], state("far"))
     ways.mute = {WEST}
     looks = Overview(Settings((target("far", WEST),)), cast(Connections, ways), asks=False, deadline=SHORT)
@@ -190,7 +190,7 @@ def test_a_summary_that_cant_be_read_or_is_of_another_repository_is_read_whole(w
     assert (found["new"].phase, found["new"].level) == ("never-ran", Level.OFF)
 
 
-def test_who_may_read_but_not_list_reads_each_by_its_name(ways: Ways) -> None:
+def test_without_the_right_to_list_each_record_is_read_by_name(ways: Ways) -> None:
     objects = ways.clusters[EAST]
     remember(objects, state("one"))
 
@@ -226,7 +226,7 @@ def test_what_is_known_so_far_is_shown_while_others_are_waited_for(ways: Ways) -
     assert shown[-1] == {"near": "applied", "far": "asking"}
 
 
-def test_a_mistake_of_ours_is_one_places_trouble(ways: Ways) -> None:
+def test_an_unexpected_exception_is_one_clusters_trouble(ways: Ways) -> None:
     remember(ways.clusters[EAST], state("near"))
     ways.clusters.pop(WEST)
     found = overview(ways, target("near"), target("far", WEST), asks=False)

@@ -89,7 +89,7 @@ def test_a_broken_cluster_is_the_trouble_of_its_own_rows(here: FakeObjects, erro
     assert rows["shop-prod"]["commit"] == sha()
 
 
-def test_a_cluster_that_never_answers_delays_nobody_and_holds_one_thread(here: FakeObjects) -> None:
+def test_a_cluster_that_never_answers_delays_no_other_and_holds_one_thread(here: FakeObjects) -> None:
     asked, answer = threading.Semaphore(0), threading.Event()
 
     def silent() -> Readable:
@@ -123,7 +123,7 @@ class Hangs:
         return self.objects
 
 
-def test_a_cluster_that_has_died_is_told_as_it_was_seen_last_and_how_long_ago(here: FakeObjects, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dead_cluster_is_shown_as_it_was_seen_last_with_its_age(here: FakeObjects, monkeypatch: pytest.MonkeyPatch) -> None:
     there, late = Hangs(), {"code": "cluster-unavailable", "message": "cluster: hasn't answered within 0.1 s"}
     look = reader(here, there)
     (row,), whole, deliveries = look.targets(["infra"]), look.target("infra"), look.deliveries(["infra"])
@@ -183,7 +183,7 @@ def test_a_look_that_has_ended_is_made_anew() -> None:
 
 
 @pytest.mark.parametrize("error", [KeyError("labels"), SystemExit(1), TimeoutError(), MemoryError()], ids=repr)
-def test_what_nobody_foresaw_is_the_trouble_of_its_place_alone(
+def test_an_unexpected_exception_of_a_read_is_the_trouble_of_its_cluster_alone(
     here: FakeObjects, error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
     def wrong() -> Readable:
@@ -274,7 +274,7 @@ def test_a_record_out_of_reach_is_not_a_missing_run() -> None:
         reader(FakeObjects(), broken).run("infra.1")
 
 
-def test_recorded_deliveries_come_newest_first_beside_who_couldnt_be_read(here: FakeObjects) -> None:
+def test_recorded_deliveries_come_newest_first_beside_the_unread_targets(here: FakeObjects) -> None:
     def broken() -> Readable:
         raise ClusterUnavailable.of("cluster", "is away")
 
@@ -317,7 +317,7 @@ def test_the_end_of_a_run_is_told_in_the_records_own_words_and_within_bounds() -
 
 
 @pytest.mark.parametrize(("attempt", "shown"), [(None, "healthy"), (Attempt(sha("e"), sha("b"), sha("c"), "u.1", NOON), "unknown")])
-def test_who_watches_vouches_for_health_but_not_while_a_run_is_open(attempt: Attempt | None, shown: str) -> None:
+def test_a_health_watch_confirms_health_but_not_during_an_open_attempt(attempt: Attempt | None, shown: str) -> None:
     objects, well, known = FakeObjects(clock=time.time), TargetHealth("healthy", NOON, NOON), replace(settings(), drift_interval=60.0)
     remember(objects, replace(blank(commit=sha("b")), target="shop-dev", repository=SHOP, health=well, attempt=attempt))
     Heartbeat(objects, known.state_namespace, known.installation).renew(Signs("worker", "1.0.0", {}, (0.0, 180.0)))

@@ -54,7 +54,7 @@ def test_a_queue_url_of_no_fifo_queue_is_told(config: str, monkeypatch: pytest.M
         (("dlq", "redrive", "--target", "shopp"), "did you mean shop?"),
     ],
 )
-def test_what_makes_no_sense_is_usage(
+def test_dlq_flags_that_exclude_each_other_are_usage_errors(
     config: str, aws: Moto, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], seen: str
 ) -> None:
     monkeypatch.setenv("ANNEAL_QUEUE_URL", made(aws, dead=True))
@@ -104,7 +104,7 @@ def test_only_the_run_that_is_named_is_asked_for_again(config: str, aws: Moto, m
 
 
 @pytest.mark.parametrize("act", [{"commit": "a" * 40}, {"unpin": True}, {"rollback": True}, {"approve": "h1"}, {"force": True}], ids=str)
-def test_what_decides_is_asked_for_again_by_name_alone(
+def test_a_dead_letter_with_a_commit_or_an_approval_is_redriven_by_run_alone(
     config: str, aws: Moto, monkeypatch: pytest.MonkeyPatch, act: dict[str, Any]
 ) -> None:
     monkeypatch.setenv("ANNEAL_QUEUE_URL", made(aws, dead=True))

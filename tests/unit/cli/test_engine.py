@@ -11,7 +11,7 @@ from handler.config.git_settings import SecretRef, WebhookSecrets
 from handler.config.settings import Settings, WebhookSettings
 
 
-def test_the_doors_secrets_are_asked_for_by_the_door_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_webhook_secrets_are_resolved_by_the_web_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("handler.app.log.configure", lambda _mask, **_: None)
     monkeypatch.delenv("ANNEAL_QUEUE_URL", raising=False)
     monkeypatch.delenv("ANNEAL_TEST_NOWHERE", raising=False)

@@ -151,7 +151,7 @@ def test_status_says_what_is_wrong_with_each_target(config: str) -> None:
     assert "pass --kubeconfig FILE" in page.stdout
 
 
-def test_a_form_that_a_command_doesnt_have_is_refused_wherever_it_is_given(config: str) -> None:
+def test_an_output_form_that_a_command_doesnt_have_is_refused_wherever_it_is_given(config: str) -> None:
     assert run("-c", config, "-o", "wide", "status", "--offline").exit_code == 1
     for arguments in (["-o", "wide", "history", "shop"], ["history", "shop", "-o", "wide"]):
         result = run("-c", config, *arguments)

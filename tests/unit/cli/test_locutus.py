@@ -91,7 +91,7 @@ def test_a_go_number_is_read(text: str, found: int) -> None:
         (("--config-file=",), "--config-file': is empty"),
     ],
 )
-def test_what_it_cant_do_is_named(arguments: tuple[str, ...], told: str) -> None:
+def test_locutus_flags_that_arent_taken_are_refused_by_name(arguments: tuple[str, ...], told: str) -> None:
     assert told in ran(*arguments, code=USAGE).stderr
 
 

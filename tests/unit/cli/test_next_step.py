@@ -129,14 +129,14 @@ def test_the_next_step_is_a_command_where_there_is_one(changed: dict[str, Any], 
         (TargetRow(TARGET, NOW, state=APPLIED, lease=Peek("pod-1", False, 90.0, False)), "anneal unlock shop", "hasn't renewed for 90 s"),
     ],
 )
-def test_the_lease_and_a_missing_record_count_too(row: TargetRow, command: str, said: str) -> None:
+def test_the_next_step_of_a_held_lease_and_of_a_missing_record(row: TargetRow, command: str, said: str) -> None:
     step = next_step(row)
     assert step.command == command
     assert said in step.text
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(-3, "0 s"), (0, "0 s"), (59.9, "60 s"), (61, "1 min"), (7200, "2 h"), (200_000, "2 d")])
-def test_a_span_is_told_in_its_largest_unit(seconds: float, text: str) -> None:
+def test_a_duration_has_its_largest_unit(seconds: float, text: str) -> None:
     assert span(seconds) == text
 
 

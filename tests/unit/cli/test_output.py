@@ -95,7 +95,7 @@ def test_what_was_done_is_told_in_past_participles(capsys: pytest.CaptureFixture
     ]
 
 
-def test_what_was_told_as_it_was_written_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_change_printed_as_it_was_written_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     reports.result(Output(), result(Outcome.APPLIED), printed={ONE})
     assert capsys.readouterr().out.splitlines()[0] == "Service/shop/old pruned  (no longer declared)"
 

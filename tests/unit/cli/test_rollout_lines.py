@@ -59,7 +59,7 @@ def test_a_failed_step_is_seen_without_colours() -> None:
         (replace(DONE, outcome="failed"), "failed at migrate, cache, 0 s ago"),
     ],
 )
-def test_one_line_says_how_it_stands(known: Progress, said: str) -> None:
+def test_a_rollouts_summary_line(known: Progress, said: str) -> None:
     assert summed(known, NOW) == said
 
 
@@ -138,7 +138,7 @@ def test_watching_ends_where_a_pause_holds_everything_up() -> None:
         (blank(), False),
     ],
 )
-def test_what_goes_on_is_watched_and_nothing_else(state: State, goes_on: bool) -> None:
+def test_only_a_rollout_under_way_is_watched(state: State, goes_on: bool) -> None:
     assert rollout.goes_on(state) is goes_on
 
 

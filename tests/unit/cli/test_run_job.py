@@ -42,7 +42,7 @@ def test_ctrl_c_stops_at_the_next_write_and_the_second_one_at_once() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_sigterm_is_such_a_request_too() -> None:
+def test_sigterm_stops_a_run_at_its_next_write_too() -> None:
     with stoppable(lambda _: None) as stop:
         signal.raise_signal(signal.SIGTERM)
         assert stop.is_set()

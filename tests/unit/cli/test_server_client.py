@@ -14,7 +14,7 @@ from tests.unit.cli.scripted import ENDED, HELD, RUN, TAKEN, Server, replay
 
 
 @pytest.mark.parametrize("run", [None, 5, "", "a b", "x; rm -rf ~", "\x1b[31m", "\ud800", "a" * 400, {"a": 1}])
-def test_only_an_id_is_followed(server: Server, run: Any) -> None:
+def test_a_run_id_of_a_server_is_checked_before_it_is_followed(server: Server, run: Any) -> None:
     server.answers["/replay/shop"] = [(202, TAKEN | {"run": run})]
     result = replay(server)
     assert (result.exit_code, isinstance(result.exception, SystemExit)) == (1, True)

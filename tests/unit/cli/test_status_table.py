@@ -67,7 +67,7 @@ def test_what_nothing_is_in_leaves_first_then_the_subject_is_cut_then_columns_go
     assert shown(row(summary=busy, newest=AHEAD), width=30)[0].split() == ["TARGET", "PHASE", "HEALTH"]
 
 
-def test_wide_is_as_wide_as_it_is() -> None:
+def test_o_wide_isnt_cut_to_the_terminal() -> None:
     (heads, line) = shown(row(), width=40, wide=True)
     assert heads.split()[-5:] == ["PHASE-SINCE", "SERVER", "CLUSTER", "REVISION", "SUBJECT"]
     assert line.endswith(SUBJECT)
@@ -98,7 +98,7 @@ def test_wide_is_as_wide_as_it_is() -> None:
         ({"trouble": StateInvalid.of("x", "y")}, Level.UNREAD),
     ],
 )
-def test_how_much_a_target_needs_a_person(about: dict[str, Any], level: Level) -> None:
+def test_the_level_of_a_target(about: dict[str, Any], level: Level) -> None:
     assert row(**about).level is level
 
 
@@ -148,7 +148,7 @@ def test_a_git_host_that_doesnt_answer_is_told_of_once_and_hides_no_trouble() ->
     ]
 
 
-def test_what_only_a_git_host_is_to_blame_for_is_told_once() -> None:
+def test_a_failure_by_the_git_host_has_one_hint() -> None:
     mute = NewestCommit(trouble=GitUnavailable.of("https://git.example.com/acme/shop.git", "its host refuses connections"))
     failed = whole(blank(commit=sha(), status=RunStatus("failed", message=str(mute.trouble), who="nobody")), newest=mute)
     assert [line for line in told(failed) if line.startswith("    ")] == ["    git ls-remote https://git.example.com/acme/shop.git"]
@@ -170,7 +170,7 @@ def test_each_trouble_has_its_cause_and_the_command() -> None:
     assert told(row(summary=replace(WELL, phase="failed", health="healthy"))) == ["shop: failed, healthy", "    anneal status shop"]
 
 
-def test_what_people_have_stopped_is_told_with_what_lets_it_go_on() -> None:
+def test_suspended_and_pinned_targets_have_their_resume_and_unpin_commands() -> None:
     paused, pinned = (row(name, replace(WELL, **about)) for name, about in (("bank", {"suspended": True}), ("shop", {"pin": sha("a")})))
     assert told(paused, pinned, row(), flags=("-c", "x.yaml")) == [
         "suspended (1 target: bank); to go on: `anneal -c x.yaml resume bank`",
@@ -179,7 +179,7 @@ def test_what_people_have_stopped_is_told_with_what_lets_it_go_on() -> None:
     assert told(replace(paused, target=replace(paused.target, suspend=True))) == [], "anneal.yaml says so, and only there it goes"
 
 
-def test_of_very_many_in_trouble_the_first_are_told() -> None:
+def test_hints_are_limited_to_the_first_targets_in_trouble() -> None:
     bad = [row(f"bad-{number}", replace(WELL, phase="failed")) for number in range(30)]
     assert told(*bad)[-1] == "and 10 more in trouble: anneal status TARGET"
 
@@ -242,7 +242,7 @@ def test_what_only_a_server_does_is_promised_only_where_one_runs(status: RunStat
         assert found.command or pulse is SERVED
 
 
-def test_as_json_it_is_the_same() -> None:
+def test_the_json_row_has_the_facts_of_the_table() -> None:
     found = facts(row(newest=AHEAD, pulse=STOPPED))
     assert (found["target"], found["trouble"], found["level"], found["commit"]) == ("shop", True, "unserved", sha("a"))
     assert found["head"] == {"commit": sha("b"), "subject": "Newer", "time": stamp(NOW - 120), "differs": True, "error": None}

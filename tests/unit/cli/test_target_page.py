@@ -71,7 +71,7 @@ def test_what_isnt_gone_is_named_while_it_is_waited_for() -> None:
     assert found == [("pruning", "ConfigMap/shop/a: is not gone yet"), ("", "ConfigMap/shop/b: is not gone yet")]
 
 
-def test_one_failure_is_one() -> None:
+def test_one_failure_is_singular() -> None:
     found = dict(_status_rows(TargetRow(TARGET, NOW), NOTHING_GIVEN, RunStatus("failed", failures=1, next_try=stamp(NOW + 15))))
     assert found["next try"] == "in 15 s, after 1 failure"
 
@@ -82,6 +82,6 @@ def test_a_refused_request_says_why_for_nothing_else_of_the_record_does() -> Non
     assert run_text(refused, NOW) == f"refused, replay by ann 1 min ago, 0.2 s: {seen}"
 
 
-def test_many_are_counted() -> None:
+def test_more_than_ten_unhealthy_objects_are_counted() -> None:
     found = rows(None, RunStatus("waiting", unhealthy=tuple(f"Deployment/shop/w{number}: is not there" for number in range(12))))
     assert (len(found), found[-1]) == (11, ("", "and 2 more; -o json has all"))

@@ -57,14 +57,14 @@ def tell() -> Teller:
     return Teller()
 
 
-def test_a_wait_is_told_when_it_begins_and_when_something_else_is_missing(tell: Teller) -> None:
+def test_a_wait_has_a_line_when_it_begins_and_when_something_else_is_missing(tell: Teller) -> None:
     assert tell(waiting()) == ["shop waits for everything"]
     assert tell(waiting(API, WEB)) == [f"shop waits for everything: {API}; {WEB}"]
     assert tell(waiting(API, WEB), EVERY) == []
     assert tell(waiting(WEB), EVERY) == [f"shop waits for everything: {WEB}"]
 
 
-def test_one_that_doesnt_change_is_told_again_with_how_long_it_has_lasted(tell: Teller) -> None:
+def test_an_unchanged_wait_is_repeated_with_how_long_it_has_lasted(tell: Teller) -> None:
     assert tell(waiting(API)) != []
     assert tell(waiting(API), AGAIN - 1) == []
     assert tell(waiting(API), 1) == [f"shop waits for everything, {AGAIN:.0f} s so far: {API}"]
@@ -72,14 +72,14 @@ def test_one_that_doesnt_change_is_told_again_with_how_long_it_has_lasted(tell: 
     assert tell(waiting(API), 1) == [f"shop waits for everything, {2 * AGAIN:.0f} s so far: {API}"]
 
 
-def test_a_deletion_is_told_with_what_holds_it(tell: Teller) -> None:
+def test_a_deletion_names_the_finalizers_that_hold_it(tell: Teller) -> None:
     held = "ConfigMap/shop/old: is not gone yet; finalizers: acme.io/hold (the controller of acme.io)"
     pruning = replace(stepping(), status=RunStatus("pruning", message=held), rollout=None)
     assert tell(pruning) == [f"shop waits for deletions: {held}"]
     assert tell(replace(pruning, attempt=None)) == [], "nobody waits any more"
 
 
-def test_what_changes_all_the_time_is_told_now_and_then_and_nothing_is_left_untold(tell: Teller) -> None:
+def test_a_wait_that_changes_all_the_time_has_a_line_every_ten_seconds(tell: Teller) -> None:
     assert tell(waiting(API)) != []
     assert tell(waiting(WEB), EVERY / 2) == []
     assert tell(waiting(WEB), EVERY / 2) == [f"shop waits for everything: {WEB}"]
@@ -90,7 +90,7 @@ def test_a_line_names_a_few_objects(tell: Teller) -> None:
     assert line.endswith("Deployment/shop/w2: is not there; and 9 more")
 
 
-def test_a_wait_that_ended_is_told_no_more_and_a_new_one_is(tell: Teller) -> None:
+def test_a_wait_that_ended_has_no_line_and_a_new_one_has(tell: Teller) -> None:
     assert tell(waiting(API)) != []
     ended = replace(waiting(API), waiting=None)
     assert tell(ended) == tell(replace(waiting(API), waiting=replace(waiting().waiting, over=True))) == []  # type: ignore[type-var]  # it has one
@@ -105,13 +105,13 @@ def test_a_rollout_tells_of_its_steps_under_way(tell: Teller) -> None:
     assert len(tell(stepping(*many))) == MOST
 
 
-def test_several_targets_are_told_apart(tell: Teller) -> None:
+def test_lines_of_several_targets_name_them(tell: Teller) -> None:
     assert tell(waiting()) == ["shop waits for everything"]
     assert tell(replace(waiting(), target="blog")) == ["blog waits for everything"]
 
 
 # --- in a command
-def test_a_run_that_goes_on_shows_each_record_it_writes_to_whoever_started_it() -> None:
+def test_a_run_announces_each_wait_that_its_record_has() -> None:
     town, seen = InMemoryCluster(), list[RunEvent]()
     town.push({"web": "1"}, group("all", step("CreateOrUpdate", "web")))
     handler = town.handler(ROLLED)
@@ -123,7 +123,7 @@ def test_a_run_that_goes_on_shows_each_record_it_writes_to_whoever_started_it() 
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_a_command_whose_errors_go_to_no_terminal_tells_there_what_it_waits_for(
+def test_a_command_without_a_terminal_prints_its_waits_on_standard_error(
     as_json: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session, said = Session(Output(as_json=as_json), {}), threading.Event()

@@ -99,7 +99,7 @@ def test_where_no_record_could_be_read_nothing_is_said_of_the_target(lines: EmfL
     assert "anneal_target_last_success_age_seconds" not in json.loads(told[1]), "it never succeeded"
 
 
-def test_the_door_tells_deliveries_and_wrong_tokens_and_no_request(lines: EmfLines, told: list[str]) -> None:
+def test_emf_counts_deliveries_and_token_failures_and_no_request(lines: EmfLines, told: list[str]) -> None:
     lines.hear(DeliveryDecided("github", "refused", "bad-signature"))
     lines.hear(DeliveryDecided("codecommit", "matched"))
     lines.token_failure("/replay/<target>")
@@ -126,6 +126,6 @@ def _families(text: str) -> Any:
     return text_string_to_metric_families(text)
 
 
-def test_it_is_written_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+def test_emf_lines_are_written_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     EmfLines().hear(DeliveryDecided("github", "matched"))
     assert json.loads(capsys.readouterr().out)["anneal_deliveries"] == 1

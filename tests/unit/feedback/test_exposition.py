@@ -43,13 +43,13 @@ def scraped(port: int, path: str = "/metrics") -> tuple[int, str]:
         connection.close()
 
 
-def test_it_serves_metrics_and_nothing_else(port: int) -> None:
+def test_the_metrics_listener_serves_metrics_and_nothing_else(port: int) -> None:
     assert scraped(port) == scraped(port, "/metrics?name[]=x") == (200, "anneal_worker_up 1.0\n")
     assert scraped(port, "/<script>")[0] == 404
     assert "<" not in scraped(port, "/<script>")[1]
 
 
-def test_who_sits_on_it_is_hung_up_on_and_frees_a_place(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_scrape_is_closed_and_frees_its_slot(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exposition._Scrape, "timeout", 0.5)
     sitting = [socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) for _ in range(exposition.AT_ONCE + 3)]
     for connection in sitting:
@@ -59,7 +59,7 @@ def test_who_sits_on_it_is_hung_up_on_and_frees_a_place(port: int, monkeypatch: 
     wait_for_a_place(port)
 
 
-def test_who_sends_a_byte_now_and_then_is_hung_up_on_too(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scrape_that_sends_a_byte_now_and_then_is_closed_too(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exposition, "LONGEST", 1.0)
     ended = threading.Event()
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as slow:
@@ -91,7 +91,7 @@ def wait_for_a_place(port: int) -> None:
         assert time.monotonic() < end, "no place was freed"
 
 
-def test_an_address_that_cant_be_listened_on_names_who_asked_for_it() -> None:
+def test_a_metrics_address_that_cant_be_bound_names_its_setting() -> None:
     with listen("127.0.0.1:0", "--bind") as taken, pytest.raises(ConfigInvalid) as refused:
         listen(f"127.0.0.1:{taken.getsockname()[1]}", "metrics.bind")
     assert str(refused.value).startswith("metrics.bind 127.0.0.1:")

@@ -10,7 +10,7 @@ from handler.feedback.locutus import LocutusMetrics
 from handler.feedback.prometheus import RunMetrics
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from tests.unit.feedback.test_prometheus import parsed
+from tests.unit.feedback.exposition_format import parsed
 
 TICK = Job("locutus", "drift")
 WHOLE = {Outcome.APPLIED, Outcome.UNCHANGED, Outcome.HELD, Outcome.SUPERSEDED, Outcome.DRIFTED, Outcome.PLANNED}
@@ -34,7 +34,7 @@ def counts(*outcomes: Outcome, seconds: float = 0.5) -> tuple[float, float, floa
 
 
 @pytest.mark.parametrize("outcome", Outcome)
-def test_each_end_is_counted_as_what_it_is(outcome: Outcome) -> None:
+def test_each_outcome_is_counted_as_locutus_counts_it(outcome: Outcome) -> None:
     executed, failed = outcome in WHOLE | BAD, outcome in BAD
     assert counts(outcome) == (executed, failed, executed, 0.5 * executed)
 

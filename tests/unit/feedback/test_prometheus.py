@@ -8,8 +8,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from handler.feedback.prometheus import DoorMetrics, RunMetrics, TargetLabels
 from handler.model.event import Job
 from handler.model.names import Identity
@@ -17,18 +15,11 @@ from handler.model.plan import Action, Change, Plan
 from handler.model.result import Outcome, Result, TargetStanding
 from handler.model.run_event import DeliveryDecided, RunPhase
 from tests.fakes.signed_webhooks import SECRETS
+from tests.unit.feedback.exposition_format import parsed
 
 ROOT = Path(__file__).resolve().parents[3]
 TICK = Job("shop", "tick")
 GOOD = TargetStanding(succeeded=1000.0)
-
-
-def parsed(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
-    """Return each sample by its name and the values of its labels, sorted by label."""
-    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
-    found = {(sample.name, tuple(sample.labels[key] for key in sorted(sample.labels))): sample.value for sample in samples}
-    assert len(found) == len(samples), "no sample is told twice"
-    return found
 
 
 def counting(**values: float) -> RunMetrics:
@@ -128,7 +119,7 @@ def test_a_run_is_counted_by_the_code_of_its_failure_and_no_other_word_becomes_a
     assert codes == {"plan-refused", "internal", "other"}
 
 
-def test_a_host_or_a_cluster_is_away_until_a_run_has_heard_from_it() -> None:
+def test_git_host_up_and_cluster_up_follow_the_last_answer() -> None:
     metrics = RunMetrics(
         *[lambda: 0.0] * 3, places={"shop": TargetLabels("git.example.com", "prod"), "site": TargetLabels("git.example.com", "stage")}
     )
@@ -217,7 +208,7 @@ outbox.close(0)
 """
 
 
-def test_the_library_is_loaded_by_who_counts_and_nothing_heavy_by_the_door(tmp_path: Path) -> None:
+def test_prometheus_client_is_loaded_by_the_counting_process_alone(tmp_path: Path) -> None:
     """Neither on import nor when the application is made and serves: a lazy import would come only then."""
     (tmp_path / "anneal.yaml").write_text(CONFIG)
     place = {"ANNEAL_CONFIG": str(tmp_path / "anneal.yaml"), "ANNEAL_SOCKET": str(tmp_path / "worker.sock")}
