@@ -1,7 +1,7 @@
 """Bounded reads of clusters for status views: one at a time a cluster, each with a deadline, beside the last result.
 
 Law: a cluster that is slow or broken delays a view by no more than the deadline, costs one thread however often it is read, and fails no
-other. Its last result is still shown, with its age and the trouble; a result that comes late serves the next view.
+other. Its last result is shown with its age and the trouble; a late result serves the next view.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ClusterLooks:
         self._lock = threading.Lock()
 
     def all(self, looks: Mapping[Any, Callable[[], Any]]) -> dict[Any, Any]:
-        """Return what each look finds, or its AnnealError; ClusterUnavailable for what isn't there in time, a Mistake for the rest."""
+        """Return what each look finds, or its AnnealError; ClusterUnavailable: it is late; LookFailed: anything else."""
         end = time.monotonic() + self._deadline
         started = {place: self._join(place, look) for place, look in looks.items()}
         return {place: self._awaited(future, end) for place, future in started.items()}
@@ -90,7 +90,7 @@ class LastSeen(Generic[T]):
     at: float = 0.0
     trouble: AnnealError | None = None
 
-    def told(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """Return how old it is and why, as answers say it."""
         return {**aged(self.at), "trouble": problem(self.trouble) if self.trouble else None}
 

@@ -1,7 +1,4 @@
-"""The ways to targets' clusters and git hosts, each made at its first use.
-
-One connection and one discovery a cluster and identity, one git host a repository and its credentials; targets share them.
-"""
+"""The ways to targets' clusters and git hosts, made at first use, shared by cluster and identity, or by repository and credentials."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""External services besides the targets' clusters and git hosts: stores of secrets, a cloud's list of clusters.
-
-One row each; a library is loaded at its first use, so an unconfigured service loads none.
-"""
+"""Stores of secrets and a cloud's list of clusters: a row each, whose library is loaded at its first use."""
 
 from __future__ import annotations
 

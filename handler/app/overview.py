@@ -4,8 +4,7 @@
     a revision       one request to its git host for all targets that follow it    a few at once a host
     a target         its record and its Lease, of the first that are in trouble     a few at once a cluster
 
-Law: all of it at once, and nothing is waited for longer than the deadline: a cluster or git host without an answer by then is reported as
-such, and delays no other. It only reads.
+Law: it only reads, all of it at once; a cluster or git host without an answer at the deadline is reported as such, and delays no other.
 """
 
 from __future__ import annotations

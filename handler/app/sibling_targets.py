@@ -1,7 +1,7 @@
 """Which targets are siblings: of one repository, revision, cluster and installation. `handler.engine.planner.siblings` asks them.
 
-Law: which targets they are is asked of the configuration, and of the clusters only where two targets reach theirs in different ways. A
-target whose cluster can't be asked then may be on this one: what git declares for it isn't deleted.
+Law: the configuration says which; clusters are asked only where two targets reach theirs in different ways. A target whose cluster can't be
+asked then may be on this one: what git declares for it isn't deleted.
 """
 
 from __future__ import annotations

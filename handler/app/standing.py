@@ -1,7 +1,4 @@
-"""The state of one target as a look has found it, and how urgently a person must act. Pure.
-
-`handler.app.overview` fills it in; the table and the page show it.
-"""
+"""The state of one target as `handler.app.overview` has found it, and how urgently a person must act. Pure."""
 
 from __future__ import annotations
 

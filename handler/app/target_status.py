@@ -1,9 +1,7 @@
-"""How targets stand, from their records: what `/api` answers.
+"""How targets stand, from their records: what `/api` answers, by one metadata LIST, or one GET a target, and one of the heartbeat's Lease.
 
-The only cluster calls are one metadata LIST, or one GET a target, and one GET of the Lease that says whether health is watched.
-
-Law: a cluster that is slow or broken is a row's trouble, beside what was last seen there and when (`looks`). Whatever leaves here is
-masked, and its lists are cut.
+Law: a cluster that is slow or broken is a row's trouble, beside what was last seen there and when (`cluster_looks`). Whatever leaves here
+is masked, and its lists are cut.
 """
 
 from __future__ import annotations
@@ -129,7 +127,7 @@ def _followed(target: Target) -> Json:
 
 
 def _row(target: Target, sight: LastSeen[ClusterSeen], settings: Settings) -> Json:
-    row, found = {**_followed(target), "recorded": False, **_summed(Summary()), **sight.told()}, sight.what
+    row, found = {**_followed(target), "recorded": False, **_summed(Summary()), **sight.facts()}, sight.what
     if found is None or state_name(target.name) not in found.states:
         return row
     summary = record_summaries.of_target(found.states, settings, target.name)
@@ -146,7 +144,7 @@ def _summed(summary: Summary) -> Json:
 
 def _detail(target: Target, sight: LastSeen[State | None]) -> Json:
     state = sight.what
-    known = {**_followed(target), "recorded": state is not None, "suspendedByConfiguration": target.suspend, **sight.told()}
+    known = {**_followed(target), "recorded": state is not None, "suspendedByConfiguration": target.suspend, **sight.facts()}
     return known | {"state": None if state is None else shown(state)}
 
 

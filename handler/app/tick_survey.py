@@ -1,8 +1,7 @@
-"""Looks at many targets at once for a tick: which certainly have nothing to do. One metadata LIST a cluster, one look a revision.
+"""Surveys targets for a tick: which certainly have nothing to do. One metadata LIST a cluster, one look a revision.
 
-Law: whatever isn't proven quiet by its summary and the head gets its run, which decides for itself; nothing here writes. A cluster or a
-git host that hangs delays its own targets alone, and those no longer than the deadline. The LIST is consistent and asked for after the
-tick fell due; a look at a head may be older by the slack that a run's own look may have.
+Law: only what its summary and the head prove to be in sync is spared its run; nothing here writes. A hanging cluster or git host delays its
+own targets alone, to the deadline. The LIST is consistent and requested after the tick fell due; a head may be older by the runs' slack.
 """
 
 from __future__ import annotations

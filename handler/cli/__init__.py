@@ -1,9 +1,7 @@
 """The command line: `anneal <command>`. It puts rooms together and prints what they found; it decides nothing itself.
 
-    group      the commands, each loaded when it is called       options    what all of them take
-    commands   what each takes and says by --help                 <command>  what it does: a function of its name
-    session    configuration, secrets, handler: made when asked  printing   lines, tables, JSON; masked, escaped
-    reports    a Result, a Plan, a Problem for people and as JSON
+    group, options   the commands, each loaded when it is called      commands   what each takes and says by --help
+    session          configuration, secrets, handler, at first use    output     lines, tables, JSON; masked, escaped
 
 Exit codes: 0 done, 1 failed, 3 held for approval, 4 busy, superseded or suspended, 64 usage; `plan --exit-code`: 2 when something differs.
 """

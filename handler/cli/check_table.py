@@ -1,8 +1,4 @@
-"""The table of `check` and `doctor`: a row for each thing that was looked at, with its verdict and what was seen; below it the way out.
-
-Rows are printed as they are found: a look may take long. At a terminal text is wrapped beside its columns, elsewhere a row is a line.
-A way out is never wrapped, so that a command can be copied; alternatives have a line each.
-"""
+"""The table of `check` and `doctor`: a row for each thing that was looked at, printed at once; below it the way out, to be copied."""
 
 from __future__ import annotations
 

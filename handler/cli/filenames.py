@@ -1,7 +1,4 @@
-"""`-f`: manifests that no configuration names, taken by each command alike: files, directories, and standard input (`-`).
-
-The flags (`files_options`) make the settings of one target; work that is decorated with `from_files` is done on it as on a configured one.
-"""
+"""`-f`: manifests that no configuration names: files, directories, and standard input (`-`), as the settings and source of one target."""
 
 from __future__ import annotations
 

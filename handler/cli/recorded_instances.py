@@ -1,10 +1,8 @@
 """Instances without a configuration (`anneal locutus`, `anneal apply -f`), found by their records in the kubeconfig's cluster.
 
 Law: nothing is written, and no git is asked. A record counts only if it is Anneal's own ApplySet parent of its name and namespace, and of
-files of a directory: what a configuration elsewhere follows isn't shown here, for its settings aren't known.
-
-One LIST of metadata finds them, in all namespaces where that is allowed, else in those that these commands use by themselves. Two of one
-name are called by their namespaces, too: `default/locutus`.
+files of a directory. One LIST of metadata finds them, in all namespaces where that is allowed, else in those that these commands use by
+themselves. Two of one name are called by their namespaces, too: `default/locutus`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""`anneal rollout`: the groups and steps of a target's newest rollout, as its record tells; `--watch` follows it to its end.
-
-It reads what `status` reads, with the same rights: one GET of the state, while it watches one a second; with --logs what that adds.
-"""
+"""`anneal rollout`: the groups and steps of a target's newest rollout, by one GET of its record; `--watch` follows it to its end."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from dataclasses import replace
 from handler.app.overview import Overview
 from handler.cli import logs, reports, target_page
 from handler.cli.output import Output
-from handler.cli.rollout_lines import told, tree
+from handler.cli.rollout_lines import step_line, tree
 from handler.cli.session import Session
 from handler.config.settings import Target
 from handler.engine.planner.due import FAILED
@@ -95,7 +92,7 @@ def _show(
         draw(list(tree(known, time.time())))
         return
     for step in known.steps:
-        key, line = (known.id or known.started, step.group, step.step), told(step)
+        key, line = (known.id or known.started, step.group, step.step), step_line(step)
         if step.started and seen.get(key) != line:
             output.line(line)
         seen[key] = line

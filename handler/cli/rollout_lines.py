@@ -66,7 +66,7 @@ def _lasting(started: str, finished: str, now: float) -> str:
     return f" in {span(seconds_of(finished) - seconds_of(started))}, {ago(finished, now)}"
 
 
-def told(step: StepRecord) -> str:
+def step_line(step: StepRecord) -> str:
     """Say in one line what became of a step: what a log of a rollout is made of."""
     took = f" in {span(seconds_of(step.finished) - seconds_of(step.started))}" if step.started and step.finished else ""
     said = f": {' '.join(step.message.splitlines())}" if step.message else ""

@@ -1,7 +1,7 @@
 """`anneal run`: brings targets to what git declares without any webhook, once, or again and again.
 
-Law: no second way to run anything. `oneoff` is what `anneal apply` does, for several targets; `interval` is the worker process with
-nothing to hear but its clock, so runs of one target never overlap, and no failure ends it.
+Law: no second way to run anything. `oneoff` is `anneal apply` for several targets; `interval` is the worker process with its clock alone,
+so runs of one target never overlap, and no failure ends it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from handler.app import log
 from handler.app.run_guard import guarded
 from handler.cli import reports
 from handler.cli.engine import clock_engine
-from handler.cli.run_job import retry, stoppable, told
+from handler.cli.run_job import printing, retry, stoppable
 from handler.cli.session import Session, local_user
 from handler.config.settings import Target
 from handler.config.value_formats import RANGES, seconds
@@ -42,7 +42,7 @@ def once(session: Session, chosen: Sequence[Target], *, prune: bool = True) -> i
     handler, user = session.handler, local_user()
     session.sandbox.start()
     jobs = [Job(target.name, "oneoff", force=True, prune=prune, actor=user) for target in chosen]
-    with stoppable(session.output.note) as stop, told(session), ThreadPoolExecutor(Bulkheads(session.settings).threads) as pool:
+    with stoppable(session.output.note) as stop, printing(session), ThreadPoolExecutor(Bulkheads(session.settings).threads) as pool:
         runs = {pool.submit(guarded(handler.run), job, stop): job for job in jobs}
         codes = set()
         for run in as_completed(runs):

@@ -47,7 +47,7 @@ def run_as(session: Session, target: Target, job: Job, doing: str) -> Result:
 
 
 @contextlib.contextmanager
-def told(session: Session) -> Iterator[None]:
+def printing(session: Session) -> Iterator[None]:
     """Print on standard error what the runs within this wait for, and what they write."""
     output = session.output
     again = math.inf if output.moves else AGAIN
@@ -64,7 +64,7 @@ def told(session: Session) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _shown(session: Session, doing: str) -> Iterator[None]:
-    with session.output.working(doing), told(session):
+    with session.output.working(doing), printing(session):
         yield
 
 

@@ -1,7 +1,4 @@
-"""`anneal status`: a table of all targets, trouble first; of one target its page. It only reads.
-
-What is asked, and how long that may take: `handler.app.overview`. With --logs pods and logs are read, too.
-"""
+"""`anneal status`: a table of all targets, trouble first; of one target its page. It only reads (`handler.app.overview`)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from handler.cli import logs
 from handler.cli.follow_up_commands import GivenFlags
 from handler.cli.next_step import NextStep, complete, next_step, pinned_text, server_text
 from handler.cli.output import Output
-from handler.cli.rollout_lines import UNDER_WAY, now_at, phase_of, summed, told
+from handler.cli.rollout_lines import UNDER_WAY, now_at, phase_of, step_line, summed
 from handler.cli.times import ago, span, until
 from handler.engine.planner.due import FAILED
 from handler.model.health import HealthState
@@ -121,7 +121,7 @@ def _titled(subject: str, author: str, when: str) -> str:
 def _rollout_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
     if state.rollout:
         yield "rollout", summed(state.rollout, now)
-        yield from (("", told(step)) for step in state.rollout.steps if phase_of(step) in (UNDER_WAY, FAILED))
+        yield from (("", step_line(step)) for step in state.rollout.steps if phase_of(step) in (UNDER_WAY, FAILED))
 
 
 def _health_rows(state: State, now: float) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""A rollout as people read it: the tree, one line of it, and what is told as it goes on."""
+"""A rollout as people read it: the tree, one line of it, and the lines of `--watch`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from handler.cli import rollout
 from handler.cli.output import Output
-from handler.cli.rollout_lines import now_at, summed, told, tree
+from handler.cli.rollout_lines import now_at, step_line, summed, tree
 from handler.state.record import Attempt, Pin, Progress, Stalled, State, StepRecord, Suspend
 from handler.state.record_format import seconds_of, stamp
 from tests.unit.state.samples import NOON, TOKEN, blank, sha
@@ -39,7 +39,7 @@ def test_the_tree_has_each_group_and_step_with_its_time_and_what_it_said() -> No
 def test_a_step_that_is_called_by_its_object_names_it_once() -> None:
     hook = replace(MIGRATE, group="PreSync", step="Job/shop/db", action="run")
     assert [line for line, _ in tree(replace(UNDER_WAY, steps=(hook, API)), NOW)][2] == "    + Job/shop/db  run: done in 30 s, 1 min ago"
-    assert told(hook) == "PreSync: run Job/shop/db done in 30 s"
+    assert step_line(hook) == "PreSync: run Job/shop/db done in 30 s"
 
 
 def test_a_failed_step_is_seen_without_colours() -> None:
@@ -64,17 +64,17 @@ def test_a_rollouts_summary_line(known: Progress, said: str) -> None:
 
 
 def test_what_became_of_a_step_is_one_line_whatever_it_said() -> None:
-    assert told(LOST) == "migrate, cache: Recreate Job/shop/db failed in 30 s: Job/shop/cache: OOMKilled its log: no memory"
-    assert told(WEB) == "roll out, web: Canary Deployment/shop/web pending"
+    assert step_line(LOST) == "migrate, cache: Recreate Job/shop/db failed in 30 s: Job/shop/cache: OOMKilled its log: no memory"
+    assert step_line(WEB) == "roll out, web: Canary Deployment/shop/web pending"
 
 
 def test_a_canary_that_stands_says_its_share_and_one_that_has_ended_doesnt() -> None:
     stands = replace(WEB, started=stamp(NOW - 60), share=25)
     lines = [line for line, _ in tree(replace(UNDER_WAY, steps=(stands,)), NOW)]
     assert lines[2] == "    > web  Canary Deployment/shop/web: under way at 25 % for 1 min"
-    assert told(stands) == "roll out, web: Canary Deployment/shop/web under way at 25 %"
+    assert step_line(stands) == "roll out, web: Canary Deployment/shop/web under way at 25 %"
     ended = replace(stands, finished=stamp(NOW), outcome="done", share=100)
-    assert told(ended) == "roll out, web: Canary Deployment/shop/web done in 1 min"
+    assert step_line(ended) == "roll out, web: Canary Deployment/shop/web done in 1 min"
     assert now_at(replace(UNDER_WAY, steps=(MIGRATE, stands))) == "roll out, web: Canary Deployment/shop/web at 25 %"
     assert now_at(replace(UNDER_WAY, steps=(API, stands, API))) == "roll out, api: CreateOrUpdate Deployment/shop/api and 2 more steps"
     assert now_at(DONE) == ""
@@ -105,7 +105,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("at_once")
 def test_watching_tells_each_transition_once_and_ends_with_the_record(capsys: pytest.CaptureFixture[str]) -> None:
     ended = replace(UNDER_WAY, finished=stamp(NOW), outcome="done", steps=(MIGRATE, replace(API, finished=stamp(NOW), outcome="done")))
-    inside = replace(UNDER_WAY, steps=(MIGRATE, replace(API, mark="phase-2", stood=(Stalled("5f" * 6, NOON),))))  # nothing to be told
+    inside = replace(UNDER_WAY, steps=(MIGRATE, replace(API, mark="phase-2", stood=(Stalled("5f" * 6, NOON),))))  # no line
     states = [opened(None), opened(UNDER_WAY), opened(UNDER_WAY), opened(inside), replace(opened(ended), attempt=None)]
     last = rollout._watched(Output(), reading(*states))
     assert last == states[-1]
