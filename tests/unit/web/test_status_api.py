@@ -16,7 +16,7 @@ from handler.web import recent_deliveries
 from handler.web.app import create_app
 from handler.web.status_api import WorkerLink
 from tests.fakes.signed_webhooks import INFRA, SECRETS, Kept, door_secrets, door_settings, github_headers, github_push
-from tests.unit.web.reading import ENDED, FAILED, QUEUED, RECORDED, RUNNING, door
+from tests.unit.web.door_with_runs import ENDED, FAILED, QUEUED, RECORDED, RUNNING, door
 
 READS = ("/api/targets", "/api/targets/shop-prod", f"/api/runs/{ENDED}", "/api/deliveries", "/api/openapi.json", "/metrics")
 

@@ -14,8 +14,8 @@ from handler.model.health import HealthState
 from handler.model.names import Identity
 from handler.model.run_event import unheard
 from handler.worker.health_watch.cluster_watch import ClusterWatch
-from tests.unit.serve.test_scopes import adjusted
-from tests.unit.serve.watching import API, declaring, target
+from tests.unit.worker.health_watch.watched_objects import API, declaring, target
+from tests.unit.worker.health_watch.watched_scopes import adjusted
 
 SILENT = ClusterUnavailable.of("list deployments", "no answer")
 

@@ -19,7 +19,7 @@ class Process:
     """A function's process."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-m", "tests.unit.functions.frozen"]
+        command = [sys.executable, "-m", "tests.unit.functions.frozen_batch"]
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.read() == "ready"
 

@@ -9,7 +9,7 @@ import pytest
 from handler.queues.sqs import SqsQueue
 from handler.worker.dead_letter_count import DeadLetterCount
 from tests.fakes.sqs_fifo import Fifo
-from tests.unit.queues.test_dead import Queues, asks
+from tests.unit.queues.dead_letter_queues import Queues, asks
 
 
 def test_they_are_counted() -> None:

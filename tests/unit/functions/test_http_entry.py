@@ -21,7 +21,7 @@ from tests.fakes.engine import cluster, engine
 from tests.fakes.git_host import GitHost
 from tests.fakes.objects import FakeObjects
 from tests.fakes.signed_webhooks import SECRETS, SHOP, Kept, door_secrets, door_settings
-from tests.unit.web.test_openapi import declared
+from tests.unit.web.openapi_schema import declared
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from handler.model.names import Identity, identity_of
 from handler.render.sandbox import Sandbox
 from handler.state.record import Ran, Run
 from handler.worker.health_watch.watched_target import GRACE
-from tests.unit.serve.watching import API, CLOCK, WEB, declaring, live, watched
+from tests.unit.worker.health_watch.watched_objects import API, CLOCK, WEB, declaring, live, watched
 
 RUN = Run("r2", "push", "applied", "2026-11-01T12:00:00Z", "b" * 40)
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from handler.worker.health_watch.reasons import due
-from tests.unit.serve.watching import API, WEB, live, watched
+from tests.unit.worker.health_watch.watched_objects import API, WEB, live, watched
 
 
 def looks(monkeypatch: pytest.MonkeyPatch, seconds: int, *, ready: int) -> list[int]:

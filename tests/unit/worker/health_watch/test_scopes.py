@@ -7,29 +7,15 @@ from typing import Any
 import pytest
 
 from handler.model.errors import AccessDenied, ClusterUnavailable
-from handler.model.names import GroupKind, Identity, Resource
+from handler.model.names import Identity
 from handler.worker.health_watch import scopes as module
 from handler.worker.health_watch.scopes import FollowedScope, Scopes
-from handler.worker.health_watch.watched_target import WatchedTarget
-from tests.unit.serve.watching import API, declaring, live, watched
+from tests.unit.worker.health_watch.watched_objects import API, declaring, live, watched
+from tests.unit.worker.health_watch.watched_scopes import adjusted
 
 WEB = Identity("", "Service", "shop", "web")
-SERVED = {
-    GroupKind("apps", "Deployment"): Resource("apps", "v1", "Deployment", "deployments", namespaced=True),
-    GroupKind("", "Service"): Resource("", "v1", "Service", "services", namespaced=True),
-}
 DENIED = AccessDenied.of("list deployments", "is forbidden")
 NOW = 1000.0
-
-
-class Discovery:
-    """Serves two kinds; of the groups of `stale` it isn't known what they serve."""
-
-    def __init__(self, *stale: str) -> None:
-        self.stale = frozenset(stale)
-
-    def preferred(self, kind: GroupKind) -> Resource | None:
-        return SERVED.get(kind)
 
 
 @pytest.fixture
@@ -39,12 +25,6 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(module, "started", lambda *_: names.append("watch"))
     monkeypatch.setattr(module, "look", lambda *_: names.append("list"))
     return names
-
-
-def adjusted(scopes: Scopes, *targets: WatchedTarget, stale: str = "") -> None:
-    api: Any = None
-    discovery: Any = Discovery(stale)
-    scopes.adjust((each, api, discovery) for each in targets)
 
 
 def only(scopes: Scopes) -> FollowedScope:

@@ -14,12 +14,10 @@ from openapi_spec_validator import validate
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance, status_code_conformance
 
-from tests.fakes.signed_webhooks import SECRETS, Kept, github_headers, github_push
-from tests.unit.web.reading import ENDED, FAILED, QUEUED, RECORDED, RUNNING, door
+from tests.fakes.signed_webhooks import SECRETS, github_headers, github_push
+from tests.unit.web.door_with_runs import ENDED, FAILED, QUEUED, RECORDED, RUNNING, door
+from tests.unit.web.openapi_schema import APP, BEARER, DOCUMENT, declared
 
-BEARER = {"Authorization": f"Bearer {SECRETS['ALL']}"}
-APP = door(Kept())
-DOCUMENT: dict[str, Any] = APP.test_client().get("/api/openapi.json", headers=BEARER).get_json()
 OPERATIONS = schemathesis.openapi.from_wsgi("/api/openapi.json", APP, headers=BEARER)
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
@@ -38,14 +36,6 @@ def test_it_names_exactly_the_routes_and_methods_that_there_are() -> None:
     routed = {(rule.rule, method) for rule in APP.url_map.iter_rules() for method in (rule.methods or set()) - {"HEAD"}}
     told = {(path.replace("{", "<").replace("}", ">"), method.upper()) for path, methods in DOCUMENT["paths"].items() for method in methods}
     assert told == routed
-
-
-def declared(path: str, status: int, method: str = "get") -> dict[str, Any]:
-    """Return the schema of an answer, its references resolvable."""
-    answer = DOCUMENT["paths"][path][method]["responses"][str(status)]
-    if "$ref" in answer:
-        answer = DOCUMENT["components"]["responses"][answer["$ref"].rpartition("/")[2]]
-    return {**answer["content"]["application/json"]["schema"], "components": DOCUMENT["components"]}
 
 
 REAL = [
