@@ -40,11 +40,11 @@ def _made(name: str, make: Callable[[], Function]) -> Lazy[Function]:
         try:
             return make()
         except AnnealError as error:
-            told = str(error)
+            seen = str(error)
         except Exception as error:  # noqa: BLE001 - whatever it is, its own text might show a value
-            told = f"{type(error).__name__} at {_place(error)}"
-        _LOG.error("the function can't start", extra={"fields": {"function": name, "seen": told}})
-        raise Unstarted(told)
+            seen = f"{type(error).__name__} at {_place(error)}"
+        _LOG.error("the function can't start", extra={"fields": {"function": name, "seen": seen}})
+        raise Unstarted(seen)
 
     return Lazy(made)
 

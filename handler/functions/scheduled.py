@@ -53,9 +53,9 @@ Records = Callable[[Target], Readable]
 
 def window(event: Any, now: float) -> tuple[float, float]:
     """Return the whole minutes before an event, as start and end in seconds since the epoch; `now` counts where the event names no time."""
-    told = event.get("time") if isinstance(event, Mapping) else None
+    given = event.get("time") if isinstance(event, Mapping) else None
     try:
-        at = datetime.fromisoformat(told).astimezone(UTC).timestamp() if isinstance(told, str) else now
+        at = datetime.fromisoformat(given).astimezone(UTC).timestamp() if isinstance(given, str) else now
     except (ValueError, OverflowError):
         at = now
     end = at // MINUTE * MINUTE
@@ -117,9 +117,9 @@ class Minutes:
         self.queue.put_all([*asked, *due])
         self._beat([each for cluster, each in first.items() if not isinstance(seen[cluster], AnnealError)], taken)
         unread = {first[cluster].name: str(error) for cluster, error in seen.items() if isinstance(error, AnnealError)}
-        told = {"ticks": len(asked), "due": [job.target for job in due], "unread": unread}
-        _LOG.log(logging.WARNING if unread else logging.INFO, "schedule", extra={"fields": {"minute": end - MINUTE, **told}})
-        return told
+        fields = {"ticks": len(asked), "due": [job.target for job in due], "unread": unread}
+        _LOG.log(logging.WARNING if unread else logging.INFO, "schedule", extra={"fields": {"minute": end - MINUTE, **fields}})
+        return fields
 
     def _by_clock(self, found: Mapping[str, Any], start: float, end: float) -> list[Job]:
         """Return what the clock asks for; of each silent cluster only what it asks for the target whose turn it is."""

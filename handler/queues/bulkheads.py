@@ -33,13 +33,13 @@ _MUTE_SHARE = 4
 _SILENCE = {ClusterUnavailable.code: "cluster", GitUnavailable.code: "git host"}
 """Which lane a run's failure, by its code, tells of."""
 _UNHEARD = frozenset(error.code for error in (KubeconfigInvalid, SecretUnavailable, AccessDenied, ServerPinned, ConfigInvalid))
-"""Failures that come before anybody was heard, or may: they tell of no lane."""
+"""Failures that come before any host has answered, or may: they tell of no lane."""
 
 Lane = tuple[str, Hashable]
 
 
 class Bulkheads:
-    """Who may run beside whom. `threads`: how many runs there may be at once."""
+    """Which targets may run beside which. `threads`: how many runs there may be at once."""
 
     def __init__(self, settings: Settings) -> None:
         self._of = {target.name: _lanes(target) for target in settings.targets}

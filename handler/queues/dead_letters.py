@@ -1,7 +1,7 @@
 """Dead letters: messages that came to no end however often they were handed out. People look at them, and ask for them again.
 
 Law: what is looked at is hidden from others only while it is looked at. A message is deleted here after it is in the queue again, never
-before: who dies in between leaves two of it, and the second run finds nothing to do.
+before: a process that dies in between leaves two of it, and the second run finds nothing to do.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class DeadLetters:
 
         Args:
             wanted: says of each request whether it is asked for again.
-            drop_unreadable: delete what can't be read, which nobody will ever run.
+            drop_unreadable: delete what can't be read, which no worker will ever run.
 
         """
         again: list[Letter] = []

@@ -50,7 +50,7 @@ class Inbox:
 class _Server(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
     block_on_close = False
-    request_queue_size = 128  # a Unix-domain socket refuses at once (EAGAIN) who comes when it is full, and five come easily together
+    request_queue_size = 128  # a Unix-domain socket refuses a connection at once (EAGAIN) when it is full, and five come easily together
 
     def __init__(self, path: Path, accept: Accept, answer: Answer) -> None:
         self.accept = accept

@@ -34,36 +34,36 @@ _LOOKS = 20
 def encode(work: Work) -> str:
     """Write a request; of its deliveries the newest, as many as there is room for. Raises ValueError: what decides doesn't fit."""
     job = work.job
-    told: dict[str, Any] = {"v": VERSION, "run": work.run, "target": job.target, "trigger": job.trigger}
-    told |= {"commit": job.commit, "approve": job.approve, "looks": job.looks, "hint": _commit(job.hint)}
-    told |= {key: True for name, key in _FLAGS.items() if getattr(job, name)} | ({} if job.prune else {"noPrune": True})
-    told["actor"] = _cut(job.actor, _LONGEST["actor"])
-    told = {key: value for key, value in told.items() if value}
-    _work(told)  # what couldn't be read isn't sent
+    written: dict[str, Any] = {"v": VERSION, "run": work.run, "target": job.target, "trigger": job.trigger}
+    written |= {"commit": job.commit, "approve": job.approve, "looks": job.looks, "hint": _commit(job.hint)}
+    written |= {key: True for name, key in _FLAGS.items() if getattr(job, name)} | ({} if job.prune else {"noPrune": True})
+    written["actor"] = _cut(job.actor, _LONGEST["actor"])
+    written = {key: value for key, value in written.items() if value}
+    _work(written)  # what couldn't be read isn't sent
     deliveries: list[list[str]] = []
     for delivery in reversed(job.deliveries):
         row = [_cut(getattr(delivery, name), most) for name, most in _LONGEST.items()] + [_commit(delivery.hint)]
-        if len(_json(told | {"deliveries": [row, *deliveries]})) > MOST:
+        if len(_json(written | {"deliveries": [row, *deliveries]})) > MOST:
             break
         deliveries.insert(0, row)
-    return _json(told | ({"deliveries": deliveries} if deliveries else {}))
+    return _json(written | ({"deliveries": deliveries} if deliveries else {}))
 
 
 def decode(body: str) -> Work:
-    """Read a request. When it was asked isn't told: no look at the git host from before now serves it. Raises ValueError."""
+    """Read a request. When it was asked isn't in it: no look at the git host from before now serves it. Raises ValueError."""
     if len(body) > _READ:
         raise ValueError(f"a message of {len(body)} characters")
     try:
-        told = json.loads(body)
+        written = json.loads(body)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
-    if not isinstance(told, dict):
+    if not isinstance(written, dict):
         raise ValueError("not an object")  # noqa: TRY004 - all that is wrong with a message is one class
-    return _work(told)
+    return _work(written)
 
 
 def identified(job: Job) -> str:
-    """Return the id of a request's run. A push has the same however often it is delivered: one that the queue drops is told it, too."""
+    """Return the id of a request's run. A push has the same however often it is delivered: one that the queue drops has it, too."""
     if job.run:
         return job.run
     return f"{job.target}.{_digest(job)[:12]}" if _is_delivered(job) else run_id(job.target)
@@ -94,8 +94,8 @@ def _hash(*parts: str) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _json(told: Mapping[str, Any]) -> str:
-    return json.dumps(told, separators=(",", ":"))  # ASCII: a character is a byte, and SQS refuses none of them
+def _json(written: Mapping[str, Any]) -> str:
+    return json.dumps(written, separators=(",", ":"))  # ASCII: a character is a byte, and SQS refuses none of them
 
 
 def _commit(hint: str) -> str:
@@ -115,10 +115,10 @@ def _cut(text: str, most: int) -> str:
 
 
 # --- reading
-def _work(told: dict[str, Any]) -> Work:
-    if type(told.get("v")) is not int or told["v"] != VERSION:
-        raise ValueError(f"version {told.get('v')!r:.40}; this is {VERSION}")
-    target, run, trigger = _text(told, "target", _TARGET), _text(told, "run"), _text(told, "trigger")
+def _work(written: dict[str, Any]) -> Work:
+    if type(written.get("v")) is not int or written["v"] != VERSION:
+        raise ValueError(f"version {written.get('v')!r:.40}; this is {VERSION}")
+    target, run, trigger = _text(written, "target", _TARGET), _text(written, "run"), _text(written, "trigger")
     if trigger not in _TRIGGERS:
         raise ValueError(f"unknown trigger {trigger[:40]!a}")
     if target_of(run) != target or not _RUN.fullmatch(run[len(target) + 1 :]):
@@ -126,17 +126,17 @@ def _work(told: dict[str, Any]) -> Work:
     job = Job(
         target=target,
         trigger=trigger,
-        hint=_text(told, "hint", _COMMIT, ""),
-        commit=_text(told, "commit", _COMMIT, ""),
-        force=_flag(told, "force"),
-        dry_run=_flag(told, "dryRun"),
-        prune=not _flag(told, "noPrune"),
-        approve=_text(told, "approve", _APPROVE, ""),
-        unpin=_flag(told, "unpin"),
-        rollback=_flag(told, "rollback"),
-        actor=_text(told, "actor", None, ""),
-        deliveries=_deliveries(told.get("deliveries", [])),
-        looks=_number(told.get("looks", 0)),
+        hint=_text(written, "hint", _COMMIT, ""),
+        commit=_text(written, "commit", _COMMIT, ""),
+        force=_flag(written, "force"),
+        dry_run=_flag(written, "dryRun"),
+        prune=not _flag(written, "noPrune"),
+        approve=_text(written, "approve", _APPROVE, ""),
+        unpin=_flag(written, "unpin"),
+        rollback=_flag(written, "rollback"),
+        actor=_text(written, "actor", None, ""),
+        deliveries=_deliveries(written.get("deliveries", [])),
+        looks=_number(written.get("looks", 0)),
     )
     _refuse_together(job)
     return Work(job, (run,), (run,) if trigger in ("replay", "oneoff") else ())
@@ -160,10 +160,10 @@ def _deliveries(rows: Any) -> tuple[Delivery, ...]:
     return tuple(Delivery(**row) for row in named)
 
 
-def _text(told: dict[str, Any], key: str, form: re.Pattern[str] | None = None, default: str | None = None) -> str:
-    if key not in told and default is not None:
+def _text(written: dict[str, Any], key: str, form: re.Pattern[str] | None = None, default: str | None = None) -> str:
+    if key not in written and default is not None:
         return default
-    value = _plain(told.get(key), key)
+    value = _plain(written.get(key), key)
     if form and not form.fullmatch(value):
         raise ValueError(f"{key} is {value[:40]!a}")
     return value
@@ -176,8 +176,8 @@ def _plain(value: Any, key: str) -> str:
     return value
 
 
-def _flag(told: dict[str, Any], key: str) -> bool:
-    value = told.get(key, False)
+def _flag(written: dict[str, Any], key: str) -> bool:
+    value = written.get(key, False)
     if not isinstance(value, bool):
         raise ValueError(f"{key} is neither true nor false")  # noqa: TRY004 - all that is wrong with a message is one class
     return value

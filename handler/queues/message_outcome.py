@@ -1,6 +1,6 @@
 """What becomes of a message: which ends of a run acknowledge it, when it comes again, and how a function works on one.
 
-Law: a message is acknowledged when its end stands where people look, in the target's record, or when somebody else goes on with it. What
+Law: a message is acknowledged when its end stands where people look, in the target's record, or when another worker goes on with it. What
 ended nowhere comes again, later and later, until the queue moves it to its dead letters. A queue is no lock: two may work on one message.
 """
 
@@ -17,7 +17,7 @@ from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
 
 MARGIN = 20.0
-"""Seconds before its deadline at which a run is told to end: it finishes the request it is at, and releases its Lease. A request that takes
+"""Seconds before its deadline at which a run must end: it finishes the request it is at, and releases its Lease. A request that takes
 longer is given up in time (`handler.model.deadline`)."""
 
 _STANDING = frozenset({Outcome.SUPERSEDED, Outcome.SUSPENDED, Outcome.BUSY, Outcome.REFUSED})
@@ -27,10 +27,10 @@ Run = Callable[[Job, threading.Event], Result]
 
 
 def settles(work: Work, result: Result, *, cut: bool = False) -> bool:
-    """Whether a request has come to its end, and its message can be acknowledged. `cut`: the run was told to end before it had.
+    """Whether a request has come to its end, and its message can be acknowledged. `cut`: the run was stopped before it had.
 
     Whatever becomes of a tick or a drift run, the next one asks again. A target that another worker holds is left to it, with what was
-    asked; a run that lost its Lease, or was cut short, has left its attempt open for whoever gets the message next. Everything else has
+    asked; a run that lost its Lease, or was cut short, has left its attempt open for the worker that gets it next. Everything else has
     ended when the record tells of it (`handler.engine.requests.noted`).
     """
     if _is_asked_again(work):
@@ -72,7 +72,7 @@ def handle(work: Work, run: Run, again: Callable[[Job], object], deadline: float
 
     Args:
         work: what the message asks.
-        run: runs a job; it is told to end by the event, and then has `MARGIN` seconds.
+        run: runs a job; the event asks it to end, and then has `MARGIN` seconds.
         again: puts a job into the queue. Raises SenderError.
         deadline: monotonic seconds at which this must have returned.
 

@@ -72,7 +72,7 @@ class Outbox:
         return len(self._kept)
 
     def waits(self, request: str) -> Work | None:
-        """Return a request that is still ours, with what it was merged with: handed to nobody, or kept until its end."""
+        """Return a request that is still ours, with what it was merged with: not handed over, or kept until its end."""
         return self._pending.find(request) or self._kept.find(request)
 
     def ready(self) -> bool:

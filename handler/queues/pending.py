@@ -61,7 +61,7 @@ class Work:
         return self._with(newer, self.job.merged(newer.job))
 
     def shared(self, newer: Work) -> Work | None:
-        """Return both as one if somebody asks for exactly the same again, else None."""
+        """Return both as one if the newer one asks for exactly the same again, else None."""
         asked = min(self.job.asked, newer.job.asked) and max(self.job.asked, newer.job.asked)
         again = replace(newer.job, asked=asked)
         return self._with(newer, again) if replace(self.job, asked=asked) == again else None
@@ -71,7 +71,7 @@ class Work:
         return replace(self, job=replace(self.job, looks=self.job.looks + 1))
 
     def without(self, known: Collection[str]) -> Work | None:
-        """Return what is left when these requests are somebody else's. If none of the others was asked by name, a push is left, its own."""
+        """Return what is left when these requests are another run's. If none of the others was asked by name, a push is left, its own."""
         left = tuple(run for run in self.runs if run not in known)
         if len(left) == len(self.runs) or not left:
             return self if left else None
@@ -106,7 +106,7 @@ class Pending:
 
     def __init__(self, may: May = lambda _: lambda _: True) -> None:
         self._may = may
-        self._waiting: dict[str, list[Work]] = {}  # targets that were handed out go to the end: nobody starves
+        self._waiting: dict[str, list[Work]] = {}  # targets that were handed out go to the end: none starves
         self._busy: dict[str, Work] = {}
         self._resting: set[str] = set()
         self._closed = False
@@ -132,7 +132,7 @@ class Pending:
             return merged
 
     def take(self, wanted: Callable[[], bool] = lambda: True) -> Work | None:
-        """Wait for the next request of a target that nobody works on; None once closed, or not `wanted` any more."""
+        """Wait for the next request of a target that isn't worked on; None once closed, or not `wanted` any more."""
         with self._changed:
             while not self._closed and wanted():
                 may = self._may(self._busy.keys() - self._resting)
@@ -147,7 +147,7 @@ class Pending:
             return None
 
     def done(self, target: str) -> None:
-        """Say that nobody works on a target any more."""
+        """Say that a target isn't worked on any more."""
         with self._changed:
             self._busy.pop(target, None)
             self._changed.notify_all()
@@ -167,7 +167,7 @@ class Pending:
             return True
 
     def wake(self, target: str) -> None:
-        """Say that a target is worked on again, beside whoever has its place now."""
+        """Say that a target is worked on again, beside the run that has its place now."""
         with self._changed:
             self._resting.discard(target)
             self._changed.notify_all()

@@ -77,7 +77,7 @@ class RunIndex:
                 self._forget(next(entry for entry in self._entries.values() if entry.status == "ended"))
 
     def find(self, request: str) -> RunEntry | None:
-        """Return the run that a request is in, by the id that was told."""
+        """Return the run that a request is in, by the id that its sender has."""
         with self._lock:
             return self._entries.get(self._of.get(request, ""))
 

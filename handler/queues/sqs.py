@@ -118,7 +118,7 @@ class SqsQueue:
 
     # --- the worker
     def receive(self, most: int, wait: float, visible: float) -> tuple[Received, ...]:
-        """Return at most ten messages that nobody else has now. Raises QueueUnavailable.
+        """Return at most ten messages that no other worker has now. Raises QueueUnavailable.
 
         Args:
             most: of how many there may be.

@@ -44,7 +44,7 @@ def client(url: str, longest_wait: float = 0.0) -> Any:
 
     Raises QueueUnavailable.
     """
-    from botocore.config import Config  # noqa: PLC0415 - who uses no such queue doesn't load it
+    from botocore.config import Config  # noqa: PLC0415 - without such a queue it isn't loaded
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - the same
     from botocore.session import get_session  # noqa: PLC0415 - the same
 
@@ -64,7 +64,7 @@ def client(url: str, longest_wait: float = 0.0) -> Any:
 
 def call(made: Any, url: str, method: str, **arguments: Any) -> dict[str, Any]:
     """Call a client about a queue. Raises QueueUnavailable, naming the queue and the way out."""
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - who has a client has loaded it
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - with a client it is loaded already
 
     try:
         answer: dict[str, Any] = getattr(made, method)(**arguments)
@@ -74,22 +74,22 @@ def call(made: Any, url: str, method: str, **arguments: Any) -> dict[str, Any]:
 
 
 def refusal(url: str, method: str, error: Exception) -> QueueUnavailable:
-    """Return our error for one of botocore's; its own words go into a note, for the log and not for whoever sent a delivery."""
+    """Return our error for one of botocore's; its own words go into a note, for the log and not for the sender of a delivery."""
     code = str((getattr(error, "response", None) or {}).get("Error", {}).get("Code", "")).rpartition(".")[2]
     seen, way_out = _way_out(code, type(error), method)
-    told = QueueUnavailable.of(named(url), seen, fix=way_out)
+    unavailable = QueueUnavailable.of(named(url), seen, fix=way_out)
     if _HTTP.isdisjoint(kind.__name__ for kind in type(error).__mro__):  # else these are the words of what it speaks HTTP by
-        told.add_note(str(error))
-    return told
+        unavailable.add_note(str(error))
+    return unavailable
 
 
 def failed(url: str, method: str, rows: list[dict[str, Any]]) -> QueueUnavailable:
     """Return our error for what a batch's answer says of some of its entries."""
     code = str(rows[0].get("Code", "")).rpartition(".")[2]
     seen, way_out = _way_out(code, Exception, method)
-    told = QueueUnavailable.of(named(url), f"{len(rows)} of the messages: {seen}", fix=way_out)
-    told.add_note(str(rows[0].get("Message", "")))
-    return told
+    unavailable = QueueUnavailable.of(named(url), f"{len(rows)} of the messages: {seen}", fix=way_out)
+    unavailable.add_note(str(rows[0].get("Message", "")))
+    return unavailable
 
 
 def named(url: str) -> str:

@@ -28,7 +28,7 @@ class UnfinishedRequest:
 
 
 class UnfinishedRequests:
-    """Thread-safe; by the id that was told to the sender."""
+    """Thread-safe; by the id that its sender has."""
 
     def __init__(self) -> None:
         self._open: dict[str, UnfinishedRequest] = {}
@@ -53,7 +53,7 @@ class UnfinishedRequests:
             self._changed.notify_all()
 
     def doubted(self, runs: tuple[str, ...]) -> frozenset[str]:
-        """Note that nobody knows whether the worker has these; return those that are kept, and so will be found out."""
+        """Note that it is unknown whether the worker has these; return those that are kept, and so will be found out."""
         self.taken(runs, "", _UNKNOWN)
         with self._changed:
             return frozenset(run for run in runs if run in self._open)

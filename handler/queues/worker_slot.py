@@ -1,6 +1,6 @@
 """The place of one run among those that work: while it only waits for health, another thread works in its place.
 
-A run that wakes goes on at once, beside whoever has its place: what is left of it is short, and the other one's thread ends with its work.
+A run that wakes goes on at once, beside the run in its place: what is left of it is short, and the other one's thread ends with its work.
 """
 
 from __future__ import annotations

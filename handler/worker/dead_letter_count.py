@@ -1,4 +1,4 @@
-"""Counts a shared queue's dead letters once a minute, for an alert: nothing else tells of them where nobody looks.
+"""Counts a shared queue's dead letters once a minute, for an alert: nothing else shows them to an operator who doesn't look.
 
 Law: it only counts. Where that isn't allowed, or there is no queue for them, it is logged once, and no number is shown.
 """

@@ -1,7 +1,7 @@
 """Renews the heartbeat of each cluster: which server runs, what it looks after, when it looked; and that health is watched.
 
 One thread and one small write a minute a cluster; with a `healthInterval` below a minute as often as that, for so long health holds.
-A first look at a target is told sooner, and so is the end of the server.
+A first look at a target is written sooner, and so is the end of the server.
 
 Law: a cluster that doesn't answer delays nothing but its own heartbeat, and no failure of it stops the server.
 """
@@ -41,7 +41,7 @@ class HeartbeatRenewal:
         settings: whose targets it looks after.
         records: the way to a target's cluster, raises AnnealError.
         mask: hides secrets in a text.
-        renewed: told of each renewal.
+        renewed: called for each renewal.
 
     """
 
@@ -102,7 +102,7 @@ class _Pulse:
         self._said = ""
 
     def run(self) -> None:
-        """Renew until told to stop."""
+        """Renew until `stop`."""
         self._renewed(0.0)
         interval = min(EVERY, self._settings.health_interval or EVERY)
         while not self._ended.is_set():
@@ -119,13 +119,13 @@ class _Pulse:
         self._wake.set()
 
     def look(self, target: str) -> None:
-        """Note that a target was looked at; the first time that is told at once."""
+        """Note that a target was looked at; the first time that is written at once."""
         first, self._looks[target] = math.isinf(self._looks[target]), time.monotonic()
         if first:
             self._wake.set()
 
     def watch(self) -> None:
-        """Note that health is watched; the first time that is told at once."""
+        """Note that health is watched; the first time that is written at once."""
         first, self._watched = math.isinf(self._watched), time.monotonic()
         if first:
             self._wake.set()

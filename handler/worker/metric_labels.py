@@ -10,7 +10,7 @@ from handler.queues.bulkheads import git_host
 
 
 def places(settings: Settings) -> Mapping[str, TargetLabels]:
-    """Return the place of each target. Clusters that would be called the same are told apart by their whole name, else by a number."""
+    """Return the place of each target. Clusters that would be called the same are distinguished by their whole name, else by a number."""
     names: dict[Cluster, str] = {}
     for target in settings.targets:
         if target.cluster not in names:

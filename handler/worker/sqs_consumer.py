@@ -25,7 +25,7 @@ from handler.queues.sqs import BATCH, Received, SqsQueue
 
 _LOG = logging.getLogger("anneal.queue")
 WAIT = 10.0
-"""Seconds of one long poll; a worker that is told to stop waits for its end, for what it brings would be hidden from others."""
+"""Seconds of one long poll; a worker that stops waits for its end, for what it brings would be hidden from others."""
 VISIBLE = 60.0
 """Seconds until another worker gets what this one held, should it die; extended every third."""
 PARKED, MOST_PARKED, STUCK = 32, 1000, 5.0
@@ -98,7 +98,7 @@ class SqsConsumer:
 
     # --- what the worker tells
     def ended(self, work: Work, result: Result, *, cut: bool) -> None:
-        """Acknowledge what a run has settled, or let it come again. `cut`: the worker stops, and the run may have been told to end."""
+        """Acknowledge what a run has settled, or let it come again. `cut`: the worker stops, and the run may have been stopped."""
         settled = settles(work, result, cut=cut)
         if cut and not settled:
             return  # given back by `stop`: our own last poll would get it now
@@ -117,13 +117,13 @@ class SqsConsumer:
             self._hand(work.job.target)
 
     def holds(self, work: Work) -> bool:
-        """Whether messages wait for the end of this work: until then nobody gets another one of its target."""
+        """Whether messages wait for the end of this work: until then no worker gets another one of its target."""
         with self._lock:
             group = self._groups.get(work.job.target)
             return group is not None and not group.given.keys().isdisjoint(work.runs)
 
     def left(self, work: Work) -> bool:
-        """Say whether work that this worker won't do any more is somebody's: its messages go back, and a push gets a new one."""
+        """Say whether work that this worker won't do any more is another's: its messages go back, and a push gets a new one."""
         if self.holds(work):
             return True
         if not (work.job.hint or work.job.deliveries):

@@ -102,7 +102,7 @@ class Supervisor:
         self._stopping = self._stopping or number != signal.SIGCHLD
 
     def _wait(self, until: float | None) -> None:
-        """Sleep until a signal or that time, then collect who has ended, orphans of our children included."""
+        """Sleep until a signal or that time, then collect what has ended, orphans of our children included."""
         select.select([self._read], [], [], None if until is None else max(until - time.monotonic(), 0.0))
         with contextlib.suppress(BlockingIOError):  # the time has come without a signal
             os.read(self._read, 4096)
@@ -112,7 +112,7 @@ class Supervisor:
                 by_pid[found[0]].ended(found[1], expected=self._stopping)
 
     def _stop(self) -> int:
-        """Pass SIGTERM on; who hasn't ended after 20 seconds is killed."""
+        """Pass SIGTERM on; what hasn't ended after 20 seconds is killed."""
         deadline = time.monotonic() + STOP_SECONDS
         self._signal(signal.SIGTERM)
         while any(child.pid for child in self._children) and time.monotonic() < deadline:
@@ -146,7 +146,7 @@ def serve(config: Path, bind: str, engine: Callable[[], Engine], web: Mapping[st
     """
     settings = program.read(config)
     log.configure(resolve_all(settings, os.environ, fetch=fetcher(os.environ)).mask)
-    queue_url(settings, os.environ)  # a mistake in it is told now, and not by every delivery
+    queue_url(settings, os.environ)  # a mistake in it is found now, and not by every delivery
     with contextlib.ExitStack() as opened:
         listeners = {"ANNEAL_LISTEN": opened.enter_context(listen(bind, "--bind"))}
         host, port = listeners["ANNEAL_LISTEN"].getsockname()[:2]
@@ -167,7 +167,7 @@ def work_alone(config: Path, engine: Callable[[], Engine], program: Program = Pr
     settings = program.read(config)
     log.configure(resolve_all(settings, os.environ, needs=RUNS, fetch=fetcher(os.environ)).mask)
     if not queue_url(settings, os.environ):
-        raise QueueInvalid.of("queue", "none is configured, and without one nobody hands work over", fix=f"set {URL} or `queue.sqs.url`")
+        raise QueueInvalid.of("queue", "none is configured, and without one no work arrives", fix=f"set {URL} or `queue.sqs.url`")
     return run_alone(settings, engine)
 
 
@@ -197,13 +197,13 @@ def supervise(
 ) -> int:
     """Run web and worker until SIGTERM; return the exit status.
 
-    `listeners` are bound already, and told to the web process by these environment variables; `web` is added to its environment; `worker`
+    `listeners` are bound already, and the web process finds them by these variables; `web` is added to its environment; `worker`
     is the worker process, given its socket's path; `door` as in `Program`.
     """
     with tempfile.TemporaryDirectory(prefix="anneal-") as private:  # made with mode 0700
         path = Path(private) / "worker.sock"
-        told = {name: str(listener.fileno()) for name, listener in listeners.items()}
-        environment = {**os.environ, **web, "ANNEAL_SOCKET": str(path), **told}
+        descriptors = {name: str(listener.fileno()) for name, listener in listeners.items()}
+        environment = {**os.environ, **web, "ANNEAL_SOCKET": str(path), **descriptors}
         sockets = tuple(listeners.values())
         serving = partial(door, environment) if door else partial(_exec_web, sockets, environment)
         children = Child("worker", lambda: _be_worker(sockets, worker, path)), Child("web", serving)

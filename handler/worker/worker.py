@@ -84,7 +84,7 @@ class Engine:
 
 
 class Worker:
-    """Runs the jobs of these targets until it is told to stop."""
+    """Runs the jobs of these targets until `stop`."""
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         self._names = frozenset(target.name for target in settings.targets)
@@ -186,7 +186,7 @@ class Worker:
             self._ledger.queued(self._queue.accept(self._deferred.joined(_taken(work))))
 
     def _due(self, job: Job) -> None:
-        """Put what nobody asked for but the clock into the queue."""
+        """Put what only the clock asked for into the queue."""
         self._accept(Work.of(replace(job, trigger=self._clock) if job.trigger == "tick" else job))
 
     def _quiet(self, job: Job, result: Result) -> None:
@@ -219,11 +219,11 @@ class Worker:
                 self._intake.ended(work, result, cut=self._stop.is_set())
 
     def _holds(self, work: Work) -> bool:
-        """Whether this work keeps messages: as long as it does, nobody hears what is asked of its target, so it may not wait for long."""
+        """Whether this work keeps messages: as long as it does, no request for its target arrives, so it may not wait for long."""
         return self._intake is not None and self._intake.holds(work)
 
     def _follow(self, work: Work, result: Result, started: float) -> None:
-        """Do what follows a run: who asked is told, and what it leaves is armed."""
+        """Do what follows a run: its end is announced, and what it leaves is armed."""
         seconds = time.time() - started
         self._lanes.ended(work.job.target, result.code)
         if result.outcome is Outcome.LAGGING:

@@ -167,7 +167,7 @@ class ClusterWatch:
             return time.time()
 
     def run(self) -> None:
-        """Watch until told to stop; what goes wrong costs a pass. What a start has to do comes first."""
+        """Watch until `stop`; what goes wrong costs a pass. What a start has to do comes first."""
         self.stop.wait(min(self.settings.health_interval / 4, _DELAY))
         self.lapsed = time.monotonic() + INTERVALS * self.settings.health_interval
         while not self.stop.is_set():
@@ -259,7 +259,7 @@ class ClusterWatch:
         known.seen, known.busy = str(meta.get("resourceVersion") or ""), summary is not None and bool(summary.attempt)
 
     def _seen(self, account: str, identity: Identity, live: dict[str, Any] | None) -> None:
-        """Judge a member by what its own target's account was told; what is gone, or another's by now, isn't its old target's."""
+        """Judge a member by what its own target's account saw; what is gone, or another's by now, isn't its old target's."""
         label = str((live["metadata"].get("labels") or {}).get(PART_OF)) if live else ""
         owner, before = self.members.get(label), self.owners.pop((account, identity), None)
         if before is not None and before is not owner:

@@ -131,7 +131,7 @@ class Scopes:
             watching, listing = watching + (not each.listed), listing + each.listed
 
     def ended(self, scope: Scope, error: BaseException) -> None:
-        """Note what ended a scope's thread; who may not read all namespaces is asked for each, who may only LIST is LISTed."""
+        """Note what ended a scope's thread; an account that may not read all namespaces watches each, one that may only LIST is LISTed."""
         found = next(((key, each) for key, each in self.followed.items() if each.scope is scope), None)
         if found is None:
             return

@@ -1,6 +1,6 @@
 """What is said of a watched target, without what its objects hold as secret; read by the target's own rights, once something is said.
 
-Law: conditions and events may repeat any value that was declared. Where the objects can't be read, only the subject of a text is told.
+Law: conditions and events may repeat any value that was declared. Where the objects can't be read, only the subject of a text is shown.
 """
 
 from __future__ import annotations

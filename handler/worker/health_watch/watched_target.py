@@ -230,7 +230,7 @@ class WatchedTarget:
         return look.completed(self._removed - verdicts.keys())
 
     def lags(self, look: HealthLook, now: float) -> bool:
-        """Whether something isn't there that was applied a moment ago, and may not have been told of yet."""
+        """Whether something isn't there that was applied a moment ago, and may not have been seen yet."""
         return now - self.applied < GRACE and any(found is MISSING for found in look.verdicts.values())
 
     def settling(self, now: float) -> frozenset[Identity]:
