@@ -23,7 +23,7 @@ from handler.rollout import canary
 from handler.rollout.canary import CanaryMark, CanaryPhase
 from handler.state.record import State, StepRecord
 
-WITHDRAWN = "withdrawn"
+_WITHDRAWN = "withdrawn"
 """The mark of a step whose canary was taken away: no `CanaryMark` of a canary's phase, so that the step begins anew."""
 
 
@@ -59,13 +59,13 @@ def _told(run: RunContext, commit: str, identity: Identity, kept: str) -> Proble
     if not kept:
         seen = f"the canary of {commit[:12]} is withdrawn, for {run.revision.commit[:12]} has overtaken it"
         return Problem(str(identity), seen, fix="it begins anew with a commit that brings it")
-    seen = f"the canary of {commit[:12]} stays as it is, and nobody watches it: {kept}"
+    seen = f"the canary of {commit[:12]} stays as it is, unwatched: {kept}"
     fix = f"each tick tries to withdraw it; anneal rollback {run.job.target} takes it away, too"
     return Problem(str(identity), run.mask(seen), fix=fix)
 
 
 def _is_overtaken(run: RunContext, error: AnnealError) -> bool:
-    """Whether what every next run aims at is another commit than the open attempt's, and is refused until somebody mends it."""
+    """Whether what every next run aims at is another commit than the open attempt's, and is refused until a person mends it."""
     attempt = run.state.attempt
     passes = isinstance(error, RefNotFound) or (isinstance(error, RenderFailed) and error.reason != "output")
     refused = isinstance(error, AuthorError | AccessDenied) and not passes and not run.round.opened
@@ -99,7 +99,7 @@ def _left(run: RunContext) -> list[_Left]:
         return []
     found = probe(planner.api, [(resource, one.namespace, one.name) for one in steps])
     seen = [_Left(step, one, resource, _ours(run, one, found.get(one))) for one, step in steps.items()]
-    return [replace(each, kept=_kept(run, each.live)) for each in seen if each.live or each.step.mark == WITHDRAWN]
+    return [replace(each, kept=_kept(run, each.live)) for each in seen if each.live or each.step.mark == _WITHDRAWN]
 
 
 def _kept(run: RunContext, live: Object | None) -> str:
@@ -121,7 +121,7 @@ def _forget(run: RunContext, steps: Sequence[StepRecord]) -> None:
     told = f"the canary is withdrawn: {run.revision.commit[:12]} has overtaken it, and is refused"
 
     def changed(step: StepRecord) -> StepRecord:
-        return replace(step, mark=WITHDRAWN, message=told, stood=(), share=0) if (step.group, step.step) in names else step
+        return replace(step, mark=_WITHDRAWN, message=told, stood=(), share=0) if (step.group, step.step) in names else step
 
     def forgotten(state: State) -> State:
         rollout = state.rollout
@@ -132,7 +132,7 @@ def _forget(run: RunContext, steps: Sequence[StepRecord]) -> None:
 
 
 def _removed(run: RunContext, left: _Left) -> str:
-    """Ask for a canary's deletion, its pods included; nobody waits until it is gone. Return why it stays; empty: it goes."""
+    """Ask for a canary's deletion, its pods included, without a wait. Return why it stays; empty: it goes."""
     if left.live is None:
         return ""
     uid = str(left.live["metadata"]["uid"])

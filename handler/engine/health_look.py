@@ -18,8 +18,7 @@ from handler.model.health import Health, HealthState
 from handler.model.names import Identity, identity_of
 from handler.state.record_format import seconds_of
 
-RECENT = 600.0
-"""Seconds after a run in which what it has applied may still change by itself."""
+_RECENT = 600.0  # seconds after a run in which what it has applied may still change by itself
 
 
 def look(run: RunContext) -> None:
@@ -47,5 +46,5 @@ def _judged(objects: list[Object], now: float, custom: CustomHealth) -> dict[Ide
 
 def _is_due(run: RunContext) -> bool:
     state = run.state
-    recent = bool(state.history) and run.deps.clock() - seconds_of(state.history[0].started) < RECENT
+    recent = bool(state.history) and run.deps.clock() - seconds_of(state.history[0].started) < _RECENT
     return recent or state.health.state != HealthState.HEALTHY

@@ -38,8 +38,7 @@ from handler.state import run_history
 from handler.state.record import Refusal, Run, RunStatus, State
 from handler.state.record_format import seconds_of, stamp
 
-LOOK_AGAIN = 15.0
-"""Seconds until the next run is due: after one that may not wait itself, and after a recovery."""
+_LOOK_AGAIN = 15.0  # seconds until the next run is due: after one that may not wait itself, and after a recovery
 
 
 def commit_only(run: RunContext) -> Result:
@@ -74,7 +73,7 @@ def judge(run: RunContext, left: State | None = None) -> None:
 def _due(run: RunContext, planned: Planned) -> float:
     """Return when a drift run is due after this one: after a recovery soon, one that wasn't yet when this began, else what is left asks."""
     if run.recovery:
-        return run.deps.clock() + LOOK_AGAIN
+        return run.deps.clock() + _LOOK_AGAIN
     due = seconds_of(run.state.drift_due) if run.state.drift_due else 0.0
     return due if due > run.round.started else transitions.look_due(run.state, planned, run.deps.clock())
 
@@ -158,7 +157,7 @@ def _refusal(run: RunContext, error: AnnealError) -> Refusal | None:
 
 
 def refused_still(run: RunContext) -> Result:
-    """Return the end of a run whose commit is refused still. Another commit that reads the same is told in the record once."""
+    """Return the end of a run whose commit is refused still. Another commit that reads the same is recorded once."""
     name, state, refusal = run.job.target, run.state, run.state.status.refusal
     assert refusal is not None  # noqa: S101 - asked by the caller
     is_new = refusal.commit != run.revision.commit
@@ -211,7 +210,7 @@ def superseded(run: RunContext, error: NewerHead) -> Result:
 
 def waiting(run: RunContext, error: StillWaiting | NewerHead) -> Result:
     """Record that a run may not wait as long as what it applied needs, or was interrupted; the next run goes on with its attempt."""
-    due = run.deps.clock() + LOOK_AGAIN
+    due = run.deps.clock() + _LOOK_AGAIN
     result = replace(run.problem_result(Outcome.WAITING, error), next_try=due)
     entry = run.entry(result)
 

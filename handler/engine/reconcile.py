@@ -165,7 +165,7 @@ def _look(run: RunContext) -> Result:
 
 
 def _is_agreed(run: RunContext, planned: Planned) -> bool:
-    """Whether a plan may be carried out, by the word of whoever is asked; the way back from a failed rollout isn't asked about."""
+    """Whether a plan may be carried out, as the CLI's user says; the way back from a failed rollout isn't asked about."""
     agrees = run.deps.agrees
     return agrees is None or not planned.plan.works or run.job.trigger == "rollback" or agrees(planned.plan)
 
@@ -202,7 +202,7 @@ def _goes_on(run: RunContext, result: Result) -> bool:
     if run.round.turned:
         return True
     if result.outcome in (Outcome.ROLLED_BACK, Outcome.REFUSED, Outcome.PLANNED):
-        return False  # whoever asked meanwhile runs next: nothing may hide how this one ended
+        return False  # what was asked for meanwhile runs next: nothing may hide how this one ended
     if run.recovery and result.outcome in IN_SYNC:
         return False
     with contextlib.suppress(AnnealError):

@@ -30,7 +30,6 @@ from handler.model.names import PART_OF, GroupKind, Identity, Resource, kubectl
 from handler.model.plan import Action, Change
 from handler.plan.admission import CRD, NAMESPACE, Desired
 from handler.plan.diff import field_changes
-from handler.plan.judge import Judge
 
 _TRIES = 3
 _READY_TIMEOUT = 60.0
@@ -94,10 +93,6 @@ class Applier:
     @property
     def _writer(self) -> Writer:
         return Writer(self._api, self.fence)
-
-    @property
-    def _judge(self) -> Judge:
-        return Judge(self.planner.target, self.planner.applyset)
 
     def apply(self, stage: Iterable[Change]) -> None:
         """Apply one stage of the plan; `settle` after the last one. Raises PlanRefused, NotReady (a CRD or Namespace), LeaseLost."""
@@ -258,7 +253,7 @@ class Applier:
         return _leaving(again, more) if more else again
 
     def _gone(self, item: Desired) -> Change:
-        return self._judge.absent(item) if item.identity in self.removed else self.planned.decision.again().gone(item)
+        return self.planned.decision.judge.absent(item) if item.identity in self.removed else self.planned.decision.again().gone(item)
 
     def _wait_for(self, needed: set[Identity]) -> None:
         with self.lock:

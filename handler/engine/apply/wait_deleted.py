@@ -75,13 +75,11 @@ class _Telling:
         self.due = time.monotonic() + _TELL_AFTER
 
     def look(self, left: Sequence[dict[str, Any]]) -> None:
-        """Report what is left, if it has changed, and not too often."""
         if time.monotonic() >= self.due:
             self.due = time.monotonic() + _TELL_EVERY
             self._say(self.problems(left))
 
     def end(self) -> None:
-        """All is gone."""
         self._say(())
 
     def _say(self, left: tuple[Problem, ...]) -> None:
@@ -90,7 +88,6 @@ class _Telling:
             self.tell(left)
 
     def problems(self, left: Sequence[dict[str, Any]]) -> tuple[Problem, ...]:
-        """Say of each object why it isn't gone."""
         found = (_lingering(self.identities[str(live["metadata"]["uid"])], live) for live in left)
         return tuple(sorted(found, key=lambda problem: problem.subject))
 

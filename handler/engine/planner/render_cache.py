@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Protocol
 
-OBJECTS = 5000
-"""Objects kept altogether; of a target that has more on its own, all."""
+_OBJECTS = 5000  # objects kept altogether; of a target that has more on its own, all
 
 
 class CachedRenders(Protocol):
@@ -23,7 +22,7 @@ class CachedRenders(Protocol):
 class RenderCache:
     """Has the least recently run targets forget their renders, once there are too many. Safe to share between threads."""
 
-    def __init__(self, most: int = OBJECTS) -> None:
+    def __init__(self, most: int = _OBJECTS) -> None:
         self._most = most
         self._kept: dict[str, tuple[CachedRenders, int]] = {}
         self._lock = threading.Lock()

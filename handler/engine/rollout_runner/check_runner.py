@@ -35,14 +35,6 @@ _BEAT = 0.2
 _TELL_EVERY = 3.0  # seconds between two lines in the record: a metric is another one each time
 
 
-def _nothing() -> None:
-    return
-
-
-def _silent(_message: str) -> None:
-    return
-
-
 @dataclass(frozen=True, slots=True)
 class WatchedStep:
     """What is watched, and for what.
@@ -62,7 +54,7 @@ class WatchedStep:
     declared: Mapping[str, Any] | None = None
 
 
-def check(waits: Waits, watched: WatchedStep, beat: Callable[[], None] = _nothing, tell: Callable[[str], None] = _silent) -> str:
+def check(waits: Waits, watched: WatchedStep, beat: Callable[[], None] = lambda: None, tell: Callable[[str], None] = lambda _: None) -> str:
     """Wait until everything of `success` passes; return what was seen, one line.
 
     Without `success` only `hold` is waited for, and an answer of each check of `failure`. `beat`: called several times a second, may raise;
@@ -100,11 +92,9 @@ class _Under:
 
     @property
     def limited(self) -> bool:
-        """Whether it may stand still for so long only."""
         return bool(self.check.options.get("progressTimeout") and self.judged.progress and self.judged.verdict is not Verdict.PASSED)
 
     def overdue(self, since: float, now: float) -> str:
-        """Say that its time is over; empty: it isn't, or needs no more."""
         short = "not so" if self.judged.known else "unanswered"
         timeout, still = self.check.options.get("timeout"), self.check.options.get("progressTimeout")
         if self.judged.verdict is Verdict.PASSED:
@@ -160,7 +150,6 @@ class _Checking:
         return _Under(check, row.begin(check.options, scene), watched.kept, self._now())
 
     def go(self) -> str:
-        """Wait; see `check`."""
         kept, resource = self.watched.kept, self.watched.resource
         try:
             if resource is None:
@@ -230,7 +219,6 @@ class _Checking:
         return RolloutFailed(Problem(str(self.watched.identity), text, self.watched.place, fix))
 
     def _end_if_failed(self, now: float) -> None:
-        """Raise RolloutFailed for what has failed: a condition that holds, a check that can't pass any more, one out of time."""
         held = [each for each in self.failure if each.judged.verdict is Verdict.PASSED]
         if held:
             raise self._failed([(each, "") for each in held], "failure check ")

@@ -228,13 +228,10 @@ class JournalWaitRecord:
 
     def moved(self, seen: str) -> float | None:
         """Compare with what the journal has."""
-        found = self._found()
+        found = self.journal.find(*self.name)
         return next((seconds_of(each.moved) for each in (found.stood if found else ()) if each.seen == seen[:_DIGITS]), None)
 
     def keep(self, seen: Mapping[str, float]) -> None:
         """Let the journal have it, when it is written next."""
         stood = tuple(Stalled(digest[:_DIGITS], stamp(moved)) for digest, moved in seen.items())[:_MOST]
         self.journal.stood(*self.name, stood)
-
-    def _found(self) -> StepRecord | None:
-        return self.journal.find(*self.name)

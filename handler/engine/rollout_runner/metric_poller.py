@@ -38,7 +38,7 @@ class MetricPoller:
         return bool(self._open)
 
     def __call__(self, url: str, query: str, seconds: float = 0.0, step: float = 0.0) -> Moments | None:
-        """Return the answer to a question, None while it's under way; see `rollout.tables.Query`."""
+        """Return the answer to a question, None while it's under way; see `Query`."""
         question = (url, query, seconds, step)
         since, answer = self._open.get(question) or self._begin(question)
         if self._first:

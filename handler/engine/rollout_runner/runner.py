@@ -61,9 +61,9 @@ class RolloutRunner:
     due: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        run, told, deps = self.run, Lingering(self.run).tell, self.run.deps
-        self.applier = Applier(deps.planner, self.planned, run.fence, run.between, noted=self._note, lingering=told, wrote=run.wrote)
-        self.pruner = Pruner(deps.planner, self.planned, run.fence, run.between, self.applier.stored.uids, told, run.wrote)
+        run, linger, deps = self.run, Lingering(self.run).tell, self.run.deps
+        self.applier = Applier(deps.planner, self.planned, run.fence, run.between, noted=self._note, lingering=linger, wrote=run.wrote)
+        self.pruner = Pruner(deps.planner, self.planned, run.fence, run.between, self.applier.stored.uids, linger, run.wrote)
         self.waits = Waits(self.run)
         self.journal = Journal(self.run, self.inputs)
         self.hooks = HookRunner(self.run, self.hooked, self.applier, self.waits, self.journal)

@@ -41,7 +41,7 @@ class CommitMask:
 
 
 def hidden(error: AnnealError, mask: Callable[[str], str]) -> AnnealError:
-    """Mask what an error's problems say. It stays the same error: its class tells who must act, what else it carries nobody shows."""
+    """Mask what an error's problems say. It stays the same error: its class says who must act; what else it carries is never shown."""
     error.problems = tuple(replace(each, message=mask(each.message), fix=mask(each.fix)) for each in error.problems)
     error.args = error.problems
     return error

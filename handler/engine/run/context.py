@@ -1,7 +1,7 @@
 """What one run is: its dependencies, its job, the record as read, the Lease; and what its present round has found so far.
 
 Law: decisions stand elsewhere: which commit in `revision`, what is planned in `plan_request`, how a round ends in `outcomes`. Durations
-are measured by the run's clock, which never leaps; what is due for others is told by the wall clock (`Dependencies.clock`).
+are measured by the run's clock, which never leaps; what is due for others goes by the wall clock (`Dependencies.clock`).
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class RunContext:
             raise Suspended.of(f"target {self.job.target}", seen, fix=f"anneal resume {self.job.target}")
 
     def between(self) -> None:
-        """Before each stage: is the record still there, and is somebody asking us to pause?"""
+        """Before each stage: is the record still there, and is a pause asked for?"""
         self.fence()
         self.refresh()
 
@@ -234,7 +234,7 @@ class RunContext:
     # --- what is asked of it
     @property
     def force(self) -> bool:
-        """Whether somebody asks for what is applied, or has failed, once more: of this run, or of whoever comes next (`ask`)."""
+        """Whether what is applied, or has failed, is asked for once more: of this run, or of the next attempt (`requests.ask`)."""
         return self.job.force or self.forced
 
     @property

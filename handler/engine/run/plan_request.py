@@ -47,7 +47,7 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         state.kinds,
         state.namespaces,
         prune=prunes and not run.recovery,
-        keep_reason=KEPT if prunes else "prune is off",
+        keep_reason=_KEPT if prunes else "prune is off",
         hooked=prepared.hooked,
         due=due,
         notes=prepared.notes,
@@ -74,18 +74,17 @@ def is_gradual(run: RunContext, digest: str) -> bool:
     return digest != run.state.digest and not (pin and pin.commit == run.revision.commit)
 
 
-KEPT = "the state was missing; the next run prunes"
-"""Why a recovery keeps what it would prune otherwise."""
+_KEPT = "the state was missing; the next run prunes"  # why a recovery keeps what it would prune otherwise
 
 
 def remarks(run: RunContext, inputs: Inputs, plan: Plan) -> tuple[str, ...]:
-    """Return what is to be told of a plan, or of what it came to."""
+    """Return notes of a plan, or of what it came to."""
     prepared, target = inputs.prepared, run.job.target
     return tuple(filter(None, (left_out(run.state, prepared.hooked, prepared.rolled, target), _kept(plan, target), _terminating(plan))))
 
 
 def _kept(plan: Plan, target: str) -> str:
-    kept = sum(change.reason == KEPT for change in plan.prunes)
+    kept = sum(change.reason == _KEPT for change in plan.prunes)
     if not kept:
         return ""
     seen = f"{many(kept, 'object')} that git doesn't declare {'is' if kept == 1 else 'are'} kept, for the state was missing"

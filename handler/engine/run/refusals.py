@@ -46,12 +46,9 @@ from handler.state.record import Fact, Refusal
 from handler.state.record_format import seconds_of, stamp
 
 _LOG = logging.getLogger("anneal.run")
-OPEN = Backoff(60.0, 1800.0)
-"""Until a tick tries again what no fact decides."""
-LATE = 3600.0
-"""Seconds until a tick tries again what was looked at after the verdict: it may have changed in between."""
-PATHS = 100
-"""Paths of a read set that are kept; one with more is known by its commit alone."""
+_OPEN = Backoff(60.0, 1800.0)  # until a tick tries again what no fact decides
+_LATE = 3600.0  # seconds until a tick tries again what was looked at after the verdict: it may have changed in between
+_PATHS = 100  # paths of a read set that are kept; one with more is known by its commit alone
 MOST = 20
 """Facts of one refusal; one that names more is open, too."""
 _UNNAMED = re.compile(r'admission webhook "|\bdenied (?:the )?request\b| is forbidden: |\b40[134]: |could not find the requested resource')
@@ -185,8 +182,8 @@ def of(run: RunContext, error: AnnealError) -> Refusal | None:
         named = _named(run, error)
     except AnnealError:
         return None
-    paths = () if error.basis.siblings or len(error.basis.reads) > PATHS else error.basis.reads
-    wait = OPEN.after(run.state.status.failures + 1) if named.open else LATE if named.late else 0.0
+    paths = () if error.basis.siblings or len(error.basis.reads) > _PATHS else error.basis.reads
+    wait = _OPEN.after(run.state.status.failures + 1) if named.open else _LATE if named.late else 0.0
     return Refusal(
         run.revision.commit,
         inputs_of(run.deps.target),

@@ -41,7 +41,7 @@ def widened(state: State, desired: Iterable[Identity], planned: Planned) -> Stat
 
 
 def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin | None, now: float, *, force: bool = False) -> State:
-    """Return the state with an open attempt: written before the first object write. `force`: somebody asks for what failed once more."""
+    """Return the state with an open attempt: written before the first object write. `force`: what failed is asked for once more."""
     attempt = Attempt(inputs.commit.sha, inputs.reads, inputs.settings, token, stamp(now), _back(state.attempt, inputs.commit.sha, pin))
     attempt = replace(attempt, recovery=recovers(state))
     digest = state.digest if state.digest == inputs.prepared.digest else ""  # from now on what lives isn't what was recorded
@@ -50,7 +50,7 @@ def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin 
     wide = expired_jobs.opened(widened(state, planned.desired, planned), planned.plan.changes, planned.desired, planned.given)
     if state.attempt and state.attempt.commit != attempt.commit:
         wide = replace(wide, history=run_history.overtaken(state.history, state.attempt.commit, attempt.commit))
-    if state.health.state:  # who watches it doesn't vouch for it from now on; the plan has looked at it a moment ago
+    if state.health.state:  # a watch doesn't vouch for it from now on; the plan has looked at it a moment ago
         wide = replace(wide, health=replace(state.health, judged=stamp(now)))
     wide = replace(wide, repository=inputs.repository)  # from now on it is this one's: `StateStore.at_home` has compared it
     if attempt.commit != state.commit:  # else it only mends what is recorded: a newer head is refused all the same

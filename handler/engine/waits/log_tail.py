@@ -21,8 +21,7 @@ from handler.model.names import GroupKind
 from handler.model.pod_secrets import mounted_secrets
 from handler.model.tree import printable
 
-LINE = 400
-"""Characters of one line that are shown."""
+_LINE = 400  # characters of one line that are shown
 _POD = GroupKind("", "Pod")
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -60,9 +59,9 @@ def recorded(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[st
     """Return the end of a pod's log in one line, for a target that has it recorded; the arguments: see `read_tail`."""
     tail = read_tail(evidence, pod, namespace, mask)
     if tail is None or tail.withheld:
-        return printable(f"its log is withheld: {tail.withheld}; {tail.fix}", LINE) if tail else ""
+        return printable(f"its log is withheld: {tail.withheld}; {tail.fix}", _LINE) if tail else ""
     shown = " | ".join(tail.lines)
-    return f"its log ends: {shown if len(shown) <= LINE else '…' + shown[-LINE + 1 :]}" if shown else ""
+    return f"its log ends: {shown if len(shown) <= _LINE else '…' + shown[-_LINE + 1 :]}" if shown else ""
 
 
 def _all_of(secret: Object | None) -> Iterator[str]:
@@ -73,7 +72,7 @@ def _all_of(secret: Object | None) -> Iterator[str]:
 
 def _lines(said: str, secrets: Mask, mask: Callable[[str], str]) -> Iterator[str]:
     shown = without_credentials(mask(secrets(_COLOURS.sub("", said))))
-    return (printable(line.strip(), LINE) for line in shown.splitlines() if line.strip())
+    return (printable(line.strip(), _LINE) for line in shown.splitlines() if line.strip())
 
 
 def _withheld(error: AnnealError, namespace: str, secret: str) -> tuple[str, str]:

@@ -19,15 +19,16 @@ from handler.config.value_formats import duration
 from handler.engine.run.context import RunContext
 from handler.engine.waits.evidence import FIRST, EvidenceLooks, Pace
 from handler.engine.waits.interrupts import Interrupts
-from handler.engine.waits.report import MESSAGE, UNHEALTHY, UnhealthyReport
 from handler.engine.waits.tracker import Ended, Tracker, Verdict, as_usual
 from handler.engine.waits.wait_record import WaitRecord, time_left
-from handler.health.diagnosis import Subject
+from handler.health.diagnosis import STILL, Live, Subject
+from handler.health.kinds.pods import WITH_PODS, pods_of
 from handler.health.kstatus import ALWAYS_HEALTHY
 from handler.health.kstatus import judge as judge_live
-from handler.model.errors import StillWaiting
-from handler.model.health import Health
+from handler.model.errors import Problem, RolloutFailed, StillWaiting
+from handler.model.health import Health, Status
 from handler.model.names import PART_OF, Identity, Resource
+from handler.model.result import Outcome
 from handler.model.tree import printable
 from handler.plan.admission import Desired
 from handler.state.record_format import stamp
@@ -39,8 +40,80 @@ Object = dict[str, Any]
 Judge = Callable[[Identity, Object | None], bool]
 
 
-def _nothing() -> None:
-    return
+Left = Sequence[tuple[Desired, Health]]
+_SHOWN = 10  # objects that an error names
+_RECORDED = 200  # objects that the record names
+_MESSAGE = 300  # characters of a verdict
+_FAILED = "failed"
+_UNHEALTHY = "isn't healthy"  # how what a wait says of what hasn't failed begins
+
+
+@dataclass(slots=True)
+class UnhealthyReport:
+    """Reports one run's unhealthy objects. `known`: an earlier run's lines of the same commit, whose words are kept."""
+
+    run: RunContext
+    known: Mapping[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        state = self.run.state
+        last = state.history[0] if state.history else None
+        same = last is not None and (last.outcome, last.commit, last.code) == (Outcome.FAILED, self.run.revision.commit, RolloutFailed.code)
+        lines = [line.partition(": ") for line in state.status.unhealthy] if same and not self.run.force else []
+        self.known = {subject: said for subject, _, said in lines}
+
+    def lines(self, left: Left, evidence: Mapping[Identity, str]) -> tuple[str, ...]:
+        """Return a line for each object, as it stands now, with what is known to explain it."""
+        found = [(item.identity, self._missing(health)) for item, health in left[:_RECORDED]]
+        return tuple(f"{identity}: {'; '.join(filter(None, (missing, evidence.get(identity))))}" for identity, missing in found)
+
+    def subjects(self, tracker: Tracker, stood: float = 0.0) -> list[Subject]:
+        """Return what isn't healthy, for a look at what explains it; `stood`: seconds for which other runs saw all of it as it is."""
+        return [
+            Subject(
+                item.identity,
+                tracker.live.get(item.identity, Live()),
+                self._missing(health),
+                max(tracker.stands(item.identity), stood) >= STILL,
+                pods_of(item.identity, item.manifest.body()),
+            )
+            for item, health in tracker.unhealthy()[:_RECORDED]
+        ]
+
+    def failure(self, tracker: Tracker, why: str, explain: Callable[[Sequence[Subject]], Mapping[Identity, str]]) -> RolloutFailed:
+        """Return a wait's error, its lines left to the record. `why`: words for what hasn't failed; empty: only what has is reported."""
+        left = tracker.unhealthy()
+        texts = {item.identity: self._text(item, health, why) for item, health in left[:_RECORDED]}
+        blamed = [(item, health) for item, health in left if why or health.status is Status.FAILED]
+        news = {item.identity for item, _ in blamed[:_SHOWN] if texts[item.identity] != self.known.get(str(item.identity))}
+        subjects = [each for each in self.subjects(tracker) if each.identity in news]
+        found = explain(sorted(subjects, key=lambda each: each.identity.group_kind not in WITH_PODS)[:_SHOWN])
+        texts |= {identity: f"{texts[identity]}; {text}" for identity, text in found.items() if text}
+        self.leave(f"{identity}: {text}" for identity, text in texts.items())
+        return RolloutFailed(*self._problems(blamed, texts))
+
+    def leave(self, lines: Iterable[str]) -> None:
+        """Leave lines to the record, beside those of other steps that end at the same time."""
+        with self.run.writing:
+            self.run.round.unhealthy = tuple(dict.fromkeys((*(self.run.round.unhealthy or ()), *lines)))[:_RECORDED]
+
+    def _problems(self, left: Left, texts: Mapping[Identity, str]) -> list[Problem]:
+        shown = [Problem(str(item.identity), texts[item.identity], item.manifest.place) for item, _ in left[:_SHOWN]]
+        if len(left) > _SHOWN:
+            name, more = self.run.job.target, len(left) - _SHOWN
+            seen = f"{more} more object{' is' if more == 1 else 's are'} not healthy"
+            shown.append(Problem(f"target {name}", seen, fix=f"see them all: anneal status {name} -o json"))
+        return shown
+
+    def _text(self, item: Desired, health: Health, why: str) -> str:
+        """Return the line of one object: the words of an earlier run, if what happened is the same."""
+        failed, known = health.status is Status.FAILED, self.known.get(str(item.identity), "")
+        if (failed or why) and known.startswith(_FAILED if failed else _UNHEALTHY):
+            return known
+        return ": ".join(filter(None, (_FAILED if failed else why, self._missing(health))))
+
+    def _missing(self, health: Health) -> str:
+        return printable(self.run.mask(health.message or str(health.status)), _MESSAGE)
 
 
 @dataclass(slots=True)
@@ -62,7 +135,7 @@ class Waits:
         items: Sequence[Desired],
         generations: Mapping[Identity, int],
         limits: Wait,
-        beat: Callable[[], None] = _nothing,
+        beat: Callable[[], None] = lambda: None,
         verdict: Verdict = as_usual,
     ) -> None:
         """Wait until these objects are healthy.
@@ -91,7 +164,7 @@ class Waits:
 
     def _note(self, kept: WaitRecord, tracker: Tracker) -> None:
         """Note what is healthy only so far, with the Warnings about it: that a claim's StorageClass isn't there."""
-        noted = {identity: printable(self.run.mask(note), MESSAGE) for identity, note in tracker.notes().items()}
+        noted = {identity: printable(self.run.mask(note), _MESSAGE) for identity, note in tracker.notes().items()}
         living = [Subject(identity, tracker.live[identity], said) for identity, said in noted.items() if tracker.live[identity].uid]
         warnings = EvidenceLooks(self.run, self.pace, kept.what, kept.since).explain(living if self.pace.may() else ())
         notes = [f"{identity}: {'; '.join(filter(None, (said, warnings.get(identity))))}" for identity, said in noted.items()]
@@ -111,8 +184,8 @@ class Waits:
                     kept.tell(telling.lines(tracker.unhealthy(), diagnosing.texts))
             return tracker.beat()
 
-        why = f"{UNHEALTHY} after {duration(limits.timeout)}"
-        still = f"{UNHEALTHY}, and nothing has changed for {duration(limits.progress_timeout)}"
+        why = f"{_UNHEALTHY} after {duration(limits.timeout)}"
+        still = f"{_UNHEALTHY}, and nothing has changed for {duration(limits.progress_timeout)}"
         try:
             if self.follow(kept, wanted, tracker.judge, limits.timeout, tick):
                 self.run.round.unhealthy = self.run.round.unhealthy or ()
@@ -144,7 +217,7 @@ class Waits:
         return {subject: said for subject, _, said in lines}
 
     def follow(
-        self, kept: WaitRecord, wanted: Sequence[tuple[Resource, Identity]], judge: Judge, timeout: float, beat: Stop = _nothing
+        self, kept: WaitRecord, wanted: Sequence[tuple[Resource, Identity]], judge: Judge, timeout: float, beat: Stop = lambda: None
     ) -> bool:
         """Feed `judge` with each state of these objects until it is content with all; False when the time is over.
 

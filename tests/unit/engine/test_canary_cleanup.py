@@ -164,7 +164,7 @@ def test_one_that_a_person_protects_stays_until_that_is_lifted_and_both_are_told
     result = trial.run("push")
     assert trial.live("api-canary")
     assert trial.mark.startswith("hold 0")
-    assert "stays as it is, and nobody watches it: protected by anneal.dev/prune: disabled" in str(result.problems[-1])
+    assert "stays as it is, unwatched: protected by anneal.dev/prune: disabled" in str(result.problems[-1])
     trial.change("api-canary", {"metadata": {"annotations": {"anneal.dev/prune": None}}})
     assert "is withdrawn" in str(trial.run().problems[-1])
     assert trial.live("api-canary") is None
@@ -177,7 +177,7 @@ def test_one_in_a_namespace_that_has_left_the_whitelist_stays() -> None:
     elsewhere = replace(ROLLED, targets=(replace(ROLLED.targets[0], namespaces=("other",)),))
     result = trial.town.handler(elsewhere).run(Job("shop", "push"))
     assert (result.outcome, result.code) == (Outcome.FAILED, "manifest-invalid")
-    assert "nobody watches it: outside: namespace shop left the whitelist" in str(result.problems[-1])
+    assert "unwatched: outside: namespace shop left the whitelist" in str(result.problems[-1])
     assert trial.live("api-canary")
 
 
@@ -239,7 +239,7 @@ def test_one_that_may_not_be_deleted_is_told_and_tried_again() -> None:
     trial.town.meet = refusing(lambda asked: asked.method == "DELETE", 403, CANNOT)
     result = trial.run("push")
     assert (result.outcome, result.code) == (Outcome.FAILED, "manifest-invalid")
-    assert f"the canary of {trial.new[:12]} stays as it is, and nobody watches it" in str(result.problems[-1])
+    assert f"the canary of {trial.new[:12]} stays as it is, unwatched" in str(result.problems[-1])
     assert "anneal rollback shop" in result.problems[-1].fix
     trial.town.meet = straight
     trial.run()
@@ -252,7 +252,7 @@ def test_of_several_each_is_told_what_becomes_of_it() -> None:
     trial.broken()
     trial.town.meet = refusing(lambda asked: asked.method == "DELETE" and asked.path.endswith("/api-canary"), 403, CANNOT)
     told = {problem.subject: problem.message for problem in trial.run("push").problems}
-    assert "stays as it is, and nobody watches it" in told["Deployment/shop/api-canary"]
+    assert "stays as it is, unwatched" in told["Deployment/shop/api-canary"]
     assert "is withdrawn" in told["Deployment/shop/web-canary"]
     assert (trial.live("api-canary") is None, trial.live("web-canary")) == (False, None)
 
@@ -281,5 +281,5 @@ def test_where_the_clusters_kinds_cant_be_asked_for_the_failure_stays_the_heads_
     trial.town.meet = refusing(lambda asked: asked.path in ("/api", "/apis"), 403, CANNOT)
     result = trial.run("push")
     assert (result.outcome, result.code) == (Outcome.FAILED, "manifest-invalid")
-    assert f"the canary of {trial.new[:12]} stays as it is, and nobody watches it" in str(result.problems[-1])
+    assert f"the canary of {trial.new[:12]} stays as it is, unwatched" in str(result.problems[-1])
     assert trial.live("api-canary")

@@ -77,7 +77,6 @@ class _Trial:
         return canary.weights(self.step.options)
 
     def go(self) -> str:
-        """Go on where it stands; return what was seen."""
         mark = self._known()
         if mark is None and not self._is_needed():
             self._remove()
@@ -94,7 +93,6 @@ class _Trial:
         return seen
 
     def leave(self) -> None:
-        """Delete the canary without waiting until it is gone."""
         self._remove(waits=False)
 
     def _known(self) -> CanaryMark | None:

@@ -19,8 +19,7 @@ from handler.plan.judge import NO_STEP_DELETES, lift
 from handler.plan.membership import is_member
 from handler.plan.prune import kept_by_itself
 
-ABSENT = "absent"
-"""The mark of a step that found nothing to delete."""
+_ABSENT = "absent"  # the mark of a step that found nothing to delete
 _SERVICE = GroupKind("", "Service")
 _LONGEST = 52  # letters of a name that leave room for what marks the scratch one: pods and Jobs may have 63
 _SAYS_NOTHING = ("does not support dry run", "exceeded quota")
@@ -39,7 +38,7 @@ class Recreate(PlainAction):
             self._begin(stage, item)
         else:
             self._go_on(stage, item)
-        if stage.mark != ABSENT:
+        if stage.mark != _ABSENT:
             stage.remove(item.resource, step.identity, stage.mark)
         self._create(stage, item)
 
@@ -47,7 +46,7 @@ class Recreate(PlainAction):
         """Remember what goes, if the plan showed just that one and its successor would be taken."""
         live, change = stage.live(item.resource, item.identity), stage.change
         if live is None or change is None or change.action is not Action.RECREATE or change.uid != live["metadata"]["uid"]:
-            stage.remember(ABSENT)
+            stage.remember(_ABSENT)
             return
         _raise_if_kept(stage, item, live)
         _raise_if_refused(stage, item)
@@ -60,7 +59,7 @@ class Recreate(PlainAction):
             _raise_if_kept(stage, item, live)
 
     def _create(self, stage: StepStage, item: Desired) -> None:
-        gone = stage.mark != ABSENT
+        gone = stage.mark != _ABSENT
         try:
             stage.put()
         except (AccessDenied, ApiRefused, PlanRefused) as error:
