@@ -156,6 +156,8 @@ class Preparer:
         rest, hooked = separate(automatic, rolled.named)
         rolled = replace(rolled, rest=sum(item.mode is not Mode.HOOK for item in rest))
         ordered = order(rest, self.own, hooked.first, hooked.items, rolled.named)
+        path, sha = self.target.rollout, tree.commit.sha
+        without = (f"commit {sha[:12]} has no {path}: it goes without a Rollout",) if path and not rendered.rollout else ()
         prepared = self.last = Prepared(
             commit=tree.commit,
             reads=rendered.reads,
@@ -165,7 +167,7 @@ class Preparer:
             files=rendered.files,
             hooked=hooked,
             awaits=ordered.awaits,
-            notes=(*self._without(rendered, tree.commit.sha), *left_out, *rolled.notes, *hooked.notes, *ordered.notes),
+            notes=(*without, *left_out, *rolled.notes, *hooked.notes, *ordered.notes),
             rolled=rolled,
             document=rendered.rollout,
             keys=rendered.keys if rendered.rollout else {},
@@ -185,10 +187,6 @@ class Preparer:
     def request(self, *, older: bool = False) -> RenderRequest:
         """Return what the renderer is asked for."""
         return request_for(self.target, self.source, self.last.files if self.last else {}, older=older)
-
-    def _without(self, rendered: Rendered, sha: str) -> tuple[str, ...]:
-        path = self.target.rollout
-        return (f"commit {sha[:12]} has no {path}: it goes without a Rollout",) if path and not rendered.rollout else ()
 
     def _admit(self, manifests: tuple[Manifest, ...]) -> tuple[Desired, ...]:
         try:

@@ -47,7 +47,7 @@ def read_tail(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[s
     hidden = list(fields(_POD, pod))
     for secret in sorted(mounted_secrets(at(pod, "spec"))):
         try:
-            hidden += _all_of(evidence.secret(namespace, secret))
+            hidden += [each for value in held(evidence.secret(namespace, secret)) for each in (value, *parts(value))]
         except AnnealError as error:
             return LogTail(name, container, previous, (), *_withheld(error, namespace, secret))
     log, words = evidence.log(namespace, name, container, previous=previous), last_words(pod, container).strip()
@@ -62,12 +62,6 @@ def recorded(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[st
         return printable(f"its log is withheld: {tail.withheld}; {tail.fix}", _LINE) if tail else ""
     shown = " | ".join(tail.lines)
     return f"its log ends: {shown if len(shown) <= _LINE else '…' + shown[-_LINE + 1 :]}" if shown else ""
-
-
-def _all_of(secret: Object | None) -> Iterator[str]:
-    for value in held(secret):
-        yield value
-        yield from parts(value)
 
 
 def _lines(said: str, secrets: Mask, mask: Callable[[str], str]) -> Iterator[str]:
