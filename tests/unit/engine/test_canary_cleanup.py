@@ -157,7 +157,7 @@ def test_what_isnt_our_canary_stays(metadata: dict[str, Any]) -> None:
     assert trial.mark.startswith("hold 0")
 
 
-def test_one_that_a_person_protects_stays_until_that_is_lifted_and_both_are_told() -> None:
+def test_a_protected_canary_stays_until_its_protection_is_lifted() -> None:
     trial = CanaryScenario.held()
     trial.change("api-canary", {"metadata": {"annotations": {"anneal.dev/prune": "disabled"}}})
     trial.broken()
@@ -233,7 +233,7 @@ def test_a_run_that_is_killed_before_the_deletion_leaves_it_to_the_next_one() ->
     assert f"is withdrawn, for {broken[:12]} has overtaken it" in str(result.problems[-1])
 
 
-def test_one_that_may_not_be_deleted_is_told_and_tried_again() -> None:
+def test_a_canary_whose_deletion_is_forbidden_is_reported_and_tried_again() -> None:
     trial = CanaryScenario.held()
     trial.broken()
     trial.town.meet = refusing(lambda asked: asked.method == "DELETE", 403, CANNOT)
@@ -246,7 +246,7 @@ def test_one_that_may_not_be_deleted_is_told_and_tried_again() -> None:
     assert trial.live("api-canary") is None
 
 
-def test_of_several_each_is_told_what_becomes_of_it() -> None:
+def test_of_several_canaries_each_has_a_problem() -> None:
     trial = CanaryScenario.held()
     with_another(trial, "web")
     trial.broken()

@@ -49,7 +49,7 @@ def told(scene: Scene) -> list[tuple[str, str]]:
     return [(entry.outcome, entry.commit) for entry in state_of(scene.handler).history]
 
 
-def test_a_wait_that_a_refused_request_interrupts_goes_on_and_is_never_told_as_superseded(scene: Scene) -> None:
+def test_a_wait_that_a_refused_request_interrupts_goes_on_and_is_never_superseded(scene: Scene) -> None:
     """The record, what watches it, and the history say the same: it waits, and since when it did."""
     newer = pushed(scene.host, "2")
     mistaken = Job("shop", "replay", commit="a" * 40, rollback=True, actor="ann", run="shop.asked")
@@ -70,7 +70,7 @@ def test_a_wait_that_a_refused_request_interrupts_goes_on_and_is_never_told_as_s
     assert [outcome for outcome, _ in told(scene)] == ["applied", "refused", "waiting", "refused", "refused", "applied"]
 
 
-def test_a_wait_is_told_as_superseded_once_what_interrupts_it_is_carried_out(scene: Scene) -> None:
+def test_a_wait_is_superseded_once_what_interrupts_it_opens_an_attempt(scene: Scene) -> None:
     newer = pushed(scene.host, "2")
     back = Job("shop", "replay", rollback=True, actor="ann", run="shop.back")
     interrupted(scene, back)
@@ -82,7 +82,7 @@ def test_a_wait_is_told_as_superseded_once_what_interrupts_it_is_carried_out(sce
     assert entry.message.endswith(f"(a rollback, by ann); overtaken by {scene.commit[:12]}")
 
 
-def test_a_commit_that_failed_meanwhile_is_not_told_as_superseded(scene: Scene) -> None:
+def test_a_commit_that_failed_before_isnt_superseded(scene: Scene) -> None:
     """It had its end before another one came."""
     pushed(scene.host, "2")
     run = interrupted(scene, Job("shop", "replay", commit="a" * 40, actor="ann"))
@@ -98,7 +98,7 @@ def test_a_commit_that_failed_meanwhile_is_not_told_as_superseded(scene: Scene) 
     ]
 
 
-def test_a_wait_that_a_newer_head_ends_after_a_refused_one_is_told_as_superseded(scene: Scene) -> None:
+def test_a_wait_that_a_newer_head_ends_after_a_refused_one_is_superseded(scene: Scene) -> None:
     """What became of another commit in between says nothing of its attempt, and neither does that the wait went on and was ended again."""
     waited = pushed(scene.host, "2")
     interrupted(scene, Job("shop", "replay", commit="a" * 40, actor="ann"))

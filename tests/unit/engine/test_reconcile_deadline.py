@@ -29,7 +29,7 @@ from tests.fakes.signed_webhooks import Kept
 FAR = 1e6
 
 
-def test_there_is_as_much_time_as_was_told_and_a_moment_to_let_go() -> None:
+def test_the_deadline_is_the_invocations_less_a_moment() -> None:
     assert hurry.left(60.0) == 60.0
     with hurry.until(time.monotonic() + FAR):
         assert hurry.left(60.0) == 60.0

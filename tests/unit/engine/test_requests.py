@@ -130,7 +130,7 @@ def test_a_run_that_is_cut_short_leaves_no_entry_for_it_will_be_repeated(handler
     assert [each.id for each in state_of(handler).history] == ["shop.first"]
 
 
-def test_what_nobody_asked_by_name_costs_what_it_did(server: ApiServer, host: GitHost, handler: Handler) -> None:
+def test_an_unnamed_request_leaves_no_entry_and_no_write(server: ApiServer, host: GitHost, handler: Handler) -> None:
     calls: list[Call] = []
 
     def seen(call: Call, do: object) -> Reply:
@@ -151,7 +151,7 @@ def test_a_process_with_a_memory_leaves_none(server: ApiServer, host: GitHost, h
     assert state_of(handler) == before
 
 
-def test_who_asks_again_and_again_pushes_out_nothing_that_was_deployed(handler: Handler) -> None:
+def test_repeated_named_requests_push_no_deployment_out_of_the_history(handler: Handler) -> None:
     for number in range(30):
         asked(handler, f"shop.n{number}")
     found = [each.id for each in state_of(handler).history]
@@ -224,7 +224,7 @@ TWO = (("shop.a", "ann"), ("shop.b", "bob"))
 
 
 @pytest.mark.parametrize("trigger", ["replay", "drift"])
-def test_each_of_those_who_ask_for_one_run_has_an_entry_with_its_own_name(handler: Handler, host: GitHost, trigger: str) -> None:
+def test_each_named_request_of_one_run_has_an_entry_of_its_own(handler: Handler, host: GitHost, trigger: str) -> None:
     pushed(host, "2")
     assert handler.run(Job("shop", trigger, actor="bob", run="shop.push", named=TWO)).outcome is Outcome.APPLIED
     found = {run: entry(handler, run) for run in ("shop.push", "shop.a", "shop.b")}
@@ -232,7 +232,7 @@ def test_each_of_those_who_ask_for_one_run_has_an_entry_with_its_own_name(handle
     assert [(found[run].actor, found[run].trigger) for run, _ in TWO] == [("ann", "replay"), ("bob", "replay")]
 
 
-def test_a_hundred_who_ask_for_one_run_push_out_nothing_that_was_deployed(handler: Handler, host: GitHost) -> None:
+def test_a_hundred_named_requests_of_one_run_push_no_deployment_out_of_the_history(handler: Handler, host: GitHost) -> None:
     pushed(host, "2")
     crowd = tuple((f"shop.n{number}", "ann") for number in range(100))
     handler.run(Job("shop", "replay", actor="ann", run="shop.n0", named=crowd))

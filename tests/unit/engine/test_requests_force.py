@@ -50,7 +50,7 @@ def recreated(town: InMemoryCluster) -> int:
     return sum(key.startswith("anew ") for key in town.deleted)
 
 
-def test_who_holds_the_lease_carries_the_rollout_out_again_once(town: InMemoryCluster) -> None:
+def test_the_lease_holder_carries_out_a_forced_rollout_once(town: InMemoryCluster) -> None:
     person = town.meet = Person(town, "changed")
     result = town.run()
     assert (person.asked, result.outcome) == (Outcome.BUSY, Outcome.APPLIED), result

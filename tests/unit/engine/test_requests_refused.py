@@ -50,7 +50,7 @@ def opened(*outcomes: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_who_asked_is_told_what_was_wrong_and_what_helps(handler: Handler, name: str) -> None:
+def test_a_refused_request_says_what_was_wrong_and_a_fix(handler: Handler, name: str) -> None:
     about, fix = MISTAKES[name]
     result = asked(handler, **about)
     assert (result.outcome, result.commit, result.next_try) == (Outcome.REFUSED, "", 0.0)
@@ -90,7 +90,7 @@ def test_a_tick_finds_nothing_to_mend(handler: Handler, mistake: dict[str, Any])
     assert state_of(handler) == before
 
 
-def test_nobody_is_told_of_a_target_that_fails(handler: Handler, mistake: dict[str, Any]) -> None:
+def test_a_refused_request_is_no_failure_of_the_target(handler: Handler, mistake: dict[str, Any]) -> None:
     standing = asked(handler, **mistake).standing
     assert standing
     assert (standing.failures, standing.next_try) == (0, 0.0)
@@ -117,7 +117,7 @@ def test_a_wait_that_the_request_has_ended_goes_on_at_once(handler: Handler) -> 
     assert asked(handler, "shop.dry", commit=NOBODYS, dry_run=True).again is None
 
 
-def test_what_a_run_was_asked_for_meanwhile_is_another_runs(server: ApiServer, host: GitHost, handler: Handler) -> None:
+def test_a_request_on_the_lease_of_a_refused_run_gets_a_run_of_its_own(server: ApiServer, host: GitHost, handler: Handler) -> None:
     """Under the Lease, too: the next round's end would be told to who asked for this one."""
     leave(handler, **opened("failed"))
     late = engine(server, host)
@@ -134,7 +134,7 @@ def test_what_a_run_was_asked_for_meanwhile_is_another_runs(server: ApiServer, h
     assert (result.outcome, result.again) == (Outcome.REFUSED, Job("shop", "tick"))
 
 
-def test_a_commit_that_the_host_does_not_have_is_no_pin_for_who_holds_the_lease(server: ApiServer, host: GitHost, handler: Handler) -> None:
+def test_a_commit_that_the_host_lacks_is_no_pin_for_the_lease_holder(server: ApiServer, host: GitHost, handler: Handler) -> None:
     """It would end a wait for nothing, and each tick would fail by it."""
     held = handler.lock(handler.target("shop")).acquire()
     leave(handler, attempt=Attempt(OTHERS, "b" * 64, "c" * 64, held.token, NOON))
@@ -151,7 +151,7 @@ def test_a_commit_that_the_host_does_not_have_is_no_pin_for_who_holds_the_lease(
     assert not peek.requested
 
 
-def test_what_a_message_asks_that_nobody_waits_for_is_settled_by_its_refusal() -> None:
+def test_a_refusal_settles_a_message_without_a_waiting_client() -> None:
     refused = Result("shop", Outcome.REFUSED, code="request-refused")
     assert settles(Work.of(Job("shop", "push", commit=NOBODYS)), refused)
     assert not settles(Work.of(Job("shop", "replay", commit=NOBODYS, run="shop.asked")), refused)

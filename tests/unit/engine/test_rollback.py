@@ -47,7 +47,7 @@ def refusing(name: str, before: Callable[[], None] = lambda: None, said: Reply =
     return way
 
 
-def test_who_ends_the_pin_has_the_failed_commit_tried_once_more_also_where_the_one_before_had_no_rollout() -> None:
+def test_unpin_tries_the_failed_commit_once_more_also_where_the_one_before_had_no_rollout() -> None:
     town = InMemoryCluster()
     old = push(town, "1")
     assert town.handler(BACK).run(Job("shop", "push")).outcome is Outcome.APPLIED

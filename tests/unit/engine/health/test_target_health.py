@@ -86,7 +86,7 @@ def test_what_is_degraded_is_so_until_all_is_healthy_or_something_else_is_applie
     assert after(was(HealthState.DEGRADED), HealthLook({API: WELL})).state == HealthState.HEALTHY
 
 
-def test_a_reason_stays_told_by_looks_that_know_none() -> None:
+def test_a_recorded_reason_stays_where_a_look_knows_none() -> None:
     told = after(was(HealthState.HEALTHY), HealthLook({API: FAILED}, {API: "pod api-1: container main waits: CrashLoopBackOff"}))
     assert told.worst == ("Deployment/shop/api: ProgressDeadlineExceeded; pod api-1: container main waits: CrashLoopBackOff",)
     assert after(told, HealthLook({API: FAILED})) is told
@@ -131,7 +131,7 @@ def test_hooks_what_others_have_and_jobs_that_remove_themselves_arent_missed() -
         (None, 5401.0, "unknown"),
     ],
 )
-def test_health_that_nobody_has_judged_for_three_intervals_is_unknown(beat: Beat | None, ago: float, state: str) -> None:
+def test_health_that_wasnt_judged_for_three_drift_intervals_is_unknown(beat: Beat | None, ago: float, state: str) -> None:
     recorded = was(HealthState.DEGRADED, ago, "Deployment/shop/api: failed")
     found = known(recorded, beat, NOW, 1800.0)
     assert found.state == state
@@ -151,7 +151,7 @@ def test_each_change_that_is_applied_has_its_own_time() -> None:
     assert after(before, HealthLook({API: MOVES})).since == before.since
 
 
-def test_a_state_that_nobody_knows_is_unknown() -> None:
+def test_an_unknown_health_state_is_unknown() -> None:
     assert HealthState("splendid") is HealthState.UNKNOWN
     assert after(TargetHealth("splendid", stamp(NOW)), HealthLook({API: WELL})).state == HealthState.HEALTHY
 
@@ -163,7 +163,7 @@ def test_a_watch_holds_for_as_long_as_its_server_says() -> None:
     assert lease.read().watched == Beat(NOW - 90, 3 * interval)
 
 
-def test_a_reason_that_a_look_no_longer_finds_is_not_told_any_more() -> None:
+def test_a_reason_that_a_look_no_longer_finds_is_dropped() -> None:
     before = replace(was(HealthState.PROGRESSING, 1), worst=(f"{API}: moves; ImagePullBackOff",))
     moves = HealthLook({API: Health(Status.IN_PROGRESS, "moves")})
     assert after(before, moves).worst == before.worst, "a look that looks for none knows none"

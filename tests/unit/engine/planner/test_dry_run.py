@@ -52,7 +52,7 @@ def server() -> ApiServer:
     ("labels", "told"),
     [({}, "isn't ours to delete"), ({"argocd.argoproj.io/instance": "shop"}, "belongs to Argo CD application shop")],
 )
-def test_an_immutable_object_of_somebody_else_is_refused_in_our_words(server: ApiServer, labels: dict[str, str], told: str) -> None:
+def test_a_foreign_immutable_object_is_refused_in_our_words(server: ApiServer, labels: dict[str, str], told: str) -> None:
     theirs = document("ConfigMap", "fixed", "shop", data={"a": "1"}, immutable=True)
     theirs["metadata"]["labels"] = labels
     Api(FakeConnection(server)).post("/api/v1/namespaces/shop/configmaps", theirs)

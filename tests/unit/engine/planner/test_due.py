@@ -40,7 +40,7 @@ def test_a_rollout_is_due_when_its_set_is_new_or_asked_for_or_hasnt_ended_well(f
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_what_a_killed_worker_left_is_gone_on_with_whoever_asks(force: bool) -> None:
+def test_a_killed_workers_rollout_is_continued_forced_or_not(force: bool) -> None:
     found = state(THERE, HERE, "", step("a", "done"), step("b", "skipped"), step("c", ""))
     assert under_way(found, HERE, force=force) == found.rollout
     assert done(found, HERE, force=force) == {("PreSync", "a"), ("PreSync", "b")}
@@ -61,6 +61,6 @@ def test_what_has_ended_or_failed_or_is_another_set_begins_anew(found: State, fo
     assert done(found, HERE, force=force) == frozenset()
 
 
-def test_a_failure_that_nobody_asks_about_again_is_gone_on_with() -> None:
+def test_a_failed_rollout_that_isnt_forced_is_continued() -> None:
     found = state(THERE, HERE, "", step("a", "failed"))
     assert under_way(found, HERE, force=False) == found.rollout

@@ -65,13 +65,13 @@ def town(monkeypatch: pytest.MonkeyPatch) -> InMemoryCluster:
     return InMemoryCluster()
 
 
-def test_what_nobody_has_put_there_and_what_goes_with_its_owner_keeps_no_namespace(town: InMemoryCluster) -> None:
+def test_system_content_and_what_goes_with_its_owner_keeps_no_namespace(town: InMemoryCluster) -> None:
     town.holds("kube-root-ca.crt")
     town.holds("owned", ownerReferences=[{"apiVersion": "v1", "kind": "Secret", "name": "s", "uid": "u"}])
     assert town.reason() == ""
 
 
-def test_what_anybody_has_put_there_keeps_a_namespace_unless_it_goes_before(town: InMemoryCluster) -> None:
+def test_any_other_content_keeps_a_namespace_unless_it_is_pruned_before(town: InMemoryCluster) -> None:
     mark = {"labels": {PART_OF: APPLYSET}}
     ours, kept = town.holds("ours", **mark), town.holds("kept", **mark, annotations={"anneal.dev/prune": "disabled"})
     assert town.reason() == "still holds ConfigMap/data/kept, ConfigMap/data/ours"
@@ -103,7 +103,7 @@ def test_what_holds_nothing_asks_for_nothing(town: InMemoryCluster) -> None:
     assert town.looks == 0
 
 
-def test_who_is_judged_again_must_still_be_ours(town: InMemoryCluster) -> None:
+def test_prune_judges_again_that_an_object_is_still_ours(town: InMemoryCluster) -> None:
     assert town.judge.judged_again(town.space, ()).action is Action.PRUNE
     town.holds("inside")
     assert town.judge.judged_again(town.space, ()).reason == "still holds ConfigMap/data/inside"

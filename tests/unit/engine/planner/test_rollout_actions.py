@@ -254,7 +254,7 @@ def test_no_step_deletes_what_another_tool_deployed_though_the_target_adopts_fro
     assert (change(taken, "old").action, change(taken, "old").adopted) == (Action.UPDATE, True)
 
 
-def test_what_is_nobodys_is_made_anew_where_it_may_be_adopted(cluster: Cluster) -> None:
+def test_an_unowned_object_is_recreated_where_it_may_be_adopted(cluster: Cluster) -> None:
     uid = cluster.has(config("old"), ours=False)
     found = change(cluster.plan({"old": "Recreate"}, config("old")), "old")
     assert (found.action, found.uid, found.adopted) == (Action.RECREATE, uid, True)

@@ -22,7 +22,7 @@ def unreachable(call: Call, do: Callable[[], Reply]) -> Reply:
     raise urllib3.exceptions.ProtocolError("connection refused")
 
 
-def test_a_target_of_another_revision_is_no_sibling_and_the_commands_are_told(bench: Bench) -> None:
+def test_a_target_of_another_revision_is_no_sibling_and_the_message_names_commands(bench: Bench) -> None:
     bench.configure(b={"revision": replace(B.revision, branch="next")})
     bench.push(b={"x": document("x")})
     refused = bench.run("b")

@@ -106,7 +106,7 @@ def test_it_goes_although_drift_is_only_reported_or_ignored(bench: Bench, drift:
     assert bench.live() is None
 
 
-def test_the_looks_become_rarer_and_are_told_to_who_arms_a_timer(bench: Bench) -> None:
+def test_looks_for_a_lagging_push_back_off_and_name_their_next_try(bench: Bench) -> None:
     bench.push(b={"x": document("x")})
     result = bench.run("a")
     clock = bench.handler.dependencies("a").clock

@@ -75,7 +75,7 @@ def test_a_run_of_the_same_commit_carries_nothing_out_again() -> None:
     assert town.written == []
 
 
-def test_a_person_who_asks_again_has_it_carried_out_again() -> None:
+def test_force_carries_the_steps_out_again() -> None:
     town = planted()
     town.push(wanted(), *GROUPS)
     town.run()
@@ -182,7 +182,7 @@ def test_what_only_a_scratch_copy_meets_refuses_nothing(status: int, message: st
     assert town.uid("anew") not in ("", uid)
 
 
-def test_one_that_is_deleted_and_refused_is_told_loudly_and_made_by_what_mends_it() -> None:
+def test_a_recreate_that_is_refused_says_what_is_missing_and_the_next_commit_makes_it() -> None:
     town = planted()
     town.push(wanted(), *GROUPS)
     town.meet = refusing(lambda asked: asked.method == "PATCH" and not asked.dry and asked.path.endswith("/anew"))
@@ -236,7 +236,7 @@ def test_rights_for_one_name_are_enough() -> None:
     assert town.uid("anew") not in ("", uid)
 
 
-def test_one_whose_maker_lost_his_right_meanwhile_is_told_loudly_and_made_once_he_has_it() -> None:
+def test_a_recreate_without_the_right_to_create_says_what_is_missing_and_is_continued() -> None:
     town = planted()
     town.push(wanted(), *GROUPS)
     town.meet = refusing(lambda asked: asked.method == "PATCH" and not asked.dry and asked.path.endswith("/anew"), 403, CANNOT)
@@ -248,7 +248,7 @@ def test_one_whose_maker_lost_his_right_meanwhile_is_told_loudly_and_made_once_h
     assert town.data("anew") == ["2"]
 
 
-def test_one_that_somebody_replaced_since_the_plan_isnt_deleted() -> None:
+def test_an_object_that_was_replaced_since_the_plan_isnt_deleted() -> None:
     """The plan showed another uid: what is there now is brought to what git declares, as any object is."""
     town = planted()
     before = {name: town.uid(name) for name in NAMES}

@@ -67,7 +67,7 @@ def push_and_meet(town: InMemoryCluster, action: str, change: dict[str, Any]) ->
         ("Recreate", LEAVE, "is no longer ours"),
     ],
 )
-def test_what_somebody_keeps_or_takes_after_the_plan_stays(action: str, change: dict[str, Any], seen: str) -> None:
+def test_what_is_protected_or_taken_over_after_the_plan_isnt_deleted(action: str, change: dict[str, Any], seen: str) -> None:
     town = planted()
     before = town.uid("old")
     push_and_meet(town, action, change)
@@ -79,7 +79,7 @@ def test_what_somebody_keeps_or_takes_after_the_plan_stays(action: str, change: 
 
 
 @pytest.mark.parametrize("action", ["DeleteIfExist", "Recreate"])
-def test_what_was_nobodys_and_a_tool_takes_after_the_plan_stays(action: str) -> None:
+def test_an_unowned_object_that_a_tool_adopts_after_the_plan_isnt_deleted(action: str) -> None:
     town = planted()
     keep(town, "old", LEAVE)
     before = town.uid("old")
@@ -96,7 +96,7 @@ def test_what_was_nobodys_and_a_tool_takes_after_the_plan_stays(action: str) -> 
     ("change", "seen"), [(KEEP, "protected by anneal.dev/prune: disabled"), (OWN, "owned by Pod x"), (LEAVE, "it isn't ours to delete")]
 )
 @pytest.mark.parametrize("late", [False, True])
-def test_what_somebody_keeps_or_takes_isnt_made_anew_for_an_immutable_field(*, late: bool, change: dict[str, Any], seen: str) -> None:
+def test_what_is_protected_or_taken_over_isnt_recreated_for_an_immutable_field(*, late: bool, change: dict[str, Any], seen: str) -> None:
     """The plan refuses it; where it is changed after the plan, its deletion meets a moved object, which is judged again."""
     town, fixed = (
         InMemoryCluster(),

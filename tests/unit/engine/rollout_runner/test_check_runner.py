@@ -148,7 +148,7 @@ def test_time_counts_from_the_steps_begin_though_another_run_began_it() -> None:
     assert late.now == BEGAN + 60
 
 
-def test_who_is_out_of_time_is_looked_at_once_more() -> None:
+def test_a_check_past_its_timeout_gets_one_last_look() -> None:
     assert ended(Waiting(LIVE, now=BEGAN + 600), [one("slow", PASSED, timeout=60)]) == "slow: is so"
     assert "not so after 1m" in failure_of(Waiting(LIVE, now=BEGAN + 600), one("slow", PENDING, timeout=60))
     with pytest.raises(AssertionError, match="hasn't ended"):
@@ -222,7 +222,7 @@ def test_only_what_may_stand_still_for_a_time_alone_is_kept() -> None:
     assert not kept.seen
 
 
-def test_nobody_stands_still_who_has_passed_or_shows_no_progress() -> None:
+def test_progress_timeout_doesnt_count_for_passed_checks_nor_without_progress() -> None:
     silent, passed = Judged(Verdict.PENDING, "runs"), Judged(Verdict.PASSED, "stands", "same")
     waits = Waiting(LIVE, 500, 500, LIVE)
     ended(waits, [one("silent", silent, PASSED, progressTimeout=60), one("steady", passed, progressTimeout=60)])
@@ -256,7 +256,7 @@ def test_what_ends_the_run_ends_the_wait() -> None:
         check(Waiting(LIVE, 1), watched, beat)  # type: ignore[arg-type]  # it has what is asked of Waits
 
 
-def test_how_far_it_has_come_is_told_masked_short_and_not_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_of_checks_is_masked_cut_and_rate_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("handler.engine.rollout_runner.check_runner.time.monotonic", lambda: now[0])
     finds = [Judged(Verdict.PENDING, f"CANARY {number} " + "x" * 1000) for number in range(4)]

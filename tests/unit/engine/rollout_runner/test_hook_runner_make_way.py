@@ -84,7 +84,7 @@ def change(town: InMemoryCluster, path: str, patch: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_a_job_that_somebody_protects_isnt_deleted_for_the_next_rollouts(*, late: bool) -> None:
+def test_a_protected_hook_job_isnt_deleted_for_the_next_rollout(*, late: bool) -> None:
     """Before anything is written, if it is known then; it can't be changed, so there is nothing else to be done."""
     town = InMemoryCluster(cluster(served=WORKLOADS))
     town.meet = completes(town)
@@ -135,7 +135,7 @@ def test_nor_is_one_that_an_earlier_commit_of_the_hook_declared(newer: dict[str,
 
 
 @pytest.mark.parametrize("theirs", ["Prune=false,Delete=false", "Prune=false"])
-def test_one_that_somebody_else_owns_counts_whoever_wrote_it_first(theirs: str) -> None:
+def test_a_protection_counts_where_another_manager_owns_it_too(theirs: str) -> None:
     town = InMemoryCluster(cluster(served=WORKLOADS))
     town.meet = completes(town)
     pushed(town, "1", **{"argocd.argoproj.io/sync-options": "Prune=false"})
@@ -159,7 +159,7 @@ def test_what_was_protected_before_it_became_a_hook_stays_so() -> None:
     assert (run(town), job(town)["metadata"]["uid"]) == (Outcome.FAILED, before)
 
 
-def test_what_somebody_protects_and_can_be_changed_is_brought_to_what_the_hook_says() -> None:
+def test_a_protected_object_that_can_be_changed_is_applied_as_the_hook_says() -> None:
     town = InMemoryCluster()
     push(town, "1", migrate=HOOK)
     assert run(town) is Outcome.APPLIED
@@ -170,7 +170,7 @@ def test_what_somebody_protects_and_can_be_changed_is_brought_to_what_the_hook_s
     assert (town.data("migrate"), town.uid("migrate")) == (["2"], before)
 
 
-def test_no_policy_deletes_what_somebody_protects() -> None:
+def test_no_hook_delete_policy_deletes_a_protected_object() -> None:
     town = InMemoryCluster()
     push(town, "1", after=AFTER)
 

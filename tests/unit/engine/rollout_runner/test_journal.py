@@ -68,7 +68,7 @@ def test_what_has_ended_is_written_though_nothing_follows_it_yet() -> None:
     assert paper.outcomes() == {"a": DONE, "b": DONE}
 
 
-def test_an_end_that_could_not_be_written_is_written_by_whoever_writes_next() -> None:
+def test_a_steps_end_that_could_not_be_written_goes_with_the_next_write() -> None:
     class Broken(InMemoryJournal):
         """The write after that of the first begin fails, once."""
 

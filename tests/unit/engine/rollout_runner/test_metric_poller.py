@@ -62,7 +62,7 @@ def test_the_first_answer_is_waited_for_and_later_ones_are_not() -> None:
     assert slow.asked == [("", "up", 0.0, 0.0)] * 2
 
 
-def test_whoever_waits_for_the_first_answer_still_sees_that_the_run_may_not_go_on() -> None:
+def test_a_wait_for_the_first_metric_still_stops_with_the_run() -> None:
     slow, looks = Slow(), []
 
     def look() -> None:

@@ -79,7 +79,7 @@ def test_one_that_may_fail_is_recorded_as_failed_and_the_rollout_goes_on() -> No
     assert paper.outcomes() == {"a": DONE, "b": FAILED, "c": DONE, "d": DONE}
 
 
-def test_what_a_passed_over_step_hasnt_written_isnt_told_as_written_and_isnt_waited_for() -> None:
+def test_what_a_continue_on_error_step_hasnt_written_isnt_reported_nor_waited_for() -> None:
     groups = (group("one", "a", step("b", continue_on_error=True)),)
     changes = [Change(Action.CREATE, identity(name)) for name in "ab"]
     made = go(begun(), Acts({"b": refused}), *groups, changes=changes)
@@ -116,7 +116,7 @@ def test_what_ends_the_run_ends_all_steps_at_once_and_leaves_them_under_way(erro
     assert all(paper.step(name).started for name in acts.order)
 
 
-def test_a_lost_lease_is_what_is_told_of_several_ends() -> None:
+def test_a_lost_lease_is_raised_before_other_errors_of_parallel_steps() -> None:
     ends = once_all_began(2, raising(RolloutFailed.of("x", "failed")), raising(LeaseLost.of("Lease", "taken")))
     acts = Acts(dict(zip("ab", ends, strict=True)))
     with pytest.raises(LeaseLost):
@@ -148,7 +148,7 @@ def test_while_a_step_waits_it_is_asked_whether_that_is_still_of_use() -> None:
         go(begun(), Acts({"a": held_up}), group("one", "a"), look=look)
 
 
-def test_a_mistake_of_ours_in_one_step_leaves_nobody_waiting_beside_it() -> None:
+def test_a_bug_in_one_step_ends_its_parallel_steps() -> None:
     def mistaken(_: StepStage) -> None:
         raise ZeroDivisionError
 
@@ -187,7 +187,7 @@ def test_one_that_failed_before_the_kill_and_might_is_passed_over() -> None:
     assert acts.order == ["b"]
 
 
-def test_what_live_differs_by_after_a_steps_end_isnt_written_and_isnt_told_as_written() -> None:
+def test_drift_after_a_steps_end_isnt_written_nor_reported_as_written() -> None:
     change = Change(Action.CREATE, identity("a"))
     made = go(begun(record("a", DONE)), Acts(), group("one", "a"), changes=[change])
     assert [(each.identity, each.action) for each in made.applier.outcomes] == [(identity("a"), Action.SKIP)]
@@ -214,7 +214,7 @@ def test_what_an_action_tells_and_remembers_stands_in_the_record_at_once() -> No
     go(paper, Acts({"a": act}), group("one", "a"))
 
 
-def test_what_is_told_soon_after_is_written_with_whatever_comes_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_written_with_the_next_transition(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "_TELL_EVERY", math.inf)
     paper = begun()
 
@@ -228,7 +228,7 @@ def test_what_is_told_soon_after_is_written_with_whatever_comes_next(monkeypatch
     go(paper, Acts({"a": act}), group("one", "a"))
 
 
-def test_what_is_told_is_written_by_and_by_though_nothing_else_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_written_within_a_while_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "_TELL_EVERY", math.inf)
     paper = begun()
 
@@ -250,7 +250,7 @@ def test_a_repair_writes_what_differs_and_carries_no_deletion_out() -> None:
     assert [change.action for change in repaired(changes)] == [Action.UPDATE, Action.CREATE, Action.UNCHANGED]
 
 
-def test_problems_of_one_step_are_all_told() -> None:
+def test_all_problems_of_one_step_are_recorded() -> None:
     paper = begun()
     acts = Acts({"a": raising(RolloutFailed(Problem("x", "one"), Problem("y", "two")))})
     with pytest.raises(RolloutFailed) as failure:

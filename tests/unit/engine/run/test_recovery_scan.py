@@ -73,7 +73,7 @@ def test_what_a_step_deletes_is_pruned_by_the_run_after_it_and_the_next_commit_i
     assert set(rolled.outcomes().values()) == {"done"}
 
 
-def test_a_person_who_asks_has_it_carried_out_by_the_run_after_the_recovery(rolled: InMemoryCluster) -> None:
+def test_force_is_honoured_by_the_run_after_a_recovery(rolled: InMemoryCluster) -> None:
     """Neither's plan hides anything: what the first shows as kept stays, and what it leaves out isn't begun."""
     uid = rolled.uid("anew")
     shown = rolled.run("oneoff", force=True, dry_run=True)

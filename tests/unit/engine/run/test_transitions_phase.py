@@ -54,7 +54,7 @@ def test_a_rollout_tried_again_keeps_since_when_it_fails() -> None:
 @pytest.mark.parametrize(
     ("status", "force", "kept"), [(FAILED, True, False), (FAILED, False, True), (APPLIED, True, True), (APPLIED, False, True)]
 )
-def test_who_asks_again_after_a_failure_waits_anew(status: RunStatus, force: bool, kept: bool) -> None:
+def test_force_after_a_failed_wait_waits_anew(status: RunStatus, force: bool, kept: bool) -> None:
     waits = WaitingFor(COMMIT.sha, "everything", NOON)
     assert begun(status, force=force, waiting=waits).waiting == (waits if kept else None)
 
@@ -112,7 +112,7 @@ def test_what_isnt_gone_is_the_phase_until_all_of_it_is() -> None:
     assert run.state.status == RunStatus(ROLLING, NOON, {"configured": 1})
 
 
-def test_several_waits_at_once_are_told_together() -> None:
+def test_parallel_deletion_waits_are_recorded_together() -> None:
     run = Run(APPLIED)
     telling = told(run)
     telling.tell([ONE])
@@ -124,7 +124,7 @@ def test_several_waits_at_once_are_told_together() -> None:
     assert (run.state.status.phase, run.state.status.message) == ("pruning", str(TWO))
 
 
-def test_what_an_earlier_run_waited_for_isnt_told_once_it_is_gone() -> None:
+def test_an_earlier_runs_pruning_message_goes_once_its_objects_are_gone() -> None:
     before = RunStatus("pruning", NOON, message="an older one", code="still-deleting", who="nobody")
     run = Run(before)
     telling = told(run)

@@ -112,7 +112,7 @@ def test_a_wait_that_ends_soon_asks_for_nothing(cluster: Cluster) -> None:
     assert (wait._look, cluster.asked) == (None, [])
 
 
-def test_a_cause_is_told_once_however_often_its_pod_restarts(cluster: Cluster, lines: Callable[[], list[str]]) -> None:
+def test_a_cause_is_logged_once_however_often_its_pod_restarts(cluster: Cluster, lines: Callable[[], list[str]]) -> None:
     wait, cluster.pods = cluster.wait(), [pod("CrashLoopBackOff", "back-off 10s", **ENDED)]
     cluster.passed = FIRST
     assert seen(wait, web())
@@ -140,14 +140,14 @@ def test_the_next_run_of_a_wait_says_the_same_in_the_same_words(cluster: Cluster
     assert len(lines()) == 1
 
 
-def test_what_stands_for_long_is_told_as_that(cluster: Cluster, lines: Callable[[], list[str]]) -> None:
+def test_a_stalled_object_is_reported_as_stalled(cluster: Cluster, lines: Callable[[], list[str]]) -> None:
     wait = cluster.wait()
     wait.once([web(), web("still", still=True)])
     assert wait.texts == {web("still").identity: f"it has no pods; {STOOD}"}
     assert lines() == [f"0 of 1 replica available; it has no pods; {STOOD}"]
 
 
-def test_what_cant_be_read_changes_nothing_that_is_told(cluster: Cluster) -> None:
+def test_unreadable_evidence_leaves_the_known_evidence(cluster: Cluster) -> None:
     wait, cluster.pods = cluster.wait(), [pod("CrashLoopBackOff", "back-off 10s", **ENDED)]
     wait.once([web()])
     cluster.fails = ClusterUnavailable.of("list pods", "no answer")
@@ -157,7 +157,7 @@ def test_what_cant_be_read_changes_nothing_that_is_told(cluster: Cluster) -> Non
     assert wait.texts == {}, "it is healthy"
 
 
-def test_who_may_read_nothing_is_asked_seldom(cluster: Cluster) -> None:
+def test_evidence_that_may_not_be_read_is_asked_for_seldom(cluster: Cluster) -> None:
     wait, cluster.fails = cluster.wait(), AccessDenied.of("list pods", "forbidden")
     cluster.passed = FIRST
     seen(wait, web())
@@ -204,7 +204,7 @@ def test_however_many_steps_wait_a_run_looks_so_often(cluster: Cluster) -> None:
     assert sum(pace.may() for _ in range(1000)) == 2
 
 
-def test_a_few_objects_are_told_of_in_a_few_characters(cluster: Cluster) -> None:
+def test_evidence_is_bounded_in_objects_and_characters(cluster: Cluster) -> None:
     wait, cluster.pods = cluster.wait(), [pod("ErrImagePull", "x" * 10_000, name=f"w{number:03}") for number in range(200)]
     wait.once([web(f"w{number:03}") for number in range(200)])
     assert len(wait.texts) == 20

@@ -34,7 +34,7 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
     return Scene(server, host, handler, commit=first)
 
 
-def test_who_asks_for_the_same_head_costs_one_look_each_and_ends_nothing(scene: Scene) -> None:
+def test_requests_for_the_same_head_cost_one_look_each_and_end_no_wait(scene: Scene) -> None:
     run = scene.wait()
     lookout = Interrupts(run)
     for _ in range(3):
@@ -190,7 +190,7 @@ def test_what_is_pinned_is_ended_by_what_ends_the_pin(scene: Scene) -> None:
         lookout.look()
 
 
-def test_those_who_wait_for_one_repository_share_the_clocks_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waits_for_one_repository_share_the_clocks_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [5.0]
     monkeypatch.setattr(interrupts, "time", SimpleNamespace(monotonic=lambda: now[0]))
     server, host, asked = cluster(), GitHost(), list[str]()

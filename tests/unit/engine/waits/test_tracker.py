@@ -60,7 +60,7 @@ def job(name: str, kind: str = "", **status: Any) -> dict[str, Any]:
     return body(JOB, name, spec={}, status={"conditions": conditions, **status})
 
 
-def test_what_failed_by_the_first_look_is_told_together(clock: Clock) -> None:
+def test_failures_until_the_first_look_are_reported_together(clock: Clock) -> None:
     seen = watch(clock, (JOB, "a"), (JOB, "b"), (JOB, "c"))
     assert not seen.judge(named(JOB, "a"), job("a", "Failed"))
     assert seen.beat() == [], "the others weren't looked at yet"
