@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -199,7 +200,8 @@ def test_what_ended_while_another_waited_is_not_done_again(server: ApiServer, ha
         asked(handler, "shop.unpin", unpin=True)
         return acquire(**about)  # type: ignore[arg-type]  # its keywords
 
-    deps.lock.acquire = overtaken  # type: ignore[method-assign,assignment]  # what happens meanwhile
+    lock = SimpleNamespace(acquire=overtaken, request=deps.lock.request)
+    late._made["dependencies", "shop"] = replace(deps, lock=lock)  # type: ignore[arg-type]  # what happens before the Lease is held
     assert asked(late, "shop.pin", commit=older).outcome is Outcome.APPLIED
     assert state_of(late).pin is None
     assert state_of(late).commit == host.head

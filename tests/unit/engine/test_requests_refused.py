@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -129,7 +130,8 @@ def test_a_request_on_the_lease_of_a_refused_run_gets_a_run_of_its_own(server: A
         assert handler.lock(handler.target("shop")).request()
         return held
 
-    deps.lock.acquire = taken  # type: ignore[method-assign,assignment]  # what happens meanwhile
+    lock = SimpleNamespace(acquire=taken, request=deps.lock.request)
+    late._made["dependencies", "shop"] = replace(deps, lock=lock)  # type: ignore[arg-type]  # what happens before the Lease is held
     result = asked(late, commit=NOBODYS, rollback=True)
     assert (result.outcome, result.again) == (Outcome.REFUSED, Job("shop", "tick"))
 
