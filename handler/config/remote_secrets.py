@@ -85,7 +85,7 @@ class _Moment:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class _Told:
+class _StoreAnswer:
     """What a store said, when it was asked, and for how many seconds from then on that is kept."""
 
     value: str | None
@@ -95,7 +95,7 @@ class _Told:
     failures: int = 0
 
     def __repr__(self) -> str:
-        return "_Told(***)"
+        return "_StoreAnswer(***)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class RemoteSecrets:
         for ref in dict.fromkeys(ref for ref in refs if ref.remote):
             self._named.setdefault(whole(ref), []).append(ref)
         self._refs = tuple(self._named)
-        self._told: dict[SecretRef, _Told] = {}
+        self._answers: dict[SecretRef, _StoreAnswer] = {}
         self._asked: set[SecretRef] = set()
         self._turns = threading.Semaphore(AT_ONCE)
         self._answered = threading.Condition()
@@ -140,28 +140,28 @@ class RemoteSecrets:
         """Grows with each answer."""
         self._ask(self._refs, START)
         with self._answered:
-            self._told = {ref: self._told.get(ref) or self._unanswered(ref) for ref in self._refs}
+            self._answers = {ref: self._answers.get(ref) or self._unanswered(ref) for ref in self._refs}
 
     def __call__(self, ref: SecretRef) -> str | None:
         """Return the last answer. Raises SecretUnavailable: it was an error."""
-        told = self._told.get(ref)
-        if told is None:
+        answer = self._answers.get(ref)
+        if answer is None:
             return nowhere(ref)
-        if told.error:
-            raise SecretUnavailable(*told.error.problems)
-        return told.value
+        if answer.error:
+            raise SecretUnavailable(*answer.error.problems)
+        return answer.value
 
     def renew(self, patience: float = PATIENCE) -> None:
         """Ask anew for what is due and not on its way already, and wait `patience` seconds for that. One thread at a time calls this."""
-        due = [ref for ref in self._refs if self._clocks.passed(self._told[ref].asked, self._told[ref].kept)]
+        due = [ref for ref in self._refs if self._clocks.passed(self._answers[ref].asked, self._answers[ref].kept)]
         self._ask([ref for ref in due if ref not in self._asked], patience)
 
     def hurry(self, ref: SecretRef) -> None:
         """Let the next `renew` ask for this one, if the last question was a few seconds ago."""
         with self._answered:
-            told = self._told.get(whole(ref))
-            if told and not told.error and self._clocks.passed(told.asked, PAUSES.first):
-                self._told = {**self._told, whole(ref): replace(told, kept=0.0)}
+            answer = self._answers.get(whole(ref))
+            if answer and not answer.error and self._clocks.passed(answer.asked, PAUSES.first):
+                self._answers = {**self._answers, whole(ref): replace(answer, kept=0.0)}
 
     def _ask(self, refs: Sequence[SecretRef], patience: float) -> None:
         with self._answered:
@@ -174,38 +174,38 @@ class RemoteSecrets:
     def _question(self, ref: SecretRef) -> None:
         """Ask for one, in its turn; the answer counts at once."""
         mine = self._turns.acquire(timeout=TURN)
-        told = self._answer(ref)
+        answer = self._answer(ref)
         if mine:
             self._turns.release()
-        before = self._told.get(ref)
-        if told.error is None and told.value is None and (before is None or before.error or before.value is not None):
+        before = self._answers.get(ref)
+        if answer.error is None and answer.value is None and (before is None or before.error or before.value is not None):
             fields = {"secret": str(ref)}
             _LOG.info("a secret has no version of this stage; it counts as absent until it has one", extra={"fields": fields})
         with self._answered:
-            self._told = {**self._told, ref: told}
+            self._answers = {**self._answers, ref: answer}
             self._asked.discard(ref)
             self.rounds += 1
             self._answered.notify_all()
 
-    def _answer(self, ref: SecretRef) -> _Told:
+    def _answer(self, ref: SecretRef) -> _StoreAnswer:
         """Return what a store says. A value is as old as its question: a process may be frozen before the answer."""
-        before, now = self._told.get(ref), self._clocks.now()
+        before, now = self._answers.get(ref), self._clocks.now()
         try:
             value = self._fetch(ref)
             if self._masked:
                 secret_mask.learn(*self._spoken(ref, value), seconds=2 * self._interval)
-            return _Told(value, None, now, self._interval)
+            return _StoreAnswer(value, None, now, self._interval)
         except SecretUnavailable as error:
             problems = error.problems
         except Exception as error:  # noqa: BLE001 - a mistake of ours or of a vendor's: what there is still counts
             problems = (Problem(str(ref), f"can't be read: {type(error).__name__}"),)
         failures = before.failures + 1 if before else 1
-        return _Told(None, SecretUnavailable(*problems), now, PAUSES.after(failures), failures)
+        return _StoreAnswer(None, SecretUnavailable(*problems), now, PAUSES.after(failures), failures)
 
-    def _unanswered(self, ref: SecretRef) -> _Told:
+    def _unanswered(self, ref: SecretRef) -> _StoreAnswer:
         fix = "see whether this process reaches the store, and whether that is well"
         error = SecretUnavailable.of(str(ref), f"can't be read: its store didn't answer in {START:g} s", fix=fix)
-        return _Told(None, error, self._clocks.now(), PAUSES.first)
+        return _StoreAnswer(None, error, self._clocks.now(), PAUSES.first)
 
     def _spoken(self, ref: SecretRef, value: str | None) -> Iterator[str]:
         """Yield what is referred to in an answer. The rest of a document may be any word: masked, it would be missing in every log."""

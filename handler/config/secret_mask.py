@@ -164,7 +164,7 @@ def spellings(value: str) -> Iterator[str]:
     """Yield how a value may appear: plain, in one line, line by line, in JSON, in a URL, in base64 with and without padding."""
     raw = value.encode()
     yield value
-    yield " ".join(value.split())  # what a cluster says is told in one line
+    yield " ".join(value.split())  # messages quote a cluster in one line
     yield from (line.strip() for line in value.split("\n") if not line.startswith("-----"))  # a key's armour is no secret
     for ascii_only in (True, False):
         written = json.dumps(value, ensure_ascii=ascii_only)[1:-1]

@@ -279,7 +279,7 @@ class _Reader:
                 yield Accepted(secret, frozenset(names))
 
     def tokens(self, settings: Settings) -> Iterator[tuple[ReplayToken, Secret]]:
-        """Yield the replay tokens; two with the same value couldn't be told apart."""
+        """Yield the replay tokens; two with the same value couldn't be distinguished."""
         first: dict[str, ReplayToken] = {}
         for token in settings.replay.tokens:
             subject = f"replay.tokens[{token.name}].secret"

@@ -223,7 +223,7 @@ class Target:
     )
     impersonate: Impersonate | None = _doc("Whose rights it has.", None)
     adopt: Literal["never", "unowned"] | tuple[Tool, ...] = _doc(
-        "Whether objects that exist already are taken over; a list: what is nobody's, and what these tools have deployed.",
+        "Whether objects that exist already are taken over; a list: what is unowned, and what these tools have deployed.",
         "unowned",
     )
     ignore: tuple[IgnoreRule, ...] = _doc("Fields that others may own.", factory=tuple)

@@ -32,7 +32,7 @@ DATA, END, NOTE = b"D", b"E", b"X"
 """Kinds of a frame: one piece of the result, the end of it, the name of an exception. Each follows its length, four bytes."""
 
 _PRIVATE_UID = 2_000_000_000
-_NOBODY = 65_534
+_OVERFLOW = 65_534
 _CONVERSATION = 3
 _BUFFER = 1 << 16
 
@@ -184,7 +184,7 @@ def _alone(conversation: int) -> socket.socket:
 def _limit(limits: Mapping[str, int], server: int, calls: seccomp.Filter | None) -> None:
     """Give up every right a render doesn't need. `limits`: memory in bytes, cpu in seconds, open files, processes."""
     if os.geteuid() == 0:
-        _become_nobody()
+        _drop_root()
     _set(resource.RLIMIT_NPROC, limits["processes"])
     _set(resource.RLIMIT_FSIZE, 0)
     _set(resource.RLIMIT_CORE, 0)
@@ -204,10 +204,10 @@ def _set(limit: int, value: int) -> None:
     resource.setrlimit(limit, (value, value))
 
 
-def _become_nobody() -> None:
-    """Take an uid that no other process has; where a user namespace lacks it, that of `nobody`."""
+def _drop_root() -> None:
+    """Take an uid that no other process has; where a user namespace lacks it, uid 65534."""
     os.setgroups([])
-    for uid in (_PRIVATE_UID + os.getpid(), _NOBODY):
+    for uid in (_PRIVATE_UID + os.getpid(), _OVERFLOW):
         with contextlib.suppress(OSError):
             os.setgid(uid)
             os.setuid(uid)

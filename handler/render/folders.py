@@ -67,9 +67,9 @@ class FoundFolders:
     def problems(self, called: Called, root: str, places: Sequence[str]) -> Iterator[Problem]:
         """Yield one for each chart and each tree of kustomize folders. `root`: what is rendered; `places`: all files of it."""
         others = [path for path in places if not self.covers(path)]
-        told = [chart_problem(path, called, root, others) for path in self.charts]
-        told += [_kustomize(tree, called, root, others, places) for tree in self._trees()]
-        yield from sorted(told, key=lambda each: each.subject)
+        found = [chart_problem(path, called, root, others) for path in self.charts]
+        found += [_kustomize(tree, called, root, others, places) for tree in self._trees()]
+        yield from sorted(found, key=lambda each: each.subject)
 
     def _trees(self) -> Iterator[list[Folder]]:
         """Yield the folders that refer to each other, or lie in each other, together."""

@@ -76,11 +76,11 @@ def render_files(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator
     """
     files, marks = list(zip(options["places"], parts, strict=True)), options["marks"]
     found = folders.find((path, data) for path, data in files if path != options["rollout"])
-    told = found.problems(Called(**options["called"]), options["root"], [path for path, _ in files])
+    folded = found.problems(Called(**options["called"]), options["root"], [path for path, _ in files])
     ours = [(path, data) for path, data in files if path not in marks and path != options["rollout"] and not found.covers(path)]
     plain = (item for path, data in ours for item in documents(data, path))
     special = (row for path, data in files if path == options["rollout"] for row in rollout(data, path))
-    return map(encode, itertools.chain(told, objects(plain), special))
+    return map(encode, itertools.chain(folded, objects(plain), special))
 
 
 def find_lines(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:

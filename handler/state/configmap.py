@@ -120,7 +120,7 @@ def decode(body: Body, namespace: str, target: str, tooling: str) -> State:
     parent = Identity("", "ConfigMap", namespace, state_name(target))
     subject = str(parent)
     if strange := foreign(body["metadata"], namespace, target, tooling):
-        look = f"look at it: {kubectl('get', parent, '-o', 'yaml')}; if nobody needs it, delete it"
+        look = f"look at it: {kubectl('get', parent, '-o', 'yaml')}; if it isn't needed, delete it"
         raise StateInvalid.of(subject, strange, fix=look)
     found, mistakes = _decode_parts(body)
     recorded, written = found.get("target"), found.pop("format", FORMAT)

@@ -89,7 +89,7 @@ def append(history: tuple[Run, ...], run: Run) -> tuple[Run, ...]:
         first = history[0]
         return (replace(first, id=run.id, times=first.times + 1, last=run.started, duration=run.duration), *history[1:])
     runs = (run, *history)
-    notes = [each for place, each in enumerate(runs) if _is_note(each) or _is_told_again(each, runs[place + 1 :])]
+    notes = [each for place, each in enumerate(runs) if _is_note(each) or _is_merged_end(each, runs[place + 1 :])]
     return tuple(each for each in runs if each not in notes[NOTES:])[:RUNS]
 
 
@@ -121,7 +121,7 @@ def _is_note(run: Run) -> bool:
     return _is_asked(run) and run.outcome not in _DEPLOYING
 
 
-def _is_told_again(run: Run, older: Iterable[Run]) -> bool:
+def _is_merged_end(run: Run, older: Iterable[Run]) -> bool:
     """It repeats a run's end for another request that was merged into it."""
     facts = (run.started, run.commit, run.outcome)
     return _is_asked(run) and any((each.started, each.commit, each.outcome) == facts for each in older)
@@ -186,8 +186,8 @@ def rolling(status: RunStatus, now: float) -> RunStatus:
 def lingering(status: RunStatus, lines: Sequence[str], now: float) -> RunStatus:
     """Return the status of a run that waits until something is gone. `lines`: masked, an object each."""
     since = status.since if status.phase == PRUNING else stamp(now)
-    told = "\n".join([*lines[:LINGERING], *([f"and {len(lines) - LINGERING} more"] if len(lines) > LINGERING else [])])
-    return replace(status, phase=PRUNING, since=since, message=told, code=StillDeleting.code, who=StillDeleting.who)
+    named = "\n".join([*lines[:LINGERING], *([f"and {len(lines) - LINGERING} more"] if len(lines) > LINGERING else [])])
+    return replace(status, phase=PRUNING, since=since, message=named, code=StillDeleting.code, who=StillDeleting.who)
 
 
 def drift_of(changes: Iterable[Change]) -> tuple[Drift, ...]:

@@ -144,7 +144,7 @@ def test_while_one_asks_the_others_read_without_waiting() -> None:
 def test_no_repr_shows_a_stores_answer() -> None:
     remote = RemoteSecrets([HOOK], Store({HOOK: OLD}), TTL)
     assert remote(HOOK) == OLD
-    assert "CANARY" not in f"{remote!r} {remote._told}"
+    assert "CANARY" not in f"{remote!r} {remote._answers}"
 
 
 def test_fifty_threads_see_whole_snapshots_while_a_store_rotates() -> None:
