@@ -207,11 +207,11 @@ def _its_targets(remote: ServerClient, names: list[str], findings: Findings) -> 
             break
         after = page["next"]
     missing = [name for name in names if name not in shown]
-    told = f"version {version}, {many(len(shown), 'target')}"
+    seen = f"version {version}, {many(len(shown), 'target')}"
     if missing:
         fix = "restart it with this configuration, or let the token's `targets` name them"
-        findings.warn("its targets", f"{told}; it doesn't show {', '.join(missing)}", fix)
+        findings.warn("its targets", f"{seen}; it doesn't show {', '.join(missing)}", fix)
     elif version != __version__:
-        findings.warn("its targets", f"{told}; this is {__version__}", "install the same version on both sides")
+        findings.warn("its targets", f"{seen}; this is {__version__}", "install the same version on both sides")
     else:
-        findings.good("its targets", told)
+        findings.good("its targets", seen)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from handler.app.standing import NewestCommit, TargetRow
+from handler.app.overview import NewestCommit, TargetRow
 from handler.cli import follow_up_commands
 from handler.cli.follow_up_commands import NOTHING_GIVEN, GivenFlags
 from handler.cli.times import ago, span, until
@@ -117,8 +117,8 @@ def _from_lease(name: str, row: TargetRow) -> NextStep | None:
             f"anneal unlock {name}",
         )
     status = row.state.status
-    told = status.phase == "failed" and status.who in ("author", "operator")  # what the last run came to stands in the record
-    if row.state.attempt and not status.next_try and not told:
+    ended = status.phase == "failed" and status.who in ("author", "operator")  # what the last run came to stands in the record
+    if row.state.attempt and not status.next_try and not ended:
         goes_on = ", and no server runs that would go on; now:" if row.unserved else "; the next one goes on from there, or now:"
         return NextStep(f"a run didn't finish{goes_on}", f"anneal apply {name}")
     return None
@@ -276,9 +276,9 @@ def _from_leftovers(target: Target, state: State) -> NextStep | None:
 
 def _from_drift(name: str, drift: Sequence[Drift]) -> NextStep:
     fields, objects = sum(bool(each.path) for each in drift), sum(not each.path for each in drift)
-    told = " and ".join(many(number, what) for number, what in ((objects, "object"), (fields, "field")) if number)
+    seen = " and ".join(many(number, what) for number, what in ((objects, "object"), (fields, "field")) if number)
     one = fields + objects == 1
-    return NextStep(f"{told} {_verb(one, 'differs', 'differ')} from git; to bring {_verb(one, 'it', 'them')} back:", f"anneal apply {name}")
+    return NextStep(f"{seen} {_verb(one, 'differs', 'differ')} from git; to bring {_verb(one, 'it', 'them')} back:", f"anneal apply {name}")
 
 
 def _verb(number: int, one: str, more: str) -> str:

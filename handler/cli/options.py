@@ -149,13 +149,11 @@ all_option = click.option("--all", "every", is_flag=True, help="All targets.")
 yes_option = click.option("-y", "--yes", is_flag=True, help="Don't ask.")
 
 
-class _Filename(click.Path):
+class _Filename(_Named):
     """A file, a directory, or `-`; what is no URL: kubectl fetches those, Anneal doesn't."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuse what can't be meant."""
-        if value == "":  # a shell's variable that isn't set
-            self.fail("is empty; the present directory is written as a dot", param, ctx)
+        """Refuse a URL."""
         if str(value).startswith(("http://", "https://")):
             verb = ctx.info_name if ctx else "apply"
             self.fail(f"a URL isn't fetched; pipe it: curl -fsSL {shlex.quote(value)} | anneal {verb} -f - …", param, ctx)

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from handler.app.cluster_looks import problem
-from handler.app.overview import EXPLAINED, cluster_subject
-from handler.app.standing import NOT_KNOWN, TROUBLE, Level, TargetRow
+from handler.app.overview import EXPLAINED, NOT_KNOWN, TROUBLE, Level, TargetRow, cluster_subject
 from handler.cli import follow_up_commands
 from handler.cli.follow_up_commands import NOTHING_GIVEN, GivenFlags
 from handler.cli.next_step import complete, is_of_git_host, next_step
@@ -145,11 +144,11 @@ def hints(rows: Sequence[TargetRow], given: GivenFlags) -> Iterator[Styled]:
         yield from _of_git_host(host, group)
     silent = {row.target.name for group in shared.values() for row in group}
     silent |= {row.target.name for row in rows if row.state and not row.trouble and is_of_git_host(row.state.status, row.newest)}
-    told = [row for row in rows if row.level in TROUBLE | {Level.UNREAD} and row.target.name not in silent]
-    for row in told[:EXPLAINED]:
+    shown = [row for row in rows if row.level in TROUBLE | {Level.UNREAD} and row.target.name not in silent]
+    for row in shown[:EXPLAINED]:
         yield from _of_target(row, given)
-    if len(told) > EXPLAINED:
-        yield f"and {len(told) - EXPLAINED} more in trouble: anneal status TARGET", ""
+    if len(shown) > EXPLAINED:
+        yield f"and {len(shown) - EXPLAINED} more in trouble: anneal status TARGET", ""
     yield from _stopped(rows, given)
     if left := [row for row in rows if row.unserved and row.recorded and row.level not in TROUBLE]:
         command = given.complete("anneal run --trigger interval", left[0].target.cluster)
@@ -222,13 +221,13 @@ def facts(row: TargetRow, given: GivenFlags = NOTHING_GIVEN) -> dict[str, Any]:
     info = newest.info if newest else None
     head = {"commit": newest.commit, "subject": info.subject if info else "", "time": stamp(info.time) if info else ""} if newest else None
     names = ("commit", "subject", "applied", "health", "health_since", "attempt", "pin", "next_try", "drift_due", "held", "since")
-    told = {camel(name): getattr(known, name) for name in names} | ({"nextTry": ""} if row.unserved else {})
+    known_facts = {camel(name): getattr(known, name) for name in names} | ({"nextTry": ""} if row.unserved else {})
     return {
         "target": row.target.name,
         "trouble": row.level in TROUBLE | NOT_KNOWN,
         "level": row.level.name.lower(),
         "phase": row.phase,
-        **told,
+        **known_facts,
         "drifted": known.drifted,
         "orphans": known.orphans,
         "cluster": row.target.cluster.name,
