@@ -26,8 +26,7 @@ STILL = 15.0  # seconds for which a verdict may stand before what no pod and no 
 STOOD = f"nothing has changed for {STILL:.0f}s"
 SLACK = 10.0  # seconds by which clocks of a cluster may differ
 _AT_ONCE = 2.0  # seconds at most between an event and the condition that a controller writes with it
-_CONTINUES = 360.0
-"""Seconds after its last event for which a repeated Warning goes on: clients send one in five minutes of many alike."""
+_CONTINUES = 360.0  # seconds after its last event for which a repeated Warning goes on: clients send one in five minutes of many alike
 _WARNINGS = 2  # warnings shown of a pod, and of an object
 _ERROR = "Error: "
 """What a kubelet writes before a reason that the container's state has as well: such an event says less than the one before it."""

@@ -23,8 +23,7 @@ from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, identity_of
 
-SETTLE = 5.0
-"""Seconds that a controller has to say something about a new object, before silence means that it has nothing to say."""
+SETTLE = 5.0  # seconds that a controller has to say something about a new object, before silence means that it has nothing to say
 
 Object = dict[str, Any]
 Rule = Callable[[Object, float], Health]

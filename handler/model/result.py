@@ -35,8 +35,7 @@ class Outcome(StrEnum):
 ONLY_PLANNED = frozenset({Outcome.HELD, Outcome.PLANNED, Outcome.DRIFTED})
 """Ends at which a plan is only a plan: its counts say what is still to do."""
 IN_SYNC = frozenset({Outcome.APPLIED, Outcome.UNCHANGED})  # ends at which the target equals git
-FAILURES = frozenset({Outcome.FAILED, Outcome.PRUNING, Outcome.ROLLED_BACK})
-"""Ends at which it doesn't because something failed."""
+FAILURES = frozenset({Outcome.FAILED, Outcome.PRUNING, Outcome.ROLLED_BACK})  # ends at which it doesn't because something failed
 INTERNAL = "internal"  # the code of a run that ended as none of our errors
 
 

@@ -125,5 +125,4 @@ class Sample:
     value: float
 
 
-Moments = Sequence[Sequence[Sample]]
-"""What a query finds at each of several moments, the newest last; never none of them."""
+Moments = Sequence[Sequence[Sample]]  # what a query finds at each of several moments, the newest last; never none of them

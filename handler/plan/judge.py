@@ -104,14 +104,8 @@ class Judge:
         if not self._may_recreate(item, live):
             return self._not_recreated(Problem(str(item.identity), f"an immutable field changed: {text}", item.manifest.place), item)
         metadata = live["metadata"]
-        return Change(
-            Action.RECREATE,
-            item.identity,
-            str(metadata["uid"]),
-            str(metadata["resourceVersion"]),
-            "an immutable field changed",
-            manifest=item.manifest,
-        )
+        uid, version = str(metadata["uid"]), str(metadata["resourceVersion"])
+        return Change(Action.RECREATE, item.identity, uid, version, "an immutable field changed", manifest=item.manifest)
 
     def recreating_loses(self, kind: GroupKind) -> str:
         """Return the way out of a step that would make what holds data anew; empty: nothing is lost, or the target names the kind."""

@@ -15,8 +15,7 @@ from handler.plan.managed_fields import Fields, Step, at_path, owners, paths, pi
 
 Path = tuple[Step, ...]
 _NAMED = 5  # how many fields a refusal names
-_PLAIN = re.compile(r"(?!(?:y|n|yes|no|on|off|true|false|null)$)[A-Za-z][\w./-]*", re.IGNORECASE)
-"""Keys that need no quotes in YAML."""
+_PLAIN = re.compile(r"(?!(?:y|n|yes|no|on|off|true|false|null)$)[A-Za-z][\w./-]*", re.IGNORECASE)  # keys that need no quotes in YAML
 
 
 def each_without(live: dict[str, Any], goes: Fields) -> Iterator[tuple[Path, Fields, dict[str, Any]]]:

@@ -20,8 +20,7 @@ Fields = dict[str, Any]
 Step = str | int | tuple[tuple[str, Any], ...]
 """A field, a position in a list, or a list element by its keys; the member of a set has the key MEMBER."""
 MEMBER = ""
-_KEY_DEFAULTS = {"protocol": "TCP"}
-"""List keys the API server fills in before it names an element: container and service ports."""
+_KEY_DEFAULTS = {"protocol": "TCP"}  # list keys the API server fills in before it names an element: container and service ports
 _UNOWNED_ROOT = ("apiVersion", "kind")
 _UNOWNED_METADATA = ("name", "namespace")
 

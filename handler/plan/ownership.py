@@ -22,8 +22,7 @@ from handler.plan.membership import marked_target
 Entry = dict[str, Any]
 _COWRITTEN = frozenset({"f:metadata", "f:status", "f:operation"})
 """What controllers write on objects that they don't deploy: finalizers, conditions, the operation of an Argo CD Application."""
-_STAYS: Fields = {"f:status": {}, "f:operation": {}, "f:metadata": {"f:finalizers": {}}}
-"""What of an entry never becomes ours."""
+_STAYS: Fields = {"f:status": {}, "f:operation": {}, "f:metadata": {"f:finalizers": {}}}  # what of an entry never becomes ours
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 
 

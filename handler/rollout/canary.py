@@ -28,10 +28,8 @@ LABEL = "anneal.dev/canary"  # on a canary and its pods: the name of the Deploym
 KEYS = ("steps",)
 METRICS = "prometheus"  # the type of the checks that ask for metrics
 DEPLOYMENT = GroupKind("apps", "Deployment")
-DEFAULT: Options = {"steps": [{"weight": 10, "for": 120.0}, {"weight": 50, "for": 300.0}]}
-"""The steps of a canary that names none."""
-FAILURE_LIMIT = 3
-"""Samples of a metric that may fail in a row while a canary is held, unless its check says otherwise."""
+DEFAULT: Options = {"steps": [{"weight": 10, "for": 120.0}, {"weight": 50, "for": 300.0}]}  # the steps of a canary that names none
+FAILURE_LIMIT = 3  # samples of a metric that may fail in a row while a canary is held, unless its check says otherwise
 _SUFFIX = "-canary"
 _LABEL_MOST = 63  # characters of a label's value, and of a name that serves everywhere (RFC 1123)
 _NAME_MOST = 242  # characters of a Deployment's name: its ReplicaSets add eleven, and may have 253

@@ -16,8 +16,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 MOST = 10_000  # values that a path may find
-LOOKS = 200_000
-"""Values that may be looked at on the way, those of filters counted: an object's size alone doesn't bound them."""
+LOOKS = 200_000  # values that may be looked at on the way, those of filters counted: an object's size alone doesn't bound them
 _A_LOOK = 100  # characters that cost as much as a look
 
 

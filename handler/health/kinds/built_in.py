@@ -152,8 +152,7 @@ def _replicas(live: Object, name: str, word: str) -> str:
 
 UNCLAIMED = 10.0  # seconds after which a claim that nothing provisions is one that waits for its first pod
 UNLOOKED = 5.0  # seconds that a controller has for its first look at an object that says nothing else about itself
-LOOKED_AGAIN = 15.0
-"""Seconds between two looks of the HorizontalPodAutoscalers' controller (`--horizontal-pod-autoscaler-sync-period`)."""
+LOOKED_AGAIN = 15.0  # seconds between two looks of the HorizontalPodAutoscalers' controller (`--horizontal-pod-autoscaler-sync-period`)
 _NO_TARGET = "FailedGetScale"
 _PROVISIONERS = ("volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner")
 

@@ -20,8 +20,7 @@ WITH_PODS = frozenset(
     }
 )
 """Kinds whose pods say more than they do themselves; each is served as v1, its plural is its name and an s."""
-UNSCHEDULABLE = 15.0
-"""Seconds for which a new pod may find no Node: the scheduler or an autoscaler may be about to (kstatus)."""
+UNSCHEDULABLE = 15.0  # seconds for which a new pod may find no Node: the scheduler or an autoscaler may be about to (kstatus)
 _HOPELESS = ("InvalidImageName",)
 _EXIT = re.compile(r"exit code [^ :;]+")
 _NEVER_RAN = frozenset({"ContainerCannotRun", "StartError", "ContainerStatusUnknown"})

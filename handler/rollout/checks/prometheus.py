@@ -35,8 +35,7 @@ from handler.rollout.jsonpath import ordered, same
 from handler.rollout.spec_fields import TIMEOUT, Fields
 
 LONGEST = 10_000  # characters of a query
-EVALUATIONS = 1_000
-"""At most so many over the time that something must hold; Prometheus itself refuses more than 11,000."""
+EVALUATIONS = 1_000  # at most so many over the time that something must hold; Prometheus itself refuses more than 11,000
 LIMIT_MOST = EVALUATIONS // 2  # failures in a row are looked for among twice as many samples
 _OF_SUCCESS = ("failureLimit", "progressTimeout")
 _KEYS = ("url", "query", "is", "for", "interval", "empty", "timeout", *_OF_SUCCESS)
