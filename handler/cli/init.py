@@ -17,7 +17,7 @@ from handler.cli.session import Session
 from handler.config.git_settings import token_user
 from handler.config.load import parse
 from handler.model.errors import ConfigInvalid
-from handler.web.defaults import BIND
+from handler.web import BIND
 
 _FILE = "anneal.yaml"
 _TEMPLATE = """\

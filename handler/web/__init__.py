@@ -4,3 +4,10 @@
 door), `gunicorn_settings` configures gunicorn. `app` puts the routes together, `webhooks` and `replay_endpoint` accept requests for runs,
 `request_body` bounds bodies, `responses` forms every answer.
 """
+
+from __future__ import annotations
+
+BIND = "127.0.0.1:8080"
+"""Where it listens."""
+MAX_REQUESTS = 100_000
+"""After so many the web process is replaced by a new one, should something in it grow; 0: never."""

@@ -11,8 +11,8 @@ from typing import Any
 
 from gunicorn.glogging import Logger
 
+from handler.web import MAX_REQUESTS
 from handler.web import access_log as access
-from handler.web.defaults import MAX_REQUESTS
 from handler.web.gunicorn_worker import LANES
 
 STOP_SECONDS = 15

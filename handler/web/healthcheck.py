@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from handler.web.defaults import BIND
+from handler.web import BIND
 
 PATIENCE = 4.0
 """Seconds; the check as a whole is given five."""

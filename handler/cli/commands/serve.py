@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from handler.cli.options import command
-from handler.web.defaults import BIND, MAX_REQUESTS
+from handler.web import BIND, MAX_REQUESTS
 
 
 @command("serve")

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from handler.cli import serve as serving
 from handler.cli.commands.serve import serve
-from handler.web.defaults import BIND, MAX_REQUESTS
+from handler.web import BIND, MAX_REQUESTS
 from tests.fakes.signed_webhooks import SECRETS
 from tests.rooms.web.conftest import CONFIG, ROOT, Serving, served
 
