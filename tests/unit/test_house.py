@@ -341,3 +341,18 @@ def test_no_credential_and_no_path_of_a_machine_is_committed() -> None:
         text = path.read_text(errors="replace") if path.is_file() else ""
         found += [f"{listed_name}: {match.group()[:12]}…" for match in forbidden.finditer(text)]
     assert found == []
+
+
+def test_no_test_imports_from_another_test() -> None:
+    found = ((path, line, imported) for path in sources("tests") for line, imported in imports(path))
+    tests = ((path, line, each) for path, line, each in found if each.startswith("tests.") and ".test_" in each)
+    assert [f"{name(path)}:{line}: {each}" for path, line, each in tests] == []
+
+
+def test_no_public_class_has_the_name_of_another() -> None:
+    places: dict[str, list[str]] = {}
+    for path in modules():
+        for each in tree(path).body:
+            if isinstance(each, ast.ClassDef) and not each.name.startswith("_"):
+                places.setdefault(each.name, []).append(name(path))
+    assert {each: paths for each, paths in places.items() if len(paths) > 1} == {}
