@@ -16,7 +16,7 @@ from handler.cli.run_job import _shown
 from handler.cli.session import Session
 from handler.engine.run.transitions import phase
 from handler.feedback import cli
-from tests.unit.cli.test_waits import API, waiting
+from tests.unit.feedback.recorded_waits import API, waiting
 
 cli._LOOK, said = 0.01, threading.Event()
 output = Output()

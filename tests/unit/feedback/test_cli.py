@@ -16,18 +16,12 @@ from handler.feedback.cli import AGAIN, EVERY, MOST, RunLines
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.model.run_event import RunEvent, RunPhase
-from handler.state.record import Attempt, Progress, RunStatus, State, StepRecord, WaitingFor
+from handler.state.record import Attempt, Progress, RunStatus, State, StepRecord
 from tests.unit.engine.in_memory_cluster import ROLLED, InMemoryCluster, group, step
+from tests.unit.feedback.recorded_waits import API, WEB, waiting
 from tests.unit.state.samples import NOON, TOKEN, sha
 
 PATIENCE = 60.0
-
-API, WEB = "Deployment/shop/api: 0 of 1 replica available", "Deployment/shop/web: 1 of 3 replicas available"
-
-
-def waiting(*missing: str, **more: object) -> State:
-    known = WaitingFor(sha(), "everything", NOON)
-    return State("shop", "default", "uid", "url", waiting=known, status=RunStatus("applied", unhealthy=missing), **more)  # type: ignore[arg-type]  # its fields
 
 
 def stepping(*steps: StepRecord) -> State:
