@@ -356,3 +356,20 @@ def test_no_public_class_has_the_name_of_another() -> None:
             if isinstance(each, ast.ClassDef) and not each.name.startswith("_"):
                 places.setdefault(each.name, []).append(name(path))
     assert {each: paths for each, paths in places.items() if len(paths) > 1} == {}
+
+
+def test_a_unit_test_is_called_like_the_module_or_package_it_judges() -> None:
+    unit = ROOT / "tests" / "unit"
+    found = [path.relative_to(unit) for path in unit.rglob("test_*.py") if path.parent != unit]
+    assert [str(path) for path in found if not _judged(path)] == []
+
+
+def _judged(test: Path) -> bool:
+    """Tell whether a module beside, or the package itself, has the name at the front of a test's."""
+    folder = HANDLER / test.parent
+    names = (
+        {folder.name, *(path.stem for path in folder.glob("*.py")), *(path.name for path in folder.glob("*/"))}
+        if folder.is_dir()
+        else set()
+    )
+    return any(f"{test.stem}_".startswith(f"test_{each}_") for each in names)
