@@ -233,7 +233,7 @@ def _within(value: str) -> Iterator[str]:
 def _of_line(line: str) -> Iterator[str]:
     first, end, chained = _DELIMITER.search(line), 0, 0
     if first:
-        yield line[first.end() :].strip(_AROUND)
+        yield from (line[first.end() :].strip(around) for around in (_AROUND, _AROUND + "=:"))
     for delimiter in _DELIMITER.finditer(line):
         chained = chained + 1 if delimiter.end() < end else 0
         word = _WORD.match(line, delimiter.end()) if chained < _CHAINED else None

@@ -107,10 +107,20 @@ def test_a_removed_subscriber_has_heard_what_came_before(events: RunEvents) -> N
     assert (one.events, other.events) == (["before"], ["before", "after"])
 
 
-def test_no_thread_is_started_before_the_first_event(events: RunEvents) -> None:
-    before = set(threading.enumerate())  # those of other tests may still be ending
-    events.add("one")
-    assert not {"feedback one"} & {thread.name for thread in threading.enumerate() if thread not in before}
+def test_no_thread_is_started_before_the_first_event(events: RunEvents, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+    start = run_events._started
+
+    def noted(work: Callable[[], None], name: str) -> threading.Thread | None:
+        started.append(name)
+        return start(work, name)
+
+    monkeypatch.setattr(run_events, "_started", noted)
+    one = events.add("one")
+    assert started == []
+    events.announce(health("shop"))
+    assert events.drained(PATIENT)
+    assert (started, one.events) == (["feedback one"], ["shop"])
 
 
 def test_each_row_says_what_it_hears() -> None:

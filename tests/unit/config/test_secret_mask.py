@@ -10,7 +10,7 @@ from collections.abc import Callable
 from urllib.parse import quote, quote_plus, urlencode
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from handler.config import secret_mask
@@ -265,6 +265,7 @@ def test_no_part_survives_alone(holder: str, secret: str, before: str, after: st
 
 @pytest.mark.parametrize("delimiter", ["=", ":", ": ", " = "])
 @given(secret=FREE, key=st.text("abcdefXYZ_", min_size=1))
+@example(secret="0000:0=", key="a")  # a delimiter at its end, too
 def test_a_lines_value_behind_its_delimiter_is_masked(delimiter: str, secret: str, key: str) -> None:
     shown = Mask.of(parts(f"one\n{key}{delimiter}{secret}\ntwo"))(f"it read {secret.strip(chr(34) + chr(39) + '`,; =:')}")
     rest = shown.removeprefix("it read ").replace("***", "")
