@@ -13,11 +13,11 @@ import math
 import re
 import types
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from datetime import UTC, datetime
-from functools import cache
-from typing import Annotated, Any, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
+from functools import cache, partial
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from handler.model.names import Identity
 from handler.model.to_json import camel
@@ -61,163 +61,107 @@ def inflated(zipped: Any) -> bytes:
     return text
 
 
-class FieldRule(Protocol):
-    """How one kind of value is read and written."""
-
-    def read(self, raw: Any) -> Any:
-        """Return the value. Raises ValueError with what was expected."""
-
-    def write(self, value: Any) -> Any:
-        """Return its JSON."""
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 @dataclass(frozen=True, slots=True)
-class FreeText:
-    """Free text of limited length. Written, control characters and lone surrogates become U+FFFD and the rest is cut."""
+class FieldRule:
+    """How one kind of value is read (a ValueError says what was expected) and written as JSON."""
 
-    limit: int
+    read: Callable[[Any], Any]
+    write: Callable[[Any], Any] = _as_it_is
 
-    def read(self, raw: Any) -> str:
-        """Accept printable text within the limit."""
-        if not isinstance(raw, str) or len(raw) > self.limit or _UNPRINTABLE.search(raw):
-            raise ValueError(f"expected printable text of at most {self.limit} characters")
-        return raw
 
-    def write(self, value: str) -> str:
-        """Make it printable and short enough."""
+def _free_text(limit: int) -> FieldRule:
+    """Written, control characters and lone surrogates become U+FFFD and what is beyond the limit is cut."""
+
+    def write(value: str) -> str:
         clean = _UNPRINTABLE.sub("\ufffd", value)
-        return clean if len(clean) <= self.limit else clean[: self.limit - 1] + "…"
+        return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+
+    def accepted(raw: Any) -> bool:
+        return isinstance(raw, str) and len(raw) <= limit and not _UNPRINTABLE.search(raw)
+
+    return FieldRule(_only(accepted, f"printable text of at most {limit} characters"), write)
 
 
-@dataclass(frozen=True, slots=True)
-class TextForm:
-    """Text of one form, given as a regular expression and in words."""
-
-    pattern: str
-    expected: str
-
-    def read(self, raw: Any) -> str:
-        """Accept a full match."""
-        if not isinstance(raw, str) or not re.fullmatch(self.pattern, raw, re.ASCII):
-            raise ValueError(f"expected {self.expected}")
+def _only(accepted: Callable[[Any], object], expected: str) -> Callable[[Any], Any]:
+    def read(raw: Any) -> Any:
+        if not accepted(raw):
+            raise ValueError(f"expected {expected}")
         return raw
 
-    def write(self, value: str) -> str:
-        """Write it as it is."""
-        return value
+    return read
 
 
-@dataclass(frozen=True, slots=True)
-class _Time:
-    def read(self, raw: Any) -> str:
-        if not isinstance(raw, str):
-            raise ValueError("expected a time like 2026-01-31T12:00:00Z")  # noqa: TRY004 - one class of error for all untrusted input
-        seconds_of(raw)
-        return raw
-
-    def write(self, value: str) -> str:
-        return value
+def _form(pattern: str, expected: str) -> FieldRule:
+    return FieldRule(_only(lambda raw: isinstance(raw, str) and re.fullmatch(pattern, raw, re.ASCII), expected))
 
 
-@dataclass(frozen=True, slots=True)
-class _Number:
-    form: type[int] | type[float]
+def _number(form: type[int] | type[float]) -> FieldRule:
+    types = (int,) if form is int else (int, float)
 
-    def read(self, raw: Any) -> int | float:
-        accepted = (int,) if self.form is int else (int, float)
-        if isinstance(raw, bool) or not isinstance(raw, accepted) or not 0 <= raw <= 2**53 or not math.isfinite(raw):
-            raise ValueError("expected a number, zero or more")
-        return self.form(raw)
+    def accepted(raw: Any) -> bool:
+        return not isinstance(raw, bool) and isinstance(raw, types) and 0 <= raw <= 2**53 and math.isfinite(raw)
 
-    def write(self, value: float) -> int | float:
-        return round(value, 3) if self.form is float else value
+    read = _only(accepted, "a number, zero or more")
+    return FieldRule(lambda raw: form(read(raw)), _as_it_is if form is int else lambda value: round(value, 3))
 
 
-@dataclass(frozen=True, slots=True)
-class _Flag:
-    def read(self, raw: Any) -> bool:
-        if not isinstance(raw, bool):
-            raise ValueError("expected true or false")  # noqa: TRY004 - one class of error for all untrusted input
-        return raw
-
-    def write(self, value: bool) -> bool:
-        return value
+def _many(each: FieldRule) -> FieldRule:
+    read = _only(lambda raw: isinstance(raw, list), "a list")
+    return FieldRule(lambda raw: tuple(map(each.read, read(raw))), lambda value: [*map(each.write, value)])
 
 
-@dataclass(frozen=True, slots=True)
-class _Counts:
-    def read(self, raw: Any) -> dict[str, int]:
-        if not isinstance(raw, dict) or len(raw) > 50:
-            raise ValueError("expected at most 50 counts by word")
-        return {_COUNTED.read(word): int(_Number(int).read(count)) for word, count in raw.items()}
-
-    def write(self, value: Mapping[str, int]) -> dict[str, int]:
-        return dict(value)
+def _time(raw: Any) -> str:
+    text = raw if isinstance(raw, str) else ""
+    seconds_of(text)
+    return text
 
 
-@dataclass(frozen=True, slots=True)
-class _IdentityText:
-    """`apps/Deployment:shop/api`: the identity annotation's spelling without the target."""
-
-    def read(self, raw: Any) -> Identity:
-        found = _IDENTITY.fullmatch(raw) if isinstance(raw, str) else None
-        if not found:
-            raise ValueError("expected <group>/<Kind>:<namespace>/<name>")
-        return Identity(*found.groups())
-
-    def write(self, value: Identity) -> str:
-        return value.mark("")[1:]
+def _counts(raw: Any) -> dict[str, int]:
+    if not isinstance(raw, dict) or len(raw) > 50:
+        raise ValueError("expected at most 50 counts by word")
+    return {_COUNTED.read(word): _NUMBER.read(count) for word, count in raw.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
-    def read(self, raw: Any) -> tuple[str, str, str]:
-        if not isinstance(raw, list) or len(raw) != 3:
-            raise ValueError("expected [action, object, uid]")
-        return (_WORD.read(raw[0]), _SUBJECT.read(raw[1]), _SUBJECT.read(raw[2]))
-
-    def write(self, value: tuple[str, str, str]) -> list[str]:
-        return [value[0], _SUBJECT.write(value[1]), _SUBJECT.write(value[2])]
+def _identity(raw: Any) -> Identity:
+    """Read `apps/Deployment:shop/api`: the identity annotation's spelling without the target."""
+    found = _IDENTITY.fullmatch(raw) if isinstance(raw, str) else None
+    if not found:
+        raise ValueError("expected <group>/<Kind>:<namespace>/<name>")
+    return Identity(*found.groups())
 
 
-@dataclass(frozen=True, slots=True)
-class _Many:
-    each: FieldRule
-
-    def read(self, raw: Any) -> tuple[Any, ...]:
-        if not isinstance(raw, list):
-            raise ValueError("expected a list")  # noqa: TRY004 - one class of error for all untrusted input
-        return tuple(map(self.each.read, raw))
-
-    def write(self, value: tuple[Any, ...]) -> list[Any]:
-        return [*map(self.each.write, value)]
+def _change_key(raw: Any) -> tuple[str, str, str]:
+    if not isinstance(raw, list) or len(raw) != 3:
+        raise ValueError("expected [action, object, uid]")
+    return _WORD.read(raw[0]), _SUBJECT.read(raw[1]), _SUBJECT.read(raw[2])
 
 
-@dataclass(frozen=True, slots=True)
-class _Object:
-    form: Any
-
-    def read(self, raw: Any) -> Any:
-        return read_record(self.form, raw)
-
-    def write(self, value: Any) -> dict[str, Any]:
-        return write_record(value)
-
-
-_SUBJECT = FreeText(600)
-_WORD = TextForm("[a-z][a-z0-9-]{0,39}", "a lower-case word")
-_COUNTED = TextForm("(?:to )?[a-z][a-z0-9-]{0,39}", "what was done (`pruned`) or is to be done (`to prune`)")
-Sha = Annotated[str, TextForm("[0-9a-f]{40,64}", "40 to 64 hex digits")]
+_SUBJECT = _free_text(600)
+_WORD = _form("[a-z][a-z0-9-]{0,39}", "a lower-case word")
+_COUNTED = _form("(?:to )?[a-z][a-z0-9-]{0,39}", "what was done (`pruned`) or is to be done (`to prune`)")
+_NUMBER = _number(int)
+Sha = Annotated[str, _form("[0-9a-f]{40,64}", "40 to 64 hex digits")]
 Word = Annotated[str, _WORD]
-Time = Annotated[str, _Time()]
-Token = Annotated[str, TextForm(r"[A-Za-z0-9-]{1,64}\.[0-9]{1,10}", "<lease uid>.<transitions>")]
-Message = Annotated[str, FreeText(4000)]
-Line = Annotated[str, FreeText(300)]
-Path = Annotated[str, FreeText(4096)]
-Segment = Annotated[str, TextForm(r"(?!\.{1,2}$)[^/%?#\s\x00-\x1f\x7f\ud800-\udfff]{0,253}", "one segment of a URL's path")]
-ApiVersion = Annotated[str, TextForm(r"(?:(?:[a-z0-9][a-z0-9.-]{0,252}/)?[a-z][a-z0-9]{0,62})?", "an API version such as apps/v1")]
-Counts = Annotated[Mapping[str, int], _Counts()]
-ChangeKey = Annotated[tuple[str, str, str], _Key()]
+Time = Annotated[str, FieldRule(_time)]
+Token = Annotated[str, _form(r"[A-Za-z0-9-]{1,64}\.[0-9]{1,10}", "<lease uid>.<transitions>")]
+Message = Annotated[str, _free_text(4000)]
+Line = Annotated[str, _free_text(300)]
+Path = Annotated[str, _free_text(4096)]
+Segment = Annotated[str, _form(r"(?!\.{1,2}$)[^/%?#\s\x00-\x1f\x7f\ud800-\udfff]{0,253}", "one segment of a URL's path")]
+ApiVersion = Annotated[str, _form(r"(?:(?:[a-z0-9][a-z0-9.-]{0,252}/)?[a-z][a-z0-9]{0,62})?", "an API version such as apps/v1")]
+Counts = Annotated[Mapping[str, int], FieldRule(_counts, dict)]
+ChangeKey = Annotated[tuple[str, str, str], FieldRule(_change_key, lambda key: [key[0], *map(_SUBJECT.write, key[1:])])]
+_SIMPLE: dict[Any, FieldRule] = {
+    str: _free_text(1024),
+    bool: FieldRule(_only(lambda raw: isinstance(raw, bool), "true or false")),
+    int: _NUMBER,
+    float: _number(float),
+    Identity: FieldRule(_identity, lambda identity: identity.mark("")[1:]),
+}
 
 
 def _rule_of(hint: Any) -> FieldRule:
@@ -227,9 +171,8 @@ def _rule_of(hint: Any) -> FieldRule:
     if get_origin(hint) in (Union, types.UnionType):
         return _rule_of(next(part for part in get_args(hint) if part is not type(None)))
     if get_origin(hint) is tuple:
-        return _Many(_rule_of(get_args(hint)[0]))
-    simple: dict[Any, FieldRule] = {str: FreeText(1024), bool: _Flag(), int: _Number(int), float: _Number(float), Identity: _IdentityText()}
-    return simple[hint] if hint in simple else _Object(hint)
+        return _many(_rule_of(get_args(hint)[0]))
+    return _SIMPLE[hint] if hint in _SIMPLE else FieldRule(partial(read_record, hint), write_record)
 
 
 @cache
