@@ -76,42 +76,31 @@ def _value(ref: SecretRef, text: str, key: str) -> str:
     raise SecretUnavailable.of(str(ref), problem, fix='write it like {"key": "value"}; leave out `key` to use the whole text')
 
 
-@dataclass(frozen=True, slots=True)
-class _Moment:
-    """A moment by two clocks: one stands still while a function is frozen, the other may be set by anyone."""
-
-    monotonic: float
-    wall: float
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class _StoreAnswer:
     """What a store said, when it was asked, and for how many seconds from then on that is kept."""
 
     value: str | None
     error: SecretUnavailable | None
-    asked: _Moment
+    asked: tuple[float, float]
     kept: float
     failures: int = 0
-
-    def __repr__(self) -> str:
-        return "_StoreAnswer(***)"
 
 
 @dataclass(frozen=True, slots=True)
 class SecretClocks:
-    """What tells the time: seconds that only go on, which stand still while a function is frozen, and seconds since the epoch."""
+    """Two clocks: monotonic stands still while a function is frozen, wall may be set by anyone."""
 
     monotonic: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
 
-    def now(self) -> _Moment:
-        """Return this moment."""
-        return _Moment(self.monotonic(), self.wall())
+    def now(self) -> tuple[float, float]:
+        """Return this moment by both."""
+        return self.monotonic(), self.wall()
 
-    def passed(self, since: _Moment, seconds: float) -> bool:
+    def passed(self, since: tuple[float, float], seconds: float) -> bool:
         """Whether so many seconds have passed by either clock."""
-        return self.monotonic() - since.monotonic >= seconds or self.wall() - since.wall >= seconds
+        return any(now - then >= seconds for now, then in zip(self.now(), since, strict=True))
 
 
 class RemoteSecrets:
@@ -179,8 +168,8 @@ class RemoteSecrets:
             self._turns.release()
         before = self._answers.get(ref)
         if answer.error is None and answer.value is None and (before is None or before.error or before.value is not None):
-            fields = {"secret": str(ref)}
-            _LOG.info("a secret has no version of this stage; it counts as absent until it has one", extra={"fields": fields})
+            said = "a secret has no version of this stage; it counts as absent until it has one"
+            _LOG.info(said, extra={"fields": {"secret": str(ref)}})
         with self._answered:
             self._answers = {**self._answers, ref: answer}
             self._asked.discard(ref)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from handler.config.git_settings import Repository, RepositoryAuth, Revision, SecretRef, Verify
-from handler.config.setting_rules import PLACES
-from handler.config.settings import Cluster, IgnoreRule, ReplayToken, Settings, Target
+from handler.config.setting_rules import PLACES, SOME
+from handler.config.settings import Cluster, IgnoreRule, Settings, Target
 from handler.config.settings_shape import Slot, slots, written
 from handler.config.value_formats import DURATION, FORMS, RANGES
 from handler.model.to_json import camel
@@ -51,8 +51,7 @@ _RULES: dict[type, dict[str, Any]] = {
         }
     },
 }
-"""What `rules.py` checks between fields, as far as JSON Schema can say it."""
-_SOME = {(Target, "namespaces"), (Target, "adopt"), (IgnoreRule, "paths"), (ReplayToken, "targets"), (ReplayToken, "may")}
+"""What `setting_rules` checks between fields, as far as JSON Schema can say it."""
 
 
 def schema() -> dict[str, Any]:
@@ -127,7 +126,7 @@ class _Builder:
 
     def _list(self, cls: type, slot: Slot) -> dict[str, Any]:
         made: dict[str, Any] = {"type": "array", "items": self._single(slot.item, slot.kind, partial=False)}
-        if (cls, slot.name) in _SOME:
+        if (cls, slot.name) in SOME:
             made["minItems"] = 1
         if slot.words:
             return {"anyOf": [{"enum": list(slot.words)}, made]}

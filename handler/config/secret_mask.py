@@ -58,9 +58,6 @@ class _Spellings:
         self._longest = max(map(len, distinct), default=0)
         self.count = len(distinct)
 
-    def __repr__(self) -> str:
-        return "_Spellings(***)"
-
     def places(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield (start, end) of each spelling, of those with one head only the longest, and of the beginning of one at the end."""
         for at, widths in self._starting(text, 0, len(text)):

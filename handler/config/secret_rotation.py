@@ -107,7 +107,8 @@ class Rotation:
         self._tell(changed, problems)
 
     def _look(self) -> dict[str, tuple[int, ...] | None]:
-        return {**_look(self._files), "": (self._remote.rounds,)}
+        """What tells one content of a place from another; None: not certain, look again."""
+        return {**{file: _stamp(file) for file in self._files}, "": (self._remote.rounds,)}
 
     def _tell(self, changed: Collection[str], problems: tuple[Problem, ...]) -> None:
         if changed:
@@ -121,11 +122,6 @@ class Rotation:
 def _changed(old: Mapping[SecretRef, Secret], new: Mapping[SecretRef, Secret]) -> list[str]:
     values = [{ref: secret.reveal() for ref, secret in each.items()} for each in (old, new)]
     return sorted(str(ref) for ref in {*old, *new} if values[0].get(ref) != values[1].get(ref))
-
-
-def _look(files: Collection[str]) -> dict[str, tuple[int, ...] | None]:
-    """Return what tells one content of a file from another (the file at the end of its links); None: not certain, look again."""
-    return {file: _stamp(file) for file in files}
 
 
 def _stamp(file: str) -> tuple[int, ...] | None:

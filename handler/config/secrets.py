@@ -224,9 +224,8 @@ class _Reader:
         secret = self.known[ref]
         if secret and strong and not secret_strength.is_long(secret.reveal()):
             if ref not in self.short:
-                self.problems.append(
-                    Problem(subject, f"{ref} is shorter than {secret_strength.SHORTEST} characters", fix=secret_strength.NEW)
-                )
+                short = f"{ref} is shorter than {secret_strength.SHORTEST} characters"
+                self.problems.append(Problem(subject, short, fix=secret_strength.NEW))
             self.short.add(ref)
             return self._kept(ref)
         return secret
@@ -271,9 +270,8 @@ class _Reader:
         for ref, (subject, names) in wanted.items():
             secret = self.read(ref, subject, strong=True)
             if secret and provider == "gitlab" and not secret_strength.can_sign(secret.reveal()):
-                self.problems.append(
-                    Problem(subject, f"{ref} begins with {secret_strength.SIGNING}, but no base64 follows", fix=secret_strength.WHOLE)
-                )
+                broken = f"{ref} begins with {secret_strength.SIGNING}, but no base64 follows"
+                self.problems.append(Problem(subject, broken, fix=secret_strength.WHOLE))
                 secret = self._kept(ref)
             if secret:
                 yield Accepted(secret, frozenset(names))
@@ -286,9 +284,8 @@ class _Reader:
             secret = self.read(token.secret, subject, strong=True)
             twin = first.setdefault(secret.reveal(), token) if secret else token
             if twin is not token:
-                self.problems.append(
-                    Problem(subject, f"{token.secret} has the same value as the token {twin.name}", fix=secret_strength.NEW)
-                )
+                same = f"{token.secret} has the same value as the token {twin.name}"
+                self.problems.append(Problem(subject, same, fix=secret_strength.NEW))
                 for each in (twin, token):  # neither may speak for the other
                     self._kept(each.secret)
         for token in settings.replay.tokens:

@@ -43,13 +43,14 @@ class SettingRule:
     check: Callable[..., Iterator[Fault]]
 
 
-def one_of(*names: str) -> Callable[..., Iterator[Fault]]:
-    """Exactly one of the fields is written."""
+def one_of(*names: str, least: int = 1) -> Callable[..., Iterator[Fault]]:
+    """Exactly one of the fields is written, or at most one (`least` 0)."""
 
-    def check(*values: str) -> Iterator[Fault]:
+    def check(*values: object) -> Iterator[Fault]:
         found = [name for name, value in zip(names, values, strict=True) if value]
-        if len(found) != 1:
-            yield Fault("", f"expected exactly one of {', '.join(names)}, found {' and '.join(found) or 'none'}")
+        if not least <= len(found) <= 1:
+            bound = "exactly" if least else "at most"
+            yield Fault("", f"expected {bound} one of {', '.join(names)}, found {' and '.join(found) or 'none'}")
 
     return check
 
@@ -84,13 +85,6 @@ def inside(namespace: str, namespaces: tuple[str, ...]) -> Iterator[Fault]:
     if namespace and "*" not in namespaces and namespace not in namespaces:
         allowed = ", ".join([*namespaces, namespace])
         yield Fault("namespace", f"{namespace} is not in the whitelist", f"write `namespaces: [{allowed}]`")
-
-
-def one_way(basic: object, ssh: object, github_app: object) -> Iterator[Fault]:
-    """At most one way to sign in."""
-    found = [name for name, value in (("basic", basic), ("ssh", ssh), ("githubApp", github_app)) if value]
-    if len(found) > 1:
-        yield Fault("", f"expected at most one of basic, ssh, githubApp, found {' and '.join(found)}")
 
 
 def fits_scheme(url: str, auth: RepositoryAuth) -> Iterator[Fault]:
@@ -134,26 +128,22 @@ def each_kind_once(entries: tuple[HealthCheckExpr, ...]) -> Iterator[Fault]:
         seen.add(str(entry))
 
 
+SOME = ((IgnoreRule, "paths"), (ReplayToken, "targets"), (ReplayToken, "may"), (Target, "namespaces"), (Target, "adopt"))
+"""Lists that hold at least one item."""
 PLACES = ("env", "file", "aws_secrets_manager", "aws_parameter", "kubernetes_secret")
 
 RULES = (
-    SettingRule(RepositoryAuth, ("basic", "ssh", "github_app"), one_way),
+    SettingRule(RepositoryAuth, ("basic", "ssh", "github_app"), one_of("basic", "ssh", "githubApp", least=0)),
     SettingRule(Repository, ("url", "auth"), fits_scheme),
     SettingRule(Verify, ("ssh", "pgp"), any_key),
     SettingRule(SecretRef, PLACES, one_of(*map(camel, PLACES))),
     SettingRule(Revision, ("branch", "tag", "semver", "commit"), one_of("branch", "tag", "semver", "commit")),
     SettingRule(Cluster, ("kubeconfig", "context", "in_cluster", "eks"), one_cluster),
-    SettingRule(IgnoreRule, ("paths",), some("paths")),
-    SettingRule(HealthCheckExpr, ("in_progress",), compiles("in_progress")),
-    SettingRule(HealthCheckExpr, ("failed",), compiles("failed")),
-    SettingRule(HealthCheckExpr, ("current",), compiles("current")),
+    *(SettingRule(cls, (name,), some(name)) for cls, name in SOME),
+    *(SettingRule(HealthCheckExpr, (name,), compiles(name)) for name in ("in_progress", "failed", "current")),
     SettingRule(Settings, ("health_check_exprs",), each_kind_once),
     SettingRule(Target, ("health_check_exprs",), each_kind_once),
-    SettingRule(ReplayToken, ("targets",), some("targets")),
-    SettingRule(ReplayToken, ("may",), some("may")),
-    SettingRule(Target, ("namespaces",), some("namespaces")),
     SettingRule(Target, ("namespaces",), star_alone),
-    SettingRule(Target, ("adopt",), some("adopt")),
     SettingRule(Target, ("namespace", "namespaces"), inside),
     SettingRule(Target, ("rollback", "wait", "rollout"), fails_at_all),
 )

@@ -1,16 +1,16 @@
-"""A record with a long list as gzipped JSON, made of pieces: a change of one item costs its piece, not the list.
+"""A record with a long list as gzipped JSON, made of chunks: a change of one item costs its chunk, not the list.
 
-Pieces of JSON with commas between them are one JSON; deflated pieces that end at a whole byte, one after the other, are one stream (RFC
-1951, section 3.2; RFC 1952, section 2.3). A piece is found again by the very items in it, which nobody can change, and is read back once.
+Deflated chunks that end at a whole byte, one after the other, are one stream (RFC 1951, section 3.2; RFC 1952, section 2.3). A chunk is
+cached by the identity of its items, which are frozen.
 """
 
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from operator import is_
@@ -20,16 +20,16 @@ from handler.model.to_json import camel
 from handler.state.record_format import field_rule, read_record, write_record
 
 SIZE = 32
-"""Items of one piece."""
+"""Items of one chunk."""
 _REMEMBERED = 512
-"""Pieces: those of a few rollouts of a thousand steps each, and what they were a moment ago."""
+"""Chunks: those of a few rollouts of a thousand steps each, now and before their last change."""
 _HEADER = bytes((0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF))
 _END = b"\x03\x00"
-"""The last block of a deflate stream, with nothing in it."""
+"""The last block of a deflate stream, empty."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _Chunk:
     """JSON, the same deflated up to a whole byte, and what it reads as."""
 
     text: bytes
@@ -38,8 +38,8 @@ class _Piece:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _These:
-    """Items of one field of a record class, equal to the same items only: to compare what they say takes longer."""
+class _Items:
+    """Items of one field of a record class, compared by identity: by value takes longer."""
 
     form: Any
     name: str
@@ -49,60 +49,45 @@ class _These:
         return hash((self.form, self.name, *map(id, self.items)))
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _These) or (self.form, self.name, len(self.items)) != (other.form, other.name, len(other.items)):
+        if not isinstance(other, _Items) or (self.form, self.name, len(self.items)) != (other.form, other.name, len(other.items)):
             return False
         return all(map(is_, self.items, other.items))
 
 
 def gzipped(record: Any, name: str) -> tuple[str, Any, int]:
-    """Write a record as `rules.write_record` does, as JSON, gzipped.
+    """Write a frozen dataclass as `write_record` does, gzipped. `name`: its field with the long list, which has a default and isn't empty.
 
-    Args:
-        record: a frozen dataclass.
-        name: its field with the long list, which has a default and isn't empty.
-
-    Returns:
-        The gzip stream as base64, the record as it reads, how many bytes of JSON it is.
-
-    Raises:
-        ValueError: it couldn't be read again.
-
+    Returns the gzip stream as base64, the record as it reads, its bytes of JSON. Raises ValueError: it couldn't be read again.
     """
     form, items = type(record), getattr(record, name)
     others = tuple(each.name for each in fields(form) if each.name != name)
     head = write_record(record, others)
     opening = _dumped(head)[:-1] + (b"," if head else b"") + _dumped(camel(name)) + b":["
-    made = [_piece(_These(form, name, items[at : at + SIZE])) for at in range(0, len(items), SIZE)]
-    joined = [_deflated(opening), *_with_commas(made), _deflated(b"]}")]
-    text = b"".join(piece.text for piece in joined)
-    packed = b"".join(piece.packed for piece in joined)
+    made = [_chunk(_Items(form, name, items[at : at + SIZE])) for at in range(0, len(items), SIZE)]
+    separated = itertools.islice((part for chunk in made for part in (_COMMA, chunk)), 1, None)
+    joined = [_deflated(opening), *separated, _deflated(b"]}")]
+    text = b"".join(chunk.text for chunk in joined)
+    packed = b"".join(chunk.packed for chunk in joined)
     stream = _HEADER + packed + _END + struct.pack("<LL", zlib.crc32(text), len(text) & 0xFFFFFFFF)
-    read = tuple(item for piece in made for item in piece.read)
+    read = tuple(item for chunk in made for item in chunk.read)
     return base64.b64encode(stream).decode(), replace(read_record(form, head, others), **{name: read}), len(text)
 
 
 @lru_cache(_REMEMBERED)
-def _piece(these: _These) -> _Piece:
+def _chunk(some: _Items) -> _Chunk:
     """Write some items, and read them back; one that reads as it is stays the same."""
-    rule = field_rule(these.form, these.name)
-    text = _dumped(rule.write(these.items))
-    read = (mine if mine == back else back for mine, back in zip(these.items, rule.read(json.loads(text)), strict=True))
+    rule = field_rule(some.form, some.name)
+    text = _dumped(rule.write(some.items))
+    read = (mine if mine == back else back for mine, back in zip(some.items, rule.read(json.loads(text)), strict=True))
     return _deflated(text[1:-1], tuple(read))
 
 
-def _deflated(text: bytes, read: tuple[Any, ...] = ()) -> _Piece:
+def _deflated(text: bytes, read: tuple[Any, ...] = ()) -> _Chunk:
     made = zlib.compressobj(wbits=-zlib.MAX_WBITS)
-    return _Piece(text, made.compress(text) + made.flush(zlib.Z_FULL_FLUSH), read)
+    return _Chunk(text, made.compress(text) + made.flush(zlib.Z_FULL_FLUSH), read)
 
 
 _COMMA = _deflated(b",")
-
-
-def _with_commas(pieces: Iterable[_Piece]) -> Iterator[_Piece]:
-    for number, piece in enumerate(pieces):
-        if number:
-            yield _COMMA
-        yield piece
 
 
 def _dumped(value: Any) -> bytes:

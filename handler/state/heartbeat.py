@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from handler.model.errors import AccessDenied, Moved
 from handler.model.health import HealthState
 from handler.state.cluster_port import Body, StateObjects, create_in_namespace, replace_same
-from handler.state.lease_record import micro_time, new_lease
+from handler.state.lease_record import annotated, micro_time, new_lease
 from handler.state.record import TargetHealth
 from handler.state.record_format import GZIP_ABOVE, gzipped_text, inflated, seconds_of, stamp
 
@@ -29,7 +29,6 @@ EVERY = 60.0
 """Seconds between two renewals."""
 HOLDS = INTERVALS * EVERY
 _HEALTH, _SERVERS, _TARGETS = "anneal.dev/health", "anneal.dev/servers", "anneal.dev/targets"
-_LABELS = {"app.kubernetes.io/managed-by": "anneal"}
 _TRIES = 5
 _REMEMBERED = 86_400.0
 """Seconds for which a server that doesn't run is remembered; the last one always is."""
@@ -132,7 +131,7 @@ class Heartbeat:
         for left in reversed(range(_TRIES)):
             body, now = self._body(), self.objects.server_time()
             known = _pulse(body, now) if body else Pulse(now)
-            made = body or new_lease(self.namespace, heartbeat_name(self.installation), _LABELS)
+            made = body or new_lease(self.namespace, heartbeat_name(self.installation))
             try:
                 (replace_same if body else create_in_namespace)(self.objects, _with(made, _renewed(known, signs, now)))
             except Moved:
@@ -168,19 +167,17 @@ def _heir(known: Pulse, server: str) -> str:
 def _with(body: Body, pulse: Pulse) -> Body:
     last = pulse.last
     assert last is not None  # noqa: S101 - the server that renews is among them
-    servers = {server.name: _facts(server) for server in pulse.servers.values()}
+    servers = {
+        server.name: {"version": server.version, "renewed": micro_time(server.renewed), **({"ended": True} if server.ended else {})}
+        for server in pulse.servers.values()
+    }
     targets = {name: [server, int(looked)] for name, (server, looked) in sorted(pulse.targets.items())}
     text = json.dumps(targets, separators=(",", ":"))
     said = {_SERVERS: json.dumps(servers), _TARGETS: text if len(text) <= GZIP_ABOVE else gzipped_text(text.encode())}
     if pulse.watched:
         said[_HEALTH] = f"{micro_time(pulse.watched.renewed)} {pulse.watched.duration:.0f}"
     spec = {"holderIdentity": last.name, "leaseDurationSeconds": int(HOLDS), "renewTime": micro_time(pulse.now)}
-    metadata = {**body["metadata"], "annotations": {**(body["metadata"].get("annotations") or {}), **said}}
-    return {**body, "metadata": metadata, "spec": spec}
-
-
-def _facts(server: Server) -> dict[str, Any]:
-    return {"version": server.version, "renewed": micro_time(server.renewed), **({"ended": True} if server.ended else {})}
+    return {**annotated(body, said), "spec": spec}
 
 
 def _pulse(body: Body, now: float) -> Pulse:

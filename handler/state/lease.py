@@ -18,16 +18,13 @@ from typing import NoReturn, Protocol, Self
 
 from handler.model.errors import AnnealError, Busy, LeaseLost, Moved
 from handler.state.cluster_port import Body, StateObjects, create_in_namespace, replace_same
-from handler.state.lease_record import LeaseRecord, freed, new_lease, renewed, taken, with_request, without_request
+from handler.state.lease_record import REQUESTED, LeaseRecord, annotated, freed, new_lease, renewed, taken, without_request
 from handler.state.record_format import stamp
 
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """One moment on three clocks, in seconds: no single clock counts every kind of pause.
-
-    Monotonic stands still while a machine sleeps; wall may be set by anyone.
-    """
+    """One moment on three clocks, in seconds: monotonic stands still while a machine sleeps, wall may be set by anyone."""
 
     monotonic: float
     boot: float
@@ -63,10 +60,7 @@ class SystemClock:
 
 
 class HeldLease:
-    """A Lease that is ours, made by `LeaseLock.acquire`. Safe to share between threads. As a context manager it hands over at the end.
-
-    `body`: as stored by our taking it; `sent`: when that request was sent; `duration`: seconds.
-    """
+    """A Lease that is ours, made by `LeaseLock.acquire`, safe to share between threads. As a context manager it hands over at the end."""
 
     def __init__(self, objects: StateObjects, clock: Clock, body: Body, sent: Instant, duration: float) -> None:
         self._objects = objects
@@ -193,18 +187,15 @@ class HeldLease:
         raise LeaseLost.of(self._subject, reason)
 
     def __enter__(self) -> Self:
-        """Nothing to do: it is held already."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Hand over, whatever happened."""
         self.hand_over()
 
 
 _SLACK = 5.0
 """Seconds that the server's `Date` may be wrong: whole seconds, latency, several API servers."""
 _TRIES = 10
-_LABELS = {"app.kubernetes.io/managed-by": "anneal"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,11 +210,7 @@ class Peek:
 
 @dataclass(slots=True)
 class LeaseLock:
-    """The lock of one target.
-
-    `name`: the Lease's, like the state's (`anneal-<target>`); `holder`: our name, made unique for each tenure; `duration`: seconds that a
-    renewal lasts.
-    """
+    """The lock of one target. `name`: `state_name`; `holder`: our name, made unique for each tenure; `duration`: seconds of a renewal."""
 
     objects: StateObjects
     namespace: str
@@ -264,10 +251,7 @@ class LeaseLock:
                 raise Busy.of(self._subject, f"{LeaseRecord.of(body).holder} holds it; it runs again when it is done")
 
     def request(self) -> bool:
-        """Ask the holder to run again when it is done. False when it is free: take it yourself.
-
-        Write what is asked to the state first. Raises Moved when others were quicker ten times.
-        """
+        """Ask the holder to run again when it is done; False: it is free. Raises Moved when others were quicker ten times."""
         for _ in range(_TRIES):
             body = self._get()
             if body is None or not LeaseRecord.of(body).holder:
@@ -275,7 +259,7 @@ class LeaseLock:
             if LeaseRecord.of(body).requested:
                 return True
             try:
-                replace_same(self.objects, with_request(body, f"{stamp(self.objects.server_time())} {self.holder}"))
+                replace_same(self.objects, annotated(body, {REQUESTED: f"{stamp(self.objects.server_time())} {self.holder}"}))
             except Moved:
                 continue
             return True
@@ -336,8 +320,7 @@ class LeaseLock:
     def _take(self, body: Body | None, tenant: str) -> HeldLease | None:
         """Swap ourselves in; None when another was quicker."""
         sent: Instant = self.clock.now()
-        base = body or new_lease(self.namespace, self.name, _LABELS)
-        wanted = taken(base, tenant, self.duration, self.objects.server_time())
+        wanted = taken(body or new_lease(self.namespace, self.name), tenant, self.duration, self.objects.server_time())
         try:
             stored = replace_same(self.objects, wanted) if body else create_in_namespace(self.objects, wanted)
         except Moved:

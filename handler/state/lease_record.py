@@ -66,12 +66,12 @@ def _seconds(text: Any) -> float:
         return 0.0
 
 
-def new_lease(namespace: str, name: str, labels: dict[str, str]) -> Body:
+def new_lease(namespace: str, name: str) -> Body:
     """Return the body of a Lease that was never held."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "metadata": {"name": name, "namespace": namespace, "labels": {"app.kubernetes.io/managed-by": "anneal"}},
         "spec": {},
     }
 
@@ -99,10 +99,9 @@ def freed(body: Body) -> Body:
     return {**body, "spec": {key: value for key, value in body["spec"].items() if key != "holderIdentity"}}
 
 
-def with_request(body: Body, by: str) -> Body:
-    """Return the body with a request."""
-    annotations = {**(body["metadata"].get("annotations") or {}), REQUESTED: by}
-    return {**body, "metadata": {**body["metadata"], "annotations": annotations}}
+def annotated(body: Body, annotations: dict[str, str]) -> Body:
+    """Return the body with these annotations, too."""
+    return {**body, "metadata": {**body["metadata"], "annotations": {**(body["metadata"].get("annotations") or {}), **annotations}}}
 
 
 def without_request(body: Body) -> Body:

@@ -90,8 +90,7 @@ class StateStore:
         open; Moved: a 409; LeaseLost: the state was deleted.
         """
         self._fence(stored, state, token)
-        written, body = fitted(state, self._namespace, self._tooling)
-        return self._put(stored, written, body)
+        return self._put(stored, *fitted(state, self._namespace, self._tooling))
 
     def write(self, stored: StoredState, change: Change, token: str) -> StoredState:
         """Write `change(state)` inside our own attempt; after a person's write in between `change` is made on the newer state.
@@ -122,8 +121,7 @@ class StateStore:
             try:
                 if stored.state is None and initial is not None:
                     return self.create(change(initial))
-                written, body = fitted(change(self._present(stored)), self._namespace, self._tooling)
-                return self._put(stored, written, body)
+                return self._put(stored, *fitted(change(self._present(stored)), self._namespace, self._tooling))
             except Moved:
                 if not left:
                     raise

@@ -43,10 +43,10 @@ def test_chunks_are_one_gzip_stream_of_the_same_json(count: int) -> None:
 
 def test_a_change_of_one_step_makes_its_gzip_chunk_anew_and_no_other() -> None:
     record = progress(10 * SIZE, message=sha(f"{random.randrange(16):x}"))
-    before = gzip_chunks._piece.cache_info().misses
+    before = gzip_chunks._chunk.cache_info().misses
     for place in (0, 3 * SIZE, 10 * SIZE - 1):
         record = gzipped(changed(record, place, finished=NOON), "steps")[1]
-    assert gzip_chunks._piece.cache_info().misses - before == 10 + 2
+    assert gzip_chunks._chunk.cache_info().misses - before == 10 + 2
 
 
 def test_a_step_that_reads_as_it_is_stays_the_same_and_a_cut_one_comes_back_cut() -> None:
