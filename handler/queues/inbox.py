@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from handler.queues import message as codec
 from handler.queues import socket_frames
 from handler.queues.pending import Work
 
@@ -76,7 +77,7 @@ class _Conversation(socketserver.BaseRequestHandler):
         """Answer one frame; what can't be taken is refused at once, so that the web process goes on with what stands behind it."""
         try:
             if "job" in message:
-                return {"taken": True, **self.server.accept(socket_frames.decode(message))}
+                return {"taken": True, **self.server.accept(codec.read(message["job"]))}
             return {"taken": True, **self.server.answer(message)}
         except Closed:
             raise

@@ -1,7 +1,8 @@
-"""A request as one message of a queue: compact JSON of less than 2 KB, versioned, without payload and without secret.
+"""The job's codec. Between our own processes a job goes whole (`document`, `read`); a queue gets it as one message (`encode`, `decode`).
 
-Law: what decides about a run is whole or the message isn't made (target, acts, who approved what); what only tells of it is cut (names,
-old deliveries). What is read here is untrusted: anything else than what `encode` writes is a ValueError.
+A message is compact JSON of less than 2 KB, versioned, without payload and without secret. Law: what decides about a run is whole or the
+message isn't made (target, acts, approvals); what only describes it is cut (names, old deliveries). A message is untrusted input: anything
+that `encode` doesn't write is a ValueError.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from handler.model.event import Delivery, Job
+from handler.model.event import NAMED, Delivery, Job
 from handler.model.names import run_id, target_of
 from handler.queues.pending import Work
 
@@ -24,6 +27,8 @@ _TRIGGERS = ("push", "replay", "tick", "drift", "oneoff")
 _FLAGS = {"force": "force", "dry_run": "dryRun", "unpin": "unpin", "rollback": "rollback"}
 _LONGEST = {"id": 128, "provider": 32, "ref": 200, "actor": 100, "received": 32}
 """Bytes of what tells of a delivery."""
+_OURS = frozenset({"deliveries", "asked", "moment", "merged", "named", "actors"})
+"""Of a whole document what a message has in another form, or not at all."""
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _APPROVE = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _TARGET = re.compile(r"[a-z0-9]([-a-z0-9]{0,54}[a-z0-9])?")
@@ -31,17 +36,35 @@ _RUN = re.compile(r"[0-9a-f]{1,64}")
 _LOOKS = 20
 
 
-def encode(work: Work) -> str:
-    """Write a request; of its deliveries the newest, as many as there is room for. Raises ValueError: what decides doesn't fit."""
+def document(work: Work) -> dict[str, Any]:
+    """Write a job whole, as JSON values; what is empty is left out."""
     job = work.job
     written: dict[str, Any] = {"v": VERSION, "run": work.run, "target": job.target, "trigger": job.trigger}
-    written |= {"commit": job.commit, "approve": job.approve, "looks": job.looks, "hint": _commit(job.hint)}
-    written |= {key: True for name, key in _FLAGS.items() if getattr(job, name)} | ({} if job.prune else {"noPrune": True})
-    written["actor"] = _cut(job.actor, _LONGEST["actor"])
+    written |= {"commit": job.commit, "approve": job.approve, "looks": job.looks, "hint": job.hint}
+    written |= {key: getattr(job, name) for name, key in _FLAGS.items()} | {"noPrune": not job.prune, "actor": job.actor}
+    written["deliveries"] = [[getattr(delivery, name) for name in (*_LONGEST, "hint")] for delivery in job.deliveries]
+    written |= {"asked": job.asked, "moment": job.moment, "merged": work.runs[1:], "named": work.named, "actors": work.actors}
+    return {key: value for key, value in written.items() if value}
+
+
+def read(written: Any) -> Work:
+    """Read what `document` wrote in another process of ours; its texts may be of any length. Raises ValueError."""
+    try:
+        actors = tuple((str(run), str(actor)) for run, actor in written.get("actors", ()))
+        job = replace(_job(written, own=True), asked=float(written.get("asked", 0.0)), moment=float(written.get("moment", 0.0)))
+        return Work(job, (str(written["run"]), *written.get("merged", ())), tuple(written.get("named", ())), actors)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"not a job: {error}") from error
+
+
+def encode(work: Work) -> str:
+    """Write a message; of its deliveries the newest, as many as there is room for. Raises ValueError: what decides doesn't fit."""
+    written = {key: value for key, value in document(work).items() if key not in _OURS}
+    written |= {"hint": _commit(work.job.hint), "actor": _cut(work.job.actor, _LONGEST["actor"])}
     written = {key: value for key, value in written.items() if value}
     _work(written)  # what couldn't be read isn't sent
     deliveries: list[list[str]] = []
-    for delivery in reversed(job.deliveries):
+    for delivery in reversed(work.job.deliveries):
         row = [_cut(getattr(delivery, name), most) for name, most in _LONGEST.items()] + [_commit(delivery.hint)]
         if len(_json(written | {"deliveries": [row, *deliveries]})) > MOST:
             break
@@ -50,7 +73,7 @@ def encode(work: Work) -> str:
 
 
 def decode(body: str) -> Work:
-    """Read a request. When it was asked isn't in it: no look at the git host from before now serves it. Raises ValueError."""
+    """Read a message. When it was asked isn't in it: no look at the git host from before now serves it. Raises ValueError."""
     if len(body) > _READ:
         raise ValueError(f"a message of {len(body)} characters")
     try:
@@ -123,23 +146,29 @@ def _work(written: dict[str, Any]) -> Work:
         raise ValueError(f"unknown trigger {trigger[:40]!a}")
     if target_of(run) != target or not _RUN.fullmatch(run[len(target) + 1 :]):
         raise ValueError("the run isn't the target's")
-    job = Job(
-        target=target,
-        trigger=trigger,
-        hint=_text(written, "hint", _COMMIT, ""),
-        commit=_text(written, "commit", _COMMIT, ""),
+    job = _job(written)
+    _refuse_together(job)
+    return Work(job, (run,), (run,) if trigger in NAMED else ())
+
+
+def _job(written: dict[str, Any], *, own: bool = False) -> Job:
+    """Read a job; one of `own` processes has texts of any form."""
+    text = partial(_text, written, own=own)
+    return Job(
+        target=text("target"),
+        trigger=text("trigger"),
+        hint=text("hint", _COMMIT, ""),
+        commit=text("commit", _COMMIT, ""),
         force=_flag(written, "force"),
         dry_run=_flag(written, "dryRun"),
         prune=not _flag(written, "noPrune"),
-        approve=_text(written, "approve", _APPROVE, ""),
+        approve=text("approve", _APPROVE, ""),
         unpin=_flag(written, "unpin"),
         rollback=_flag(written, "rollback"),
-        actor=_text(written, "actor", None, ""),
-        deliveries=_deliveries(written.get("deliveries", [])),
+        actor=text("actor", None, ""),
+        deliveries=_deliveries(written.get("deliveries", []), own=own),
         looks=_number(written.get("looks", 0)),
     )
-    _refuse_together(job)
-    return Work(job, (run,), (run,) if trigger in ("replay", "oneoff") else ())
 
 
 def _refuse_together(job: Job) -> None:
@@ -152,26 +181,26 @@ def _refuse_together(job: Job) -> None:
         raise ValueError("more than one of commit, unpin and rollback")
 
 
-def _deliveries(rows: Any) -> tuple[Delivery, ...]:
+def _deliveries(rows: Any, *, own: bool) -> tuple[Delivery, ...]:
     if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == len(_LONGEST) + 1 for row in rows):
         raise ValueError("deliveries aren't rows of texts")
-    read = [[_plain(value, "a delivery") for value in row] for row in rows]
+    read = [[_plain(value, "a delivery", own=own) for value in row] for row in rows]
     named = [dict(zip((*_LONGEST, "hint"), row, strict=True)) for row in read]
     return tuple(Delivery(**row) for row in named)
 
 
-def _text(written: dict[str, Any], key: str, form: re.Pattern[str] | None = None, default: str | None = None) -> str:
+def _text(written: dict[str, Any], key: str, form: re.Pattern[str] | None = None, default: str | None = None, *, own: bool = False) -> str:
     if key not in written and default is not None:
         return default
-    value = _plain(written.get(key), key)
-    if form and not form.fullmatch(value):
+    value = _plain(written.get(key), key, own=own)
+    if form and not own and not form.fullmatch(value):
         raise ValueError(f"{key} is {value[:40]!a}")
     return value
 
 
-def _plain(value: Any, key: str) -> str:
-    """Return a text that can be written anywhere."""
-    if not isinstance(value, str) or len(value) > MOST or any("\ud800" <= character <= "\udfff" for character in value):
+def _plain(value: Any, key: str, *, own: bool) -> str:
+    """Return a text; one that isn't our own must be such that can be written anywhere."""
+    if not isinstance(value, str) or (not own and (len(value) > MOST or any("\ud800" <= each <= "\udfff" for each in value))):
         raise ValueError(f"{key} is no text")
     return value
 

@@ -17,7 +17,7 @@ from typing import Any
 from handler.model.backoff import Backoff
 from handler.model.errors import WorkerUnavailable
 from handler.model.event import Job
-from handler.queues import socket_frames
+from handler.queues import message, socket_frames
 from handler.queues.pending import Pending, Work
 from handler.queues.unfinished_requests import UnfinishedRequest, UnfinishedRequests
 
@@ -131,7 +131,7 @@ class Outbox:
             sent = False
             try:
                 connection = connection or socket_frames.connect(self._path, ANSWER_TIMEOUT)
-                socket_frames.send(connection, socket_frames.encode(left))
+                socket_frames.send(connection, {"job": message.document(left)})
                 sent = True  # whole: half a frame is none
                 answer = socket_frames.answered(connection)
             except OSError as error:
@@ -180,7 +180,7 @@ class Outbox:
     def _again(self, connection: socket.socket, request: str, each: UnfinishedRequest) -> None:
         """Ask a new worker for what the last one had. A target in trouble is left alone for a while, so that the others don't wait."""
         target = each.work.job.target
-        answer = socket_frames.ask(connection, {"ask": "again", "work": socket_frames.encode(each.work), "was": each.run or request})
+        answer = socket_frames.ask(connection, {"ask": "again", "work": message.document(each.work), "was": each.run or request})
         if answer.get("ended") is True:
             self._kept.ended(request)
         elif answer.get("run"):

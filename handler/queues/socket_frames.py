@@ -5,15 +5,11 @@ Both ends are this program under the same user; what doesn't parse is a `ValueEr
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import socket
 import struct
 from pathlib import Path
 from typing import Any
-
-from handler.model.event import Delivery, Job
-from handler.queues.pending import Work
 
 MAX_FRAME = 1 << 20
 """Bytes of a frame to the worker."""
@@ -42,26 +38,6 @@ def receive(connection: socket.socket, limit: int = MAX_FRAME) -> dict[str, Any]
     if not isinstance(message, dict):
         raise ValueError("frame is not an object")  # noqa: TRY004 - all that is wrong with a frame is one class
     return message
-
-
-def encode(work: Work) -> dict[str, Any]:
-    """Write a job as JSON values."""
-    return {"job": dataclasses.asdict(work.job), "runs": work.runs, "named": work.named, "actors": work.actors}
-
-
-def decode(message: dict[str, Any]) -> Work:
-    """Read what `encode` wrote. Raises ValueError."""
-    try:
-        fields = dict(message["job"])
-        deliveries = tuple(Delivery(**delivery) for delivery in fields.pop("deliveries"))
-        job = Job(**{**fields, "named": _pairs(fields["named"])}, deliveries=deliveries)
-        return Work(job, tuple(message["runs"]), tuple(message["named"]), _pairs(message["actors"]))
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"not a job: {error}") from error
-
-
-def _pairs(rows: Any) -> tuple[tuple[str, str], ...]:
-    return tuple((str(run), str(actor)) for run, actor in rows)
 
 
 def ask(connection: socket.socket, message: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from handler.app.target_status import Json, TargetStatusReader
 from handler.model.errors import AnnealError
 from handler.model.to_json import masked
-from handler.queues import socket_frames
+from handler.queues import message as codec
 from handler.queues.inbox import Closed
 from handler.queues.pending import Work
 from handler.queues.run_index import RunEntry, RunIndex
@@ -80,7 +80,7 @@ class WorkerApi:
 
     def again(self, message: Json) -> Json:
         """Take a request that a dead worker had, unless the record shows its end. Raises AnnealError: the record can't be read now."""
-        work = socket_frames.decode(message["work"])
+        work = codec.read(message["work"])
         entry = self.ledger.find(work.run)
         if entry is None and self.reader.run(str(message["was"])) is not None:
             return {"ended": True}

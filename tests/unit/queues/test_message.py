@@ -186,3 +186,10 @@ def test_what_the_clock_asks_for_is_known_by_its_moment() -> None:
     assert known(tick) == known(replace(tick)) != known(replace(tick, moment=120.5))
     assert known(tick) != known(drift) != known(replace(drift, target="infra"))
     assert known(Job("shop", "tick")) != known(Job("shop", "tick"))
+
+
+@given(jobs(), st.lists(anything, max_size=3), anything)
+def test_a_document_between_our_processes_holds_the_whole_job(job: Job, merged: list[str], actor: str) -> None:
+    whole = replace(job, hint="a branch", asked=12.5, moment=3.25)
+    work = Work(whole, ("shop.1", *merged), ("shop.1",), (("shop.1", actor),))
+    assert message.read(json.loads(json.dumps(message.document(work)))) == work

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from handler.model.event import Delivery, Job
-from handler.queues import socket_frames
+from handler.queues import message, socket_frames
 from handler.queues.inbox import Closed, Inbox
 from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
@@ -114,14 +114,14 @@ def test_a_frame_that_is_none_ends_its_connection_and_nothing_else(path: Path, f
 
 
 @pytest.mark.parametrize(
-    "frame", [{"job": 1}, {"job": {}, "runs": []}, {**socket_frames.encode(Work(JOB, ("shop.1",))), "runs": 1}], ids=str
+    "frame", [{"job": 1}, {"job": {}, "runs": []}, {"job": {**message.document(Work(JOB, ("shop.1",))), "merged": 1}}], ids=str
 )
 def test_a_job_that_cant_be_read_is_refused_and_the_conversation_goes_on(path: Path, frame: dict[str, Any]) -> None:
     arrived: queue.Queue[Work] = queue.Queue()
     inbox = listening(path, arrived)
     with socket_frames.connect(path, PATIENCE) as connection:
         assert set(socket_frames.ask(connection, frame)) == {"refused"}
-        assert socket_frames.ask(connection, socket_frames.encode(Work(JOB, ("shop.2",))))["run"] == "shop.2"
+        assert socket_frames.ask(connection, {"job": message.document(Work(JOB, ("shop.2",)))})["run"] == "shop.2"
     inbox.stop()
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from handler.model.event import Job
+from handler.queues import message as codec
 from handler.queues import outbox as outboxes
-from handler.queues import socket_frames
 from handler.queues.inbox import Inbox
 from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
@@ -49,7 +49,7 @@ class Lives:
             if message["ask"] == "ends":
                 known = {run: (run, self.over) for run in message["requests"] if run in self.taken}
                 return {"boot": self.boot, "known": known}
-        work = socket_frames.decode(message["work"])
+        work = codec.read(message["work"])
         return {"trouble": {"code": "cluster-unavailable"}} if work.job.target == "hung" else self.accept(work)
 
     def die(self) -> None:
@@ -57,7 +57,7 @@ class Lives:
             self.boot, self.taken = "two", set()
 
     def again(self) -> list[str]:
-        return [socket_frames.decode(message["work"]).job.target for message in list(self.asked) if message["ask"] == "again"]
+        return [codec.read(message["work"]).job.target for message in list(self.asked) if message["ask"] == "again"]
 
 
 def test_a_target_that_cant_be_read_is_left_alone_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

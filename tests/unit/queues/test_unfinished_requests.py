@@ -14,7 +14,7 @@ import pytest
 from handler.model.errors import ClusterUnavailable, TooManyRequests
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.queues import socket_frames, unfinished_requests
+from handler.queues import message, socket_frames, unfinished_requests
 from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
 from handler.state.record import Run, State
@@ -215,10 +215,10 @@ def test_the_same_frame_twice_is_one_run(path: Path, objects: FakeObjects) -> No
     until(outbox.ready)  # the path is there before anybody listens
     outbox.close(0.0)
     with socket_frames.connect(path, PATIENCE) as connection:
-        first = socket_frames.ask(connection, socket_frames.encode(work))
+        first = socket_frames.ask(connection, {"job": message.document(work)})
         assert life.begun.wait(PATIENCE)
-        assert socket_frames.ask(connection, socket_frames.encode(work)) == first
-        assert socket_frames.ask(connection, socket_frames.encode(Work(replace(PLAIN, hint="h"), (*work.runs, "other"), work.named)))[
+        assert socket_frames.ask(connection, {"job": message.document(work)}) == first
+        assert socket_frames.ask(connection, {"job": message.document(Work(replace(PLAIN, hint="h"), (*work.runs, "other"), work.named))})[
             "taken"
         ]
     life.let_go.set()

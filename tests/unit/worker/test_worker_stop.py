@@ -11,7 +11,7 @@ import pytest
 
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.queues import socket_frames
+from handler.queues import message
 from handler.queues.inbox import Closed
 from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
@@ -80,7 +80,7 @@ def test_a_named_run_that_the_stop_cut_short_isnt_told_as_ended(caplog: pytest.L
 def test_a_worker_that_stops_takes_nothing_and_doesnt_say_that_it_did() -> None:
     worker = Worker(door_settings(), parts_of(lambda job, _stop, _meanwhile: Result(job.target, Outcome.UNCHANGED)))
     worker.stop()
-    again = {"ask": "again", "work": socket_frames.encode(Work.of(APPROVAL)), "was": "infra.0"}
+    again = {"ask": "again", "work": message.document(Work.of(APPROVAL)), "was": "infra.0"}
     with pytest.raises(Closed):
         worker._offered(Work.of(APPROVAL))
     with pytest.raises(Closed):
