@@ -136,10 +136,9 @@ class Decoder:
         """Only `true` and `false`: YAML 1.2 and the schema read `yes` as text."""
         if word(node) != "true or false":
             return self._wrong(node, subject, "true or false")
-        truth = _TRUTH.get(scalar(node))
-        if truth is None:
+        if scalar(node) not in _TRUTH:
             self.mistakes.add(node, subject, f"expected true or false, found {scalar(node)}")
-        return BAD if truth is None else truth
+        return _TRUTH.get(scalar(node), BAD)
 
     def _choice(self, node: yaml.Node, options: tuple[str, ...], subject: str) -> Any:
         expected = f"one of {', '.join(options)}"

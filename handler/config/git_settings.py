@@ -35,19 +35,12 @@ class SecretRef:
         return not (self.env or self.file)
 
     def __str__(self) -> str:
-        """Name the place, never the value."""
-        if self.aws_secrets_manager:
-            aws = self.aws_secrets_manager
-            return (
-                f"AWS secret {aws.id}" + (f", key {aws.key}" if aws.key else "") + (f", {aws.stage}" if aws.stage != "AWSCURRENT" else "")
-            )
-        places = {
-            "environment variable": self.env,
-            "file": self.file,
-            "AWS parameter": self.aws_parameter,
-            "Secret": self.kubernetes_secret,
-        }
-        return next((f"{place} {name}" for place, name in places.items() if name), "no place")
+        if aws := self.aws_secrets_manager:
+            stage = f", {aws.stage}" if aws.stage != "AWSCURRENT" else ""
+            return f"AWS secret {aws.id}" + (f", key {aws.key}" if aws.key else "") + stage
+        places = ("environment variable", "file", "AWS parameter", "Secret")
+        names = (self.env, self.file, self.aws_parameter, self.kubernetes_secret)
+        return next((f"{place} {name}" for place, name in zip(places, names, strict=True) if name), "no place")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +153,6 @@ class Revision:
         return f"refs/tags/{self.tag}" if self.tag else f"refs/heads/{self.branch or 'main'}"
 
     def __str__(self) -> str:
-        """Name what is followed: a full ref, a range of tags or a commit."""
         return f"the highest tag in {self.semver}" if self.semver else self.ref or f"commit {self.commit}"
 
 

@@ -175,9 +175,8 @@ def _targets_of(text: str, file: str, decoder: Decoder) -> list[yaml.Node]:
         found = pairs(node, "", decoder.mistakes) or {}
         for key, (at, _) in found.items():
             if key != "targets":
-                decoder.mistakes.add(
-                    at, value_formats.plain(key), "an included file holds nothing beside `targets`", "move it to the main file"
-                )
+                message = "an included file holds nothing beside `targets`"
+                decoder.mistakes.add(at, value_formats.plain(key), message, "move it to the main file")
         node = found["targets"][1]
         if not isinstance(node, yaml.SequenceNode):
             decoder.mistakes.add(node, "targets", f"expected a list, found {word(node)}")

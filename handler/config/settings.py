@@ -78,7 +78,6 @@ class Eks:
     role: str = _doc("ARN of a role to assume first; empty: the handler's own.", "", kind="roleArn")
 
     def __str__(self) -> str:
-        """Name the cluster, as messages do."""
         return f"EKS cluster {self.cluster}" + (f" in {self.region}" if self.region else "") + (f" as {self.role}" if self.role else "")
 
 
@@ -186,7 +185,6 @@ class HealthCheckExpr:
         return self.api_version.rpartition("/")[0]
 
     def __str__(self) -> str:
-        """Name the kind, or the group."""
         return f"{self.kind}.{self.group}".strip(".") if self.kind else f"any kind of {self.group or 'the core group'}"
 
 

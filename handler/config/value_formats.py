@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import partial
 
 CONTROL = r"[\x00-\x1f\x7f-\x9f]"
 LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -111,6 +112,8 @@ _HTTP = (
 )
 _DOTS = ValueRefusal(r"/\.\.?(?:/|$)", "has a `.` or `..` in its path")
 
+_hidden = partial(ValueFormat, private="something else")
+
 FORMS: dict[str, ValueFormat] = {
     "": ValueFormat("text", refused=(_CONTROLS,)),
     "name": ValueFormat("a DNS label of at most 56 characters (a-z, 0-9, -)", r"[a-z0-9](?:[a-z0-9-]{0,54}[a-z0-9])?", example="shop-prod"),
@@ -171,21 +174,16 @@ FORMS: dict[str, ValueFormat] = {
     "serviceAccount": ValueFormat("<namespace>/<name> of a ServiceAccount", rf"{LABEL}/{LABEL}(?:\.{LABEL})*", example="shop/deployer"),
     "pointer": ValueFormat("a JSON pointer, e.g. /spec/replicas", r"(?:/(?:[^~/]|~[01])*)+", (_CONTROLS,), example="/spec/replicas"),
     "renderer": ValueFormat("the name of a renderer", example="file"),
-    "env": ValueFormat("the name of an environment variable", r"[A-Za-z_][A-Za-z0-9_]*", example="GIT_TOKEN", private="something else"),
-    "secretFile": ValueFormat("the path of a file", r".+", (_CONTROLS,), example="/run/secrets/token", private="something else"),
-    "awsSecret": ValueFormat(
-        "the name or ARN of an AWS secret", r"[A-Za-z0-9/_+=.@:!-]{1,512}", example="anneal/webhook", private="something else"
-    ),
-    "secretKey": ValueFormat("a key of a JSON object", r".{1,256}", (_CONTROLS,), example="github", private="something else"),
-    "stage": ValueFormat("the stage of a version", r"[A-Za-z0-9_./+=@-]{1,256}", example="AWSPREVIOUS", private="something else"),
-    "awsParameter": ValueFormat(
-        "the name or ARN of a parameter", r"[A-Za-z0-9/_.:-]{1,1024}", example="/anneal/git-token", private="something else"
-    ),
-    "kubernetesSecret": ValueFormat(
+    "env": _hidden("the name of an environment variable", r"[A-Za-z_][A-Za-z0-9_]*", example="GIT_TOKEN"),
+    "secretFile": _hidden("the path of a file", r".+", (_CONTROLS,), example="/run/secrets/token"),
+    "awsSecret": _hidden("the name or ARN of an AWS secret", r"[A-Za-z0-9/_+=.@:!-]{1,512}", example="anneal/webhook"),
+    "secretKey": _hidden("a key of a JSON object", r".{1,256}", (_CONTROLS,), example="github"),
+    "stage": _hidden("the stage of a version", r"[A-Za-z0-9_./+=@-]{1,256}", example="AWSPREVIOUS"),
+    "awsParameter": _hidden("the name or ARN of a parameter", r"[A-Za-z0-9/_.:-]{1,1024}", example="/anneal/git-token"),
+    "kubernetesSecret": _hidden(
         "<namespace>/<name>/<key> of a Secret",
         rf"{LABEL}/{LABEL}(?:\.{LABEL})*/[A-Za-z0-9._-]{{1,253}}",
         example="anneal-system/git/token",
-        private="something else",
     ),
     "eksCluster": ValueFormat("the name of an EKS cluster", r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}", example="prod"),
     "region": ValueFormat("an AWS region", r"[a-z]{2,4}(?:-[a-z]+){1,3}-[0-9]{1,2}", example="eu-central-1"),
@@ -201,22 +199,18 @@ FORMS: dict[str, ValueFormat] = {
         example="https://sqs.eu-central-1.amazonaws.com/123456789012/anneal.fifo",
         private="a URL",
     ),
-    "username": ValueFormat(
-        "a user name", r".+", (_CONTROLS, ValueRefusal(":", "holds a colon (RFC 7617)")), example="x-access-token", private="something else"
-    ),
+    "username": _hidden("a user name", r".+", (_CONTROLS, ValueRefusal(":", "holds a colon (RFC 7617)")), example="x-access-token"),
     "appId": ValueFormat("the id of a GitHub App", r"[A-Za-z0-9._-]{1,64}", example="Iv1.0123456789abcdef"),
-    "sshKey": ValueFormat(
+    "sshKey": _hidden(
         "a public SSH key as in authorized_keys",
         r"(?:ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com)"
         r" [A-Za-z0-9+/]+={0,2}(?: .*)?",
         (_CONTROLS,),
         example="ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExampleExampleExampleExampleExampleExampleExam release",
-        private="something else",
     ),
-    "pgpKey": ValueFormat(
+    "pgpKey": _hidden(
         "an armored OpenPGP public key",
         r"\s*-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n[\s\S]+-----END PGP PUBLIC KEY BLOCK-----\s*",
-        private="something else",
     ),
     "bind": ValueFormat(
         "host:port",

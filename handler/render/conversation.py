@@ -95,7 +95,11 @@ class Conversation:
         ready = {key.fileobj for key, _ in self.selector.select(max(deadline - time.monotonic(), 0))}
         if not ready:
             self._fail("timeout", f"took longer than {self.request.seconds:g} s")
-        over = self.status in ready and self._ended()
+        over = self.status in ready
+        if over:
+            with contextlib.suppress(ConnectionResetError):
+                data = self.status.recv(4)
+                self.code = struct.unpack("!i", data)[0] if len(data) == 4 else None
         if self.pipe in ready or over:
             self._send()
             self._receive(everything=over)
@@ -134,15 +138,6 @@ class Conversation:
             self.buffer += data
             if not everything:
                 return
-
-    def _ended(self) -> bool:
-        try:
-            data = self.status.recv(4)
-        except ConnectionResetError:
-            data = b""
-        if len(data) == 4:
-            self.code = struct.unpack("!i", data)[0]
-        return True
 
     def _frames(self) -> Iterator[tuple[bytes, bytes]]:
         at = 0

@@ -21,6 +21,7 @@ from handler.render.document import MAX_ROLLOUT_BYTES
 from handler.render.folders import BARE, CHART, IGNORE_FILE, chart_problem, inside
 from handler.render.frames import decode, decode_lines
 from handler.render.globs import IgnoreLine, Selection, ignore_rules, ignored
+from handler.render.objects import declared_twice
 from handler.render.sandbox import Sandbox
 
 T = TypeVar("T")
@@ -81,9 +82,8 @@ class FileSelection:
         target = resolved.entry
         if target is None:
             if self.selection.takes(path):
-                raise SourceRefused.of(
-                    printable(link.path), "this symbolic link leads nowhere", fix=f"remove it, or add it to {IGNORE_FILE}"
-                )
+                fix = f"remove it, or add it to {IGNORE_FILE}"
+                raise SourceRefused.of(printable(link.path), "this symbolic link leads nowhere", fix=fix)
         elif target.mode != DIRECTORY:
             if self.selection.takes(path):
                 self._take(path, target)
@@ -110,9 +110,8 @@ class FileSelection:
             self.rules[path.rpartition("/")[0]] = ignore_rules(blob.decode("utf-8-sig", "replace"))
         self.compared += len(entries) * sum(map(len, self.rules.values()))
         if self.compared > MAX_COMPARISONS:
-            raise SourceRefused.of(
-                IGNORE_FILE, "too many rules for so many files", fix="write directories (`docs/`) instead of their files"
-            )
+            fix = "write directories (`docs/`) instead of their files"
+            raise SourceRefused.of(IGNORE_FILE, "too many rules for so many files", fix=fix)
 
     def _is_skipped(self, path: str, *, directory: bool = False) -> bool:
         """Whether a path or anything above it is ignored; what is below an ignored directory can't be taken back, as in git."""
@@ -151,7 +150,8 @@ class FileRenderer:
             read = _in_no_chart(tree, path, request.called, lambda: _read(contents, sandbox, about, rollout))
             found = {key: request.known.get(key) or read.get(printable(key[0], MAX_PATH), ()) for key in files.items()}
             manifests = tuple(manifest for documents in found.values() for manifest in documents)
-            _refuse(_declared_twice(manifests))  # the child has seen the fresh files only
+            first: dict[Identity, str] = {}
+            _refuse([twice for each in manifests if (twice := declared_twice(each, first))])  # the child has seen the fresh files only
             document = _single(read, rollout) if rollout else None
         keys = _keys(selecting.names, {key[0]: found[key] for key in found})
         where = partial(_lines, sandbox, rollout.path, contents[rollout.path]) if rollout else nowhere
@@ -244,15 +244,6 @@ def _by_document(manifests: Iterable[Manifest]) -> list[tuple[Identity, ...]]:
     return list(map(tuple, found))
 
 
-def _declared_twice(manifests: Iterable[Manifest]) -> list[Problem]:
-    places: dict[Identity, str] = {}
-    return [
-        Problem(str(manifest.identity), f"declared twice, first at {earlier}", manifest.place)
-        for manifest in manifests
-        if (earlier := places.setdefault(manifest.identity, manifest.place)) is not manifest.place
-    ]
-
-
 def _normal(path: str) -> str:
     """`./deploy//prod/` -> `deploy/prod`, `.` -> the empty root; `..` stays, and is refused when it leads out."""
     return "/".join(part for part in path.split("/") if part not in ("", "."))
@@ -271,9 +262,8 @@ def _root(tree: Tree, path: str) -> tuple[TreeEntry, dict[str, str]]:
 def _contents(tree: Tree, files: Mapping[str, str]) -> dict[str, bytes]:
     blobs = tree.blobs(set(files.values()))
     contents = {path: blobs[oid] for path, oid in files.items()}
-    pointers = [
-        Problem(printable(path), "is a Git LFS pointer; LFS isn't supported") for path, blob in contents.items() if is_lfs_pointer(blob)
-    ]
+    lfs = "is a Git LFS pointer; LFS isn't supported"
+    pointers = [Problem(printable(path), lfs) for path, blob in contents.items() if is_lfs_pointer(blob)]
     if pointers:
         raise SourceRefused(*pointers[:MAX_PROBLEMS])
     total = sum(map(len, contents.values()))

@@ -26,18 +26,8 @@ _API_VERSION = re.compile(r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[a-z0-9]+")
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _SEGMENT = re.compile(r"(?!\.\.?$)[^/%\s\x00-\x1f]{1,253}")
 """A name is a segment of an URL path (apimachinery, IsValidPathSegmentName)."""
-_SERVER_SET = frozenset(
-    {
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generation",
-        "managedFields",
-        "resourceVersion",
-        "selfLink",
-        "uid",
-    }
-)
+_SERVER_TIMES = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_SERVER_SET = frozenset({*_SERVER_TIMES, "generation", "managedFields", "resourceVersion", "selfLink", "uid"})
 _SUFFIX, _LONGEST_PREFIX = 7, 56
 """Characters of a made name: a Job's may have 63, for its pods carry it as a label."""
 _NO_OBJECT = "add the file to .annealignore if it isn't for the cluster"
@@ -66,15 +56,18 @@ def objects(documents: Iterable[Document | Problem]) -> Iterator[Manifest | Prob
             if isinstance(body, Problem):
                 yield body
                 continue
-            problems = list(_problems(body, place))
-            yield from problems or _first(Manifest.of(_clean(body), place, item), places)
+            if problems := list(_problems(body, place)):
+                yield from problems
+                continue
+            manifest = Manifest.of(_clean(body), place, item)
+            yield declared_twice(manifest, places) or manifest
 
 
-def _first(manifest: Manifest, places: dict[Identity, str]) -> list[Manifest | Problem]:
+def declared_twice(manifest: Manifest, places: dict[Identity, str]) -> Problem | None:
+    """Say that an object is in `places`, where each was declared first; else note its place there."""
     earlier = places.setdefault(manifest.identity, manifest.place)
-    if earlier is manifest.place:
-        return [manifest]
-    return [Problem(str(manifest.identity), f"declared twice, first at {earlier}", manifest.place)]
+    twice = earlier is not manifest.place
+    return Problem(str(manifest.identity), f"declared twice, first at {earlier}", manifest.place) if twice else None
 
 
 def _flat(document: Document, value: Any, place: str) -> Iterator[tuple[Any, str]]:
@@ -166,10 +159,8 @@ def _clean(body: Body) -> Body:
         clean["spec"] = _without_null_times(body["spec"])
     if clean["kind"] == "Secret" and clean["apiVersion"] == "v1" and "stringData" in clean:
         plain = clean.pop("stringData") or {}
-        clean["data"] = {
-            **(clean.get("data") or {}),
-            **{name: base64.b64encode((text or "").encode()).decode() for name, text in plain.items()},
-        }
+        encoded = {name: base64.b64encode((text or "").encode()).decode() for name, text in plain.items()}
+        clean["data"] = {**(clean.get("data") or {}), **encoded}
     return _named(clean) if clean["metadata"].get("generateName") else clean
 
 

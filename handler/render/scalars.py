@@ -42,18 +42,14 @@ def plain(text: str) -> Scalar:
     """Return what an unquoted scalar stands for. A float stays one even if it is whole (see `number`)."""
     if text in _WORDS:
         return _WORDS[text]
-    if text[0] not in _NUMERIC:
-        return text
-    if text[0] == "." and _STRAY.search(text):
+    if text[0] not in _NUMERIC or (text[0] == "." and _STRAY.search(text)):
         return text
     digits = text.replace("_", "")
     whole = _integer(digits)
     if whole is not None:
         return whole
-    if _FLOAT.fullmatch(digits):
-        value = float(digits)
-        return text if math.isinf(value) else value
-    return text
+    value = float(digits) if _FLOAT.fullmatch(digits) else math.inf
+    return text if math.isinf(value) else value
 
 
 def tagged(tag: str, text: str) -> Scalar:
@@ -69,15 +65,10 @@ def tagged(tag: str, text: str) -> Scalar:
     if name == "timestamp" and _TIMESTAMP.fullmatch(text):
         return text
     value = plain(text)
-    fits = {
-        "bool": isinstance(value, bool),
-        "int": isinstance(value, int) and not isinstance(value, bool),
-        "float": isinstance(value, int | float) and not isinstance(value, bool),
-        "null": value is None,
-    }
-    if name not in fits and name != "timestamp":
+    types = {"bool": (bool,), "int": (int,), "float": (int, float), "null": (type(None),), "timestamp": ()}
+    if name not in types:
         raise ValueError(UNKNOWN_TAG)
-    if not fits.get(name, False):
+    if type(value) not in types[name]:
         raise ValueError(f"the value isn't a !!{name}")
     return value
 

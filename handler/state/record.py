@@ -22,10 +22,7 @@ class Stalled:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A Job that removes itself once it has finished, and was applied by the recorded commit; `open`: by the open attempt.
-
-    `declared`: digest of its declaration, empty where a record of format 1 names it: then `digest` of the state stands for it.
-    """
+    """A Job with a TTL of the recorded commit (`open`: of the open attempt). `declared`: digest of its declaration; empty in format 1."""
 
     identity: Identity
     declared: Sha = ""
@@ -33,10 +30,7 @@ class Ran:
 
 
 FORMAT = 4
-"""Version of the record's layout; a newer one is refused, never guessed at, an older one is read and written anew.
-
-1: no plain keys; 2: no health; 3: no refusal.
-"""
+"""Version of the layout: a newer one is refused, an older one read and written anew. 1: no plain keys; 2: no health; 3: no refusal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +64,6 @@ class Fact:
     seen: Line = ""
 
     def __str__(self) -> str:
-        """As messages call it."""
         if not self.kind:
             return f"target {self.name}"
         return "/".join(part for part in (self.kind, self.namespace, self.name) if part) if self.name else f"{self.api_version} {self.kind}"
@@ -204,10 +197,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """Hold this commit until `unpin`, or until the head's reads differ from `away`; a head that can't be read, empty here, ends no pin.
-
-    `automatic`: a failed rollout left it, unasked.
-    """
+    """Hold this commit until `unpin`, or until the head's reads differ from `away` (empty: never). `automatic`: of a failed rollout."""
 
     commit: Sha
     away: Sha = ""
@@ -249,10 +239,7 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One field that was changed behind git's back. `declared`, `live`: masked text; `manager`: its field manager.
-
-    Without a path it is about the whole object: it is gone (`live` is empty), or there undeclared (`declared` is).
-    """
+    """One field that differs from git. `declared`, `live`: masked text; without a path the whole object, gone or undeclared."""
 
     identity: Identity
     path: Line
@@ -263,10 +250,7 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One entry of the history. The same failure again raises `times` and `last`; `changed` names at most 50 objects.
-
-    `digest`: of a deployment, the beginning of the digest of what was rendered.
-    """
+    """One entry of the history. The same failure again raises `times` and `last`; `digest`: the beginning of the render's, if deployed."""
 
     id: Line
     trigger: Word

@@ -47,9 +47,7 @@ def _trimmed(state: State) -> Iterator[State]:
 
 
 def _shortened(rollout: Progress | None, most: int) -> Progress | None:
-    if rollout is None:
-        return None
-    return replace(rollout, steps=tuple(replace(step, message=step.message[:most], stood=()) for step in rollout.steps))
+    return rollout and replace(rollout, steps=tuple(replace(step, message=step.message[:most], stood=()) for step in rollout.steps))
 
 
 def size(body: Body) -> int:
