@@ -1,6 +1,6 @@
 """What one YAML scalar means to the API server's Go decoder (sigs.k8s.io/yaml on go.yaml.in/yaml v2).
 
-Law: pure; every rule here is Go's, checked against it by the golden table in `tests/unit/render/golden.py`. PyYAML's own rules
+Law: pure; every rule here is Go's, checked against it by the golden table in `tests/unit/render/go_yaml_golden.py`. PyYAML's own rules
 differ in silence: `0o14`, `1e3`, `09`, `y` are strings to it, `12:30` is the integer 750, `2026-11-20` a date.
 """
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from handler.model.errors import ManifestInvalid, Problem
 from handler.render.document import MAX_BYTES, Document
 from handler.render.documents import documents, parse
-from tests.unit.render.golden import GOLDEN
+from tests.unit.render.go_yaml_golden import GOLDEN
 
 
 def _value(text: str, path: str = "a.yaml") -> Any:

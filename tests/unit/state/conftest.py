@@ -5,7 +5,7 @@ import pytest
 from handler.state.lease import LeaseLock
 from tests.fakes.clock import FakeClock, World
 from tests.fakes.objects import FakeObjects
-from tests.unit.state.lease_look import NAME, Make
+from tests.unit.state.lease_inspection import NAME, Make
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from handler.model.errors import Busy
 from tests.fakes.clock import FakeClock, World
 from tests.fakes.objects import FakeObjects
-from tests.unit.state.lease_look import NAME, Make, body, lost
+from tests.unit.state.lease_inspection import NAME, Make, body, lost
 
 
 def test_a_free_lease_is_taken_and_released(lock: Make, objects: FakeObjects) -> None:

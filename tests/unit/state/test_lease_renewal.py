@@ -8,7 +8,7 @@ import pytest
 from handler.model.errors import ClusterUnavailable, LeaseLost
 from tests.fakes.clock import FakeClock, World
 from tests.fakes.objects import FakeObjects
-from tests.unit.state.lease_look import NAME, Make, body, lost
+from tests.unit.state.lease_inspection import NAME, Make, body, lost
 
 
 def test_every_lease_tenure_has_a_fencing_token_of_its_own(lock: Make) -> None:
