@@ -39,10 +39,7 @@ def compiled(expression: str) -> Any:
 
 @cache
 def complaint(expression: str) -> str:
-    """Return why CEL refuses an expression, in its compiler's words with line and column; empty: it doesn't.
-
-    It is read as Flux reads it, without types, but a function that doesn't exist is found here. Raises ConfigInvalid: no library.
-    """
+    """Return why CEL refuses an expression, read as Flux does, or names no function that exists; empty: fine. Raises ConfigInvalid."""
     environment()
     try:
         compiled(expression)

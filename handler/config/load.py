@@ -37,10 +37,7 @@ class ConfigNotFound(ConfigInvalid):
 
 
 def find(flag: str | None, environ: Mapping[str, str], cwd: Path) -> Path:
-    """Return the configuration's path: the --config flag, ANNEAL_CONFIG, ./anneal.yaml or /etc/anneal/anneal.yaml.
-
-    Raises ConfigInvalid: what was named isn't a file; ConfigNotFound: nothing was named and nothing found.
-    """
+    """Return --config, ANNEAL_CONFIG, ./anneal.yaml or SYSTEM. Raises ConfigInvalid: what was named isn't a file; ConfigNotFound."""
     named = (("--config", flag), ("ANNEAL_CONFIG", environ.get("ANNEAL_CONFIG")))
     for origin, value in named:
         if value:

@@ -104,18 +104,12 @@ class SecretClocks:
 
 
 class RemoteSecrets:
-    """The stores' answers about these references, kept for `interval` seconds. Calling it is a Fetch that asks no store.
-
-    Safe to share between threads: an answer is replaced, never changed.
-    """
+    """The stores' answers, kept for `interval` seconds. Calling it is a Fetch that asks no store. Safe to share between threads."""
 
     def __init__(
         self, refs: Iterable[SecretRef], fetch: Fetch, interval: float, clocks: SecretClocks | None = None, *, masked: bool = True
     ) -> None:
-        """Ask for everything once; errors, and answers that don't come in `START` seconds, are raised when their secret is read.
-
-        `masked`: what is referred to is secret as a whole. Of a kubeconfig only parts are, which its reader knows.
-        """
+        """Ask for everything once; errors are raised when their secret is read. `masked`: False for kubeconfigs, secret only in parts."""
         self._fetch, self._interval, self._clocks, self._masked = fetch, interval, clocks or SecretClocks(), masked
         self._named: dict[SecretRef, list[SecretRef]] = {}
         for ref in dict.fromkeys(ref for ref in refs if ref.remote):
@@ -197,7 +191,7 @@ class RemoteSecrets:
         return _StoreAnswer(None, error, self._clocks.now(), PAUSES.first)
 
     def _spoken(self, ref: SecretRef, value: str | None) -> Iterator[str]:
-        """Yield what is referred to in an answer. The rest of a document may be any word: masked, it would be missing in every log."""
+        """Yield what is referred to in an answer; the rest of a document isn't masked."""
         for each in self._named[ref]:
             with contextlib.suppress(SecretUnavailable):  # raised when it is read
                 text = text_of(each, lambda _: value)

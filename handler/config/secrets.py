@@ -134,10 +134,7 @@ class Reading(Protocol):
 
 
 def resolve(ref: SecretRef, environ: Mapping[str, str], fetch: Fetch = nowhere) -> Secret:
-    """Read a secret from its environment variable, its file, or the store that `fetch` asks.
-
-    Raises SecretUnavailable: it is missing, empty, unreadable or not text; names the place, never the value.
-    """
+    """Read a secret. Raises SecretUnavailable with its place, never the value: it is missing, empty, unreadable or not text."""
     value, problem = found(ref, environ, fetch)
     if problem:
         raise SecretUnavailable.of(str(ref), problem)
@@ -147,10 +144,7 @@ def resolve(ref: SecretRef, environ: Mapping[str, str], fetch: Fetch = nowhere) 
 
 
 def resolve_all(settings: Settings, environ: Mapping[str, str], *, needs: Collection[Need] = ALL, fetch: Fetch = nowhere) -> Secrets:
-    """Resolve everything a process needs, or refuse to start. `fetch`: asks the stores of remote references, each once, several at once.
-
-    Raises SecretUnavailable with every missing, empty or short secret; names their places, never the values.
-    """
+    """Resolve everything a process needs. Raises SecretUnavailable with the place of every missing, empty or short secret, never values."""
     secrets, problems = resolve_known(settings, environ, needs=needs, fetch=fetch)
     if problems:
         raise SecretUnavailable(*problems)

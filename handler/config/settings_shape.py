@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -11,14 +11,10 @@ from handler.config.value_formats import duration
 from handler.model.to_json import camel
 
 
-def doc(text: str, default: Any = ..., *, factory: Any = None, kind: str = "") -> Any:
+def doc(text: str, default: Any = MISSING, *, factory: Any = MISSING, kind: str = "") -> Any:
     """Return a dataclass field whose `doc` and `kind` (a row of `FORMS` or `RANGES`) the loader and schema read."""
-    metadata = {"doc": text, "kind": kind}
-    if factory is not None:
-        return field(default_factory=factory, metadata=metadata)
-    if default is ...:
-        return field(metadata=metadata)
-    return field(default=default, metadata=metadata)
+    made: Any = partial(field, metadata={"doc": text, "kind": kind})
+    return made(default=default, default_factory=factory)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,7 @@ cel.environment()  # loaded by the fork server: a child may open no file
 
 
 def judge(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes | None]:
-    """Yield an `Answer` for each object (`parts`, in JSON), in order.
-
-    Options: `entries`: each a list of three expressions (inProgress, failed, current; empty: none); `of`: the entry of each object.
-    """
+    """Yield an `Answer` for each object in JSON. Options: `entries`: lists of inProgress, failed, current; `of`: each object's entry."""
     programs = [tuple(zip((IN_PROGRESS, FAILED, CURRENT), map(_program, entry), strict=True)) for entry in options["entries"]]
     for index, part in zip(options["of"], parts, strict=True):
         yield _answer(programs[index], json.loads(part)).encode()

@@ -15,10 +15,7 @@ Standing = dict[str, tuple[int, "Standing"]]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document. `line`: where it begins; `lines`: where the mappings near its top begin, by `id` (for the items of a List).
-
-    `standing`: where everything in it stands; only where that is asked for (`lines`).
-    """
+    """A document. `lines`: where mappings near its top begin, by `id`; `standing`: where everything in it stands (`lines.py` only)."""
 
     path: str
     line: int

@@ -79,10 +79,7 @@ class Sandbox:
             each.close()
 
     def beside(self, functions: str, limits: SandboxLimits) -> Sandbox:
-        """Return a sandbox of other functions, with limits of its own; its server starts with its first call and ends with this one's.
-
-        `functions`: as of `__init__`; each table has one, with the limits that were named first.
-        """
+        """Return the sandbox of another table of functions, with the limits named first; its server ends with this one's."""
         with self._lock:
             return self._beside.setdefault(functions, Sandbox(functions, limits))
 

@@ -53,10 +53,7 @@ def plain(text: str) -> Scalar:
 
 
 def tagged(tag: str, text: str) -> Scalar:
-    """Return what a scalar with an explicit tag stands for.
-
-    Raises ValueError, which never quotes the text: no core tag of YAML, or the text isn't what the tag says.
-    """
+    """Return what a tagged scalar stands for. Raises ValueError, which never quotes the text: an unknown tag, or the text doesn't fit."""
     name = tag.removeprefix(CORE) if tag.startswith(CORE) else ""
     if tag == "!" or name == "str":
         return text
@@ -83,10 +80,7 @@ def number(value: float) -> int | float:
 
 
 def key(value: object) -> str:
-    """Return a mapping key as Go makes it a string: `1` is "1", `y` is "true".
-
-    Raises ValueError: null, a collection, or an integer beyond 64 signed bits: Go has no key for these.
-    """
+    """Return a mapping key as Go writes it: `y` is "true". Raises ValueError: null, a collection, or beyond 64 signed bits."""
     match value:
         case str():
             return value

@@ -32,10 +32,7 @@ class StateObjects(Protocol):
 
 
 def create_in_namespace(objects: StateObjects, body: Body) -> Body:
-    """Create an object, and its namespace first where that is missing and permitted.
-
-    Raises AccessDenied with the command that an administrator can type when it isn't permitted.
-    """
+    """Create an object, and its namespace first where missing. Raises AccessDenied, with the command to type, where it may not be."""
     try:
         return objects.create(body)
     except ApiRefused as refused:

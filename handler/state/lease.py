@@ -129,10 +129,7 @@ class HeldLease:
         return self._swap(lambda body: without_request(body) if LeaseRecord.of(body).requested else None)
 
     def release(self) -> bool:
-        """Free the Lease, unless a run was requested meanwhile: then it stays ours, False is returned, and we run again.
-
-        It is one swap: a request either comes before it and is seen, or finds the Lease free. True when it isn't ours any more.
-        """
+        """Free the Lease in one swap; False: a run was requested before, so it stays ours and we run again."""
         try:
             self.check()
             free = self._swap(lambda body: None if LeaseRecord.of(body).requested else freed(body))
@@ -275,10 +272,7 @@ class LeaseLock:
         return Peek(found.holder, age <= found.duration + _SLACK, age, bool(found.requested))
 
     def force_unlock(self, stop: threading.Event | None = None) -> str:
-        """Free a dead holder's Lease and return its name, empty when it was free. Requests stay on it.
-
-        Watches for one duration at most. Raises Busy when the holder renews, or when `stop` ends the watch.
-        """
+        """Free a dead holder's Lease, return its name (empty: it was free). Raises Busy: the holder renews, or `stop` ends the watch."""
         stop = stop or threading.Event()
         first: LeaseRecord | None = None
         while True:

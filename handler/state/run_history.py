@@ -141,10 +141,7 @@ def deliveries(known: tuple[Delivery, ...], newer: Iterable[Delivery]) -> tuple[
 
 
 def failed(status: RunStatus, error: AnnealError, now: float) -> RunStatus:
-    """Return the status after an error. Only a transient one gets a next try; the rest waits for a new head or a person.
-
-    A failure after others keeps their `since`, though a rollout was carried out in between.
-    """
+    """Return the status after an error; only a transient one gets a next try. A failure after others keeps their `since`."""
     failures = status.failures + 1
     again = status.phase == "failed" or (status.phase == ROLLING and status.failures > 0)
     return replace(
@@ -160,10 +157,7 @@ def failed(status: RunStatus, error: AnnealError, now: float) -> RunStatus:
 
 
 def ended(status: RunStatus, result: Result, now: float) -> RunStatus:
-    """Return the status after a run that didn't fail. The same phase again keeps its `since`, a run that changed nothing the counts.
-
-    A rollout whose run may not wait goes on. `now`: seconds since the epoch.
-    """
+    """Return the status after a run that didn't fail. The same phase again keeps its `since`, a run that changed nothing the counts."""
     goes_on = status.phase == ROLLING and result.outcome == Outcome.WAITING
     phase = ROLLING if goes_on else _PHASES.get(result.outcome, status.phase)
     quiet = result.outcome == Outcome.UNCHANGED and status.phase == phase

@@ -112,10 +112,7 @@ class StateStore:
                 stored = newer
 
     def update(self, change: Change, initial: State | None = None, tries: int = 5) -> StoredState:
-        """Change a person's fields (suspend, approval, pin) on the newest state; `initial` is changed and created where there is none.
-
-        Raises StateInvalid when there is no state and no `initial`, Moved when others were quicker `tries` times.
-        """
+        """Change the newest state, or create `initial` changed. Raises StateInvalid: there is neither; Moved: others were quicker."""
         for left in reversed(range(tries)):
             stored = self.read()
             try:
