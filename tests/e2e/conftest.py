@@ -21,6 +21,7 @@ from tests.e2e.api_proxy import Wired
 from tests.e2e.health_watch import watching  # noqa: F401 - a fixture
 from tests.e2e.many_targets import Fleet
 from tests.e2e.one_target import PATH, SCOPED, Shop
+from tests.e2e.planted_secrets import logged  # noqa: F401 - a fixture
 from tests.e2e.status_api import serving  # noqa: F401 - a fixture
 from tests.e2e.two_targets import Pair
 from tests.fakes.clock import NEVER
