@@ -10,14 +10,13 @@ import pytest
 from handler.app.overview import TargetRow
 from handler.cli.follow_up_commands import GivenFlags
 from handler.cli.next_step import complete, next_step
-from handler.cli.times import ago, moment, span, until
 from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Target
 from handler.model.errors import ClusterUnavailable, Problem, TargetMoved
 from handler.model.names import Identity
 from handler.state.lease import Peek
 from handler.state.record import Approval, Attempt, Drift, Fact, HeldPlan, Orphan, Pin, Refusal, RunStatus, State, Suspend, TargetHealth
-from handler.state.record_format import seconds_of, stamp
+from handler.state.record_format import stamp
 
 NOW = 1_800_000_000.0
 SHA = "a" * 40
@@ -133,27 +132,6 @@ def test_the_next_step_of_a_held_lease_and_of_a_missing_record(row: TargetRow, c
     step = next_step(row)
     assert step.command == command
     assert said in step.text
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(-3, "0 s"), (0, "0 s"), (59.9, "60 s"), (61, "1 min"), (7200, "2 h"), (200_000, "2 d")])
-def test_a_duration_has_its_largest_unit(seconds: float, text: str) -> None:
-    assert span(seconds) == text
-
-
-def test_recorded_times_are_told_from_now() -> None:
-    assert (ago(stamp(NOW - 120), NOW), ago("", NOW)) == ("2 min ago", "")
-    assert (until(LATER, NOW), until(stamp(NOW - 1), NOW), until("", NOW)) == ("in 1 min", "at once", "at once")
-
-
-def test_until_takes_a_duration_or_a_time_with_its_zone() -> None:
-    assert moment("2h", NOW) == NOW + 7200
-    assert moment("2030-01-31T12:00:00+02:00", NOW) == seconds_of("2030-01-31T10:00:00Z")
-
-
-@pytest.mark.parametrize("text", ["soon", "2030-01-31T12:00:00", "0s", "-1h"])
-def test_until_refuses_anything_else(text: str) -> None:
-    with pytest.raises(ValueError, match=r".+"):
-        moment(text, NOW)
 
 
 def test_what_the_configuration_suspends_is_resumed_there() -> None:
