@@ -47,7 +47,7 @@ def _list(session: Session, letters: DeadLetters, wanted: Callable[[Work], bool]
     chosen = [letter for letter in found.found if letter.work is None or wanted(letter.work)]
     output = session.output
     if output.as_json:
-        output.document({"queue": letters.name, "waiting": found.waiting, "letters": [_told(letter) for letter in chosen]})
+        output.document({"queue": letters.name, "waiting": found.waiting, "letters": [_facts(letter) for letter in chosen]})
         return reports.DONE_CODE
     if chosen:
         output.table(_HEADS, [_row(letter) for letter in chosen])
@@ -62,7 +62,7 @@ def _redrive(session: Session, letters: DeadLetters, wanted: Callable[[Work], bo
     done = letters.redrive(wanted, drop_unreadable=drop_unreadable)
     output = session.output
     if output.as_json:
-        output.document({name: [_told(letter) for letter in getattr(done, name)] for name in _DONE})
+        output.document({name: [_facts(letter) for letter in getattr(done, name)] for name in _DONE})
     for name, doing in _DONE.items():
         for letter in getattr(done, name):
             output.line(f"{doing} {_named(letter)}{_way_out(letter, run) if name == 'kept' else ''}", "" if name == "again" else "warn")
@@ -112,11 +112,11 @@ def _row(letter: Letter) -> tuple[str, ...]:
     return since, job.target, _asked(letter.work), job.actor, (job.commit or job.hint)[:12], letter.work.run, tried
 
 
-def _told(letter: Letter) -> dict[str, Any]:
+def _facts(letter: Letter) -> dict[str, Any]:
     received = letter.received
-    told: dict[str, Any] = {"message": received.id, "since": stamp(received.sent), "received": received.count}
+    found: dict[str, Any] = {"message": received.id, "since": stamp(received.sent), "received": received.count}
     if letter.work is None:
-        return told | {"target": None, "group": received.group, "unreadable": letter.trouble}
+        return found | {"target": None, "group": received.group, "unreadable": letter.trouble}
     job = letter.work.job
-    told |= {"target": job.target, "trigger": job.trigger, "acts": list(job.acts), "actor": job.actor, "run": letter.work.run}
-    return told | {"commit": job.commit, "hint": job.hint, "deliveries": [delivery.id for delivery in job.deliveries]}
+    found |= {"target": job.target, "trigger": job.trigger, "acts": list(job.acts), "actor": job.actor, "run": letter.work.run}
+    return found | {"commit": job.commit, "hint": job.hint, "deliveries": [delivery.id for delivery in job.deliveries]}

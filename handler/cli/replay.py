@@ -57,7 +57,7 @@ def replay(
         if session.output.as_json:
             session.output.document(answer)
         return reports.DONE_CODE
-    return _told(session, found)
+    return _reported(session, found)
 
 
 def _remote(session: Session, server: str | None, ca_file: str, *, insecure_http: bool) -> ServerClient:
@@ -114,7 +114,7 @@ def _unended(found: dict[str, Any], timeout: float) -> str:
     return f"hasn't ended within {timeout:g} s; it goes on"
 
 
-def _told(session: Session, found: dict[str, Any]) -> int:
+def _reported(session: Session, found: dict[str, Any]) -> int:
     result, changed, held = _read(found)
     output = session.output
     if output.as_json:

@@ -35,7 +35,7 @@ def run(session: Session, job: Job, doing: str) -> Result:
     handler = session.handler
     session.sandbox.start()
     with stoppable(session.output.note) as stop, _shown(session, doing):
-        return _told(session, _to_the_newest(session, handler.run, job, stop))
+        return _reported(session, _to_the_newest(session, handler.run, job, stop))
 
 
 def run_as(session: Session, target: Target, job: Job, doing: str) -> Result:
@@ -43,7 +43,7 @@ def run_as(session: Session, target: Target, job: Job, doing: str) -> Result:
     session.sandbox.start()
     dependencies = replace(session.handler.dependencies(target.name), target=target)
     with stoppable(session.output.note) as stop, _shown(session, doing):
-        return _told(session, _to_the_newest(session, partial(reconcile, dependencies), job, stop))
+        return _reported(session, _to_the_newest(session, partial(reconcile, dependencies), job, stop))
 
 
 @contextlib.contextmanager
@@ -80,7 +80,7 @@ def _to_the_newest(session: Session, start: Callable[[Job, threading.Event], Res
     return replace(summed(ends), run=ends[-1].run, trigger=ends[-1].trigger)
 
 
-def _told(session: Session, result: Result) -> Result:
+def _reported(session: Session, result: Result) -> Result:
     if result.code == Stopping.code:
         again = session.output.complete(f"anneal apply {result.target}")
         session.output.note(f"what it began stays as it is; {again} goes on with it, and so does the next tick")

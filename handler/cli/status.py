@@ -114,14 +114,14 @@ def _hints(rows: Sequence[TargetRow], given: GivenFlags) -> list[tuple[str, str]
 
 # --- again and again
 def _follow(session: Session, overview: Overview, chosen: Sequence[Target], *, whole: bool) -> NoReturn:
-    output, told = session.output, dict[str, str]()
+    output, shown = session.output, dict[str, str]()
     with output.picture() as draw:
         while True:
             rows = overview.look(chosen, heads=_HEADS)
             if draw:
                 draw(_page_lines(output, rows[0], session.given) if whole else [*_lines(output, rows), *_hints(rows, session.given)])
             else:
-                _changes(output, rows, told)
+                _changes(output, rows, shown)
             time.sleep(_EVERY)
 
 
@@ -130,12 +130,12 @@ def _page_lines(output: Output, row: TargetRow, given: GivenFlags) -> list[tuple
     return [(part, style) for text, style, hang in lines for part in (wrapped(text, output.width, hang) if hang else text).split("\n")]
 
 
-def _changes(output: Output, rows: Sequence[TargetRow], told: dict[str, str]) -> None:
+def _changes(output: Output, rows: Sequence[TargetRow], shown: dict[str, str]) -> None:
     """Print a line for each target that stands differently from its last line; ages alone are no change."""
     for row in rows:
         found = status_table.cells(row)
         facts = {name: found[name] for name in ("PHASE", "HEALTH", "COMMIT", "HEAD", "DRIFT", "HELD")}
         line = " ".join(f"{name.lower()}={text}" for name, text in facts.items()) + f" level={row.level.name.lower()}"
-        if told.get(row.target.name) != line:
+        if shown.get(row.target.name) != line:
             output.line(f"{stamp(row.now)} {row.target.name} {line}")
-        told[row.target.name] = line
+        shown[row.target.name] = line

@@ -129,11 +129,11 @@ def _health_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
     if state.waiting and (state.waiting.over or not failed_early):
         ended = "; its time is over, so each tick looks once more" if state.waiting.over else ""
         yield "waiting", f"for {state.waiting.what}, {ago(state.waiting.since, now).removesuffix(' ago')} so far{ended}"
-    told = state.status.message if state.status.phase == "failed" else ""
-    left = [line for line in state.status.unhealthy if line not in told]
+    message = state.status.message if state.status.phase == "failed" else ""
+    left = [line for line in state.status.unhealthy if line not in message]
     yield from (("" if number else "unhealthy", line) for number, line in enumerate(left[:_SHOWN]))
     yield from _more(len(left))
-    worst = [line for line in state.health.worst if not any(line in each for each in (told, *left))]
+    worst = [line for line in state.health.worst if not any(line in each for each in (message, *left))]
     yield from (("" if number else str(state.health.state), line) for number, line in enumerate(worst))
     yield from (("" if number else "note", line) for number, line in enumerate(state.health.notes))
 

@@ -76,5 +76,5 @@ class EmfLines:
     def _line(self, dimensions: Mapping[str, str], counted: Mapping[str, float], facts: Mapping[str, str]) -> None:
         metrics = [{"Name": name, "Unit": _UNITS.get(name, "Count")} for name in counted]
         about = {"Namespace": NAMESPACE, "Dimensions": [list(dimensions)], "Metrics": metrics}
-        told = {"_aws": {"Timestamp": int(self._clock() * 1000), "CloudWatchMetrics": [about]}}
-        self._write(json.dumps({**told, **dimensions, **{key: value for key, value in facts.items() if value}, **counted}))
+        header = {"_aws": {"Timestamp": int(self._clock() * 1000), "CloudWatchMetrics": [about]}}
+        self._write(json.dumps({**header, **dimensions, **{key: value for key, value in facts.items() if value}, **counted}))

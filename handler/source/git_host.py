@@ -104,7 +104,7 @@ class GitHost:
         return head
 
     def _look(self, wanted: git_protocol.WantedRef) -> Head | None:
-        head = self._told(lambda deadline: self._refs(deadline, wanted))
+        head = self._operation(lambda deadline: self._refs(deadline, wanted))
         if head and not is_commit_id(head.commit):
             raise GitUnavailable.of(self._transport.subject, f"the host names no commit id for {printable(head.ref)}")
         return head
@@ -141,7 +141,7 @@ class GitHost:
 
     def commit(self, sha: str) -> CommitInfo | None:
         """Return what history shows of a commit, without files; None: the host gives no commit alone. Raises as `fetch`."""
-        return self._told(lambda deadline: self._alone(deadline, sha), sha)
+        return self._operation(lambda deadline: self._alone(deadline, sha), sha)
 
     def _alone(self, deadline: Deadline, sha: str) -> CommitInfo | None:
         offer = self._offered(deadline)
@@ -154,7 +154,7 @@ class GitHost:
         """Do nothing: no signature is required here."""
 
     def _fetched(self, sha: str, path: str) -> FetchedTree:
-        objects = self._told(lambda deadline: self._commit_objects(deadline, sha, whole=not path), sha)
+        objects = self._operation(lambda deadline: self._commit_objects(deadline, sha, whole=not path), sha)
         kind, content = objects.get(sha, (0, b""))
         if not kind:
             raise GitUnavailable.of(self._transport.subject, f"the host sent something else than commit {sha}")
@@ -174,9 +174,9 @@ class GitHost:
     def _blobs(self, sha: str, oids: Collection[str]) -> Objects:
         """Fetch blobs; a host that filters but doesn't serve single objects sends the whole commit instead."""
         try:
-            return self._told(lambda deadline: self._blob_objects(deadline, list(oids)), sha)
+            return self._operation(lambda deadline: self._blob_objects(deadline, list(oids)), sha)
         except RefNotFound:
-            return self._told(lambda deadline: self._commit_objects(deadline, sha, whole=True), sha)
+            return self._operation(lambda deadline: self._commit_objects(deadline, sha, whole=True), sha)
 
     def _blob_objects(self, deadline: Deadline, oids: list[str]) -> Objects:
         offer, spent = self._offered(deadline), 0
@@ -213,7 +213,7 @@ class GitHost:
             pack = git_protocol.read_fetched(stream, offer.version)
         return read_pack(pack, self._limits, self._transport.subject, spent)
 
-    def _told(self, ask: Callable[[Deadline], T], sha: str = "") -> T:
+    def _operation(self, ask: Callable[[Deadline], T], sha: str = "") -> T:
         """Run one operation under its deadline, and raise our errors; after any the host's capabilities are asked anew."""
         subject = self._transport.subject
         try:

@@ -71,7 +71,7 @@ def test_requests_of_a_run_end_by_its_time() -> None:
 def test_a_fetch_ends_by_it() -> None:
     host = Host(SHOP, lambda _reference: Secret(""), mask=str)
     with hurry.until(time.monotonic() - 1.0):
-        assert host._told(lambda deadline: deadline.seconds) == hurry.LEAST
+        assert host._operation(lambda deadline: deadline.seconds) == hurry.LEAST
 
 
 def test_a_render_that_had_less_time_than_it_may_take_is_not_its_authors_fault(monkeypatch: pytest.MonkeyPatch) -> None:
