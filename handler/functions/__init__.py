@@ -15,23 +15,40 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from handler.app import log
-from handler.functions.lazy import Lazy
 from handler.model.errors import AnnealError
 
 if TYPE_CHECKING:
     from handler.app.tables import Tables
 
 _LOG = logging.getLogger("anneal.function")
+T = TypeVar("T")
 Function = Callable[[Any, Any], Any]
 
 
 class Unstarted(Exception):
     """A function can't be put together now. Its text is fit for every log."""
+
+
+class Lazy(Generic[T]):
+    """Makes one thing at its first use and keeps it, for all threads. A failure isn't kept: the next caller tries again."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: list[T] = []
+        self._lock = threading.Lock()
+
+    def get(self) -> T:
+        """Return it; raises what making it raises."""
+        with self._lock:
+            if not self._made:
+                self._made.append(self._make())
+            return self._made[0]
 
 
 def _made(name: str, make: Callable[[], Function]) -> Lazy[Function]:

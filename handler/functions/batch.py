@@ -16,7 +16,7 @@ from handler.app.run_events import SETTLE, RunEvents
 from handler.app.run_guard import guarded
 from handler.config.secrets import RUNS
 from handler.functions.bootstrap import Added, clusters, ground
-from handler.model import deadline as hurry
+from handler.model import deadline as invocation
 from handler.model.backoff import TRANSIENT
 from handler.model.errors import AnnealError
 from handler.model.event import Job
@@ -92,8 +92,8 @@ class Batch:
             return False
         self._postpone((received,), deadline - time.monotonic() + SAFETY + AFTER)
         try:
-            with hurry.until(deadline - RELEASE):
-                settled = handle(work, self._told, self._queue.put, deadline)
+            with invocation.until(deadline - RELEASE):
+                settled = handle(work, self._run_announced, self._queue.put, deadline)
         except AnnealError as error:  # what is left to do can't be put into the queue: it is done again, whole
             _LOG.warning("a message isn't acknowledged", extra={"fields": {**fields, "run": work.run, "seen": str(error)}})
             settled = False
@@ -103,8 +103,7 @@ class Batch:
             self._postpone((received,), again)
         return settled
 
-    def _told(self, job: Job, stop: Any) -> Result:
-        """Run a job, and announce its end."""
+    def _run_announced(self, job: Job, stop: Any) -> Result:
         started = time.time()
         result = self._run(job, stop)
         self._events.announce(RunEnded.of(job, (), result, time.time() - started))

@@ -44,16 +44,9 @@ class Bootstrap:
 
 
 def ground(environ: Mapping[str, str], needs: Collection[Need], added: Added = None) -> Bootstrap:
-    """Make them; the log is configured then.
+    """Configure the log, and make the parts. Raises ConfigInvalid, SecretUnavailable, QueueInvalid: with every mistake of a kind.
 
-    Args:
-        environ: ANNEAL_CONFIG names the configuration, ANNEAL_QUEUE_URL the queue; secrets are found there, too.
-        needs: which secrets are resolved.
-        added: makes the tables of a program of its own.
-
-    Raises:
-        ConfigInvalid, SecretUnavailable, QueueInvalid: with every mistake of a kind.
-
+    `environ`: ANNEAL_CONFIG names the configuration, ANNEAL_QUEUE_URL the queue; secrets are found there, too; `needs`: those to resolve.
     """
     path, tables = Path(environ.get(CONFIG) or DEFAULT), added() if added else None
     settings = tables.read(path) if tables else load(path)

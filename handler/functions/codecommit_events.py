@@ -18,8 +18,7 @@ from handler.model.run_event import DeliveryDecided
 from handler.model.target_matching import TargetIndex, decide
 from handler.queues import Queue
 from handler.triggers import codecommit
-from handler.web import enqueue
-from handler.web.delivery_decision import watch
+from handler.web.delivery_decision import enqueue, watch, with_notes
 from handler.web.recent_deliveries import outcome_of
 
 
@@ -43,9 +42,9 @@ class CodeCommitEvents:
             return {"matched": [], "ignored": [], "code": refusal.code, "error": str(refusal)}
         decisions = decide(pushed, self.watched)
         try:
-            runs = enqueue.put(self.queue, pushed, decisions, started)
+            runs = enqueue(self.queue, pushed, decisions, started)
         except AnnealError as refusal:
-            self._announce(DeliveryDecided(self.provider, "untaken", refusal.code, enqueue.seen(refusal), pushed))
+            self._announce(DeliveryDecided(self.provider, "untaken", refusal.code, with_notes(refusal), pushed))
             raise
         more = {"seconds": time.monotonic() - started}
         self._announce(DeliveryDecided(self.provider, outcome_of(decisions), event=pushed, decisions=decisions, runs=runs, more=more))

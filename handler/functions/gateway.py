@@ -61,7 +61,6 @@ def whole(app: Wsgi) -> Wsgi:
 
 
 def _check_headers(event: Any) -> None:
-    """Raise TypeError: a header has a value that is no text."""
     single, many = event.get("headers") or {}, event.get("multiValueHeaders") or {}
     values = [*single.values(), *(event.get("cookies") or ()), *(value for each in many.values() for value in list.copy(each))]
     if not all(isinstance(value, str) for value in values):

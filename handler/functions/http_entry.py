@@ -15,8 +15,8 @@ from flask import Flask, Response
 from handler.app.run_events import SETTLE, RunEvents
 from handler.config.settings import Settings, Target
 from handler.feedback.emf import EmfLines
+from handler.functions import Lazy
 from handler.functions.bootstrap import Added, clusters, ground
-from handler.functions.lazy import Lazy
 from handler.model.errors import WorkerUnavailable
 from handler.web.app import Routes, create_app
 from handler.web.status_api import WorkerLink
@@ -72,5 +72,4 @@ def behind(settings: Settings, records: Callable[[Target], Readable], mask: Call
 
 
 def _taken(work: Work) -> Json:
-    """Take no job by a question: there is a queue for that."""
     raise WorkerUnavailable.of(f"run {work.run}", "is taken by the queue alone")

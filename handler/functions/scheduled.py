@@ -1,15 +1,10 @@
 """The schedule of functions: an event each minute asks for the ticks and drift runs of that minute, and for what records say is due.
 
-Law: nothing is remembered from one event to the next. A target's moments follow from its name and the clock, so that a thousand of them are
-spread evenly. Each event asks for the minute before its own, too, by the same moments: a missing event loses nothing, and a repeated or
-late one adds nothing, for the queue deduplicates by moment. Targets that the configuration suspends are left out; one that a person has
-suspended is asked about at its own pace alone, for its pause may have ended.
+Law: nothing is remembered from one event to the next. A target's moments follow from its name and the clock; each event asks for the minute
+before its own, too, and the queue deduplicates by moment: a missing event loses nothing, a repeated or late one adds nothing.
 
-What is due by records is read from one metadata LIST a cluster, all at once. A cluster without an answer delays none of the others beyond
-that, and one of its targets a minute, in turn, is asked about, if the clock has asked for it since its last turn: a worker that meets the
-silent cluster gives up after a few seconds (`Dependencies.first`), and holds up no second one.
-
-Last it renews the heartbeat of each cluster that has answered: the schedule lives, and asks for these targets.
+What is due by records is read from one metadata LIST a cluster, all at once. Of a silent cluster one target a minute, in turn, is
+asked about. Last the heartbeat of each cluster that has answered is renewed.
 """
 
 from __future__ import annotations
@@ -29,8 +24,8 @@ from handler.app import record_summaries
 from handler.app.cluster_looks import ClusterLooks
 from handler.app.record_summaries import Readable
 from handler.config.settings import Settings, Target
+from handler.functions import Lazy
 from handler.functions.bootstrap import Added, clusters, ground
-from handler.functions.lazy import Lazy
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.event import Job
 from handler.queues import Queue

@@ -1,8 +1,7 @@
 """The door: verify, match, enqueue, answer. It never touches a cluster or a git host, so nothing slow can make a webhook time out.
 
-`gunicorn_worker` reads requests in front of the threads (`request_reader`: whole requests; `connection_limits`: the bounds of a full
-door), `gunicorn_settings` configures gunicorn. `app` puts the routes together, `webhooks` and `replay_endpoint` accept requests for runs,
-`request_body` bounds bodies, `responses` forms every answer.
+`gunicorn_worker` reads whole requests in front of the threads, `app` puts the routes together, `webhooks` and `replay_endpoint` accept
+requests for runs, `responses` forms every answer.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from handler.queues import Queue
 from handler.triggers import TRIGGERS, Trigger
 from handler.web import request_body, responses
 from handler.web.access_log import OTHER, ROUTE
+from handler.web.delivery_decision import watch
 from handler.web.recent_deliveries import RecentDeliveries
 from handler.web.replay_endpoint import ReplayEndpoint
 from handler.web.status_api import StatusApi, WorkerLink, logged
@@ -30,11 +31,11 @@ from handler.web.webhooks import WebhookEndpoint
 _LOG = logging.getLogger("anneal.web")
 
 
-def _nobody(question: str, **_about: Any) -> dict[str, Any]:
+def _no_worker(question: str, **_about: Any) -> dict[str, Any]:
     raise WorkerUnavailable.of("worker", f"there is none to ask for {question}")
 
 
-NOBODY = WorkerLink(_nobody, lambda _request: None)
+NO_WORKER = WorkerLink(_no_worker, lambda _request: None)
 Part = Literal["webhooks", "replay", "reads", "ready"]
 WHOLE: frozenset[Part] = frozenset({"webhooks", "replay", "reads", "ready"})
 """Which routes are served; /healthz always is. A function serves a part, and knows only the secrets of that."""
@@ -54,7 +55,7 @@ def create_app(
     queue: Queue,
     ready: Callable[[], bool],
     *,
-    worker: WorkerLink = NOBODY,
+    worker: WorkerLink = NO_WORKER,
     metrics: DoorCounts | None = None,
     events: RunEvents | None = None,
     routes: Routes = Routes(),
@@ -68,29 +69,26 @@ def create_app(
     events, parts = events or _events(), routes.parts
     counts = metrics or events.add("door", __version__, lambda: 0.0, lambda: 0.0)
     deliveries, tokens = RecentDeliveries(), Tokens(secrets, lambda: counts.token_failure(_rule()))
-    webhooks = WebhookEndpoint(settings.targets, secrets, queue, deliveries, events.announce, routes.triggers)
+    webhooks = WebhookEndpoint(watch(settings.targets), secrets, queue, deliveries, events.announce, routes.triggers)
     replay = ReplayEndpoint(settings, tokens, queue)
 
     def receive(provider: str) -> Response:
-        return webhooks.receive(provider, _headers(), whole)
+        return webhooks.receive(provider, dict(request.headers.items()), delivered)
 
-    def whole() -> bytes:
-        request_body.require_json(request.headers.get("Content-Type", ""), request.headers.get("Content-Encoding", ""))
+    def delivered() -> bytes:
+        _require_json()
         return request_body.read(request.environ, settings.webhooks.max_body)
 
-    def sent() -> bytes:
+    def asked() -> bytes:
         found = request_body.read(request.environ, settings.webhooks.max_body)
         if found:
-            request_body.require_json(request.headers.get("Content-Type", ""), request.headers.get("Content-Encoding", ""))
+            _require_json()
         return found
-
-    def asked(target: str) -> Response:
-        return replay.receive(target, request.headers.get("Authorization", ""), sent)
 
     for provider in routes.triggers if "webhooks" in parts else ():
         _route(app, f"/webhooks/{provider}", "POST", receive, provider=provider)
     if "replay" in parts:
-        _route(app, "/replay/<target>", "POST", asked)
+        _route(app, "/replay/<target>", "POST", lambda target: replay.receive(target, _bearer(), asked))
     if "reads" in parts:
         _read_routes(app, StatusApi(settings, tokens, worker, deliveries, counts))
     if "ready" in parts:
@@ -110,17 +108,22 @@ def _events() -> RunEvents:
     return events
 
 
-def _read_routes(app: Flask, reads: StatusApi) -> None:
-    def bearer() -> str:
-        return request.headers.get("Authorization", "")
+def _bearer() -> str:
+    return request.headers.get("Authorization", "")
 
+
+def _require_json() -> None:
+    request_body.require_json(request.headers.get("Content-Type", ""), request.headers.get("Content-Encoding", ""))
+
+
+def _read_routes(app: Flask, reads: StatusApi) -> None:
     views: dict[str, Callable[..., Response]] = {
-        "/api/targets": lambda: reads.targets(bearer(), request.args),
-        "/api/targets/<target>": lambda target: reads.target(bearer(), target),
-        "/api/runs/<run>": lambda run: reads.run(bearer(), run),
-        "/api/deliveries": lambda: reads.deliveries(bearer(), request.args),
-        "/api/openapi.json": lambda: reads.openapi(bearer()),
-        "/metrics": lambda: reads.metrics(bearer()),
+        "/api/targets": lambda: reads.targets(_bearer(), request.args),
+        "/api/targets/<target>": lambda target: reads.target(_bearer(), target),
+        "/api/runs/<run>": lambda run: reads.run(_bearer(), run),
+        "/api/deliveries": lambda: reads.deliveries(_bearer(), request.args),
+        "/api/openapi.json": lambda: reads.openapi(_bearer()),
+        "/metrics": lambda: reads.metrics(_bearer()),
     }
     for path, view in views.items():
         _route(app, path, "GET", logged(path, view))
@@ -128,11 +131,6 @@ def _read_routes(app: Flask, reads: StatusApi) -> None:
 
 def _route(app: Flask, path: str, method: str, view: Callable[..., Response], **fixed: str) -> None:
     app.add_url_rule(path, endpoint=path, view_func=view, methods=[method], defaults=fixed or None, provide_automatic_options=False)
-
-
-def _headers() -> dict[str, str]:
-    """Return the request's headers; WSGI has already joined those that occur twice."""
-    return dict(request.headers.items())
 
 
 def _readiness(reachable: bool) -> Response:

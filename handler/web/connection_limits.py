@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar
 
 MIB = 1024 * 1024
 C = TypeVar("C")
-ANYBODY = ""
-"""The peer of connections that are bounded in all alone."""
+UNCOUNTED = ""
+"""The peer of connections that count in all, and for no peer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class OpenConnections(Generic[C]):
     def remove(self, each: C) -> None:
         """Forget a connection."""
         self._whole.discard(each)
-        peer = self._waiting.pop(each, ANYBODY)
+        peer = self._waiting.pop(each, UNCOUNTED)
         if peer:
             of_peer = self._peers[peer]
             del of_peer[each]
@@ -79,7 +79,7 @@ class OpenConnections(Generic[C]):
 
     def surplus(self, newest: C, held: int) -> C | None:
         """Return the connection to drop now, None: none. `newest`: the one that was opened or sent last; `held`: bytes in memory."""
-        of_peer = self._peers.get(self._waiting.get(newest, ANYBODY), {})
+        of_peer = self._peers.get(self._waiting.get(newest, UNCOUNTED), {})
         if len(of_peer) > self._bounds.of_peer:
             return next(iter(of_peer))
         if len(self) > self._bounds.connections or held > self._bounds.held:
@@ -96,7 +96,7 @@ class Peers:
     def peer(self, client: Any) -> str:
         """Return the peer of an accepted connection; empty for a trusted proxy, which names its client later."""
         found = _address(client[0]) if isinstance(client, tuple) else None
-        return ANYBODY if found is None or self._proxy(found) else _counted(found)
+        return UNCOUNTED if found is None or self._proxy(found) else _counted(found)
 
     def client(self, client: Any, headers: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
         """Return the address a trusted proxy has connected for, and the peer it counts for: of X-Forwarded-For the last that is no proxy.

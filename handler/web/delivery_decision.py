@@ -1,4 +1,4 @@
-"""The decision on a delivery: verified, read, matched. The door and `anneal explain-delivery` share it.
+"""The decision on a delivery: verified, read, matched, and its jobs in the queue. The door, functions, `anneal explain-delivery` share it.
 
 Law: a sender learns nothing of targets and repositories outside its secret's scope. An unsigned delivery costs little: every secret hashes
 the whole body, so where many are configured large bodies are verified one at a time, up to a bound.
@@ -7,15 +7,17 @@ the whole body, so where many are configured large bodies are verified one at a 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from handler.config.secrets import Accepted
 from handler.config.settings import Target
-from handler.model.errors import TooLarge, TooManyRequests
-from handler.model.event import Decision, Event
+from handler.model.errors import AnnealError, TooLarge, TooManyRequests
+from handler.model.event import Decision, Delivery, Event, Job
 from handler.model.target_matching import TargetIndex, WatchedRevision, decide
+from handler.queues import Queue
 from handler.triggers import Trigger, unproven
 
 MIB = 1024 * 1024
@@ -94,3 +96,25 @@ def bounded(event: Event, watched: TargetIndex, allowed: frozenset[str]) -> Deli
         refusal.add_note(f"signed with a secret that may not speak for {', '.join(foreign)}")  # for the log, never for the answer
         raise refusal
     return DeliveryDecision(event, decide(event, watched.only(allowed)), foreign)
+
+
+def enqueue(queue: Queue, event: Event, decisions: Sequence[Decision], asked: float) -> dict[str, str]:
+    """Put a job for each decision that matched into the queue; return the ids of their runs by target. `asked`: monotonic seconds.
+
+    Raises SenderError: it takes none now.
+    """
+    matched = [decision for decision in decisions if decision.matched]
+    runs = queue.put_all([_job(event, decision, asked) for decision in matched])
+    return {decision.target: run for decision, run in zip(matched, runs, strict=True)}
+
+
+def with_notes(refusal: AnnealError) -> str:
+    """Return a refusal with the notes that its sender doesn't get."""
+    return "; ".join([str(refusal), *getattr(refusal, "__notes__", ())])
+
+
+def _job(event: Event, decision: Decision, asked: float) -> Job:
+    received = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    change = decision.change
+    delivery = Delivery(event.delivery, event.provider, change.ref, change.after, event.actor, received)
+    return Job(decision.target, "push", hint=change.after, actor=event.actor, deliveries=(delivery,), asked=asked)

@@ -1,8 +1,8 @@
 """The worker of our web process: gunicorn's parser and threads, with an event loop of ours in front of them.
 
 Law: a thread gets only a request that is whole, and hands back an answer that is whole. The main thread's loop alone reads and writes
-sockets, so a slow client costs a descriptor and the bytes that came, bounded by `crowd`, and no thread. What reads (`READS`) has threads of
-its own, a quarter of all: however slow a cluster is, the others are there for deliveries.
+sockets, so a slow client costs a descriptor and the bytes that came (`connection_limits`), and no thread. Reads have threads of their own
+(`LANES`): however slow a cluster is, the others are there for deliveries.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gunicorn.workers.gthread import ThreadWorker
 
 from handler.web import access_log
 from handler.web.connection import ClientConnection, Exchange, refusal
-from handler.web.connection_limits import ANYBODY, Bounds, FrontLimits, OpenConnections, Peers
+from handler.web.connection_limits import UNCOUNTED, Bounds, FrontLimits, OpenConnections, Peers
 from handler.web.request_reader import RequestReader
 
 HEAD_SECONDS = 5.0
@@ -143,7 +143,6 @@ class DoorWorker(ThreadWorker):
         self._make_room(conn)
 
     def _begun(self, conn: ClientConnection, *, whole: bool) -> None:
-        """Go on to the body of a request whose head is there."""
         request = conn.incoming.request
         conn.deadline = time.monotonic() + BODY_SECONDS
         if behind := self._peers.client(conn.client, request.headers):
@@ -154,7 +153,6 @@ class DoorWorker(ThreadWorker):
 
     # --- serving
     def _serve(self, conn: ClientConnection) -> None:
-        """Let a thread answer a whole request."""
         self._watch(conn, 0, self._read)
         self._crowd.whole(conn)
         self._make_room(conn)
@@ -207,7 +205,7 @@ class DoorWorker(ThreadWorker):
     def _linger(self, conn: ClientConnection) -> None:
         """Wait until the client has closed, so that its answer isn't lost in a reset (RFC 9112, 9.6); incomplete until then."""
         self._hold(conn, 0)
-        self._crowd.add(conn, ANYBODY)
+        self._crowd.add(conn, UNCOUNTED)
         conn.deadline, conn.unread = time.monotonic() + LINGER_SECONDS, LINGER_BYTES
         try:
             conn.sock.shutdown(socket.SHUT_WR)
@@ -234,7 +232,6 @@ class DoorWorker(ThreadWorker):
             self._close(conn)
 
     def _malformed(self, conn: ClientConnection, error: Exception) -> None:
-        """Answer what isn't HTTP with JSON."""
         status, reason = next(
             ((status, reason) for kind, status, reason in _STATUS if isinstance(error, kind)), (500, "Internal Server Error")
         )
@@ -243,9 +240,7 @@ class DoorWorker(ThreadWorker):
         self._refuse(conn, status, reason)
 
     def _refuse(self, conn: ClientConnection, status: int, reason: str, code: str = "bad-request") -> None:
-        """Answer a request that no thread has seen."""
-        data = self._count(conn, status, reason, code)
-        self._answer(conn, data)
+        self._answer(conn, self._count(conn, status, reason, code))
 
     def _count(self, conn: ClientConnection, status: int, reason: str, code: str) -> bytes:
         data = refusal(status, reason, code)
@@ -256,7 +251,6 @@ class DoorWorker(ThreadWorker):
 
     # --- bounds
     def _make_room(self, newest: ClientConnection) -> None:
-        """Drop the connection that gives way to the newest."""
         while (each := self._crowd.surplus(newest, self._held)) is not None:
             if not each.unread:  # else it has its answer, and only lingers
                 self._dropped += 1
@@ -333,7 +327,6 @@ def _bounds(max_body: int) -> Bounds:
 
 
 def _lane(path: str) -> str:
-    """Return whose threads a path is answered by."""
     if path == "/readyz":
         return READY
     return READS if path == "/metrics" or path.startswith("/api/") else ""

@@ -1,8 +1,7 @@
 """The last deliveries of this process, for `/api/deliveries`. Matched ones are in the record of their target, too.
 
 Law: a token sees only the targets of a delivery that it may read, and their outcomes; a delivery without any target only with the right to
-read all. Refused deliveries have their own ring, so that garbage pushes out nothing else. Memory is bounded whatever the number of
-targets: deliveries are counted, and so are their targets.
+read all. Refused deliveries have a ring of their own, so that garbage pushes out nothing else; both are bounded.
 """
 
 from __future__ import annotations
@@ -57,12 +56,11 @@ class RecentDeliveries:
 
     def decided(self, event: Event, decisions: Sequence[Decision], runs: Mapping[str, str]) -> None:
         """Note a verified delivery. `runs`: the id of the run by target."""
-        outcome = outcome_of(decisions)
         facts = {"provider": event.provider, "delivery": event.delivery[:_TEXT], "kind": event.kind, "actor": event.actor[:_TEXT]}
         texts: dict[str, str] = {}  # most targets of a delivery have the same reason: it is kept once
         rows = (_row(decision, runs, texts) for decision in decisions if decision.target)
         reasons = [decision.reason for decision in decisions if not decision.target]
-        self._add(self._decided, facts | {"outcome": outcome, "code": "", "reason": "; ".join(reasons)}, rows)
+        self._add(self._decided, facts | {"outcome": outcome_of(decisions), "code": "", "reason": "; ".join(reasons)}, rows)
 
     def refused(self, provider: str, error: AnnealError) -> None:
         """Note a delivery that wasn't believed or understood; nothing that its sender wrote is kept."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from flask import Response
@@ -22,13 +23,13 @@ _KEYS = ("commit", "dryRun", "force", "approve", "unpin", "rollback")
 _HELD = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
+@dataclass(frozen=True, slots=True)
 class ReplayEndpoint:
     """Takes requests for runs."""
 
-    def __init__(self, settings: Settings, tokens: Tokens, queue: Queue) -> None:
-        self._settings = settings
-        self._tokens = tokens
-        self._queue = queue
+    settings: Settings
+    tokens: Tokens
+    queue: Queue
 
     def receive(self, target: str, authorization: str, body: Callable[[], bytes]) -> Response:
         """Handle one request. Raises SenderError: 401, then 403, 404, 413, 415, 400, so that nothing is revealed without a token.
@@ -37,13 +38,13 @@ class ReplayEndpoint:
         """
         actor = ""
         try:
-            bounds = self._tokens.bearer(authorization)
+            bounds = self.tokens.bearer(authorization)
             actor = bounds.name
-            configured(bounds, target, self._settings)
+            configured(bounds, target, self.settings)
             job = read(target, actor, body())
             if missing := acts(job) - set(bounds.may):
                 raise Forbidden.of(f"token {actor}", f"may not {', '.join(sorted(missing))}")
-            run = self._queue.put(job)
+            run = self.queue.put(job)
         except AnnealError as refusal:
             _LOG.warning("replay refused", extra={"fields": {"target": target, "actor": actor, "code": refusal.code, "seen": str(refusal)}})
             raise

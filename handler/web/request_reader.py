@@ -72,7 +72,6 @@ class RequestReader:
             raise errors.LimitRequestHeaders("limit request headers size")
 
     def _begin(self, end: int) -> bytes:
-        """Read the head; return what has come of the body."""
         head, rest = bytes(self._raw[:end]), bytes(self._raw[end:])
         self._raw = bytearray()
         request: Any = Request(self._cfg, IterUnreader([head]), self._client)

@@ -54,17 +54,15 @@ class WorkerLink:
     sees: bool = True
 
 
+@dataclass(frozen=True, slots=True)
 class StatusApi:
     """Answers read requests of named tokens."""
 
-    def __init__(self, settings: Settings, tokens: Tokens, worker: WorkerLink, deliveries: RecentDeliveries, metrics: DoorCounts) -> None:
-        self._settings = settings
-        self._tokens = tokens
-        self._waits = worker.waits
-        self._ask = worker.ask
-        self._sees = worker.sees
-        self._deliveries = deliveries
-        self._metrics = metrics
+    settings: Settings
+    tokens: Tokens
+    worker: WorkerLink
+    recent: RecentDeliveries
+    counts: DoorCounts
 
     def targets(self, authorization: str, query: Mapping[str, str]) -> Response:
         """A page of the targets that the token may read, by name."""
@@ -78,15 +76,15 @@ class StatusApi:
 
     def target(self, authorization: str, target: str) -> Response:
         """One target, whole."""
-        configured(self._reader(authorization), target, self._settings)
+        configured(self._reader(authorization), target, self.settings)
         return jsonify(self._answered("target", name=target)["target"])
 
     def run(self, authorization: str, run: str) -> Response:
         """One run, by its id."""
-        configured(self._reader(authorization), target_of(run), self._settings)
-        ours = self._waits(run)  # before the worker is asked: what it is handed meanwhile is found in one of the two
+        configured(self._reader(authorization), target_of(run), self.settings)
+        ours = self.worker.waits(run)  # before the worker is asked: what it is handed meanwhile is found in one of the two
         found = self._answered("run", run=run)["run"] or (_queued(ours) if ours else None)
-        if found is None and (self._sees or not _RUN.fullmatch(run)):
+        if found is None and (self.worker.sees or not _RUN.fullmatch(run)):
             raise PathNotFound.of(f"run {run[:80]}", _GONE)
         return jsonify(found or _unknown(run))
 
@@ -96,35 +94,35 @@ class StatusApi:
         limit = _number(query, "limit", LATEST, MOST_DELIVERIES)
         wanted = query.get("target")
         if wanted is not None:
-            configured(token, wanted, self._settings)
+            configured(token, wanted, self.settings)
         names = [name for name in self._readable(token) if wanted in (None, name)]
         everything = "*" in token.targets and wanted is None
-        here = self._deliveries.shown(frozenset(names).__contains__, everything=everything, limit=limit)
+        here = self.recent.shown(frozenset(names).__contains__, everything=everything, limit=limit)
         kept = self._recorded(names)
-        return jsonify(since=self._deliveries.since, process=here, recorded=kept["recorded"][:limit], unread=kept["unread"])
+        return jsonify(since=self.recent.since, process=here, recorded=kept["recorded"][:limit], unread=kept["unread"])
 
     def openapi(self, authorization: str) -> Response:
         """The description of all this, for any token."""
-        self._tokens.bearer(authorization)
+        self.tokens.bearer(authorization)
         return Response(_document(), mimetype="application/json")
 
     def metrics(self, authorization: str) -> Response:
         """Both processes' metrics, for a token that may see every target."""
-        token = self._tokens.bearer(authorization)
+        token = self.tokens.bearer(authorization)
         require(token, "metrics")
         if "*" not in token.targets:
             raise Forbidden.of(f"token {token.name}", "may not touch every target, and metrics show them all")
-        if not isinstance(self._metrics, DoorMetrics):
+        if not isinstance(self.counts, DoorMetrics):
             raise PathNotFound.of("metrics", _LINES)
-        return Response(exposed(self._metrics, self._ask), content_type=CONTENT_TYPE)
+        return Response(exposed(self.counts, self.worker.ask), content_type=CONTENT_TYPE)
 
     def _reader(self, authorization: str) -> ReplayToken:
-        token = self._tokens.bearer(authorization)
+        token = self.tokens.bearer(authorization)
         require(token, "read")
         return token
 
     def _readable(self, token: ReplayToken) -> list[str]:
-        return sorted(target.name for target in self._settings.targets if touches(token, target.name))
+        return sorted(target.name for target in self.settings.targets if touches(token, target.name))
 
     def _recorded(self, names: list[str]) -> dict[str, Any]:
         try:
@@ -134,7 +132,7 @@ class StatusApi:
             return {"recorded": [], "unread": [{"target": name, **unread} for name in names]}
 
     def _answered(self, question: str, **about: Any) -> dict[str, Any]:
-        return _answered(self._ask, question, **about)
+        return _answered(self.worker.ask, question, **about)
 
 
 def exposed(metrics: DoorMetrics, ask: AskWorker) -> str:
@@ -154,12 +152,10 @@ def _answered(ask: AskWorker, question: str, **about: Any) -> dict[str, Any]:
 
 
 def _unknown(run: str) -> dict[str, Any]:
-    """Return an unrecorded run, where it isn't known whether it waits in the queue."""
     return {"run": run, "target": target_of(run), "trigger": "", "actor": "", "status": "unknown", "requests": [run], "source": "record"}
 
 
 def _queued(work: Work) -> dict[str, Any]:
-    """Return a run that the worker doesn't know yet, in the form of the worker's answers."""
     job, requests = work.job, list(work.runs)
     known = {"run": work.run, "target": job.target, "trigger": job.cause, "actor": job.actor}
     return known | {"status": "queued", "requests": requests, "source": "memory"}

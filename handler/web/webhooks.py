@@ -4,40 +4,33 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from flask import Response
 
 from handler.config.secrets import Accepting
-from handler.config.settings import Target
 from handler.model.errors import AnnealError
 from handler.model.run_event import Announce, DeliveryDecided
+from handler.model.target_matching import TargetIndex
 from handler.queues import Queue
-from handler.triggers import TRIGGERS, Trigger
-from handler.web import enqueue, responses
-from handler.web.delivery_decision import judge, watch
+from handler.triggers import Trigger
+from handler.web import responses
+from handler.web.delivery_decision import enqueue, judge, with_notes
 from handler.web.recent_deliveries import RecentDeliveries, outcome_of
 
 
+@dataclass(frozen=True, slots=True)
 class WebhookEndpoint:
     """Receives deliveries for these targets. `deliveries`: remembers them; `announce`: takes their outcomes."""
 
-    def __init__(
-        self,
-        targets: Sequence[Target],
-        secrets: Accepting,
-        queue: Queue,
-        deliveries: RecentDeliveries,
-        announce: Announce,
-        triggers: Mapping[str, Trigger] = TRIGGERS,
-    ) -> None:
-        self._deliveries = deliveries
-        self._announce = announce
-        self._triggers = triggers
-        self._watched = watch(targets)
-        self._secrets = secrets
-        self._queue = queue
+    watched: TargetIndex
+    secrets: Accepting
+    queue: Queue
+    deliveries: RecentDeliveries
+    announce: Announce
+    triggers: Mapping[str, Trigger]
 
     def receive(self, provider: str, headers: Mapping[str, str], read: Callable[[], bytes]) -> Response:
         """Handle one delivery. `read`: returns its body. Raises SenderError."""
@@ -46,22 +39,21 @@ class WebhookEndpoint:
             body = read()
         fields = {"bytes": len(body)}
         with self._refusing(partial(DeliveryDecided, provider, "refused", more=fields)):
-            verdict = judge(self._triggers[provider], headers, body, self._secrets.webhook(provider), self._watched)
+            verdict = judge(self.triggers[provider], headers, body, self.secrets.webhook(provider), self.watched)
         event, decisions = verdict.event, verdict.decisions
         with self._refusing(partial(DeliveryDecided, provider, "untaken", event=event)):
-            runs = enqueue.put(self._queue, event, decisions, started)
-        self._deliveries.decided(event, decisions, runs)
+            runs = enqueue(self.queue, event, decisions, started)
+        self.deliveries.decided(event, decisions, runs)
         more = {**fields, "foreign": verdict.foreign, "seconds": time.monotonic() - started}
-        self._announce(DeliveryDecided(provider, outcome_of(decisions), event=event, decisions=decisions, runs=runs, more=more))
+        self.announce(DeliveryDecided(provider, outcome_of(decisions), event=event, decisions=decisions, runs=runs, more=more))
         return responses.accepted(decisions, runs)
 
     @contextlib.contextmanager
     def _refusing(self, outcome: Callable[..., DeliveryDecided]) -> Iterator[None]:
-        """Announce and remember a refusal within this."""
         try:
             yield
         except AnnealError as refusal:
-            made = outcome(code=refusal.code, seen=enqueue.seen(refusal))
-            self._deliveries.refused(made.provider, refusal)
-            self._announce(made)
+            made = outcome(code=refusal.code, seen=with_notes(refusal))
+            self.deliveries.refused(made.provider, refusal)
+            self.announce(made)
             raise

@@ -35,15 +35,7 @@ _LAST = 2.0
 
 
 class HeartbeatRenewal:
-    """The heartbeats of one server. Safe to share between threads.
-
-    Args:
-        settings: whose targets it looks after.
-        records: the way to a target's cluster, raises AnnealError.
-        mask: hides secrets in a text.
-        renewed: called for each renewal.
-
-    """
+    """The heartbeats of one server, for threads. `records`: the way to a target's cluster, raises AnnealError; `mask`: hides secrets."""
 
     def __init__(self, settings: Settings, records: Callable[[Target], StateObjects], mask: Callable[[str], str], renewed: Renewed) -> None:
         grouped: dict[Hashable, list[Target]] = defaultdict(list)
@@ -102,7 +94,6 @@ class _Pulse:
         self._said = ""
 
     def run(self) -> None:
-        """Renew until `stop`."""
         self._renewed(0.0)
         interval = min(EVERY, self._settings.health_interval or EVERY)
         while not self._ended.is_set():
@@ -114,18 +105,15 @@ class _Pulse:
         self._renew()
 
     def stop(self) -> None:
-        """Renew once more, and no more."""
         self._ended.set()
         self._wake.set()
 
     def look(self, target: str) -> None:
-        """Note that a target was looked at; the first time that is written at once."""
         first, self._looks[target] = math.isinf(self._looks[target]), time.monotonic()
         if first:
             self._wake.set()
 
     def watch(self) -> None:
-        """Note that health is watched; the first time that is written at once."""
         first, self._watched = math.isinf(self._watched), time.monotonic()
         if first:
             self._wake.set()
@@ -150,7 +138,6 @@ class _Pulse:
         return Signs(server_name(), __version__, looks, watched, self._ended.is_set())
 
     def _warn(self, error: AnnealError) -> None:
-        """Log why the heartbeat can't be renewed, once for each reason."""
         if error.code != self._said:
             fields = {"cluster": self._target.cluster.name, "why": self._mask(str(error)), "code": error.code}
             _LOG.warning("the heartbeat can't be renewed", extra={"fields": fields})

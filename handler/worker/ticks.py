@@ -26,13 +26,8 @@ Look = Callable[[Sequence[Job], Tell], SurveyTally]
 class Ticks:
     """When the targets of one configuration are looked at. Safe to share between threads.
 
-    Args:
-        settings: whose targets; those that they suspend are left alone.
-        look: the survey; None: each tick gets its run.
-        run: takes a job that needs a run now, from any thread.
-        count: takes the end of a tick that needed none.
-        mute: takes a target and what of it didn't answer, `cluster` or `git host`.
-
+    `look`: the survey; None: each tick gets its run. `run`: takes a job that needs a run now, from any thread; `count`: takes the end of a
+    tick that needed none; `mute`: takes a target and what of it didn't answer, `cluster` or `git host`.
     """
 
     def __init__(

@@ -86,16 +86,9 @@ class WatchConnections(Protocol):
 
 
 class HealthWatch:
-    """The health of all targets of one configuration.
+    """The health of all targets of one configuration; none is watched where `healthInterval` is 0.
 
-    Args:
-        settings: whose targets, and how often a pass is made; never, where `healthInterval` is 0.
-        ways: to their clusters.
-        mask: hides secrets in a text.
-        tell: called with each target's health at each pass.
-        vouch: called with a target of each watched cluster at each pass.
-        announce: takes the changes of recorded health.
-
+    `mask`: hides secrets in a text; `tell`, `vouch`: called at each pass; `announce`: takes the changes of recorded health.
     """
 
     def __init__(
@@ -191,7 +184,6 @@ class ClusterWatch:
 
     # --- one turn
     def _turn(self) -> None:
-        """Take what the WATCHes tell, then do what is due."""
         self.cut = False
         self.scopes.go_on(time.monotonic(), self.settings.health_interval)
         self._take(time.monotonic() + _TURN)
@@ -239,14 +231,13 @@ class ClusterWatch:
             elif isinstance(line, BaseException):
                 self.scopes.ended(scope, line)
             elif scope is self.states:
-                self._told(*line)
+                self._record_moved(*line)
             elif (account := self.scopes.account(scope)) is not None:
                 self._seen(account, *line)
             if time.monotonic() >= end:
                 return
 
-    def _told(self, identity: Identity, metadata: dict[str, Any] | None) -> None:
-        """Note that a record has moved."""
+    def _record_moved(self, identity: Identity, metadata: dict[str, Any] | None) -> None:
         known = self.watched.get(identity.name)
         if known is None:
             return
@@ -360,16 +351,10 @@ class ClusterWatch:
         self.refused.pop(known.target.name, None)
         known.read(stored.state, stored.resource_version)
         if known.health.state != before:
-            self._say(known, before)
-
-    def _say(self, known: WatchedTarget, before: str) -> None:
-        """Announce that the recorded health has changed."""
-        health, name = known.health, known.target.name
-        self.announce(HealthChanged(name, before, health.state, health.worst))
+            self.announce(HealthChanged(known.target.name, before, known.health.state, known.health.worst))
 
     # --- reasons
     def _explain(self, now: float) -> None:
-        """Read why some targets aren't healthy, those that are due."""
         interval, last, end = self.settings.health_interval, defaultdict(float, self.explained), time.monotonic() + _READING
         wanting = [each for each in self.watched.values() if not each.busy and now >= due(each, last[each.target.name], interval, now)]
         for known in sorted(wanting, key=lambda each: last[each.target.name])[:EXPLAINED]:

@@ -29,12 +29,7 @@ _LONGEST_PAUSE = 600.0
 def due(watched: WatchedTarget, last: float, interval: float, now: float) -> float:
     """Return when a target's reasons are to be read: soon after each change, once that has stood, then in pauses that double.
 
-    Args:
-        watched: the target; of one that is well reasons are read only while a note of it is new.
-        last: when that was done last, in monotonic seconds as `now`.
-        interval: seconds of one pause at least.
-        now: for what is new.
-
+    Of one that is well only while a note of it is new. `last`: when they were read (monotonic, as `now`); `interval`: the least pause.
     """
     begun = watched.begun(now)
     soon = [at + after for at in begun for after in (FIRST_LOOK, _SECOND_LOOK)]
@@ -44,15 +39,7 @@ def due(watched: WatchedTarget, last: float, interval: float, now: float) -> flo
 
 
 def reasons(api: Api, watched: WatchedTarget, now: float, clock: float) -> dict[Identity, Finding]:
-    """Read what explains how a target does.
-
-    Args:
-        api: with the target's identity.
-        watched: the target.
-        now: monotonic seconds.
-        clock: the same by the API server, in seconds since the epoch.
-
-    """
+    """Read, as the target's identity, what explains how it does. `now`: monotonic; `clock`: the API server's, seconds since the epoch."""
     wanted = watched.wants(now)[:SHOWN]
     return explain(Evidence(api), wanted, _since(watched, wanted, now, clock), clock) if wanted else {}
 

@@ -28,15 +28,7 @@ class WatchMask:
     _due: float = 0.0
 
     def of(self, commit: str, declared: frozenset[Identity], now: float, pause: float) -> Callable[[str], str]:
-        """Return the mask for what a commit has declared.
-
-        Args:
-            commit: as recorded.
-            declared: as recorded.
-            now: monotonic seconds.
-            pause: seconds after which objects that couldn't be read are tried again.
-
-        """
+        """Return the mask for what a commit has declared; what can't be read `now` (monotonic) is tried again after `pause` seconds."""
 
         def hide(text: str) -> str:
             if self._read != (commit, declared) and now >= self._due:

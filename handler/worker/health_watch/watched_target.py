@@ -154,7 +154,6 @@ class WatchedTarget:
             self._lost.setdefault(identity, time.monotonic())
 
     def _forget(self, identity: Identity) -> None:
-        """Forget whether an object was well, and why it isn't."""
         self._well.discard(identity)
         self.hard.discard(identity)
         self._lost.pop(identity, None)

@@ -86,5 +86,5 @@ def test_a_record_that_could_not_be_read_now_is_read_again_and_its_target_judged
 
 
 def test_a_record_that_is_gone_says_nothing_of_its_target(watch: ClusterWatch, said: list[tuple[str, HealthState]]) -> None:
-    watch._told(Identity("", "ConfigMap", "anneal-system", "anneal-shop"), None)
+    watch._record_moved(Identity("", "ConfigMap", "anneal-system", "anneal-shop"), None)
     assert said == [("shop", HealthState.UNKNOWN)]
