@@ -1,10 +1,11 @@
 """The schedule of functions: an event each minute asks for the ticks and drift runs of that minute, and for what records say is due.
 
 Law: nothing is remembered from one event to the next. A target's moments follow from its name and the clock; each event asks for the minute
-before its own, too, and the queue deduplicates by moment: a missing event loses nothing, a repeated or late one adds nothing.
+before its own, too, and the queue deduplicates by moment: a missing event loses nothing, a repeated or late one adds nothing. Targets that
+the configuration suspends are left out; one that a person has suspended is asked about at its own pace, for its pause may have ended.
 
 What is due by records is read from one metadata LIST a cluster, all at once. Of a silent cluster one target a minute, in turn, is
-asked about. Last the heartbeat of each cluster that has answered is renewed.
+asked about, so that it delays no other. Last the heartbeat of each cluster that has answered is renewed.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ Lambda's own limit is 250 MB; what is smaller starts sooner."""
 _IMPORTED = (".py", ".pyc", ".so")
 _FOREIGN = (
     *("__main__.py", "cli", "library", "wsgi.py"),
-    *(f"app/{name}.py" for name in ("overview", "standing", "tick_survey")),
+    *(f"app/{name}.py" for name in ("overview", "tick_survey")),
     *(f"worker/{name}" for name in ("health_watch", "heartbeat_renewal.py", "sqs_consumer.py", "supervisor.py", "ticks.py", "worker.py")),
     *(
         f"web/{name}.py"
