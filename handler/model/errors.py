@@ -49,6 +49,13 @@ class AnnealError(Exception):
     code: ClassVar[str] = "error"
     who: ClassVar[str] = "operator"
 
+    def __init_subclass__(cls, *, code: str = "", who: str = "", status: int = 0) -> None:
+        """Set what a class has of its own; the rest is its base's."""
+        super().__init_subclass__()
+        for name, value in (("code", code), ("who", who), ("status", status)):
+            if value:
+                setattr(cls, name, value)
+
     def __init__(self, *problems: Problem) -> None:
         """Keep the problems in the order they were found."""
         super().__init__(*problems)
@@ -69,120 +76,84 @@ class OperatorError(AnnealError):
     """The operator must act: configuration, credentials, permission. Waits for a person."""
 
 
-class AuthorError(AnnealError):
+class AuthorError(AnnealError, who="author"):
     """The author of the commit must act. Waits for a new head."""
 
-    who = "author"
 
-
-class TransientError(AnnealError):
+class TransientError(AnnealError, code="transient", who="nobody"):
     """It is retried by itself, from 15 s doubling to 5 min."""
 
-    code = "transient"
-    who = "nobody"
 
-
-class SenderError(AnnealError):
+class SenderError(AnnealError, who="sender"):
     """The sender of the request must act. `status` is the HTTP status of the answer."""
 
-    who = "sender"
     status: ClassVar[int] = 400
 
 
-class LeaseError(AnnealError):
+class LeaseError(AnnealError, who="nobody"):
     """Another worker holds the target, or holds it now."""
-
-    who = "nobody"
 
 
 # --- operator
-class ConfigInvalid(OperatorError):
+class ConfigInvalid(OperatorError, code="config-invalid"):
     """`anneal.yaml` has mistakes; all of them are in it, each with file and line."""
 
-    code = "config-invalid"
 
-
-class SecretUnavailable(OperatorError):
+class SecretUnavailable(OperatorError, code="secret-unavailable"):
     """A referenced secret is missing, empty or too short. Never carries the value."""
 
-    code = "secret-unavailable"
 
-
-class AccessDenied(OperatorError):
+class AccessDenied(OperatorError, code="access-denied"):
     """The API server or git host said 401 or 403 to our credentials."""
 
-    code = "access-denied"
 
-
-class QuotaExceeded(AccessDenied):
+class QuotaExceeded(AccessDenied, code="quota-exceeded"):
     """A ResourceQuota has no room for an object: the quota's owner makes room, or git declares less."""
 
-    code = "quota-exceeded"
 
-
-class TargetMoved(OperatorError):
+class TargetMoved(OperatorError, code="target-moved"):
     """Repository, installation or cluster differ from the recorded ones; `anneal retarget` accepts that."""
 
-    code = "target-moved"
 
-
-class StateInvalid(OperatorError):
+class StateInvalid(OperatorError, code="state-invalid"):
     """The state ConfigMap is not ours or can't be read; it is untrusted input."""
 
-    code = "state-invalid"
 
-
-class Suspended(OperatorError):
+class Suspended(OperatorError, code="suspended"):
     """A person paused the target; `anneal resume` ends that."""
 
-    code = "suspended"
 
-
-class ServerPinned(OperatorError):
+class ServerPinned(OperatorError, code="server-pinned"):
     """The kubeconfig points to another API server than `cluster.server` pins."""
 
-    code = "server-pinned"
 
-
-class KubeconfigInvalid(OperatorError):
+class KubeconfigInvalid(OperatorError, code="kubeconfig-invalid"):
     """The kubeconfig, its credentials or the trust in the API server can't be used."""
-
-    code = "kubeconfig-invalid"
 
 
 # --- author
-class SourceRefused(AuthorError):
+class SourceRefused(AuthorError, code="source-refused"):
     """The commit, its tree or a ref breaks a rule: a path, a mode, a symlink, a submodule, a limit."""
-
-    code = "source-refused"
 
 
 class PathMissing(SourceRefused):
     """The commit has no such path as the target is to be rendered from: git keeps no empty directory."""
 
 
-class RefNotFound(AuthorError):
+class RefNotFound(AuthorError, code="ref-not-found"):
     """The configured branch, tag or commit doesn't exist on the host. Never an empty render."""
 
-    code = "ref-not-found"
 
-
-class CommitUnverified(AuthorError):
+class CommitUnverified(AuthorError, code="commit-unverified"):
     """The target requires signed commits, and no configured key vouches for this one. Nothing of it was rendered."""
 
-    code = "commit-unverified"
 
-
-class ManifestInvalid(AuthorError):
+class ManifestInvalid(AuthorError, code="manifest-invalid"):
     """Documents that can't be read or may not be in git; all of them at once."""
 
-    code = "manifest-invalid"
 
-
-class RenderFailed(AuthorError):
+class RenderFailed(AuthorError, code="render-failed"):
     """The render child crashed, ran out of memory or time. `reason`: crash | memory | cpu | timeout | output."""
-
-    code = "render-failed"
 
     def __init__(self, *problems: Problem, reason: str = "crash") -> None:
         """Keep the way the child died."""
@@ -190,16 +161,13 @@ class RenderFailed(AuthorError):
         self.reason = reason
 
 
-class PlanRefused(AuthorError):
+class PlanRefused(AuthorError, code="plan-refused"):
     """A guard refused the plan before the first write."""
 
-    code = "plan-refused"
 
-
-class ApiRefused(AuthorError):
+class ApiRefused(AuthorError, code="api-refused"):
     """The API server refused an object for what is in it (400, 404, 409, 422). `status`, `reason`: the server's, or UNCONVERTED."""
 
-    code = "api-refused"
     UNCONVERTED = "Unconverted"  # the API version of an entry of its managedFields doesn't know a field that it has
 
     def __init__(self, *problems: Problem, status: int = 0, reason: str = "") -> None:
@@ -209,124 +177,81 @@ class ApiRefused(AuthorError):
         self.reason = reason
 
 
-class RolloutFailed(AuthorError):
+class RolloutFailed(AuthorError, code="rollout-failed"):
     """What was applied doesn't work: an object failed or isn't healthy in time, a check or a hook failed."""
-
-    code = "rollout-failed"
 
 
 # --- retried
-class GitUnavailable(TransientError):
+class GitUnavailable(TransientError, code="git-unavailable"):
     """The git host doesn't answer, answers nonsense or too slowly."""
 
-    code = "git-unavailable"
 
-
-class ClusterUnavailable(TransientError):
+class ClusterUnavailable(TransientError, code="cluster-unavailable"):
     """The API server doesn't answer in time, or answers 5xx or 429 until the deadline."""
 
-    code = "cluster-unavailable"
 
-
-class Moved(TransientError):
+class Moved(TransientError, code="moved"):
     """A write met a precondition: the object changed since it was planned."""
 
-    code = "moved"
 
-
-class PlanStale(TransientError):
+class PlanStale(TransientError, code="plan-stale"):
     """A write would change or remove something that the plan didn't show; the next run plans anew."""
 
-    code = "plan-stale"
 
-
-class StillDeleting(TransientError):
+class StillDeleting(TransientError, code="still-deleting"):
     """Pruned objects are not gone yet; the next run goes on."""
 
-    code = "still-deleting"
 
-
-class Stopping(TransientError):
+class Stopping(TransientError, code="stopping"):
     """The worker stops; an open attempt stays open and the next run goes on."""
 
-    code = "stopping"
 
-
-class NotReady(TransientError):
+class NotReady(TransientError, code="not-ready"):
     """A CRD isn't Established or a Namespace isn't Active in time."""
 
-    code = "not-ready"
 
-
-class StillWaiting(TransientError):
+class StillWaiting(TransientError, code="still-waiting"):
     """What was applied isn't healthy yet, and this process may not wait longer; the next run goes on with what time is left."""
 
-    code = "still-waiting"
 
-
-class NewerHead(TransientError):
+class NewerHead(TransientError, code="newer-head"):
     """While this commit was waited for something newer came; it goes on with that. `asked`: only a request, which may yet be refused."""
 
-    code = "newer-head"
     asked = False
 
 
-class LeaseLost(LeaseError):
+class LeaseLost(LeaseError, code="lease-lost"):
     """Our Lease expired or was taken; the run stops at once and writes nothing more."""
 
-    code = "lease-lost"
 
-
-class Busy(LeaseError):
+class Busy(LeaseError, code="busy"):
     """Another worker holds the Lease; what is asked was left for it. Never a failure."""
-
-    code = "busy"
 
 
 # --- sender
-class BadPayload(SenderError):
+class BadPayload(SenderError, code="bad-payload"):
     """The body isn't what its provider sends."""
 
-    code = "bad-payload"
 
-
-class BadSignature(SenderError):
+class BadSignature(SenderError, code="bad-signature", status=401):
     """Missing or wrong signature or token; the answer says nothing more."""
 
-    code = "bad-signature"
-    status = 401
 
-
-class Forbidden(SenderError):
+class Forbidden(SenderError, code="forbidden", status=403):
     """A valid token that may not do this."""
 
-    code = "forbidden"
-    status = 403
 
-
-class TooLarge(SenderError):
+class TooLarge(SenderError, code="too-large", status=413):
     """The body is over the cap."""
 
-    code = "too-large"
-    status = 413
 
-
-class WrongMediaType(SenderError):
+class WrongMediaType(SenderError, code="wrong-media-type", status=415):
     """Form-encoded or compressed bodies are not read."""
 
-    code = "wrong-media-type"
-    status = 415
 
-
-class TooManyRequests(SenderError):
+class TooManyRequests(SenderError, code="too-many-requests", status=429):
     """So many requests of one target, or large bodies, wait already that another adds nothing."""
 
-    code = "too-many-requests"
-    status = 429
 
-
-class WorkerUnavailable(SenderError):
+class WorkerUnavailable(SenderError, code="worker-unavailable", status=503):
     """The worker process doesn't answer now, or what it asked doesn't: ask again soon."""
-
-    code = "worker-unavailable"
-    status = 503

@@ -77,6 +77,11 @@ def identity_of(body: dict[str, Any]) -> Identity:
     return Identity(group, str(body.get("kind") or ""), str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
 
 
+def uid_and_version(live: dict[str, Any]) -> tuple[str, str]:
+    """Return a live object's uid and resourceVersion: the preconditions of a write."""
+    return str(live["metadata"]["uid"]), str(live["metadata"]["resourceVersion"])
+
+
 def kubectl(verb: str, identity: Identity, *more: str) -> str:
     """Return the kubectl command on exactly one object, quoted for a shell.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from handler.model.field_masking import shown
 from handler.model.manifest import Manifest
-from handler.model.names import GroupKind, Identity, Resource, identity_of
+from handler.model.names import GroupKind, Identity, Resource, identity_of, uid_and_version
 from handler.model.plan import FieldChange
 from handler.model.rollout import Mode
 from handler.plan import steering
@@ -93,13 +93,13 @@ class Comparison:
         elif item is not None and (item.reason or (steered and steering.left_alone(live))):
             self.left[identity] = _slim(live, owned=True)
         elif item is not None and item.mode is Mode.KEEP and not _is_going(live):
-            self.same[identity] = _seen(live)
+            self.same[identity] = uid_and_version(live)
         elif item is not None:
             self._compare(item, live)
 
     def _compare(self, item: Desired, live: dict[str, Any]) -> None:
         """Decide by the fields we own and what people wrote beside them; one that is being deleted isn't what git declares."""
-        seen = _seen(live)
+        seen = uid_and_version(live)
         verdict = self.known_same.get(seen)
         known = bool(verdict) and verdict == fingerprint(item)
         if not _is_going(live) and ((known and self.undeclared is None) or self._is_same(item, live, known=known)):
@@ -144,10 +144,6 @@ def _undeclared(identity: Identity, body: dict[str, Any], live: dict[str, Any], 
 
 def _is_going(live: dict[str, Any]) -> bool:
     return bool(live["metadata"].get("deletionTimestamp"))
-
-
-def _seen(live: dict[str, Any]) -> Seen:
-    return str(live["metadata"]["uid"]), str(live["metadata"]["resourceVersion"])
 
 
 def _slim(live: dict[str, Any], *, owned: bool = False) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from handler.model.names import Identity
 from handler.model.plan import Due
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK, MAX_STEPS, Hook, Mode, Phase
 from handler.plan.admission import Desired
-from handler.plan.order import DEPENDS_ON, Order, depends_on, order, sort_key
+from handler.plan.order import DEPENDS_ON, Order, order, readable_depends_on, sort_key
 from handler.rollout.hook_annotations import HookRead, read
 
 PHASES = (Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC, Phase.SYNC_FAIL)  # the phases that run, in their order
@@ -90,9 +90,9 @@ def _refuse_too_many(hooks: Iterable[Hook]) -> None:
 def _refuse_cycles(declared: Sequence[Desired], hooks: Mapping[Identity, Hook]) -> None:
     phases = {item.identity: _phase(hooks.get(item.identity)) for item in declared} if hooks else {}
     problems = []
-    for item in declared if hooks else ():
+    for item in (item for item in declared if hooks and _DEPENDS in item.manifest.raw):
         one = phases[item.identity]
-        for need in _needs(item):
+        for need in readable_depends_on(item.manifest.body()):  # an unreadable one is refused where it is put in order
             other = phases.get(need)
             if one and other and PHASES.index(one) < PHASES.index(other):
                 path = f"{item.identity} ({one}) -> {need} ({other}), which comes later"
@@ -107,16 +107,6 @@ def _phase(hook: Hook | None) -> Phase | None:
     if hook is None:
         return Phase.SYNC
     return next((phase for phase in PHASES if phase in hook.phases and phase is not Phase.SYNC_FAIL), None)
-
-
-def _needs(item: Desired) -> list[Identity]:
-    """Read an object's depends-on; an unreadable one is refused where it is put in order."""
-    if _DEPENDS not in item.manifest.raw:
-        return []
-    try:
-        return depends_on(item.manifest.body())
-    except ValueError:
-        return []
 
 
 def _read(item: Desired) -> HookRead:

@@ -13,7 +13,7 @@ from typing import Any
 from handler.config.settings import Target
 from handler.model.errors import ApiRefused, Problem
 from handler.model.manifest import canonical
-from handler.model.names import LASTING, GroupKind
+from handler.model.names import LASTING, GroupKind, uid_and_version
 from handler.model.plan import Action, Change
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired, listed
@@ -56,8 +56,7 @@ class Judge:
 
     def present(self, item: Desired, live: dict[str, Any], wanted: dict[str, Any], taken: Takeover | None = None) -> Change:
         """Compare live with what the server says an apply would make of it. `taken`: what of others becomes ours before that apply."""
-        metadata = live["metadata"]
-        uid, version = str(metadata["uid"]), str(metadata["resourceVersion"])
+        uid, version = uid_and_version(live)
         adopted = not is_member(live, item.identity, self.target.name, self.applyset)
         moved = _moved(item, live)
         if not (adopted and taken) and not moved and not differs(live, wanted):
@@ -103,9 +102,7 @@ class Judge:
             return Problem(str(item.identity), seen, item.manifest.place, _MOVE if item.identity.group_kind in LASTING else _LIFT)
         if not self._may_recreate(item, live):
             return self._not_recreated(Problem(str(item.identity), f"an immutable field changed: {text}", item.manifest.place), item)
-        metadata = live["metadata"]
-        uid, version = str(metadata["uid"]), str(metadata["resourceVersion"])
-        return Change(Action.RECREATE, item.identity, uid, version, "an immutable field changed", manifest=item.manifest)
+        return Change(Action.RECREATE, item.identity, *uid_and_version(live), "an immutable field changed", manifest=item.manifest)
 
     def recreating_loses(self, kind: GroupKind) -> str:
         """Return the way out of a step that would make what holds data anew; empty: nothing is lost, or the target names the kind."""

@@ -213,6 +213,14 @@ def depends_on(body: Mapping[str, Any]) -> list[Identity]:
     return found
 
 
+def readable_depends_on(body: Mapping[str, Any]) -> list[Identity]:
+    """Read an object's depends-on; one that can't be read orders nothing and must not stop the run (CVE-2026-40886)."""
+    try:
+        return depends_on(body)
+    except ValueError:
+        return []
+
+
 def _annotation(body: Mapping[str, Any], name: str) -> str:
     return str(at(body, "metadata", "annotations", name) or "")
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handler.config.settings import Target
-from handler.model.names import GroupKind, Identity, Resource, identity_of
+from handler.model.names import GroupKind, Identity, Resource, identity_of, uid_and_version
 from handler.model.plan import Action, Change
 from handler.plan.admission import CRD, NAMESPACE, allows, listed
-from handler.plan.order import depends_on, sort_key, wave_of
+from handler.plan.order import readable_depends_on, sort_key, wave_of
 from handler.plan.steering import protections
 
 ALLOW = "anneal.dev/prune"  # annotation on a live object: `allow` opts a guarded kind in
@@ -59,13 +59,12 @@ def judge(live: dict[str, Any], target: Target, desired: Iterable[Identity], fac
     finalizers = tuple(str(name) for name in metadata.get("finalizers") or ())
     action = Action.SKIP if reason else Action.PRUNE
     why = reason or ("is being deleted already" if metadata.get("deletionTimestamp") else "no longer declared")
-    return Change(action, identity, str(metadata["uid"]), str(metadata["resourceVersion"]), why, finalizers=finalizers)
+    return Change(action, identity, *uid_and_version(live), why, finalizers=finalizers)
 
 
 def left_to(live: dict[str, Any], sibling: str, reason: str) -> Change:
     """Return the change of a candidate that is left to a sibling."""
-    metadata = live["metadata"]
-    return Change(Action.SKIP, identity_of(live), str(metadata["uid"]), str(metadata["resourceVersion"]), reason, sibling=sibling)
+    return Change(Action.SKIP, identity_of(live), *uid_and_version(live), reason, sibling=sibling)
 
 
 def _kept(live: dict[str, Any], target: Target) -> str:
@@ -192,17 +191,9 @@ def _edges(bodies: Mapping[Identity, dict[str, Any]], going: Collection[Identity
     found = []
     for identity in going:
         namespace = Identity(NAMESPACE.group, NAMESPACE.kind, "", identity.namespace)
-        wanted = [namespace, *_readable_needs(bodies[identity]), *crds.get(identity.group, ())]
+        wanted = [namespace, *readable_depends_on(bodies[identity]), *crds.get(identity.group, ())]
         found += [(identity, need) for need in wanted if need in going]
     return found
-
-
-def _readable_needs(body: dict[str, Any]) -> list[Identity]:
-    """Read a live depends-on; one that can't be read orders nothing and must not stop the run (CVE-2026-40886)."""
-    try:
-        return depends_on(body)
-    except ValueError:
-        return []
 
 
 def _put_behind(levels: dict[Identity, int], edges: Sequence[tuple[Identity, Identity]]) -> None:

@@ -76,7 +76,7 @@ def weights(options: Options) -> Sequence[tuple[int, float]]:
     return [(int(step["weight"]), float(step["for"])) for step in options["steps"]]
 
 
-def told(options: Options) -> str:
+def steps_text(options: Options) -> str:
     """Say what the steps are: `10 % for 2m, 50 % for 10m`."""
     return ", ".join(f"{weight} % for {duration(seconds)}" for weight, seconds in weights(options))
 
@@ -195,15 +195,3 @@ class CanaryMark:
         if self.phase in (CanaryPhase.SCALE, CanaryPhase.HOLD):
             return weights(options)[self.index][0]
         return 0 if self.reason else 100
-
-    def told(self, options: Options) -> str:
-        """Say it for people: `canary at 10 % (step 1 of 2)`."""
-        steps = weights(options)
-        share = f"{steps[self.index][0]} % (step {self.index + 1} of {len(steps)})" if self.index < len(steps) else ""
-        words = {
-            CanaryPhase.SCALE: f"brings the canary to {share}",
-            CanaryPhase.HOLD: f"canary at {share}",
-            CanaryPhase.PROMOTE: "promoted; the Deployment rolls",
-            CanaryPhase.REMOVE: "removes the canary",
-        }
-        return words[self.phase]

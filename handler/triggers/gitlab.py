@@ -54,10 +54,8 @@ def read(headers: Mapping[str, str], body: bytes) -> Event:
     delivery = delivery_id(headers, "idempotency-key") or delivery_id(headers, "x-gitlab-event-uuid")
     # System hooks have only event_name, project hooks have both.
     kind = payload.event_name(payload.text(document, "object_kind") or payload.text(document, "event_name"), "object_kind")
-    if kind in _PUSHES:
-        return _push(document, delivery)
-    if kind == _UPDATE:
-        return _update(document, delivery)
+    if kind in (*_PUSHES, _UPDATE):
+        return _push(document, delivery, kind)
     return Event("gitlab", "other", delivery, note=payload.unasked(kind))
 
 
@@ -66,29 +64,23 @@ def shape(document: dict[str, Any]) -> dict[str, str] | None:
     return {} if isinstance(document.get("object_kind") or document.get("event_name"), str) else None
 
 
-def _push(document: dict[str, Any], delivery: str) -> Event:
-    # `after` of an annotated tag is the tag object, `checkout_sha` its commit; both are empty on deletion.
-    after = payload.sha(document, "checkout_sha") or payload.sha(document, "after")
-    urls = [url for key in ("project", "repository") for url in payload.spellings(payload.section(document, key), _SPELLINGS)]
+def _push(document: dict[str, Any], delivery: str, kind: str) -> Event:
+    if kind == _UPDATE:
+        sections: tuple[str, ...] = ("project",)
+        changes, more = payload.changes(document, "changes", _change)
+        more = more or not changes  # something was pushed
+    else:
+        # `after` of an annotated tag is the tag object, `checkout_sha` its commit; both are empty on deletion.
+        after = payload.sha(document, "checkout_sha") or payload.sha(document, "after")
+        sections, more = ("project", "repository"), False
+        changes = (RefChange(payload.ref(document), after, deleted=payload.gone(document)),)
     return Event(
         provider="gitlab",
         kind="push",
         delivery=delivery,
-        urls=payload.urls(*urls),
-        changes=(RefChange(payload.ref(document), after, deleted=payload.gone(document)),),
-        actor=payload.actor(document, "user_username", "user_name"),
-    )
-
-
-def _update(document: dict[str, Any], delivery: str) -> Event:
-    changes, more = payload.changes(document, "changes", _change)
-    return Event(
-        provider="gitlab",
-        kind="push",
-        delivery=delivery,
-        urls=payload.urls(*payload.spellings(payload.section(document, "project"), _SPELLINGS)),
+        urls=payload.urls(*(url for key in sections for url in payload.spellings(payload.section(document, key), _SPELLINGS))),
         changes=changes,
-        more=more or not changes,  # something was pushed
+        more=more,
         actor=payload.actor(document, "user_username", "user_name"),
     )
 

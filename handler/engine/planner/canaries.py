@@ -111,7 +111,7 @@ def foresee(canaries: Canaries, changes: Mapping[Identity, Change], missing: Mis
         wanted = wanted_of(comparison, item, live, DryRunner(api))
         if not canary.is_needed(live, wanted):
             continue
-        notes.append(f"{step.identity} goes by canary: {canary.told(step.options)}")
+        notes.append(f"{step.identity} goes by canary: {canary.steps_text(step.options)}")
         count = canary.replicas(canary.replicas_of(live), canary.weights(step.options)[0][0])
         try:
             known = identity in comparison.candidates and is_canary(comparison.candidates[identity])

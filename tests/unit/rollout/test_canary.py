@@ -56,7 +56,7 @@ def test_steps_are_read_and_told() -> None:
     options = canary.read({"steps": [{"weight": 10, "for": "2m"}, {"weight": 50, "for": 600}]}, "x")
     assert options == {"steps": [{"weight": 10, "for": 120.0}, {"weight": 50, "for": 600.0}]}
     assert canary.weights(options) == [(10, 120.0), (50, 600.0)]
-    assert canary.told(options) == "10 % for 2m, 50 % for 10m"
+    assert canary.steps_text(options) == "10 % for 2m, 50 % for 10m"
 
 
 def test_without_steps_there_are_some() -> None:
@@ -187,16 +187,6 @@ def test_a_moment_is_written_to_the_millisecond() -> None:
     assert canary.moment(seconds_of(NOON) + 0.25) == "2026-01-31T12:00:00.250Z"
 
 
-def test_a_mark_says_where_a_canary_stands() -> None:
-    assert [CanaryMark(phase, 1, NOON).told(canary.DEFAULT) for phase in CanaryPhase] == [
-        "brings the canary to 50 % (step 2 of 2)",
-        "canary at 50 % (step 2 of 2)",
-        "promoted; the Deployment rolls",
-        "removes the canary",
-    ]
-    assert CanaryMark(CanaryPhase.HOLD, 999, NOON).told(canary.DEFAULT)
-
-
 # --- in a Rollout
 SAMPLE = {
     "name": "api",
@@ -215,7 +205,7 @@ def rollout(step: dict[str, Any]) -> Rollout:
 
 def test_a_step_of_a_rollout() -> None:
     [step] = rollout(SAMPLE).steps
-    assert (step.action, step.identity, canary.told(step.options)) == ("Canary", API, "10 % for 2m, 50 % for 10m")
+    assert (step.action, step.identity, canary.steps_text(step.options)) == ("Canary", API, "10 % for 2m, 50 % for 10m")
     assert [check.type for check in (*step.success, *step.failure)] == ["prometheus", "prometheus"]
 
 
