@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("anneal.status")
 DEADLINE = 4.0
 """Seconds that clusters and git hosts have to answer: with what a start takes, the whole command ends within five."""
-EXPLAINED = 20
-"""Targets in trouble whose records are read whole."""
+EXPLAINED = 20  # targets in trouble whose records are read whole
 _AT_ONCE = 8
 _TICK = 0.25  # seconds after which what is known so far is shown again
 

@@ -23,10 +23,8 @@ from handler.feedback.prometheus import DoorMetrics, RunMetrics
 from handler.model.run_event import RunEvent
 
 _LOG = logging.getLogger("anneal.feedback")
-QUEUE = 1000
-"""Events queued for one subscriber, at most."""
-SETTLE = 1.0
-"""Seconds that a scrape, or an answer of a function, waits for the events announced before it."""
+QUEUE = 1000  # events queued for one subscriber, at most
+SETTLE = 1.0  # seconds that a scrape, or an answer of a function, waits for the events announced before it
 
 
 class Subscriber(Protocol):

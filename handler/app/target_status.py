@@ -31,12 +31,9 @@ from handler.state.summary import Summary
 
 DEADLINE = 0.8
 """Seconds after which a cluster without an answer is in trouble, and its last result is shown: an answer takes a second at most."""
-KEPT = 100
-"""Targets whose whole state is kept for when their cluster doesn't answer."""
-MOST = 200
-"""Items of a list that are shown; beside it stands how many there are."""
-READABLE = 50
-"""Targets whose deliveries are read for one answer."""
+KEPT = 100  # targets whose whole state is kept for when their cluster doesn't answer
+MOST = 200  # items of a list that are shown; beside it stands how many there are
+READABLE = 50  # targets whose deliveries are read for one answer
 Json = dict[str, Any]
 J = TypeVar("J")
 

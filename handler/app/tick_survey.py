@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from handler.app.build import Handler
 
 _LOG = logging.getLogger("anneal.survey")
-DEADLINE = 30.0
-"""Seconds after which a tick that nothing is known about gets its run."""
-AT_ONCE = 4
-"""Questions to one git host that are under way at once."""
+DEADLINE = 30.0  # seconds after which a tick that nothing is known about gets its run
+AT_ONCE = 4  # questions to one git host that are under way at once
 Tell = Callable[[Job, Result | None, str], None]
 """Called once for each job: with the end of a quiet tick, or with None where it needs a run; then the text says what didn't answer:
 `cluster`, `git host`, or nothing."""

@@ -23,8 +23,7 @@ from handler.model.event import Job
 from handler.state.record import HeldPlan, State, Suspend
 from handler.state.record_format import stamp
 
-WHOLE = 40
-"""Digits of a commit's id."""
+WHOLE = 40  # digits of a commit's id
 
 
 # --- approve, unpin

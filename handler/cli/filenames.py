@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from handler.model.errors import Problem
 
 STDIN = "-"
-PIPED = "standard input"
-"""What places in messages call it."""
+PIPED = "standard input"  # what places in messages call it
 _FLAGS = {"namespaces": "namespaces", "clusterScoped": "cluster_scoped", "adopt": "adopt", "recreate.kinds": "recreate"}
 """A setting that may lack a value -> the flag that gives it."""
 _GLOBS = ("**/*.yaml", "**/*.yml", "**/*.json")

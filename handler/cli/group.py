@@ -15,8 +15,7 @@ import click
 from handler import __version__
 from handler.cli.options import in_both_places
 
-USAGE = 64
-"""EX_USAGE of sysexits(3)."""
+USAGE = 64  # EX_USAGE of sysexits(3)
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("start", "Write a first anneal.yaml and say how to set up the webhook."),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-NONE = "none"
-"""No webhooks: git is looked at each interval."""
+NONE = "none"  # no webhooks: git is looked at each interval
 
 
 @dataclass(frozen=True, slots=True)

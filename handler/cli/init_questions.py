@@ -16,8 +16,7 @@ from handler.cli.output import Output
 from handler.config.value_formats import FORMS
 from handler.model.errors import ConfigInvalid, Problem
 
-Answers = dict[str, str]
-"""By the flag's name without dashes."""
+Answers = dict[str, str]  # by the flag's name without dashes
 _EXAMPLE = "https://git.example.com/acme/shop.git"
 _SCP = re.compile(r"(?:([\w.-]+)@)?([A-Za-z0-9][A-Za-z0-9.-]*\.[A-Za-z0-9-]+|localhost):(?!/?/)([^\s:@?#\\]+)")
 """git's short form for SSH (git-clone(1), GIT URLS)."""
@@ -26,8 +25,7 @@ _AZURE = re.compile(r"v3/([^/]+)/([^/]+)/([^/]+)")
 
 _TOKEN = re.compile(r"gh[a-z]_|github_pat_|glpat-|ATBB|ATCTT")  # how the tokens of GitHub, GitLab and Bitbucket begin
 
-Wrong = tuple[str, str]
-"""What is wrong with an answer, and the way out."""
+Wrong = tuple[str, str]  # what is wrong with an answer, and the way out
 
 
 @dataclass(frozen=True, slots=True)

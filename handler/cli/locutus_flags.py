@@ -16,8 +16,7 @@ from itertools import islice
 
 import click
 
-NAME = "locutus"
-"""The target that there is without a configuration."""
+NAME = "locutus"  # the target that there is without a configuration
 NAMESPACE = "default"
 DIRECTORY, ROLLOUT = "manifests", "rollout.yaml"
 LOG_LEVELS = ("all", "debug", "info", "warn", "error", "none")

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from handler.engine.waits.log_tail import LogTail
     from handler.state.record import State
 
-MOST = 5
-"""Objects of a target whose logs are read."""
+MOST = 5  # objects of a target whose logs are read
 _GROUPS = {each.kind: each.group for each in WITH_PODS}
 
 

@@ -24,10 +24,8 @@ from handler.model.names import STATE_NAMESPACE
 if TYPE_CHECKING:
     from handler.cli.session import Session
 
-FORMS = ("text", "json")
-"""What `-o` takes where a command says nothing else."""
-TABLES = "tables"
-"""Where the group keeps the tables of a program of its own for its command."""
+FORMS = ("text", "json")  # what `-o` takes where a command says nothing else
+TABLES = "tables"  # where the group keeps the tables of a program of its own for its command
 
 
 def _common(forms: Sequence[str]) -> tuple[Callable[[Any], Any], ...]:

@@ -37,8 +37,7 @@ _LOGS = """\
 _AT_HOME = """\
 # The last of these are for the handler's own cluster, which holds the Secrets that the configuration refers to: apply them there.
 """
-HOME = {"anneal.dev/cluster": "the handler's own"}
-"""The annotation of what is for another cluster than the rest."""
+HOME = {"anneal.dev/cluster": "the handler's own"}  # the annotation of what is for another cluster than the rest
 
 
 def rbac(

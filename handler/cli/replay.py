@@ -19,11 +19,9 @@ from handler.model.errors import AccessDenied, Problem
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
 
-UNKNOWN_SECONDS = 30.0
-"""How long a run may be unknown: a worker that has just begun gets it again."""
+UNKNOWN_SECONDS = 30.0  # how long a run may be unknown: a worker that has just begun gets it again
 _ID = re.compile(r"[A-Za-z0-9._-]{1,300}")
-PAUSES = Backoff(0.25, 2.0, factor=1.5)
-"""Between two questions how a run stands."""
+PAUSES = Backoff(0.25, 2.0, factor=1.5)  # between two questions how a run stands
 
 
 def _duration(text: str) -> float:

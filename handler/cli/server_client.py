@@ -22,8 +22,7 @@ from handler.model.connection_failure import tls_reason, words
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, OperatorError, Problem, TransientError
 
 TIMEOUT = urllib3.Timeout(connect=10.0, read=30.0)
-LONGEST = 60.0
-"""Seconds from an answer's headers to its end: the read timeout alone counts anew with each byte."""
+LONGEST = 60.0  # seconds from an answer's headers to its end: the read timeout alone counts anew with each byte
 LARGEST = 8 << 20
 NOTHING: Mapping[str, str] = MappingProxyType({})
 _AGAIN = frozenset({429, 500, 502, 503, 504})

@@ -13,10 +13,8 @@ from typing import Any
 from handler.model.optional_imports import needed_by
 
 FIX = "write a CEL expression over the object's own fields: current: status.phase == 'Ready'"
-STEPS = 10_000
-"""Steps of macros (exists, all, filter, map) that one evaluation may take; the library's own bound."""
-SPENT = "Iteration budget exceeded"
-"""How the library says that an evaluation took more."""
+STEPS = 10_000  # steps of macros (exists, all, filter, map) that one evaluation may take; the library's own bound
+SPENT = "Iteration budget exceeded"  # how the library says that an evaluation took more
 _EXTENSIONS = "extensions: [{name: strings}, {name: sets}, {name: encoders}, {name: optional}]"
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FIRST = re.compile(r"(?:ERROR: )?<input>:(?P<place>\d+:\d+): (?P<said>[^\n]*)")

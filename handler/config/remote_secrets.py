@@ -26,12 +26,10 @@ Raises SecretUnavailable, which names the place and the way out, never a value.
 """
 PATIENCE = 3.0
 """Seconds that one caller waits for a round; it then goes on with what there is, and so do all others at once."""
-START = 20.0
-"""Seconds that the first answers have to come."""
+START = 20.0  # seconds that the first answers have to come
 AT_ONCE, TURN = 8, 3.0
 """Questions that are asked at once; after so many seconds one doesn't wait for its turn any more, for those before it may hang."""
-PAUSES = Backoff(5.0, 300.0)
-"""Until a store that failed is asked again."""
+PAUSES = Backoff(5.0, 300.0)  # until a store that failed is asked again
 _LOG = logging.getLogger("anneal.secrets")
 
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
-SHORTEST = 4
-"""Spellings shorter than this are left alone: masking every `x` would only make logs unreadable."""
+SHORTEST = 4  # spellings shorter than this are left alone: masking every `x` would only make logs unreadable
 
 LEARNED = 4000
 """Values made while the process runs that are masked at once, at most: far above what lives at a time, so only memory is guarded by it."""
@@ -23,17 +22,13 @@ LEARNED = 4000
 BEGINNING = 8
 """Characters at a text's end that are masked as the beginning of a secret: the text may have been cut within it."""
 
-_CUT = ".…\ufffd"
-"""How a text that was cut may end."""
+_CUT = ".…\ufffd"  # how a text that was cut may end
 
-_TAIL = 1 << 16
-"""Characters of a text's end in which such a beginning is looked for: texts are cut to fewer."""
+_TAIL = 1 << 16  # characters of a text's end in which such a beginning is looked for: texts are cut to fewer
 
-_HEAD = 32
-"""Characters that tell most spellings apart; tokens of one kind begin alike."""
+_HEAD = 32  # characters that tell most spellings apart; tokens of one kind begin alike
 
-_PER_FIND = 4
-"""Characters of a text whose look-up costs about as much as one search of a short text."""
+_PER_FIND = 4  # characters of a text whose look-up costs about as much as one search of a short text
 
 _OF_GO = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
 """What Go, and so all of Kubernetes, escapes in JSON that Python leaves alone."""
@@ -178,14 +173,10 @@ def spellings(value: str) -> Iterator[str]:
 
 
 SHORTEST_PART = 6
-_DEEPEST = 4
-"""Layers that are opened: a URL, in JSON, in base64."""
-_CHAINED = 8
-"""Delimiters within one word (`a=b=c`) behind which the rest of it is taken."""
-_LONG_PATH = 16
-"""A URL's path of so many characters may be a secret: a webhook's."""
-_TOKEN = 16
-"""So long is a user's name only where it is a token."""
+_DEEPEST = 4  # layers that are opened: a URL, in JSON, in base64
+_CHAINED = 8  # delimiters within one word (`a=b=c`) behind which the rest of it is taken
+_LONG_PATH = 16  # a URL's path of so many characters may be a secret: a webhook's
+_TOKEN = 16  # so long is a user's name only where it is a token
 _DELIMITER = re.compile(r"[=:](?![=:])[ \t]*")
 _QUOTED = re.compile(r"\"((?:\\.|[^\"\\])*)\"|'([^']*)'|`([^`]*)`")
 _WORD = re.compile(r"[^\s\"'`<>;,&|]+")

@@ -24,8 +24,7 @@ EVERY = 1.0
 """Seconds between looks at the files, by the clock that passes faster: a frozen function has only one of them."""
 _FRESH = 2.0
 """A file written so few seconds ago may be written again without its time changing (as git's index has it): it is read once more."""
-_REMEMBERED = 200
-"""Replaced values that are still masked."""
+_REMEMBERED = 200  # replaced values that are still masked
 _LOG = logging.getLogger("anneal.secrets")
 
 

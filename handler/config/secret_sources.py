@@ -24,8 +24,7 @@ def read_regular(path: str | os.PathLike[str], most: int) -> bytes:
         os.close(handle)
 
 
-LARGEST = 65_536
-"""Bytes that a value may have; AWS Secrets Manager's own limit."""
+LARGEST = 65_536  # bytes that a value may have; AWS Secrets Manager's own limit
 
 
 def found(ref: SecretRef, environ: Mapping[str, str], fetch: Fetch) -> tuple[str, str]:

@@ -7,10 +7,8 @@ import shlex
 
 from handler.config.git_settings import SecretRef
 
-SHORTEST = 16
-"""Characters that a webhook secret or replay token has at least, so that it isn't found by trying."""
-SIGNING = "whsec_"
-"""How a signing token begins (Standard Webhooks); base64 follows."""
+SHORTEST = 16  # characters that a webhook secret or replay token has at least, so that it isn't found by trying
+SIGNING = "whsec_"  # how a signing token begins (Standard Webhooks); base64 follows
 NEW = "make one with `openssl rand -hex 32`"
 WHOLE = "copy the whole signing token, as GitLab shows it"
 

@@ -12,8 +12,7 @@ from typing import Any
 from handler.config.settings import Target
 from handler.model.manifest import canonical
 
-STATE_FORMAT = 1
-"""Version of what the state records; raising it makes every target plan fully once."""
+STATE_FORMAT = 1  # version of what the state records; raising it makes every target plan fully once
 
 
 def settings_digest(target: Target) -> str:

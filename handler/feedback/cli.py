@@ -14,12 +14,10 @@ from typing import ClassVar
 from handler.model.plan import Change
 from handler.model.run_event import ObjectsWritten, RunPhase
 
-EVERY = 10.0
-"""Seconds between two lines of one wait that changes; its first two come as they are."""
+EVERY = 10.0  # seconds between two lines of one wait that changes; its first two come as they are
 AGAIN = 15.0
 """Seconds after which the line of an unchanged wait is repeated, where no moving line shows that it goes on."""
-MOST = 5
-"""Waits of one target with lines; a Rollout may have a thousand at once."""
+MOST = 5  # waits of one target with lines; a Rollout may have a thousand at once
 _NAMED = 3  # objects that a line names
 _LOOK = 0.5
 

@@ -17,8 +17,7 @@ from handler.model.run_event import DeliveryDecided, HealthChanged, RunEnded
 _DELIVERIES = logging.getLogger("anneal.delivery")
 _RUNS = logging.getLogger("anneal.run")
 _HEALTH = logging.getLogger("anneal.health")
-LOGGED = 20
-"""Refs of a push that its line names."""
+LOGGED = 20  # refs of a push that its line names
 
 
 class EventLog:

@@ -14,8 +14,7 @@ from handler.model.errors import AnnealError
 from handler.queues.sqs import URL, Received, SqsQueue
 
 _LOG = logging.getLogger("anneal.queue")
-SLOWER = 4
-"""Times the pace of runs that fail: mending a deployment takes minutes, and the last try makes a dead letter."""
+SLOWER = 4  # times the pace of runs that fail: mending a deployment takes minutes, and the last try makes a dead letter
 
 
 def put_off(event: Any, environ: Mapping[str, str], queue: SqsQueue | None = None) -> None:

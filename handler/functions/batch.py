@@ -27,12 +27,9 @@ from handler.queues.message_outcome import MARGIN, Run, handle
 from handler.queues.sqs import Received
 
 _LOG = logging.getLogger("anneal.queue")
-SAFETY = 2.0
-"""Seconds before the end of the function at which everything must have returned."""
-RELEASE = 5.0
-"""Seconds before that at which nothing is waited for any more: what is held is let go."""
-AFTER = 30.0
-"""Seconds after the end of the function at which a message comes again whose function died."""
+SAFETY = 2.0  # seconds before the end of the function at which everything must have returned
+RELEASE = 5.0  # seconds before that at which nothing is waited for any more: what is held is let go
+AFTER = 30.0  # seconds after the end of the function at which a message comes again whose function died
 
 
 class LambdaContext(Protocol):

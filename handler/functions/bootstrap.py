@@ -25,11 +25,9 @@ if TYPE_CHECKING:
     from handler.app.build import Handler
     from handler.app.tables import Tables
 
-Added = Callable[[], "Tables"] | None
-"""Makes the tables of a program of its own, at its first event; None: ours."""
+Added = Callable[[], "Tables"] | None  # makes the tables of a program of its own, at its first event; None: ours
 CONFIG = "ANNEAL_CONFIG"
-DEFAULT = "anneal.yaml"
-"""Where a function finds its configuration: beside its code."""
+DEFAULT = "anneal.yaml"  # where a function finds its configuration: beside its code
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,7 @@ WINDOW = 2
 """Of how many minutes an event asks for what fell due; fewer than the five for which the queue knows what it was asked."""
 AGAIN = 300.0
 """Seconds between two questions for what is due and stays so: a run that dies before it can say anything isn't asked for each minute."""
-PATIENCE = 5.0
-"""Seconds that clusters have to answer."""
+PATIENCE = 5.0  # seconds that clusters have to answer
 FUNCTION = "AWS_LAMBDA_FUNCTION_NAME"
 Records = Callable[[Target], Readable]
 

@@ -14,8 +14,7 @@ from typing import Any
 from handler.config import cel
 from handler.model.health import CURRENT, FAILED, IN_PROGRESS, NOTHING, Answer
 
-_CODE = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
-"""How the library begins and ends what it says."""
+_CODE = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")  # how the library begins and ends what it says
 _WORDS = (
     (re.compile(r'Key not found in map : "?([^"]*)"?'), r"no such key: \1"),
     (re.compile(r'No value with name "([^"]*)" found in Activation'), r"no such field: \1"),

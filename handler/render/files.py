@@ -27,11 +27,9 @@ from handler.render.sandbox import Sandbox
 T = TypeVar("T")
 MAX_FILES = 20_000
 MAX_TOTAL = 100_000_000
-MAX_PROBLEMS = 100
-"""Mistakes shown at once; a person reads no more."""
+MAX_PROBLEMS = 100  # mistakes shown at once; a person reads no more
 MAX_IGNORE_BYTES = 64 << 10
-MAX_COMPARISONS = 10_000_000
-"""Of paths with ignore rules; a comparison takes about a microsecond."""
+MAX_COMPARISONS = 10_000_000  # of paths with ignore rules; a comparison takes about a microsecond
 
 
 @dataclass(slots=True)

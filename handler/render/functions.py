@@ -61,8 +61,7 @@ def _mistake(body: dict[str, Any]) -> Problem | None:
     return None
 
 
-Function = Callable[[Mapping[str, Any], Sequence[bytes]], Iterable[bytes]]
-"""(options, parts) -> frames."""
+Function = Callable[[Mapping[str, Any], Sequence[bytes]], Iterable[bytes]]  # (options, parts) -> frames
 
 for _codec in ("utf-8-sig", "unicode_escape"):
     codecs.lookup(_codec)  # Python loads a codec's module when it is first needed; a child may open no file

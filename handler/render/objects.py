@@ -28,8 +28,7 @@ _SEGMENT = re.compile(r"(?!\.\.?$)[^/%\s\x00-\x1f]{1,253}")
 """A name is a segment of an URL path (apimachinery, IsValidPathSegmentName)."""
 _SERVER_TIMES = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _SERVER_SET = frozenset({*_SERVER_TIMES, "generation", "managedFields", "resourceVersion", "selfLink", "uid"})
-_SUFFIX, _LONGEST_PREFIX = 7, 56
-"""Characters of a made name: a Job's may have 63, for its pods carry it as a label."""
+_SUFFIX, _LONGEST_PREFIX = 7, 56  # characters of a made name: a Job's may have 63, for its pods carry it as a label
 _NO_OBJECT = "add the file to .annealignore if it isn't for the cluster"
 _TEMPLATE = ("spec", "template")
 _POD_TEMPLATES: dict[GroupKind, tuple[str, ...]] = {

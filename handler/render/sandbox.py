@@ -25,8 +25,7 @@ from handler.render.conversation import Conversation, RenderCall, ServerDied
 
 T = TypeVar("T")
 
-_GONE = 10.0
-"""Seconds in which the server ends once the worker's end is closed: at once, but where the machine is busy."""
+_GONE = 10.0  # seconds in which the server ends once the worker's end is closed: at once, but where the machine is busy
 _ISOLATED = ("-I", "-S", "-B", "-X", "utf8")
 _BOOT = "import sys, json; sys.path += json.loads(sys.argv[1]); from handler.render.child import main; main(int(sys.argv[2]), sys.argv[3])"
 

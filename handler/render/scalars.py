@@ -15,8 +15,7 @@ from decimal import Decimal
 
 Scalar = str | int | float | bool | None
 
-CORE = "tag:yaml.org,2002:"
-"""What `!!` stands for."""
+CORE = "tag:yaml.org,2002:"  # what `!!` stands for
 UNKNOWN_TAG = "unknown tag; a text that begins with ! must be quoted"
 """The tag isn't quoted: it may be a password without its quotes."""
 
@@ -34,8 +33,7 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _STRAY = re.compile(r"(?<![0-9])_|_(?![0-9])")
 """An underscore that doesn't stand between digits; Go minds that only where a number begins with its point."""
 _TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?")
-_LONGEST = 80
-"""No integer of 64 bits is longer, however it is written; Python refuses to read very long ones."""
+_LONGEST = 80  # no integer of 64 bits is longer, however it is written; Python refuses to read very long ones
 
 
 def plain(text: str) -> Scalar:

@@ -23,8 +23,7 @@ RENDER = (
 """What functions in Python need that have loaded everything before."""
 PLAIN = ("recvfrom", "sendto")
 """The same of its pipe, without flags: urgent data on such a socket (MSG_OOB) has been a way into the kernel (CVE-2025-38236)."""
-ABORT = ("tgkill", "tkill")
-"""How C libraries end a broken process; only itself."""
+ABORT = ("tgkill", "tkill")  # how C libraries end a broken process; only itself
 
 _MACHINES = ("x86_64", "aarch64")
 _NUMBERS = {
@@ -55,11 +54,9 @@ _NUMBERS = {
     "write": (1, 64),
 }
 """Of each of these machines."""
-_ARCHITECTURES = (0xC000_003E, 0xC000_00B7)
-"""The same in linux/audit.h."""
+_ARCHITECTURES = (0xC000_003E, 0xC000_00B7)  # the same in linux/audit.h
 
-_Step = tuple[int, int, int, int]
-"""code, jump if true, jump if false, operand."""
+_Step = tuple[int, int, int, int]  # code, jump if true, jump if false, operand
 _LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _FLAGS = 0, 4, 16, 40
 """Offsets in struct seccomp_data; of the arguments the lower half, for a process id, and flags, have no more."""

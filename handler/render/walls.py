@@ -16,8 +16,7 @@ from typing import Any, Self
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _IPC_RMID = 0
-_NAMES = "make directories and links"
-"""What only a filter keeps a child from, wherever its user may."""
+_NAMES = "make directories and links"  # what only a filter keeps a child from, wherever its user may
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,7 @@ from handler.render.document import MAX_DEPTH, MAX_NODES, Document, line_at
 _SEPARATOR = re.compile(rb"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _MERGE = scalars.CORE + "merge"
 NO_KEY = "\0no key"
-MERGE_KEY = "\0merge"
-"""Stand for a key that was refused and for `<<`, by identity: no key that was read is one of them."""
+MERGE_KEY = "\0merge"  # stand for a key that was refused and for `<<`, by identity: no key that was read is one of them
 
 
 def yaml_documents(data: bytes, path: str, builders: type[Builder] | None = None) -> Iterator[Document | Problem]:

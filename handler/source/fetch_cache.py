@@ -10,8 +10,7 @@ from handler.model.errors import GitUnavailable
 from handler.model.singleflight import Flight
 from handler.source.fetched_tree import FetchedTree
 
-KEPT = 8
-"""Commits of one repository: many small ones take more memory than the bytes that they hold say."""
+KEPT = 8  # commits of one repository: many small ones take more memory than the bytes that they hold say
 
 
 class TreeCache:

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from dulwich.objects import Commit
 
 COMMIT, TREE, BLOB = 1, 2, 3
-Objects = dict[str, tuple[int, bytes]]
-"""Hex id -> type number and content."""
+Objects = dict[str, tuple[int, bytes]]  # hex id -> type number and content
 Accept = Callable[[str, bytes, str], None]
 """Judges (commit id, raw commit object, id of its tree) before any tree is read; raises CommitUnverified."""
 MAX_TEXT = 200

@@ -16,8 +16,7 @@ from handler.source.git_objects import BLOB, TREE, Objects, info_of
 from handler.source.host_limits import HostLimits
 from handler.source.tree_names import Children, children_of
 
-_Named = tuple[bytes, int, str]
-"""Name, mode, id."""
+_Named = tuple[bytes, int, str]  # name, mode, id
 _Nested: TypeAlias = "dict[str, tuple[int, str] | _Nested]"
 """A directory that is being put together: name -> mode and id, or a directory."""
 

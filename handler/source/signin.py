@@ -18,8 +18,7 @@ class Revealing(Protocol):
         """Return the value."""
 
 
-ReadSecret = Callable[[SecretRef], Revealing]
-"""Reads a reference's present value. Raises SecretUnavailable."""
+ReadSecret = Callable[[SecretRef], Revealing]  # reads a reference's present value. Raises SecretUnavailable
 
 
 def from_environment(ref: SecretRef) -> Revealing:

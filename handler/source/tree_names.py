@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from handler.model.errors import SourceRefused
 from handler.model.tree import printable
 
-Children = dict[str, tuple[int, str]]
-"""Name -> mode and hex id, in git's order."""
+Children = dict[str, tuple[int, str]]  # name -> mode and hex id, in git's order
 
 MAX_NAME = 255
 _ID = 20

@@ -6,10 +6,8 @@ from typing import Any, Literal, Protocol
 
 from handler.model.errors import AccessDenied, ApiRefused, Moved
 
-Body = dict[str, Any]
-"""An object as the API server's JSON has it."""
-Kind = Literal["ConfigMap", "Lease", "Namespace"]
-"""What a record and a lock are made of."""
+Body = dict[str, Any]  # an object as the API server's JSON has it
+Kind = Literal["ConfigMap", "Lease", "Namespace"]  # what a record and a lock are made of
 
 
 class StateObjects(Protocol):

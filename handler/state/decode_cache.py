@@ -12,14 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-MOST = 8_000_000
-"""Bytes in memory of all that is kept, values and texts: a few large records."""
+MOST = 8_000_000  # bytes in memory of all that is kept, values and texts: a few large records
 LEAST = 16_000
 """Characters of JSON below which a part isn't kept: it is read anew in a millisecond or two, and each run writes another one."""
-COST = 4
-"""Bytes in memory that a value takes for a character of its JSON; measured with a target's history: 2.8."""
-Text = tuple[str, Any, Any]
-"""A part's key, its text in `data` and in `binaryData`; one of them is None."""
+COST = 4  # bytes in memory that a value takes for a character of its JSON; measured with a target's history: 2.8
+Text = tuple[str, Any, Any]  # a part's key, its text in `data` and in `binaryData`; one of them is None
 
 
 @dataclass(slots=True)

@@ -19,13 +19,10 @@ from typing import Any
 from handler.model.to_json import camel
 from handler.state.record_format import field_rule, read_record, write_record
 
-SIZE = 32
-"""Items of one chunk."""
-_REMEMBERED = 512
-"""Chunks: those of a few rollouts of a thousand steps each, now and before their last change."""
+SIZE = 32  # items of one chunk
+_REMEMBERED = 512  # chunks: those of a few rollouts of a thousand steps each, now and before their last change
 _HEADER = bytes((0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF))
-_END = b"\x03\x00"
-"""The last block of a deflate stream, empty."""
+_END = b"\x03\x00"  # the last block of a deflate stream, empty
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,13 +25,11 @@ from handler.state.record_format import GZIP_ABOVE, gzipped_text, inflated, seco
 T = TypeVar("T")
 INTERVALS = 3
 """Without a look for so many intervals health is unknown; without a renewal for so many, a server doesn't run."""
-EVERY = 60.0
-"""Seconds between two renewals."""
+EVERY = 60.0  # seconds between two renewals
 HOLDS = INTERVALS * EVERY
 _HEALTH, _SERVERS, _TARGETS = "anneal.dev/health", "anneal.dev/servers", "anneal.dev/targets"
 _TRIES = 5
-_REMEMBERED = 86_400.0
-"""Seconds for which a server that doesn't run is remembered; the last one always is."""
+_REMEMBERED = 86_400.0  # seconds for which a server that doesn't run is remembered; the last one always is
 _MOST = 32
 
 
@@ -91,8 +89,7 @@ class Pulse:
         return max(self.servers.values(), key=lambda server: server.renewed, default=None)
 
 
-UNREAD = Pulse(readable=False)
-"""Of a Lease that wasn't read, or may not be."""
+UNREAD = Pulse(readable=False)  # of a Lease that wasn't read, or may not be
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,8 +190,7 @@ class HeldLease:
         self.hand_over()
 
 
-_SLACK = 5.0
-"""Seconds that the server's `Date` may be wrong: whole seconds, latency, several API servers."""
+_SLACK = 5.0  # seconds that the server's `Date` may be wrong: whole seconds, latency, several API servers
 _TRIES = 10
 
 

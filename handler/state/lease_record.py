@@ -14,8 +14,7 @@ from handler.state.cluster_port import Body
 from handler.state.record_format import seconds_of
 
 REQUESTED = "anneal.dev/requested"
-_LONGEST = 3600.0
-"""A foreign Lease that claims more than an hour is believed for an hour."""
+_LONGEST = 3600.0  # a foreign Lease that claims more than an hour is believed for an hour
 
 
 def micro_time(seconds: float) -> str:

@@ -23,10 +23,8 @@ from handler.model.names import Identity
 from handler.model.to_json import camel
 
 R = TypeVar("R")
-GZIP_ABOVE = 4096
-"""Characters above which a text is gzipped."""
-INFLATED = 8_000_000
-"""Most bytes that are inflated."""
+GZIP_ABOVE = 4096  # characters above which a text is gzipped
+INFLATED = 8_000_000  # most bytes that are inflated
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _IDENTITY = re.compile(r"([a-z0-9.-]{0,253})/([A-Za-z][A-Za-z0-9]{0,62}):([a-z0-9-]{0,63})/([^/%\s\x00-\x1f\x7f\ud800-\udfff]{1,253})")
 

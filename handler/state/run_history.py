@@ -22,8 +22,7 @@ NOTES = 8
 CHANGED = 50
 DELIVERIES = 20
 DRIFTS = 200
-LINGERING = 20
-"""Objects that are named while they are waited for until they are gone."""
+LINGERING = 20  # objects that are named while they are waited for until they are gone
 _PHASES = {
     Outcome.APPLIED: "applied",
     Outcome.UNCHANGED: "applied",

@@ -10,10 +10,8 @@ from handler.state.cluster_port import Body
 from handler.state.configmap import decode, encode, state_name
 from handler.state.record import Progress, State
 
-LIMIT = 700_000
-"""Most bytes of data and binaryData (as base64); the API server's own limit is 1 MiB."""
-_BRIEF = 200
-"""Characters of what a step says where there is no room for more."""
+LIMIT = 700_000  # most bytes of data and binaryData (as base64); the API server's own limit is 1 MiB
+_BRIEF = 200  # characters of what a step says where there is no room for more
 
 
 def fitted(state: State, namespace: str, tooling: str) -> tuple[State, Body]:

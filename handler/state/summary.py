@@ -10,8 +10,7 @@ from handler.model.result import IN_SYNC
 from handler.state.record import FORMAT, State
 from handler.state.record_format import Line, Sha, Time, Word
 
-LONGEST = 2048
-"""Characters of a summary's JSON."""
+LONGEST = 2048  # characters of a summary's JSON
 _SUBJECT = 72
 
 

@@ -6,7 +6,5 @@ requests for runs, `responses` forms every answer.
 
 from __future__ import annotations
 
-BIND = "127.0.0.1:8080"
-"""Where it listens."""
-MAX_REQUESTS = 100_000
-"""After so many the web process is replaced by a new one, should something in it grow; 0: never."""
+BIND = "127.0.0.1:8080"  # where it listens
+MAX_REQUESTS = 100_000  # after so many the web process is replaced by a new one, should something in it grow; 0: never

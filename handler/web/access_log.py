@@ -10,8 +10,7 @@ import logging
 
 ROUTE = "anneal.route"
 """Key of the WSGI environment under which the application leaves the rule that a request has led to."""
-OTHER = "other"
-"""The route of requests that lead nowhere."""
+OTHER = "other"  # the route of requests that lead nowhere
 HEALTH = frozenset({"/healthz", "/readyz"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _LOG = logging.getLogger("anneal.access")

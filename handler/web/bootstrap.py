@@ -28,10 +28,8 @@ from handler.web.app import Routes, create_app
 from handler.web.connection_limits import FrontLimits
 from handler.web.status_api import WorkerLink, exposed
 
-EVENTS = "anneal.events"
-"""The extension of the application that holds its `RunEvents`."""
-FRONT = "anneal"
-"""The extension of the application that holds its `FrontLimits`."""
+EVENTS = "anneal.events"  # the extension of the application that holds its `RunEvents`
+FRONT = "anneal"  # the extension of the application that holds its `FrontLimits`
 
 
 def application(environ: Mapping[str, str], read: Callable[[Path], Settings] = load, routes: Routes = Routes()) -> tuple[Flask, Outbox]:  # noqa: B008 - frozen

@@ -12,8 +12,7 @@ from typing import Any
 
 from handler.web.request_reader import RequestReader
 
-AGAIN = 1
-"""Seconds after which a client that was turned away may come again."""
+AGAIN = 1  # seconds after which a client that was turned away may come again
 
 
 @dataclass(eq=False, slots=True)

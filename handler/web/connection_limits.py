@@ -14,8 +14,7 @@ from typing import Any, Generic, TypeVar
 
 MIB = 1024 * 1024
 C = TypeVar("C")
-UNCOUNTED = ""
-"""The peer of connections that count in all, and for no peer."""
+UNCOUNTED = ""  # the peer of connections that count in all, and for no peer
 
 
 @dataclass(frozen=True, slots=True)

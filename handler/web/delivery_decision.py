@@ -23,10 +23,8 @@ from handler.triggers import Trigger, unproven
 MIB = 1024 * 1024
 LARGE, MOST = 32 * MIB, 1024 * MIB
 """Bytes to hash, of a body by all secrets: from which on it waits for its turn (some 60 ms), and beyond which it is refused (some 2 s)."""
-PATIENCE = 2.0
-"""Seconds that a delivery waits for its turn."""
-LINE = 4
-"""Large bodies that are verified or wait, each on a thread: the other threads stay free."""
+PATIENCE = 2.0  # seconds that a delivery waits for its turn
+LINE = 4  # large bodies that are verified or wait, each on a thread: the other threads stay free
 _turn, _line = threading.Lock(), threading.BoundedSemaphore(LINE)
 
 

@@ -28,25 +28,17 @@ from handler.web.connection_limits import UNCOUNTED, Bounds, FrontLimits, OpenCo
 from handler.web.request_reader import RequestReader
 
 HEAD_SECONDS = 5.0
-BODY_SECONDS = 10.0
-"""In all: git hosts give up after ten seconds themselves."""
-ANSWER_SECONDS = 10.0
-"""For the client to take its answer."""
-PATIENCE = 2.0
-"""Seconds that a read waits for one of its threads."""
+BODY_SECONDS = 10.0  # in all: git hosts give up after ten seconds themselves
+ANSWER_SECONDS = 10.0  # for the client to take its answer
+PATIENCE = 2.0  # seconds that a read waits for one of its threads
 LINGER_SECONDS = 1.0
 LINGER_BYTES = 64 * 1024
-STEP = 64 * 1024
-"""Bytes that are read at once."""
-LOOK_EVERY = 0.5
-"""Seconds between two looks for what is late."""
-AT_ONCE = 64
-"""Connections that are accepted before others are served."""
+STEP = 64 * 1024  # bytes that are read at once
+LOOK_EVERY = 0.5  # seconds between two looks for what is late
+AT_ONCE = 64  # connections that are accepted before others are served
 TELL_EVERY = 60.0
-BODIES = 20
-"""Bodies of the largest size that are held in memory, in all."""
-SPARE = 100
-"""Descriptors that aren't connections."""
+BODIES = 20  # bodies of the largest size that are held in memory, in all
+SPARE = 100  # descriptors that aren't connections
 CROWDED = "too-many-requests"
 THREADS = 16
 READS, READY = "reads", "ready"

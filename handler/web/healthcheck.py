@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from handler.web import BIND
 
-PATIENCE = 4.0
-"""Seconds; the check as a whole is given five."""
+PATIENCE = 4.0  # seconds; the check as a whole is given five
 _EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
 

@@ -17,8 +17,7 @@ from typing import Any, Literal, NamedTuple
 from handler.model.errors import AnnealError
 from handler.model.event import Decision, Event
 
-REMEMBERED = 500
-"""Deliveries in each of the two rings."""
+REMEMBERED = 500  # deliveries in each of the two rings
 ROWS = 20_000
 """Decisions in each of them: of a thousand targets that follow one repository only the last twenty deliveries are remembered."""
 _TEXT, _REASON = 300, 600

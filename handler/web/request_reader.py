@@ -22,8 +22,7 @@ MOST_HEAD = 64 * 1024
 FRAMING = 64 * 1024
 """Bytes that the framing of chunks may take, beside an eighth of what they hold: no client sends single bytes, which cost time."""
 _END = b"\r\n\r\n"
-_SIZE = re.compile(rb"([0-9a-fA-F]{1,16})(?:[ \t]*;[\t -~]*)?")
-"""How a chunk begins; its extensions mean nothing to us."""
+_SIZE = re.compile(rb"([0-9a-fA-F]{1,16})(?:[ \t]*;[\t -~]*)?")  # how a chunk begins; its extensions mean nothing to us
 
 
 class RequestReader:

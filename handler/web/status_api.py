@@ -31,8 +31,7 @@ _GONE = (
     " remembers it, for a while"
 )
 _LINES = "aren't served here: functions write them to their log, and CloudWatch reads them there (namespace Anneal)"
-_RUN = re.compile(r"[^.]+\.[0-9a-f]{12}")
-"""The form of a run's id; another text is none of ours."""
+_RUN = re.compile(r"[^.]+\.[0-9a-f]{12}")  # the form of a run's id; another text is none of ours
 
 
 class AskWorker(Protocol):

@@ -14,10 +14,8 @@ from handler.queues.dead_letters import DeadLetters
 from handler.queues.sqs import SqsQueue
 
 _LOG = logging.getLogger("anneal.queue")
-EVERY = 60.0
-"""Seconds between two counts."""
-Tell = Callable[[str, int], None]
-"""Takes the name of the queue of dead letters, and how many it has."""
+EVERY = 60.0  # seconds between two counts
+Tell = Callable[[str, int], None]  # takes the name of the queue of dead letters, and how many it has
 
 
 class DeadLetterCount:

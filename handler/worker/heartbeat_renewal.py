@@ -30,8 +30,7 @@ Renewed = Callable[[str, float], None]
 """Takes the name of a cluster and when its heartbeat was renewed, in seconds since the epoch; 0: not yet."""
 _PAUSE = 2.0
 """Seconds between two renewals, however much is new: at a start a thousand targets are looked at for the first time."""
-_LAST = 2.0
-"""Seconds that all clusters have for the last renewal of a server that ends."""
+_LAST = 2.0  # seconds that all clusters have for the last renewal of a server that ends
 
 
 class HeartbeatRenewal:

@@ -22,8 +22,7 @@ from handler.model.names import Identity, Resource, kubectl
 from handler.state.record import RunStatus, State
 from handler.state.run_history import PRUNING
 
-TIMEOUT = 60.0
-"""Seconds that a deletion may take before the run ends as `pruning`."""
+TIMEOUT = 60.0  # seconds that a deletion may take before the run ends as `pruning`
 _CLEARED_BY = {
     "kubernetes.io/pvc-protection": "the pods that use it must end",
     "kubernetes.io/pv-protection": "its claim must go",

@@ -30,8 +30,7 @@ from handler.render.sandbox import Sandbox, SandboxLimits
 FUNCTIONS = "handler.render.cel_expressions:FUNCTIONS"
 LIMITS = SandboxLimits(memory=1 << 30, cpu=1, seconds=60.0, output=1 << 20)
 """Of one child. `cpu`: seconds, which one object may take whole, for it is tried once more alone."""
-KILLED = 5
-"""Children that one call may lose before it leaves the rest `unknown`."""
+KILLED = 5  # children that one call may lose before it leaves the rest `unknown`
 PAUSE = 60.0
 """Seconds between calls for one target, where children were killed: what changes each second may not take the processor for itself."""
 _USED_UP = "healthCheckExprs: other objects of this target have used up the time for all"

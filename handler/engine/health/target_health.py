@@ -28,8 +28,7 @@ from handler.plan.admission import CRD, NAMESPACE, Desired
 from handler.state.record import State, TargetHealth
 from handler.state.record_format import seconds_of, stamp
 
-SHOWN = 10
-"""Objects, and notes, that the record names."""
+SHOWN = 10  # objects, and notes, that the record names
 _LINE = 700
 _REFRESH = 2.0
 """Drift intervals after which a verdict that hasn't changed is written once more: health that none has judged for three is unknown."""

@@ -24,8 +24,7 @@ from handler.plan.compare import Comparison
 from handler.plan.prune import PROTECTIONS
 from handler.rollout import canary
 
-ACTION = "Canary"
-"""The row of the table of actions."""
+ACTION = "Canary"  # the row of the table of actions
 _OF = "canary of "
 _CHANGES = (Action.UPDATE, Action.RECREATE)
 

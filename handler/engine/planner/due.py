@@ -14,8 +14,7 @@ from handler.plan.hooks import PlannedHooks
 from handler.plan.rollout import PlannedRollout
 from handler.state.record import Progress, State
 
-DONE, FAILED, SKIPPED = "done", "failed", "skipped"
-"""How a step, a hook or a whole rollout ends."""
+DONE, FAILED, SKIPPED = "done", "failed", "skipped"  # how a step, a hook or a whole rollout ends
 
 
 def is_due(state: State, digest: str, *, force: bool) -> bool:

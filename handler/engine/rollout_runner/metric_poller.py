@@ -15,8 +15,7 @@ from handler.model.rollout import Moments
 from handler.prometheus.client import MetricsUnavailable
 from handler.rollout.interfaces import Query
 
-FIRST = 15.0
-"""Seconds that the first answer is waited for."""
+FIRST = 15.0  # seconds that the first answer is waited for
 ABANDONED = 45.0
 """Seconds after which a question without an answer is asked anew: longer than any request may take, unless its bytes drip."""
 _LOOK_EVERY = 0.2

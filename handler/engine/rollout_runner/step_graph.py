@@ -15,8 +15,7 @@ from itertools import islice
 from handler.model.errors import AnnealError
 from handler.model.rollout import Group, Rollout, Step
 
-AT_ONCE = 64
-"""Steps under way at once: each has a thread of its own."""
+AT_ONCE = 64  # steps under way at once: each has a thread of its own
 _BEAT = 0.5  # seconds between two calls of `beat` while steps are under way
 Task = Callable[[], None]
 

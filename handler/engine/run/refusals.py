@@ -49,8 +49,7 @@ _LOG = logging.getLogger("anneal.run")
 _OPEN = Backoff(60.0, 1800.0)  # until a tick tries again what no fact decides
 _LATE = 3600.0  # seconds until a tick tries again what was looked at after the verdict: it may have changed in between
 _PATHS = 100  # paths of a read set that are kept; one with more is known by its commit alone
-MOST = 20
-"""Facts of one refusal; one that names more is open, too."""
+MOST = 20  # facts of one refusal; one that names more is open, too
 _UNNAMED = re.compile(r'admission webhook "|\bdenied (?:the )?request\b| is forbidden: |\b40[134]: |could not find the requested resource')
 """The server's words where admission, a right or a kind that has vanished decides: what would have to change isn't named."""
 _BY_CONTENT = re.compile(

@@ -24,8 +24,7 @@ from handler.model.names import Identity
 from handler.model.tree import printable
 from handler.state.record_format import seconds_of
 
-FIRST = 2.0
-"""Seconds of a wait before its first look: what gets healthy sooner costs nothing."""
+FIRST = 2.0  # seconds of a wait before its first look: what gets healthy sooner costs nothing
 _EVERY, _LATER, _IDLE = 5.0, 10.0, 60.0
 """Seconds from one look to the next: of a young wait, of one that lasts for a minute, and where nothing may be read."""
 _YOUNG = 60.0

@@ -19,8 +19,7 @@ from handler.model.errors import AnnealError, AuthorError, NewerHead
 from handler.model.event import Job
 from handler.state.record import Pin
 
-HEAD_EVERY = 10.0
-"""Seconds between two looks at the git host and at the record without a request in this process."""
+HEAD_EVERY = 10.0  # seconds between two looks at the git host and at the record without a request in this process
 
 
 @dataclass(slots=True)

@@ -47,23 +47,16 @@ from handler.worker.health_watch.watch_mask import WatchMask
 from handler.worker.health_watch.watched_target import WatchedTarget
 
 _LOG = logging.getLogger("anneal.health")
-_TURN = 0.5
-"""Seconds between two turns of a cluster's thread."""
-_DELAY = 5.0
-"""Seconds that a worker has for what its start asks of it."""
-_RECORDS = 20
-"""Records that one turn reads."""
-_READING = 3.0
-"""Seconds after which one turn reads no further target's reasons."""
+_TURN = 0.5  # seconds between two turns of a cluster's thread
+_DELAY = 5.0  # seconds that a worker has for what its start asks of it
+_RECORDS = 20  # records that one turn reads
+_READING = 3.0  # seconds after which one turn reads no further target's reasons
 _WORDINGS = 3
 """Times that a verdict is written in other words in one interval: what is missing, why, and what an inference adds."""
-_OUTAGE = 5.0
-"""Seconds until a record is tried again, where its cluster didn't answer."""
+_OUTAGE = 5.0  # seconds until a record is tried again, where its cluster didn't answer
 _STATES = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-Tell = Callable[[str, HealthState], None]
-"""Takes a target's name and health."""
-Vouch = Callable[[Target], None]
-"""Called at each pass: the health of all targets on this one's cluster is watched."""
+Tell = Callable[[str, HealthState], None]  # takes a target's name and health
+Vouch = Callable[[Target], None]  # called at each pass: the health of all targets on this one's cluster is watched
 
 
 class WatchConnections(Protocol):

@@ -15,15 +15,11 @@ from handler.model.names import Identity
 from handler.state.record_format import seconds_of
 from handler.worker.health_watch.watched_target import GRACE, WatchedTarget
 
-EXPLAINED = 3
-"""Targets whose pods and events one turn reads."""
-FIRST_LOOK = 2.0
-"""Seconds after which something unhealthy is worth a look at its pods and events."""
+EXPLAINED = 3  # targets whose pods and events one turn reads
+FIRST_LOOK = 2.0  # seconds after which something unhealthy is worth a look at its pods and events
 _SECOND_LOOK = GRACE + 0.5
-_APART = 8.0
-"""Seconds between two looks at least, however often what is seen changes."""
-_LONGEST_PAUSE = 600.0
-"""Seconds between two looks at why something isn't healthy that has been so for long."""
+_APART = 8.0  # seconds between two looks at least, however often what is seen changes
+_LONGEST_PAUSE = 600.0  # seconds between two looks at why something isn't healthy that has been so for long
 
 
 def due(watched: WatchedTarget, last: float, interval: float, now: float) -> float:

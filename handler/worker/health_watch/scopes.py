@@ -21,15 +21,11 @@ from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
 from handler.model.names import PART_OF, GroupKind
 from handler.worker.health_watch.watched_target import WatchedTarget
 
-WATCHES = 48
-"""Scopes of one cluster that are followed at once: each is a connection and a thread."""
-_LISTS = 4
-"""LISTs that are under way at once."""
+WATCHES = 48  # scopes of one cluster that are followed at once: each is a connection and a thread
+_LISTS = 4  # LISTs that are under way at once
 _AHEAD = 256
-_LOOK_AGAIN = 60.0
-"""Seconds between LISTs of a kind that can't be watched, or isn't served any more."""
-Key = tuple[str, str, str, str]
-"""Service account (empty: our own), apiVersion, kind, namespace (empty: all)."""
+_LOOK_AGAIN = 60.0  # seconds between LISTs of a kind that can't be watched, or isn't served any more
+Key = tuple[str, str, str, str]  # service account (empty: our own), apiVersion, kind, namespace (empty: all)
 
 
 @dataclass(slots=True)
