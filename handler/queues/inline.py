@@ -1,25 +1,33 @@
-"""The queue of one process: jobs coalesce and run on a few threads, one run per target at a time."""
+"""The queue of one process: jobs coalesce and run on a few threads, one run per target at a time.
+
+A run that only waits for health gives its slot to another thread. When it wakes it goes on at once, beside the run in its slot: what is
+left of it is short, and the other thread ends with its work.
+"""
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from handler.model.event import Job
 from handler.queues.bulkheads import Bulkheads
 from handler.queues.pending import Pending, Work
-from handler.queues.worker_slot import WorkerSlot
 
 _LOG = logging.getLogger("anneal.queue")
 
 
-class Inline:
+class Inline(Pending):
     """A `Queue` that runs what it is given. Should `run` raise, that is logged, and its thread goes on with the next."""
 
     def __init__(self, run: Callable[[Work], None], threads: int = 4, lanes: Bulkheads | None = None) -> None:
+        if lanes:
+            super().__init__(lanes.beside)
+        else:
+            super().__init__()
         self._run = run
-        self._pending = Pending(lanes.beside) if lanes else Pending()
         self._threads = [threading.Thread(target=self._loop, name=f"run-{number}", daemon=True) for number in range(threads)]
 
     def start(self) -> None:
@@ -37,53 +45,80 @@ class Inline:
         """Take jobs, one after the other; return the ids of their runs."""
         return tuple(self.put(job) for job in jobs)
 
-    def accept(self, work: Work, *, older: bool = False) -> Work:
-        """Take a job that already has an id; return what now waits, this one in it. `older`: it was asked before what waits."""
-        return self._pending.put(work, older=older)
-
     def place(self, target: str, *, patient: bool = True) -> WorkerSlot:
         """Return what a run of this target sees of the queue. `patient`: whether it may wait for something to become healthy."""
-        return WorkerSlot(self._pending, target, self._spare, patient=patient)
-
-    @property
-    def waiting(self) -> int:
-        """How many targets have something that waits."""
-        return self._pending.waiting
-
-    @property
-    def busy(self) -> tuple[str, ...]:
-        """The targets that are worked on."""
-        return self._pending.busy
-
-    @property
-    def resting(self) -> tuple[str, ...]:
-        """Those of them whose runs only wait, and have no place."""
-        return self._pending.resting
+        return WorkerSlot(self, target, self._spare, patient=patient)
 
     @property
     def running(self) -> int:
         """How many targets are worked on."""
-        return len(self._pending.busy)
-
-    def close(self) -> tuple[Work, ...]:
-        """Start no more runs; return what waited for one."""
-        return self._pending.close()
+        return len(self.busy)
 
     def stop(self, timeout: float) -> tuple[str, ...]:
         """Start no more runs, wait at most `timeout` seconds for those that run; return the targets that still do."""
-        self._pending.close()
-        self._pending.idle(timeout)
-        return self._pending.busy
+        self.close()
+        self.idle(timeout)
+        return self.busy
 
     def _spare(self, wanted: Callable[[], bool]) -> None:
-        """Work in the place of a run that rests."""
         threading.Thread(target=self._loop, args=(wanted,), name="run-spare", daemon=True).start()
 
     def _loop(self, wanted: Callable[[], bool] = lambda: True) -> None:
-        while (work := self._pending.take(wanted)) is not None:
+        while (work := self.take(wanted)) is not None:
             try:
                 self._run(work)
             except Exception:  # noqa: BLE001 - a thread that ends here ends the queue
                 _LOG.exception("what follows a run has failed", extra={"fields": {"target": work.job.target, "run": work.run}})
             finally:
-                self._pending.done(work.job.target)
+                self.done(work.job.target)
+
+
+class WorkerSlot:
+    """A run's view of the queue (`QueueView`). Several of its threads may wait at once.
+
+    Args:
+        pending: what waits in this process.
+        target: the run's.
+        spare: works on what waits, in a thread of its own, as long as what it is given says so.
+        patient: whether the run may wait at all; one that keeps its target's next messages from us may not.
+
+    """
+
+    def __init__(self, pending: Pending, target: str, spare: Callable[[Callable[[], bool]], None], *, patient: bool = True) -> None:
+        self._pending = pending
+        self._target = target
+        self._spare = spare
+        self._patient = patient
+        self._waits = 0
+        self._rest: object | None = None
+        self._lock = threading.Lock()
+
+    def asked(self) -> tuple[Job, ...]:
+        """Return what waits for the run's target, the oldest first."""
+        return self._pending.asked(self._target)
+
+    @contextmanager
+    def resting(self) -> Iterator[float]:
+        """Leave the place while the run only waits; gives for how many seconds it may."""
+        self._enter()
+        try:
+            yield math.inf if self._rest else 0.0
+        finally:
+            self._leave()
+
+    def _enter(self) -> None:
+        with self._lock:
+            self._waits += 1
+            if self._waits > 1 or not self._patient:
+                return
+            if self._pending.rest(self._target):
+                rest = self._rest = object()
+                self._spare(lambda: self._rest is rest)
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._waits -= 1
+            if self._waits or self._rest is None:
+                return
+            self._rest = None
+        self._pending.wake(self._target)

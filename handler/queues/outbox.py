@@ -54,7 +54,7 @@ class Outbox:
         work = Work.of(job)
         if job.trigger == "replay":
             self._kept.add(work)
-        self._pending.put(work)
+        self._pending.accept(work)
         return work.run
 
     def put_all(self, jobs: Sequence[Job]) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
-"""What waits: per target one plain job, into which all plain ones are coalesced, and what was asked by name, each for itself.
+"""Waiting work: per target one plain job, into which all plain ones are coalesced, and the named requests, each for itself.
 
-Memory is bounded by the targets, and by what may be open of named requests (`kept`).
+A push whose commit the git host doesn't show yet is delayed here, too, until it is looked for again.
+Memory is bounded by the targets, and by the number of unfinished named requests.
 """
 
 from __future__ import annotations
@@ -98,22 +99,25 @@ class Work:
 class Pending:
     """A thread-safe store of what waits; a target that is being worked on isn't handed out again before `done`.
 
-    What was asked by name is handed out as it came, one after the other; the plain job keeps the place it had first. A run that rests has
-    its target, and no place.
+    Named requests are handed out in order, one after the other; the plain job keeps the place it had first. A run that rests has its
+    target, and no place. Delayed work is kept back, at most one a target, until it is `due` or a newer push takes it along.
 
-    `may`: given the targets being worked on, returns what tells whether another may be, too.
+    `may`: given the targets being worked on, returns what says whether another may be, too. Times are monotonic seconds.
     """
 
     def __init__(self, may: May = lambda _: lambda _: True) -> None:
         self._may = may
         self._waiting: dict[str, list[Work]] = {}  # targets that were handed out go to the end: none starves
+        self._delayed: dict[str, tuple[float, Work]] = {}
         self._busy: dict[str, Work] = {}
         self._resting: set[str] = set()
         self._closed = False
         self._changed = threading.Condition()
 
-    def put(self, work: Work, *, older: bool = False) -> Work:
+    def accept(self, work: Work, *, older: bool = False) -> Work:
         """Add a request; return what now waits: the request itself, or one that waited already and has taken it in.
+
+        A push takes along what is delayed of its target; a request that names no commit doesn't, for it would waste an early look.
 
         Args:
             work: plain, or with `acts`, which only another that asks for the same takes in.
@@ -121,6 +125,8 @@ class Pending:
 
         """
         with self._changed:
+            if work.job.hint and not work.job.acts and not older:
+                work = self._with_delayed(work)
             queue = self._waiting.setdefault(work.job.target, [])
             place = _place(queue, work)
             if place is None:
@@ -130,6 +136,28 @@ class Pending:
                 merged = queue[place] = _joined(work, queue[place]) if older else _joined(queue[place], work)
             self._changed.notify()
             return merged
+
+    def delay(self, work: Work, at: float) -> Work:
+        """Keep a request back until `at`, with what is delayed of its target already; return both as one."""
+        with self._changed:
+            merged = self._with_delayed(work)
+            self._delayed[work.job.target] = at, merged
+            return merged
+
+    def due(self, now: float) -> tuple[Work, ...]:
+        """Return, once, what was delayed long enough."""
+        with self._changed:
+            found = [target for target, (at, _) in self._delayed.items() if at <= now]
+            return tuple(self._delayed.pop(target)[1] for target in found)
+
+    def next_due(self) -> float:
+        """Return when delayed work is due next; infinity: there is none."""
+        with self._changed:
+            return min((at for at, _ in self._delayed.values()), default=float("inf"))
+
+    def _with_delayed(self, work: Work) -> Work:
+        _, older = self._delayed.pop(work.job.target, (0.0, None))
+        return older.merged(work) if older else work
 
     def take(self, wanted: Callable[[], bool] = lambda: True) -> Work | None:
         """Wait for the next request of a target that isn't worked on; None once closed, or not `wanted` any more."""
@@ -184,11 +212,12 @@ class Pending:
             return self._changed.wait_for(lambda: not self._busy and (self._closed or not self._waiting), timeout)
 
     def close(self) -> tuple[Work, ...]:
-        """Hand out nothing more; return what still waits, and is dropped."""
+        """Hand out nothing more; return what still waits or is delayed, and is dropped."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-            return tuple(work for queue in self._waiting.values() for work in queue)
+            waiting = (work for queue in self._waiting.values() for work in queue)
+            return *waiting, *(work for _, work in self._delayed.values())
 
     @property
     def busy(self) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ It holds nothing that can't be lost: whatever was asked and forgotten is found a
 from __future__ import annotations
 
 import logging
-import math
 import signal
 import socket
 import threading
@@ -25,7 +24,6 @@ from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.model.run_event import RunEnded
 from handler.queues.bulkheads import Bulkheads
-from handler.queues.delayed import DelayedWork
 from handler.queues.inbox import Closed, Inbox
 from handler.queues.inline import Inline
 from handler.queues.pending import Work
@@ -109,7 +107,6 @@ class Worker:
         self._stop = threading.Event()
         self._ticks = Ticks(settings, parts.look, self._due, self._quiet, self._lanes.mute)
         self._clock = parts.clock
-        self._deferred = DelayedWork()
         self._intake = self._taking_from(parts.queue) if parts.queue else None
         self._letters = DeadLetterCount(parts.queue, self._metrics.dead_letters) if parts.queue else None
         self._heart: HeartbeatRenewal | None = None
@@ -146,7 +143,7 @@ class Worker:
             for job in self._ticks.due(now):
                 self._due(replace(job, asked=now))
             self._look_again(now)
-            wait = min(max(min(self._ticks.next(), self._deferred.next()) - now, 0.0), LONGEST_WAIT)
+            wait = min(max(min(self._ticks.next(), self._queue.next_due()) - now, 0.0), LONGEST_WAIT)
         self._queue.close()
         for each in self._beside:
             each.stop()
@@ -154,7 +151,7 @@ class Worker:
         if self._intake:
             self._intake.halt()
         left = self._queue.stop(GRACE)
-        for work in (*self._queue.close(), *self._deferred.due(math.inf)):
+        for work in self._queue.close():
             self._leave(work)
         if self._intake:
             self._intake.stop()
@@ -183,7 +180,7 @@ class Worker:
 
     def _put(self, work: Work) -> None:
         with self._taking:
-            self._ledger.queued(self._queue.accept(self._deferred.joined(_taken(work))))
+            self._ledger.queued(self._queue.accept(_taken(work)))
 
     def _due(self, job: Job) -> None:
         """Put what only the clock asked for into the queue."""
@@ -201,7 +198,7 @@ class Worker:
     def _look_again(self, now: float) -> None:
         """Put what has waited long enough back into the queue, as what was asked before anything that waits there."""
         with self._taking:
-            for work in self._deferred.due(now):
+            for work in self._queue.due(now):
                 self._ledger.queued(self._queue.accept(replace(work, job=replace(work.job, asked=now)), older=True))
 
     def _work(self, work: Work) -> None:
@@ -257,7 +254,7 @@ class Worker:
         """Let a request wait, without a thread, until the git host may show its commit. `at`: seconds since the epoch."""
         at = time.monotonic() + max(at - time.time(), 0.0)
         with self._taking:
-            self._ledger.back(self._deferred.put(work, at))
+            self._ledger.back(self._queue.delay(work, at))
 
 
 def _taken(work: Work) -> Work:

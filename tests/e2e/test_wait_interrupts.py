@@ -80,8 +80,8 @@ def working(shop: Shop) -> Iterator[tuple[Inline, queue.Queue[Result]]]:
 
 def rests(inline: Inline, target: str) -> None:
     """Return once a run of this target rests."""
-    with inline._pending._changed:
-        assert inline._pending._changed.wait_for(lambda: target in inline._pending._resting, PATIENCE)
+    with inline._changed:
+        assert inline._changed.wait_for(lambda: target in inline._resting, PATIENCE)
 
 
 def test_a_new_push_ends_a_hanging_wait_and_is_applied_at_once(hanging: Shop) -> None:

@@ -20,7 +20,6 @@ from handler.engine.run.dependencies import Dependencies
 from handler.model.errors import GitUnavailable
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.queues.delayed import DelayedWork
 from handler.queues.pending import Pending, Work
 from tests.fakes.apiserver import ApiServer, Call, FakeConnection
 from tests.fakes.apiserver.connection import Reply
@@ -90,7 +89,6 @@ class Process(Machine):
 
     def __post_init__(self) -> None:
         self.pending = Pending()
-        self.deferred = DelayedWork()
         self.stop = TurnEvent()
         source = HostSource(self.host, self._git, TurnTime.monotonic)
         options = Options(sources={target.name: source for target in self.settings.targets}, notes=self.notes)
@@ -113,17 +111,17 @@ class Process(Machine):
     def accept(self, job: Job) -> None:
         """Take a job."""
         self.accepted.append(job)
-        self._put(self.deferred.joined(self._taken(Work.of(job))))
+        self._put(self._taken(Work.of(job)))
 
     def _taken(self, work: Work) -> Work:
         return replace(work, job=replace(work.job, asked=world().now - self.slept))
 
     def _put(self, work: Work, *, older: bool = False) -> None:
-        self.pending.put(work, older=older)
+        self.pending.accept(work, older=older)
 
     def wake(self) -> None:
         """Put what has waited long enough back into the queue: what the git host didn't show, and retries."""
-        for work in self.deferred.due(world().now):
+        for work in self.pending.due(world().now):
             self._put(self._taken(work), older=True)
         for target in [target for target, at in self.retries.items() if at <= world().now]:
             del self.retries[target]
@@ -142,13 +140,13 @@ class Process(Machine):
         result = self.handler.run(replace(job, run=self.work.run), self.stop)
         self.pending.done(job.target)
         if result.outcome is Outcome.LAGGING:
-            self.deferred.put(self.work.again(), world().now + max(result.next_try - TurnTime.time(), 0.0))
+            self.pending.delay(self.work.again(), world().now + max(result.next_try - TurnTime.time(), 0.0))
         else:
             self.ended.append(Ended(self.work, result))
             self._retry(job.target, result)
         if result.again:
             self.accepted.append(result.again)  # it ends for itself
-            self.deferred.put(Work.of(result.again), world().now + max(result.again_at - TurnTime.time(), 0.0))
+            self.pending.delay(Work.of(result.again), world().now + max(result.again_at - TurnTime.time(), 0.0))
         self.main = self.work = None
 
     def _retry(self, target: str, result: Result) -> None:

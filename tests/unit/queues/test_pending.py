@@ -17,8 +17,8 @@ def pushed(target: str = "shop", hint: str = "") -> Job:
 
 def test_what_waits_keeps_its_id_whatever_is_merged_into_it() -> None:
     pending = Pending()
-    assert pending.put(Work(pushed(hint="old"), ("1",))).run == "1"
-    merged = pending.put(Work(pushed(hint="new"), ("2",)))
+    assert pending.accept(Work(pushed(hint="old"), ("1",))).run == "1"
+    merged = pending.accept(Work(pushed(hint="new"), ("2",)))
     assert merged == Work(pushed(hint="new"), ("1", "2"))
     assert pending.take() == merged
     assert merged.run == "1"
@@ -44,16 +44,16 @@ def test_what_another_has_of_a_merged_run_leaves_the_rest_to_who_asked_for_it(kn
 
 def test_what_was_asked_before_doesnt_hide_the_newer_push() -> None:
     pending, late, newer = Pending(), Work(pushed(hint="late"), ("1",)), Work(pushed(hint="newer"), ("2",))
-    pending.put(newer)
-    assert pending.put(late, older=True) == late.merged(newer)
+    pending.accept(newer)
+    assert pending.accept(late, older=True) == late.merged(newer)
     (work,) = drained(pending)
     assert (work.job.hint, work.runs) == ("newer", ("1", "2"))
 
 
 def test_what_was_asked_before_goes_before_what_was_asked_by_name() -> None:
     pending, late, approval = Pending(), Work(pushed(hint="late"), ("1",)), asked("2", approve="h")
-    pending.put(approval)
-    pending.put(late, older=True)
+    pending.accept(approval)
+    pending.accept(late, older=True)
     assert drained(pending) == [late, approval]
 
 
@@ -93,7 +93,7 @@ def test_what_is_asked_by_name_is_run_for_itself_and_under_its_own_name(first: W
     for order in ((first, second), (second, first)):
         pending = Pending()
         for work in order:
-            assert pending.put(work) is work
+            assert pending.accept(work) is work
         assert drained(pending) == list(order)
 
 
@@ -102,7 +102,7 @@ def test_what_is_asked_by_name_keeps_its_order_and_plain_jobs_become_one_around_
     push, newer = Work(pushed(hint="a"), ("1",)), Work(pushed(hint="b"), ("3",))
     commit, approval = asked("2", commit="c"), asked("4", approve="h")
     for work in (push, commit, newer, approval):
-        pending.put(work)
+        pending.accept(work)
     assert (pending.waiting, pending.find("4"), pending.find("5")) == (1, approval, None)
     assert drained(pending) == [push.merged(newer), commit, approval]
     assert push.merged(newer).job.hint == "b"
@@ -111,7 +111,7 @@ def test_what_is_asked_by_name_keeps_its_order_and_plain_jobs_become_one_around_
 def test_who_asks_for_the_same_again_shares_the_run_unless_another_came_between() -> None:
     pending = Pending()
     for work in (asked("1", force=True, asked=1.0), asked("2", force=True, asked=2.0), asked("3", unpin=True), asked("4", force=True)):
-        pending.put(work)
+        pending.accept(work)
     first, *others = drained(pending)
     assert (first.runs, first.named, first.job) == (("1", "2"), ("1", "2"), asked("", force=True, asked=2.0).job)
     assert [work.runs for work in others] == [("3",), ("4",)]
@@ -120,16 +120,16 @@ def test_who_asks_for_the_same_again_shares_the_run_unless_another_came_between(
 def test_a_target_of_which_much_is_asked_lets_the_others_go_between() -> None:
     pending = Pending()
     for run in "123":
-        pending.put(asked(run, commit=run))
-    pending.put(Work(pushed("other"), ("o",)))
+        pending.accept(asked(run, commit=run))
+    pending.accept(Work(pushed("other"), ("o",)))
     assert [work.run for work in drained(pending)] == ["1", "o", "2", "3"]
 
 
 def test_one_target_is_handed_out_once_whatever_is_asked_of_it() -> None:
     pending = Pending()
-    pending.put(asked("1", commit="c"))
-    pending.put(asked("2", approve="h"))
-    pending.put(Work(pushed("other"), ("o",)))
+    pending.accept(asked("1", commit="c"))
+    pending.accept(asked("2", approve="h"))
+    pending.accept(Work(pushed("other"), ("o",)))
     taken = [pending.take(), pending.take()]
     assert [work.run for work in taken if work] == ["1", "o"]
     assert pending.find("1")
@@ -137,10 +137,10 @@ def test_one_target_is_handed_out_once_whatever_is_asked_of_it() -> None:
 
 def test_the_id_that_somebody_was_told_is_kept_however_much_is_pushed() -> None:
     pending = Pending()
-    pending.put(Work(pushed(hint="first"), ("0",)))
-    pending.put(asked("told"))
+    pending.accept(Work(pushed(hint="first"), ("0",)))
+    pending.accept(asked("told"))
     for number in range(1, 2 * MAX_RUNS):
-        pending.put(Work(pushed(hint=str(number)), (str(number),)))
+        pending.accept(Work(pushed(hint=str(number)), (str(number),)))
     (work,) = drained(pending)
     assert len(work.runs) == MAX_RUNS
     assert (work.runs[:2], work.runs[-1], work.named) == (("0", "told"), str(2 * MAX_RUNS - 1), ("told",))
@@ -149,7 +149,7 @@ def test_the_id_that_somebody_was_told_is_kept_however_much_is_pushed() -> None:
 def test_memory_is_bounded_however_much_is_asked() -> None:
     pending = Pending()
     for number in range(1000):
-        pending.put(Work(pushed(hint=str(number)), (str(number),)))
+        pending.accept(Work(pushed(hint=str(number)), (str(number),)))
     work = pending.take()
     assert work is not None
     assert (len(work.runs), work.job.hint) == (MAX_RUNS, "999")
@@ -161,6 +161,6 @@ def test_memory_is_bounded_however_much_is_asked() -> None:
 
 def test_nothing_is_taken_from_a_closed_store() -> None:
     pending = Pending()
-    pending.put(Work.of(pushed()))
+    pending.accept(Work.of(pushed()))
     pending.close()
     assert pending.take() is None

@@ -177,7 +177,7 @@ def test_what_fails_behind_a_run_does_not_keep_its_message(side: Side, monkeypat
     assert worker._intake
     side.push("infra", "d1")
     worker._intake._received(side.sqs.receive(1, 0, sqs_consumer.VISIBLE))
-    work = worker._queue._pending.take()
+    work = worker._queue.take()
     assert work
     monkeypatch.setattr(worker, "_announce", full)
     with pytest.raises(OSError, match="no space"):
@@ -195,7 +195,7 @@ def test_what_fails_behind_a_run_that_looks_again_does_not_lose_it(side: Side, m
     work = Work.of(Job("infra", "push", hint=SHA))
     with pytest.raises(OSError, match="no space"):
         worker._work(work)
-    assert [each.run for each in worker._deferred.due(float("inf"))] == [work.run]
+    assert [each.run for each in worker._queue.due(float("inf"))] == [work.run]
 
 
 def test_what_keeps_messages_goes_on_after_a_mistake(side: Side, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

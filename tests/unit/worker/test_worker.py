@@ -187,7 +187,7 @@ def test_a_push_that_the_host_does_not_show_comes_back_without_a_thread_and_unde
         until(lambda: worker.answers.ledger.find(ids[0]).status == "ended")  # type: ignore[union-attr]  # it is known
         assert (seen.jobs[-1].run, seen.jobs[-1].hint) == (ids[0], "newer")
         with monkeypatch.context() as patched:
-            patched.setattr(worker._deferred, "due", lambda now, due=worker._deferred.due: due(now + 2 * later))
+            patched.setattr(worker._queue, "due", lambda now, due=worker._queue.due: due(now + 2 * later))
             until(lambda: all(worker.answers.ledger.find(run).status == "ended" for run in ids))  # type: ignore[union-attr]  # it is known
         assert {(job.target, job.looks) for job in seen.jobs if job.looks} == {(f"t{number}", 1) for number in range(1, 6)}
     finally:

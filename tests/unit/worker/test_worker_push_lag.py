@@ -26,7 +26,7 @@ def test_a_late_push_that_comes_due_doesnt_hide_the_newer_one_that_waits() -> No
     worker._accept(newer)
     worker._work(late)
     worker._look_again(time.monotonic())
-    waiting = worker._queue._pending.take()
+    waiting = worker._queue.take()
     assert waiting
     assert (waiting.job.hint, waiting.runs) == ("newer", (late.run, newer.run))
     for run in waiting.runs:
@@ -41,7 +41,7 @@ def test_two_late_pushes_are_one_run() -> None:
     worker._work(first)
     worker._work(second)
     assert list(worker.answers.ledger._entries) == [first.run]
-    (both,) = worker._deferred.due(time.monotonic())
+    (both,) = worker._queue.due(time.monotonic())
     assert (both.job.hint, both.runs) == ("second", (first.run, second.run))
 
 
@@ -50,4 +50,4 @@ def test_what_is_asked_by_name_leaves_a_late_push_where_it_is() -> None:
     worker._work(late)
     worker._accept(Work.of(Job("infra", "replay", approve="h1", actor="boss")))
     worker._accept(Work.of(Job("infra", "tick")))
-    assert [work.job.looks for work in worker._deferred.due(time.monotonic())] == [1]
+    assert [work.job.looks for work in worker._queue.due(time.monotonic())] == [1]
