@@ -14,7 +14,7 @@ from typing import Any
 MAX_FRAME = 1 << 20
 """Bytes of a frame to the worker."""
 MAX_ANSWER = 8 << 20
-"""Bytes of what the worker answers: what is read there comes in pages, and its lists are cut (handler.reading)."""
+"""Bytes of what the worker answers: what is read there comes in pages, and its lists are cut (`app.target_status`)."""
 _LENGTH = struct.Struct(">I")
 
 

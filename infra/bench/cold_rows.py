@@ -27,8 +27,8 @@ from infra.moto import Moto
 _TIMES = 7
 _PARTS = {
     "webhook": ("handler.functions, handler.functions.http_entry, handler.functions.gateway, apig_wsgi", 0.5),
-    "worker": ("handler.functions, handler.functions.batch, handler.build", 1.2),
-    "tick": ("handler.functions, handler.functions.scheduled, handler.build", 1.2),
+    "worker": ("handler.functions, handler.functions.batch, handler.app.build", 1.2),
+    "tick": ("handler.functions, handler.functions.scheduled, handler.app.build", 1.2),
     "codecommit": ("handler.functions, handler.functions.codecommit_events", 0.5),
 }
 """What each function has loaded at its first event, and in how many seconds it should."""

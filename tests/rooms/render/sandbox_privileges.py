@@ -49,20 +49,20 @@ GROUNDS = (
 class Stage:
     """A worker process on a ground, with copies that its user may read. `place`: a directory in which everybody may write."""
 
-    def __init__(self, ground: Ground, table: str = "hostile:FUNCTIONS", limits: dict[str, Any] | None = None) -> None:
+    def __init__(self, ground: Ground, table: str = "hostile_child:FUNCTIONS", limits: dict[str, Any] | None = None) -> None:
         self._held = tempfile.TemporaryDirectory()  # pytest's own is closed to other users
         root = Path(self._held.name)
         root.chmod(0o755)
         for package in (ROOT / "handler", Path(yaml.__file__).parent):
             shutil.copytree(package, root / package.name, ignore=shutil.ignore_patterns("__pycache__"))
-        for name in ("hostile.py", "worker.py"):
+        for name in ("hostile_child.py", "sandbox_worker.py"):
             shutil.copy(Path(__file__).with_name(name), root / name)
         self.place = root / "place"
         self.place.mkdir()
         self.place.chmod(0o777)
         (self.place / "there").write_text("there")
         (self.place / "there").chmod(0o666)
-        command = [str(_interpreter()), str(root / "worker.py"), str(ground.uid), str(ground.filters), table, json.dumps(limits or {})]
+        command = [str(_interpreter()), str(root / "sandbox_worker.py"), str(ground.uid), str(ground.filters), table, json.dumps(limits or {})]
         environ = {"CANARY": "canary", "PYTHONDONTWRITEBYTECODE": "1"}
         self._process = subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ)
         self.pid = self._process.pid
