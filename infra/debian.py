@@ -1,6 +1,6 @@
 """Programs out of Debian's packages: downloaded once into the cache by apt's own ways, unpacked and not installed.
 
-So nothing starts as a service, no user is made, nobody need be root, and the machine stays as it is. Used by tests.
+So nothing starts as a service, no user is made, root isn't needed, and the machine stays as it is. Used by tests.
 """
 
 from __future__ import annotations

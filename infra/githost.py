@@ -169,7 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._run_backend(host, body)
 
     def _begin(self, status: int) -> None:
-        """Log the request and begin the answer: whoever has read an answer finds its request in the log."""
+        """Log the request and begin the answer: a client that has read an answer finds its request in the log."""
         path, _, query = self.path.partition("?")
         self.server.host.requests.append(Request(self.command, path, query, status, "Authorization" in self.headers, self._body))
         self.send_response(status)

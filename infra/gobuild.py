@@ -33,7 +33,7 @@ def _nothing_more(_go: str, _work: Path) -> None:
 
 @dataclass(frozen=True)
 class Build:
-    """The tools of one go.mod. `name` begins their cache's path, `what` and `takes` are told while building.
+    """The tools of one go.mod. `name` begins their cache's path, `what` and `takes` are printed while building.
 
     `packages`: compiled from an empty Go build cache; `parts`: what else decides how the result looks; `no_go`: said where Go is missing;
     `finish` is given the `go` program and the directory whose `bin` was just built.

@@ -126,7 +126,7 @@ def main() -> int:
     from moto.sqs.models import SQSBackend  # noqa: PLC0415 - the same
 
     one_at_a_time(SQSBackend)
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line a request is nobody's
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line a request is of no use
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

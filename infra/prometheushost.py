@@ -156,7 +156,7 @@ class PrometheusHost:
 
 
 def _kept() -> socket.socket:
-    """Keep a free port, for as long as this socket is open: it never listens, so that whoever wants this very port, and says so, may.
+    """Keep a free port, for as long as this socket is open: it never listens, so that a server that asks for this very port may bind it.
 
     Between `stop` and `start` connections are refused there, and no other program is given it.
     """

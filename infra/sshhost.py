@@ -1,4 +1,4 @@
-"""A real git host by SSH on loopback: Debian's sshd and `git shell`, as ordinary processes of nobody in particular.
+"""A real git host by SSH on loopback: Debian's sshd and `git shell`, as ordinary processes of an unprivileged user.
 
 sshd comes from its package, which is unpacked and not installed: no service, no user of this machine. It sees a passwd file of its own
 (nss_wrapper) in which `git` is the only one to sign in. Each connection has its own sshd (`sshd -i`), so the port is free and the
@@ -25,7 +25,7 @@ from infra.debian import unpacked
 from infra.gitwork import run_git
 
 PACKAGES = ("openssh-server", "libnss-wrapper")
-NOBODY = 64123  # an id that no system gives away (Debian policy 9.2.2: 60000-64999 is handed out by hand)
+UNPRIVILEGED = 64123  # an id that no system gives away (Debian policy 9.2.2: 60000-64999 is handed out by hand)
 
 
 class SshHost:
@@ -41,7 +41,7 @@ class SshHost:
         self.host_keys: Sequence[Path] = (self.new_key("host"),)
         self.options: dict[str, str] = {}
         self.connections = 0
-        self._identity = (NOBODY, NOBODY) if os.getuid() == 0 else (os.getuid(), os.getgid())
+        self._identity = (UNPRIVILEGED, UNPRIVILEGED) if os.getuid() == 0 else (os.getuid(), os.getgid())
         self._running: list[subprocess.Popen[bytes]] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._thread = threading.Thread(target=self._accept, daemon=True)
@@ -118,7 +118,7 @@ class SshHost:
             "NSS_WRAPPER_PASSWD": str(self._home / "passwd"),
             "NSS_WRAPPER_GROUP": str(self._home / "group"),
         }
-        root = os.getuid() == 0  # nobody else may choose whom sshd runs as
+        root = os.getuid() == 0  # only root may choose the user of sshd
         return subprocess.Popen(
             [str(programs / "usr/sbin/sshd"), "-i", "-e", "-f", str(self._configuration(programs))],
             stdin=connection.fileno(),

@@ -1,6 +1,6 @@
 """The rows of cloud functions: how long a fresh process takes to its first event, and its memory after a run.
 
-Wall time of fresh processes, the best of several: a function that starts shares its machine with nobody.
+Wall time of fresh processes, the best of several: a function that starts has its machine to itself.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def _environ(bed: Bed, moto: Moto, url: str, name: str) -> dict[str, str]:
     }
     place = bed.directory / f"{name}.json"
     place.write_text(json.dumps(config))
-    told = {"ANNEAL_CONFIG": str(place), "ANNEAL_QUEUE_URL": queue, "ANNEAL_BENCH_SECRET": "a-secret-of-the-bench-alone"}
-    return {**moto.environ, **told, "KUBECONFIG": str(bed.kubeconfig)}
+    added = {"ANNEAL_CONFIG": str(place), "ANNEAL_QUEUE_URL": queue, "ANNEAL_BENCH_SECRET": "a-secret-of-the-bench-alone"}
+    return {**moto.environ, **added, "KUBECONFIG": str(bed.kubeconfig)}
 
 
 def _printed(command: list[str], environ: dict[str, str]) -> str:

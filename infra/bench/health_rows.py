@@ -1,7 +1,7 @@
 """What it costs to watch the health of very many targets: 1,000 of twenty workloads each, all of them well, nothing changes.
 
 The workloads are ReplicaSets of no pods: their controller writes the status of each once, and is silent from then on. Measured is the whole
-worker process over two passes, and the API server over the same time less what it takes while nobody watches.
+worker process over two passes, and the API server over the same time less what it takes without a WATCH.
 """
 
 from __future__ import annotations

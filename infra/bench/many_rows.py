@@ -1,4 +1,4 @@
-"""The rows of very many targets: what a start costs when nothing changed, and what a target costs that nobody pushes to.
+"""The rows of very many targets: what a start costs when nothing changed, and what a target costs without pushes.
 
 The targets are recorded without having been run: the state room writes for each what a run leaves. The server that starts then is a whole
 `anneal serve`, which knows nothing. Its drift runs are put off, for they are no part of the tick.

@@ -23,7 +23,7 @@ from infra.bench.rows import Row
 
 _TARGETS, _PUSHES, _ROUNDS = 30, 3000, 6
 _SETTLED = 20.0
-"""Seconds after which a server that nobody asks for anything has come to rest."""
+"""Seconds after which a server without requests has come to rest."""
 _LONGEST = 120.0
 """Seconds until a round of pushes must have been applied."""
 _MIB = 1024.0

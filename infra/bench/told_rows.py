@@ -23,7 +23,7 @@ from infra.controlplane.fates import FATE
 
 _PATIENCE = 180.0
 _CAUSES: Mapping[str, tuple[str, str]] = {
-    # what the cluster shows it by: the reason of an event; a word of what is told
+    # what the cluster shows it by: the reason of an event; a word of the message
     "crash-loop": ("BackOff", "CrashLoopBackOff"),
     "no-image": ("Failed", "ImagePullBackOff"),
     "never-ready": ("Unhealthy", "Unhealthy"),
@@ -35,7 +35,7 @@ _CAUSES: Mapping[str, tuple[str, str]] = {
 
 @dataclass(slots=True)
 class _Heard:
-    """When each cause was told first, in monotonic seconds."""
+    """When each cause was reported first, in monotonic seconds."""
 
     told: dict[str, float] = field(default_factory=dict)
 
@@ -77,7 +77,7 @@ def _row(name: str, delays: dict[str, float]) -> Row:
 
 
 def _waited_for(ills: _Ills) -> dict[str, float]:
-    """Return by how much each cause is told later than it was visible."""
+    """Return by how much each cause is reported later than it was visible."""
     heard, stop = _Heard(), threading.Event()
     handler = ills.handler(heard)
     with ThreadPoolExecutor(1) as pool:
@@ -116,12 +116,12 @@ def _ills(bed: Bed, wait: Wait | None) -> _Ills:
 
 
 def _delays(ills: _Ills, api: Api, heard: _Heard, read: Callable[[], None]) -> dict[str, float]:
-    """Return by how many seconds each cause is told later than the cluster shows it, once all of them are; `read`: hears the record."""
+    """Return by how many seconds each cause is reported later than the cluster shows it, once all of them are; `read`: hears the record."""
     shown: dict[str, float] = {}
     end = time.monotonic() + _PATIENCE
     while len(heard.told) < len(_CAUSES) or len(shown) < len(_CAUSES):
         if time.monotonic() > end:
-            raise RuntimeError(f"of {len(_CAUSES)} causes {sorted(shown)} are shown and {sorted(heard.told)} told")
+            raise RuntimeError(f"of {len(_CAUSES)} causes {sorted(shown)} are shown and {sorted(heard.told)} reported")
         read()
         for namespace in ills.namespaces:
             for event in (api.get(f"/api/v1/namespaces/{namespace}/events") or {"items": []})["items"]:

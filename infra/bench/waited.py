@@ -19,7 +19,7 @@ from infra.bench.bed import target
 
 @dataclass
 class Clocked:
-    """What goes on around the run: nobody asks, and its rest is timed."""
+    """What goes on around the run: no request comes, and its rest is timed."""
 
     seconds: float = 0.0
     cpu: float = 0.0

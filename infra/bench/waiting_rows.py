@@ -24,7 +24,7 @@ _READY = {"status": {"conditions": [{"type": kind, "status": "True"} for kind in
 
 
 def waiting(bed: Bed) -> Iterator[Row]:
-    """Pods that get ready one after the other, as told by us; the run that waits is a process of its own."""
+    """Pods that get ready one after the other, at the times we choose; the run that waits is a process of its own."""
     delays = [_wait(bed, 1)["delay"] for _ in range(_ROUNDS)]
     found = _wait(bed, _COUNT)
     name = "last pod ready to healthy recorded"
@@ -47,10 +47,10 @@ def _wait(bed: Bed, count: int) -> dict[str, float]:
     for pod in pods[:-1]:
         _make_ready(api, namespace, pod)
         time.sleep(1 / _A_SECOND)
-    time.sleep(2.0)  # the Deployments' controller has told of all the others
+    time.sleep(2.0)  # the Deployments' controller has reported all the others
     ready = _make_ready(api, namespace, pods[-1])
-    told: dict[str, Any] = json.loads(run.communicate()[0].split("\n")[-2])
-    return {"delay": told["at"] - ready, "seconds": told["seconds"], "cpu": told["cpu"]}
+    report: dict[str, Any] = json.loads(run.communicate()[0].split("\n")[-2])
+    return {"delay": report["at"] - ready, "seconds": report["seconds"], "cpu": report["cpu"]}
 
 
 def _started(bed: Bed, shop: Shop) -> subprocess.Popen[str]:

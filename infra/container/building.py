@@ -27,7 +27,7 @@ CONTEXT = ("handler", f"{HERE}/anneal", f"{HERE}/Dockerfile", ".dockerignore", *
 """Everything that decides what the image is: .dockerignore lets nothing else in."""
 BASE_IMAGE = f"docker.io/library/python:{base.VERSION}-slim-{base.SUITE}"
 KEPT = 3600.0
-"""Seconds that an image nobody uses is kept."""
+"""Seconds that an unused image is kept."""
 KEPT_PARTS = 4 * 24 * 3600.0
 """The same of what images are made of: wheels, base and layers of locks and suites that have moved on."""
 MOST = 4 << 30
@@ -36,7 +36,7 @@ MOST = 4 << 30
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A built image. `root`: its file system, which nobody writes; `config`: entry point, user, environment, as the image says them."""
+    """A built image. `root`: its file system, read-only; `config`: entry point, user, environment, as the image says them."""
 
     root: Path
     config: dict[str, Any]
@@ -148,7 +148,7 @@ _ANY = {"type": "insecureAcceptAnything"}
 
 
 def _forget(names: str, kept: float) -> None:
-    """Remove what nobody has used for so many seconds. The lock is held."""
+    """Remove what hasn't been used for so many seconds. The lock is held."""
     for old in cache_place().glob(names):
         if time.time() - old.stat().st_mtime > kept:
             shutil.rmtree(old, ignore_errors=True)

@@ -1,6 +1,6 @@
 """`python -m infra.container.replay`: builds the image without an engine, runs it, and says what it weighs.
 
-What it shows is what tests/rooms/container assert; what it can't show is told at its end.
+What it shows is what tests/rooms/container assert; what it can't show is printed at its end.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs an image the way a careful operator does: as its own user, its root file system read-only, no capability, a network of its own.
 
-The runtime is runc. Writable are /tmp and /dev/shm, in memory; no shell can be started, should the image hold one. Whoever asks the
-container enters its network; nothing of it can be reached from outside, and it reaches nothing.
+The runtime is runc. Writable are /tmp and /dev/shm, in memory; no shell can be started, should the image hold one. A caller
+enters the container's network; nothing of it can be reached from outside, and it reaches nothing.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Container:
 def _held(reached: Callable[[], object]) -> bool:
     try:
         return bool(reached())
-    except (OSError, ContainerError):  # it isn't made yet, or nobody listens yet
+    except (OSError, ContainerError):  # it isn't made yet, or no process listens yet
         return False
 
 

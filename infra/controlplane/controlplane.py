@@ -164,7 +164,7 @@ class Instance:
                 if condition():
                     return
             except OSError:
-                pass  # nobody listens yet
+                pass  # the port isn't open yet
             if time.monotonic() > deadline:
                 raise ControlPlaneError(self._failure(self.started[-1].name, f"was not ready after {READY_SECONDS:.0f} s"))
             time.sleep(0.05)
@@ -190,7 +190,7 @@ class Api:
         return self.call(path, body)[0]
 
     def call(self, path: str, body: dict[str, Any] | None = None) -> tuple[int, bytes]:
-        """Return status and body; raises OSError when nobody answers."""
+        """Return status and body; raises OSError without an answer."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         try:

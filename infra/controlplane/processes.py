@@ -48,7 +48,7 @@ def born(pid: int) -> str:
     except (FileNotFoundError, ProcessLookupError):
         return ""
     state, ticks = fields[0], fields[19]
-    return "" if state in "ZX" else f"{boot}:{ticks}"  # a zombie has ended, whoever forgets to reap it
+    return "" if state in "ZX" else f"{boot}:{ticks}"  # a zombie has ended, though its parent hasn't reaped it
 
 
 def alive(process: Process) -> bool:

@@ -151,7 +151,7 @@ def kube_apiserver(layout: Layout, ports: dict[str, int]) -> list[str]:
         f"--audit-log-path={layout.audit}",
         "--audit-log-maxsize=20",
         "--audit-log-maxbackup=1",
-        "--kubelet-preferred-address-types=InternalIP",  # nobody resolves the Node's name
+        "--kubelet-preferred-address-types=InternalIP",  # the Node's name isn't in any DNS
         "--event-ttl=15m",
         "--profiling=false",
     ]

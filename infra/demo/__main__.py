@@ -28,7 +28,7 @@ TRANSCRIPT = ROOT / "docs" / "demo-transcript.txt"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the demo; returns 0 when everything was as told, 1 when not, 130 when interrupted."""
+    """Run the demo; returns 0 when everything was as announced, 1 when not, 130 when interrupted."""
     given = _parser().parse_args(arguments)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us with it ignored
     signal.signal(signal.SIGTERM, _interrupt)

@@ -31,7 +31,7 @@ def table(tell: Telling) -> None:
     for place, what in rows:
         voice.say(f"{place:{width}}  {what}")
     tell.anneal("history shop")
-    voice.say("", f"Everything was as told, in {voice.seconds():.0f} s.")
+    voice.say("", f"Everything was as announced, in {voice.seconds():.0f} s.")
 
 
 def keep(tell: Telling) -> None:

@@ -1,6 +1,6 @@
 """What a git host does after a push: a webhook in GitHub's form, signed over its raw body.
 
-As a program it is a `post-receive` hook (`--keep`): whoever pushes to the demo's host makes it deliver, as GitHub would.
+As a program it is a `post-receive` hook (`--keep`): a push to the demo's host makes it deliver, as GitHub would.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-NOBODY = "0" * 40
+NO_COMMIT = "0" * 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class Push:
             "ref": self.ref,
             "before": self.before,
             "after": self.after,
-            "created": self.before == NOBODY,
-            "deleted": self.after == NOBODY,
+            "created": self.before == NO_COMMIT,
+            "deleted": self.after == NO_COMMIT,
             "forced": False,
             "commits": [{"id": self.after, "message": self.subject}],
             "head_commit": {"id": self.after, "message": self.subject},
@@ -59,7 +59,7 @@ class Answer:
 
 
 def deliver(address: str, secret: str, push: Push) -> Answer:
-    """POST a push's webhook to `host:port`. Raises OSError when nobody answers."""
+    """POST a push's webhook to `host:port`. Raises OSError without an answer."""
     body = push.body()
     headers = {
         "Content-Type": "application/json",
@@ -101,7 +101,7 @@ def main(arguments: list[str]) -> int:
         try:
             answer = deliver(address, secret, Push(url, before, after, "", ref))
         except OSError as error:
-            print(f"webhook: nobody answers at {address} ({error}); the tick will find the push")
+            print(f"webhook: no answer from {address} ({error}); the tick will find the push")
             continue
         print(f"webhook: {answer.status} after {answer.seconds * 1000:.0f} ms")
     return 0

@@ -16,7 +16,7 @@ from rich.text import Text
 
 INDENT = "   "
 QUIET_SECONDS = 15.0
-"""Between two lines about something slow, where nobody sees them change."""
+"""Between two lines about something slow, where no terminal shows them change."""
 
 
 class DemoFailed(Exception):
@@ -36,7 +36,7 @@ class Narrator:
 
     @property
     def lively(self) -> bool:
-        """Whether a line can be rewritten: somebody watches."""
+        """Whether a line can be rewritten: output is a terminal."""
         return self._console.is_terminal
 
     def title(self, text: str) -> None:

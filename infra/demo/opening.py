@@ -18,7 +18,7 @@ def open_stage(stage: Stage, voice: Narrator) -> Telling:
     """Start everything and tell of it; returns with `anneal serve` running on a branch that holds only the namespaces.
 
     Raises:
-        DemoFailed: something doesn't start, or isn't as told.
+        DemoFailed: something doesn't start, or isn't as announced.
 
     """
     voice.title("Anneal: git push, and the cluster follows")
@@ -75,6 +75,6 @@ def start(tell: Telling, plane: subprocess.Popen[bytes] | None) -> None:
 
 
 def progress(voice: Narrator, line: str) -> None:
-    """Tell how far the control plane is; where nobody watches, only of its build, which takes minutes."""
+    """Tell how far the control plane is; without a terminal, only of its build, which takes minutes."""
     if voice.lively or line.startswith("building"):
         voice.waiting(line)

@@ -70,7 +70,7 @@ class Repository:
         return self._made(self.work.head(), self.work.git("log", "-1", "--format=%s"))
 
     def offer(self) -> None:
-        """Push the clone's commit to a branch that nobody deploys, as for a pull request."""
+        """Push the clone's commit to a branch that no target deploys, as for a pull request."""
         self.work.git("push", "-q", "--force", "origin", "HEAD:refs/heads/proposal")
 
     def push(self) -> None:

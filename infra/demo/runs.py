@@ -79,7 +79,7 @@ class Log:
         """Return the first line after the mark that is wanted.
 
         Raises:
-            DemoFailed: there was none for a minute, or `alive` is false: nobody writes any more.
+            DemoFailed: there was none for a minute, or `alive` is false: the writer has ended.
 
         """
         deadline = time.monotonic() + PATIENCE

@@ -106,13 +106,13 @@ class Stage:
             DemoFailed: with its words.
 
         """
-        log, told, ended = self.directory / "controlplane.log", 0, False
+        log, shown, ended = self.directory / "controlplane.log", 0, False
         while not ended:
             ended = plane.poll() is not None
             said = [line for line in log.read_text(errors="replace").splitlines() if not line.startswith("KUBECONFIG=")]
-            for line in said[told:]:
+            for line in said[shown:]:
                 tell(line)
-            told = len(said)
+            shown = len(said)
             time.sleep(0.05)
         if plane.returncode:
             raise DemoFailed("\n".join(said[-20:]))
@@ -198,7 +198,7 @@ class Stage:
         save([*load(self.processes), *more], self.processes)
 
     def _appearing(self, log: Path) -> Iterator[str]:
-        """Yield the lines of a log again and again until somebody has found what is looked for. Raises DemoFailed."""
+        """Yield the lines of a log again and again until the caller has found what it looks for. Raises DemoFailed."""
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             yield from log.read_text().splitlines()

@@ -44,7 +44,7 @@ def kubectl_leaves_it(tell: Telling) -> None:
     (directory / "service-a.yaml").unlink()
     tell.kubectl("apply -f manifests/")
     left = tell.kubectl(f"get deployments -n {names.by_hand}")
-    voice.check("service-a" in left, "service-a outlives its declaration: nobody told kubectl to delete it")
+    voice.check("service-a" in left, "service-a outlives its declaration: kubectl deletes only what it is asked to")
 
 
 def anneal_deletes_it(tell: Telling) -> None:
@@ -98,9 +98,9 @@ def same_push_again(tell: Telling) -> None:
 
 
 def edit_healed(tell: Telling) -> None:
-    """Repair what somebody changed behind git's back."""
+    """Repair what a person changed behind git's back."""
     stage, names, voice = tell.stage, tell.stage.names, tell.voice
-    voice.step("Somebody edits the cluster behind git's back")
+    voice.step("A person edits the cluster behind git's back")
     tell.kubectl(f"scale deployment web -n {names.front} --replicas=1")
     plan = tell.anneal("plan shop")
     voice.check("replicas: 1 → 3" in plan, "Anneal sees which field differs, and who changed it")
@@ -146,10 +146,10 @@ def broken_refused(tell: Telling) -> None:
     tell.edit("back/cache.yaml", "port: 6379}", "port: 99999}")
     broken = tell.repository.commit("Dollars, and three mistakes")
     line = tell.push(broken)
-    told = "\n".join(sorted(line.problems))
-    voice.output(re.sub(r"^(\S+: \S+:) ", r"\1\n    ", told, flags=re.MULTILINE))
+    reported = "\n".join(sorted(line.problems))
+    voice.output(re.sub(r"^(\S+: \S+:) ", r"\1\n    ", reported, flags=re.MULTILINE))
     files = ("front/web.yaml", "front/sales.yaml", "back/cache.yaml")
-    voice.check(all(re.search(rf"deploy/{file}:\d+: ", told) for file in files), "every mistake in one report, each with file and line")
+    voice.check(all(re.search(rf"deploy/{file}:\d+: ", reported) for file in files), "every mistake in one report, each with file and line")
     voice.check(not differing(before, tell.members()), "nothing was changed: not even the currency, which was right")
     undo = tell.repository.revert(broken)
     tell.push(undo)
@@ -170,7 +170,7 @@ def mass_deletion(tell: Telling) -> Commit:
     approval = re.search(r"anneal (approve shop \w+)", status)
     if not approval:
         raise DemoFailed(f"anneal status names no command to approve:\n{status}")
-    voice.say("Somebody approves it, by the id that stands for exactly these deletions:")
+    voice.say("A person approves it, by the id that stands for exactly these deletions:")
     tell.anneal(approval[1], show=5)
     gone, count = set(before) - set(tell.members()), declared("deploy/back")
     voice.check(
@@ -194,7 +194,7 @@ def reverted(tell: Telling, mistake: Commit) -> None:
 
 
 def tell_all(tell: Telling) -> None:
-    """Tell the whole story. Raises DemoFailed as soon as something isn't as told."""
+    """Tell the whole story. Raises DemoFailed as soon as something isn't as announced."""
     steps: tuple[Callable[[Telling], None], ...] = (
         first_push,
         kubectl_leaves_it,

@@ -42,7 +42,7 @@ class Telling:
 
     # --- git
     def push(self, commit: Commit) -> Line:
-        """Push to main, deliver the webhook, and return the end of the run that came of it, with the three times told."""
+        """Push to main, deliver the webhook, and return the end of the run that came of it, with the three times printed."""
         mark = self.stage.log.mark()
         self.voice.command(f"git push   # {commit.short} {commit.subject}")
         self.repository.push()

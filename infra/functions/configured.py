@@ -1,6 +1,6 @@
 """What an operator's configuration asks of the package and of the functions' roles: the files it reads, and the rights it needs.
 
-Rights follow from what the configuration names, so nobody writes them twice: each function may read exactly the secrets that it
+Rights follow from what the configuration names, so they are written once: each function may read exactly the secrets that it
 resolves, look at exactly its clusters, and assume exactly the roles that are written there.
 """
 
@@ -110,7 +110,7 @@ def _secrets_out_of_reach(settings: Settings) -> Iterator[Problem]:
 
 
 def variables(settings: Settings) -> dict[str, tuple[str, ...]]:
-    """Return by function the environment variables that it expects secrets in; whoever deploys sets them, for that function alone."""
+    """Return by function the environment variables that it expects secrets in; the deployer sets them, for that function alone."""
     wanted = {name: tuple(dict.fromkeys(ref.env for ref in _resolved(settings, each) if ref.env)) for name, each in FUNCTIONS.items()}
     return {name: names for name, names in wanted.items() if names}
 
@@ -153,7 +153,7 @@ def _own(service: str, resource: str, region: str = "${AWS::Region}") -> dict[st
 
 
 def _secret(name: str) -> list[Any]:
-    """Return a secret's ARN: its name and six characters. Of an ARN in a configuration nobody can tell whether it has them already."""
+    """Return a secret's ARN: its name and six characters. An ARN in a configuration doesn't show whether it has them already."""
     return [name, f"{name}-??????"] if name.startswith("arn:") else [_own("secretsmanager", f"secret:{name}-??????")]
 
 

@@ -2,7 +2,7 @@
 
 Never the host's wheels: uv takes only wheels that say they are for the platform and Python asked for, and checks their hashes.
 Bytecode makes a cold start two to three times as fast: the functions' own disk is read-only, so what isn't compiled now is compiled at each
-start. It needs an interpreter of that very Python; without one the libraries go as source, and whoever packages is told.
+start. It needs an interpreter of that very Python; without one the libraries go as source, and the packager prints that.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _bytecode(runtime: Runtime) -> str:
 
 
 def _forget(cache: Path) -> None:
-    """Remove what nobody has used for some days: locks have moved on. The lock is held, and who uses one has just said so."""
+    """Remove what hasn't been used for some days: locks have moved on. The lock is held; the caller has just touched its own."""
     for path in cache.glob("python3*"):
         if path.stat().st_mtime < time.time() - _KEPT_FOR:
             shutil.rmtree(path)

@@ -33,7 +33,7 @@ STORY = (
     "held; nothing was changed",
     "13 objects are gone, all of them declared in deploy/back",
     "all 13 objects live again, 25 in all",
-    "Everything was as told",
+    "Everything was as announced",
 )
 
 

@@ -42,8 +42,8 @@ def test_errors_stand_under_who_must_act() -> None:
     parts = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
     operators = codes(OperatorError) | {"internal"}
     assert set(re.findall(r"^### (\S+)", parts["Errors for the operator"], re.MULTILINE)) == operators
-    assert set(re.findall(r"^### (\S+)", parts["Errors for whoever sent a request"], re.MULTILINE)) == codes(SenderError)
-    assert codes(LeaseError) <= set(re.findall(r"^### (\S+)", parts["Nobody must act"], re.MULTILINE))
+    assert set(re.findall(r"^### (\S+)", parts["Errors for the sender of a request"], re.MULTILINE)) == codes(SenderError)
+    assert codes(LeaseError) <= set(re.findall(r"^### (\S+)", parts["No person must act"], re.MULTILINE))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["alert"]))
