@@ -31,9 +31,9 @@ class Row:
     def line(self) -> str:
         """Write the row for people."""
         sign = "≤" if self.better == "lower" else "≥"
-        details = ", ".join(f"{key} {_short(value)}" for key, value in self.details.items())
+        rest = ", ".join(f"{key} {_short(value)}" for key, value in self.details.items())
         return (
-            f"{'met   ' if self.met else 'MISSED'}  {self.name}: {_short(self.measured)} {self.unit} ({sign} {_short(self.budget)})  {details}"
+            f"{'met   ' if self.met else 'MISSED'}  {self.name}: {_short(self.measured)} {self.unit} ({sign} {_short(self.budget)})  {rest}"
         )
 
     def plain(self) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class _Monorepo:
         return seconds, sum(found.values()) - found[f"apps/{number}"]
 
     def goes(self, forgotten: bool, plain: float) -> Row:
-        """Drop an object that no target takes over. `forgotten`: no sibling's render is in memory any more; `plain`: seconds of one changed."""
+        """Drop an object that no target takes. `forgotten`: no sibling's render is in memory any more; `plain`: seconds of one changed."""
         self.put(1)
         self.pushed("It comes")
         self.run(1)

@@ -8,13 +8,12 @@ import subprocess
 import sys
 import tokenize
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-HANDLER = ROOT / "handler"
+from tests.source_files import HANDLER, ROOT, length, modules, name, nodes, sources, tree
+
 PARTS = ("handler", "infra", "scripts", "tests")
 FILE_LINES = 400  # fewer than
 FUNCTION_LINES = 50  # at most, its docstring not counted
@@ -64,28 +63,6 @@ SECRET = re.compile(r"secret|token|signature|password", re.IGNORECASE)
 # Whose `signature` is a kind of packet, or a commit's, which everybody may read.
 PUBLIC = ("handler/source/signatures/openpgp.py",)
 FENCING = ("handler/state/", "handler/engine/")
-
-
-def sources(*parts: str) -> list[Path]:
-    return sorted(path for part in parts for path in (ROOT / part).rglob("*.py"))
-
-
-def modules() -> list[Path]:
-    return sources("handler")
-
-
-def name(path: Path) -> str:
-    return str(path.relative_to(ROOT))
-
-
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(), str(path))
-
-
-@cache
-def nodes(path: Path) -> tuple[ast.AST, ...]:
-    return tuple(ast.walk(tree(path)))
 
 
 def room(path: Path) -> str:
@@ -207,15 +184,6 @@ def test_functions_are_short() -> None:
         f"{name(path)}:{each.lineno}: {each.name} has {length(each)} lines" for path, each in functions if length(each) > FUNCTION_LINES
     ]
     assert found == []
-
-
-def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Return the lines of a function without those of its docstring."""
-    whole = (function.end_lineno or function.lineno) - function.lineno + 1
-    first = function.body[0]
-    if ast.get_docstring(function) is None:
-        return whole
-    return whole - ((first.end_lineno or first.lineno) - first.lineno + 1)
 
 
 def test_a_module_says_its_law() -> None:
