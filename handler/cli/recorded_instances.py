@@ -93,10 +93,8 @@ def _place(metadata: dict[str, Any]) -> RecordPlace | None:
 
 
 def _is_directory(objects: OwnObjects, metadata: dict[str, Any], place: RecordPlace, uid: str) -> bool:
-    """Whether a record is of a directory, by its summary alone where that is enough.
-
-    One that names no repository, because its first run failed, may be anything's but for Locutus' own name and place.
-    """
+    """Whether a record is of a directory, by its summary alone where that is enough."""
+    # One that names no repository, because its first run failed, may be anything's but for Locutus' own name and place.
     own = (place.name, place.namespace) == (NAME, NAMESPACE)
     summary = read_summary(str((metadata.get("annotations") or {}).get(SUMMARY) or ""))
     if summary and uid:

@@ -69,10 +69,7 @@ def _shown(session: Session, doing: str) -> Iterator[None]:
 
 
 def _to_the_newest(session: Session, start: Callable[[Job, threading.Event], Result], job: Job, stop: threading.Event) -> Result:
-    """Run a job, and go on with the newer head where one came while its commit was waited for.
-
-    The result is of all of that, under the id and the cause of the last run: the record has that of each.
-    """
+    """Run a job, and the newer heads that came during its waits; the result is of all, under id and cause of the last run."""
     ends = [start(job, stop)]
     while ends[-1].outcome is Outcome.SUPERSEDED and ends[-1].again and not stop.is_set():
         session.output.note(f"{ends[-1].message}; going on with that")

@@ -209,10 +209,8 @@ class _Reader:
     problems: list[Problem] = field(default_factory=list)
 
     def read(self, ref: SecretRef, subject: str, *, strong: bool) -> Secret | None:
-        """Return a secret; the one before, or None, after noting why there is no other.
-
-        `strong` ones stand in lists, where a version that isn't there (AWSPREVIOUS before the first rotation) is just absent.
-        """
+        """Return a secret; the one before, or None, after noting why there is no other."""
+        # `strong` ones stand in lists, where a version that isn't there (AWSPREVIOUS before the first rotation) is just absent.
         if ref not in self.known:
             self.known[ref] = self._resolved(ref, subject, needed=not strong)
         secret = self.known[ref]

@@ -63,7 +63,7 @@ class TargetStanding:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One run's end. `duration` in seconds; `who` must act if it failed (operator | author | sender | nobody).
+    """One run's end. `duration` in seconds; `who` must act if it failed: `operator | author | sender | nobody`.
 
     `plan`: the newest; `written`: what the run has changed, each object once. `standing`: as the run left the target; None: no state could
     be read. `again`: what this run leaves to another one from `again_at` on, in seconds since the epoch: a look for a pushed commit that

@@ -122,10 +122,8 @@ class Outbox:
         _LOG.error("the worker refused a job", extra={"fields": fields})
 
     def _deliver(self, work: Work, connection: socket.socket | None) -> socket.socket | None:
-        """Hand over until it is acknowledged or refused; what comes meanwhile waits, coalesced. Return the connection.
-
-        Where the worker may have taken it without our knowing, a push is sent again; `_watch` finds out about what was asked by name.
-        """
+        """Hand over until it is acknowledged or refused; what comes meanwhile waits, coalesced. Return the connection."""
+        # A push that the worker may have taken unacknowledged is sent again; `_watch` finds out about requests by name.
         failures, left = 0, work
         while not self._closing.is_set():
             sent = False

@@ -117,11 +117,9 @@ def _kustomize(tree: Sequence[Folder], called: Called, root: str, others: Sequen
 
 
 def _ways(build: str, note: str, folders: Iterable[str], called: Called, root: str, others: Sequence[str]) -> str:
-    """Return the ways out: make the objects where they are applied, or commit them; or leave the folders out, where anything is left.
-
-    `build`: the command that prints the objects; `note`: what else may be built. What git declares is made in git first: applied by hand
-    under the target's name it would be another target's.
-    """
+    """Return the ways out: make the objects where they are applied, or commit them; or leave the folders out, where anything is left."""
+    # `build` prints the objects; `note`: what else may be built. What git declares is made in git first: applied by hand under the target's
+    # name it would be another target's.
     applied = f"{build} | {called.command}"
     by_hand = f"{applied}{note}; or commit what that prints, instead"
     in_git = f"commit what this prints, instead: {build} > {called.name}.yaml{note}; or apply it as another target: {applied}"

@@ -87,7 +87,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """How the target stands. `failures` in a row, `next_try` when one is due by itself, `who` must act (operator | author | nobody).
+    """How the target stands. `failures` in a row, `next_try` when one is due by itself, `who` must act: `operator | author | nobody`.
 
     `refusal`: what was refused isn't tried again while that holds; None: nothing was, or an older version has recorded it.
     """

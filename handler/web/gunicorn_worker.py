@@ -270,10 +270,8 @@ class DoorWorker(ThreadWorker):
             self.alive = False
 
     def _may_end(self) -> bool:
-        """Whether the worker can end without losing anything. On the main thread, which alone accepts: nothing comes between.
-
-        Clients that never all leave are waited for until twice as many requests were served; they are then served to their end.
-        """
+        """Whether the worker can end without losing anything. On the main thread, which alone accepts: nothing comes between."""
+        # Clients that never all leave are waited for until twice as many requests were served; they are then served to their end.
         return (self.nr_conns == 0 or self.nr >= 2 * self._enough) and self._served.idle()
 
     # --- sockets
