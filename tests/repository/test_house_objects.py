@@ -37,8 +37,8 @@ def outside_writes(node: ast.AST, scopes: tuple[_Scope, ...] = ()) -> Iterator[W
             yield each
         if isinstance(each, ast.Subscript) and not isinstance(each.ctx, ast.Load) and _dict_of(each.value):
             yield each
-        inside = isinstance(each, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        yield from outside_writes(each, (*scopes, each) if inside else scopes)
+        inner = (*scopes, each) if isinstance(each, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) else scopes
+        yield from outside_writes(each, inner)
 
 
 def _own(call: ast.Call, scopes: tuple[_Scope, ...]) -> bool:
