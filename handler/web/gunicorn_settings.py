@@ -1,4 +1,4 @@
-"""Gunicorn as we run it: one process, its settings, and its messages through our log. `loop` is its worker."""
+"""Gunicorn as we run it: one process, its settings, and its messages through our log. `gunicorn_worker` is its worker."""
 
 from __future__ import annotations
 

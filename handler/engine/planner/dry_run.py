@@ -88,7 +88,7 @@ class DryRun:
         return Judge(self.target, self.applyset)
 
     def gone(self, item: Desired) -> Change:
-        """Return the change of an object that isn't there: it is created, or is done. Raises what `expiring.done` does."""
+        """Return the change of an object that isn't there: it is created, or is done. Raises what `expired_jobs.done` does."""
         reason = done(item, self.ran, self.handover)
         return Change(Action.UNCHANGED, item.identity, reason=reason, manifest=item.manifest) if reason else self.judge.absent(item)
 
