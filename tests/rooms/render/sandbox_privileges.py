@@ -62,7 +62,8 @@ class Stage:
         self.place.chmod(0o777)
         (self.place / "there").write_text("there")
         (self.place / "there").chmod(0o666)
-        command = [str(_interpreter()), str(root / "sandbox_worker.py"), str(ground.uid), str(ground.filters), table, json.dumps(limits or {})]
+        program = str(root / "sandbox_worker.py")
+        command = [str(_interpreter()), program, str(ground.uid), str(ground.filters), table, json.dumps(limits or {})]
         environ = {"CANARY": "canary", "PYTHONDONTWRITEBYTECODE": "1"}
         self._process = subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ)
         self.pid = self._process.pid
