@@ -68,10 +68,9 @@ class ApiRequest:
 class Api:
     """The API server, seen with one identity. Safe to share between threads.
 
-    `impersonate`: `namespace/name` of a ServiceAccount whose rights the requests have; the server adds its groups when none is sent, so
-    only `impersonate` on it must be granted. `pool`: connections kept alive. `deadline`: seconds after which no further attempt is
-    made; `unmet`: the same for a server that accepts no connection. `silence`: seconds without a byte after which an attempt has
-    failed; an apply of a large object may take half a minute (kubernetes#102749).
+    `impersonate`: `namespace/name` of a ServiceAccount; only `impersonate` on it is to be granted. `pool`: connections kept alive.
+    Seconds: `deadline`: no attempt begins after it; `unmet`: the same where no connection is accepted; `silence`: without a byte an attempt
+    has failed; an apply of a large object may take half a minute (kubernetes#102749).
     """
 
     def __init__(
@@ -143,8 +142,7 @@ class Api:
     def send(self, request: ApiRequest) -> dict[str, Any] | None:
         """Send until it is answered, refused or the deadline passed; None for 404.
 
-        Raises AccessDenied, Moved, ApiRefused, NotReady: `errors.refused`; ClusterUnavailable: no answer in time;
-        KubeconfigInvalid: no trust.
+        Raises what `errors.refused` (AccessDenied, Moved, ApiRefused, NotReady) and `errors.unreachable` return.
         """
         response = self._answered(request, preload=True)
         return None if response.status == 404 else self._parsed(response, request)
@@ -166,7 +164,6 @@ class Api:
         return response
 
     def _answered(self, request: ApiRequest, *, preload: bool) -> urllib3.BaseHTTPResponse:
-        """Return the first answer below 400 or the first 404."""
         begun = time.monotonic()
         end, renewed = begun + left(self._deadline), False
         for attempt in itertools.count():
@@ -190,7 +187,6 @@ class Api:
         raise AssertionError  # pragma: no cover - count() never ends
 
     def _attempt(self, request: ApiRequest, *, preload: bool) -> urllib3.BaseHTTPResponse | Exception:
-        """Send once; a connection failure is returned, not raised."""
         audit = f"{_MARK}{next(_NUMBERS)}"
         headers = {**self._headers, "Accept": request.accept, "Audit-ID": audit}
         authorization = self.connection.authorization()
@@ -304,10 +300,7 @@ def items_of(answer: dict[str, Any], resource: Resource, subject: str, *, partia
 
 
 def echoes(sent: str, headers: Mapping[str, str], mark: str) -> bool:
-    """Return whether an answer may belong to the request with this Audit-ID, which the server sends back (`WithAuditInit`).
-
-    Only another id that begins with our `mark` proves the opposite: a proxy may drop or replace the header.
-    """
+    """Whether an answer may belong to this Audit-ID: only another id that begins with `mark` isn't ours; a proxy may drop or replace it."""
     heard = [part.strip() for part in headers.get("Audit-Id", "").split(",")]
     return sent in heard or not any(part.startswith(mark) for part in heard)
 

@@ -57,7 +57,6 @@ def _translated() -> Iterator[None]:
 
 @contextmanager
 def _passing() -> Iterator[None]:
-    """Give the loader a private directory for this thread's files, which is removed at the end."""
     before = getattr(_here, "directory", "")
     _here.directory = tempfile.mkdtemp(prefix="anneal-keys-")  # made with mode 0700
     try:

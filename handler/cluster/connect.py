@@ -172,11 +172,10 @@ def connect(
 ) -> ClusterConnection:
     """Find the cluster: the flag, the target's own, KUBECONFIG, ~/.kube/config, the pod's service account.
 
-    `cluster`: the target's settings. `kubeconfig`, `context`: the flags; `master`: an address before that of kubeconfig files.
-    `environ`: KUBECONFIG, HOME, KUBERNETES_SERVICE_HOST and _PORT, and `cluster.kubeconfig.env`. `store`: of kubeconfigs in secrets;
-    `cloud`: of EKS clusters; `terminal`: exec plugins may prompt. Raises KubeconfigInvalid: none found, or unusable; SecretUnavailable:
-    its secret can't be read; AccessDenied, ClusterUnavailable: the cloud refuses, or nothing answers in time; ServerPinned:
-    `cluster.server` pins another address.
+    `kubeconfig`, `context`: the flags; `master`: an address before that of kubeconfig files. `environ`: KUBECONFIG, HOME,
+    KUBERNETES_SERVICE_HOST and _PORT, and `cluster.kubeconfig.env`. `store`: of kubeconfigs in secrets; `cloud`: of EKS clusters;
+    `terminal`: exec plugins may prompt. Raises KubeconfigInvalid: none found, or unusable; SecretUnavailable; ServerPinned;
+    AccessDenied, ClusterUnavailable: the cloud refuses, or nothing answers in time.
     """
     chosen = context or cluster.context
     if cluster.eks and not kubeconfig:
@@ -202,7 +201,6 @@ def connect(
 
 
 def _say_unchecked(cluster: str, host: str, source: str) -> None:
-    """Warn once that a certificate isn't checked, instead of urllib3's warning at each connection."""
     about = re.escape(urlsplit(host).hostname or host)
     warnings.filterwarnings("ignore", rf"Unverified HTTPS request is being made to host '\[?{about}\]?'", InsecureRequestWarning)
     if (source, host) in _unchecked:
@@ -229,8 +227,6 @@ def _files(cluster: Cluster, environ: Mapping[str, str]) -> str:
 
 
 def _held(held: SecretKubeconfig, read: Callable[[str], Loaded], source: str, server: str) -> ClusterConnection:
-    """Connect by a kubeconfig in a secret; connections with the same text load it once."""
-
     def load() -> Loaded:
         text = _in_time(held.read, source, "text", str(id(held)))
         return _in_time(lambda: read(text), source, "credentials", hashlib.sha256(text.encode()).hexdigest())
@@ -243,8 +239,6 @@ def _pinned(load: Callable[[], Loaded], source: str, server: str) -> ClusterConn
 
 
 def _checked(load: Callable[[], Loaded], source: str, server: str) -> Callable[[], Loaded]:
-    """Return a loader that checks the pin at every load."""
-
     def checked() -> Loaded:
         loaded = load()
         host, origin = loaded.host, _origin(loaded.host, source)
@@ -284,7 +278,6 @@ def _settle(key: tuple[str, str, str], load: Callable[[], Any]) -> None:
 
 
 def _origin(url: str, source: str) -> tuple[str, str, int, str]:
-    """Return an address' scheme, host, port and path. Raises KubeconfigInvalid."""
     try:
         parts = urlsplit(url)
         port = parts.port or _PORTS[parts.scheme]

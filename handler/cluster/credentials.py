@@ -187,6 +187,5 @@ class Credentials:
 
 
 def _moment(text: str) -> datetime:
-    """Read an RFC 3339 time, UTC without a zone. Raises ValueError."""
     found = datetime.fromisoformat(text.strip().upper())
     return found if found.tzinfo else found.replace(tzinfo=UTC)

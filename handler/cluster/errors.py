@@ -163,7 +163,6 @@ def _forbidden(body: Any, place: RequestPlace, method: str, subject: str, said: 
 
 
 def _over_quota(text: str, place: RequestPlace, subject: str) -> AnnealError | None:
-    """Return the error of a full quota, with the command that raises it, or None."""
     if _QUOTA_UNKNOWN in text:
         return NotReady.of(subject, f"403: the quota of namespace {place.namespace} isn't counted yet")
     quota = _QUOTA.match(text.partition(" is forbidden: ")[2])

@@ -102,7 +102,6 @@ class Evidence:
         return found
 
     def _asked(self, read: Callable[[], T]) -> T:
-        """Read, within time and requests. Raises ClusterUnavailable: none are left."""
         if self._left <= 0 or time.monotonic() >= self._end:
             raise ClusterUnavailable.of("evidence", "no time is left to read more")
         self._left -= 1

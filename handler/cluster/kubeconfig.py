@@ -245,7 +245,6 @@ def _check_paths(context: KubeconfigContext, source: str) -> None:
 
 
 def _private(node: Any) -> Iterator[str]:
-    """Yield the secret values of a kubeconfig's users; keys also as their decoded PEM."""
     if isinstance(node, list):
         for each in node:
             yield from _private(each)

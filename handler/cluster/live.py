@@ -65,9 +65,8 @@ def members(
 ) -> Iterator[Object]:
     """Yield every live object with these labels, page by page, from several LISTs at once, in no order.
 
-    Consume all before acting: an error may follow the first objects; after a restarted LIST a changed object comes again, the newer
-    state last. `selector`: `k=v,k=v`, checked again here. `namespaces`: of namespaced kinds; None: everywhere. `vanished`: kinds that
-    answered 404 are added to it; without it they raise. `limit`: objects a page. Raises AnnealError: of the first LIST that failed.
+    Consume all before acting: an error may follow, and a changed object may come again, the newer state last. `selector`: `k=v,k=v`.
+    `namespaces`: None: everywhere. `vanished`: kinds that answered 404 are added; without it they raise. `limit`: objects a page.
     """
     listings = [
         Listing(resource, scope, selector, partial, limit)
@@ -100,7 +99,6 @@ def probe(api: Api, wanted: Sequence[tuple[Resource, str, str]]) -> dict[Identit
 
 
 def _existing(api: Api, resource: Resource, namespace: str, names: list[str]) -> list[str]:
-    """Return the names to read one by one."""
     if len(names) <= 3:
         return names
     try:
@@ -167,7 +165,6 @@ def named(item: Object, resource: Resource) -> Object:
 
 
 def _together(api: Api, listings: list[Listing], vanished: set[Resource] | None) -> Iterator[Object]:
-    """Run LISTs on a few threads that wait for the reader, so that few pages are in memory."""
     lines: queue.Queue[list[Object] | BaseException | None] = queue.Queue(maxsize=2)
     closing = threading.Event()
 

@@ -45,7 +45,6 @@ class OwnSecrets:
 
 
 def _unavailable(ref: SecretRef, error: AnnealError, namespace: str, name: str) -> SecretUnavailable:
-    """Translate the cluster's error; a refusal gets the least rule: `get` on exactly this Secret."""
     (problem, *_) = error.problems
     rule = f'{{apiGroups: [""], resources: ["secrets"], resourceNames: ["{name}"], verbs: ["get"]}}'
     denied = isinstance(error, AccessDenied) and problem.message.startswith("403")

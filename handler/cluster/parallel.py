@@ -14,10 +14,7 @@ T = TypeVar("T")
 
 
 def parallel(tasks: Sequence[Callable[[], T]], workers: int = 8) -> list[T | AnnealError]:
-    """Run tasks on a few threads and return their results in order; an AnnealError is a result.
-
-    After a LeaseLost, which the rest have as their result, and after any other exception, which is raised, no task is started.
-    """
+    """Run tasks on a few threads; return results in order. An AnnealError is a result; after LeaseLost or another exception none starts."""
     lost: list[LeaseLost] = []
     broken = threading.Event()
 

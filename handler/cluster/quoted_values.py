@@ -76,7 +76,6 @@ class _Known:
         return f"{path}: {expected}{MASKED if self._is_hidden(path) or self._holds(path, value) else value}"
 
     def _valued(self, path: str, said: str) -> str:
-        """Mask a field error's value, in the reason as well."""
         scalar = _SCALAR.match(said)
         if scalar is None:
             end = _end_of(said)
@@ -106,7 +105,6 @@ def _plain(path: str) -> str:
 
 
 def _end_of(said: str) -> int:
-    """Return where a value ends that isn't a scalar."""
     try:
         return json.JSONDecoder().raw_decode(said)[1]
     except (ValueError, RecursionError):
@@ -130,7 +128,6 @@ def _unquoted(value: str) -> str:
 
 
 def _object_of(sent: bytes | None) -> Any:
-    """Return the sent object; of a JSON patch its values by path."""
     try:
         body = json.loads(sent or b"null")
     except (ValueError, RecursionError):
@@ -196,10 +193,7 @@ _LEFT_OUT = "(the server's text is left out: it may quote values; kubectl apply 
 
 
 def about_a_secret(status: Mapping[str, Any], causes: Iterable[Mapping[str, Any]], code: int) -> str:
-    """Return the message of a refused Secret. `status`: the server's; `causes`: of its details; `code`: HTTP's.
-
-    Only literals of the tables here are repeated: the server, policies and webhooks quote values and keys of `data`.
-    """
+    """Return the message of a refused Secret, of literals of the tables here alone: servers and webhooks quote its values and keys."""
     text = str(status.get("message") or "")
     reason = str(status.get("reason") or "")
     parts = [reason if re.fullmatch(r"[A-Za-z]+", reason) else str(code)]

@@ -19,8 +19,7 @@ def until_gone(
 ) -> list[Object]:
     """Wait until none of these objects (kind, identity, uid) lives; return those that still do after `timeout` seconds.
 
-    Another uid counts as gone. Only metadata is read, but for Namespaces, whose conditions name what holds them. `left`: called with
-    the living as often as `stop`.
+    Another uid counts as gone. `left`: called with the living as often as `stop`.
     """
     uids = {identity: uid for _, identity, uid in wanted}
     live: dict[Identity, Object] = {identity: {} for identity in uids}
@@ -55,7 +54,7 @@ def until(
 ) -> list[Seen]:
     """Wait until `ready` accepts each object; return identity and last state (None: absent) of those it doesn't after `timeout` seconds.
 
-    `stop`: called several times a second; what it or `ready` raises ends the wait. `selector`: labels all of them carry; empty: none.
+    `stop`: called several times a second; what it or `ready` raises ends the wait. `selector`: labels of all; empty: none.
     """
     waiting: dict[Identity, Object | None] = {identity: None for _, identity in wanted}
 
@@ -81,11 +80,10 @@ def follow(
     *,
     everywhere: bool = False,
 ) -> bool:
-    """Feed `judge` with each state of each object until it accepts all; False when `timeout` seconds ended first.
+    """Feed `judge` with each state of each object (None: absent) until it accepts all; False when `timeout` seconds ended first.
 
-    `judge`: gets None for an absent object; an accepted object is judged again when it changes. `timeout` 0: only the first LIST
-    counts. `stop`: called several times a second on the caller's thread; returns objects that time alone makes acceptable. What they
-    raise ends the wait. `selector`: labels all of them carry. `everywhere`: one LIST and WATCH may show all namespaces.
+    An accepted object is judged again when it changes. `timeout` 0: only the first LIST counts. `stop`: called several times a second;
+    returns objects that time alone makes acceptable. `selector`: labels of all. `everywhere`: one LIST and WATCH may show all namespaces.
     """
     scopes = scopes_of(wanted, partial=False, selector=selector, everywhere=everywhere)
     feed(api, scopes, lambda seen: judge(*seen), timeout, stop)

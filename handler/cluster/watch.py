@@ -42,8 +42,7 @@ Stop = Callable[[], Iterable[Identity] | None]
 class Scope:
     """One kind in one namespace (empty: all), the objects followed in it, and their WATCH.
 
-    `wanted`: None: all with the labels of `selector`, of which `present` exist. `pause`: seconds between LISTs of a kind that can't be
-    watched.
+    `wanted`: None: all with the labels of `selector`, of which `present` exist. `pause`: seconds between LISTs without a WATCH.
     """
 
     resource: Resource
@@ -274,7 +273,6 @@ class _TooLong(Exception):
 
 
 def _events(response: urllib3.BaseHTTPResponse) -> Iterator[dict[str, Any]]:
-    """Yield a WATCH's events, one JSON object a line. Raises _TooLong."""
     rest = bytearray()
     while data := response.read1(1 << 16):
         *whole, last = data.split(b"\n")

@@ -58,8 +58,7 @@ class Writer:
     def apply(self, resource: Resource, body: dict[str, Any], uid: str = "", resource_version: str = "") -> dict[str, Any]:
         """Server-side apply; return the metadata of the object as stored.
 
-        With `uid` and `resource_version` an update: Moved if the live object is another or gone (a resourceVersion alone would
-        create it). Without, it creates or merges.
+        With `uid` and `resource_version` only an update, else Moved (a resourceVersion alone would create it). Without: a create or merge.
         """
         conditions = {key: value for key, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
         return named(self._api.expect(_patching(resource, body, _QUERY, conditions, self._fence, PARTIAL)), resource)
@@ -86,9 +85,9 @@ class Writer:
     def replace_managed_fields(
         self, resource: Resource, identity: Identity, resource_version: str, managed_fields: list[dict[str, Any]]
     ) -> dict[str, Any]:
-        """Rewrite managedFields (on adoption), and return the object.
+        """Rewrite managedFields, and return the object.
 
-        `replace` of the resourceVersion is the optimistic lock, as in client-go's csaupgrade: 409; a `test` would answer 422.
+        `replace` of the resourceVersion is the lock, as in client-go's csaupgrade: 409; a `test` would answer 422.
         """
         patch = [
             {"op": "replace", "path": "/metadata/managedFields", "value": managed_fields},
@@ -123,7 +122,6 @@ def _patching(
     accept: str = JSON,
     content_type: str = APPLY,
 ) -> ApiRequest:
-    """Make the PATCH of an apply or a merge, without the fields that only the server sets."""
     identity = identity_of(body)
     metadata = {key: value for key, value in body["metadata"].items() if key not in _NOT_SENT} | (conditions or {})
     sent = {key: value for key, value in body.items() if key != "status"} | {"apiVersion": resource.api_version, "metadata": metadata}

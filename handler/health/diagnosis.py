@@ -82,10 +82,7 @@ class Live(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """An object to be explained.
-
-    `live`: of the live one; `said`: its verdict; `still`: whether that has stood for `STILL`; `selector`: of its pods, empty: none.
-    """
+    """An object to be explained: `said`: its verdict; `still`: that has stood for `STILL`; `selector`: of its pods, empty: none."""
 
     identity: Identity
     live: Live
@@ -228,14 +225,12 @@ class _Explanation:
         self.parts += self._fresh(warned, "; ".join(self.parts))
 
     def infer(self, worst: Object | None, now: float, *, none: bool) -> None:
-        """Say what is seen where nothing says what is wrong. `none`: it should have pods, and hasn't."""
         if worst is not None:
             self.parts.append(_lack(worst, now))
         self.parts += ["it has no pods", STOOD] if none else [STOOD]
         self.causes.append(STOOD)
 
     def _fresh(self, warned: Iterable[Warned], before: str) -> Iterator[str]:
-        """Yield the Warnings that say something new, each reason once; a repeated reason counts as a cause, too."""
         text, number = f"{self.said}; {before}", 0
         for each in warned:
             if names(text, each.reason):
@@ -282,7 +277,6 @@ def _revision(live: Object) -> tuple[Any, Any]:
 
 
 def _changed(live: Object) -> float:
-    """Return when something of a pod changed last by its own word: a container that began or ended, a Node that was found."""
     places = (("running", "startedAt"), ("terminated", "finishedAt"))
     states = [at(status, "state", *place) for status in containers(live) for place in places]
     return max((moment(each) or 0.0 for each in states), default=0.0)

@@ -84,10 +84,9 @@ SELF_REMOVED = Health(Status.CURRENT, "JobSelfRemoved: it has ended, and its ttl
 
 
 def judge(live: Object | None, generation: int, now: float, declared: Mapping[str, Any] | None = None) -> Health:
-    """Judge a live object; None: it isn't there.
+    """Judge a live object; None: it isn't there. `generation`: the least that it, and its status, must be of; 0: its own.
 
-    `generation`: the least that it, and what is said about it, must be of: the one that a write returned; 0: its own. `now`: seconds since
-    the epoch, by the API server's clock where that is known. `declared`: the manifest of an object that was certainly created.
+    `now`: seconds since the epoch by the API server's clock. `declared`: the manifest of an object that was certainly created.
     """
     if live is None:
         return _absent(declared)

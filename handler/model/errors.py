@@ -34,8 +34,7 @@ class Problem:
 class Basis:
     """What a mistake follows from, beside the target's settings: with all of it as it was, it would be made again.
 
-    `reads`: the read set (path, id), empty: unknown; `unserved`: kinds (apiVersion, kind) that aren't served; `siblings`: the targets whose
-    records were read, each with its resourceVersion.
+    `reads`: (path, id), empty: unknown; `unserved`: (apiVersion, kind); `siblings`: targets whose records were read, with resourceVersion.
     """
 
     reads: tuple[tuple[str, str], ...] = ()

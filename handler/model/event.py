@@ -20,10 +20,9 @@ class RefChange:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A verified delivery: a hint only, for the git host decides what is deployed.
+    """A verified delivery: a hint only, for the git host decides what is deployed. `kind`: push | ping | other.
 
-    `kind`: push | ping | other; `urls`: every spelling of the repository the payload names; `changes`: the listed refs of a push; `more`:
-    there were others, too many to list.
+    `urls`: every spelling of the repository; `changes`: the listed refs of a push; `more`: there were others, too many to list.
     """
 
     provider: str
@@ -128,7 +127,7 @@ class Job:
     def merged(self, newer: Job) -> Job:
         """Coalesce two plain jobs of one target: nothing asked is lost, the newest hint wins, a named request keeps its actor.
 
-        A job with `acts` is never passed here: merged with another, a dry run would become the act itself, and an approval another's.
+        Never one with `acts`: a dry run would become the act itself, and an approval another's.
         """
         acts = self.acts or newer.acts
         assert not acts, "only plain jobs are merged"  # noqa: S101 - the queue's law, and a wrong pin where it is broken

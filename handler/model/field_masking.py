@@ -60,10 +60,7 @@ def mentions_secret(text: str) -> bool:
 
 
 def sensitive(kind: GroupKind, value: Any, path: str = "", *, named: bool = False) -> Iterator[tuple[str, Any]]:
-    """Yield path and value of every scalar of an object that may never be shown; paths leave out the positions in lists.
-
-    `path`: where `value` stands in the object; `named`: it belongs to an environment variable whose name says that it is a secret.
-    """
+    """Yield path (without positions in lists) and value of every scalar that may never be shown. `named`: by a secret variable's name."""
     if isinstance(value, dict):
         telling = isinstance(value.get("name"), str) and bool(_TELLING.search(value["name"]))
         for key, item in value.items():
@@ -91,7 +88,6 @@ def _cleaned(kind: GroupKind, path: str, value: Any) -> Any:
 
 
 def _member(kind: GroupKind, path: str, item: Any, parent: dict[str, Any]) -> Any:
-    """Mask one key; an environment variable's value is judged by its name."""
     named = path.endswith(".value") and isinstance(parent.get("name"), str) and bool(_TELLING.search(parent["name"]))
     scalar = not isinstance(item, dict | list)
     return MASKED if scalar and (named or is_sensitive(kind, path)) else _cleaned(kind, path, item)

@@ -21,10 +21,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """A verdict over one object.
-
-    `message`: what is missing, why it failed, or a note. `again`: in how many seconds time alone may change the verdict; 0: never.
-    """
+    """A verdict. `message`: what is missing, why it failed, or a note. `again`: seconds until time alone may change it; 0: never."""
 
     status: Status
     message: str = ""

@@ -83,10 +83,7 @@ def uid_and_version(live: dict[str, Any]) -> tuple[str, str]:
 
 
 def kubectl(verb: str, identity: Identity, *more: str) -> str:
-    """Return the kubectl command on exactly one object, quoted for a shell.
-
-    The kind stands with its group, for another group may serve one of that name, and before a `/`, so that no name reads as an option.
-    """
+    """Return the kubectl command on exactly one object, quoted for a shell; `kind.group/name` is neither another group's nor an option."""
     where = ("-n", identity.namespace) if identity.namespace else ()
     return shlex.join(("kubectl", verb, f"{identity.group_kind}/{identity.name}", *where, *more))
 

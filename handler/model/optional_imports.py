@@ -10,10 +10,7 @@ from handler.model.errors import ConfigInvalid
 
 @contextmanager
 def needed_by(subject: str, packed: str = "scripts/package --ssh") -> Iterator[None]:
-    """Import inside what `subject`, words of the configuration, needs; `packed`: the command that packs it for functions.
-
-    Raises ConfigInvalid: a library isn't installed; it says where to get it.
-    """
+    """Import what `subject` of the configuration needs; `packed`: the command that packs it. Raises ConfigInvalid: it isn't installed."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -11,10 +11,7 @@ _MODE_FILTER = 2
 
 
 def keep_private() -> bool:
-    """Let no other process of this user read this one's memory, environment and descriptors. Returns whether it is so.
-
-    A fork inherits it, an exec ends it. The price: no core dump, and gdb or py-spy need root (CAP_SYS_PTRACE).
-    """
+    """Let no other process of this user read this one's memory (nor gdb, but for root). A fork inherits it. Returns whether it is so."""
     return _prctl(_DUMPABLE, 0)
 
 

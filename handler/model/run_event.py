@@ -85,10 +85,7 @@ class RunEnded:
 
 @dataclass(frozen=True, slots=True)
 class HealthChanged:
-    """The health in a target's record has changed.
-
-    `before`, `after`: a `HealthState` each, empty: never judged; `worst`: the unhealthy objects, a line each; `run`: empty: a watch judged.
-    """
+    """The health in a target's record changed. `before`, `after`: a `HealthState`, empty: never judged; `run`: empty: a watch judged."""
 
     target: str
     before: str

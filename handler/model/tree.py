@@ -98,10 +98,9 @@ class Resolved:
 
 
 def resolve_links(tree: Tree, path: str) -> Resolved:
-    """Follow symbolic links step by step inside the repository, as a kernel would (path_resolution(7)).
+    """Follow symbolic links inside the repository, as a kernel would (path_resolution(7)); `looked` belongs into the read set.
 
-    `looked` belongs into the read set: another tree with the same look-ups leads to the same place. Raises SourceRefused, naming the link
-    only: it is absolute, leads out of the repository or in a circle, or the path is a submodule.
+    Raises SourceRefused, naming the link only: it is absolute, leads out of the repository or in a circle, or the path is a submodule.
     """
     direct = tree.lookup(path)
     if direct and direct.mode not in (LINK, SUBMODULE):

@@ -57,7 +57,7 @@ class Comparison:
         return len(self.same) + len(self.undecided) + len(self.candidates) + len(self.left)
 
     def see(self, objects: Iterable[dict[str, Any]], listed: Iterable[Resource] = ()) -> None:
-        """Sort objects that carry our label; one that comes twice (a LIST started anew) is sorted by its later state.
+        """Sort objects that carry our label; of one that comes twice the later state counts.
 
         `listed`: where they come from: of a kind that git writes in several API versions, a declared object is judged in its own.
         """
@@ -98,7 +98,6 @@ class Comparison:
             self._compare(item, live)
 
     def _compare(self, item: Desired, live: dict[str, Any]) -> None:
-        """Decide by the fields we own and what people wrote beside them; one that is being deleted isn't what git declares."""
         seen = uid_and_version(live)
         verdict = self.known_same.get(seen)
         known = bool(verdict) and verdict == fingerprint(item)

@@ -50,7 +50,6 @@ def tellable(kind: GroupKind, path: Path) -> Path:
 
 
 def _owner(live: dict[str, Any], path: Path) -> str:
-    """Return a live field's owner, preferably another than us."""
     managers = sorted({manager for manager, _ in owners(live, path)}, key=lambda name: name == FIELD_MANAGER)
     return managers[0] if managers else ""
 
@@ -102,7 +101,6 @@ def _list_differences(path: Path, was: list[Any], becomes: list[Any]) -> Iterato
 
 
 def _keyed(was: list[Any], becomes: list[Any]) -> tuple[dict[Step, Any], dict[Step, Any]]:
-    """Return the elements of both by the first step that identifies each of either, else by position."""
     for keys in _IDENTIFYING:
         both: list[list[Step]] = [[_step(item, keys) for item in items] for items in (was, becomes)]
         if all(all(steps) and len(set(steps)) == len(steps) for steps in both):

@@ -37,9 +37,9 @@ class StandingCommit:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a sibling declares at one commit: `places` of its objects, and of its hooks, as file:line.
+    """What a sibling declares at one commit: `places` of its objects and hooks, as file:line.
 
-    `failure`: why that isn't known, or can't be applied; `empty`: it is known to be nothing, as after all its files have moved.
+    `failure`: why that isn't known, or can't be applied; `empty`: it is known to be nothing.
     """
 
     target: str
@@ -58,10 +58,7 @@ def may_declare(target: Target, identity: Identity) -> bool:
 
 
 def kept_for(identity: Identity, found: Iterable[Declared]) -> tuple[str, str]:
-    """Return the sibling for which a giver leaves an object, and the reason; empty: none.
-
-    `found`: what siblings that may declare it do, each at every commit that it is on or may come to; read until one declares it.
-    """
+    """Return the sibling for which a giver leaves an object, and the reason; empty: none. `found`: siblings, read until one declares it."""
     rest = []
     for declared in found:
         rest.append(declared)

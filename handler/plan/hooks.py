@@ -25,10 +25,7 @@ _DEPENDS = DEPENDS_ON.encode()
 
 @dataclass(frozen=True, slots=True)
 class PlannedHooks:
-    """The hooks of a commit, by identity. `waves`: of each phase but `Sync`, whose hooks stand among the stages.
-
-    `first`: Namespaces and CRDs without which a `PreSync` hook can't live.
-    """
+    """The hooks of a commit. `waves`: by phase but `Sync`; `first`: Namespaces and CRDs without which a `PreSync` hook can't live."""
 
     hooks: Mapping[Identity, Hook] = field(default_factory=dict)
     items: Mapping[Identity, Desired] = field(default_factory=dict)
@@ -110,6 +107,5 @@ def _phase(hook: Hook | None) -> Phase | None:
 
 
 def _read(item: Desired) -> HookRead:
-    """Read an object's hook annotations, if it has any: parsing costs more than a look at the text."""
     marked = any(mark in item.manifest.raw for mark in _MARKS)
     return read(item.manifest.body(), item.identity, item.manifest.place) if marked else HookRead()

@@ -88,7 +88,6 @@ class Ignoring:
                 yield from rule.paths
 
     def _is_scaled(self, identity: Identity, live: dict[str, Any]) -> bool:
-        """Whether an HPA scales it: a declared one, or one seen at work on the scale subresource."""
         if (identity.kind, identity.namespace, identity.name) in self.scaled:
             return True
         return (_HPA_MANAGER, _HPA_SUBRESOURCE) in owners(live, ("spec", "replicas"))

@@ -28,8 +28,8 @@ def each_without(live: dict[str, Any], goes: Fields) -> Iterator[tuple[Path, Fie
 def nulled(live: dict[str, Any], less: dict[str, Any], becomes: dict[str, Any], goes: Fields) -> list[tuple[Path, Fields]]:
     """Return the fields that go as the last ones of a map or list which another manager, or git, keeps itself.
 
-    An apply makes null of that (structured-merge-diff, `typed/remove.go`), and a schema that doesn't say so takes no null. `less`: live
-    without what goes; `becomes`: what the server makes of that by another write than an apply, which drops it; empty: it isn't known.
+    An apply makes null of them (structured-merge-diff, `typed/remove.go`), which schemas may refuse. `less`: live without what goes;
+    `becomes`: what another write than an apply makes of that; empty: unknown.
     """
     found = []
     for path, only in paths(goes):

@@ -79,7 +79,6 @@ def _same_map(fields: Fields, desired: dict[str, Any], live: dict[str, Any]) -> 
 
 
 def _same_list(fields: Fields, desired: list[Any], live: list[Any]) -> bool:
-    """As many elements of a list that is merged by key or as a set are owned as are declared."""
     elements = [key for key in fields if key != "."]
     if len(elements) != len(desired):
         return False

@@ -95,7 +95,7 @@ def _texts(node: Any) -> Iterator[str]:
 
 
 def without(item: Desired) -> dict[str, Any] | None:
-    """Return an object without its references to objects that may be missing, for a dry-run of the rest; None: they can't be left out.
+    """Return an object without references to objects that may be missing, for a dry-run of the rest; None: they can't be left out.
 
     A binding then references a role that every cluster has and that grants nothing more (`system:public-info-viewer`).
     """

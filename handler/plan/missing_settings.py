@@ -21,10 +21,9 @@ _LINES: Mapping[str, Callable[[str, str], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class MissingSetting(Problem):
-    """A refusal that other settings of a target would lift.
+    """A refusal that other settings of a target would lift; without settings the cluster lacks something.
 
-    `settings`: field (`recreate.kinds`) -> its whole value then; `more`: what else is to be done, or would do instead. Without settings the
-    cluster lacks something; such refusals are counted as well.
+    `settings`: field (`recreate.kinds`) -> its whole value then; `more`: what else is to be done, or would do instead.
     """
 
     target: str = ""

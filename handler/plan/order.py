@@ -1,10 +1,10 @@
 """Stages: what must stand before what. A graph; the rank of kinds only breaks ties inside a stage.
 
 Edges: CRD -> its objects, Namespace -> its content, Role -> its binding, ServiceAccount and classes -> a bare Pod that names them,
-`config.kubernetes.io/depends-on` (cli-utils), and `argocd.argoproj.io/sync-wave`: a wave waits for every lower one. What comes after such
-an edge of an author is written when all that it waits for is healthy (`Order.awaits`). A hook of the `Sync` phase stands in the last stage
-of its wave. Admission webhook configurations come last (and go first), so that they don't judge what their own backend needs. The workload
-that runs this very handler comes after everything: its rollout may end the run, and the successor finds the rest done.
+`config.kubernetes.io/depends-on` (cli-utils), and `argocd.argoproj.io/sync-wave`: a wave waits for every lower one. What comes after
+an author's edge is written when all that it waits for is healthy (`Order.awaits`). A `Sync` hook stands in the last stage of its wave.
+Admission webhook configurations come last (and go first), lest they judge what their own backend needs. The workload that runs this very
+handler comes after everything: its rollout may end the run, and the successor finds the rest done.
 """
 
 from __future__ import annotations
@@ -91,11 +91,10 @@ def order(
     others: Collection[Identity] = (),
     later: Collection[Identity] = (),
 ) -> Order:
-    """Put an apply in order.
+    """Put an apply in order. Raises PlanRefused: a cycle (its path is named); every malformed wave and unreadable depends-on.
 
-    `own`: namespace/name of the Deployment that the handler itself runs in, or empty. `first`: makes a stage of its own before everything.
+    `own`: namespace/name of the handler's own Deployment, or empty. `first`: makes a stage of its own before everything.
     `others`: what this run declares besides, and puts in order elsewhere; `later`: what of it certainly comes after all of this.
-    Raises PlanRefused: a cycle (its path is named); every malformed wave and unreadable depends-on.
     """
     declared = sorted(desired, key=lambda item: sort_key(item.identity))
     items = {item.identity: item for item in declared if item.identity not in first}
@@ -126,7 +125,6 @@ def _staged(
     waves: Mapping[Identity, int],
     late: Mapping[Identity, int],
 ) -> tuple[tuple[Desired, ...], ...]:
-    """Group objects by level; what nothing else waits for may come later than the graph asks."""
     last = max(levels.values(), default=0) + 1
     tops: dict[int, int] = {}
     for identity, level in levels.items():
@@ -144,7 +142,6 @@ def _awaits(
     named: Mapping[Identity, Sequence[Identity]],
     late: Collection[Identity],
 ) -> dict[Identity, frozenset[Identity]]:
-    """Return what must be healthy before each object: what its depends-on names, and every lower wave; never an ended hook."""
     lasting = {identity for identity, item in items.items() if item.mode is not Mode.HOOK and identity not in late}
     numbers = sorted(set(waves.values()))
     lower = {number: frozenset(one for one in lasting if waves[one] < number) for number in numbers}
@@ -234,7 +231,6 @@ def _pull_forward(waves: dict[Identity, int], edges: Mapping[Identity, Sequence[
 
 
 def _levels(edges: Mapping[Identity, Sequence[Identity]], waves: Mapping[Identity, int]) -> dict[Identity, int]:
-    """Return each object's level: 0 stands alone, others come after what they wait for, waves one after another."""
     levels: dict[Identity, int] = {}
     floor = 0
     for wave in sorted(set(waves.values())):

@@ -214,7 +214,6 @@ def _owns_label(entry: Entry, key: str) -> bool:
 
 
 def _stop(text: str, name: str, namespace: str) -> str:
-    """Fill an owner into a command; what is unknown, or no name for a shell, stays a word for the reader to fill in."""
     known = {word: value for word, value in (("NAME", name), ("NAMESPACE", namespace)) if _NAME.fullmatch(value)}
     return re.sub(r"\b(NAME|NAMESPACE)\b", lambda word: known.get(word[0], word[0]), text)
 

@@ -46,7 +46,7 @@ def leaving(candidates: Iterable[dict[str, Any]], target: Target) -> frozenset[s
 def needs_asking(live: dict[str, Any], target: Target, known: Collection[str]) -> bool:
     """Whether siblings must be asked about a candidate: it would go, or its kind alone keeps it.
 
-    `known`: the uids of orphans that no sibling declared when they became that; one of theirs takes such an object by itself.
+    `known`: the uids of orphans that no sibling declared when they became that.
     """
     own = _kept_by_place(identity_of(live), target) or kept_by_itself(live)
     return not own and (not _kept(live, target) or str(live["metadata"]["uid"]) not in known)
@@ -85,8 +85,7 @@ def _kept_by_place(identity: Identity, target: Target) -> str:
 def kept_by_itself(live: dict[str, Any]) -> str:
     """Return what an object says against its deletion, by whatever: its owner, its protection; empty: nothing.
 
-    It holds for prune, what is made anew (an immutable field, a step), what a step deletes, what goes for a hook, a withdrawn canary. Only
-    a canary's own step takes it away whatever it says.
+    Only a canary's own step takes it away whatever it says: neither prune, nor what is made anew, nor another step, nor a hook.
     """
     metadata, identity = live["metadata"], identity_of(live)
     system = identity.group_kind == NAMESPACE and (identity.name == "default" or identity.name.startswith("kube-"))
@@ -119,7 +118,6 @@ def _kept_by_kind(metadata: Mapping[str, Any], identity: Identity, target: Targe
 
 
 def _kept_by_content(identity: Identity, desired: Iterable[Identity], facts: PruneFacts) -> str:
-    """A Namespace goes only when nothing that stays is in it, a CRD only without instances."""
     if identity.group_kind == NAMESPACE:
         inhabitant = next((item for item in desired if item.namespace == identity.name), None)
         if inhabitant:
@@ -144,10 +142,9 @@ _SUPPORTING = frozenset(
 
 
 def prune_stages(changes: Sequence[Change], bodies: Mapping[Identity, dict[str, Any]]) -> tuple[tuple[Change, ...], ...]:
-    """Return stages of deletion: webhooks, custom resources, their CRDs, workloads, what those need, namespaces last.
+    """Return stages of deletion: webhooks, custom resources, CRDs, workloads, what those need, namespaces last (kapp's order).
 
-    Operators live long enough to clear finalizers (kapp's order); higher sync waves go first. Whatever the waves say, an object goes before
-    what its depends-on names, before its Namespace, and before the CRDs of its group.
+    Higher sync waves go first; an object always goes before what its depends-on names, its Namespace, and the CRDs of its group.
     """
     places = {change.identity: (_class(change.identity), -_wave(bodies[change.identity])) for change in changes}
     order = sorted(set(places.values()), key=lambda place: (place[0] == _HOLDERS, place[0] != _WEBHOOKS, place[1], place[0]))

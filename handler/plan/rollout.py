@@ -26,10 +26,7 @@ from handler.rollout.interfaces import ActionReader, CheckType
 
 @dataclass(frozen=True, slots=True)
 class PlannedRollout:
-    """The Rollout of a commit.
-
-    `stages`: one a group; `doomed`: what its steps delete; `watched`: what checks look at; `rest`: how many objects no step names.
-    """
+    """The Rollout of a commit. `stages`: one a group; `doomed`: steps delete it; `watched`: by checks; `rest`: objects without a step."""
 
     rollout: Rollout | None = None
     stages: tuple[tuple[Desired, ...], ...] = ()
@@ -126,7 +123,6 @@ def _watched(rollout: Rollout, checks: Mapping[str, CheckType]) -> frozenset[Ide
 
 
 def _refuse_late(rollout: Rollout, automatic: Sequence[Desired], named: Mapping[Identity, Desired]) -> None:
-    """Refuse what comes before its own Namespace or CRD, with the step that is too late."""
     places, steps = _places(rollout)
     problems = [
         _late(item, need, steps[need], named[need].mode)

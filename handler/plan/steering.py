@@ -157,7 +157,6 @@ def _marks(body: Mapping[str, Any]) -> Iterator[_Mark]:
 
 
 def _is_marked(part: Mapping[str, Any]) -> bool:
-    """Whether any key of an object's annotations or labels may be of the table: of most objects none is."""
     return bool(part) and (not _EXACT.keys().isdisjoint(part) or any(key.startswith(_STARTS) for key in part))
 
 
@@ -178,7 +177,6 @@ def _named(row: AnnotationRow) -> frozenset[str]:
 
 
 def _has(metadata: Mapping[str, Any], keys: Mapping[str, Rows]) -> bool:
-    """Whether an object has any of these annotations or labels: of most objects that is all that need be known."""
     for name in ("annotations", "labels"):
         part = metadata.get(name)
         if part and not keys.keys().isdisjoint(part):

@@ -105,8 +105,8 @@ def takeover(
 ) -> Takeover | None:
     """Return what is taken over from others as `desired` is applied onto `live`; None where there is nothing.
 
-    `adopted`: it isn't ours yet: fields of others become ours even if git declares all of them, so that they go once git drops them.
-    `spared`: paths of live that stay with their owners. `tools`: the adopted ones: fields that they deployed become ours, their marks go.
+    `adopted`: it isn't ours yet: fields of others become ours, so that they go once git drops them. `spared`: paths that stay with their
+    owners. `tools`: the adopted ones: fields that they deployed become ours, their marks go.
     """
     deploying = deployers(live, tools) if tools else ()
     ours, marks = our_entry(live) or {}, marks_of(live, deploying) if deploying else {}
@@ -145,7 +145,6 @@ def _protections(live: dict[str, Any]) -> Iterator[tuple[Step, ...]]:
 
 
 def _becoming_ours(entry: dict[str, Any], tools: Collection[str]) -> Fields | None:
-    """Return what of an entry becomes ours: of people's all, of a tool's what it deployed; None: nothing."""
     if str(entry.get("manager") or "").startswith(_PEOPLE) and any(row.covers(entry) for row in PEOPLE):
         return entry.get("fieldsV1") or {}
     return (deployed(entry, tools) or None) if tools else None
@@ -160,7 +159,7 @@ def _parted(fields: Fields, live: dict[str, Any], spared: Iterable[Sequence[Step
 def undeclared(live: dict[str, Any], desired: dict[str, Any], taken: Takeover | None) -> Iterator[tuple[tuple[Step, ...], str, str]]:
     """Yield (path, manager, version) of each field, but for status, that git doesn't declare and another manager keeps.
 
-    `version`: empty where live has that path, else the API version that alone knows it. `taken`: what becomes ours, with which it goes.
+    `version`: empty where live has that path, else the API version that alone knows it. `taken`: what becomes ours.
     """
     ours = taken.entries[0] if taken else our_entry(live) or {}
     desired = keyed(desired, _here(ours, ours.get("fieldsV1") or {}, live))

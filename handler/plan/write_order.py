@@ -57,7 +57,6 @@ class WriteOrder:
 def _stage_places(
     stages: Sequence[Sequence[Desired]], hooked: PlannedHooks, automatic: int, steps: Mapping[Identity, tuple[int, int]]
 ) -> Iterator[tuple[Identity, Place]]:
-    """Yield when each object of the stages is written; those after the `automatic` ones by the `steps` of the groups."""
     for number, stage in enumerate(stages):
         for identity in (item.identity for item in stage if item.mode is not Mode.HOOK):
             group, step = steps.get(identity, (number - automatic, 0))

@@ -1,9 +1,8 @@
 """A Deployment's canary: a second Deployment with the new template and a share of the replicas, behind the same Services. Pure.
 
-Its pods have all labels of the new template, so that Services, NetworkPolicies and PodDisruptionBudgets select them, and one more,
-`anneal.dev/canary`, which is all that the canary itself selects by: a selector can't change, and so it serves every later template. The
-stable Deployment's selector matches them, too, but a controller adopts only what has none. The canary has the stable one's labels, for
-policies ask for them, but none of its annotations, which act.
+Its pods have all labels of the new template (Services, NetworkPolicies, PodDisruptionBudgets select them) and `anneal.dev/canary`, all that
+the canary selects by: a selector can't change, so it serves every later template. The stable Deployment's selector matches them, too, but
+a controller adopts only what has no owner. The canary has the stable one's labels, but none of its annotations, which act.
 """
 
 from __future__ import annotations
@@ -104,10 +103,7 @@ def replicas_of(live: Object) -> int:
 
 
 def manifest(declared: Manifest, wanted: Object, target: str, count: int, without: Collection[str] = ()) -> Manifest:
-    """Return a canary of `count` replicas, without the labels in `without`.
-
-    `declared`: the Deployment as admitted; `wanted`: what the stable one would become, whose spec it has but for selector and replicas.
-    """
+    """Return a canary of `count` replicas, without the labels in `without`; `wanted`: what the stable Deployment would become."""
     mark = {LABEL: _value(declared.identity.name)}
     identity, labels = identity_of_canary(declared.identity), _mapping(at(declared.body(), "metadata", "labels"))
     metadata = {
@@ -166,10 +162,7 @@ def _is_moment(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CanaryMark:
-    """The journal's mark of a canary's step.
-
-    `index`: which of its steps; `since`: RFC 3339, when the phase began; `reason`: why it goes without having been promoted, empty: it was.
-    """
+    """The journal's mark of a canary's step: `index` of its steps, `since` in RFC 3339; `reason`: why it was refused, empty: it wasn't."""
 
     phase: CanaryPhase
     index: int

@@ -156,11 +156,7 @@ def _is(live: Mapping[str, Any], condition: str) -> bool:
 
 
 def ended(live: Mapping[str, Any], identity: Identity) -> Health | None:
-    """Judge a hook that runs to its own end; None: judge it as any object of its kind.
-
-    A Pod with an end must have succeeded, being ready isn't enough; a suspended Job has done nothing yet; an Argo Workflow ends by its
-    phase.
-    """
+    """Judge a hook that runs to its own end (a Pod must have succeeded, an Argo Workflow ends by its phase); None: as any of its kind."""
     if at(live, "metadata", "deletionTimestamp") or is_over(live, identity):
         return None
     phase = str(at(live, "status", "phase") or "")

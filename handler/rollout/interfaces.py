@@ -75,11 +75,10 @@ class Query(Protocol):
     """How a check asks for metrics."""
 
     def __call__(self, url: str, query: str, seconds: float = 0.0, step: float = 0.0) -> Moments | None:
-        """Return the values of a PromQL expression now, and every `step` seconds of the last `seconds`.
+        """Return the values of a PromQL expression now, and every `step` seconds of the last `seconds`. Never waits for long.
 
-        `url`: of a Prometheus; empty: the first one that the configuration lists. None: the answer isn't here yet; the same query, repeated
-        soon, has it. The call never waits for long. Raises AuthorError: the query can't be evaluated, or the URL isn't allowed;
-        AnnealError: it is retried.
+        `url`: empty: the first one that the configuration lists. None: not answered yet; the same query, repeated soon, has it.
+        Raises AuthorError: the query can't be evaluated, or the URL isn't allowed; AnnealError: it is retried.
         """
 
 
@@ -125,16 +124,11 @@ class Probe(Protocol):
 class CheckType(Protocol):
     """A row of the table of checks: the key of an entry of `success` or `failure` -> how it is read and judged.
 
-    It may have `without_object = True`: it doesn't look at its object, which may be deleted; and `of_success`: its keys refused under
-    `failure`.
+    It may have `without_object = True`: its object may be deleted; and `of_success`: its keys refused under `failure`.
     """
 
     def read(self, raw: Any, field: str) -> Options:
-        """Return the options of a check, defaults filled in; raise SpecError of every mistake.
-
-        `raw`: the value of its key, of whatever shape; `{}` where only `checkName` names it. `field`: its path, with which a mistake's
-        begins.
-        """
+        """Return the options, with defaults; raise SpecError of every mistake. `raw`: any value; `{}`: only named; `field`: its path."""
 
     def begin(self, options: Options, scene: Scene) -> Probe:
         """Return the check as it is begun for one step."""

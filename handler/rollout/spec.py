@@ -128,7 +128,6 @@ class _Reading:
         return self.compared > MAX_COMPARISONS or len(self.mistakes) + len(self.conditions.mistakes) > 2 * _MAX_MISTAKES
 
     def _step(self, raw: Any, where: str) -> Iterator[Step]:
-        """Read one step; one that names nothing usable is only its mistakes."""
         wanted = at(raw, "action")
         action = self.actions.get(wanted) if isinstance(wanted, str) else None
         own = tuple(action.keys) if action else tuple(raw) if isinstance(raw, dict) else ()
@@ -157,7 +156,6 @@ class _Reading:
         self._take(step)
 
     def _limit_comparisons(self, step: Fields, checks: Iterable[Check], objects: int) -> None:
-        """Refuse what takes longer to compare than a process of many targets has."""
         self.compared += objects * sum(map(_comparisons, checks))
         if self.compared > MAX_COMPARISONS:
             seen = f"with this step the checks of all compare more than {MAX_COMPARISONS:,} values, for each object of a List anew"
@@ -200,7 +198,6 @@ class _Reading:
         return seen, f"did you mean {near[0]}?" if near else ""
 
     def _repeated(self, step: Fields, identity: Identity, kind: str) -> None:
-        """Refuse a step that does another thing to an object than one before it, or once more what is done once."""
         before = self.seen.get(identity)
         self.seen[identity] = kind
         if before is None or (before == kind and self.actions[kind].mode in _REPEATABLE):

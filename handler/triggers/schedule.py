@@ -1,9 +1,8 @@
 """When targets are looked at without a push: start-up tick, tick, drift run, due retries. Pure: the clock is an argument.
 
-The tick heals lost pushes. All targets' ticks fall together, so that they can be surveyed with few requests; the runs that they need are
-spread over the git host. The drift run, slower, sees what changed behind git's back. Each target has its own place in the interval, by the
-wall clock and by the machine's name, whatever restarts, and moves a little each round. Where no process lives long enough to keep a
-schedule, a target's moments follow from its name (`due_between`): windows that touch share no moment and lose none.
+The tick heals lost pushes; all targets' ticks fall together, to be surveyed with few requests, and their runs are spread. The slower drift
+run sees what changed behind git's back; each target has its place in the interval by the wall clock and the machine's name, moving a
+little each round. Without a lasting process moments follow from names (`due_between`): windows that touch share none and lose none.
 """
 
 from __future__ import annotations
@@ -32,11 +31,7 @@ class Schedule:
         place: str = "",
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
-        """Begin.
-
-        `intervals`: of the tick and of the drift run, in seconds. `now`: monotonic seconds, as all times here; `epoch`: the same moment
-        since the epoch. `place`: the machine's name. `uniform`: chooses between two numbers.
-        """
+        """`intervals`: of tick and drift run, seconds. `now`: monotonic, `epoch`: the same since the epoch; `place`: the machine's name."""
         self._targets = tuple(targets)
         self._interval, self._drift_interval = intervals
         self._uniform = uniform

@@ -240,6 +240,5 @@ def api_service(live: Object, _now: float) -> Health:
 
 
 def _since_created(live: Object, seconds: float, now: float) -> float:
-    """Return what is left of so many seconds after an object's creation; a clock that runs behind makes it no longer."""
     created = moment(at(live, "metadata", "creationTimestamp"))
     return min(created + seconds - now, seconds) if created is not None else 0.0

@@ -155,7 +155,6 @@ def ceph_cluster(live: Object, _now: float) -> Health:
 
 
 def _by_phase(live: Object, phase: tuple[str, ...], message: str, *, good: str, bad: tuple[str, ...]) -> Health:
-    """Judge by a word of the status, said with the message beside it."""
     word = said(at(live, "status", *phase))
     words = ": ".join(filter(None, (word, said(at(live, "status", message)))))
     return HEALTHY if word == good else fails(words) if word in bad else waits(words or _SILENT)

@@ -69,7 +69,6 @@ def pod(live: Object, now: float) -> Health:
 
 
 def _unscheduled(live: Object, now: float) -> Health | None:
-    """Judge a pod that found no Node; None: it has one, or no condition says otherwise."""
     scheduled = condition(live, "PodScheduled")
     if not scheduled.false or scheduled.reason != "Unschedulable":
         return None

@@ -111,7 +111,6 @@ class _Side:
     default: Any = _NOTHING
 
     def value(self, live: Object, zeros: Object | None, effort: jsonpath.Effort) -> Any:
-        """Return its one value; `zeros`: the object with what Kubernetes omits. Raises ValueError: several; Spent."""
         try:
             found = self.path.find(live, effort)
             if not found and zeros is not None and self.default is _NOTHING:
@@ -142,7 +141,6 @@ class _Comparison:
         return cls(options["name"], side, other, value.get("static"))
 
     def values(self, live: Object, zeros: Object | None, effort: jsonpath.Effort) -> tuple[Any, Any]:
-        """Return what is seen, and what it must be. Raises ValueError: a path finds several values; Spent."""
         seen = self.side.value(live, zeros, effort)
         return seen, self.expected.value(live, zeros, effort) if self.expected else self.static
 
@@ -173,7 +171,6 @@ class _Probe:
             return Judged(Verdict.FAILED, "is nested too deeply to compare")
 
     def _gone(self, now: float) -> Judged:
-        """Judge a Job that its time to live removed by the last look at it."""
         if judge(None, 0, now, self.scene.declared).healthy:
             last = judge(self.last, 0, now) if self.last else None
             if last and last.status is Status.FAILED:
@@ -224,8 +221,7 @@ class _Probe:
 class Zeros:
     """A kind's omitted zeros. `status`, `spec`: fields and the value at which each is omitted; `wanted`, `counted`: the numbers of pods.
 
-    A field counts as its zero only where k8s.io/api omits it there, and only once the controller has counted: it has observed the object,
-    which either asks for no pods or has some. Elsewhere (a misspelt path, a custom resource) missing stays missing.
+    Only where k8s.io/api omits a field, and the controller has observed an object that asks for no pods or has some. Else it is missing.
     """
 
     status: Mapping[str, Any]

@@ -36,7 +36,6 @@ class _Probe:
     seen: str = ""
 
     def look(self, live: Object | None, now: float) -> Judged:
-        """Look through the pods' containers, at most every few seconds; what was seen once stays seen."""
         if not self.seen and live is not None and now - self.looked >= _EVERY:
             self.looked = now
             self.seen = next((each for pod in self.scene.pods() for each in _killed(pod)), "")

@@ -173,7 +173,6 @@ class _Probe:
     said: Judged | None = None
 
     def look(self, live: Object | None, now: float) -> Judged:  # noqa: ARG002 - the object doesn't show what its users see
-        """Ask when it's due, judge the answer when it's here; until then what was said last counts."""
         if self.asked is None and now >= self.due:
             self.asked = _Question(now, self.ask.steps(now - self.scene.since, failing=self.scene.failing))
         if self.asked is not None:
@@ -188,7 +187,6 @@ class _Probe:
         return replace(said, again=again)
 
     def _answer(self, asked: _Question) -> Judged | None:
-        """Ask, and judge; None: the answer is under way. Raises AuthorError: the query will never be answered."""
         step = self.ask.step if asked.steps else 0.0
         try:
             moments = self.scene.query(self.ask.url, self.ask.query, asked.steps * step, step)
@@ -225,7 +223,6 @@ class _Probe:
         return Judged(Verdict.PENDING, said, known=known)
 
     def _given_up(self, seen: Sequence[SampleSeen], newest: Sequence[Sample]) -> Judged | None:
-        """Return why the check has failed: again and again, or without getting better; None: it hasn't."""
         ask, failed = self.ask, failed_in_a_row(seen)
         if ask.limit and len(failed) >= ask.limit:
             why = f"failed {many(len(failed), 'sample')} in a row, and its failureLimit is {ask.limit}: {_told(failed)}"
