@@ -125,7 +125,6 @@ def _aggregated_version(group: str, version: dict[str, Any]) -> Iterator[Resourc
 
 
 def _ask_classic(api: Api, answers: list[dict[str, Any]]) -> ServedKinds:
-    """Discover each group version; one that doesn't answer makes its group stale."""
     wanted = [("", str(version)) for version in answers[0].get("versions") or ()]
     for group in answers[1].get("groups") or ():
         preferred = (group.get("preferredVersion") or {}).get("version")

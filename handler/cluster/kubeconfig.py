@@ -57,8 +57,8 @@ def no_authorization() -> str:
 class Loaded:
     """One loaded kubeconfig context. `tls`: arguments of a pool; `authorization`: returns that header's value.
 
-    `private`: the present secret values; None: masked by their maker. `proxy`: None: not configured. `verified`: the server's
-    certificate is checked. `cluster`: its name. `sign_in`: the command that sets the user's credentials.
+    `private`: the present secret values; None: masked by their maker. `proxy`: None: not configured. `verified`: the server's certificate
+    is checked. `sign_in`: the command that sets the user's credentials.
     """
 
     host: str
@@ -282,8 +282,6 @@ def _pod_host(environ: Mapping[str, str]) -> str:
 
 
 class _PodToken:
-    """The token file that the kubelet renews."""
-
     def __init__(self, file: Path) -> None:
         if not file.is_file():
             raise Malformed("Service token file does not exist.")

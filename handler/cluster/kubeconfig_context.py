@@ -123,7 +123,6 @@ def of_text(document: Any) -> KubeconfigDocument:
 
 
 def _entries(where: str, found: Any) -> Any:
-    """Name a list's entries; anything but a list stays, and is refused at its use."""
     return [Node(f"{where}[name={each.get('name')}]", each) for each in found] if isinstance(found, list) else found
 
 

@@ -52,8 +52,7 @@ class Called:
 class RenderRequest:
     """What to render. `path`: directory of the repository; `include`, `exclude`: globs below it; `known`: files rendered before.
 
-    `rollout`: path of a Rollout from the repository's root; empty: none. `older`: the commit may be from before that file was, and is
-    rendered without one then. `called`: for messages.
+    `rollout`: a Rollout's path from the root; empty: none. `older`: render without one that the commit lacks. `called`: for messages.
     """
 
     path: str

@@ -16,11 +16,9 @@ from handler.model.result import Result
 
 @dataclass(frozen=True, slots=True)
 class DeliveryDecided:
-    """A delivery of a git host, and its outcome.
+    """A delivery of a git host, and its outcome: unread (its form or size), refused (unverified or not understood), untaken (none queued).
 
-    `outcome`: unread: refused by its form or size; refused: not verified or not understood; untaken: the queue took no job; `code`, `seen`:
-    why, of those. `event`, `decisions`: of an understood one; `runs`: the ids of its runs by target; `more`: further fields of its log
-    line.
+    `code`, `seen`: why, of those. `event`, `decisions`: of an understood one; `runs`: ids by target; `more`: fields of its log line.
     """
 
     provider: str

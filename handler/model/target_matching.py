@@ -34,10 +34,9 @@ class WatchedRevision:
 
 
 def repository_key(url: str) -> str:
-    """Return `host/path` of a repository URL: without scheme, user, port, `.git`, slashes at the end, case of the host. Empty: no URL.
+    """Return `host/path` of a repository URL, host in lower case, without scheme, user, port, `.git` and end slashes. Empty: no URL.
 
-    Understands `https://`, `ssh://`, `git://`, scp's `git@host:path` and git-remote-codecommit's `codecommit::region://name`. Hosts that
-    spell a repository's path differently for each protocol need `aliases`, unless their payloads name both.
+    Reads scp's `git@host:path` and `codecommit::region://name`, too. Hosts with a path for each protocol need `aliases`.
     """
     if found := _CODECOMMIT.fullmatch(url):
         url = codecommit_url(*found.groups())

@@ -29,8 +29,8 @@ _INSTALL = "declare its CustomResourceDefinition in the same path, or install it
 class Desired:
     """A declared object, admitted: its final manifest (our marks on it) and how the server serves its kind.
 
-    `needs`: the CRD or Namespace that this run creates first, so that its dry-run may have to wait. `reason`: the annotation that sets the
-    mode. One that is left alone may have a kind that isn't served: its resource has no plural then.
+    `needs`: the CRD or Namespace that this run creates first: its dry-run may have to wait. `reason`: the annotation that sets the mode.
+    The resource of a kind that isn't served has no plural (`Mode.LEAVE`).
     """
 
     manifest: Manifest

@@ -28,11 +28,9 @@ class Side(Flag):
 
 
 class Effect(StrEnum):
-    """What Anneal does.
+    """What Anneal does. `keep`: creates it, never updates it. `leave`: neither writes nor deletes it while git or live says so.
 
-    `keep`: creates it, never updates it. `leave`: neither writes nor deletes it, as long as git (or live, by live's word) says so.
-    `merge`: takes over nothing that others wrote. `recreate`: may make it anew where an immutable field changes. `protect`: never deletes
-    it.
+    `merge`: takes over nothing that others wrote. `recreate`: may make it anew where an immutable field changes. `protect`: never deletes.
     """
 
     KEEP = "keep"

@@ -146,6 +146,5 @@ def _is_going(live: dict[str, Any]) -> bool:
 
 
 def _slim(live: dict[str, Any], *, owned: bool = False) -> dict[str, Any]:
-    """Keep what the prune checks read: metadata without managedFields (but for `owned`), and the kind."""
     metadata = {key: value for key, value in live["metadata"].items() if owned or key != "managedFields"}
     return {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": metadata}

@@ -52,7 +52,7 @@ class PlannedHooks:
 def separate(desired: Iterable[Desired], others: Collection[Identity] = ()) -> tuple[tuple[Desired, ...], PlannedHooks]:
     """Take the hooks out of what is declared; those of the `Sync` phase stay, in mode `hook`, for they run among the stages.
 
-    `others`: what this run declares besides, for steps of a Rollout. Raises PlanRefused: every unreadable annotation; a cycle; too many.
+    `others`: declared besides, for steps of a Rollout. Raises PlanRefused: every unreadable annotation; a cycle; too many.
     """
     declared = tuple(desired)
     found = {item.identity: _read(item) for item in declared if item.mode is Mode.APPLY}

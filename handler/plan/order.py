@@ -261,7 +261,6 @@ def _place(
 
 
 def _distance(need: Identity) -> int:
-    """Return how many stages later what needs it comes: after a CRD one is left free, until it is Established."""
     return 2 if need.group_kind == CRD else 1
 
 

@@ -63,11 +63,10 @@ class Manager:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """How one tool marks what it deploys.
+    """How one tool marks what it deploys. `labels`, `annotations`: those that name an owner, and (None) those that go along; patterns.
 
-    `labels`, `annotations`: those that name an owner, and (None) those that only go along with them; patterns. `written`: labels that count
-    only where one of `managers` wrote them. `stop`: what to do so that the tool neither writes its own back nor deletes; NAME and NAMESPACE
-    are the owner's.
+    `written`: labels that count only where one of `managers` wrote them. `stop`: what to do so that the tool neither writes its own back
+    nor deletes; NAME and NAMESPACE are the owner's.
     """
 
     title: str

@@ -139,7 +139,6 @@ def _says(live: Mapping[str, Any], desired: Mapping[str, Any], effect: Effect) -
 
 
 def _said_live(live: Mapping[str, Any], effect: Effect) -> Iterator[tuple[_Mark, AnnotationRow]]:
-    """Yield what live says by itself: not what only our own applies have written there."""
     for mark in _marks(live):
         for row in mark.rows:
             if row.effect is effect and row.side & Side.LIVE and not is_ours_alone(live, ("metadata", mark.part, mark.key)):
@@ -177,11 +176,7 @@ def _named(row: AnnotationRow) -> frozenset[str]:
 
 
 def _has(metadata: Mapping[str, Any], keys: Mapping[str, Rows]) -> bool:
-    for name in ("annotations", "labels"):
-        part = metadata.get(name)
-        if part and not keys.keys().isdisjoint(part):
-            return True
-    return False
+    return any(not keys.keys().isdisjoint(metadata.get(name) or ()) for name in ("annotations", "labels"))
 
 
 def _misspelt(annotations: Mapping[str, Any]) -> list[tuple[str, str]]:

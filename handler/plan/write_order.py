@@ -65,7 +65,6 @@ def _stage_places(
 
 
 def _hook_places(identity: Identity, stages: Sequence[Sequence[Desired]], hooked: PlannedHooks) -> Iterator[tuple[str, Place]]:
-    """Yield when a hook runs in each of its phases: in a wave the kinds come one after another."""
     kind = sort_key(identity)[:3]
     for phase, part in _PARTS.items():
         waves = [[item.identity for item in stage] for stage in stages] if phase is Phase.SYNC else hooked.waves.get(phase, ())

@@ -55,12 +55,10 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One look of a check.
+    """One look of a check. `message`: what was seen, for people. `fix`: of what has failed, the way out.
 
-    `message`: what was seen, for people. `progress`: what was compared; another text than before is progress, an empty one measures none.
-    `again`: in how many seconds it is to be looked at anew though nothing changed; 0: only when the object changes.
-    `known`: False: nothing could be seen (no answer, no data yet); no step succeeds while one of its failure checks says so.
-    `fix`: of what has failed, the way out.
+    `progress`: what was compared; another text than before is progress, an empty one measures none. `again`: seconds until the next
+    look though nothing changed; 0: none. `known`: False: nothing could be seen; no step succeeds while one of its failure checks says so.
     """
 
     verdict: Verdict
@@ -135,10 +133,9 @@ class CheckType(Protocol):
 
 
 class ActionReader(Protocol):
-    """What the reading of a Rollout needs of a row of the table of actions.
+    """What the reading of a Rollout needs of a row of the table of actions. `mode`: of the object of such a step.
 
-    `mode`: how the plan treats the object of such a step. `keys`: the keys of a step that are this action's own (Canary: `steps`).
-    It may have `judged_by(success)`: the step's checks of success with what this action makes of their defaults.
+    `keys`: of a step, this action's own (Canary: `steps`). It may have `judged_by(success)`: those checks with this action's defaults.
     """
 
     mode: Mode

@@ -42,7 +42,7 @@ def read(
 ) -> Rollout:
     """Read a Rollout. Raises ManifestInvalid: every mistake, with its line, its path in the document and the known names.
 
-    `keys`: its names of declared objects; each object of one key has a step of its own. `where`: returns the lines of fields with mistakes.
+    `keys`: its names of declared objects; each object of one key has a step of its own. `where`: returns the lines of fields.
     """
     reading = _Reading(keys, actions, Conditions(checks))
     rollout = reading.rollout(document.body(), document.place)

@@ -19,9 +19,8 @@ from handler.triggers.signature import WebhookSecret
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A provider.
+    """A provider. `proves(headers, body, secret)`: that secret signed it. `read(headers, body)`: the Event; raises BadPayload.
 
-    `proves(headers, body, secret)`: that secret signed it. `read(headers, body)`: the Event; raises BadPayload.
     `shape(document)`: the headers that name the event of such a payload, None when its pushes and pings look otherwise.
     """
 

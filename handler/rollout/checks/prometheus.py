@@ -10,11 +10,10 @@
       failureLimit: 3                         so many samples in a row that aren't as asked fail the check; a canary's default
       progressTimeout: 10m                    so long without a sample that is better than the one before that time fails the check
 
-Of several series all must be as asked under `success`; under `failure` one is enough. NaN is no value, and without data `success` waits
-and `failure` has seen nothing bad; `pass` and `fail` say that it is good or bad under either. No answer: asked again until the check's time
-is over, and no step succeeds while a check of `failure` has none. A sample is one evaluation each `interval` since the step began, asked of
-Prometheus at once, so that no restart and no second process makes it more or fewer of them; one without a number counts for nothing. Both
-limits are of `success`: a check of `failure` ends its step as soon as it holds.
+Of several series all must be as asked under `success`; under `failure` one is enough. NaN is no value; without data `success` waits and
+`failure` has seen nothing bad. No answer: asked again until the check's time is over, and no step succeeds while a check of `failure` has
+none. A sample is one evaluation each `interval` since the step began, asked of Prometheus at once, so that restarts and further processes
+change none; one without a number counts for nothing. Both limits are of `success`: a check of `failure` ends its step once it holds.
 """
 
 from __future__ import annotations
