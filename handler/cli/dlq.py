@@ -12,9 +12,9 @@ from handler.cli import reports
 from handler.cli.session import Session
 from handler.cli.times import ago
 from handler.queues.dead_letters import DeadLetters, Letter
-from handler.queues.errors import QueueInvalid
 from handler.queues.pending import Work
 from handler.queues.sqs import URL, SqsQueue, queue_url
+from handler.queues.sqs_client import QueueInvalid
 from handler.state.record_format import stamp
 
 _HEADS = ("SINCE", "TARGET", "ASKED", "BY", "COMMIT", "RUN", "TRIED")

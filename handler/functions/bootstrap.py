@@ -18,8 +18,8 @@ from handler.config.secret_rotation import Rotation
 from handler.config.secrets import Need
 from handler.config.settings import Settings
 from handler.model.run_event import Announce, unheard
-from handler.queues.errors import QueueInvalid
 from handler.queues.sqs import URL, SqsQueue, queue_url
+from handler.queues.sqs_client import QueueInvalid
 
 if TYPE_CHECKING:
     from handler.app.build import Handler

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from handler.queues import message, sqs_client
-from handler.queues.errors import QueueInvalid
 from handler.queues.pending import Work
 from handler.queues.sqs import BATCH, Received, SqsEntry, SqsQueue
+from handler.queues.sqs_client import QueueInvalid
 
 HIDDEN = 60.0
 """Seconds for which a dead letter is hidden from others, should we die looking at it."""

@@ -1,7 +1,7 @@
 """The web process's end: jobs are taken at once, and handed to the worker process as soon as it is there.
 
-While the worker restarts, they stay here, coalesced. A push is forgotten when the worker has acknowledged that it is in its queue; what was
-asked by name is kept until its run has ended (`kept`).
+While the worker restarts, they stay here, coalesced. A push is forgotten when the worker has acknowledged it, for the tick finds its
+commit. What was asked by name is kept until its end: a second worker gets it only if the first is gone and the record shows no end.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from handler.model.backoff import Backoff
-from handler.model.errors import WorkerUnavailable
+from handler.model.errors import TooManyRequests, WorkerUnavailable
 from handler.model.event import Job
 from handler.queues import message, socket_frames
 from handler.queues.pending import Pending, Work
-from handler.queues.unfinished_requests import UnfinishedRequest, UnfinishedRequests
 
 _LOG = logging.getLogger("anneal.queue")
 ANSWER_TIMEOUT = 5.0
@@ -34,6 +34,81 @@ LATER = Backoff(LOOK_EVERY, 10.0)
 """Until a target whose record couldn't be read is asked about again."""
 PAGE = 1000
 """Ids in one question: far less than a frame holds."""
+MOST = 100
+"""Requests of one target that one token may have open at once: a pipeline's leave room for an operator's."""
+_UNKNOWN = "?"
+"""The life of a worker that was sent a request and didn't acknowledge it."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedRequest:
+    """A request whose end isn't known. `boot`: the life of the worker that has it, empty while none has; `run`: the run it is in there."""
+
+    work: Work
+    run: str = ""
+    boot: str = ""
+
+
+class UnfinishedRequests:
+    """What was asked by name (replay) and acknowledged to its sender, by its id, until its end is known. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, UnfinishedRequest] = {}
+        self._changed = threading.Condition()
+        self._closed = False
+
+    def add(self, work: Work) -> None:
+        """Keep a request. Raises TooManyRequests."""
+        job = work.job
+        with self._changed:
+            open_jobs = (each.work.job for each in self._open.values())
+            if sum((each.target, each.actor) == (job.target, job.actor) for each in open_jobs) >= MOST:
+                raise TooManyRequests.of(f"target {job.target}", f"{MOST} requests of {job.actor} wait for their end already")
+            self._open[work.run] = UnfinishedRequest(work)
+
+    def taken(self, runs: Sequence[str], run: str, boot: str) -> frozenset[str]:
+        """Note which life of the worker has these requests, and in which run; return those of them that are kept."""
+        with self._changed:
+            kept = self._open.keys() & set(runs)
+            self._open |= {request: replace(self._open[request], run=run, boot=boot) for request in kept}
+            self._changed.notify_all()
+            return frozenset(kept)
+
+    def doubted(self, runs: Sequence[str]) -> frozenset[str]:
+        """Note that the worker may have these or not; return those that are kept, and so are asked about."""
+        return self.taken(runs, "", _UNKNOWN)
+
+    def ended(self, request: str) -> None:
+        """Forget a request whose end is known."""
+        with self._changed:
+            self._open.pop(request, None)
+
+    def handed(self) -> dict[str, UnfinishedRequest]:
+        """Return the requests that a worker has, or may have."""
+        with self._changed:
+            return {request: each for request, each in self._open.items() if each.boot}
+
+    def find(self, request: str) -> Work | None:
+        """Return a request that is kept."""
+        with self._changed:
+            return self._open[request].work if request in self._open else None
+
+    def wait(self) -> bool:
+        """Wait until a worker has something that is kept; False once closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or any(each.boot for each in self._open.values()))
+            return not self._closed
+
+    def close(self) -> tuple[Work, ...]:
+        """End the waiting; return the requests that no worker has, as far as is known."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            return tuple(each.work for each in self._open.values() if each.boot in ("", _UNKNOWN))
+
+    def __len__(self) -> int:
+        with self._changed:
+            return len(self._open)
 
 
 class Outbox:
@@ -44,7 +119,7 @@ class Outbox:
         self._path = path
         self._pending = Pending()
         self._kept = UnfinishedRequests()
-        self._later = _Later()
+        self._trouble: dict[str, tuple[int, float]] = {}  # by target: failures in a row, and until when it is left alone
         self._closing = threading.Event()
         for name, body in (("outbox", self._loop), ("kept", self._watch)):
             threading.Thread(target=body, name=name, daemon=True).start()
@@ -97,12 +172,10 @@ class Outbox:
         empty = self._pending.idle(timeout)
         self._closing.set()
         self._pending.close()
-        self._kept.close()
-        for work in self._kept.unhanded():
+        for work in self._kept.close():
             _LOG.warning("a request ends with the web process: no worker has it", extra={"fields": work.told()})
         return empty
 
-    # --- handing over
     def _loop(self) -> None:
         connection: socket.socket | None = None
         while (work := self._pending.take()) is not None:
@@ -116,7 +189,6 @@ class Outbox:
         _close(connection)
 
     def _refused(self, work: Work, seen: str) -> None:
-        """Go on without a job that the worker can't take: the tick finds a push, `_watch` asks again for what was asked by name."""
         again = sorted(self._kept.doubted(work.runs))
         fields = {"target": work.job.target, "run": work.run, "trigger": work.job.trigger, "seen": seen, "asked again": again}
         _LOG.error("the worker refused a job", extra={"fields": fields})
@@ -151,7 +223,6 @@ class Outbox:
                 return connection
         return connection
 
-    # --- what is kept
     def _watch(self) -> None:
         while self._kept.wait():
             try:
@@ -162,7 +233,7 @@ class Outbox:
             self._closing.wait(LOOK_EVERY)
 
     def _look(self, connection: socket.socket) -> None:
-        """Ask what became of all that is kept; what this life of the worker never took is handed over again."""
+        """Ask for the end of all that is kept; what this life of the worker never took is handed over again."""
         handed = self._kept.handed()
         boot, known = _ends(connection, [each.run or request for request, each in handed.items()])
         for request, each in handed.items():
@@ -172,11 +243,11 @@ class Outbox:
                 self._kept.ended(request)
             elif asked in known:
                 self._kept.taken((request,), str(run), boot)
-            elif self._later.may(each.work.job.target):
+            elif time.monotonic() >= self._trouble.get(each.work.job.target, (0, 0.0))[1]:
                 self._again(connection, request, each)
 
     def _again(self, connection: socket.socket, request: str, each: UnfinishedRequest) -> None:
-        """Ask a new worker for what the last one had. A target in trouble is left alone for a while, so that the others don't wait."""
+        """Ask a new worker for what the last one had. A target in trouble is left alone for a while."""
         target = each.work.job.target
         answer = socket_frames.ask(connection, {"ask": "again", "work": message.document(each.work), "was": each.run or request})
         if answer.get("ended") is True:
@@ -184,28 +255,12 @@ class Outbox:
         elif answer.get("run"):
             _LOG.info("asked again of a new worker", extra={"fields": {"run": request, "target": target}})
             self._kept.taken((request,), str(answer["run"]), str(answer["boot"]))
-        self._later.note(target, trouble=not (answer.get("ended") or answer.get("run")))
-
-
-class _Later:
-    """Targets whose requests couldn't be asked for again, and until when they are left alone."""
-
-    def __init__(self) -> None:
-        self._of: dict[str, tuple[int, float]] = {}
-
-    def may(self, target: str) -> bool:
-        """Whether it may be tried now."""
-        return time.monotonic() >= self._of.get(target, (0, 0.0))[1]
-
-    def note(self, target: str, *, trouble: bool) -> None:
-        """Remember how it went: after trouble it rests twice as long as before."""
-        failures, _ = self._of.pop(target, (0, 0.0))
-        if trouble:
-            self._of[target] = failures + 1, time.monotonic() + LATER.after(failures + 1)
+        failures, _ = self._trouble.pop(target, (0, 0.0))
+        if not (answer.get("ended") or answer.get("run")):
+            self._trouble[target] = failures + 1, time.monotonic() + LATER.after(failures + 1)
 
 
 def _ends(connection: socket.socket, requests: list[str]) -> tuple[str, dict[str, Any]]:
-    """Return the worker's life, and what it knows of these requests."""
     boot, known = "", dict[str, Any]()
     for start in range(0, len(requests), PAGE):
         answer = socket_frames.ask(connection, {"ask": "ends", "requests": requests[start : start + PAGE]})

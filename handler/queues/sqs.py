@@ -21,8 +21,8 @@ from handler.config.value_formats import FORMS
 from handler.model.errors import ConfigInvalid
 from handler.model.event import Job
 from handler.queues import message, sqs_client
-from handler.queues.errors import QueueUnavailable
 from handler.queues.pending import Work
+from handler.queues.sqs_client import QueueUnavailable
 
 _LOG = logging.getLogger("anneal.queue")
 BATCH = 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from handler.queues.errors import QueueUnavailable
+from handler.model.errors import OperatorError, SenderError
 
 CONNECT, READ, TRIES = 2.0, 5.0, 2
 """Seconds to connect and to be answered, and how often."""
@@ -37,6 +37,19 @@ _KINDS = {
     "EndpointConnectionError": ("isn't reached", "look at the network, then try again"),
     "ReadTimeoutError": ("doesn't answer in time", "try again"),
 }
+
+
+class QueueUnavailable(SenderError):
+    """The queue takes or gives nothing now; the text says why. A delivery is answered 503: send it again."""
+
+    code = "queue-unavailable"
+    status = 503
+
+
+class QueueInvalid(OperatorError):
+    """No queue is configured, or the one that is has no dead-letter queue."""
+
+    code = "queue-invalid"
 
 
 def client(url: str, longest_wait: float = 0.0) -> Any:

@@ -18,10 +18,10 @@ from handler.model.backoff import TRANSIENT, Backoff
 from handler.model.errors import SenderError
 from handler.model.result import Result
 from handler.queues import message
-from handler.queues.errors import QueueUnavailable
 from handler.queues.message_outcome import settles
 from handler.queues.pending import Work
 from handler.queues.sqs import BATCH, Received, SqsQueue
+from handler.queues.sqs_client import QueueUnavailable
 
 _LOG = logging.getLogger("anneal.queue")
 WAIT = 10.0

@@ -30,8 +30,8 @@ from handler.config.settings import Settings
 from handler.model import prctl
 from handler.model.backoff import Backoff
 from handler.model.errors import ConfigInvalid
-from handler.queues.errors import QueueInvalid
 from handler.queues.sqs import URL, queue_url
+from handler.queues.sqs_client import QueueInvalid
 
 if TYPE_CHECKING:
     from handler.worker.worker import Engine

@@ -16,9 +16,9 @@ from handler.app.build import Handler
 from handler.functions.batch import AFTER, Batch
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
-from handler.queues.errors import QueueUnavailable
 from handler.queues.message_outcome import Run
 from handler.queues.sqs import Received
+from handler.queues.sqs_client import QueueUnavailable
 from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.aws_events import Context, messages

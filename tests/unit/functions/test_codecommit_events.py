@@ -11,7 +11,7 @@ import pytest
 from handler.config.git_settings import Repository
 from handler.config.settings import Target
 from handler.functions.codecommit_events import CodeCommitEvents
-from handler.queues.errors import QueueUnavailable
+from handler.queues.sqs_client import QueueUnavailable
 from handler.triggers import codecommit
 from handler.web.delivery_decision import watch
 from tests.fakes.aws_events import Context

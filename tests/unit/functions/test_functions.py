@@ -16,8 +16,8 @@ from handler.app.tables import Tables
 from handler.config.load import load
 from handler.config.settings import Settings
 from handler.functions import bootstrap
-from handler.queues.errors import QueueUnavailable
 from handler.queues.sqs import Received, SqsQueue
+from handler.queues.sqs_client import QueueUnavailable
 from handler.triggers import TRIGGERS
 from tests.fakes import aws_events
 from tests.fakes.aws_events import Context

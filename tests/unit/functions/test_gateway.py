@@ -14,7 +14,7 @@ from handler.functions.gateway import Answer, plain, served
 from handler.functions.http_entry import TOKENS, WEBHOOKS
 from handler.model.errors import AnnealError
 from handler.model.event import Job
-from handler.queues.errors import QueueUnavailable
+from handler.queues.sqs_client import QueueUnavailable
 from handler.web.app import create_app
 from tests.fakes import aws_events
 from tests.fakes.aws_events import FORMS, Context, Json

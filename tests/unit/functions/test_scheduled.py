@@ -19,8 +19,8 @@ from handler.functions.scheduled import AGAIN, Minutes, by_clock, by_record, win
 from handler.model.errors import AccessDenied, ClusterUnavailable
 from handler.model.event import Job
 from handler.queues import message
-from handler.queues.errors import QueueUnavailable
 from handler.queues.sqs import SqsQueue
+from handler.queues.sqs_client import QueueUnavailable
 from handler.state.cluster_port import Body
 from handler.state.heartbeat import Heartbeat
 from handler.state.record import Attempt, RunStatus, State, Suspend

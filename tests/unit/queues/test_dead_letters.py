@@ -10,9 +10,9 @@ import pytest
 
 from handler.model.event import Job
 from handler.queues.dead_letters import DeadLetters
-from handler.queues.errors import QueueInvalid, QueueUnavailable
 from handler.queues.pending import Work
 from handler.queues.sqs import SqsQueue
+from handler.queues.sqs_client import QueueInvalid, QueueUnavailable
 from infra.moto import Moto
 from tests.fakes.sqs_fifo import Fifo, refused
 from tests.unit.queues.dead_letter_queues import Queues, asks

@@ -23,8 +23,8 @@ from handler.config.settings import QueueSettings, Settings, SqsSettings
 from handler.model.errors import ConfigInvalid
 from handler.model.event import Delivery, Job
 from handler.queues import message, sqs, sqs_client
-from handler.queues.errors import QueueUnavailable
 from handler.queues.sqs import SqsQueue, queue_url
+from handler.queues.sqs_client import QueueUnavailable
 from infra.moto import Moto
 from tests.fakes.sqs_fifo import Fifo, refused
 

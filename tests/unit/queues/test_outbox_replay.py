@@ -14,7 +14,8 @@ import pytest
 from handler.model.errors import ClusterUnavailable, TooManyRequests
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.queues import message, socket_frames, unfinished_requests
+from handler.queues import message, socket_frames
+from handler.queues import outbox as outboxes
 from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
 from handler.state.record import Run, State
@@ -228,7 +229,7 @@ def test_the_same_frame_twice_is_one_run(path: Path, objects: FakeObjects) -> No
 
 
 def test_so_much_may_be_asked_of_one_target_and_no_more(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unfinished_requests, "MOST", 2)
+    monkeypatch.setattr(outboxes, "MOST", 2)
     outbox = Outbox(path)
     for _ in range(2):
         outbox.put(ASKED)
