@@ -15,18 +15,20 @@ from contextlib import contextmanager
 from handler.model.event import Job
 from handler.queues.bulkheads import Bulkheads
 from handler.queues.pending import Pending, Work
+from handler.queues.run_index import RunIndex
 
 _LOG = logging.getLogger("anneal.queue")
 
 
 class Inline(Pending):
-    """A `Queue` that runs what it is given. Should `run` raise, that is logged, and its thread goes on with the next."""
+    """A `Queue` that runs what it is given, and knows in `runs` what became of it. Should `run` raise, that is logged."""
 
-    def __init__(self, run: Callable[[Work], None], threads: int = 4, lanes: Bulkheads | None = None) -> None:
-        if lanes:
-            super().__init__(lanes.beside)
+    def __init__(self, run: Callable[[Work], None], threads: int = 4, bulkheads: Bulkheads | None = None) -> None:
+        if bulkheads:
+            super().__init__(bulkheads.beside)
         else:
             super().__init__()
+        self.runs = RunIndex(lock=self._changed)
         self._run = run
         self._threads = [threading.Thread(target=self._loop, name=f"run-{number}", daemon=True) for number in range(threads)]
 
@@ -34,6 +36,29 @@ class Inline(Pending):
         """Start working."""
         for thread in self._threads:
             thread.start()
+
+    def accept(self, work: Work, *, older: bool = False) -> Work:
+        """Add a request, as every store does, and note that it waits."""
+        with self._changed:
+            merged = super().accept(work, older=older)
+            self.runs.queued(merged)
+            return merged
+
+    def accept_new(self, work: Work) -> str:
+        """Add those of the requests that aren't known yet; return the id of the run that the work is in."""
+        with self._changed:
+            new = work.without([run for run in work.runs if self.runs.find(run)])
+            if new:
+                self.accept(new)
+            entry = self.runs.find(work.run)
+            return entry.run if entry else work.run
+
+    def delay(self, work: Work, at: float) -> Work:
+        """Keep a request back until `at`, as every store does, and note that it waits again under its id."""
+        with self._changed:
+            merged = super().delay(work, at)
+            self.runs.back(merged)
+            return merged
 
     def put(self, job: Job) -> str:
         """Take a job; return the id of its run."""

@@ -36,16 +36,16 @@ class RunEntry:
 
 
 class RunIndex:
-    """Thread-safe. `boot` names this life of the worker: what another life has taken is not known here."""
+    """Thread-safe, by its store's `lock` if it has one. `boot` names this life of the worker: of other lives nothing is known here."""
 
-    def __init__(self, size: int = ENDED) -> None:
+    def __init__(self, size: int = ENDED, lock: threading.Condition | None = None) -> None:
         self.boot = secrets.token_hex(8)
         self._size = size
         self._entries: OrderedDict[str, RunEntry] = OrderedDict()
         self._of: dict[str, str] = {}
         self._ended = 0
         self._whole: deque[str] = deque()
-        self._lock = threading.Lock()
+        self._lock = lock or threading.Condition()
 
     def queued(self, work: Work) -> None:
         """Note what waits; a run that has begun meanwhile isn't put back."""

@@ -27,7 +27,6 @@ from handler.queues.bulkheads import Bulkheads
 from handler.queues.inbox import Closed, Inbox
 from handler.queues.inline import Inline
 from handler.queues.pending import Work
-from handler.queues.run_index import RunIndex
 from handler.queues.sqs import SqsQueue
 from handler.worker.dead_letter_count import DeadLetterCount
 from handler.worker.health_watch.cluster_watch import HealthWatch, WatchConnections
@@ -87,8 +86,8 @@ class Worker:
     def __init__(self, settings: Settings, parts: Parts) -> None:
         self._names = frozenset(target.name for target in settings.targets)
         self._run = guarded(parts.run)
-        self._lanes = Bulkheads(settings)
-        self._queue = Inline(self._work, self._lanes.threads, self._lanes)
+        self._bulkheads = Bulkheads(settings)
+        self._queue = Inline(self._work, self._bulkheads.threads, self._bulkheads)
         events = self._events = parts.events
         self._metrics: RunMetrics = events.add(
             parts.metrics,
@@ -101,11 +100,9 @@ class Worker:
             settle=lambda: events.drained(SETTLE, parts.metrics),
         )
         events.add("log")
-        self._ledger = RunIndex()
-        self._taking = threading.RLock()
-        self.answers = WorkerApi(self._ledger, parts.reader, self._offered, self._metrics.text, parts.mask)
+        self.answers = WorkerApi(self._queue.runs, parts.reader, self._offered, self._metrics.text, parts.mask)
         self._stop = threading.Event()
-        self._ticks = Ticks(settings, parts.look, self._due, self._quiet, self._lanes.mute)
+        self._ticks = Ticks(settings, parts.look, self._due, self._quiet, self._bulkheads.mute)
         self._clock = parts.clock
         self._intake = self._taking_from(parts.queue) if parts.queue else None
         self._letters = DeadLetterCount(parts.queue, self._metrics.dead_letters) if parts.queue else None
@@ -117,11 +114,17 @@ class Worker:
 
     @property
     def _beside(self) -> Iterator[DeadLetterCount | HeartbeatRenewal | HealthWatch]:
-        """What looks on beside the runs."""
         return (each for each in (self._letters, self._heart, self._health) if each)
 
     def _taking_from(self, queue: SqsQueue) -> SqsConsumer:
-        return SqsConsumer(queue, self._names, self._lanes.threads, self._put, lambda: self._queue.busy, lambda: self._queue.resting)
+        return SqsConsumer(
+            queue,
+            self._names,
+            self._bulkheads.threads,
+            lambda work: self._queue.accept(_taken(work)),
+            lambda: self._queue.busy,
+            lambda: self._queue.resting,
+        )
 
     def stop(self) -> None:
         """Ask every run to come to its end, and `serve` to return. Safe in a signal handler."""
@@ -161,33 +164,25 @@ class Worker:
         _LOG.info("worker stopped", extra={"fields": {"still running": left}})
 
     def _offered(self, work: Work) -> Json:
-        """Take a job from the web process; while this worker stops, it is the next one's. Raises Closed."""
+        """Take a job from the web process. Raises Closed: this worker stops, the next one is asked."""
         if self._stop.is_set():
             raise Closed
         return self._accept(work)
 
     def _accept(self, work: Work) -> Json:
-        """Put a job into the queue, once however often it is sent; tell in which run it is, and in which life of the worker."""
+        """Put a job into the queue, once however often it is sent; return its run and the life of the worker."""
         if work.job.target not in self._names:
             _LOG.warning("a job for an unknown target was dropped", extra={"fields": {"target": work.job.target}})
-            return {"run": work.run, "boot": self._ledger.boot}
-        with self._taking:
-            left = work.without([run for run in work.runs if self._ledger.find(run)])
-            if left:
-                self._put(left)
-        entry = self._ledger.find(work.run)
-        return {"run": entry.run if entry else work.run, "boot": self._ledger.boot}
+            return {"run": work.run, "boot": self._queue.runs.boot}
+        return {"run": self._queue.accept_new(_taken(work)), "boot": self._queue.runs.boot}
 
     def _put(self, work: Work) -> None:
-        with self._taking:
-            self._ledger.queued(self._queue.accept(_taken(work)))
+        self._queue.accept(_taken(work))
 
     def _due(self, job: Job) -> None:
-        """Put what only the clock asked for into the queue."""
         self._accept(Work.of(replace(job, trigger=self._clock) if job.trigger == "tick" else job))
 
     def _quiet(self, job: Job, result: Result) -> None:
-        """Count a tick that needed no run."""
         self._looked(job.target)
         self._metrics.quiet(job, result)
 
@@ -196,10 +191,9 @@ class Worker:
             self._heart.looked(target)
 
     def _look_again(self, now: float) -> None:
-        """Put what has waited long enough back into the queue, as what was asked before anything that waits there."""
-        with self._taking:
-            for work in self._queue.due(now):
-                self._ledger.queued(self._queue.accept(replace(work, job=replace(work.job, asked=now)), older=True))
+        """Put what has waited long enough back into the queue, before what waits there."""
+        for work in self._queue.due(now):
+            self._queue.accept(replace(work, job=replace(work.job, asked=now)), older=True)
 
     def _work(self, work: Work) -> None:
         if self._stop.is_set():  # handed out between the word to stop and the queue's end
@@ -208,7 +202,7 @@ class Worker:
         started = time.time()
         result = Result(work.job.target, Outcome.FAILED, run=work.run)  # should we fail before there is one
         try:
-            self._ledger.running(work)
+            self._queue.runs.running(work)
             result = self._run(work.begun(), self._stop, self._queue.place(work.job.target, patient=not self._holds(work)))
             self._follow(work, result, started)
         finally:  # whatever follows a run, its messages are held no longer
@@ -216,23 +210,22 @@ class Worker:
                 self._intake.ended(work, result, cut=self._stop.is_set())
 
     def _holds(self, work: Work) -> bool:
-        """Whether this work keeps messages: as long as it does, no request for its target arrives, so it may not wait for long."""
+        """Whether this work keeps messages: until its end no request for its target arrives, so it may not wait for long."""
         return self._intake is not None and self._intake.holds(work)
 
     def _follow(self, work: Work, result: Result, started: float) -> None:
-        """Do what follows a run: its end is announced, and what it leaves is armed."""
         seconds = time.time() - started
-        self._lanes.ended(work.job.target, result.code)
+        self._bulkheads.ended(work.job.target, result.code)
         if result.outcome is Outcome.LAGGING:
             self._defer(work.again(), result.next_try)
             self._announce(work, result, seconds)
             return
         self._announce(work, result, seconds)
         if work.named and result.outcome is Outcome.BUSY and self._stop.is_set():  # cut short: the next worker is asked for it
-            self._ledger.back(work)
+            self._queue.runs.back(work)
             self._leave(work)
         else:
-            self._ledger.ended(work, ended(result, work.job, started))
+            self._queue.runs.ended(work, ended(result, work.job, started))
         if result.outcome is Outcome.WAITING and self._holds(work):  # goes on at once, without a message
             self._due(Job(work.job.target, "tick", asked=time.monotonic()))
         elif result.outcome is not Outcome.REFUSED:  # its target stands as before, and so does when it is looked at again
@@ -246,25 +239,22 @@ class Worker:
         self._events.announce(RunEnded.of(replace(work.job, run=work.run), work.runs[1:], result, seconds))
 
     def _leave(self, work: Work) -> None:
-        """Part with what this worker won't run: a shared queue gives it to another one."""
+        """Give what this worker won't run back to a shared queue, or log its loss."""
         if not (self._intake and self._intake.left(work)):
             _warn_of(work)
 
     def _defer(self, work: Work, at: float) -> None:
         """Let a request wait, without a thread, until the git host may show its commit. `at`: seconds since the epoch."""
-        at = time.monotonic() + max(at - time.time(), 0.0)
-        with self._taking:
-            self._ledger.back(self._queue.delay(work, at))
+        self._queue.delay(work, time.monotonic() + max(at - time.time(), 0.0))
 
 
 def _taken(work: Work) -> Work:
-    """Note when a job was taken, if the door hasn't: an answer of the git host that was asked for later knows what the job is about."""
+    """Note when a job was taken, if the door hasn't: what the git host is asked later shows what the job is about."""
     now = time.monotonic()
     return work if 0.0 < work.job.asked <= now else replace(work, job=replace(work.job, asked=now))
 
 
 def _warn_of(work: Work) -> None:
-    """Log what was asked by name and won't be run by this worker; a push is found by the next start's tick."""
     if work.named:
         _LOG.warning("a request ends with the worker", extra={"fields": work.told()})
 

@@ -25,7 +25,7 @@ _LOG = logging.getLogger("anneal.read")
 class WorkerApi:
     """Answers frames. `accept`: puts a job into the queue, or raises Closed; `exposed`: the worker's metrics as text."""
 
-    ledger: RunIndex
+    runs: RunIndex
     reader: TargetStatusReader
     accept: Callable[[Work], Json]
     exposed: Callable[[], str]
@@ -61,7 +61,7 @@ class WorkerApi:
     def run(self, message: Json) -> Json:
         """One run: waiting, under way, ended; None when neither memory nor the record has it."""
         asked = str(message["run"])
-        entry = self.ledger.find(asked)
+        entry = self.runs.find(asked)
         if entry is None:
             return {"run": self.reader.run(asked)}
         return {"run": self._remembered(entry)}
@@ -74,14 +74,14 @@ class WorkerApi:
 
     def ends(self, message: Json) -> Json:
         """Which of these requests this life of the worker knows, in which run, and whether that has ended."""
-        found = {request: self.ledger.find(request) for request in message["requests"]}
+        found = {request: self.runs.find(request) for request in message["requests"]}
         known = {request: (entry.run, entry.status == "ended") for request, entry in found.items() if entry}
-        return {"boot": self.ledger.boot, "known": known}
+        return {"boot": self.runs.boot, "known": known}
 
     def again(self, message: Json) -> Json:
         """Take a request that a dead worker had, unless the record shows its end. Raises AnnealError: the record can't be read now."""
         work = codec.read(message["work"])
-        entry = self.ledger.find(work.run)
+        entry = self.runs.find(work.run)
         if entry is None and self.reader.run(str(message["was"])) is not None:
             return {"ended": True}
         return self.accept(work)

@@ -163,7 +163,7 @@ def test_a_plain_request_merged_into_a_waiting_run_ends_with_it(path: Path, obje
     assert life.begun.wait(PATIENCE)
     runs = [outbox.put(Job("infra", "push", hint="h")), outbox.put(Job("infra", "replay", actor="ops"))]
     until(lambda: outbox.waiting == 0)
-    first, second = map(life._worker.answers.ledger.find, runs)
+    first, second = map(life._worker.answers.runs.find, runs)
     assert first
     assert first == second, "the start-up tick may have waited already: then they are in its run"
     life.let_go.set()

@@ -14,76 +14,76 @@ def work(*runs: str, target: str = "shop") -> Work:
 
 
 def test_a_run_is_found_by_every_request_that_is_in_it() -> None:
-    ledger = RunIndex()
-    ledger.queued(work("a"))
-    ledger.queued(work("a", "b"))
-    for status, note in (("queued", None), ("running", ledger.running), ("ended", None)):
+    index = RunIndex()
+    index.queued(work("a"))
+    index.queued(work("a", "b"))
+    for status, note in (("queued", None), ("running", index.running), ("ended", None)):
         if note:
             note(work("a", "b"))
         elif status == "ended":
-            ledger.ended(work("a", "b"), {"outcome": "applied"})
+            index.ended(work("a", "b"), {"outcome": "applied"})
         for request in ("a", "b"):
-            entry = ledger.find(request)
+            entry = index.find(request)
             assert entry
             assert (entry.run, entry.status, entry.requests) == ("a", status, ("a", "b"))
-    assert ledger.find("c") is None
+    assert index.find("c") is None
 
 
 def test_a_run_that_has_begun_isnt_put_back() -> None:
-    ledger = RunIndex()
-    ledger.running(work("a"))
-    ledger.queued(work("a"))
-    entry = ledger.find("a")
+    index = RunIndex()
+    index.running(work("a"))
+    index.queued(work("a"))
+    entry = index.find("a")
     assert entry
     assert entry.status == "running"
 
 
 def test_the_oldest_ends_are_forgotten_and_nothing_that_waits() -> None:
-    ledger = RunIndex(size=3)
-    ledger.queued(work("waits"))
+    index = RunIndex(size=3)
+    index.queued(work("waits"))
     for number in range(10):
-        ledger.running(work(f"r{number}", f"m{number}"))
-        ledger.ended(work(f"r{number}", f"m{number}"), {})
-    known = [number for number in range(10) if ledger.find(f"r{number}")]
-    assert known == [number for number in range(10) if ledger.find(f"m{number}")] == [7, 8, 9]
-    assert ledger.find("waits")
-    assert len(ledger._of) == 7
+        index.running(work(f"r{number}", f"m{number}"))
+        index.ended(work(f"r{number}", f"m{number}"), {})
+    known = [number for number in range(10) if index.find(f"r{number}")]
+    assert known == [number for number in range(10) if index.find(f"m{number}")] == [7, 8, 9]
+    assert index.find("waits")
+    assert len(index._of) == 7
 
 
 def test_a_run_that_takes_in_more_and_more_requests_stays_bounded() -> None:
-    ledger, merged = RunIndex(), work("0")
+    index, merged = RunIndex(), work("0")
     for number in range(1, 1000):
         merged = merged.merged(work(str(number)))
-        ledger.queued(merged)
-    assert len(ledger._of) == MAX_RUNS
-    assert ledger.find("0")
-    assert ledger.find("999")
+        index.queued(merged)
+    assert len(index._of) == MAX_RUNS
+    assert index.find("0")
+    assert index.find("999")
 
 
 def test_runs_that_came_into_another_are_remembered_only_there() -> None:
-    ledger = RunIndex(size=3)
-    ledger.queued(work("a"))
-    ledger.running(work("b"))
-    ledger.back(work("b"))
-    ledger.running(work("c"))
-    ledger.ended(work("c"), {})
-    ledger.queued(work("a", "b", "c"))
-    assert list(ledger._entries) == ["a"]
-    assert [entry.run for entry in map(ledger.find, "abc") if entry] == ["a"] * 3
-    ledger.ended(work("a", "b", "c"), {})
+    index = RunIndex(size=3)
+    index.queued(work("a"))
+    index.running(work("b"))
+    index.back(work("b"))
+    index.running(work("c"))
+    index.ended(work("c"), {})
+    index.queued(work("a", "b", "c"))
+    assert list(index._entries) == ["a"]
+    assert [entry.run for entry in map(index.find, "abc") if entry] == ["a"] * 3
+    index.ended(work("a", "b", "c"), {})
     for run in "defg":
-        ledger.ended(work(run), {})
-    assert list(ledger._entries) == ["e", "f", "g"]
-    assert set(ledger._of) == {"e", "f", "g"}
+        index.ended(work(run), {})
+    assert list(index._entries) == ["e", "f", "g"]
+    assert set(index._of) == {"e", "f", "g"}
 
 
 def test_of_older_ends_only_the_first_problems_are_remembered() -> None:
-    ledger = RunIndex()
+    index = RunIndex()
     end: dict[str, Any] = {"outcome": "failed", "problems": [{"message": str(number)} for number in range(200)]}
     end["held"] = {"changes": {"count": 500, "items": list(range(200))}}
     for number in range(WHOLE + 5):
-        ledger.ended(work(f"r{number}"), end)
-    ends = [entry.end for number in range(WHOLE + 5) if (entry := ledger.find(f"r{number}"))]
+        index.ended(work(f"r{number}"), end)
+    ends = [entry.end for number in range(WHOLE + 5) if (entry := index.find(f"r{number}"))]
     assert [len(each["problems"]) for each in ends] == [SHORT] * 5 + [200] * WHOLE
     assert ends[0]["problems"] == end["problems"][:SHORT]
     assert ends[0]["held"] == {"changes": {"count": 500, "items": list(range(SHORT))}}
@@ -91,12 +91,12 @@ def test_of_older_ends_only_the_first_problems_are_remembered() -> None:
 
 
 def test_an_end_that_came_into_another_run_is_left_alone() -> None:
-    ledger = RunIndex()
-    ledger.ended(work("a"), {"problems": list(range(200))})
-    ledger.queued(work("b", "a"))
+    index = RunIndex()
+    index.ended(work("a"), {"problems": list(range(200))})
+    index.queued(work("b", "a"))
     for number in range(WHOLE):
-        ledger.ended(work(f"r{number}"), {})
-    assert ledger.find("a") == ledger.find("b")
+        index.ended(work(f"r{number}"), {})
+    assert index.find("a") == index.find("b")
 
 
 def test_each_life_of_the_worker_has_a_name_of_its_own() -> None:

@@ -1,4 +1,4 @@
-"""A door with a worker behind it, both in this process: real records in memory, a ledger with a run in every status."""
+"""A door with a worker behind it, both in this process: real records in memory, a run index with a run in every status."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def worker() -> Worker:
     remember(objects, replace(full(), target="shop-prod", repository=SHOP, history=(run,)))
     remember(objects, replace(full(), target="infra", repository=INFRA))
     made = Worker(door_settings(), parts_of(never, objects=objects))
-    ledger = made.answers.ledger
-    ledger.queued(Work(Job("shop-prod", "replay", actor="ci"), (QUEUED, "shop-prod.merged")))
-    ledger.running(Work(Job("shop-prod", "push", actor="ada"), (RUNNING,)))
+    index = made.answers.runs
+    index.queued(Work(Job("shop-prod", "replay", actor="ci"), (QUEUED, "shop-prod.merged")))
+    index.running(Work(Job("shop-prod", "push", actor="ada"), (RUNNING,)))
     done = Result("shop-prod", Outcome.APPLIED, sha(), "replay", counts={"created": 2}, run=ENDED, duration=0.25)
     problem = Problem("Deployment/shop/api", "is wrong", "deploy/api.yaml:3", "write it right")
     wrong = Result("shop-prod", Outcome.FAILED, sha(), "push", "no", problems=(problem,), who="author", code="plan-refused", run=FAILED)
     for result in (done, replace(wrong, standing=TargetStanding(failures=2, next_try=1e9, held=True))):
         job = Job("shop-prod", result.trigger, actor="ci")
-        ledger.ended(Work(job, (result.run,)), ended(result, job, 1e9))
+        index.ended(Work(job, (result.run,)), ended(result, job, 1e9))
     return made
 
 

@@ -79,7 +79,7 @@ def push(target: str, delivery: str = "d1") -> Job:
 
 def run_of(worker: Worker, request: str) -> str:
     """Return the run that a request was in: its own, or the worker's first tick, if that was waiting when the request came."""
-    found = worker.answers.ledger.find(request)
+    found = worker.answers.runs.find(request)
     assert found
     return found.run
 

@@ -180,15 +180,15 @@ def test_a_push_that_the_host_does_not_show_comes_back_without_a_thread_and_unde
             seen.wait(f"t{number}", "push")
         worker._accept(Work.of(Job("t6", "push", hint="there")))
         seen.wait("t6", "push")
-        until(lambda: all(worker.answers.ledger.find(run).status == "queued" for run in ids))  # type: ignore[union-attr]  # it is known
+        until(lambda: all(worker.answers.runs.find(run).status == "queued" for run in ids))  # type: ignore[union-attr]  # it is known
         shown.set()
         worker._accept(Work.of(Job("t0", "push", hint="newer")))
         seen.wait("t0", "push", 2)
-        until(lambda: worker.answers.ledger.find(ids[0]).status == "ended")  # type: ignore[union-attr]  # it is known
+        until(lambda: worker.answers.runs.find(ids[0]).status == "ended")  # type: ignore[union-attr]  # it is known
         assert (seen.jobs[-1].run, seen.jobs[-1].hint) == (ids[0], "newer")
         with monkeypatch.context() as patched:
             patched.setattr(worker._queue, "due", lambda now, due=worker._queue.due: due(now + 2 * later))
-            until(lambda: all(worker.answers.ledger.find(run).status == "ended" for run in ids))  # type: ignore[union-attr]  # it is known
+            until(lambda: all(worker.answers.runs.find(run).status == "ended" for run in ids))  # type: ignore[union-attr]  # it is known
         assert {(job.target, job.looks) for job in seen.jobs if job.looks} == {(f"t{number}", 1) for number in range(1, 6)}
     finally:
         worker.stop()
@@ -214,8 +214,8 @@ def test_what_a_run_left_to_look_for_is_looked_for_under_an_id_of_its_own(tmp_pa
         first, second = (job for job in seen.jobs if job.hint)
         assert (first.run, second.looks, second.asked > first.asked) == (asked, 1, True)
         assert second.run != asked
-        until(lambda: worker.answers.ledger.find(second.run).status == "ended")  # type: ignore[union-attr]  # it is known
-        ended = worker.answers.ledger.find(asked)
+        until(lambda: worker.answers.runs.find(second.run).status == "ended")  # type: ignore[union-attr]  # it is known
+        ended = worker.answers.runs.find(asked)
         assert ended
         assert (ended.status, ended.run, ended.requests) == ("ended", asked, (asked,)), "its request is answered"
     finally:

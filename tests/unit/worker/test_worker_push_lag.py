@@ -30,17 +30,17 @@ def test_a_late_push_that_comes_due_doesnt_hide_the_newer_one_that_waits() -> No
     assert waiting
     assert (waiting.job.hint, waiting.runs) == ("newer", (late.run, newer.run))
     for run in waiting.runs:
-        entry = worker.answers.ledger.find(run)
+        entry = worker.answers.runs.find(run)
         assert entry
         assert (entry.run, entry.status) == (late.run, "queued")
-    assert list(worker.answers.ledger._entries) == [late.run]
+    assert list(worker.answers.runs._entries) == [late.run]
 
 
 def test_two_late_pushes_are_one_run() -> None:
     worker, first, second = Worker(door_settings(), parts_of(lagging)), push("first"), push("second")
     worker._work(first)
     worker._work(second)
-    assert list(worker.answers.ledger._entries) == [first.run]
+    assert list(worker.answers.runs._entries) == [first.run]
     (both,) = worker._queue.due(time.monotonic())
     assert (both.job.hint, both.runs) == ("second", (first.run, second.run))
 

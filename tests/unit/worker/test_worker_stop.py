@@ -71,7 +71,7 @@ def test_a_named_run_that_the_stop_cut_short_isnt_told_as_ended(caplog: pytest.L
     for work, status in ((named, "queued"), (push, "ended")):
         worker = Worker(door_settings(), parts_of(run))
         worker._work(work)
-        entry = worker.answers.ledger.find(work.run)
+        entry = worker.answers.runs.find(work.run)
         assert entry
         assert entry.status == status
     assert told(caplog, "a request ends with the worker") == [line(named.run, APPROVAL)]
