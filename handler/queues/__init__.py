@@ -3,7 +3,7 @@
 The law of the room: a target is serial, targets are parallel, and losing everything in memory is harmless, because the
 start-up tick looks at every target again. `inline` runs jobs in this process; `outbox` and `inbox` are the two ends of the
 Unix-domain socket over which the web process hands its jobs to the worker process; `sqs` keeps jobs at AWS, as `message`s, for
-functions and for several containers; `handling` says what becomes of a message after its run.
+functions and for several containers; `message_outcome` says what becomes of a message after its run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Dead letters: messages that came to no end however often they were handed out. People look at them, and ask for them again.
+"""Dead letters: messages that came to no end. People look at them, and ask for them again (redrive).
 
-Law: what is looked at is hidden from others only while it is looked at. A message is deleted here after it is in the queue again, never
-before: a process that dies in between leaves two of it, and the second run finds nothing to do.
+Law: a message is hidden only while it is looked at, and deleted here only after it is in the queue again: a process that dies in between
+leaves two of it, and the second run finds nothing to do.
 """
 
 from __future__ import annotations
@@ -66,12 +66,9 @@ class DeadLetters:
             return Letters(tuple(letters), max(self.count(), len(letters)))
 
     def redrive(self, wanted: Callable[[Work], bool], *, drop_unreadable: bool = False) -> Redriven:
-        """Put what is wanted into the queue again, and delete it here. Raises QueueUnavailable; what is done by then stays done.
+        """Put what is `wanted` into the queue again, and delete it here. Raises QueueUnavailable; what is done by then stays done.
 
-        Args:
-            wanted: says of each request whether it is asked for again.
-            drop_unreadable: delete what can't be read, which no worker will ever run.
-
+        `drop_unreadable`: delete what can't be read, which no worker will ever run.
         """
         again: list[Letter] = []
         dropped: list[Letter] = []
@@ -96,7 +93,7 @@ class DeadLetters:
 
     @contextmanager
     def _looked_at(self) -> Iterator[tuple[Sequence[Letter], list[Letter]]]:
-        """Receive all that can be; in the end give back what isn't gone by then."""
+        """Receive all; in the end give back what isn't among the gone."""
         letters: list[Letter] = []
         gone: list[Letter] = []
         try:
@@ -117,7 +114,6 @@ class DeadLetters:
 
 
 def _dead(queue: SqsQueue) -> tuple[str, str]:
-    """Return name and URL of a queue's dead-letter queue."""
     subject, fix = sqs_client.named(queue.url), "give it a redrive policy that names a FIFO queue: aws sqs set-queue-attributes"
     policy = queue.attributes("RedrivePolicy").get("RedrivePolicy")
     if not policy:
@@ -135,6 +131,6 @@ def _letter(received: Received) -> Letter:
 
 
 def _entry(letter: Letter) -> SqsEntry:
-    """Return a dead letter as a new message: under its old id the queue would know it, and drop it, for five minutes."""
+    """Return a new message, with an id of its own: for five minutes the queue drops what has the old one."""
     again = hashlib.sha256(f"redrive {letter.received.id}".encode()).hexdigest()
     return SqsEntry(letter.received.body, letter.received.group or (letter.work.job.target if letter.work else ""), again)

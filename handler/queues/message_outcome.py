@@ -1,7 +1,7 @@
-"""What becomes of a message: which ends of a run acknowledge it, when it comes again, and how a function works on one.
+"""Which ends of a run acknowledge a message, and how a function works on one.
 
-Law: a message is acknowledged when its end stands where people look, in the target's record, or when another worker goes on with it. What
-ended nowhere comes again, later and later, until the queue moves it to its dead letters. A queue is no lock: two may work on one message.
+Law: a message is acknowledged when the target's record shows its end, or when another worker goes on with it. Any other comes again, later
+and later, until it is a dead letter. A queue is no lock: two may work on one message.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MARGIN = 20.0
 longer is given up in time (`handler.model.deadline`)."""
 
 _STANDING = frozenset({Outcome.SUPERSEDED, Outcome.SUSPENDED, Outcome.BUSY, Outcome.REFUSED})
-"""Ends of a push that leave the record as it is, for it says why already; who asked by name looks for an entry all the same."""
+"""Ends of a push that leave the record as it is, for it says why already; what was asked by name needs an entry all the same."""
 
 Run = Callable[[Job, threading.Event], Result]
 
@@ -29,9 +29,8 @@ Run = Callable[[Job, threading.Event], Result]
 def settles(work: Work, result: Result, *, cut: bool = False) -> bool:
     """Whether a request has come to its end, and its message can be acknowledged. `cut`: the run was stopped before it had.
 
-    Whatever becomes of a tick or a drift run, the next one asks again. A target that another worker holds is left to it, with what was
-    asked; a run that lost its Lease, or was cut short, has left its attempt open for the worker that gets it next. Everything else has
-    ended when the record tells of it (`handler.engine.requests.noted`).
+    A tick or drift run is always asked again. What another worker's Lease refused is that worker's; a run that lost its Lease, or was cut
+    short, goes on with the next worker. Everything else has ended when the record shows it.
     """
     if _is_asked_again(work):
         return True
@@ -65,24 +64,17 @@ class DeadlineEvent(threading.Event):
 
 
 def handle(work: Work, run: Run, again: Callable[[Job], object], deadline: float) -> bool:
-    """Run a request to its end; return whether its message can be acknowledged.
+    """Run a request to its end; return whether its message can be acknowledged. Raises SenderError, of `again`.
 
-    What the git host doesn't show yet is looked for again here while there is time for a run, else by a new message; so is what such a
-    look has found and not recorded.
-
-    Args:
-        work: what the message asks.
-        run: runs a job; the event asks it to end, and then has `MARGIN` seconds.
-        again: puts a job into the queue. Raises SenderError.
-        deadline: monotonic seconds at which this must have returned.
-
+    What the git host doesn't show yet is looked for again here while there is time, else by a new message (`again`). `run`: has `MARGIN`
+    seconds once its event is set; `deadline`: monotonic seconds at which this must have returned.
     """
     stop = DeadlineEvent(deadline - MARGIN)
     settled: bool | None = None
     left: Work | None = work
     while left is not None:
         work = left
-        result = run(_asked_now(work), stop)
+        result = run(replace(work.begun(), asked=time.monotonic()), stop)
         left, at = _left(work, result)
         if result.outcome is not Outcome.LAGGING:
             done = settles(work, result, cut=stop.is_set())
@@ -97,11 +89,7 @@ def handle(work: Work, run: Run, again: Callable[[Job], object], deadline: float
 
 
 def _left(work: Work, result: Result) -> tuple[Work | None, float]:
-    """Return what a run leaves to a later look at the git host, and when that is, in seconds since the epoch."""
+    """Return what a run leaves to a later look at the git host, and when that is (epoch seconds)."""
     if result.outcome is Outcome.LAGGING:
         return work.again(), result.next_try
     return (Work.of(result.again) if result.again else None), result.again_at
-
-
-def _asked_now(work: Work) -> Job:
-    return replace(work.begun(), asked=time.monotonic())

@@ -173,7 +173,7 @@ class Outbox:
         self._closing.set()
         self._pending.close()
         for work in self._kept.close():
-            _LOG.warning("a request ends with the web process: no worker has it", extra={"fields": work.told()})
+            _LOG.warning("a request ends with the web process: no worker has it", extra={"fields": work.log_fields()})
         return empty
 
     def _loop(self) -> None:

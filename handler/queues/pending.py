@@ -83,7 +83,7 @@ class Work:
         pushed = Job(job.target, "push", job.hint, actor=last[0].actor if last else "", deliveries=job.deliveries)
         return Work(replace(pushed, looks=job.looks, asked=job.asked), left)
 
-    def told(self) -> dict[str, Any]:
+    def log_fields(self) -> dict[str, Any]:
         """Return what a log line says of a request that isn't run: who asked for what, under which id."""
         asked = self.named or self.runs
         return {"target": self.job.target, "run": asked[0], "requests": asked[1:], "actor": self.job.actor, "acts": self.job.acts}

@@ -1,7 +1,6 @@
 """Amazon SQS, a FIFO queue: one group a target, so that a target is serial and targets are parallel. It is no lock: the Lease stays.
 
-door      put, put_all                     a delivery that comes twice within five minutes is one message
-worker    receive, delete, postpone        what isn't deleted in time comes again, in its order
+A delivery that comes twice within five minutes is one message. What isn't deleted in time comes again, in its order.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooLate
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +34,7 @@ URL = "ANNEAL_QUEUE_URL"
 
 
 def queue_url(settings: Settings, environ: Mapping[str, str]) -> str:
-    """Return the URL of the queue, of the environment before that of the settings; empty: there is none. Raises ConfigInvalid."""
+    """Return the queue's URL, from the environment before the settings; empty: there is none. Raises ConfigInvalid."""
     given = environ.get(URL, "")
     if given and (complaint := FORMS["queueUrl"].complaint(given)):
         raise ConfigInvalid.of(URL, complaint[0], fix=complaint[1])
@@ -44,7 +43,7 @@ def queue_url(settings: Settings, environ: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A message that was handed to us for a while, which `receipt` names. `count`: how often it was handed out; `sent`: epoch seconds."""
+    """A message that is ours for a while, under this `receipt`. `count`: how often it was received; `sent`: epoch seconds."""
 
     id: str
     body: str
@@ -84,7 +83,6 @@ class SqsQueue:
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
 
-    # --- the door
     def put(self, job: Job) -> str:
         """Take a job; return the id of its run. Raises QueueUnavailable."""
         return self.put_all((job,))[0]
@@ -106,7 +104,8 @@ class SqsQueue:
             seen = f"hasn't taken all of {len(entries)} messages in {PATIENCE:g} s"
             raise QueueUnavailable.of(sqs_client.named(self.url), seen, fix="try again") from None
         finally:
-            _cancel(futures)
+            for future in futures:
+                future.cancel()
 
     def _send(self, entries: Sequence[SqsEntry]) -> None:
         rows = [
@@ -116,15 +115,10 @@ class SqsQueue:
         if left := self._call("send_message_batch", Entries=rows).get("Failed"):
             raise sqs_client.failed(self.url, "send_message_batch", left)
 
-    # --- the worker
     def receive(self, most: int, wait: float, visible: float) -> tuple[Received, ...]:
-        """Return at most ten messages that no other worker has now. Raises QueueUnavailable.
+        """Return at most `most` messages (ten) that no other worker has now, waiting `wait` seconds for one. Raises QueueUnavailable.
 
-        Args:
-            most: of how many there may be.
-            wait: seconds until there is one.
-            visible: seconds after which another gets what we haven't deleted or postponed by then.
-
+        What isn't deleted or postponed within `visible` seconds another worker gets.
         """
         answer = self._call(
             "receive_message",
@@ -137,7 +131,7 @@ class SqsQueue:
         return tuple(Received.of(row) for row in answer.get("Messages", ()))
 
     def delete(self, messages: Sequence[Received]) -> tuple[Received, ...]:
-        """Acknowledge messages; return those it wasn't done with, be it that others have them now. Raises QueueUnavailable."""
+        """Acknowledge messages; return those that couldn't be, as others may have them now. Raises QueueUnavailable."""
         return self._each("delete_message_batch", messages, {})
 
     def postpone(self, messages: Sequence[Received], seconds: float) -> None:
@@ -145,27 +139,26 @@ class SqsQueue:
         self._each("change_message_visibility_batch", messages, {"VisibilityTimeout": int(seconds)})
 
     def _each(self, method: str, messages: Sequence[Received], more: Mapping[str, Any]) -> tuple[Received, ...]:
-        """Do one thing with messages; return those it wasn't done with. What failed for a reason of the queue's own is tried once more."""
+        """Do one thing with messages; return those it failed with. What failed for a reason of the queue's own is tried once more."""
         undone = []
         for start in range(0, len(messages), BATCH):
-            batch = messages[start : start + BATCH]
-            failed = self._failed(method, batch, more)
-            again = [batch[int(left["Id"])] for left in failed if left.get("SenderFault") is False]
-            for each, left in _told(batch, [left for left in failed if left.get("SenderFault") is not False]):
+            again = []
+            for each, left in self._failed(method, messages[start : start + BATCH], more):
+                if left.get("SenderFault") is False:
+                    again.append(each)
+                    continue
                 _LOG.info("a message wasn't ours any more", extra={"fields": {"did": method, "message": each.id, "seen": left.get("Code")}})
                 undone.append(each)
-            for each, left in _told(again, self._failed(method, again, more) if again else ()):
+            for each, left in self._failed(method, again, more) if again else ():
                 fields = {"did": method, "message": each.id, "seen": left.get("Code")}
                 _LOG.warning("the queue hasn't done that; the message comes again", extra={"fields": fields})
                 undone.append(each)
         return tuple(undone)
 
-    def _failed(self, method: str, messages: Sequence[Received], more: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    def _failed(self, method: str, messages: Sequence[Received], more: Mapping[str, Any]) -> list[tuple[Received, Mapping[str, Any]]]:
         rows = [{"Id": str(number), "ReceiptHandle": each.receipt, **more} for number, each in enumerate(messages)]
-        found: Sequence[Mapping[str, Any]] = self._call(method, Entries=rows).get("Failed", ())
-        return found
+        return [(messages[int(left["Id"])], left) for left in self._call(method, Entries=rows).get("Failed", ())]
 
-    # --- about the queue
     def attributes(self, *names: str) -> dict[str, str]:
         """Return what is set of the queue. Raises QueueUnavailable."""
         found: dict[str, str] = self._call("get_queue_attributes", AttributeNames=list(names)).get("Attributes", {})
@@ -198,12 +191,3 @@ class SqsQueue:
 
 def _entry(job: Job, run: str) -> SqsEntry:
     return SqsEntry(message.encode(Work(job, (run,))), job.target, message.deduplication(job, run))
-
-
-def _told(messages: Sequence[Received], failed: Sequence[Mapping[str, Any]]) -> list[tuple[Received, Mapping[str, Any]]]:
-    return [(messages[int(left["Id"])], left) for left in failed]
-
-
-def _cancel(futures: Sequence[Future[None]]) -> None:
-    for future in futures:
-        future.cancel()

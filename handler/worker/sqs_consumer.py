@@ -1,8 +1,7 @@
 """The worker's end of a queue that several containers share: messages become work, and work that has ended acknowledges them.
 
-Law: a message is held only while this process can do something for it. It is asked for while a thread is free; what is held is kept from
-others by one thread, and given back when the process stops. A target's messages are done in their order: what was asked by name is handed
-out when all before it is settled; where it isn't, all behind it goes back, too. What can't be read is left to the dead letters.
+Law: messages are received while a thread is free, hidden from others while they are held, and given back when the process stops. A
+target's are done in order: one asked by name waits for all before it, and where those fail all behind go back, too.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ WAIT = 10.0
 VISIBLE = 60.0
 """Seconds until another worker gets what this one held, should it die; extended every third."""
 PARKED, MOST_PARKED, STUCK = 32, 1000, 5.0
-"""Targets that wait here for others of their cluster or git host; so many where one has waited for so many seconds: what hangs is parked
-whole, so that it keeps no thread from the others; what moves is left to other workers."""
+"""Targets that may wait here for others of their cluster or git host; how many once one has waited `STUCK` seconds, so that what hangs
+keeps no thread from the others."""
 LOOK_EVERY = 0.5
 """Seconds until it is looked again whether a thread is free."""
 PAUSES = Backoff(1.0, 30.0)
@@ -86,7 +85,7 @@ class SqsConsumer:
         self._stop.set()
 
     def stop(self) -> None:
-        """Give back whatever is held."""
+        """Give back what is held."""
         self.halt()
         if self._receiver.ident:
             self._receiver.join(WAIT)
@@ -96,7 +95,6 @@ class SqsConsumer:
         self._ended.set()
         self._back(held, 0)
 
-    # --- what the worker tells
     def ended(self, work: Work, result: Result, *, cut: bool) -> None:
         """Acknowledge what a run has settled, or let it come again. `cut`: the worker stops, and the run may have been stopped."""
         settled = settles(work, result, cut=cut)
@@ -117,13 +115,13 @@ class SqsConsumer:
             self._hand(work.job.target)
 
     def holds(self, work: Work) -> bool:
-        """Whether messages wait for the end of this work: until then no worker gets another one of its target."""
+        """Whether messages wait for the end of this work; until then no worker gets its target's next."""
         with self._lock:
             group = self._groups.get(work.job.target)
             return group is not None and not group.given.keys().isdisjoint(work.runs)
 
     def left(self, work: Work) -> bool:
-        """Say whether work that this worker won't do any more is another's: its messages go back, and a push gets a new one."""
+        """Leave work to another worker: its messages go back, and a push without one gets one. False: it is left to none."""
         if self.holds(work):
             return True
         if not (work.job.hint or work.job.deliveries):
@@ -131,11 +129,10 @@ class SqsConsumer:
         try:
             self._queue.put(work.job)
         except SenderError as error:
-            _tell("a push isn't looked for any more; the tick finds it", error)
+            _warn("a push isn't looked for any more; the tick finds it", error)
             return False
         return True
 
-    # --- receiving
     def _receive(self) -> None:
         failures = 0
         while not self._stop.is_set():
@@ -148,7 +145,7 @@ class SqsConsumer:
                 failures = 0
                 self._received(found)
             except QueueUnavailable as error:
-                _tell("the queue gives nothing", error)
+                _warn("the queue gives nothing", error)
                 failures += 1
                 self._stop.wait(PAUSES.after(failures))
             except Exception:  # noqa: BLE001 - a thread that ends here ends the worker's use
@@ -156,7 +153,7 @@ class SqsConsumer:
                 self._stop.wait(PAUSES.after(failures + 1))
 
     def _room(self) -> int:
-        """Return for how many messages there is room now: for each free thread one; where lanes are full, one to look behind them."""
+        """Return for how many messages there is room: one for each free thread, or one to look behind full bulkheads."""
         busy, resting = frozenset(self._busy()), frozenset(self._resting())
         now = time.monotonic()
         with self._lock:
@@ -169,7 +166,6 @@ class SqsConsumer:
         return int(len(busy - resting) < self._threads and len(parked) < (MOST_PARKED if stuck else PARKED))
 
     def _received(self, messages: Sequence[Received]) -> None:
-        """Keep what can be read; the rest stays unacknowledged, until it is a dead letter. Raises nothing of the queue's."""
         if self._stop.is_set():
             self._back(messages, 0)
             return
@@ -181,9 +177,8 @@ class SqsConsumer:
                 self._unfit(each, str(error), 0)  # no time mends it, and those of its target wait behind it
                 continue
             if work.job.target not in self._names:
-                self._unfit(
-                    each, f"there is no target {work.job.target}", TRANSIENT.after(each.count)
-                )  # another worker may know it already
+                seconds = TRANSIENT.after(each.count)  # another worker may know it already
+                self._unfit(each, f"there is no target {work.job.target}", seconds)
                 continue
             self._hold(work, each)
             targets.append(work.job.target)
@@ -196,7 +191,7 @@ class SqsConsumer:
         self._back([received], seconds)
 
     def _hold(self, work: Work, received: Received) -> None:
-        """Put a message behind those of its target. One that we have already was hidden too short, and came again under a new receipt."""
+        """Put a message behind those of its target. One that we have already comes with a new receipt."""
         with self._lock:
             group = self._groups.setdefault(work.job.target, _Group())
             if work.run in group.given:
@@ -206,7 +201,7 @@ class SqsConsumer:
             group.behind.append((work, received))
 
     def _hand(self, target: str) -> None:
-        """Hand out a target's next: what was asked by name alone, plain requests together, for the worker makes one of them."""
+        """Hand out a target's next: one asked by name alone, plain ones together."""
         with self._lock:
             group = self._groups.get(target)
             if group is None or group.given or self._stop.is_set():
@@ -222,9 +217,7 @@ class SqsConsumer:
         for work in works:
             self._take(work)
 
-    # --- keeping
     def _keep(self) -> None:
-        """Hide from others what is held, as long as it is."""
         while not self._ended.wait(VISIBLE / 3):
             try:
                 with self._lock:
@@ -237,15 +230,15 @@ class SqsConsumer:
         try:
             self._queue.postpone(messages, seconds)
         except QueueUnavailable as error:
-            _tell("messages keep the time they had", error)
+            _warn("messages keep the time they had", error)
 
     def _acknowledge(self, messages: Sequence[Received]) -> None:
         try:
             self._queue.delete(messages)
         except QueueUnavailable as error:
-            _tell("what has ended isn't acknowledged, and will be run again", error)
+            _warn("what has ended isn't acknowledged, and will be run again", error)
 
 
-def _tell(what: str, error: SenderError) -> None:
+def _warn(what: str, error: SenderError) -> None:
     seen = "; ".join([str(error), *getattr(error, "__notes__", ())])
     _LOG.warning(what, extra={"fields": {"code": error.code, "seen": seen}})

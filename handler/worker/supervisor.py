@@ -1,7 +1,7 @@
 """`anneal serve`: one supervisor, and under it the web process and the worker process.
 
-The supervisor holds the listening socket, so that connections wait instead of being refused while the web process restarts; it
-starts again whichever dies, and passes on SIGTERM. It has no threads and does nothing else; what only the worker needs is imported there.
+The supervisor holds the listening socket, so that connections wait while the web process restarts; it restarts what dies, and passes on
+SIGTERM. It has no threads; what only the worker needs is imported there.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 
 
 class Child:
-    """A process that is to be there. `body` is run in it after the fork and returns its exit status, or replaces it by exec."""
+    """A process that is kept running. `body` runs in it after the fork and returns its exit status, or replaces it by exec."""
 
     def __init__(self, name: str, body: Callable[[], int]) -> None:
         self.name = name
@@ -58,7 +58,7 @@ class Child:
         self._deaths = 1
 
     def start(self) -> None:
-        """Fork."""
+        """Fork it."""
         self._born = time.monotonic()
         self.pid = os.fork()
         if self.pid == 0:
@@ -102,7 +102,7 @@ class Supervisor:
         self._stopping = self._stopping or number != signal.SIGCHLD
 
     def _wait(self, until: float | None) -> None:
-        """Sleep until a signal or that time, then collect what has ended, orphans of our children included."""
+        """Sleep until a signal or that time, then reap what has ended."""
         select.select([self._read], [], [], None if until is None else max(until - time.monotonic(), 0.0))
         with contextlib.suppress(BlockingIOError):  # the time has come without a signal
             os.read(self._read, 4096)
@@ -138,11 +138,10 @@ class Program:
 
 
 def serve(config: Path, bind: str, engine: Callable[[], Engine], web: Mapping[str, str] | None = None, program: Program = Program()) -> int:
-    """Serve the door of a configuration until SIGTERM or SIGINT; return the exit status.
+    """Serve the door of a configuration until SIGTERM or SIGINT; return the exit status. Raises ConfigInvalid, SecretUnavailable first.
 
-    `config`: the configuration file; `bind`: `host:port`; `engine`: makes, in the worker process, what that runs; `web`: added to the
-    web process's environment (handler.web.gunicorn_settings.settings).
-    Raises ConfigInvalid, SecretUnavailable before anything is started.
+    `bind`: `host:port`; `engine`: called in the worker process; `web`: added to the web process's environment
+    (handler.web.gunicorn_settings.settings).
     """
     settings = program.read(config)
     log.configure(resolve_all(settings, os.environ, fetch=fetcher(os.environ)).mask)
@@ -160,10 +159,7 @@ def serve(config: Path, bind: str, engine: Callable[[], Engine], web: Mapping[st
 
 
 def work_alone(config: Path, engine: Callable[[], Engine], program: Program = Program()) -> int:
-    """Run the worker of a configuration without a door, on its queue, until SIGTERM or SIGINT; return the exit status.
-
-    Raises ConfigInvalid, SecretUnavailable, QueueInvalid before anything is started.
-    """
+    """Run a configuration's worker without a door, on its queue. Raises ConfigInvalid, SecretUnavailable, QueueInvalid first."""
     settings = program.read(config)
     log.configure(resolve_all(settings, os.environ, needs=RUNS, fetch=fetcher(os.environ)).mask)
     if not queue_url(settings, os.environ):
@@ -172,11 +168,9 @@ def work_alone(config: Path, engine: Callable[[], Engine], program: Program = Pr
 
 
 def run_alone(settings: Settings, engine: Callable[[], Engine], listening: str = "metrics.bind") -> int:
-    """Run a worker of these settings, which is asked by its clock and its queue if it has one, until SIGTERM or SIGINT.
+    """Run a worker of these settings until SIGTERM or SIGINT; return the exit status. Raises ConfigInvalid first.
 
     `listening`: the flag or setting that says where metrics are asked for.
-
-    Raises ConfigInvalid before anything is started.
     """
     with contextlib.ExitStack() as opened:
         private = opened.enter_context(tempfile.TemporaryDirectory(prefix="anneal-"))  # made with mode 0700
@@ -197,8 +191,8 @@ def supervise(
 ) -> int:
     """Run web and worker until SIGTERM; return the exit status.
 
-    `listeners` are bound already, and the web process finds them by these variables; `web` is added to its environment; `worker`
-    is the worker process, given its socket's path; `door` as in `Program`.
+    `listeners`: bound, by the variable that names each to the web process; `web`: added to its environment; `worker`: the worker
+    process, given its socket's path; `door`: as in `Program`.
     """
     with tempfile.TemporaryDirectory(prefix="anneal-") as private:  # made with mode 0700
         path = Path(private) / "worker.sock"
@@ -228,7 +222,6 @@ def _be_worker(listeners: Sequence[socket.socket], worker: Callable[[Path], int]
 
 
 def _work(settings: Settings, path: Path, engine: Callable[[], Engine], scraped: socket.socket | None = None) -> int:
-    """Load what a worker needs, and be one."""
     from handler.worker.worker import work
 
     return work(settings, path, engine(), scraped)
@@ -250,7 +243,6 @@ def _reaped() -> tuple[int, int] | None:
 
 
 def _be(body: Callable[[], int]) -> None:
-    """Run in the child; never returns."""
     status = 1
     try:
         signal.set_wakeup_fd(-1)

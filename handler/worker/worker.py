@@ -1,6 +1,6 @@
-"""The worker process: takes jobs from the door and from the schedule, runs them, and logs one line for each run.
+"""The worker process: takes jobs from the door and from the schedule, runs them, and announces the end of each.
 
-It holds nothing that can't be lost: whatever was asked and forgotten is found again by the start-up tick.
+It holds nothing that can't be lost: the start-up tick looks at every target again.
 """
 
 from __future__ import annotations
@@ -49,10 +49,8 @@ LONGEST_WAIT = 1.0
 class Parts:
     """What a worker is made of. `reader`: how targets stand; `requests`: sent to API servers so far; `mask`: hides secrets in a text.
 
-    `look`: surveys the ticks of many targets; None: each has its run. `clock`: what the clock asks for, `tick`, or `drift` to compare live
-    with git each time. `queue`: one that several workers share; None: there is none. `ways`: to the clusters, for their
-    heartbeats and the watch of health; None: there is neither. `metrics`: the row of `FEEDBACK` that counts; `events`: those of the runs,
-    too.
+    `look`: surveys the ticks of many targets; None: each has its run. `clock`: `tick`, or `drift` to compare live with git each time.
+    `queue`: one that several workers share. `ways`: to the clusters, for heartbeats and health. `metrics`: the counting row of `FEEDBACK`.
     """
 
     run: Run
@@ -71,9 +69,8 @@ class Parts:
 class Engine:
     """What the worker process runs; the command line composes it.
 
-    `prepare` is called first thing in the process, before it has any thread: the render fork server starts there. `build` makes
-    what runs a job and what reads records. `run` is called from several threads, never twice at once for one target; once the
-    event it is given is set, it finishes or releases its Lease soon.
+    `prepare`: called before the process has any thread: the render fork server starts there. `build`: its `run` is called from several
+    threads, never twice at once for one target; once its event is set, it finishes or releases its Lease soon.
     """
 
     prepare: Callable[[], None]
@@ -217,7 +214,7 @@ class Worker:
         seconds = time.time() - started
         self._bulkheads.ended(work.job.target, result.code)
         if result.outcome is Outcome.LAGGING:
-            self._defer(work.again(), result.next_try)
+            self._delay(work.again(), result.next_try)
             self._announce(work, result, seconds)
             return
         self._announce(work, result, seconds)
@@ -231,7 +228,7 @@ class Worker:
         elif result.outcome is not Outcome.REFUSED:  # its target stands as before, and so does when it is looked at again
             self._ticks.ended(work.job.target, result.next_try)
         if result.again:
-            self._defer(Work.of(result.again), result.again_at)
+            self._delay(Work.of(result.again), result.again_at)
         if result.outcome not in (Outcome.BUSY, Outcome.REFUSED):
             self._looked(work.job.target)
 
@@ -243,7 +240,7 @@ class Worker:
         if not (self._intake and self._intake.left(work)):
             _warn_of(work)
 
-    def _defer(self, work: Work, at: float) -> None:
+    def _delay(self, work: Work, at: float) -> None:
         """Let a request wait, without a thread, until the git host may show its commit. `at`: seconds since the epoch."""
         self._queue.delay(work, time.monotonic() + max(at - time.time(), 0.0))
 
@@ -256,7 +253,7 @@ def _taken(work: Work) -> Work:
 
 def _warn_of(work: Work) -> None:
     if work.named:
-        _LOG.warning("a request ends with the worker", extra={"fields": work.told()})
+        _LOG.warning("a request ends with the worker", extra={"fields": work.log_fields()})
 
 
 def work(settings: Settings, path: Path, engine: Engine, scraped: socket.socket | None = None) -> int:
