@@ -213,7 +213,7 @@ class LeaseLock:
     name: str
     holder: str
     duration: float = 15.0
-    clock: Clock = field(default_factory=SystemClock)
+    clock: Clock = field(default_factory=lambda: SystemClock())  # noqa: PLW0108 - looked up at each call, for simulated clocks
     _seen: tuple[tuple[str, str, int, float], float] | None = None
 
     @property
