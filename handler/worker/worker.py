@@ -114,14 +114,7 @@ class Worker:
         return (each for each in (self._letters, self._heart, self._health) if each)
 
     def _taking_from(self, queue: SqsQueue) -> SqsConsumer:
-        return SqsConsumer(
-            queue,
-            self._names,
-            self._bulkheads.threads,
-            lambda work: self._queue.accept(_taken(work)),
-            lambda: self._queue.busy,
-            lambda: self._queue.resting,
-        )
+        return SqsConsumer(queue, self._names, self._bulkheads.threads, self._put, lambda: self._queue.busy, lambda: self._queue.resting)
 
     def stop(self) -> None:
         """Ask every run to come to its end, and `serve` to return. Safe in a signal handler."""
