@@ -25,14 +25,10 @@ class Closed(Exception):
     """Nothing is taken any more: the web process is hung up on, and keeps what it has for the next worker."""
 
 
-def _no_answer(_message: dict[str, Any]) -> dict[str, Any]:
-    return {}
-
-
 class Inbox:
     """A listener in a directory that only this user can enter."""
 
-    def __init__(self, path: Path, accept: Accept, answer: Answer = _no_answer) -> None:
+    def __init__(self, path: Path, accept: Accept, answer: Answer = lambda _message: {}) -> None:
         """Bind at once, so that the web process finds it. A socket left by a killed worker is replaced. Raises OSError."""
         path.unlink(missing_ok=True)
         self._server = _Server(path, accept, answer)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from handler.model.event import Job
+from handler.queues import Queue
 from handler.queues.bulkheads import Bulkheads
 from handler.queues.pending import Pending, Work
 from handler.queues.run_index import RunIndex
@@ -20,7 +21,7 @@ from handler.queues.run_index import RunIndex
 _LOG = logging.getLogger("anneal.queue")
 
 
-class Inline(Pending):
+class Inline(Pending, Queue):
     """A `Queue` that runs what it is given, and knows in `runs` what became of it. Should `run` raise, that is logged."""
 
     def __init__(self, run: Callable[[Work], None], threads: int = 4, bulkheads: Bulkheads | None = None) -> None:
@@ -65,10 +66,6 @@ class Inline(Pending):
         work = Work.of(job)
         self.accept(work)
         return work.run
-
-    def put_all(self, jobs: Sequence[Job]) -> tuple[str, ...]:
-        """Take jobs, one after the other; return the ids of their runs."""
-        return tuple(self.put(job) for job in jobs)
 
     def place(self, target: str, *, patient: bool = True) -> WorkerSlot:
         """Return what a run of this target sees of the queue. `patient`: whether it may wait for something to become healthy."""

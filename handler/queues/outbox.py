@@ -18,7 +18,7 @@ from typing import Any
 from handler.model.backoff import Backoff
 from handler.model.errors import TooManyRequests, WorkerUnavailable
 from handler.model.event import Job
-from handler.queues import message, socket_frames
+from handler.queues import Queue, message, socket_frames
 from handler.queues.pending import Pending, Work
 
 _LOG = logging.getLogger("anneal.queue")
@@ -111,7 +111,7 @@ class UnfinishedRequests:
             return len(self._open)
 
 
-class Outbox:
+class Outbox(Queue):
     """A `Queue` whose jobs run in another process. Made after the web process has forked: it owns two threads."""
 
     def __init__(self, path: Path) -> None:
@@ -131,10 +131,6 @@ class Outbox:
             self._kept.add(work)
         self._pending.accept(work)
         return work.run
-
-    def put_all(self, jobs: Sequence[Job]) -> tuple[str, ...]:
-        """Take jobs, one after the other; return the ids of their requests. Raises TooManyRequests."""
-        return tuple(self.put(job) for job in jobs)
 
     @property
     def waiting(self) -> int:

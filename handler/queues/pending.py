@@ -25,10 +25,10 @@ MAX_RUNS = 100
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A job and the ids of the requests it answers, the oldest first: that one is the run's id, whatever is merged into it later.
+    """A job and the ids of the requests it answers, the oldest first: that one is the run's id.
 
-    `named`: those of them that a person or a pipeline asked for; the others are pushes and ticks. `actors`: who asked, by id, where that
-    isn't the job's actor.
+    `named`: those that a person or a pipeline asked for; the others are pushes and ticks. `actors`: who asked, by id, where that isn't the
+    job's actor.
     """
 
     job: Job
@@ -72,7 +72,7 @@ class Work:
         return replace(self, job=replace(self.job, looks=self.job.looks + 1))
 
     def without(self, known: Collection[str]) -> Work | None:
-        """Return what is left when these requests are another run's. If none of the others was asked by name, a push is left, its own."""
+        """Return what is left when these requests are another run's: a push, where none of the others was asked by name."""
         left = tuple(run for run in self.runs if run not in known)
         if len(left) == len(self.runs) or not left:
             return self if left else None
@@ -117,12 +117,8 @@ class Pending:
     def accept(self, work: Work, *, older: bool = False) -> Work:
         """Add a request; return what now waits: the request itself, or one that waited already and has taken it in.
 
-        A push takes along what is delayed of its target; a request that names no commit doesn't, for it would waste an early look.
-
-        Args:
-            work: plain, or with `acts`, which only another that asks for the same takes in.
-            older: it was asked before what waits.
-
+        One with `acts` is taken in only by another that asks for the same. A push takes along what is delayed of its target; a request that
+        names no commit doesn't, for it would waste an early look. `older`: it was asked before what waits.
         """
         with self._changed:
             if work.job.hint and not work.job.acts and not older:
@@ -245,7 +241,7 @@ class Pending:
 
 
 def _place(queue: list[Work], work: Work) -> int | None:
-    """Return which of those that wait takes a request in: the plain one a plain one, the last one who asks for the same again."""
+    """Return which of those that wait takes a request in: the plain one a plain one, the last one what asks for the same."""
     if not work.job.acts:
         return next((place for place, waiting in enumerate(queue) if not waiting.job.acts), None)
     return len(queue) - 1 if queue and queue[-1].shared(work) else None

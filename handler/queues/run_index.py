@@ -72,9 +72,14 @@ class RunIndex:
             self._ended += 1
             self._whole.append(work.run)
             if len(self._whole) > WHOLE:
-                self._shorten(self._whole.popleft())
+                oldest = self._whole.popleft()
+                if entry := self._entries.get(oldest):
+                    self._entries[oldest] = replace(entry, end=_short(entry.end))
             while self._ended > self._size:
-                self._forget(next(entry for entry in self._entries.values() if entry.status == "ended"))
+                entry = self._entries.pop(next(run for run, entry in self._entries.items() if entry.status == "ended"))
+                self._ended -= 1
+                for request in entry.requests:
+                    self._of.pop(request, None)
 
     def find(self, request: str) -> RunEntry | None:
         """Return the run that a request is in, by the id that its sender has."""
@@ -92,19 +97,8 @@ class RunIndex:
         entry = RunEntry(work.run, job.target, job.cause, job.actor, work.runs, status, time.time(), end)
         self._entries[work.run] = replace(entry, since=known.since) if known and known.status == status else entry
 
-    def _shorten(self, run: str) -> None:
-        if entry := self._entries.get(run):
-            self._entries[run] = replace(entry, end=_short(entry.end))
-
-    def _forget(self, entry: RunEntry) -> None:
-        del self._entries[entry.run]
-        self._ended -= 1
-        for request in entry.requests:
-            self._of.pop(request, None)
-
 
 def _short(value: Any) -> Any:
-    """Return plain data with its lists cut."""
     if isinstance(value, Mapping):
         return {key: _short(each) for key, each in value.items()}
     return [_short(each) for each in value[:SHORT]] if isinstance(value, list | tuple) else value

@@ -151,9 +151,7 @@ def serve(config: Path, bind: str, engine: Callable[[], Engine], web: Mapping[st
         host, port = listeners["ANNEAL_LISTEN"].getsockname()[:2]
         _LOG.info("listening", extra={"fields": {"host": host, "port": port, "targets": len(settings.targets)}})
         if settings.metrics.bind:
-            scraped = listeners["ANNEAL_METRICS_LISTEN"] = opened.enter_context(listen(settings.metrics.bind, "metrics.bind"))
-            host, port = scraped.getsockname()[:2]
-            _LOG.info("listening for metrics", extra={"fields": {"host": host, "port": port}})
+            listeners["ANNEAL_METRICS_LISTEN"] = opened.enter_context(_listen_for_metrics(settings, "metrics.bind"))
         about = {**(web or {}), "ANNEAL_CONFIG": str(config.resolve())}
         return supervise(listeners, about, lambda path: _work(settings, path, engine), program.door)
 
@@ -174,11 +172,7 @@ def run_alone(settings: Settings, engine: Callable[[], Engine], listening: str =
     """
     with contextlib.ExitStack() as opened:
         private = opened.enter_context(tempfile.TemporaryDirectory(prefix="anneal-"))  # made with mode 0700
-        bind = settings.metrics.bind
-        scraped = opened.enter_context(listen(bind, listening)) if bind else None
-        if scraped:
-            host, port = scraped.getsockname()[:2]
-            _LOG.info("listening for metrics", extra={"fields": {"host": host, "port": port}})
+        scraped = opened.enter_context(_listen_for_metrics(settings, listening)) if settings.metrics.bind else None
         child = Child("worker", lambda: _be_worker((), lambda path: _work(settings, path, engine, scraped), Path(private) / "worker.sock"))
         return Supervisor((child,)).run()
 
@@ -212,6 +206,13 @@ def listen(bind: str, asked_by: str) -> socket.socket:
         return socket.create_server(address, family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=1024)
     except (ValueError, OverflowError, OSError) as error:
         raise ConfigInvalid.of(f"{asked_by} {bind}", f"can't listen there: {error}", fix="use host:port, e.g. 127.0.0.1:8080") from error
+
+
+def _listen_for_metrics(settings: Settings, asked_by: str) -> socket.socket:
+    listener = listen(settings.metrics.bind, asked_by)
+    host, port = listener.getsockname()[:2]
+    _LOG.info("listening for metrics", extra={"fields": {"host": host, "port": port}})
+    return listener
 
 
 def _be_worker(listeners: Sequence[socket.socket], worker: Callable[[Path], int], path: Path) -> int:

@@ -208,9 +208,9 @@ class Worker:
         self._bulkheads.ended(work.job.target, result.code)
         if result.outcome is Outcome.LAGGING:
             self._delay(work.again(), result.next_try)
-            self._announce(work, result, seconds)
-            return
         self._announce(work, result, seconds)
+        if result.outcome is Outcome.LAGGING:
+            return
         if work.named and result.outcome is Outcome.BUSY and self._stop.is_set():  # cut short: the next worker is asked for it
             self._queue.runs.back(work)
             self._leave(work)
@@ -230,8 +230,8 @@ class Worker:
 
     def _leave(self, work: Work) -> None:
         """Give what this worker won't run back to a shared queue, or log its loss."""
-        if not (self._intake and self._intake.left(work)):
-            _warn_of(work)
+        if not (self._intake and self._intake.left(work)) and work.named:  # a push is found by the next start's tick
+            _LOG.warning("a request ends with the worker", extra={"fields": work.log_fields()})
 
     def _delay(self, work: Work, at: float) -> None:
         """Let a request wait, without a thread, until the git host may show its commit. `at`: seconds since the epoch."""
@@ -242,11 +242,6 @@ def _taken(work: Work) -> Work:
     """Note when a job was taken, if the door hasn't: what the git host is asked later shows what the job is about."""
     now = time.monotonic()
     return work if 0.0 < work.job.asked <= now else replace(work, job=replace(work.job, asked=now))
-
-
-def _warn_of(work: Work) -> None:
-    if work.named:
-        _LOG.warning("a request ends with the worker", extra={"fields": work.log_fields()})
 
 
 def work(settings: Settings, path: Path, engine: Engine, scraped: socket.socket | None = None) -> int:
