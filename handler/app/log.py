@@ -36,13 +36,13 @@ def configure(mask: Mask, stream: TextIO | None = None, level: int = logging.INF
     root.handlers[:] = [handler]
     root.setLevel(max(level, logging.INFO))
     logging.getLogger("anneal").setLevel(level)
-    warnings.showwarning = _warned  # type: ignore[assignment]  # it takes the place as it comes
+    warnings.showwarning = _warned
     threading.excepthook = _ended
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # its debug and retry lines name URLs and headers
     logging.getLogger("botocore").setLevel(logging.ERROR)  # where credentials were found, and traces of what our own errors say
 
 
-def _warned(message: Warning | str, category: type[Warning], *_place: object) -> None:
+def _warned(message: Warning | str, category: type[Warning], *_place: object, **_more: object) -> None:
     """Log a warning without the place on this machine that Python prints."""
     _LOG.warning("a library warns", extra={"fields": {"warning": category.__name__, "seen": str(message)}})
 

@@ -90,7 +90,7 @@ def _looking_on(run: RunContext, job: Job, result: Result) -> Result:
 
 def _ended_by(run: RunContext, error: AnnealError) -> Result:
     """Turn an error into the run's end; a lost Lease, a pause and our own shutdown record nothing."""
-    hidden(error, run.mask)
+    hidden(error, run.mask)  # before anything of it is kept or returned
     if isinstance(error, LeaseLost):
         return run.problem_result(Outcome.BUSY, error)
     if isinstance(error, Suspended):

@@ -11,6 +11,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from handler.model.event import Job
 from handler.queues import Queue
@@ -22,14 +23,18 @@ _LOG = logging.getLogger("anneal.queue")
 
 
 class Inline(Pending, Queue):
-    """A `Queue` that runs what it is given, and knows in `runs` what became of it. Should `run` raise, that is logged."""
+    """A `Queue` that runs what it is given. Should `run` raise, that is logged.
 
-    def __init__(self, run: Callable[[Work], None], threads: int = 4, bulkheads: Bulkheads | None = None) -> None:
+    `indexed`: it notes in `runs` what waits; `run` notes there what begins and ends, so that the index stays small.
+    """
+
+    def __init__(self, run: Callable[[Work], None], threads: int = 4, bulkheads: Bulkheads | None = None, *, indexed: bool = False) -> None:
         if bulkheads:
             super().__init__(bulkheads.beside)
         else:
             super().__init__()
         self.runs = RunIndex(lock=self._changed)
+        self._indexed = indexed
         self._run = run
         self._threads = [threading.Thread(target=self._loop, name=f"run-{number}", daemon=True) for number in range(threads)]
 
@@ -42,7 +47,8 @@ class Inline(Pending, Queue):
         """Add a request, as every store does, and note that it waits."""
         with self._changed:
             merged = super().accept(work, older=older)
-            self.runs.queued(merged)
+            if self._indexed:
+                self.runs.queued(merged)
             return merged
 
     def accept_new(self, work: Work) -> str:
@@ -58,8 +64,15 @@ class Inline(Pending, Queue):
         """Keep a request back until `at`, as every store does, and note that it waits again under its id."""
         with self._changed:
             merged = super().delay(work, at)
-            self.runs.back(merged)
+            if self._indexed:
+                self.runs.back(merged)
             return merged
+
+    def accept_due(self, now: float) -> None:
+        """Put what was delayed long enough before what waits; no request comes between."""
+        with self._changed:
+            for work in self.due(now):
+                self.accept(replace(work, job=replace(work.job, asked=now)), older=True)
 
     def put(self, job: Job) -> str:
         """Take a job; return the id of its run."""

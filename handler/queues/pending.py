@@ -112,7 +112,7 @@ class Pending:
         self._busy: dict[str, Work] = {}
         self._resting: set[str] = set()
         self._closed = False
-        self._changed = threading.Condition()
+        self._changed = threading.Condition()  # of an RLock: `Inline` and its index take it again
 
     def accept(self, work: Work, *, older: bool = False) -> Work:
         """Add a request; return what now waits: the request itself, or one that waited already and has taken it in.

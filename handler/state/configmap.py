@@ -110,7 +110,7 @@ def _known(key: str, value: Any) -> Text | None:
     with contextlib.suppress(ValueError):
         zipped, read, length = gzip_chunks.gzipped(value, "steps")
         if GZIP_ABOVE < length <= INFLATED:
-            _REMEMBERED.read((key, None, zipped), lambda: (read, length))
+            _REMEMBERED.read((key, None, zipped), lambda: (read, length), keep=True)
             return key, None, zipped
     return None
 

@@ -30,8 +30,11 @@ class DecodeCache:
     _size: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def read(self, text: Text, load: Callable[[], tuple[Any, int]]) -> Any:
-        """Return the value of a text. `load`: makes it, and says how many characters of JSON it is of; what it raises is raised."""
+    def read(self, text: Text, load: Callable[[], tuple[Any, int]], *, keep: bool = False) -> Any:
+        """Return the value of a text. `load`: makes it, and says how many characters of JSON it is of; what it raises is raised.
+
+        `keep`: keep a short one, too: a rollout whose next text is made of its chunks, which are found by the value's own items.
+        """
         with self._lock:
             if text in self._values:
                 self._values.move_to_end(text)
@@ -39,7 +42,7 @@ class DecodeCache:
         value, length = load()
         size = COST * length + sum(len(part) for part in text[1:] if part)
         with self._lock:
-            if text not in self._values and length >= self.least and size <= self.most:
+            if text not in self._values and (keep or length >= self.least) and size <= self.most:
                 self._values[text] = value, size
                 self._texts[id(value)] = value, text  # the value is kept, so nothing else has its id
                 self._size += size

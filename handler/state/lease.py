@@ -129,7 +129,7 @@ class HeldLease:
         return self._swap(lambda body: without_request(body) if LeaseRecord.of(body).requested else None)
 
     def release(self) -> bool:
-        """Free the Lease in one swap; False: a run was requested before, so it stays ours and we run again."""
+        """Free the Lease in one swap; False: a run was requested before, so it stays ours and we run again; True also where it was lost."""
         try:
             self.check()
             free = self._swap(lambda body: None if LeaseRecord.of(body).requested else freed(body))
@@ -204,7 +204,7 @@ class Peek:
     requested: bool
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class LeaseLock:
     """The lock of one target. `name`: `state_name`; `holder`: our name, made unique for each tenure; `duration`: seconds of a renewal."""
 
@@ -214,7 +214,7 @@ class LeaseLock:
     holder: str
     duration: float = 15.0
     clock: Clock = field(default_factory=lambda: SystemClock())  # noqa: PLW0108 - looked up at each call, for simulated clocks
-    _seen: tuple[tuple[str, str, int, float], float] | None = None
+    _seen: tuple[tuple[str, str, int, float], float] | None = field(default=None, init=False, repr=False)
 
     @property
     def _subject(self) -> str:
@@ -247,7 +247,10 @@ class LeaseLock:
                 raise Busy.of(self._subject, f"{LeaseRecord.of(body).holder} holds it; it runs again when it is done")
 
     def request(self) -> bool:
-        """Ask the holder to run again when it is done; False: it is free. Raises Moved when others were quicker ten times."""
+        """Ask the holder to run again when it is done; False: it is free. Raises Moved after ten tries.
+
+        Write what is asked to the state first: the holder reads it there.
+        """
         for _ in range(_TRIES):
             body = self._get()
             if body is None or not LeaseRecord.of(body).holder:

@@ -223,7 +223,7 @@ def _be_worker(listeners: Sequence[socket.socket], worker: Callable[[Path], int]
 
 
 def _work(settings: Settings, path: Path, engine: Callable[[], Engine], scraped: socket.socket | None = None) -> int:
-    from handler.worker.worker import work
+    from handler.worker.worker import work  # loaded in the worker alone; after an upgrade of the package restart the whole
 
     return work(settings, path, engine(), scraped)
 

@@ -84,7 +84,7 @@ class Worker:
         self._names = frozenset(target.name for target in settings.targets)
         self._run = guarded(parts.run)
         self._bulkheads = Bulkheads(settings)
-        self._queue = Inline(self._work, self._bulkheads.threads, self._bulkheads)
+        self._queue = Inline(self._work, self._bulkheads.threads, self._bulkheads, indexed=True)
         events = self._events = parts.events
         self._metrics: RunMetrics = events.add(
             parts.metrics,
@@ -135,7 +135,7 @@ class Worker:
             now = time.monotonic()
             for job in self._ticks.due(now):
                 self._due(replace(job, asked=now))
-            self._look_again(now)
+            self._queue.accept_due(now)
             wait = min(max(min(self._ticks.next(), self._queue.next_due()) - now, 0.0), LONGEST_WAIT)
         self._queue.close()
         for each in self._beside:
@@ -179,11 +179,6 @@ class Worker:
     def _looked(self, target: str) -> None:
         if self._heart:
             self._heart.looked(target)
-
-    def _look_again(self, now: float) -> None:
-        """Put what has waited long enough back into the queue, before what waits there."""
-        for work in self._queue.due(now):
-            self._queue.accept(replace(work, job=replace(work.job, asked=now)), older=True)
 
     def _work(self, work: Work) -> None:
         if self._stop.is_set():  # handed out between the word to stop and the queue's end

@@ -31,7 +31,7 @@ class StandIn:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _known: str | None = None
 
-    @property
+    @property  # no `cached_property`: Python 3.11's has one lock for all instances, and a slow cluster would hold up every plan
     def name(self) -> str:
         """An existing whitelisted namespace, or nothing."""
         with self._lock:

@@ -223,7 +223,10 @@ class RunContext:
             raise Stopping.of(f"target {self.job.target}", "the worker is shutting down; the next run goes on")
 
     def health(self, state: State, *, anew: bool = False) -> TargetHealth:
-        """Return the health that a record keeps after this round; a process that watches vouches for what stays. `anew`: see `judged`."""
+        """Return the health that a record keeps after this round. `anew`: see `judged`.
+
+        What stays is vouched for by a process that watches; while an attempt is open, by runs alone.
+        """
         before, deps = state.health, self.deps
         if self.round.looked is None or not (state.commit or state.declared or self.round.looked.verdicts):
             return before  # nothing was seen, or nothing was ever applied

@@ -25,6 +25,7 @@ def choose(run: RunContext) -> None:
     """Aim at an explicit commit, the pinned one, else the head. Raises RequestRefused: it never ran, without force; ClusterUnavailable."""
     since, surely = _since(run)
     named = run.deps.preparer.head(since)
+    run.revision = replace(run.revision, named=named)  # a ref that lags is looked for again by it, also if the next look fails
     if not surely and named.commit != run.state.commit:
         named = run.deps.preparer.head()
     run.revision = replace(run.revision, commit=named.commit, head=named.commit, named=named)

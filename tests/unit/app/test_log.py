@@ -110,7 +110,7 @@ def test_what_libraries_say_goes_the_same_way_and_below_info_nowhere() -> None:
     logging.error("exec: CANARY")
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        warnings.showwarning = log._warned  # type: ignore[assignment]  # it takes the place as it comes
+        warnings.showwarning = log._warned
         warnings.warn("an old CANARY", FutureWarning, stacklevel=1)
     logging.getLogger("anneal.test").debug("ours")
     assert [(line["logger"], line["message"], line.get("seen")) for line in said(stream)] == [

@@ -162,3 +162,12 @@ def test_stopping_names_who_still_runs_and_starts_nothing_more(runs: Runs) -> No
     runs.release("a")
     assert queue.stop(PATIENCE) == ()
     assert len(runs.begun) == 1
+
+
+def test_a_queue_without_an_index_remembers_no_run() -> None:
+    queue = Inline(lambda _: None, threads=1)
+    queue.start()
+    for number in range(50):
+        queue.put(Job(f"t{number}", "push"))
+    assert queue.stop(PATIENCE) == ()
+    assert queue.runs._entries == {}

@@ -41,3 +41,10 @@ def test_the_decode_cache_keeps_nothing_that_cannot_be_read() -> None:
         with pytest.raises(ValueError, match="no JSON"):
             kept.read(("steps", "{", None), load)
     assert kept.read(("steps", "{", None), lambda: (["x"], 1)) == ["x"]
+
+
+def test_the_decode_cache_keeps_a_short_value_that_the_next_write_is_made_of() -> None:
+    kept, text = DecodeCache(), ("rollout", None, "gzip")
+    assert kept.text("rollout", kept.read(text, lambda: (["x"], 5))) is None
+    value = kept.read(text, lambda: (["x"], 5), keep=True)
+    assert kept.text("rollout", value) == text

@@ -25,7 +25,7 @@ def test_a_late_push_that_comes_due_doesnt_hide_the_newer_one_that_waits() -> No
     worker, late, newer = Worker(door_settings(), parts_of(lagging)), push("late"), push("newer")
     worker._accept(newer)
     worker._work(late)
-    worker._look_again(time.monotonic())
+    worker._queue.accept_due(time.monotonic())
     waiting = worker._queue.take()
     assert waiting
     assert (waiting.job.hint, waiting.runs) == ("newer", (late.run, newer.run))
