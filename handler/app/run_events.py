@@ -1,4 +1,4 @@
-"""Fans events out to feedback by one literal table: a row is a class of `handler.feedback`.
+"""Fans events out to feedback by one literal table: a row names a class of `handler.feedback`, loaded when a process adds it.
 
     announce(event)  ->  a queue of each subscriber  ->  its thread  ->  hear(event)
 
@@ -8,6 +8,7 @@ oldest events, a failing one the event at which it fails. Each gets its events i
 
 from __future__ import annotations
 
+import importlib
 import logging
 import threading
 import time
@@ -15,11 +16,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol
 
-from handler.feedback.cli import RunLines
-from handler.feedback.emf import EmfLines
-from handler.feedback.locutus import LocutusMetrics
-from handler.feedback.log import EventLog
-from handler.feedback.prometheus import DoorMetrics, RunMetrics
 from handler.model.run_event import RunEvent
 
 _LOG = logging.getLogger("anneal.feedback")
@@ -37,14 +33,20 @@ class Subscriber(Protocol):
         """Report one event; called from one thread. An exception is logged."""
 
 
-FEEDBACK: Mapping[str, Callable[..., Subscriber]] = {
-    "cli": RunLines,
-    "door": DoorMetrics,
-    "emf": EmfLines,
-    "locutus": LocutusMetrics,
-    "log": EventLog,
-    "prometheus": RunMetrics,
+FEEDBACK: Mapping[str, str] = {
+    "cli": "handler.feedback.cli:RunLines",
+    "door": "handler.feedback.prometheus:DoorMetrics",
+    "emf": "handler.feedback.emf:EmfLines",
+    "locutus": "handler.feedback.locutus:LocutusMetrics",
+    "log": "handler.feedback.log:EventLog",
+    "prometheus": "handler.feedback.prometheus:RunMetrics",
 }
+
+
+def kind(name: str) -> Any:
+    """Return the class of a row of `FEEDBACK`."""
+    module, _, found = FEEDBACK[name].partition(":")
+    return getattr(importlib.import_module(module), found)
 
 
 class RunEvents:
@@ -55,7 +57,7 @@ class RunEvents:
 
     def add(self, name: str, *args: Any, **named: Any) -> Any:
         """Make the subscriber of a row of `FEEDBACK` with these arguments, subscribe it from now on, and return it."""
-        subscriber = FEEDBACK[name](*args, **named)
+        subscriber: Subscriber = kind(name)(*args, **named)
         self._subscriptions = {**self._subscriptions, name: _Subscription(name, subscriber)}
         return subscriber
 

@@ -42,10 +42,10 @@ Functions = Mapping[str, Callable[[Mapping[str, Any], list[bytes]], Iterable[byt
 
 def main(control: int, table: str) -> None:
     """Serve until the worker closes its end. `table`: `module:NAME` of the functions a child may be asked for."""
-    module, _, name = table.partition(":")
-    functions: Functions = getattr(importlib.import_module(module), name)
     os.environ.clear()
     prctl.keep_private()
+    module, _, name = table.partition(":")
+    functions: Functions = getattr(importlib.import_module(module), name)
     server = _Server(socket.socket(fileno=control), functions, seccomp.build())
     gc.collect()
     gc.freeze()
