@@ -84,6 +84,17 @@ def test_what_the_server_called_the_same_is_the_same_until_either_side_changes()
     assert [list(each.same) for each in (known, moved, edited)] == [[WEB], [], []]
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_what_is_being_deleted_is_never_the_same(*, known: bool) -> None:
+    """Although it lives just as declared: it has to be created again once it is gone."""
+    declared = document(data={"a": "1"})
+    (item,) = desired(declared)
+    found = comparison(declared, known_same={("uid-web", "7"): fingerprint(item)} if known else {})
+    going = live(item.manifest.body(), deletionTimestamp="2026-03-01T12:00:00Z")
+    found.see([going])
+    assert (found.same, found.undecided) == ({}, {WEB: going})
+
+
 def test_a_hook_is_neither_compared_nor_missed_nor_pruned_while_it_is_declared() -> None:
     (item,) = desired(document(data={"a": "1"}))
     found = Comparison("shop", SET, {WEB: replace(item, mode=Mode.HOOK)}, Ignoring(()))
