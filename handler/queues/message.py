@@ -3,6 +3,14 @@
 A message is compact JSON of less than 2 KB, versioned, without payload and without secret. Law: what decides about a run is whole or the
 message isn't made (target, acts, approvals); what only describes it is cut (names, old deliveries). A message is untrusted input: anything
 that `encode` doesn't write is a ValueError.
+
+A document has every field of a Work and of its Job but `Job.run` and `Job.named`, which `Work.begun` makes of the ids. A message has no
+`asked`, `moment` and `actors`, and one id: that of its run.
+
+Another version is refused, never guessed at: the field that an old process doesn't know may be what makes a run a dry run. Nothing is lost
+by that. A message of SQS becomes a dead letter, to be redriven when all workers are upgraded: upgrade them before what sends. On the socket
+a push is dropped, for the tick finds its commit, and the web process asks about a named request until a worker takes it.
+A new field that decides, or another form of one, is a new VERSION; one that only describes isn't: readers pass over what they don't know.
 """
 
 from __future__ import annotations
@@ -50,6 +58,7 @@ def document(work: Work) -> dict[str, Any]:
 def read(written: Any) -> Work:
     """Read what `document` wrote in another process of ours; its texts may be of any length. Raises ValueError."""
     try:
+        _check_version(written.get("v", VERSION))
         actors = tuple((str(run), str(actor)) for run, actor in written.get("actors", ()))
         job = replace(_job(written, own=True), asked=float(written.get("asked", 0.0)), moment=float(written.get("moment", 0.0)))
         return Work(job, (str(written["run"]), *written.get("merged", ())), tuple(written.get("named", ())), actors)
@@ -139,8 +148,7 @@ def _cut(text: str, most: int) -> str:
 
 # --- reading
 def _work(written: dict[str, Any]) -> Work:
-    if type(written.get("v")) is not int or written["v"] != VERSION:
-        raise ValueError(f"version {written.get('v')!r:.40}; this is {VERSION}")
+    _check_version(written.get("v"))
     target, run, trigger = _text(written, "target", _TARGET), _text(written, "run"), _text(written, "trigger")
     if trigger not in _TRIGGERS:
         raise ValueError(f"unknown trigger {trigger[:40]!a}")
@@ -149,6 +157,11 @@ def _work(written: dict[str, Any]) -> Work:
     job = _job(written)
     _refuse_together(job)
     return Work(job, (run,), (run,) if trigger in NAMED else ())
+
+
+def _check_version(version: Any) -> None:
+    if type(version) is not int or version != VERSION:
+        raise ValueError(f"version {version!r:.40}; this is {VERSION}")
 
 
 def _job(written: dict[str, Any], *, own: bool = False) -> Job:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given
@@ -193,3 +193,27 @@ def test_a_document_between_our_processes_holds_the_whole_job(job: Job, merged: 
     whole = replace(job, hint="a branch", asked=12.5, moment=3.25)
     work = Work(whole, ("shop.1", *merged), ("shop.1",), (("shop.1", actor),))
     assert message.read(json.loads(json.dumps(message.document(work)))) == work
+
+
+def test_a_document_leaves_out_only_what_the_ids_say() -> None:
+    rows = (Delivery("d", "github", "r", SHA, "a", "t"),)
+    whole = Job(
+        "shop", "replay", "a branch", SHA, True, True, False, "h1", True, True, "ada", rows, "shop.1", 1, 12.5, (("shop.1", "ada"),), 3.25
+    )
+    assert [field.name for field in fields(Job) if getattr(whole, field.name) == field.default] == []
+    written = json.loads(json.dumps(message.document(Work(whole, ("shop.1",)))))
+    assert message.read(written).job == replace(whole, run="", named=())
+
+
+@pytest.mark.parametrize("version", [2, 0, "1", True, 1.0, None, {}])
+def test_a_document_of_another_version_is_refused_by_name(version: object) -> None:
+    written = message.document(WHOLE) | {"v": version}
+    with pytest.raises(ValueError, match=r"^version .*; this is 1$") as refused:
+        message.read(written)
+    assert repr(version) in str(refused.value)
+
+
+def test_a_document_without_a_version_is_read_as_this_one() -> None:
+    written = message.document(WHOLE)
+    del written["v"]
+    assert message.read(written) == WHOLE
