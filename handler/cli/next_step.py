@@ -20,7 +20,9 @@ from handler.state.record import Drift, RunStatus, State, TargetHealth
 from handler.state.run_history import PRUNING, ROLLING
 
 _OVER_QUOTA = re.compile(r"\bexceeded quota: | has no room: ")
-"""The API server's words, and ours, where a quota is full; a plan that has other mistakes besides is its author's."""
+"""The API server's words, and ours, where a quota is full."""
+_MORE_THAN_QUOTA = (PlanRefused.code, AccessDenied.code)
+"""Codes of a failure by a full quota and by something else, too: a mistake of the author's, or a missing right."""
 _NAMED = 3  # things that a refusal waits for, of which advice names so many
 _GONE = ": is not there"
 _WITH_LOGS = frozenset(each.kind for each in WITH_PODS)
@@ -69,7 +71,7 @@ def _next_step(row: TargetRow, given: GivenFlags) -> NextStep:
     if isinstance(row.trouble, ClusterUnavailable):
         return NextStep(seen, follow_up_commands.reaching(row.target.cluster, given.kubectl))
     if row.trouble:
-        return NextStep(seen, follow_up_commands.granting(name, seen) if isinstance(row.trouble, AccessDenied) else "")
+        return NextStep(seen, follow_up_commands.granting(name, seen) if row.trouble.code == AccessDenied.code else "")
     if row.target.suspend:
         return NextStep("the configuration suspends it; to go on, set `suspend: false` in anneal.yaml")
     if row.state is None:
@@ -146,7 +148,7 @@ def _from_git(row: TargetRow, *, failed: bool) -> NextStep | None:
 
 
 def _from_failure(again: str, status: RunStatus, row: TargetRow) -> NextStep:
-    if status.code == QuotaExceeded.code or (status.code != PlanRefused.code and _OVER_QUOTA.search(status.message)):
+    if status.code == QuotaExceeded.code or (status.code not in _MORE_THAN_QUOTA and _OVER_QUOTA.search(status.message)):
         return NextStep("a quota is full: its owner makes room, as said below, or git declares less; to try now:", again)
     return _from_what_it_names(again, status, row) or _from_author(again, status, row) or _from_next_try(again, status, row)
 

@@ -72,6 +72,12 @@ def failed(who: str, next_try: str = "") -> RunStatus:
         ({"status": replace(failed("author"), message=GONE)}, "kubectl create namespace x", "a Namespace is missing"),
         ({"status": replace(failed("author"), message=f"{GONE}\nanother")}, "", "fix the commit"),
         ({"status": replace(failed("operator"), code="access-denied", message=DENIED)}, GRANTS, "a right is missing"),
+        ({"status": replace(failed("operator"), code="access-denied", message=f"{FULL}\n{DENIED}")}, GRANTS, "a right is missing"),
+        (
+            {"status": replace(failed("operator"), code="access-denied", message=f"{FULL}\n403")},
+            "anneal apply shop",
+            "do what is said below",
+        ),
         (
             {"status": replace(failed("nobody", LATER), phase="pruning", message=HOLDS)},
             "kubectl get ConfigMap/a -n x -o yaml",
