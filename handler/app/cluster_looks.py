@@ -24,10 +24,8 @@ _LOG = logging.getLogger("anneal.read")
 T = TypeVar("T")
 
 
-class LookFailed(OperatorError):
+class LookFailed(OperatorError, code="internal"):
     """A read of a cluster failed unexpectedly."""
-
-    code = "internal"
 
 
 class ClusterLooks:

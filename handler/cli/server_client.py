@@ -29,10 +29,8 @@ _AGAIN = frozenset({429, 500, 502, 503, 504})
 _TOKEN = "set ANNEAL_TOKEN to the value of one of its `replay.tokens`"  # noqa: S105 - says where a token is found
 
 
-class ServerRefused(OperatorError):
+class ServerRefused(OperatorError, code="server-refused"):
     """A running Anneal refused what it was asked. `status`: its HTTP status."""
-
-    code = "server-refused"
 
     def __init__(self, *problems: Problem, status: int = 0) -> None:
         """Keep the status."""
@@ -40,10 +38,8 @@ class ServerRefused(OperatorError):
         self.status = status
 
 
-class ServerUnavailable(TransientError):
+class ServerUnavailable(TransientError, code="server-unavailable"):
     """A running Anneal isn't reached, or can't answer now. `answer`: what it said."""
-
-    code = "server-unavailable"
 
     def __init__(self, *problems: Problem, answer: Mapping[str, Any] | None = None) -> None:
         """Keep the answer."""

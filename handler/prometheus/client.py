@@ -26,10 +26,8 @@ from handler.model.rollout import Moments, Sample
 from handler.prometheus.allowed_servers import AllowedQuery, AllowedServers
 
 
-class MetricsUnavailable(TransientError):
+class MetricsUnavailable(TransientError, code="metrics-unavailable"):
     """A Prometheus doesn't answer a check, answers nonsense, or refuses; the check asks again until its time is over."""
-
-    code = "metrics-unavailable"
 
 
 TIMEOUT = urllib3.Timeout(connect=5.0, read=10.0)

@@ -39,17 +39,12 @@ _KINDS = {
 }
 
 
-class QueueUnavailable(SenderError):
+class QueueUnavailable(SenderError, code="queue-unavailable", status=503):
     """The queue takes or gives nothing now; the text says why. A delivery is answered 503: send it again."""
 
-    code = "queue-unavailable"
-    status = 503
 
-
-class QueueInvalid(OperatorError):
+class QueueInvalid(OperatorError, code="queue-invalid"):
     """No queue is configured, or the one that is has no dead-letter queue."""
-
-    code = "queue-invalid"
 
 
 def client(url: str, longest_wait: float = 0.0) -> Any:

@@ -12,11 +12,8 @@ from handler.model.errors import BadSignature, Forbidden, SenderError
 from handler.triggers.signature import MAX_HEADER
 
 
-class PathNotFound(SenderError):
+class PathNotFound(SenderError, code="not-found", status=404):
     """No such target, run or path, within what the token may see."""
-
-    code = "not-found"
-    status = 404
 
 
 @dataclass(frozen=True, slots=True)

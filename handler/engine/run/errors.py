@@ -11,16 +11,12 @@ from handler.model.errors import AuthorError, Problem, QuotaExceeded, RolloutFai
 ROLLOUT_FAILURES = (AuthorError, QuotaExceeded)
 
 
-class RequestRefused(SenderError):
+class RequestRefused(SenderError, code="request-refused"):
     """What was asked of a target by name can't be done: a commit it never ran, an approval of what isn't held. It stands as before."""
 
-    code = "request-refused"
 
-
-class ApplyFailed(AuthorError):
+class ApplyFailed(AuthorError, code="apply-failed"):
     """An object was refused after others were written: those stay as they are, nothing is pruned, and the attempt stays open."""
-
-    code = "apply-failed"
 
 
 def rollout_failure(error: AuthorError | QuotaExceeded, *problems: Problem) -> RolloutFailed | QuotaExceeded:
