@@ -1,4 +1,4 @@
-"""A FIFO queue as AWS describes it, in memory and on a clock of the test's own; it answers the client calls that `Sqs` makes.
+"""A FIFO queue as AWS describes it, in memory and on a clock of the test's own; it answers the client calls that `SqsQueue` makes.
 
 Written from the Amazon SQS Developer Guide ("FIFO queue delivery logic", "Exactly-once processing", "Visibility timeout", "Dead-letter
 queues") and API reference, because moto keeps neither the order on redelivery nor the lock of a group:
