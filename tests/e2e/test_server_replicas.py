@@ -99,7 +99,7 @@ def test_three_replicas_of_which_one_is_killed_every_few_seconds_end_at_every_he
     foreign = [config_map(fleet.name, "foreign"), config_map(fleet.name, "another", labels={"app": "x"})]
     fleet.kubectl.apply(*foreign)
     before = fleet.kubectl("get", "configmaps", "foreign", "another", "-n", fleet.name)["items"]
-    audit = Audit(fleet, connection).start()
+    audit = Audit.start(fleet, connection)
     servers = [fleet.serve() for _ in range(REPLICAS)]
     for server in servers:
         server.ready()

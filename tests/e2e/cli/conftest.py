@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from handler.cli.group import anneal
+from infra.controlplane.fates import FATE
 from infra.githost import Host, Work
 
 SECRET = "canary-5b1e6c-password"
@@ -84,6 +85,14 @@ class Shop:
 def document(kind: str, name: str, version: str = "v1", **body: Any) -> str:
     """Return one manifest."""
     return json.dumps({"apiVersion": version, "kind": kind, "metadata": {"name": name}, **body})
+
+
+def crash_looping(container: dict[str, Any] | None = None, pod: dict[str, Any] | None = None, **spec: Any) -> str:
+    """Return the manifest of a Deployment `api` whose container crashes again and again."""
+    labels = {"app": "api"}
+    pods = {"containers": [{"name": "main", "image": "api:1", **(container or {})}], **(pod or {})}
+    template = {"metadata": {"labels": labels, "annotations": {FATE: "crash-loop"}}, "spec": pods}
+    return document("Deployment", "api", "apps/v1", spec={"replicas": 1, "selector": {"matchLabels": labels}, "template": template, **spec})
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.controlplane.fates import FATE, LOG
-from tests.e2e.cli.conftest import Shop, document
+from infra.controlplane.fates import LOG
+from tests.e2e.cli.conftest import Shop, crash_looping
 from tests.e2e.cli.prompts import typed
 from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
@@ -31,12 +31,9 @@ def crashing(shop: Shop, kubectl: Kubectl) -> Shop:
     for name, value in (("file", "MODE: blue\npassword: swordfish-4711\n"), ("url", "postgres://shop:mackerel-0815@db/shop")):
         kubectl.run("create", "secret", "generic", name, "-n", shop.namespace, f"--from-literal=value={value}")
     environment = [{"name": "DB", "valueFrom": {"secretKeyRef": {"name": "url", "key": "value"}}}]
-    container = {"name": "main", "image": "api:1", "env": environment, "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
+    container = {"env": environment, "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
     volumes = [{"name": "v", "projected": {"sources": [{"secret": {"name": "file"}}]}}]
-    metadata = {"labels": {"app": "api"}, "annotations": {FATE: "crash-loop"}}
-    template = {"metadata": metadata, "spec": {"containers": [container], "volumes": volumes}}
-    spec = {"replicas": 1, "progressDeadlineSeconds": 1, "selector": {"matchLabels": {"app": "api"}}, "template": template}
-    shop.work.write("deploy/api.yaml", document("Deployment", "api", "apps/v1", spec=spec))
+    shop.work.write("deploy/api.yaml", crash_looping(container, {"volumes": volumes}, progressDeadlineSeconds=1))
     shop.push("A workload that fails")
     shop.configure("wait: {timeout: 2s}")
     shop.cli("apply", code=1)

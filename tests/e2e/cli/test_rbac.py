@@ -14,8 +14,7 @@ from handler.cluster.connect import connect
 from handler.cluster.own_objects import OwnObjects
 from handler.config.settings import Cluster
 from handler.state.configmap import INSTALLATION
-from infra.controlplane.fates import FATE
-from tests.e2e.cli.conftest import Shop, document
+from tests.e2e.cli.conftest import Shop, crash_looping, document
 from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
 
@@ -183,12 +182,9 @@ def _crashes(kubectl: Kubectl, namespace: str) -> bool:
 def test_with_the_printed_rights_a_failed_rollout_says_why_and_with_less_it_still_fails(
     shop: Shop, kubectl: Kubectl, account: Path
 ) -> None:
-    metadata = {"labels": {"app": "api"}, "annotations": {FATE: "crash-loop"}}
-    template = {"metadata": metadata, "spec": {"containers": [{"name": "main", "image": "api:1"}]}}
-    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "api"}}, "template": template}
-    kubectl.run("apply", "-n", shop.namespace, "-f", "-", given=document("Deployment", "api", "apps/v1", spec=spec))
+    kubectl.run("apply", "-n", shop.namespace, "-f", "-", given=crash_looping())
     until(lambda: _crashes(kubectl, shop.namespace))  # when the wait's time is over, there is something to tell
-    shop.work.write("deploy/api.yaml", document("Deployment", "api", "apps/v1", spec=spec))
+    shop.work.write("deploy/api.yaml", crash_looping())
     shop.push("A workload that fails")
     shop.configure("wait: {timeout: 2s}")
     assert "pods/log" not in shop.cli("rbac").stdout

@@ -18,9 +18,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from infra.controlplane.fates import FATE
 from infra.githost import Host, Work
-from tests.e2e.cli.conftest import Shop, document
+from tests.e2e.cli.conftest import Shop, crash_looping, document
 from tests.e2e.cli.incident_shell import BUSY, TROUBLE, UNKNOWN, WELL, Night
 from tests.e2e.cli.status_server import configure
 from tests.e2e.serve_process import PATIENCE, until
@@ -52,12 +51,7 @@ def served(shop: Shop, kubectl: Kubectl, tmp_path: Path) -> Night:
 
 def crash(shop: Shop) -> None:
     """Push a workload whose containers crash."""
-    pods = {
-        "metadata": {"labels": {"app": "api"}, "annotations": {FATE: "crash-loop"}},
-        "spec": {"containers": [{"name": "main", "image": "api:1"}]},
-    }
-    spec = {"replicas": 1, "progressDeadlineSeconds": 1, "selector": {"matchLabels": {"app": "api"}}, "template": pods}
-    shop.work.write("deploy/api.yaml", document("Deployment", "api", "apps/v1", spec=spec))
+    shop.work.write("deploy/api.yaml", crash_looping(progressDeadlineSeconds=1))
     shop.push("The new api")
 
 
