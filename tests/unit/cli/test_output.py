@@ -1,4 +1,4 @@
-"""What is printed: masked, escaped, wrapped; the same facts as JSON."""
+"""What is printed: masked, escaped, wrapped."""
 
 from __future__ import annotations
 
@@ -8,17 +8,10 @@ from handler.cli import reports
 from handler.cli.output import Output, wrapped
 from handler.config.secret_mask import Mask
 from handler.model.errors import Problem
-from handler.model.field_masking import masked
-from handler.model.names import GroupKind
-from handler.model.plan import Action, Change
-from handler.model.result import Outcome
-from handler.model.to_json import plain
-from tests.unit.cli.shop_plan import ONE
 
 SECRET = "canary-0123456789"
 
 
-# --- masks
 def test_output_masks_secrets_and_escapes_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     text, as_json = Output(verbose=True), Output(as_json=True)
     text.mask = as_json.mask = Mask.of([SECRET])
@@ -33,25 +26,6 @@ def test_output_masks_secrets_and_escapes_control_characters(capsys: pytest.Capt
     printed = capsys.readouterr()
     assert SECRET not in printed.out + printed.err
     assert printed.out.splitlines()[0] == "a *** \\x1b]0;title\\x07 \\u202e"
-
-
-# --- values
-def test_values_become_json_as_kubernetes_spells_it() -> None:
-    assert plain({"a": ONE, "b": frozenset({GroupKind("apps", "Deployment"), GroupKind("", "Pod")}), "c": Outcome.HELD}) == {
-        "a": "Deployment/shop/api",
-        "b": ["Deployment.apps", "Pod"],
-        "c": "held",
-    }
-    assert plain(Change(Action.CREATE, ONE, resource_version="7"))["resourceVersion"] == "7"
-
-
-def test_a_whole_object_is_masked_in_its_shape() -> None:
-    metadata = {"name": "login", "labels": {"app": "shop"}, "annotations": {"note": SECRET}}
-    shown = masked({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": {"password": SECRET}})
-    assert shown["metadata"] == {"name": "login", "labels": {"app": "shop"}, "annotations": {"note": "***"}}
-    assert (shown["kind"], shown["type"], shown["data"]) == ("Secret", "Opaque", {"password": "***"})
-    other = masked({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"api_token": SECRET, "colour": "red"}})
-    assert other["data"] == {"api_token": "***", "colour": "red"}
 
 
 LINE = "  unhealthy: Deployment/shop/api: 0 of 1 replica available; pod api-5c9f8d7b6-abcde: container main waits: CrashLoopBackOff"

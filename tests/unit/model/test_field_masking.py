@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from handler.model.field_masking import MASKED, shown
+from handler.model.field_masking import MASKED, masked, shown
 from handler.model.names import GroupKind
 
 SECRET, OTHER = GroupKind("", "Secret"), GroupKind("apps", "Deployment")
+CANARY = "canary-0123456789"
 
 
 @pytest.mark.parametrize(
@@ -49,3 +50,12 @@ def test_a_value_is_shown_only_if_anyone_may_read_it(kind: GroupKind, path: str,
 @pytest.mark.parametrize("name", ["kapp.k14s.io/original", "objectset.rio.cattle.io/applied"])
 def test_what_repeats_the_whole_object_is_masked(name: str) -> None:
     assert shown(GroupKind("", "ConfigMap"), f"metadata.annotations.{name}", '{"data":{"password":"CANARY"}}') == MASKED
+
+
+def test_a_whole_object_is_masked_in_its_shape() -> None:
+    metadata = {"name": "login", "labels": {"app": "shop"}, "annotations": {"note": CANARY}}
+    secret = masked({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": {"password": CANARY}})
+    assert secret["metadata"] == {"name": "login", "labels": {"app": "shop"}, "annotations": {"note": "***"}}
+    assert (secret["kind"], secret["type"], secret["data"]) == ("Secret", "Opaque", {"password": "***"})
+    other = masked({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"api_token": CANARY, "colour": "red"}})
+    assert other["data"] == {"api_token": "***", "colour": "red"}
