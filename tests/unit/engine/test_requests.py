@@ -11,12 +11,13 @@ import pytest
 from handler.app.build import Handler
 from handler.config.settings import HoldAbove, Prune
 from handler.model.event import Job
-from handler.model.result import Outcome, Result
+from handler.model.result import Outcome
 from handler.state.record import Attempt, Run, State, Suspend
 from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.engine import ONE, engine, pushed, state_of
 from tests.fakes.git_host import GitHost
+from tests.unit.engine.named_requests import asked, leave
 
 NOON = "2026-03-01T12:00:00Z"
 
@@ -24,16 +25,8 @@ NOON = "2026-03-01T12:00:00Z"
 OTHER = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other, namespace: shop}\n"
 
 
-def asked(handler: Handler, run: str = "shop.asked", **about: object) -> Result:
-    return handler.run(Job("shop", "replay", actor="ann", run=run, **about))  # type: ignore[arg-type]  # its keywords
-
-
 def entry(handler: Handler, run: str = "shop.asked") -> Run:
     return next(each for each in state_of(handler).history if each.id == run)
-
-
-def change(handler: Handler, **parts: object) -> None:
-    handler.store(handler.target("shop")).update(lambda state: replace(state, **parts))  # type: ignore[arg-type]  # keywords
 
 
 def standing(state: State) -> State:
@@ -75,7 +68,7 @@ def test_a_dry_run_of_a_target_that_never_ran_is_found_too(server: ApiServer, ho
 
 
 def test_a_suspended_target_says_so(handler: Handler) -> None:
-    change(handler, suspend=Suspend("bob", "freeze"))
+    leave(handler, suspend=Suspend("bob", "freeze"))
     assert asked(handler).outcome is Outcome.SUSPENDED
     found = entry(handler)
     assert (found.outcome, found.message) == ("suspended", "target shop: suspended by bob: freeze; anneal resume shop")
@@ -104,7 +97,7 @@ class Elsewhere:
     def __init__(self, handler: Handler) -> None:
         self._held = handler.lock(handler.target("shop")).acquire(wait=0.0, requested=lambda: None, stop=threading.Event())
         self.attempt = Attempt("a" * 40, "b" * 40, "c" * 40, self._held.token, NOON)
-        change(handler, attempt=self.attempt)
+        leave(handler, attempt=self.attempt)
 
     def end(self) -> None:
         self._held.hand_over()

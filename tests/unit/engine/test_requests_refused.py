@@ -17,6 +17,7 @@ from handler.state.record import Attempt, Run, WaitingFor
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.engine import ONE, engine, state_of
 from tests.fakes.git_host import GitHost
+from tests.unit.engine.named_requests import asked, leave
 
 NOON = "2026-03-01T12:00:00Z"
 NOBODYS = "0123456789" * 4
@@ -33,15 +34,6 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.fixture(params=MISTAKES)
 def mistake(request: pytest.FixtureRequest) -> dict[str, Any]:
     return MISTAKES[request.param][0]
-
-
-def asked(handler: Handler, run: str = "shop.asked", **about: Any) -> Result:
-    return handler.run(Job("shop", "replay", actor="ann", run=run, **about))
-
-
-def leave(handler: Handler, **parts: Any) -> None:
-    """Let the record be as another run has left it."""
-    handler.store(handler.target("shop")).update(lambda state: replace(state, **parts))
 
 
 def opened(*outcomes: str) -> dict[str, Any]:

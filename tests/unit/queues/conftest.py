@@ -1,8 +1,9 @@
-"""What the tests of queues share: the worker's end of a shared one, and patience on a busy machine."""
+"""What the tests of queues share: the worker's end of a shared one, the path of its socket, and patience on a busy machine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -22,3 +23,9 @@ def side() -> Iterator[Side]:
     made = Side()
     yield made
     made.intake.stop()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """The worker's Unix-domain socket."""
+    return tmp_path / "worker.sock"

@@ -11,9 +11,9 @@ from handler.web.gunicorn_worker import THREADS
 PATIENCE = 60.0
 
 
-def test_who_comes_together_is_not_turned_away(tmp_path: Path) -> None:
-    inbox = Inbox(tmp_path / "worker.sock", lambda _work: {})  # it listens, and hasn't begun to accept
-    connections = [socket_frames.connect(tmp_path / "worker.sock", PATIENCE) for _ in range(2 * THREADS)]
+def test_who_comes_together_is_not_turned_away(path: Path) -> None:
+    inbox = Inbox(path, lambda _work: {})  # it listens, and hasn't begun to accept
+    connections = [socket_frames.connect(path, PATIENCE) for _ in range(2 * THREADS)]
     for connection in connections:
         connection.close()
     inbox.start()

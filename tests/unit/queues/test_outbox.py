@@ -27,11 +27,6 @@ JOB = Job(
 )
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "worker.sock"
-
-
 def listening(path: Path, arrived: queue.Queue[Work]) -> Inbox:
     def accept(work: Work) -> dict[str, Any]:
         arrived.put(work)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,15 +15,7 @@ from handler.queues import outbox as outboxes
 from handler.queues.inbox import Inbox
 from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
-
-PATIENCE = 60.0
-
-
-def until(reached: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+from tests.unit.waiting import PATIENCE, until
 
 
 class Lives:
@@ -60,10 +50,10 @@ class Lives:
         return [codec.read(message["work"]).job.target for message in list(self.asked) if message["ask"] == "again"]
 
 
-def test_a_target_that_cant_be_read_is_left_alone_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_that_cant_be_read_is_left_alone_for_a_while(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lives, now = Lives(), [0.0]
     monkeypatch.setattr(outboxes, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    inbox, outbox = Inbox(tmp_path / "s", lives.accept, lives.answer), Outbox(tmp_path / "s")
+    inbox, outbox = Inbox(path, lives.accept, lives.answer), Outbox(path)
     inbox.start()
     for target in (*["hung"] * 6, "good"):
         outbox.put(Job(target, "replay", approve=str(outbox.kept), actor="boss"))
@@ -78,10 +68,10 @@ def test_a_target_that_cant_be_read_is_left_alone_for_a_while(tmp_path: Path, mo
     inbox.stop()
 
 
-def test_the_ends_of_many_are_asked_for_in_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ends_of_many_are_asked_for_in_pages(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outboxes, "PAGE", 2)
     lives = Lives()
-    inbox, outbox = Inbox(tmp_path / "s", lives.accept, lives.answer), Outbox(tmp_path / "s")
+    inbox, outbox = Inbox(path, lives.accept, lives.answer), Outbox(path)
     for number in range(5):
         outbox.put(Job("shop", "replay", commit=str(number), actor="boss"))
     inbox.start()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,8 +23,8 @@ from handler.worker.worker import Worker
 from tests.fakes.objects import Body, FakeObjects
 from tests.fakes.signed_webhooks import INFRA, door_settings
 from tests.fakes.worker_parts import parts_of, remember
+from tests.unit.waiting import PATIENCE, until
 
-PATIENCE = 60.0
 ASKED = Job("infra", "replay", force=True, actor="ops")
 PLAIN = Job("infra", "replay", actor="ops")
 
@@ -58,20 +57,8 @@ class Life:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "worker.sock"
-
-
-@pytest.fixture
 def objects() -> FakeObjects:
     return FakeObjects()
-
-
-def until(reached: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not reached():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_a_request_is_forgotten_once_its_run_has_ended(path: Path, objects: FakeObjects) -> None:

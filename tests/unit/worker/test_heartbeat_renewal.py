@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
@@ -17,6 +15,7 @@ from handler.state.heartbeat import Beat, Heartbeat
 from handler.worker import heartbeat_renewal
 from handler.worker.heartbeat_renewal import HeartbeatRenewal, server_name
 from tests.fakes.objects import FakeObjects
+from tests.unit.waiting import until
 
 EAST, WEST = Cluster(SecretRef(file="east")), Cluster(SecretRef(file="west"))
 NOW = 1_900_000_000.0
@@ -31,11 +30,6 @@ def settings(health_interval: float = 0.0, *clusters: Cluster) -> Settings:
         Target(f"t{number}", Repository("u"), ("a",), cluster=each) for number, each in enumerate(clusters or (EAST, EAST, WEST))
     )
     return Settings(targets, health_interval=health_interval)
-
-
-def until(holds: Callable[[], Any]) -> None:
-    while not holds():
-        time.sleep(0.01)
 
 
 class Clusters:

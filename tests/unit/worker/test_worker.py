@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +21,7 @@ from handler.queues.pending import Work
 from handler.worker.worker import Worker
 from tests.fakes.signed_webhooks import door_settings
 from tests.fakes.worker_parts import parts_of
-
-PATIENCE = 60.0
+from tests.unit.waiting import PATIENCE, until
 
 
 @contextmanager
@@ -244,10 +243,3 @@ def test_nobody_looks_at_a_target_that_the_configuration_suspends(tmp_path: Path
         worker.stop()
         thread.join(PATIENCE)
     assert {job.trigger for job in seen.jobs if job.target == "paused"} == {"replay"}
-
-
-def until(reached: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

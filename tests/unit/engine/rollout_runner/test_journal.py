@@ -15,7 +15,7 @@ from handler.engine.rollout_runner.journal import DONE
 from handler.model.errors import ClusterUnavailable
 from handler.state.record import State
 from tests.unit.engine.in_memory_journal import Acts, InMemoryJournal, begun, go, group
-from tests.unit.state.waiting import until
+from tests.unit.waiting import until
 
 
 def test_steps_that_begin_and_end_together_share_their_writes(monkeypatch: pytest.MonkeyPatch) -> None:
