@@ -82,7 +82,7 @@ def test_what_an_admission_policy_denies_is_the_authors_and_nothing_is_written(s
     shop.assert_converged()
 
 
-def test_what_is_denied_only_when_it_is_written_leaves_an_attempt_that_the_next_run_closes(
+def test_a_denial_by_admission_after_the_dry_run_leaves_an_attempt_that_the_next_run_closes(
     shop: Shop, forbid: Callable[[str], None]
 ) -> None:
     shop.push(config_map(shop.name, "a"), config_map(shop.name, "gone"))
@@ -119,7 +119,7 @@ def test_a_policy_that_denies_any_write_blames_no_field(shop: Shop, forbid: Call
 
 
 # --- a Namespace on its way out
-def test_a_namespace_that_is_being_deleted_is_nobodys_fault_and_the_run_after_it_applies_all(shop: Shop) -> None:
+def test_a_terminating_namespace_is_not_ready_and_the_run_after_it_applies_all(shop: Shop) -> None:
     holding = config_map(shop.name, "holding", finalizers=["example.com/hold"])
     shop.kubectl.apply(holding)
     shop.kubectl.run("delete", "namespace", shop.name, "--wait=false")
@@ -192,7 +192,7 @@ def test_an_expired_token_is_renewed_once_and_one_that_stays_bad_is_the_operator
 
 
 # --- kinds that vanish
-def test_a_kind_that_vanished_under_its_objects_is_brought_back_with_them(shop: Shop) -> None:
+def test_a_deleted_crd_is_applied_again_with_its_custom_resources(shop: Shop) -> None:
     declared = [definition(shop.group), offer(shop.group, shop.name, "spring"), config_map(shop.name, "a")]
     shop.push(*declared)
     shop.applied()

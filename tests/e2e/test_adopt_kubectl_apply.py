@@ -27,7 +27,7 @@ def slimmer(shop: Shop) -> list[Document]:
 
 
 @pytest.mark.parametrize("options", [(), ("--server-side",), ("--server-side", "--field-manager=kubectl-ci")], ids=str)
-def test_objects_of_kubectl_become_ours_without_being_replaced(shop: Shop, options: tuple[str, ...]) -> None:
+def test_objects_of_kubectl_apply_are_adopted_without_being_replaced(shop: Shop, options: tuple[str, ...]) -> None:
     shop.kubectl.apply(*full(shop), options=options)
     uids = {name: uid for name, (uid, _) in shop.versions(full(shop)).items()}
     shop.push(*slimmer(shop))
@@ -45,7 +45,7 @@ def test_objects_of_kubectl_become_ours_without_being_replaced(shop: Shop, optio
     assert shop.run("drift").outcome is Outcome.UNCHANGED
 
 
-def test_an_unchanged_move_writes_each_object_once_and_then_rests(shop: Shop) -> None:
+def test_an_unchanged_adoption_writes_each_object_once(shop: Shop) -> None:
     shop.kubectl.apply(*full(shop))
     shop.push(*full(shop))
     shop.applied()

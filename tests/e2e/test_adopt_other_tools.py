@@ -157,7 +157,7 @@ def planted(shop: Shop) -> dict[str, Document]:
     return {each["metadata"]["name"]: each for each in found if each["metadata"]["name"] in ROWS}
 
 
-def test_each_tool_is_refused_by_name_and_taken_over_as_the_refusal_says(shop: Shop) -> None:
+def test_objects_of_each_other_tool_are_refused_by_name_and_adopted_as_the_refusal_says(shop: Shop) -> None:
     plant(shop, ROWS)
     sets = replica_sets(shop)
     before = planted(shop)
@@ -258,7 +258,7 @@ COWRITTEN: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("adopt", ["unowned", tuple(TOOLS)], ids=["unowned", "tools"])
-def test_what_only_shares_an_object_with_us_is_not_its_owner(shop: Shop, adopt: Any) -> None:
+def test_a_field_manager_of_a_shared_object_isnt_its_owner(shop: Shop, adopt: Any) -> None:
     crd = definition(shop.group)
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     shop.kubectl.apply(crd)

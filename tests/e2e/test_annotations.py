@@ -61,7 +61,7 @@ def test_a_secret_that_is_only_created_is_never_overwritten_by_the_placeholder_o
 @pytest.mark.parametrize(
     "marks", [*EXCLUSIONS, {"kapp.k14s.io/noop": ""}, {"kluctl.io/ignore": "true"}], ids=lambda marks: next(iter(marks)).replace("/", "-")
 )
-def test_what_git_leaves_alone_is_neither_created_nor_written_nor_adopted_nor_pruned(shop: Shop, marks: dict[str, str]) -> None:
+def test_an_object_ignored_by_annotation_in_git_is_neither_created_applied_adopted_nor_pruned(shop: Shop, marks: dict[str, str]) -> None:
     theirs = secret(shop.name, "theirs", "live")
     by_hand(shop, theirs)
     shop.push(config_map(shop.name, "ours"), config_map(shop.name, "rest"))
@@ -95,7 +95,9 @@ def test_what_git_leaves_alone_is_neither_created_nor_written_nor_adopted_nor_pr
 # --- left alone live
 @pytest.mark.parametrize("verb", ["annotate", "label"])
 @pytest.mark.parametrize("marks", EXCLUSIONS, ids=lambda marks: next(iter(marks)).replace("/", "-"))
-def test_what_is_left_alone_live_is_not_written_adopted_or_pruned_until_the_mark_goes(shop: Shop, marks: dict[str, str], verb: str) -> None:
+def test_a_live_reconcile_disabled_annotation_prevents_apply_adoption_and_prune_until_it_goes(
+    shop: Shop, marks: dict[str, str], verb: str
+) -> None:
     ((key, value),) = marks.items()
     theirs, ours = secret(shop.name, "theirs", "live"), secret(shop.name, "ours", "one")
     by_hand(shop, theirs)
@@ -123,7 +125,7 @@ def test_what_is_left_alone_live_is_not_written_adopted_or_pruned_until_the_mark
     shop.assert_converged()
 
 
-def test_our_own_earlier_word_does_not_leave_an_object_alone_for_ever(shop: Shop) -> None:
+def test_a_reconcile_disabled_annotation_that_we_applied_ends_once_git_drops_it(shop: Shop) -> None:
     """An object that was applied with the mark before it was read: git drops the mark, and the object is brought to git again."""
     shop.push(config_map(shop.name, "a"))
     shop.applied()
@@ -137,7 +139,7 @@ def test_our_own_earlier_word_does_not_leave_an_object_alone_for_ever(shop: Shop
 
 # --- merged with what others wrote
 @pytest.mark.parametrize("side", ["git", "live"])
-def test_merge_takes_nothing_over_at_adoption(shop: Shop, side: str) -> None:
+def test_ssa_merge_takes_nothing_over_at_adoption(shop: Shop, side: str) -> None:
     marks = {f"{FLUX}/ssa": "Merge"}
     shop.kubectl.apply(config_map(shop.name, "a", {"key": "0", "theirs": "1"}), config_map(shop.name, "b", {"key": "0", "theirs": "1"}))
     if side == "live":
@@ -150,7 +152,7 @@ def test_merge_takes_nothing_over_at_adoption(shop: Shop, side: str) -> None:
 
 
 # --- what waits for it
-def test_what_is_left_alone_is_not_waited_for_though_others_depend_on_it(shop: Shop) -> None:
+def test_an_object_with_reconcile_disabled_isnt_waited_for_though_others_depend_on_it(shop: Shop) -> None:
     shop.configure(wait=Wait(timeout=600.0, progress_timeout=600.0))
     shop.push(deployment(shop.name, "web", replicas=0), config_map(shop.name, "a"))
     shop.applied()
@@ -166,7 +168,7 @@ def test_what_is_left_alone_is_not_waited_for_though_others_depend_on_it(shop: S
     assert seen(shop, config_map(shop.name, "a"))[2] == {"key": "2"}
 
 
-def test_what_lives_in_a_namespace_that_git_leaves_alone_is_refused_before_the_first_write(shop: Shop) -> None:
+def test_an_object_in_a_missing_namespace_with_ssa_ignore_is_refused_before_the_first_write(shop: Shop) -> None:
     made = f"{shop.name}-jobs"
     shop.push(namespace(made, annotations={f"{FLUX}/ssa": "Ignore"}), config_map(made, "a"), config_map(shop.name, "b"))
     result = shop.run()
@@ -176,7 +178,7 @@ def test_what_lives_in_a_namespace_that_git_leaves_alone_is_refused_before_the_f
 
 
 # --- between the plan and its write
-def test_a_mark_that_comes_after_the_plan_still_keeps_the_object(shop: Shop, wired: Wire) -> None:
+def test_a_reconcile_disabled_annotation_set_after_the_plan_still_counts(shop: Shop, wired: Wire) -> None:
     shop.push(secret(shop.name, "a", "1"), config_map(shop.name, "b"))
     shop.applied()
     annotated: list[tuple[str, str, object]] = []
@@ -192,7 +194,7 @@ def test_a_mark_that_comes_after_the_plan_still_keeps_the_object(shop: Shop, wir
     assert [seen(shop, secret(shop.name, "a", ""))] == annotated
 
 
-def test_what_another_creates_after_the_plan_is_not_overwritten(shop: Shop, wired: Wire) -> None:
+def test_ssa_if_not_present_doesnt_overwrite_an_object_created_after_the_plan(shop: Shop, wired: Wire) -> None:
     placeholder = secret(shop.name, "a", "placeholder", annotations={f"{FLUX}/ssa": "IfNotPresent"})
     real = secret(shop.name, "a", "the real one")
     shop.push(placeholder, config_map(shop.name, "b"))

@@ -100,7 +100,7 @@ REFUSED = {
 }
 
 
-def test_what_is_not_done_is_refused_all_at_once_and_nothing_is_written(shop: Shop) -> None:
+def test_unsupported_annotations_of_other_tools_are_refused_all_at_once_before_the_first_write(shop: Shop) -> None:
     shop.push(config_map(shop.name, "a"))
     shop.applied()
     before = shop.versions()
@@ -119,7 +119,7 @@ def test_what_is_not_done_is_refused_all_at_once_and_nothing_is_written(shop: Sh
     assert all(shop.live(document) is None for document in documents)
 
 
-def test_a_live_value_that_its_tool_does_not_know_is_noted_and_changes_nothing(shop: Shop) -> None:
+def test_an_unknown_value_of_a_live_annotation_is_noted_and_changes_nothing(shop: Shop) -> None:
     by_hand(shop, config_map(shop.name, "b", {"key": "0"}, annotations={f"{FLUX}/ssa": "Ignor"}))
     shop.push(config_map(shop.name, "a"))
     shop.applied()
@@ -147,7 +147,7 @@ def test_a_kind_that_is_not_served_is_refused_though_its_dry_run_is_to_be_skippe
     shop.assert_converged()
 
 
-def test_an_object_for_local_tools_needs_no_kind_and_no_namespace_of_the_target(shop: Shop) -> None:
+def test_a_local_config_object_needs_no_served_kind_and_no_whitelisted_namespace(shop: Shop) -> None:
     marks = {"config.kubernetes.io/local-config": "true"}
     local = {"apiVersion": "kpt.dev/v1", "kind": "Kptfile", "metadata": {"name": "shop", "annotations": marks}}
     shop.push(config_map(shop.name, "a"), local)

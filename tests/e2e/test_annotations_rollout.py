@@ -16,7 +16,7 @@ STEPS = [{"weight": 50, "for": "0s"}]
 
 
 @pytest.mark.parametrize("action", ["CreateOrUpdate", "Recreate", "Canary"])
-def test_a_step_does_nothing_to_what_is_left_alone_live_and_its_rollout_goes_on(open_shop: Open, action: str) -> None:
+def test_a_step_skips_an_object_with_a_live_reconcile_disabled_annotation(open_shop: Open, action: str) -> None:
     shop = opened(open_shop)
     more = {"steps": STEPS} if action == "Canary" else {}
     push(
@@ -36,7 +36,7 @@ def test_a_step_does_nothing_to_what_is_left_alone_live_and_its_rollout_goes_on(
     assert seen(shop, last)[2] == {"key": "2"}
 
 
-def test_a_step_that_would_delete_what_is_left_alone_live_is_refused(open_shop: Open) -> None:
+def test_a_step_that_would_delete_an_object_with_reconcile_disabled_is_refused(open_shop: Open) -> None:
     shop = opened(open_shop)
     old, last = config_map(shop.name, "old"), config_map(shop.name, "a")
     push(shop, [old, last], group("all", step("CreateOrUpdate", last)))
@@ -66,7 +66,7 @@ def test_a_step_against_an_annotation_in_git_is_refused_and_nothing_is_written(o
     assert shop.live(config_map(shop.name, "a")) is None
 
 
-def test_create_if_not_exist_and_if_not_present_agree(open_shop: Open) -> None:
+def test_create_if_not_exist_and_ssa_if_not_present_agree(open_shop: Open) -> None:
     shop = opened(open_shop)
     marks = {f"{FLUX}/ssa": "IfNotPresent"}
     password = secret(shop.name, "password", "placeholder", annotations=marks)
@@ -78,7 +78,7 @@ def test_create_if_not_exist_and_if_not_present_agree(open_shop: Open) -> None:
     assert seen(shop, password) == before
 
 
-def test_a_hook_is_not_written_over_what_is_left_alone_live(shop: Shop) -> None:
+def test_a_hook_isnt_applied_over_an_object_with_reconcile_disabled(shop: Shop) -> None:
     hook = {ARGO_HOOK: "PreSync"}
     shop.push(config_map(shop.name, "settings", annotations=hook), config_map(shop.name, "a"))
     shop.applied()

@@ -30,7 +30,7 @@ def account(shop: Shop) -> Shop:
     return shop
 
 
-def test_an_account_with_its_rights_deploys_and_prunes_in_its_namespaces(account: Shop) -> None:
+def test_a_service_account_with_its_rbac_rights_deploys_and_prunes_in_its_namespaces(account: Shop) -> None:
     account.push(config_map(account.name, "a"), config_map(account.name, "b"))
     account.applied()
     account.push(config_map(account.name, "a", {"key": "2"}))
@@ -62,7 +62,7 @@ def test_a_kind_that_may_not_be_listed_any_more_prunes_nothing(account: Shop) ->
     assert account.versions() == before
 
 
-def test_a_whitelisted_namespace_alone_is_not_a_right(account: Shop) -> None:
+def test_a_whitelisted_namespace_without_rbac_is_access_denied(account: Shop) -> None:
     """The server's own rules hold for the target's identity, whatever the configuration allows."""
     other = account.create_namespace(f"{account.name}-jobs")
     account.configure(namespaces=(account.name, other))
@@ -179,7 +179,7 @@ def test_a_namespace_and_a_kind_that_are_not_allowed_come_with_the_line_to_add(s
     assert shop.labelled() == {}
 
 
-def test_another_server_than_the_pinned_one_is_refused(shop: Shop) -> None:
+def test_another_server_than_the_server_pin_is_refused(shop: Shop) -> None:
     shop.push(config_map(shop.name, "a"))
     shop.configure(cluster=Cluster(server="https://prod.example.com:6443"))
     result = shop.run()

@@ -32,7 +32,7 @@ def ours(shop: Shop, document: Document) -> list[str]:
     return [entry["apiVersion"] for entry in live["metadata"]["managedFields"] if entry["manager"] == "anneal"]
 
 
-def test_two_versions_of_one_kind_rest_and_are_pruned(shop: Shop) -> None:
+def test_two_api_versions_of_one_kind_have_no_drift_and_are_pruned(shop: Shop) -> None:
     old, new = scaler(shop, "old", "v1"), scaler(shop, "new", "v2")
     shop.push(old, new, config_map(shop.name, "a"))
     shop.applied()
@@ -59,7 +59,7 @@ def test_a_move_to_another_version_is_one_write(shop: Shop) -> None:
         assert_rests(shop)
 
 
-def test_custom_resources_of_two_versions_rest_and_move(shop: Shop) -> None:
+def test_custom_resources_of_two_api_versions_have_no_drift_and_move(shop: Shop) -> None:
     crd = versioned(shop, "v1", "v2")
     shop.push(crd, offered(shop, "old", "v1"), offered(shop, "new", "v2"))
     shop.applied()
@@ -73,7 +73,7 @@ def test_custom_resources_of_two_versions_rest_and_move(shop: Shop) -> None:
     assert_rests(shop)
 
 
-def test_versions_that_a_webhook_converts_rest_and_move(shop: Shop, tmp_path: Path) -> None:
+def test_api_versions_converted_by_a_webhook_have_no_drift_and_move(shop: Shop, tmp_path: Path) -> None:
     old, new = offered(shop, "old", "v1", note="hot"), offered(shop, "new", "v2")
     new["spec"] = {"cost": {"amount": 7}}
     with converted(shop.group, tmp_path) as crd:
@@ -138,7 +138,7 @@ def test_a_new_field_of_a_new_version_is_shown_before_it_is_written(shop: Shop) 
     assert_rests(shop)
 
 
-def test_what_git_drops_goes_though_the_version_that_recorded_it_is_gone(shop: Shop) -> None:
+def test_a_field_dropped_by_git_goes_though_its_managed_fields_version_is_gone(shop: Shop) -> None:
     """The server forgets entries of a version that the kind hasn't any more: what they name would stay for ever."""
     tea, rum = offered(shop, "tea", "v2"), offered(shop, "rum", "v2")
     shop.push(versioned(shop, "v1", "v2"), offered(shop, "tea", "v1", note="hot"), offered(shop, "rum", "v1", note="cold"))
@@ -157,7 +157,7 @@ def test_what_git_drops_goes_though_the_version_that_recorded_it_is_gone(shop: S
     assert_rests(shop)
 
 
-def test_what_git_drops_goes_though_its_version_was_removed_before(shop: Shop) -> None:
+def test_a_field_dropped_by_git_goes_though_its_api_version_was_removed_before(shop: Shop) -> None:
     """As after an upgrade of the cluster, or of an operator that brings its CRDs itself."""
     tea = offered(shop, "tea", "v2")
     shop.kubectl.apply(versioned(shop, "v1", "v2"))

@@ -43,7 +43,7 @@ def namespaced(shop: Shop, place: Path, *spaces: str) -> Path:
     return kubeconfig
 
 
-def test_a_kind_that_somebody_took_out_of_the_hint_is_still_pruned(shop: Shop) -> None:
+def test_a_kind_removed_from_the_applyset_annotation_is_still_pruned(shop: Shop) -> None:
     gone = service(shop.name, "web")
     shop.push(config_map(shop.name, "a"), deployment(shop.name, "web"), gone)
     shop.applied()
@@ -57,7 +57,7 @@ def test_a_kind_that_somebody_took_out_of_the_hint_is_still_pruned(shop: Shop) -
     assert hint(shop, KINDS) == "ConfigMap"
 
 
-def test_what_was_kept_is_still_told_of_and_goes_once_nothing_keeps_it(shop: Shop) -> None:
+def test_an_orphan_stays_listed_and_is_pruned_once_prune_disabled_is_gone(shop: Shop) -> None:
     kept = secret(shop.name, "db", "swordfish", annotations={"anneal.dev/prune": "disabled"})
     shop.push(config_map(shop.name, "a"), kept)
     shop.applied()
@@ -73,7 +73,7 @@ def test_what_was_kept_is_still_told_of_and_goes_once_nothing_keeps_it(shop: Sho
     assert shop.live(kept) is None
 
 
-def test_a_namespace_that_left_the_whitelist_stays_in_sight_where_rights_are_namespaced(shop: Shop, tmp_path: Path) -> None:
+def test_orphans_in_a_namespace_off_the_whitelist_are_still_seen_with_namespaced_rights(shop: Shop, tmp_path: Path) -> None:
     jobs = shop.create_namespace(f"{shop.name}-jobs")
     kubeconfig = namespaced(shop, tmp_path, shop.name, jobs)
     left = secret(jobs, "db", "swordfish")

@@ -97,7 +97,7 @@ def test_a_run_killed_in_any_phase_is_gone_on_with(open_shop: Open, wired: Wire)
     trial.assert_promoted(NEW)
 
 
-def test_who_may_not_wait_leaves_the_canary_to_the_next_run(open_shop: Open) -> None:
+def test_a_function_leaves_the_canary_to_the_next_run(open_shop: Open) -> None:
     """As functions do: the time that is held counts from run to run."""
     trial = Trial.of(open_shop)
     shop = trial.shop
@@ -116,7 +116,7 @@ def test_who_may_not_wait_leaves_the_canary_to_the_next_run(open_shop: Open) -> 
     trial.assert_promoted(NEW)
 
 
-def test_a_newer_commit_takes_over_or_takes_away(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_newer_commit_supersedes_the_canary_and_takes_it_over_or_deletes_it(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interrupts, "HEAD_EVERY", 0.3)
     trial = Trial.of(open_shop)
     shop, before = trial.shop, trial.stable
@@ -156,7 +156,7 @@ def test_a_newer_commit_takes_over_or_takes_away(open_shop: Open, monkeypatch: p
     trial.assert_promoted(NEW)
 
 
-def test_a_canary_that_is_not_gone_yet_is_no_end(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_canary_held_by_a_finalizer_leaves_the_phase_pruning(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wait_deleted, "TIMEOUT", 0.5)
     trial = Trial.of(open_shop)
     shop = trial.shop

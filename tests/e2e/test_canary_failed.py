@@ -102,7 +102,7 @@ def test_a_canary_beside_a_step_that_fails_goes_with_the_rollout(open_shop: Open
     assert trial.stable == before
 
 
-def test_a_rollout_back_tries_nothing(open_shop: Open) -> None:
+def test_a_rollback_runs_without_a_canary(open_shop: Open) -> None:
     """What fails as it is promoted is gone back from at once: what was recorded has been trusted, what it replaces isn't."""
     trial = Trial.of(open_shop, rollback=Rollback(on_failure=True))
     shop, old = trial.shop, trial.pushed

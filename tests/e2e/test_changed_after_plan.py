@@ -36,7 +36,7 @@ def scaler(shop: Shop) -> Document:
     }
 
 
-def test_a_moved_object_keeps_what_the_plan_ignores(shop: Shop, wired: Wire) -> None:
+def test_an_object_changed_after_the_plan_keeps_its_ignored_fields(shop: Shop, wired: Wire) -> None:
     shop.push(deployment(shop.name, "web", replicas=2), scaler(shop))
     shop.applied()
     shop.kubectl.run("scale", "deployment", "web", "-n", shop.name, "--replicas=7")
@@ -70,7 +70,7 @@ def test_a_create_does_not_take_over_what_another_tool_made_meanwhile(shop: Shop
     assert (live["data"], live["metadata"]["labels"]) == (theirs["data"], theirs["metadata"]["labels"])
 
 
-def test_a_create_adopts_what_nobody_owns_and_the_record_says_update(shop: Shop, wired: Wire) -> None:
+def test_a_create_adopts_an_unowned_object_made_after_the_plan_and_is_recorded_as_update(shop: Shop, wired: Wire) -> None:
     shop.push(config_map(shop.name, "a"), config_map(shop.name, "b"))
     by_hand = config_map(shop.name, "b", {"key": "by hand", "more": "of it"})
     act = partial(shop.kubectl.apply, by_hand)
@@ -94,7 +94,7 @@ def test_an_apply_that_is_refused_names_the_line_in_git(shop: Shop) -> None:
     assert result.problems[0].place == f"deploy/ConfigMap-{shop.name}-bad.yaml:1"
 
 
-def test_a_namespace_kept_by_the_second_look_counts_as_kept(shop: Shop, wired: Wire) -> None:
+def test_a_namespace_that_gets_foreign_objects_after_the_plan_is_skipped_by_prune(shop: Shop, wired: Wire) -> None:
     jobs = f"{shop.name}-jobs"
     shop.configure(prune=Prune(kinds=("Namespace",)))
     shop.push(namespace(jobs), config_map(jobs, "ours"), config_map(shop.name, "keep"))
@@ -111,7 +111,7 @@ def test_a_namespace_kept_by_the_second_look_counts_as_kept(shop: Shop, wired: W
     assert [str(orphan.identity) for orphan in state.orphans] == [f"Namespace/{jobs}"]
 
 
-def test_a_candidate_that_somebody_protects_in_the_last_moment_is_kept(shop: Shop, wired: Wire) -> None:
+def test_a_prune_candidate_protected_in_the_last_moment_is_kept(shop: Shop, wired: Wire) -> None:
     keep, candidate = config_map(shop.name, "keep"), config_map(shop.name, "candidate")
     shop.push(keep, candidate)
     shop.applied()
@@ -122,7 +122,7 @@ def test_a_candidate_that_somebody_protects_in_the_last_moment_is_kept(shop: Sho
     assert shop.live(candidate)
 
 
-def test_what_comes_after_an_object_that_is_not_gone_stays(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prune_stops_before_the_stage_after_a_finalizer_that_holds(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """The operator must live to clear the finalizer of its custom resource."""
     monkeypatch.setattr(wait_deleted, "TIMEOUT", 1.0)
     operator, lingering = deployment(shop.name, "operator"), offer(shop.group, shop.name, "o", finalizers=["shop.example.com/operator"])
@@ -158,7 +158,7 @@ def test_a_record_that_changes_just_before_the_attempt_opens_is_planned_from_onc
     assert shop.state().deliveries == (DELIVERY,)
 
 
-def test_a_record_deleted_during_a_run_stops_it_before_it_prunes(shop: Shop, wired: Wire) -> None:
+def test_a_record_deleted_during_a_run_stops_it_before_prune(shop: Shop, wired: Wire) -> None:
     shop.push(config_map(shop.name, "a"), config_map(shop.name, "b"))
     shop.applied()
     shop.push(config_map(shop.name, "a", {"key": "2"}))
@@ -171,7 +171,7 @@ def test_a_record_deleted_during_a_run_stops_it_before_it_prunes(shop: Shop, wir
     shop.assert_converged()
 
 
-def test_another_cluster_behind_the_address_is_seen_under_the_lease(shop: Shop, wired: Wire) -> None:
+def test_another_cluster_uid_behind_the_address_is_seen_under_the_lease(shop: Shop, wired: Wire) -> None:
     """Its uid is remembered between runs, but asked again before anything is written."""
     shop.push(config_map(shop.name, "a"))
     shop.applied()
@@ -211,7 +211,7 @@ def test_a_new_field_and_a_new_version_come_with_the_objects_that_use_them(shop:
     shop.assert_converged()
 
 
-def test_what_the_plan_would_update_is_never_deleted_by_the_second_look(shop: Shop, wired: Wire) -> None:
+def test_an_object_made_immutable_after_the_plan_isnt_recreated_by_that_run(shop: Shop, wired: Wire) -> None:
     allowed = {"anneal.dev/recreate": "allow"}
     shop.push(config_map(shop.name, "a", annotations=allowed))
     shop.applied()
@@ -226,7 +226,7 @@ def test_what_the_plan_would_update_is_never_deleted_by_the_second_look(shop: Sh
     assert again.counts == {"recreated": 1}, "the next plan shows it, and the guards count it"
 
 
-def test_a_record_that_a_person_was_quicker_than_is_written_soon(shop: Shop, wired: Wire) -> None:
+def test_a_record_write_that_meets_a_409_is_repeated_soon(shop: Shop, wired: Wire) -> None:
     shop.push(config_map(shop.name, "a"))
     shop.applied()
     shop.work.write("deploy/note.yaml", "# no object, but something that the render reads\n")

@@ -147,7 +147,7 @@ def test_a_rollback_leads_away_from_a_head_whose_tree_is_refused(shop: Shop) -> 
     shop.assert_converged(good)
 
 
-def test_who_begins_to_verify_verifies_what_is_applied_already(shop: Shop, key: Path) -> None:
+def test_verify_is_asked_of_the_applied_commit_too(shop: Shop, key: Path) -> None:
     unsigned = shop.push(config_map(shop.name, "a"))
     shop.applied()
     assert shop.run("tick").outcome is Outcome.UNCHANGED

@@ -102,7 +102,7 @@ def test_an_ended_demo_leaves_nothing_and_a_killed_one_is_ended_by_down(
     assert cluster_wide(kubectl, prefix) == []
 
 
-def test_the_whole_story_is_true_what_is_kept_follows_a_push_and_nothing_of_it_stays(kubectl: Kubectl, cache: Path, tmp_path: Path) -> None:
+def test_the_demo_is_true_and_a_kept_one_follows_a_push_and_is_removed_whole(kubectl: Kubectl, cache: Path, tmp_path: Path) -> None:
     arguments = command("--kubeconfig", str(kubectl.kubeconfig), "--prefix", "told-", "--keep")
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(cache, kubectl)) as demo:
         assert demo.stdout is not None

@@ -35,7 +35,7 @@ def test_a_drift_run_heals_an_edit_and_names_who_made_it(shop: Shop) -> None:
     assert_rests(shop)
 
 
-def test_what_others_add_beside_our_fields_is_left_alone(shop: Shop) -> None:
+def test_fields_that_other_managers_add_are_no_drift(shop: Shop) -> None:
     shop.push(config_map(shop.name, "a"))
     shop.applied()
     more = json.dumps({"data": {"theirs": "1"}, "metadata": {"annotations": {"seen-by": "them"}}})
@@ -46,7 +46,7 @@ def test_what_others_add_beside_our_fields_is_left_alone(shop: Shop) -> None:
     assert live["data"] == {"key": "1", "theirs": "1"}
 
 
-def test_a_deleted_object_comes_back(shop: Shop) -> None:
+def test_a_drift_run_creates_a_deleted_object_again(shop: Shop) -> None:
     shop.push(config_map(shop.name, "a"), config_map(shop.name, "b"))
     shop.applied()
     shop.kubectl.run("delete", "cm", "a", "-n", shop.name)
@@ -102,7 +102,7 @@ def test_ignore_lists_nothing_in_drift_runs(shop: Shop, wired: Wire) -> None:
     assert wire.writes == []
 
 
-def test_replicas_set_by_an_autoscaler_stay(shop: Shop) -> None:
+def test_replicas_set_by_an_hpa_are_no_drift(shop: Shop) -> None:
     """The controller scales through the subresource under its own name; git declares another number."""
     scaler = {
         "apiVersion": "autoscaling/v2",
@@ -123,7 +123,7 @@ def test_replicas_set_by_an_autoscaler_stay(shop: Shop) -> None:
     assert_rests(shop)
 
 
-def test_an_injected_authority_stays(shop: Shop) -> None:
+def test_an_injected_ca_bundle_is_no_drift(shop: Shop) -> None:
     """As cert-manager's ca-injector does it, on a webhook configuration and on a CRD's conversion webhook."""
     bundle = base64.b64encode(_authority()).decode()
     converting = definition(shop.group)
@@ -176,7 +176,7 @@ def test_ignored_fields_are_neither_reset_nor_reported(shop: Shop) -> None:
     ],
     ids=["service", "defaulted", "empty", "labelled"],
 )
-def test_a_shop_at_rest_stays_at_rest(shop: Shop, document: Callable[[str], dict[str, Any]]) -> None:
+def test_drift_runs_without_drift_write_nothing(shop: Shop, document: Callable[[str], dict[str, Any]]) -> None:
     shop.push(document(shop.name), config_map(shop.name, "a"))
     shop.applied()
     assert_rests(shop)

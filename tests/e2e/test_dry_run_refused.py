@@ -94,7 +94,7 @@ def limited(shop: Shop, place: Path) -> Path:
     return kubeconfig
 
 
-def test_all_mistakes_are_told_together_before_the_first_write(shop: Shop) -> None:
+def test_all_mistakes_of_the_dry_run_are_told_together_before_the_first_write(shop: Shop) -> None:
     shop.kubectl.run("create", "quota", "none", "-n", shop.name, "--hard=services=0")
     theirs = config_map(shop.name, "theirs", labels={"argocd.argoproj.io/instance": "shop"})
     shop.kubectl.apply(theirs)
@@ -119,7 +119,7 @@ def test_all_mistakes_are_told_together_before_the_first_write(shop: Shop) -> No
     assert len(lines) == 6, lines
 
 
-def test_what_a_pod_names_and_this_run_creates_comes_first(shop: Shop) -> None:
+def test_references_of_a_pod_that_this_run_creates_are_applied_before_it(shop: Shop) -> None:
     shop.configure(cluster_scoped=CLASSES)
     made = pod(shop.name, "worker", "runner", priorityClassName=shop.name, runtimeClassName=shop.name)
     shop.push(made, account(shop.name, "runner"), *classes(shop.name))
@@ -134,7 +134,7 @@ def test_what_a_pod_names_and_this_run_creates_comes_first(shop: Shop) -> None:
         shop.kubectl.run("delete", f"priorityclass/{shop.name}", f"runtimeclass/{shop.name}")
 
 
-def test_what_is_named_and_neither_there_nor_declared_is_a_mistake_now(shop: Shop) -> None:
+def test_a_missing_reference_that_git_doesnt_declare_is_refused_by_the_dry_run(shop: Shop) -> None:
     other = shop.create_namespace(f"{shop.name}-jobs")
     early = pod(shop.name, "early", "late", {ARGO_WAVE: "-1"})
     new = namespace(f"{shop.name}-new")
@@ -178,7 +178,7 @@ def test_a_binding_is_checked_once_its_role_is_there_and_a_role_that_never_comes
     shop.kubectl.run("delete", f"clusterrole/{shop.name}", f"clusterrolebinding/{shop.name}")
 
 
-def test_what_else_is_wrong_with_it_is_told_now(shop: Shop, tmp_path: Path) -> None:
+def test_other_mistakes_of_an_object_with_a_missing_reference_are_refused_by_the_dry_run(shop: Shop, tmp_path: Path) -> None:
     """Though the server would first say that what it names is missing, which this run creates."""
     shop.handler = shop.handler_at(limited(shop, tmp_path))
     wrong, bound = pod(shop.name, "worker", "runner", restartPolicy="Sometimes"), binding(shop.name, "readers", "reader")
@@ -211,7 +211,7 @@ def test_a_hook_may_name_what_an_earlier_hook_creates_and_nothing_that_comes_lat
 
 
 @pytest.mark.parametrize("ours", [False, True], ids=["adopted", "ours"])
-def test_what_else_is_wrong_with_a_binding_that_lives_is_told_now(shop: Shop, tmp_path: Path, ours: bool) -> None:
+def test_other_mistakes_of_a_live_role_binding_are_refused_by_the_dry_run(shop: Shop, tmp_path: Path, ours: bool) -> None:
     """It lives while its role doesn't, which this run creates: the server says nothing else of it until then."""
     reader, bound = role(shop.name, "reader"), binding(shop.name, "readers", "reader")
     if ours:

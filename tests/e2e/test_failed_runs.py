@@ -75,7 +75,7 @@ def test_the_refused_run_of_another_installation_leaves_the_record_alone(shop: S
     assert shop.recorded() == before
 
 
-def test_trouble_with_the_lease_at_the_end_does_not_undo_what_is_recorded(open_shop: Open, wired: Wire) -> None:
+def test_a_lease_that_cant_be_renewed_after_the_write_doesnt_undo_the_record(open_shop: Open, wired: Wire) -> None:
     """Every PUT of the Lease is refused from the moment in which the object is written; until it ends there is time to record that."""
     shop = open_shop(lease=120.0)
     shop.create_namespace()
@@ -155,7 +155,7 @@ def test_a_worker_told_to_stop_before_its_first_write_records_nothing(shop: Shop
     shop.assert_converged()
 
 
-def test_while_one_target_asks_who_its_cluster_is_the_others_keep_the_last_answer(shop: Shop, wired: Wire) -> None:
+def test_while_one_target_asks_for_the_cluster_uid_others_use_the_cached_one(shop: Shop, wired: Wire) -> None:
     wire = wired()
     uid = shop.handler_at(wire.kubeconfig).dependencies(shop.name).cluster_uid
     known = uid(False)

@@ -49,7 +49,7 @@ def reasons(result: Result) -> set[str]:
 
 
 @pytest.mark.parametrize("first", ["a", "b"])
-def test_what_runs_moves_whoever_runs_first(pair: Pair, first: str) -> None:
+def test_running_objects_are_handed_over_whichever_target_runs_first(pair: Pair, first: str) -> None:
     documents, before = ran(pair)
     pair.push(b=documents)
     assert reasons(pair.a.run(dry_run=True)) == {f"hand over to {pair.b.name}"}
@@ -80,7 +80,7 @@ def test_fields_that_the_taker_does_not_declare_go_and_are_in_its_plan(pair: Pai
 
 @pytest.mark.parametrize("value", ["IfNotPresent", "Ignore"])
 @pytest.mark.parametrize("first", ["a", "b"])
-def test_what_the_taker_never_updates_changes_its_marks_alone(pair: Pair, first: str, value: str) -> None:
+def test_hand_over_to_ssa_if_not_present_or_ignore_changes_the_inventory_marks_alone(pair: Pair, first: str, value: str) -> None:
     documents, before = ran(pair)
     web = deployment(pair.space, "web", image="shop:2", replicas=7, annotations={"kustomize.toolkit.fluxcd.io/ssa": value})
     specs = (pair.a.live(web) or {})["spec"]
@@ -134,7 +134,7 @@ def test_a_namespace_moves_with_what_is_in_it(pair: Pair) -> None:
     pair.a.kubectl.run("delete", "namespace", space, "--wait=false")
 
 
-def test_both_declare_it_and_both_files_are_named(pair: Pair) -> None:
+def test_an_object_declared_by_both_siblings_is_refused_naming_both_files(pair: Pair) -> None:
     documents, before = ran(pair)
     pair.push(a=documents, b=documents[:1])
     refused = pair.b.run()
@@ -145,7 +145,7 @@ def test_both_declare_it_and_both_files_are_named(pair: Pair) -> None:
     assert (pair.uids(*documents), pair.owners(*documents)) == (before, {pair.a.name})
 
 
-def test_a_sibling_that_does_not_render_holds_and_its_cure_moves_it(pair: Pair) -> None:
+def test_a_sibling_that_does_not_render_holds_prune_until_the_hand_over(pair: Pair) -> None:
     documents, before = ran(pair)
     pair.push(b=documents)
     pair.work.write("b/broken.yaml", "a: [1")
@@ -160,7 +160,7 @@ def test_a_sibling_that_does_not_render_holds_and_its_cure_moves_it(pair: Pair) 
     assert (pair.uids(*documents), pair.owners(*documents)) == (before, {pair.b.name})
 
 
-def test_a_rolled_back_giver_keeps_it(pair: Pair) -> None:
+def test_a_rolled_back_giver_keeps_the_object(pair: Pair) -> None:
     documents, before = ran(pair)
     old = pair.a.head
     pair.push(b=documents)
@@ -173,7 +173,7 @@ def test_a_rolled_back_giver_keeps_it(pair: Pair) -> None:
     assert (pair.uids(*documents), pair.owners(*documents)) == (before, {pair.b.name})
 
 
-def test_each_acts_with_rights_of_its_namespace_alone(pair: Pair) -> None:
+def test_hand_over_works_with_rights_in_each_targets_namespace_alone(pair: Pair) -> None:
     account = replace(pair.a, name=pair.space)
     allow(account, (ALL, "", "configmaps"))
     deployer = {"impersonate": Impersonate(f"{pair.space}/deployer"), "cluster_scoped": ()}
@@ -223,7 +223,7 @@ def written(pair: Pair, repository: str, place: Path) -> Path:
     return place / "anneal.yaml"
 
 
-def test_between_repositories_the_printed_commands_move_it(pair: Pair, host: Host, tmp_path: Path) -> None:
+def test_hand_over_between_repositories_by_the_printed_commands(pair: Pair, host: Host, tmp_path: Path) -> None:
     """Each command is carried out as it is printed, and after each of them the object is what it was."""
     other = f"{pair.space}-other"
     work = Work.of(host, other)

@@ -122,7 +122,7 @@ def test_an_expression_that_takes_too_much_leaves_the_object_unknown_and_the_wai
     assert said in result.message
 
 
-def test_it_stands_above_what_is_known_of_a_kind_even_of_one_that_always_is_healthy(shop: Shop) -> None:
+def test_a_health_check_expr_stands_above_the_kstatus_rules_of_its_kind(shop: Shop) -> None:
     entry = HealthCheckExpr("v1", "data.state == 'open'", kind="ConfigMap", failed="data.state == 'closed'")
     shop.configure(wait=PATIENT, health_check_exprs=(entry,))
     shop.push(config_map(shop.name, "gate", {"state": "open"}))
@@ -133,7 +133,7 @@ def test_it_stands_above_what_is_known_of_a_kind_even_of_one_that_always_is_heal
     assert f"ConfigMap/{shop.name}/gate: failed: `failed` of healthCheckExprs holds" in result.message
 
 
-def test_a_function_that_may_not_wait_judges_by_them_too(shop: Shop) -> None:
+def test_a_function_judges_health_by_health_check_exprs_too(shop: Shop) -> None:
     judged_by(shop)
     shop.push(*offered(shop))
     shop.handler = shop.handler_at(shop.kubectl.kubeconfig, patience=0.0)
@@ -145,7 +145,7 @@ def test_a_function_that_may_not_wait_judges_by_them_too(shop: Shop) -> None:
     assert second.outcome is Outcome.APPLIED, told(second)
 
 
-def test_a_check_of_a_rollout_asks_them(open_shop: Open) -> None:
+def test_the_healthy_check_of_a_step_uses_health_check_exprs(open_shop: Open) -> None:
     shop = rollouts.opened(open_shop)
     judged_by(shop)
     crd, tea = offered(shop)

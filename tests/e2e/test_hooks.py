@@ -18,7 +18,7 @@ from tests.e2e.serve_process import until
 HOOKS = Path(__file__).parents[1] / "unit" / "rollout" / "hooks"
 
 
-def test_everything_comes_in_its_phase_and_wave(open_shop: Open, connection: ClusterConnection) -> None:
+def test_hooks_and_objects_come_in_their_sync_phase_and_wave(open_shop: Open, connection: ClusterConnection) -> None:
     shop = open_shop(wait=Wait())
     shop.create_namespace()
     gone, kept = config_map(shop.name, "gone"), config_map(shop.name, "kept")
@@ -102,7 +102,7 @@ def test_a_hook_that_fails_among_the_stages_ends_them(shop: Shop) -> None:
     assert steps(shop) == {("Sync", "warm"): "failed"}
 
 
-def test_policies_say_what_becomes_of_a_hook(shop: Shop) -> None:
+def test_hook_delete_policies_are_carried_out(shop: Shop) -> None:
     stays, goes = hook(shop, "stays", "PreSync"), hook(shop, "goes", "PostSync", policy="HookSucceeded")
     made = hook(shop, "", "PreSync")
     made["metadata"] |= {"generateName": "made-"}
@@ -127,7 +127,7 @@ def test_policies_say_what_becomes_of_a_hook(shop: Shop) -> None:
     assert shop.labelled().keys() == {f"ConfigMap/{shop.name}/one"}
 
 
-def test_files_of_public_repositories_move_over_unchanged(open_shop: Open) -> None:
+def test_hooks_of_public_argo_cd_repositories_run_unchanged(open_shop: Open) -> None:
     shop = open_shop()
     shop.create_namespace()
     shop.configure(namespace=shop.name)
@@ -185,7 +185,7 @@ def test_a_namespace_comes_before_the_early_hook_that_lives_in_it(open_shop: Ope
     assert 0 < seen.first(migrate, is_complete) < seen.first(web)
 
 
-def test_what_would_be_refused_is_refused_before_the_first_write(shop: Shop) -> None:
+def test_a_hook_that_the_server_would_refuse_is_refused_before_the_first_write(shop: Shop) -> None:
     one, migrate = config_map(shop.name, "one"), hook(shop, "migrate", "PreSync")
     shop.push(one, migrate)
     shop.applied()

@@ -19,7 +19,7 @@ from tests.e2e.one_target import DONE, Shop, outwaited, told
 from tests.e2e.serve_process import until
 
 
-def test_a_job_that_runs_when_the_worker_is_killed_runs_once(shop: Shop, connection: ClusterConnection) -> None:
+def test_a_hook_job_that_runs_when_the_worker_is_killed_runs_once(shop: Shop, connection: ClusterConnection) -> None:
     migrate, web = held(hook(shop, "migrate", "PreSync", policy="HookSucceeded")), deployment(shop.name, "web")
     shop.push(migrate, web)
     with Watching.of(connection, shop.name) as seen:
@@ -37,7 +37,7 @@ def test_a_job_that_runs_when_the_worker_is_killed_runs_once(shop: Shop, connect
     assert steps(shop) == {("PreSync", "migrate"): "done"}
 
 
-def test_a_job_created_just_before_the_worker_is_killed_runs_once(shop: Shop, wired: Wire, connection: ClusterConnection) -> None:
+def test_a_hook_job_created_just_before_the_worker_is_killed_runs_once(shop: Shop, wired: Wire, connection: ClusterConnection) -> None:
     migrate, web = hook(shop, "migrate", "PreSync"), deployment(shop.name, "web")
     shop.push(migrate, web)
     with Watching.of(connection, shop.name) as seen:
@@ -47,7 +47,7 @@ def test_a_job_created_just_before_the_worker_is_killed_runs_once(shop: Shop, wi
     assert seen.first(migrate, is_complete) < seen.first(web)
 
 
-def test_who_may_not_wait_comes_back_to_a_hook_that_runs(shop: Shop, connection: ClusterConnection) -> None:
+def test_a_function_comes_back_to_a_running_hook(shop: Shop, connection: ClusterConnection) -> None:
     migrate, web = held(hook(shop, "migrate", "PreSync")), deployment(shop.name, "web")
     shop.push(migrate, web)
     shop.handler = shop.handler_at(shop.kubectl.kubeconfig, patience=0.0)

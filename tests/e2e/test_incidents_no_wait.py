@@ -101,5 +101,5 @@ def _shows(shop: Shop, holds: object) -> None:
 
 
 @pytest.mark.parametrize("incident", INCIDENTS, ids=lambda incident: incident.name)
-def test_what_the_record_says_of_an_incident_after_the_commit(ends: Ends, incident: Incident) -> None:
+def test_health_and_its_causes_of_each_incident_without_a_wait(ends: Ends, incident: Incident) -> None:
     ends[incident.name].result(PATIENCE * 8)

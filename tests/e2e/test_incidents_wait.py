@@ -86,5 +86,5 @@ def _notes(result: Result) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("incident", INCIDENTS, ids=lambda incident: incident.name)
-def test_what_a_wait_says_of_an_incident(ends: Ends, incident: Incident) -> None:
+def test_a_wait_reports_the_cause_of_each_incident(ends: Ends, incident: Incident) -> None:
     ends[incident.name].result(PATIENCE * 4)

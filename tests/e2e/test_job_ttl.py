@@ -71,7 +71,7 @@ def remembered(shop: Shop) -> tuple[str, tuple[Ran, ...]]:
     return state.commit, state.ran
 
 
-def test_a_job_that_removed_itself_is_done_until_its_declaration_changes(shop: Shop) -> None:
+def test_a_job_removed_by_its_ttl_is_done_until_its_declaration_changes(shop: Shop) -> None:
     shop.push(brief(shop), config_map(shop.name, "a"))
     shop.applied()
     gone(shop, brief(shop))
@@ -97,7 +97,7 @@ def test_a_job_that_removed_itself_is_done_until_its_declaration_changes(shop: S
     assert ran(shop) == 4
 
 
-def test_one_under_another_name_is_another_and_a_lost_record_knows_of_none(shop: Shop) -> None:
+def test_a_job_under_another_name_runs_and_after_a_lost_record_all_run_again(shop: Shop) -> None:
     shop.push(brief(shop), config_map(shop.name, "a"))
     shop.applied()
     gone(shop, brief(shop))
@@ -130,7 +130,7 @@ def test_the_first_run_after_an_upgrade_takes_what_the_record_of_the_version_bef
     assert_done(shop)
 
 
-def test_a_drift_that_is_only_reported_does_not_tell_of_it(shop: Shop) -> None:
+def test_drift_report_omits_a_job_removed_by_its_ttl(shop: Shop) -> None:
     shop.configure(drift="report")
     shop.push(brief(shop), config_map(shop.name, "a"))
     shop.applied()
@@ -138,7 +138,7 @@ def test_a_drift_that_is_only_reported_does_not_tell_of_it(shop: Shop) -> None:
     assert_done(shop)
 
 
-def test_what_waits_over_several_runs_runs_it_once(shop: Shop) -> None:
+def test_a_wait_over_several_runs_runs_a_ttl_job_once(shop: Shop) -> None:
     """As functions wait: each run ends at once, and the next one finds the Job gone and the commit not recorded."""
     slow = deployment(shop.name, "slow", replicas=1)
     slow["spec"]["template"]["metadata"]["annotations"] = {FATE: "never-ready"}
@@ -155,7 +155,7 @@ def test_what_waits_over_several_runs_runs_it_once(shop: Shop) -> None:
     assert_done(shop)
 
 
-def test_a_failure_beside_it_does_not_run_it_again_and_its_own_does(shop: Shop) -> None:
+def test_a_failed_rollout_runs_only_its_own_failed_job_again(shop: Shop) -> None:
     broken = deployment(shop.name, "broken", replicas=1)
     broken["spec"] |= {"progressDeadlineSeconds": 1}
     broken["spec"]["template"]["metadata"]["annotations"] = {FATE: "crash-loop"}
@@ -176,7 +176,7 @@ def test_a_failure_beside_it_does_not_run_it_again_and_its_own_does(shop: Shop) 
 
 
 @pytest.mark.parametrize("action", ["CreateOrUpdate", "CreateIfNotExist"])
-def test_a_step_runs_it_once_for_each_declaration(shop: Shop, action: str) -> None:
+def test_a_step_runs_a_ttl_job_once_for_each_declaration(shop: Shop, action: str) -> None:
     shop.configure(rollout=ROLLOUT)
     carried_out(shop, action, brief(shop), config_map(shop.name, "a"))
     gone(shop, brief(shop))
@@ -188,7 +188,7 @@ def test_a_step_runs_it_once_for_each_declaration(shop: Shop, action: str) -> No
     assert ran(shop) == 2
 
 
-def test_a_step_that_makes_it_anew_does_so_once_a_rollout(shop: Shop) -> None:
+def test_a_recreate_step_runs_a_ttl_job_once_a_rollout(shop: Shop) -> None:
     shop.configure(rollout=ROLLOUT)
     carried_out(shop, "Recreate", brief(shop), config_map(shop.name, "a"))
     gone(shop, brief(shop))
@@ -200,7 +200,7 @@ def test_a_step_that_makes_it_anew_does_so_once_a_rollout(shop: Shop) -> None:
     assert ran(shop) == 2
 
 
-def test_a_hook_runs_it_with_its_rollout_alone(shop: Shop) -> None:
+def test_a_hook_job_with_ttl_runs_with_its_rollout_alone(shop: Shop) -> None:
     made = brief(shop)
     made["metadata"]["annotations"] = {ARGO_HOOK: "Sync"}
     shop.push(made, config_map(shop.name, "a"))
@@ -223,7 +223,7 @@ def done_in(pair: Pair) -> tuple[Document, Shop]:
 
 
 @pytest.mark.parametrize("first", ["a", "b"])
-def test_one_that_moves_to_a_sibling_is_done_whichever_runs_first(pair: Pair, first: str) -> None:
+def test_a_ttl_job_handed_over_to_a_sibling_is_done_whichever_runs_first(pair: Pair, first: str) -> None:
     made, space = done_in(pair)
     pair.push(b=(made,))
     pair.applied(*((pair.a, pair.b) if first == "a" else (pair.b, pair.a)))
@@ -238,7 +238,7 @@ def test_one_that_moves_to_a_sibling_is_done_whichever_runs_first(pair: Pair, fi
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", ["giver", "taker"])
-def test_a_move_killed_after_any_write_does_not_run_it_again(pair: Pair, wired: Callable[[], Wired], first: str) -> None:
+def test_a_hand_over_killed_after_any_write_doesnt_run_the_ttl_job_again(pair: Pair, wired: Callable[[], Wired], first: str) -> None:
     made, space = done_in(pair)
     for number, taker in killed_moves(pair, wired, first, lambda number: (made, config_map(pair.space, "move", {"number": str(number)}))):
         assert (ran(space), [each.identity.name for each in taker.state().ran]) == (1, ["brief"]), number

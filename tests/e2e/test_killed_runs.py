@@ -113,7 +113,7 @@ def test_a_first_run_killed_after_any_write_is_finished_by_the_next(open_shop: O
 
 
 @pytest.mark.slow
-def test_an_update_with_prunes_killed_after_any_write_is_finished_by_the_next(open_shop: Open, wired: Wire) -> None:
+def test_an_update_with_prune_killed_after_any_write_is_finished_by_the_next(open_shop: Open, wired: Wire) -> None:
     shops = [opened(open_shop) for _ in range(AT_ONCE)]
     for shop in shops:
         shop.push(*first(shop))

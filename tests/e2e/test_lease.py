@@ -177,7 +177,7 @@ def is_renewal(handler: Handler) -> bool:
 
 
 @pytest.mark.parametrize("chosen", [is_release, is_renewal])
-def test_a_request_that_meets_a_release_or_a_renewal_is_not_lost(
+def test_a_request_that_meets_a_lease_release_or_renewal_isnt_lost(
     shop: Shop, wired: Wire, chosen: Callable[[Handler], bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The request lands between the holder's last look and its swap: the swap fails, the holder sees it and runs again."""
@@ -214,7 +214,7 @@ def _renew_at_a_look(worker: Worker, shop: Shop, asking: Asking, monkeypatch: py
     rooms.store.read = renewed  # type: ignore[method-assign]  # the run's renewal comes now, nothing else
 
 
-def test_two_workers_at_once_end_at_the_head(shop: Shop, wired: Wire) -> None:
+def test_two_workers_at_once_share_the_lease_and_end_at_the_head(shop: Shop, wired: Wire) -> None:
     workers = [shop.handler_at(wired().kubeconfig) for _ in range(2)]
     with ThreadPoolExecutor(2) as pool:
         for number in range(4):

@@ -94,7 +94,7 @@ def test_the_page_shows_a_package_and_programs(acme: Acme) -> None:
     assert len(acme.files["main.py"].splitlines()) <= 20
 
 
-def test_rows_of_an_outside_package_are_really_used(acme: Acme, served: Serving, kubectl: Kubectl) -> None:
+def test_triggers_renderers_and_feedback_of_an_outside_package_are_used(acme: Acme, served: Serving, kubectl: Kubectl) -> None:
     until(lambda: commits(served), told=served.log.read_text)
     second = acme.push("two")
     assert deliver(served, acme.url, "another's token, which is long enough")[0] == 401

@@ -176,7 +176,7 @@ def test_render_only_prints_at_each_interval_and_no_mistake_ends_it(nowhere: Pla
         assert process.wait(PATIENCE) == 0
 
 
-def test_what_another_version_brings_is_refused(nowhere: Place) -> None:
+def test_flags_of_the_other_locutus_generation_are_refused(nowhere: Place) -> None:
     for line in OTHERS:
         nowhere.run(line, code=USAGE)
 

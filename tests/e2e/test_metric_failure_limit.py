@@ -59,7 +59,7 @@ def test_a_canary_under_a_bad_metric_goes_after_three_samples(trial: Trial, expo
     assert_gone(trial)
 
 
-def test_samples_go_on_between_runs_that_may_not_wait(trial: Trial, exporter: Exporter, prometheus: PrometheusHost) -> None:
+def test_metric_samples_go_on_between_runs_of_a_function(trial: Trial, exporter: Exporter, prometheus: PrometheusHost) -> None:
     """As in functions: each run is another process that looks once, and remembers nothing."""
     metric = is_bad(trial, exporter, prometheus)
     trial.push(NEW, **QUARTER, success=[asks(metric, "< 0.01")])
@@ -76,7 +76,7 @@ def test_samples_go_on_between_runs_that_may_not_wait(trial: Trial, exporter: Ex
     assert_gone(trial)
 
 
-def test_samples_count_while_nobody_looks(trial: Trial, exporter: Exporter, prometheus: PrometheusHost) -> None:
+def test_metric_samples_between_runs_count_for_the_failure_limit(trial: Trial, exporter: Exporter, prometheus: PrometheusHost) -> None:
     """A worker is killed while its canary is held; what was bad until the next one came is known to Prometheus."""
     shop, metric = trial.shop, named(trial.shop)
     trial.push(NEW, **QUARTER, success=[asks(metric, "< 0.01")])
@@ -96,7 +96,7 @@ def test_samples_count_while_nobody_looks(trial: Trial, exporter: Exporter, prom
     assert_gone(trial)
 
 
-def test_no_number_at_all_is_no_failure(trial: Trial, exporter: Exporter) -> None:
+def test_a_metric_without_a_number_doesnt_count_for_the_failure_limit(trial: Trial, exporter: Exporter) -> None:
     """A canary that nobody has measured yet is held; the first number decides."""
     metric = named(trial.shop)
     trial.push(NEW, **QUARTER, success=[asks(metric, "< 0.01", failureLimit=1), asks("vector(0) / vector(0)", "< 1", failureLimit=1)])

@@ -92,7 +92,7 @@ def _time(line: dict[str, Any]) -> float:
 
 
 @pytest.mark.slow
-def test_a_cluster_that_swallows_everything_delays_no_target_of_another(open_fleet: OpenFleet, cluster: tuple[Gate, Path]) -> None:
+def test_a_cluster_that_never_answers_delays_no_target_of_another(open_fleet: OpenFleet, cluster: tuple[Gate, Path]) -> None:
     """Twelve targets of a silent cluster come first, at start-up and by webhook; the others have begun while those still wait."""
     gate, kubeconfig = cluster
     fleet = open_fleet(14, clusters=dict.fromkeys(range(12), kubeconfig))

@@ -44,7 +44,7 @@ def copied(live: Document, name: str) -> Document:
     return clone
 
 
-def test_neighbours_with_copied_marks_survive(shop: Shop) -> None:
+def test_objects_with_a_copied_inventory_label_arent_pruned(shop: Shop) -> None:
     keep, gone = config_map(shop.name, "keep"), config_map(shop.name, "gone")
     shop.push(keep, gone)
     shop.applied()
@@ -89,7 +89,7 @@ def test_a_protected_object_is_kept_and_listed_as_an_orphan(shop: Shop, annotati
     assert [orphan.identity.name for orphan in shop.state().orphans] == ["protected"]
 
 
-def test_an_owned_object_goes_with_its_owner_only(shop: Shop) -> None:
+def test_an_object_with_an_owner_reference_isnt_pruned_itself(shop: Shop) -> None:
     owner, owned = config_map(shop.name, "owner"), config_map(shop.name, "owned")
     shop.kubectl.apply(owner)
     shop.push(owned, config_map(shop.name, "keep"))
@@ -103,7 +103,7 @@ def test_an_owned_object_goes_with_its_owner_only(shop: Shop) -> None:
     assert shop.versions([owned, owner]) == before
 
 
-def test_claims_stay_unless_opted_in_by_kind_or_by_annotation(shop: Shop) -> None:
+def test_pvcs_arent_pruned_unless_opted_in_by_kind_or_annotation(shop: Shop) -> None:
     kept, allowed = claim(shop.name, "kept"), claim(shop.name, "allowed", annotations={"anneal.dev/prune": "allow"})
     shop.push(kept, allowed, config_map(shop.name, "keep"))
     shop.applied()
@@ -147,7 +147,7 @@ def test_a_crd_with_instances_stays_and_goes_without_them(shop: Shop) -> None:
     assert shop.live(definition(shop.group)) is None
 
 
-def test_crd_and_namespace_stay_without_an_opt_in(shop: Shop) -> None:
+def test_crds_and_namespaces_arent_pruned_without_an_opt_in(shop: Shop) -> None:
     jobs = f"{shop.name}-jobs"
     shop.push(definition(shop.group), namespace(jobs), config_map(jobs, "gone"), config_map(shop.name, "keep"))
     shop.applied()

@@ -30,7 +30,7 @@ def forget_state(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("trigger", ["push", "tick", "drift", "oneoff"])
-def test_a_deleted_state_is_found_again_by_the_labels(shop: Shop, trigger: str) -> None:
+def test_a_deleted_record_is_recovered_by_the_inventory_labels(shop: Shop, trigger: str) -> None:
     """That run does what its plan has shown, and prunes nothing; the next one plans fully, under the guards, and comes soon."""
     shop.push(config_map(shop.name, "a"), config_map(shop.name, "gone"))
     shop.applied()
@@ -48,7 +48,7 @@ def test_a_deleted_state_is_found_again_by_the_labels(shop: Shop, trigger: str) 
     assert [(entry.id, entry.counts) for entry in shop.state().history] == [(each.run, each.counts) for each in (result, first)]
 
 
-def test_what_is_asked_of_a_recovery_meanwhile_is_left_to_the_run_after_it(shop: Shop, wired: Wire) -> None:
+def test_requests_during_a_recovery_are_left_to_the_run_after_it(shop: Shop, wired: Wire) -> None:
     shop.push(config_map(shop.name, "a"), config_map(shop.name, "gone"))
     shop.applied()
     shop.push(config_map(shop.name, "a", {"key": "2"}))
@@ -118,7 +118,7 @@ def own_cluster(spare_directory: Path) -> Iterator[Kubectl]:
 
 
 @pytest.mark.slow
-def test_kube_prometheus_is_applied_rests_and_goes_without_a_trace(own_cluster: Kubectl, open_shop: Open, shared_data: Path) -> None:
+def test_kube_prometheus_is_applied_without_drift_and_pruned_whole(own_cluster: Kubectl, open_shop: Open, shared_data: Path) -> None:
     shop = open_shop(own_cluster, namespaces=("*",))
     manifests = sorted((shared_data / "kube-prometheus").rglob("*.yaml"))
     texts = {str(path.relative_to(shared_data / "kube-prometheus")): path.read_text() for path in manifests}

@@ -89,7 +89,7 @@ def policy(shop: Shop) -> Iterator[str]:
     shop.kubectl.run("delete", "--ignore-not-found", f"validatingadmissionpolicybinding/{name}", f"validatingadmissionpolicy/{name}")
 
 
-def test_what_a_policy_denies_names_nothing_and_is_tried_again_after_a_while(
+def test_a_denial_by_an_admission_policy_is_tried_again_after_the_back_off(
     shop: Shop, wired: Wire, renders: list[str], policy: str
 ) -> None:
     wire = wired()
@@ -108,7 +108,7 @@ def test_what_a_policy_denies_names_nothing_and_is_tried_again_after_a_while(
     assert_heals(shop, wire)
 
 
-def test_what_git_alone_is_to_blame_for_waits_for_git(shop: Shop, wired: Wire, renders: list[str]) -> None:
+def test_a_mistake_of_git_alone_is_not_tried_again_before_a_new_commit(shop: Shop, wired: Wire, renders: list[str]) -> None:
     wire = wired()
     broken = deployment(shop.name, "web")
     broken["spec"]["replica"] = 1
@@ -154,7 +154,7 @@ def test_a_push_that_touches_nothing_it_reads_is_refused_without_a_render(shop: 
     assert state.status.failures == 2
 
 
-def test_other_settings_and_a_person_try_at_once(shop: Shop, renders: list[str]) -> None:
+def test_changed_settings_and_requests_by_hand_skip_the_back_off(shop: Shop, renders: list[str]) -> None:
     shop.push(config_map(shop.name, "a"), config_map("elsewhere", "b"))
     refused(shop)
     for asked in ("oneoff", "replay"):
@@ -171,7 +171,7 @@ def test_other_settings_and_a_person_try_at_once(shop: Shop, renders: list[str])
     assert len(renders) == 1, "settings that change only how a run looks count, too"
 
 
-def test_a_record_of_before_is_tried_once(shop: Shop, wired: Wire, renders: list[str]) -> None:
+def test_a_record_without_a_refusal_is_tried_once(shop: Shop, wired: Wire, renders: list[str]) -> None:
     shop.push(config_map("elsewhere", "b"))
     refused(shop)
     shop.handler.store(shop.target).update(lambda state: replace(state, status=replace(state.status, refusal=None)))

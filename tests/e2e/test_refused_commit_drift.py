@@ -43,7 +43,7 @@ def test_drift_runs_hold_the_recorded_commit_while_a_newer_one_is_refused(shop: 
     assert shop.applied("tick").counts == {"configured": 1, "pruned": 1}
 
 
-def test_a_repair_that_was_cut_short_is_finished_while_a_newer_commit_is_refused(shop: Shop, wired: Wire, renders: list[str]) -> None:
+def test_a_drift_repair_that_failed_midway_is_finished_while_a_newer_commit_is_refused(shop: Shop, wired: Wire, renders: list[str]) -> None:
     wire = wired()
     shop.push(config_map(shop.name, "a"), config_map(shop.name, "b"))
     shop.applied()

@@ -66,7 +66,7 @@ def test_one_changed_object_is_one_object_write(shop: Shop, handler: Handler, wi
     shop.assert_converged()
 
 
-def test_a_pruned_object_is_one_object_write(shop: Shop, handler: Handler, wire: Wired) -> None:
+def test_a_prune_is_one_object_write(shop: Shop, handler: Handler, wire: Wired) -> None:
     shop.push(*documents(shop)[1:])
     assert handler.run(shop.job()).outcome is Outcome.APPLIED
     assert [(method, path) for method, path in wire.object_writes] == [("DELETE", f"/api/v1/namespaces/{shop.name}/configmaps/c0")]

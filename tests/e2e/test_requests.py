@@ -79,7 +79,7 @@ def test_an_approved_rollback_is_applied_and_stays(shop: Shop, grown: str) -> No
 
 
 @pytest.mark.parametrize("attempt", [True, False], ids=["attempt open", "Lease held"])
-def test_a_commit_asked_for_while_another_works_is_not_lost(shop: Shop, attempt: bool) -> None:
+def test_a_requested_commit_left_on_the_lease_is_not_lost(shop: Shop, attempt: bool) -> None:
     small = shop.push(*maps(shop, 1))
     shop.applied()
     shop.push(*maps(shop, 3))
@@ -144,7 +144,7 @@ def test_each_commit_of_a_run_has_an_entry_in_the_history_and_the_run_is_all_of_
     assert first.id == announced != second.id
 
 
-def test_a_run_that_finds_nothing_more_to_do_for_who_asked_meanwhile_tells_what_it_did(shop: Shop, wired: Wire) -> None:
+def test_a_second_round_without_changes_reports_what_the_first_round_applied(shop: Shop, wired: Wire) -> None:
     shop.push(*maps(shop, 3))
     wire = wired()
 
@@ -226,7 +226,7 @@ def test_an_approval_ends_when_what_was_approved_is_no_longer_what_is_rendered(s
     assert shop.versions() == before
 
 
-def test_a_dry_run_asks_for_nothing(shop: Shop) -> None:
+def test_a_dry_run_takes_no_approval_and_no_unpin(shop: Shop) -> None:
     shop.push(*maps(shop))
     shop.applied()
     shop.push(*maps(shop, 1))

@@ -68,7 +68,7 @@ def test_a_release_that_never_becomes_ready_is_rolled_back_and_not_tried_again(o
     assert shop.state().pin is None
 
 
-def test_a_first_deployment_has_nothing_to_go_back_to(open_shop: Open) -> None:
+def test_a_failed_first_deployment_has_no_rollback(open_shop: Open) -> None:
     shop = open_shop(**BACK | {"wait": Wait(timeout=1.0)})
     shop.create_namespace()
     shop.push(*bad(shop))
@@ -97,7 +97,7 @@ def test_a_rollback_whose_commit_is_gone_fails_and_says_so_once(open_shop: Open)
 
 
 @pytest.mark.slow
-def test_killed_after_any_write_of_the_failure_and_the_way_back_the_next_run_ends_in_the_same_place(open_shop: Open, wired: Wire) -> None:
+def test_a_rollback_killed_after_any_write_is_finished_by_the_next_run(open_shop: Open, wired: Wire) -> None:
     def begun() -> tuple[Shop, str, str]:
         shop = open_shop(**BACK)
         return shop, deployed(shop), shop.push(*bad(shop))
@@ -126,7 +126,7 @@ def test_killed_after_any_write_of_the_failure_and_the_way_back_the_next_run_end
         assert sum(pool.map(crash, numbers)) > len(numbers) // 2, "who had fewer writes had ended before the last ones"
 
 
-def test_by_hand_the_newest_other_deployment_comes_back_and_unpin_goes_on(open_shop: Open) -> None:
+def test_rollback_by_hand_restores_the_newest_other_deployment_until_unpin(open_shop: Open) -> None:
     shop = open_shop()
     old = deployed(shop)
     first = shop.documents
@@ -148,7 +148,7 @@ def test_by_hand_the_newest_other_deployment_comes_back_and_unpin_goes_on(open_s
     shop.assert_converged(new)
 
 
-def test_by_hand_an_open_attempt_is_left_for_the_recorded_commit(open_shop: Open) -> None:
+def test_rollback_by_hand_leaves_an_open_attempt_for_the_recorded_commit(open_shop: Open) -> None:
     shop = open_shop(wait=WAIT)
     old = deployed(shop)
     first = shop.documents
@@ -188,7 +188,7 @@ def test_the_commit_that_brings_the_first_rollout_is_rolled_back_to_one_without(
     assert "isn't in commit" in shop.run().message
 
 
-def test_the_way_back_has_steps_of_its_own_and_a_change_of_the_rollout_alone_ends_the_pin(open_shop: Open) -> None:
+def test_rollback_runs_its_own_steps_and_a_changed_rollout_alone_ends_the_pin(open_shop: Open) -> None:
     shop = open_shop(rollout=rollouts.ROLLOUT, rollback=Rollback(on_failure=True))
     shop.create_namespace()
     migration, before, after = (config_map(shop.name, name, {"key": key}) for name, key in (("m", "1"), ("s", "1"), ("s", "2")))

@@ -58,7 +58,7 @@ def test_a_run_that_carries_no_rollout_out_repairs_in_order_and_neither_deletes_
     assert uids
 
 
-def test_the_same_commit_asked_for_again_by_a_person_is_carried_out_again(shop: Shop) -> None:
+def test_force_carries_the_rollout_of_the_same_commit_out_again(shop: Shop) -> None:
     planted(shop)
     documents, groups = everything(shop, "2")
     rollouts.push(shop, documents, *groups)
@@ -97,7 +97,7 @@ def test_a_failed_step_stops_the_rollout_and_isnt_tried_again_until_somebody_ask
     assert outcomes(shop) == dict.fromkeys(("first", "second", "third"), "done")
 
 
-def test_a_step_that_may_fail_is_shown_as_failed_and_the_rollout_is_done(shop: Shop) -> None:
+def test_a_step_with_continue_on_error_is_shown_as_failed_and_the_rollout_is_done(shop: Shop) -> None:
     first, second = (config_map(shop.name, name) for name in ("first", "second"))
     rollouts.push(
         shop,
@@ -110,7 +110,7 @@ def test_a_step_that_may_fail_is_shown_as_failed_and_the_rollout_is_done(shop: S
     assert recorded(shop, "first").message
 
 
-def test_nothing_waits_for_the_health_of_what_might_fail_and_has(shop: Shop) -> None:
+def test_a_failed_step_with_continue_on_error_isnt_waited_for_by_later_runs(shop: Shop) -> None:
     shop.configure(wait=Wait(timeout=60.0))
     stuck, after = deployment(shop.name, "stuck", replicas=1), config_map(shop.name, "after")
     stuck["spec"]["template"]["spec"]["nodeSelector"] = {"nowhere": "to-be-found"}

@@ -171,7 +171,7 @@ def test_a_rollout_that_no_target_names_is_refused_with_the_line_that_names_it(s
     assert f"add to target {shop.name}: rollout: {PATH}/rollout.json" in refused.message
 
 
-def test_what_another_has_is_left_to_it_and_not_waited_for(shop: Shop) -> None:
+def test_create_if_not_exist_leaves_an_unowned_object_and_doesnt_wait_for_its_health(shop: Shop) -> None:
     """It doesn't carry our label, so that no watch of ours would ever show it."""
     shop.configure(wait=Wait(timeout=60.0))
     theirs, ours = service(shop.name, "theirs"), service(shop.name, "ours", 81)
@@ -190,7 +190,7 @@ def test_what_another_has_is_left_to_it_and_not_waited_for(shop: Shop) -> None:
     assert f"Service/{shop.name}/theirs: isn't ours, so that its checks can't follow it (step theirs.json in group 1)" in refused.message
 
 
-def test_a_list_is_all_its_items_and_what_a_step_deletes_needn_t_be_ours(shop: Shop) -> None:
+def test_a_step_over_a_list_has_all_its_items_and_delete_if_exist_needs_no_ownership(shop: Shop) -> None:
     listed = {"apiVersion": "v1", "kind": "List", "items": [config_map(shop.name, "one"), config_map(shop.name, "two")]}
     old, kept = config_map(shop.name, "old"), config_map(shop.name, "kept", labels={"argocd.argoproj.io/instance": "other"})
     for theirs in (old, kept):

@@ -89,7 +89,7 @@ def test_what_was_installed_by_hand_is_taken_over_and_its_pods_stay(bed: Bed, it
 
 
 @pytest.mark.slow
-def test_each_form_deploys_itself_and_moving_to_the_other_changes_nothing(bed: Bed, itself: Work, tmp_path: Path) -> None:
+def test_chart_and_overlay_deploy_themselves_and_moving_to_the_other_changes_nothing(bed: Bed, itself: Work, tmp_path: Path) -> None:
     config = bed.own(itself)
     server = bed.serve(config)
     for overlay in NAMES:

@@ -125,7 +125,7 @@ def test_three_replicas_of_which_one_is_killed_every_few_seconds_end_at_every_he
 
 @pytest.mark.slow
 @pytest.mark.parametrize("begun", [False, True], ids=["before a run", "at any moment"])
-def test_what_a_replica_took_and_died_with_is_found_by_the_tick_of_another(open_fleet: OpenFleet, begun: bool) -> None:
+def test_a_push_lost_with_its_replica_is_found_by_the_tick_of_another(open_fleet: OpenFleet, begun: bool) -> None:
     """A machine loses power right after its 202; it never comes back, and nobody sends the webhook again."""
     fleet = open_fleet(4, 3)
     dying, living = fleet.serve(), fleet.serve()

@@ -48,7 +48,7 @@ def kept_because(shop: Shop, worker: Handler, kept: Document) -> str:
     return change.reason
 
 
-def test_a_namespace_stays_for_what_a_kind_newer_than_our_discovery_put_there(shop: Shop) -> None:
+def test_a_namespace_with_objects_of_a_kind_newer_than_our_discovery_isnt_pruned(shop: Shop) -> None:
     jobs = f"{shop.name}-jobs"
     shop.push(namespace(jobs), config_map(shop.name, "keep"))
     shop.applied()
@@ -59,7 +59,7 @@ def test_a_namespace_stays_for_what_a_kind_newer_than_our_discovery_put_there(sh
     assert shop.live(precious)
 
 
-def test_a_definition_stays_for_its_instances_when_another_worker_applied_it(shop: Shop) -> None:
+def test_a_crd_applied_by_another_worker_isnt_pruned_while_it_has_instances(shop: Shop) -> None:
     pruning = shop.handler_at(shop.kubectl.kubeconfig)
     shop.push(config_map(shop.name, "keep"))
     assert pruning.run(shop.job()).outcome is Outcome.APPLIED
@@ -104,7 +104,7 @@ def allow(shop: Shop) -> Iterator[Allow]:
     shop.kubectl.run("delete", "clusterrole,clusterrolebinding", role)
 
 
-def test_without_the_right_to_look_a_namespace_and_a_definition_stay_and_the_run_does_not_fail(shop: Shop, allow: Allow) -> None:
+def test_without_list_rights_a_namespace_and_a_crd_arent_pruned_and_the_run_doesnt_fail(shop: Shop, allow: Allow) -> None:
     jobs = f"{shop.name}-jobs"
     shop.push(namespace(jobs), definition(shop.group), config_map(shop.name, "keep"), config_map(shop.name, "gone"))
     shop.applied()
@@ -152,7 +152,7 @@ def _moved_on(shop: Shop) -> Document:
     return moved
 
 
-def test_a_definition_that_nothing_of_the_commit_needs_stands_when_the_run_ends(shop: Shop, wired: Wire) -> None:
+def test_a_crd_without_instances_in_git_is_established_when_the_run_ends(shop: Shop, wired: Wire) -> None:
     wire = wired()
     shop.push(definition(shop.group))
     result = shop.handler_at(wire.kubeconfig).run(shop.job())

@@ -181,7 +181,7 @@ def test_a_cluster_that_hangs_is_told_as_it_was_seen_last_and_pushes_are_taken(
         gate.set()
 
 
-def test_what_was_asked_of_a_worker_that_is_killed_is_done_by_the_next(serving: Serving, shop: Shop) -> None:
+def test_a_replay_taken_by_a_killed_worker_is_run_by_the_next(serving: Serving, shop: Shop) -> None:
     """First one that never read it, then workers killed at whatever they do; each request ends, and is recorded once at most."""
     first = shop.push(config_map(shop.name, "a"))
     serving.start().ready()
@@ -208,7 +208,7 @@ def arrived(number: int) -> Delivery:
     return Delivery(str(number), "github", "refs/heads/main", "a" * 40, "ada", "2026-03-01T12:00:00Z")
 
 
-def test_a_delivery_is_no_reason_to_write_and_is_kept_by_whatever_writes(shop: Shop) -> None:
+def test_a_delivery_alone_writes_no_record_and_is_kept_by_the_next_write(shop: Shop) -> None:
     shop.configure(drift="report")
     shop.push(config_map(shop.name, "a", {"key": "1"}))
     assert shop.applied(deliveries=(arrived(1),)).outcome is Outcome.APPLIED

@@ -167,7 +167,7 @@ def test_a_prometheus_that_ends_meanwhile_is_asked_until_it_is_back(shop: Shop, 
     assert result.outcome is Outcome.APPLIED, told(result)
 
 
-def test_an_address_that_nobody_listed_is_refused_before_the_first_write(shop: Shop) -> None:
+def test_an_unlisted_prometheus_address_is_refused_before_the_first_write(shop: Shop) -> None:
     last = config_map(shop.name, "last")
     rollouts.push(shop, [last], group("watch", step("CreateOrUpdate", last, success=[asks("up", "> 0", url="http://169.254.169.254")])))
     result = shop.run()
@@ -177,7 +177,7 @@ def test_an_address_that_nobody_listed_is_refused_before_the_first_write(shop: S
     assert shop.live(last) is None
 
 
-def test_who_may_not_wait_looks_once_a_run_and_a_time_goes_on_between_them(
+def test_a_function_looks_at_checks_once_a_run_and_a_metrics_time_goes_on_between_runs(
     shop: Shop, exporter: Exporter, prometheus: PrometheusHost
 ) -> None:
     """As a function: nothing is held in memory, not even since when a metric is good."""
@@ -225,7 +225,7 @@ def test_a_killed_run_goes_on_with_the_time_its_step_has_left(shop: Shop) -> Non
     assert recorded(shop, "last").started == began
 
 
-def test_a_container_killed_for_memory_ends_the_step_at_once(shop: Shop) -> None:
+def test_an_oom_killed_container_ends_the_step_at_once(shop: Shop) -> None:
     """The pod is made by hand: kwok's containers use no memory. It has what the Job's selector selects.
 
     A finalizer keeps it: the controller of a suspended Job deletes its pods, and could be quicker than the look at them.

@@ -82,7 +82,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("ours", [False, True], ids=["adopted", "drifted"])
-def test_what_people_wrote_with_kubectl_goes_and_is_told(shop: Shop, ours: bool) -> None:
+def test_takeover_removes_and_reports_fields_written_by_kubectl(shop: Shop, ours: bool) -> None:
     web = deployment(shop.name, "web", replicas=None)
     web["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "MODE", "value": "new"}]
     shop.push(web)
@@ -101,7 +101,7 @@ def test_what_people_wrote_with_kubectl_goes_and_is_told(shop: Shop, ours: bool)
 
 
 @pytest.mark.parametrize("ours", [False, True], ids=["adopted", "ours"])
-def test_no_pod_rolls_for_the_mark_of_a_restart(shop: Shop, ours: bool) -> None:
+def test_takeover_keeps_the_kubectl_rollout_restart_annotation(shop: Shop, ours: bool) -> None:
     web = deployment(shop.name, "web")
     shop.push(web)
     if ours:
@@ -119,7 +119,7 @@ def test_no_pod_rolls_for_the_mark_of_a_restart(shop: Shop, ours: bool) -> None:
     assert shop.run("drift").outcome is Outcome.UNCHANGED
 
 
-def test_what_controllers_and_others_wrote_stays_and_is_named(shop: Shop) -> None:
+def test_takeover_keeps_and_names_fields_of_controllers_and_other_managers(shop: Shop) -> None:
     web = deployment(shop.name, "web", replicas=None)
     shop.kubectl.apply(web)
     shop.kubectl.run("label", "deployment/web", "tier=front", "--field-manager=Terraform", "-n", shop.name)
@@ -136,7 +136,7 @@ def test_what_controllers_and_others_wrote_stays_and_is_named(shop: Shop) -> Non
     assert (live["metadata"]["labels"]["tier"], live["spec"]["replicas"]) == ("front", 4)
 
 
-def test_an_ignored_field_stays_with_people_who_wrote_it(shop: Shop) -> None:
+def test_takeover_leaves_an_ignored_field_to_kubectl(shop: Shop) -> None:
     shop.configure(ignore=(IgnoreRule(IgnoreSelect(kind="Deployment"), ("/spec/replicas", "/metadata/annotations/by")),))
     web = deployment(shop.name, "web", replicas=None)
     shop.kubectl.apply(web)
@@ -169,7 +169,7 @@ def test_a_field_that_the_server_keeps_is_refused_before_the_first_write_with_th
     carried_out(shop, [bound])
 
 
-def test_an_invalid_mix_of_both_is_no_mistake_once_what_people_wrote_is_gone(shop: Shop) -> None:
+def test_takeover_of_kubectl_fields_resolves_an_otherwise_invalid_mix_with_git(shop: Shop) -> None:
     rolling = deployment(shop.name, "web")
     rolling["spec"]["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2}}
     shop.kubectl.apply(rolling)
@@ -180,7 +180,7 @@ def test_an_invalid_mix_of_both_is_no_mistake_once_what_people_wrote_is_gone(sho
     assert "spec.strategy.rollingUpdate" in gone(changes["Deployment"])
 
 
-def test_what_people_write_between_plan_and_apply_is_not_undone_unshown(shop: Shop) -> None:
+def test_a_field_written_between_plan_and_apply_is_not_taken_over_unshown(shop: Shop) -> None:
     data = config_map(shop.name, "a", {"key": "1"})
     shop.push(data)
     shop.applied()
@@ -205,7 +205,7 @@ def test_what_people_write_between_plan_and_apply_is_not_undone_unshown(shop: Sh
     assert gone(changes["ConfigMap"]) == {"metadata.annotations.by"}
 
 
-def test_an_object_whose_writers_nobody_noted_is_told_whole_at_first_contact(shop: Shop) -> None:
+def test_an_object_without_managed_fields_is_reported_whole_at_adoption(shop: Shop) -> None:
     shop.kubectl.apply(config_map(shop.name, "a", {"key": "1", "old": "1"}))
     nobody = json.dumps([{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}])
     shop.kubectl.run("patch", "configmap", "a", "-n", shop.name, "--type=json", "-p", nobody)

@@ -38,7 +38,7 @@ APPLIERS = [pytest.param(["apply"], id="apply"), pytest.param(["apply", "--serve
 
 
 @pytest.mark.parametrize("command", APPLIERS)
-def test_a_custom_list_whose_key_git_leaves_to_its_default_is_adopted_at_once(shop: Shop, command: list[str]) -> None:
+def test_a_crd_list_with_a_defaulted_merge_key_is_adopted_at_once(shop: Shop, command: list[str]) -> None:
     served(shop)
     x, other, y = {"name": "x", "n": 1}, {"name": "x", "zone": "b", "n": 1}, {"name": "y", "n": 2}
     whole = listing(shop, {**x, "m": 1}, other, y)
@@ -54,7 +54,7 @@ def test_a_custom_list_whose_key_git_leaves_to_its_default_is_adopted_at_once(sh
 
 
 @pytest.mark.parametrize("command", APPLIERS)
-def test_core_lists_whose_protocol_git_leaves_to_its_default_are_adopted_at_once(shop: Shop, command: list[str]) -> None:
+def test_port_lists_with_a_defaulted_protocol_are_adopted_at_once(shop: Shop, command: list[str]) -> None:
     both, web = service(shop.name, "web"), deployment(shop.name, "web")
     both["spec"]["ports"] = [{"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "dns-tcp", "port": 53}, {"name": "x", "port": 80}]
     (container,) = web["spec"]["template"]["spec"]["containers"]

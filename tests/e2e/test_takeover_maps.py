@@ -55,7 +55,7 @@ def test_the_last_field_of_a_map_that_others_keep_is_refused_with_the_line_for_g
         carried_out(shop, [nesting(shop)])
 
 
-def test_a_map_of_which_another_keeps_a_field_loses_ours_alone(shop: Shop) -> None:
+def test_takeover_of_a_map_shared_with_another_manager_removes_our_fields_alone(shop: Shop) -> None:
     served(shop)
     applied_by(shop, "my-operator", nested={"b": "1"})
     applied_by(shop, "kubectl", price=1, nested={"a": "1"})

@@ -29,7 +29,7 @@ def patched(shop: Shop, document: Document, **spec: Any) -> None:
     shop.kubectl.run("patch", *place)
 
 
-def test_what_another_version_names_otherwise_stays_and_is_named_until_git_writes_it(shop: Shop) -> None:
+def test_takeover_leaves_a_field_that_another_api_version_spells_otherwise_until_git_writes_it(shop: Shop) -> None:
     """In v1 it is `targetCPUUtilizationPercentage`, in v2 one of the `metrics`."""
     old, new = scaler(shop, "web", "v1"), scaler(shop, "web", "v2")
     old["metadata"]["labels"] = {"by": "hand"}
@@ -47,7 +47,7 @@ def test_what_another_version_names_otherwise_stays_and_is_named_until_git_write
     assert entries(shop, new) == [("anneal", "autoscaling/v2")]
 
 
-def test_a_move_to_another_version_beside_what_people_wrote_there_loses_nothing(shop: Shop, tmp_path: Path) -> None:
+def test_a_move_to_another_api_version_shows_each_field_of_ours_and_of_kubectl_that_goes(shop: Shop, tmp_path: Path) -> None:
     """Ours is recorded as v1's `price` and `size`; people wrote `note` through v2, and git moves to v2 with another price alone."""
     old, new = offered(shop, "tea", "v1", size=3), {**offered(shop, "tea", "v2"), "spec": {"cost": {"amount": 2}}}
     with converted(shop.group, tmp_path) as crd:

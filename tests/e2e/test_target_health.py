@@ -23,7 +23,7 @@ from tests.e2e.workload_status import fated
 from tests.fakes.clock import NEVER
 
 
-def test_what_goes_after_the_record_is_degraded_and_healthy_again_once_it_is_back(shop: Shop, watching: Any) -> None:
+def test_health_is_degraded_by_a_deleted_object_and_healthy_once_it_is_back(shop: Shop, watching: Any) -> None:
     shop.push(deployment(shop.name, "api", replicas=2), config_map(shop.name, "a"))
     shop.applied()
     assert shop.state().health.state in (HealthState.PROGRESSING, HealthState.HEALTHY)
@@ -39,7 +39,7 @@ def test_what_goes_after_the_record_is_degraded_and_healthy_again_once_it_is_bac
     watch.shows(HealthState.HEALTHY)
 
 
-def test_a_run_judges_by_what_is_at_hand(shop: Shop) -> None:
+def test_each_run_judges_health_by_the_objects_it_has_read(shop: Shop) -> None:
     shop.push(service(shop.name, "web"), config_map(shop.name, "a"))
     shop.applied()
     assert shop.state().health.state == HealthState.HEALTHY
@@ -66,7 +66,7 @@ def test_a_crash_loop_from_the_first_second_is_told_although_nothing_waits(shop:
     watch.shows(HealthState.HEALTHY)
 
 
-def test_a_note_is_kept_of_what_is_healthy(shop: Shop, watching: Any) -> None:
+def test_a_note_about_a_healthy_object_is_kept_while_it_holds(shop: Shop, watching: Any) -> None:
     balanced = service(shop.name, "web")
     balanced["spec"]["type"] = "LoadBalancer"
     shop.push(balanced)
@@ -92,7 +92,7 @@ def test_health_that_nobody_watches_any_more_is_unknown(shop: Shop, watching: An
     assert (late.state, late.worst[0].startswith("was healthy when it was judged last")) == (HealthState.UNKNOWN, True)
 
 
-def test_who_may_read_one_namespace_only_is_watched_there_and_by_a_list_where_watch_is_denied(shop: Shop, watching: Any) -> None:
+def test_health_is_watched_in_the_allowed_namespace_and_listed_where_watch_is_denied(shop: Shop, watching: Any) -> None:
     shop.configure(impersonate=Impersonate(f"{shop.name}/deployer"), namespaces=(shop.name,))
     allow(shop, (ALL, "", "services"), ("create,delete,get,list,patch", "apps", "deployments"))
     shop.push(service(shop.name, "web"), deployment(shop.name, "api", replicas=1))
@@ -122,7 +122,7 @@ def test_a_target_that_declares_nothing_to_watch_any_more_holds_up_no_pass(shop:
     watch.shows(HealthState.DEGRADED, "is not there")
 
 
-def test_a_drift_run_that_only_reports_misses_what_is_gone(shop: Shop) -> None:
+def test_drift_report_of_a_deleted_object_makes_health_degraded(shop: Shop) -> None:
     shop.configure(drift="report")
     shop.push(service(shop.name, "web"), config_map(shop.name, "a"))
     shop.applied()
@@ -145,7 +145,7 @@ def test_a_target_of_which_nothing_was_ever_applied_is_not_healthy(shop: Shop, w
     watch.shows(HealthState.HEALTHY)
 
 
-def test_a_run_that_is_held_misses_what_is_gone(shop: Shop) -> None:
+def test_a_held_run_makes_health_degraded_by_a_deleted_object(shop: Shop) -> None:
     shop.configure(prune=Prune(hold_above=HoldAbove(0, 0.1)))
     shop.push(service(shop.name, "web"), config_map(shop.name, "a"))
     shop.applied()
@@ -156,7 +156,7 @@ def test_a_run_that_is_held_misses_what_is_gone(shop: Shop) -> None:
     assert (health.state, health.worst) == (HealthState.DEGRADED, (f"Service/{shop.name}/web: is not there",))
 
 
-def test_a_function_looks_in_its_ticks_at_what_ran_a_moment_ago_or_is_not_healthy(shop: Shop) -> None:
+def test_ticks_of_a_function_judge_health_after_a_recent_run_or_while_not_healthy(shop: Shop) -> None:
     shop.push(service(shop.name, "web"))
     shop.applied()
     store, function = shop.handler.store(shop.target), shop.handler_at(shop.kubectl.kubeconfig, looks=True)
@@ -186,7 +186,7 @@ def test_a_function_looks_in_its_ticks_at_what_ran_a_moment_ago_or_is_not_health
     assert tick() == aged, "there, but without our label"
 
 
-def test_a_drift_run_repeats_a_verdict_that_grows_old_only_where_nothing_watches(shop: Shop) -> None:
+def test_a_drift_run_renews_an_old_health_verdict_only_where_nothing_watches(shop: Shop) -> None:
     shop.push(service(shop.name, "web"))
     shop.applied()
     store = shop.handler.store(shop.target)
@@ -201,7 +201,7 @@ def test_a_drift_run_repeats_a_verdict_that_grows_old_only_where_nothing_watches
     assert shop.state().health.judged > old.judged
 
 
-def test_what_carries_anothers_label_by_now_is_not_there(shop: Shop, watching: Any) -> None:
+def test_an_object_with_another_inventory_label_is_missing_from_health(shop: Shop, watching: Any) -> None:
     shop.push(service(shop.name, "web"))
     shop.applied()
     watch = watching()
@@ -211,7 +211,7 @@ def test_what_carries_anothers_label_by_now_is_not_there(shop: Shop, watching: A
     watch.shows(HealthState.DEGRADED, "is not there")
 
 
-def test_what_may_not_be_read_any_more_is_unknown(shop: Shop, watching: Any) -> None:
+def test_health_is_unknown_once_objects_may_not_be_read(shop: Shop, watching: Any) -> None:
     shop.configure(impersonate=Impersonate(f"{shop.name}/deployer"), namespaces=(shop.name,))
     allow(shop, (ALL, "", "services"))
     shop.push(service(shop.name, "web"))
@@ -221,7 +221,7 @@ def test_what_may_not_be_read_any_more_is_unknown(shop: Shop, watching: Any) -> 
     assert "services" in health.worst[0]
 
 
-def test_nothing_is_written_while_a_run_is_open(shop: Shop, watching: Any) -> None:
+def test_no_health_is_written_while_an_attempt_is_open(shop: Shop, watching: Any) -> None:
     shop.push(deployment(shop.name, "api", replicas=1))
     shop.applied()
     watch = watching()
@@ -239,7 +239,7 @@ def test_nothing_is_written_while_a_run_is_open(shop: Shop, watching: Any) -> No
     watch.shows(HealthState.DEGRADED, "is not there")
 
 
-def test_a_server_tells_how_its_targets_do_in_api_metrics_and_log(shop: Shop, tmp_path: Path) -> None:
+def test_a_server_reports_target_health_in_api_metrics_and_log(shop: Shop, tmp_path: Path) -> None:
     shop.push(deployment(shop.name, "api", replicas=1))
     server = Serving(tmp_path / "anneal.yaml", tmp_path / "log")
     server.config.write_text(json.dumps(_served(shop)))

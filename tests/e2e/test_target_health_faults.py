@@ -64,7 +64,7 @@ def test_rights_that_are_taken_under_a_watch_make_health_unknown(shop: Shop, wat
     watch.shows(HealthState.HEALTHY)
 
 
-def test_what_is_deleted_and_made_anew_may_take_its_time(shop: Shop, watching: Any) -> None:
+def test_health_of_a_recreated_object_is_progressing_before_it_is_degraded(shop: Shop, watching: Any) -> None:
     shop.push(deployment(shop.name, "api", replicas=1))
     shop.applied()
     watch = watching()
@@ -97,7 +97,7 @@ def test_a_record_that_cant_be_written_is_tried_once_an_interval(shop: Shop, wat
     watch.shows(HealthState.DEGRADED, "is not there")
 
 
-def test_what_a_controller_repeats_of_a_secret_is_hidden_between_runs_too(
+def test_a_secret_repeated_in_a_condition_is_masked_by_the_health_watch(
     shop: Shop, watching: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     kind = definition(shop.group)
@@ -114,7 +114,7 @@ def test_what_a_controller_repeats_of_a_secret_is_hidden_between_runs_too(
     assert CANARY not in record + json.dumps([getattr(each, "fields", {}) for each in caplog.records])
 
 
-def test_a_word_that_somebody_has_written_as_health_ends_no_pass(shop: Shop, watching: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unknown_health_state_in_the_record_ends_no_pass(shop: Shop, watching: Any, caplog: pytest.LogCaptureFixture) -> None:
     shop.push(deployment(shop.name, "api", replicas=1))
     shop.applied()
     store = shop.handler.store(shop.target)
@@ -165,7 +165,9 @@ def _denied(shop: Shop) -> tuple[str, str]:
     return "validatingadmissionpolicy,validatingadmissionpolicybinding", shop.name
 
 
-def test_what_is_listed_alone_is_judged_by_no_list_from_before_a_run(shop: Shop, watching: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_health_of_kinds_without_a_watch_isnt_judged_by_a_list_from_before_a_run(
+    shop: Shop, watching: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(scopes, "WATCHES", 0)
     shop.push(service(shop.name, "web"))
     shop.applied()

@@ -59,7 +59,7 @@ def assert_comes_again(shop: Shop, document: Document, before: str) -> None:
         ("only created where missing", Action.SKIP),
     ],
 )
-def test_what_is_being_deleted_is_told_and_comes_again(shop: Shop, how: str, action: Action) -> None:
+def test_a_terminating_object_is_reported_and_created_again(shop: Shop, how: str, action: Action) -> None:
     one = config_map(shop.name, "one")
     if how == "only created where missing":
         one["metadata"]["annotations"] = {"kustomize.toolkit.fluxcd.io/ssa": "IfNotPresent"}
@@ -81,7 +81,7 @@ def test_what_is_being_deleted_is_told_and_comes_again(shop: Shop, how: str, act
     assert_comes_again(shop, one, before)
 
 
-def test_what_is_being_deleted_and_git_does_not_declare_any_more_goes_as_ever(shop: Shop) -> None:
+def test_a_terminating_object_that_git_has_dropped_is_pruned(shop: Shop) -> None:
     one = config_map(shop.name, "one")
     shop.push(one, config_map(shop.name, "two"))
     shop.applied()
@@ -96,7 +96,7 @@ def test_what_is_being_deleted_and_git_does_not_declare_any_more_goes_as_ever(sh
     shop.assert_converged()
 
 
-def test_what_is_being_deleted_as_it_is_handed_over_comes_again_at_its_taker(pair: Pair) -> None:
+def test_an_object_terminating_at_its_hand_over_is_created_again_by_the_taker(pair: Pair) -> None:
     own, moved = config_map(pair.space, "own"), config_map(pair.space, "moved")
     pair.push(a=(own, moved))
     pair.applied(pair.a, pair.b)

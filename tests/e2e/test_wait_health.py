@@ -63,7 +63,7 @@ def test_a_commit_is_recorded_when_all_of_it_is_healthy(shop: Shop) -> None:
     assert (state.commit, state.attempt, state.waiting, state.status.unhealthy) == (shop.head, None, None, ())
 
 
-def test_a_job_that_its_time_to_live_removes_is_done(shop: Shop) -> None:
+def test_a_job_removed_by_its_ttl_is_healthy(shop: Shop) -> None:
     shop.configure(wait=PATIENT)
     brief = job(shop.name, "brief")
     brief["spec"]["ttlSecondsAfterFinished"] = 0
@@ -72,7 +72,7 @@ def test_a_job_that_its_time_to_live_removes_is_done(shop: Shop) -> None:
     until(lambda: shop.live(brief) is None)
 
 
-def test_what_fails_ends_the_wait_at_once_and_says_why_as_a_person_would_want_it(shop: Shop) -> None:
+def test_a_failed_object_ends_the_wait_at_once_with_its_cause(shop: Shop) -> None:
     shop.configure(wait=PATIENT)
     broken = fated(deployment(shop.name, "api", replicas=1), "crash-loop", progressDeadlineSeconds=1)
     shop.push(broken, secret(shop.name, "db", "swordfish-4711"), fated(job(shop.name, "migrate"), "failed", backoffLimit=0))
@@ -140,7 +140,7 @@ def test_a_log_whose_secrets_may_not_be_read_is_not_recorded(shop: Shop) -> None
     assert not any(value in said + str(shop.state()) for value in (*PRINTED, *LOG[1:]))
 
 
-def test_a_standstill_ends_the_wait_and_is_told_once(shop: Shop) -> None:
+def test_progress_timeout_ends_the_wait_and_is_reported_once(shop: Shop) -> None:
     slow = fated(deployment(shop.name, "slow", replicas=1), "never-ready")
     shop.push(slow)
     shop.applied()
@@ -237,7 +237,7 @@ def in_a_hurry(shop: Shop, wait: Wait) -> None:
     shop.handler = shop.handler_at(shop.kubectl.kubeconfig, patience=0.0)
 
 
-def test_a_run_that_may_not_wait_leaves_the_rest_to_the_next_one(shop: Shop) -> None:
+def test_a_function_leaves_the_rest_of_the_wait_to_the_next_run(shop: Shop) -> None:
     in_a_hurry(shop, PATIENT)
     slow = fated(deployment(shop.name, "slow", replicas=1), "never-ready")
     shop.push(slow)
@@ -261,7 +261,7 @@ def test_a_run_that_may_not_wait_leaves_the_rest_to_the_next_one(shop: Shop) -> 
     recorded(shop)
 
 
-def test_a_standstill_over_several_runs_ends_the_wait_as_well(shop: Shop) -> None:
+def test_progress_timeout_counts_over_several_runs(shop: Shop) -> None:
     shop.push(fated(deployment(shop.name, "slow", replicas=1), "never-ready"))
     in_a_hurry(shop, PATIENT)
     first = shop.run("tick")
@@ -270,7 +270,7 @@ def test_a_standstill_over_several_runs_ends_the_wait_as_well(shop: Shop) -> Non
     assert "nothing has changed for 1s" in outwaited(shop).message
 
 
-def test_what_is_healthy_only_so_far_is_noted(shop: Shop) -> None:
+def test_a_paused_deployment_and_a_pending_load_balancer_are_noted(shop: Shop) -> None:
     shop.configure(wait=PATIENT)
     paused = deployment(shop.name, "still", replicas=1)
     paused["spec"]["paused"] = True

@@ -99,7 +99,7 @@ def test_a_new_push_ends_a_hanging_wait_and_is_applied_at_once(hanging: Shop) ->
     assert [(run.outcome, run.commit) for run in shop.state().history[:2]] == [("applied", mended), ("superseded", old)]
 
 
-def test_a_persons_rollback_ends_a_hanging_wait_and_its_place_was_anothers(hanging: Shop) -> None:
+def test_a_rollback_by_hand_ends_a_hanging_wait_whose_worker_slot_was_released(hanging: Shop) -> None:
     shop = hanging
     old = shop.state().commit
     with working(shop) as (inline, ended):
@@ -133,7 +133,7 @@ def test_a_mistaken_rollback_is_refused_and_the_wait_that_it_ended_goes_on(hangi
     assert "superseded" not in [run.outcome for run in state.history]
 
 
-def test_what_another_process_asks_for_ends_it_and_is_done_by_who_waits(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_on_the_lease_ends_the_wait_and_is_run_by_the_lease_holder(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interrupts, "HEAD_EVERY", 1e9)
     shop = open_shop(lease=9.0, wait=LONG)
     old = deployed(shop)
@@ -178,7 +178,7 @@ def test_a_run_that_is_superseded_and_goes_on_ends_under_its_id_with_what_it_wen
     assert (second.id, second.outcome, second.commit) == (f"{announced}-1", "superseded", old)
 
 
-def test_a_wait_outlives_its_process_with_what_time_is_left(open_shop: Open) -> None:
+def test_a_wait_outlives_a_killed_process_with_the_rest_of_its_timeout(open_shop: Open) -> None:
     shop = open_shop(wait=LONG)
     old = deployed(shop)
     shop.push(*endless(shop))
@@ -204,7 +204,7 @@ def test_a_wait_outlives_its_process_with_what_time_is_left(open_shop: Open) -> 
     assert not summary_shortcuts.is_settled(Summary.of(after), shop.handler.digest(shop.target), Summary.of(after).home, 0.0)
 
 
-def test_a_function_waits_by_being_asked_again(open_shop: Open) -> None:
+def test_a_function_waits_for_health_from_tick_to_tick(open_shop: Open) -> None:
     shop = open_shop(wait=LONG)
     deployed(shop)
     new = shop.push(*endless(shop))

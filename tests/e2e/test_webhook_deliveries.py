@@ -69,7 +69,7 @@ class Schedule:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_happens_to_deliveries_live_is_the_head(shop: Shop, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_late_and_replayed_webhook_deliveries_converge_at_the_head(shop: Shop, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("handler.engine.run.push_lag.WAITS", (0.01,))
     schedule = Schedule(shop, seed)
     schedule.push()
@@ -157,7 +157,7 @@ def test_a_push_behind_one_that_is_applied_meanwhile_is_looked_for_by_a_run_of_i
     assert (first.outcome, first.counts) == (Outcome.APPLIED, {"configured": 1}), told(first)
 
 
-def test_of_two_pushes_delivered_in_the_wrong_order_the_later_one_is_not_forgotten(shop: Shop) -> None:
+def test_of_two_webhooks_delivered_in_the_wrong_order_the_later_push_isnt_forgotten(shop: Shop) -> None:
     shop.push(config_map(shop.name, "a"))
     shop.applied()
     second = shop.push(config_map(shop.name, "a", {"key": "2"}))
@@ -209,7 +209,7 @@ def test_a_drift_run_that_takes_a_push_along_and_a_pinned_target_look_for_it_aga
     shop.assert_converged(sha)
 
 
-def test_a_run_that_only_shows_looks_for_nothing_again(shop: Shop) -> None:
+def test_a_dry_run_looks_for_no_late_push(shop: Shop) -> None:
     shop.push(config_map(shop.name, "a"))
     result = shop.handler.run(shop.job(hint="f" * 40, dry_run=True))
     assert (result.outcome, result.again) == (Outcome.PLANNED, None)

@@ -117,7 +117,7 @@ def lets_in(shop: Shop, kubectl: Kubectl) -> bool:
 
 
 @pytest.mark.parametrize("keys", ["n\n", "\n", CTRL_C, "\x04"])
-def test_what_would_change_is_shown_and_whatever_isnt_yes_changes_nothing(applied: Shop, kubectl: Kubectl, keys: str) -> None:
+def test_apply_shows_its_plan_and_any_answer_but_yes_changes_nothing(applied: Shop, kubectl: Kubectl, keys: str) -> None:
     with Terminal(applied, "apply") as terminal:
         shown = terminal.asks()
         assert f"~ update NetworkPolicy/{applied.namespace}/web  deploy/np.yaml:1\n    - spec.ingress: [" in shown
@@ -133,7 +133,7 @@ def test_what_would_change_is_shown_and_whatever_isnt_yes_changes_nothing(applie
     assert len(applied.cli.json("history")["runs"]) == 1, "a plan that was declined is no run of its record"
 
 
-def test_a_yes_does_what_was_shown_and_tells_no_field_twice(applied: Shop, kubectl: Kubectl) -> None:
+def test_a_yes_applies_the_plan_that_was_shown_and_prints_no_field_twice(applied: Shop, kubectl: Kubectl) -> None:
     with Terminal(applied, "apply") as terminal:
         terminal.asks()
         terminal.types("y\n")
@@ -146,7 +146,7 @@ def test_a_yes_does_what_was_shown_and_tells_no_field_twice(applied: Shop, kubec
     assert not lets_in(applied, kubectl)
 
 
-def test_y_asks_nothing_and_tells_the_fields_as_it_goes(applied: Shop, kubectl: Kubectl) -> None:
+def test_apply_with_the_yes_flag_asks_nothing_and_prints_fields_as_it_goes(applied: Shop, kubectl: Kubectl) -> None:
     with Terminal(applied, "apply", "-y") as terminal:
         code, shown = terminal.ends()
     assert code == 0, shown
@@ -156,7 +156,7 @@ def test_y_asks_nothing_and_tells_the_fields_as_it_goes(applied: Shop, kubectl: 
     assert not lets_in(applied, kubectl)
 
 
-def test_nothing_to_do_is_nothing_to_ask(applied: Shop) -> None:
+def test_an_unchanged_apply_asks_nothing(applied: Shop) -> None:
     applied.cli("apply")
     with Terminal(applied, "apply") as terminal:
         code, shown = terminal.ends()
@@ -228,7 +228,7 @@ def test_nothing_piped_in_is_a_mistake_of_usage_and_no_wait(shop: Shop) -> None:
     assert "nothing is piped into it; write: kustomize build DIR | anneal apply -f - --name local" in " ".join(shown.split())
 
 
-def test_a_reader_that_goes_away_ends_no_run_in_its_middle(shop: Shop, kubectl: Kubectl) -> None:
+def test_a_closed_standard_output_doesnt_end_an_apply_in_its_middle(shop: Shop, kubectl: Kubectl) -> None:
     reads, writes = os.pipe()
     os.close(reads)
     with Terminal(shop, "apply", "-y", out=writes) as terminal:

@@ -47,7 +47,7 @@ def test_a_plan_shows_each_field_live_and_declared_and_who_owns_it(shop: Shop, k
     assert shop.cli.json("apply")["counts"] == {"configured": 2, "unchanged": 2}
 
 
-def test_what_is_held_names_the_command_that_allows_it(shop: Shop, kubectl: Kubectl) -> None:
+def test_a_held_run_names_the_approve_command(shop: Shop, kubectl: Kubectl) -> None:
     shop.configure("prune: {holdAbove: {count: 1, fraction: 0.1}}")
     shop.cli("apply")
     shop.declare("one")
@@ -80,7 +80,7 @@ def test_a_suspended_target_waits_until_it_is_resumed(shop: Shop) -> None:
     assert "was not suspended" in shop.cli("resume").stdout
 
 
-def test_a_target_that_moved_says_so_until_it_is_retargeted(shop: Shop) -> None:
+def test_a_changed_repository_url_is_refused_until_retarget(shop: Shop) -> None:
     shop.cli("apply")
     moved = shop.host.url_of(shop.work.directory.name).replace("127.0.0.1", "localhost")
     shop.configure(repository=moved)
@@ -92,7 +92,7 @@ def test_a_target_that_moved_says_so_until_it_is_retargeted(shop: Shop) -> None:
     assert "nothing differs" in shop.cli("retarget").stdout
 
 
-def test_prune_deletes_what_a_target_without_prune_has_left(shop: Shop, kubectl: Kubectl) -> None:
+def test_the_prune_command_deletes_what_a_target_without_prune_has_left(shop: Shop, kubectl: Kubectl) -> None:
     shop.configure("prune: {enabled: false}")
     shop.cli("apply")
     shop.declare("one", "two")
@@ -105,7 +105,7 @@ def test_prune_deletes_what_a_target_without_prune_has_left(shop: Shop, kubectl:
     assert shop.cli.json("apply")["counts"] == {"unchanged": 3}
 
 
-def test_an_older_commit_pins_until_unpin(shop: Shop) -> None:
+def test_applying_an_older_commit_pins_until_unpin(shop: Shop) -> None:
     first = shop.work.head()
     shop.cli("apply")
     shop.declare("one", "two", "three", value="2")
@@ -120,7 +120,7 @@ def test_an_older_commit_pins_until_unpin(shop: Shop) -> None:
     assert len(shop.cli("history", "-n", "2").stdout.splitlines()) == 3
 
 
-def test_a_rollback_goes_to_the_deployment_before_and_shows_first_what_it_would_do(shop: Shop, kubectl: Kubectl) -> None:
+def test_rollback_shows_its_plan_and_restores_the_deployment_before(shop: Shop, kubectl: Kubectl) -> None:
     first = shop.work.head()
     shop.cli("apply")
     shop.declare("one", "two", "three", "four")
@@ -137,7 +137,7 @@ def test_a_rollback_goes_to_the_deployment_before_and_shows_first_what_it_would_
     assert "none of its history begins so" in refused.output
 
 
-def test_the_lease_of_a_dead_worker_is_freed(shop: Shop, kubectl: Kubectl) -> None:
+def test_unlock_frees_the_lease_of_a_dead_worker(shop: Shop, kubectl: Kubectl) -> None:
     assert "it was free" in shop.cli("unlock").stdout
     spec = {"holderIdentity": "dead_1", "leaseDurationSeconds": 1, "renewTime": "2020-01-01T00:00:00.000000Z", "leaseTransitions": 1}
     metadata = {"name": "anneal-shop", "namespace": shop.namespace}
@@ -145,7 +145,7 @@ def test_the_lease_of_a_dead_worker_is_freed(shop: Shop, kubectl: Kubectl) -> No
     assert shop.cli.json("unlock")["freed"] == "dead_1"
 
 
-def test_the_lease_of_a_living_worker_stays(shop: Shop) -> None:
+def test_unlock_refuses_the_lease_of_a_living_worker(shop: Shop) -> None:
     shop.configure(top="leaseDuration: 9s")
     objects = OwnObjects(Api(connect(Cluster(), kubeconfig=str(shop.cli.kubeconfig), environ={})))
     with LeaseLock(objects, shop.namespace, "anneal-shop", "alive", 9.0).acquire():
@@ -154,7 +154,7 @@ def test_the_lease_of_a_living_worker_stays(shop: Shop) -> None:
     assert "alive_" in status
 
 
-def test_a_failing_commit_says_whose_turn_it_is(shop: Shop) -> None:
+def test_a_failing_commit_is_reported_as_its_authors(shop: Shop) -> None:
     shop.work.write("deploy/bad.yaml", document("ConfigMap", "Not A Name"))
     shop.push("Broken")
     failed = shop.cli("apply", code=1).stderr
@@ -165,7 +165,7 @@ def test_a_failing_commit_says_whose_turn_it_is(shop: Shop) -> None:
     assert "render         failed   deploy/bad.yaml:1: " in shop.cli("check", code=1).stdout
 
 
-def test_check_goes_on_after_what_is_wrong(shop: Shop) -> None:
+def test_check_goes_on_after_a_failed_check(shop: Shop) -> None:
     shop.configure(repository=shop.host.url_of("missing"))
     found = {row["subject"]: row["verdict"] for row in shop.cli.json("check", code=1)["checks"] if row["target"]}
     assert found == {"git": "failed", "cluster": "ok", "rights": "ok", "plan": "skipped"}
@@ -185,7 +185,7 @@ def test_a_directory_is_applied_without_a_configuration(shop: Shop, kubectl: Kub
     assert shop.cli.json(*flags, "--prune")["counts"] == {"unchanged": 3}
 
 
-def test_what_a_directory_would_delete_is_held_and_approved_like_any_other(shop: Shop) -> None:
+def test_deletions_of_a_directory_are_held_and_approved_like_any_other(shop: Shop) -> None:
     directory = shop.work.directory / "deploy"
     flags = ("apply", "-f", str(directory), "--name", "local", "-n", shop.namespace, "--state-namespace", shop.namespace, "--prune")
     shop.declare("one", *(f"more-{number}" for number in range(11)))

@@ -75,7 +75,7 @@ def served(shop: Shop, kubeconfig: Path, log: Path) -> list[str]:
     return lines
 
 
-def test_a_plugin_speaks_to_a_terminal_alone(shop: Shop, tmp_path: Path) -> None:
+def test_stderr_of_an_exec_plugin_is_shown_on_a_terminal_alone(shop: Shop, tmp_path: Path) -> None:
     good = noisy(shop, tmp_path)
     done = run(shop, good, "plan")
     assert (done.returncode, done.stderr) == (0, ""), done
@@ -92,12 +92,12 @@ def test_a_plugin_speaks_to_a_terminal_alone(shop: Shop, tmp_path: Path) -> None
     assert (code, f"sign in at {CANARY}" in shown, "exit code 7" in shown) == (1, True, True), shown
 
 
-def test_a_server_repeats_nothing_of_a_plugin(shop: Shop, tmp_path: Path) -> None:
+def test_a_servers_log_has_no_output_of_an_exec_plugin(shop: Shop, tmp_path: Path) -> None:
     assert CANARY not in "\n".join(served(shop, noisy(shop, tmp_path), tmp_path / "log"))
 
 
 @pytest.mark.parametrize("command", ["plan", "doctor"])
-def test_a_certificate_that_isnt_checked_is_one_line_of_ours(shop: Shop, tmp_path: Path, command: str) -> None:
+def test_insecure_skip_tls_verify_is_one_warning_with_its_command(shop: Shop, tmp_path: Path, command: str) -> None:
     insecure = changed(shop, tmp_path / "kubeconfig", checked=False)
     done = run(shop, insecure, command)
     (line,) = done.stderr.splitlines()
@@ -107,7 +107,7 @@ def test_a_certificate_that_isnt_checked_is_one_line_of_ours(shop: Shop, tmp_pat
     assert "InsecureRequestWarning" not in done.stdout
 
 
-def test_a_servers_log_says_so_once(shop: Shop, tmp_path: Path) -> None:
+def test_a_servers_log_warns_of_insecure_skip_tls_verify_once(shop: Shop, tmp_path: Path) -> None:
     insecure = changed(shop, tmp_path / "kubeconfig", checked=False)
     lines = [json.loads(line) for line in served(shop, insecure, tmp_path / "log")]
     (line,) = (each for each in lines if each["level"] == "warning")

@@ -54,7 +54,7 @@ def test_every_command_takes_a_directory_with_the_same_flags(shop: Shop, files: 
     assert kubectl.tried("get", "cm", "a", "-n", shop.namespace).returncode == 1
 
 
-def test_a_record_needs_the_name_alone(shop: Shop, files: Path) -> None:
+def test_status_and_history_of_files_need_the_name_of_the_record_alone(shop: Shop, files: Path) -> None:
     shop.cli("apply", *flags(shop, files))
     record = ("--name", "local", "--state-namespace", shop.namespace)
     assert shop.cli("status", *record).stdout.startswith("local: applied")
@@ -97,7 +97,7 @@ def test_a_pipe_that_brings_nothing_prunes_nothing(shop: Shop, files: Path, kube
     assert kubectl("get", "cm", "a", "-n", shop.namespace)
 
 
-def test_standard_input_without_a_terminal_needs_a_yes_and_says_so_with_the_command(shop: Shop, files: Path) -> None:
+def test_standard_input_without_a_terminal_needs_the_yes_flag_and_names_the_command(shop: Shop, files: Path) -> None:
     told = shop.cli("apply", *flags(shop, "-"), "--prune", stdin=(files / "a.yaml").read_text(), code=64).stderr
     command = shlex.join(("anneal", "apply", *flags(shop, "-"), "-y", "--prune"))
     assert f"there is no terminal to ask on, so it needs -y: … | {command}" in " ".join(told.split())
@@ -108,7 +108,7 @@ def test_a_url_isnt_fetched(shop: Shop) -> None:
     assert "a URL isn't fetched; pipe it: curl -fsSL https://example.com/x.yaml | anneal apply -f -" in told
 
 
-def test_what_it_may_not_touch_is_one_command_at_the_end_that_works(shop: Shop, files: Path, kubectl: Kubectl) -> None:
+def test_missing_whitelist_entries_are_one_command_at_the_end_that_works(shop: Shop, files: Path, kubectl: Kubectl) -> None:
     other = f"{shop.namespace}-b"
     (files / "ns.yaml").write_text(document("Namespace", other))
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": other}}
@@ -154,7 +154,7 @@ def test_apply_tells_which_fields_it_changes_as_plan_does(shop: Shop, files: Pat
     assert "ingress" not in kubectl("get", "networkpolicy", "web", "-n", shop.namespace)["spec"]
 
 
-def test_what_is_held_of_files_is_approved_by_the_command_that_each_of_them_prints(shop: Shop, files: Path, kubectl: Kubectl) -> None:
+def test_held_deletions_of_files_are_approved_by_the_command_that_plan_and_prune_print(shop: Shop, files: Path, kubectl: Kubectl) -> None:
     """A plan, a pruning's plan and a pruning hold the same; what they print is typed as it stands."""
     for number in range(12):
         (files / f"going-{number}.yaml").write_text(document("ConfigMap", f"going-{number}"))

@@ -131,7 +131,7 @@ def test_check_fits_a_terminal_of_80_columns(shop: Shop, place: Path) -> None:
     assert '    → export GITHUB_WEBHOOK_SECRET="$(openssl rand -hex 32)"' in rows
 
 
-def test_a_private_repository_is_told_with_the_block_to_paste(shop: Shop) -> None:
+def test_check_of_a_private_repository_prints_the_credentials_block(shop: Shop) -> None:
     url = shop.host.url_of(shop.work.directory.name)
     shop.host.accounts = {"x-access-token": "canary-token"}
     try:

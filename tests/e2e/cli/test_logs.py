@@ -41,7 +41,7 @@ def crashing(shop: Shop, kubectl: Kubectl) -> Shop:
     return shop
 
 
-def test_status_reads_them_live_when_it_is_asked_to(crashing: Shop, kubectl: Kubectl) -> None:
+def test_status_with_logs_reads_the_logs_live(crashing: Shop, kubectl: Kubectl) -> None:
     api = f"Deployment/{crashing.namespace}/api"
     lines = [line.strip() for line in crashing.cli("status", "shop", "--logs").stdout.splitlines()]
     (begin,) = [number for number, line in enumerate(lines) if line.startswith(f"logs:      {api}, pod api-")]
@@ -60,7 +60,7 @@ def record(shop: Shop, kubectl: Kubectl) -> str:
     return kubectl.run("get", "cm", "anneal-shop", "-n", shop.namespace, "-o", "yaml") + shop.cli("history", "-o", "json").stdout
 
 
-def test_a_rollouts_failed_step_has_them_too(crashing: Shop) -> None:
+def test_rollout_with_logs_shows_the_log_of_a_failed_step(crashing: Shop) -> None:
     steps = [{"name": "api", "object": "api.yaml", "action": "CreateOrUpdate", "success": [{"healthy": {"timeout": "2s"}}]}]
     spec = {"groups": [{"name": "all", "steps": steps}]}
     body = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "r"}, "spec": spec}
@@ -75,7 +75,7 @@ def test_a_rollouts_failed_step_has_them_too(crashing: Shop) -> None:
     assert "logs" not in crashing.cli.json("rollout", code=1)
 
 
-def test_a_failed_apply_prints_them_on_a_terminal_alone(crashing: Shop, kubectl: Kubectl) -> None:
+def test_a_failed_apply_prints_logs_on_a_terminal_alone(crashing: Shop, kubectl: Kubectl) -> None:
     code, shown = typed(crashing, "", "apply", "-y")
     assert code == 1
     assert "| no table `orders`; password was ***" in shown
@@ -125,7 +125,7 @@ def test_a_log_that_cant_be_masked_is_withheld_and_the_right_is_named(crashing: 
     assert f"| nothing; or it can't be read: kubectl auth can-i get pods --subresource=log -n {crashing.namespace}" in shown
 
 
-def test_what_is_healthy_has_none(shop: Shop) -> None:
+def test_a_healthy_target_has_no_logs(shop: Shop) -> None:
     shop.cli("apply")
     assert "logs:" not in shop.cli("status", "shop", "--logs").stdout
     assert shop.cli.json("status", "shop", "--logs")["logs"] == []

@@ -70,7 +70,7 @@ def _renamed(printed: str, name: str) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": found})
 
 
-def test_without_rights_check_names_each_that_is_missing(shop: Shop, account: Path) -> None:
+def test_check_names_each_missing_right(shop: Shop, account: Path) -> None:
     (row,) = [row for row in shop.cli.json("check", code=1, kubeconfig=account)["checks"] if row["subject"] == "rights"]
     missing = [problem["message"] for problem in row["problems"]]
     assert any("create" in message and "configmaps" in message for message in missing)
@@ -154,7 +154,7 @@ def test_the_printed_rights_are_for_nothing_more(shop: Shop, kubectl: Kubectl, g
     assert set(answers.values()) == {"no"}, answers
 
 
-def test_a_checkout_says_the_same_without_the_secrets_of_git(shop: Shop) -> None:
+def test_rbac_of_a_checkout_prints_the_same_without_git_secrets(shop: Shop) -> None:
     printed = shop.cli("rbac").stdout
     missing = "repository: {auth: {basic: {username: a, password: {env: NOT_ON_THIS_MACHINE}}}}"
     config = yaml.safe_load(shop.cli.config.read_text())
@@ -164,7 +164,7 @@ def test_a_checkout_says_the_same_without_the_secrets_of_git(shop: Shop) -> None
     assert shop.cli("rbac", "-f", str(shop.work.directory)).stdout == printed
 
 
-def test_a_group_is_bound_where_the_handler_is_no_service_account(shop: Shop, kubectl: Kubectl) -> None:
+def test_rbac_binds_a_group_where_the_handler_is_no_service_account(shop: Shop, kubectl: Kubectl) -> None:
     bindings = [each for each in shop.cli.json("rbac", "--group", "anneal-workers")["items"] if "subjects" in each]
     group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "anneal-workers"}
     assert {each["kind"] for each in bindings} == {"RoleBinding", "ClusterRoleBinding"}

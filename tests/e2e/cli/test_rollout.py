@@ -61,7 +61,7 @@ def test_a_failed_rollout_is_a_failure(shop: Shop) -> None:
     assert shop.cli("rollout", code=1).stdout.splitlines()[-1].strip() == f". two  CreateOrUpdate ConfigMap/{shop.namespace}/two: pending"
 
 
-def test_a_rollout_that_was_gone_back_from_is_a_failure_that_says_why(shop: Shop) -> None:
+def test_a_rolled_back_rollout_is_a_failure_with_its_cause(shop: Shop) -> None:
     rolled(shop, timeout=1)
     shop.cli("apply")
     good = shop.cli.json("status")["targets"][0]["commit"]

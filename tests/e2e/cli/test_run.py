@@ -65,7 +65,7 @@ def test_each_target_runs_once_and_the_worst_end_is_the_exit_code(shop: Shop) ->
     assert "--interval" in shop.cli("run", "--interval", "soon", code=64).stderr
 
 
-def test_at_an_interval_what_somebody_changes_comes_back_and_no_failure_ends_it(shop: Shop, kubectl: Kubectl, tmp_path: Path) -> None:
+def test_run_at_an_interval_corrects_drift_and_no_failure_ends_it(shop: Shop, kubectl: Kubectl, tmp_path: Path) -> None:
     with_a_broken_one(shop)
     log = tmp_path / "log"
 
@@ -103,7 +103,7 @@ def test_locutus_follows_the_repository_of_a_configuration(shop: Shop) -> None:
     assert "--renderer.file.dir" in shop.cli("locutus", config, "--one-off", "--renderer.file.rollout=x", code=64).stderr
 
 
-def test_only_the_named_targets_stay(shop: Shop, tmp_path: Path) -> None:
+def test_run_at_an_interval_runs_only_the_named_targets(shop: Shop, tmp_path: Path) -> None:
     with_a_broken_one(shop)
     log = tmp_path / "log"
     with staying(shop, log, "shop"):

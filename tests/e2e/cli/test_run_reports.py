@@ -57,7 +57,7 @@ def actions(ended: dict[str, Any]) -> dict[str, list[str]]:
     return {action: sorted(names) for action, names in found.items()}
 
 
-def test_of_two_applies_at_once_the_one_that_created_says_so(shop: Shop, kubectl: Kubectl, wired: Callable[[], Wired]) -> None:
+def test_of_two_applies_at_once_the_lease_holder_reports_what_it_created(shop: Shop, kubectl: Kubectl, wired: Callable[[], Wired]) -> None:
     """The second asks while the first writes, so that the first looks once more, and finds nothing to do then."""
     wire, others = wired(), list[subprocess.Popen[str]]()
 
@@ -128,7 +128,7 @@ def test_a_quota_with_room_for_one_of_five_fails_in_the_middle_and_what_was_writ
     assert there(shop, kubectl) == {*NAMES}
 
 
-def test_a_quota_that_is_used_up_in_the_middle_runs_the_hooks_of_a_failure_and_goes_back(shop: Shop, kubectl: Kubectl) -> None:
+def test_a_quota_used_up_in_the_middle_runs_sync_fail_hooks_and_rolls_back(shop: Shop, kubectl: Kubectl) -> None:
     shop.configure("wait: {timeout: 2m}")
     old = shop.work.head()
     shop.cli("apply")
@@ -151,7 +151,7 @@ def test_a_quota_that_is_used_up_in_the_middle_runs_the_hooks_of_a_failure_and_g
     assert [(run["outcome"], run["commit"]) for run in shop.cli.json("history")["runs"][:2]] == [("rolled-back", old), ("failed", new)]
 
 
-def test_a_full_quota_is_its_owners_before_anything_is_written(shop: Shop, kubectl: Kubectl) -> None:
+def test_a_full_quota_is_the_operators_before_the_first_write(shop: Shop, kubectl: Kubectl) -> None:
     full(shop, kubectl, 0)
     ended = shop.cli.json("apply", code=1)
     assert (ended["code"], ended["who"], ended["counts"], ended["changes"]) == ("quota-exceeded", "operator", {}, [])
@@ -159,7 +159,9 @@ def test_a_full_quota_is_its_owners_before_anything_is_written(shop: Shop, kubec
     assert kubectl.tried("get", "secret", "login", "-n", shop.namespace).returncode == 1
 
 
-def test_what_was_deleted_to_be_made_anew_and_finds_no_room_is_told(shop: Shop, kubectl: Kubectl, wired: Callable[[], Wired]) -> None:
+def test_an_object_deleted_for_a_recreate_that_exceeds_the_quota_is_reported(
+    shop: Shop, kubectl: Kubectl, wired: Callable[[], Wired]
+) -> None:
     def declare(value: str) -> None:
         body = {"kind": "ConfigMap", "apiVersion": "v1", "immutable": True, "data": {"value": value}}
         body["metadata"] = {"name": "c0", "annotations": {"anneal.dev/recreate": "allow"}}
@@ -318,7 +320,7 @@ def test_the_plan_of_a_run_whose_record_was_lost_is_all_that_it_does(shop: Shop,
     assert not kubectl.run("get", "configmap", "three", "-n", shop.namespace, "-o", "name", "--ignore-not-found")
 
 
-def test_a_person_reads_at_the_end_of_a_recovery_what_it_has_kept(shop: Shop, kubectl: Kubectl) -> None:
+def test_the_end_of_a_recovery_reports_what_it_has_kept(shop: Shop, kubectl: Kubectl) -> None:
     shop.cli("apply")
     kubectl.run("delete", "configmap", RECORD, "-n", shop.namespace)
     shop.declare("one")

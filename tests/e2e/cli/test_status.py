@@ -134,9 +134,7 @@ def test_a_program_reads_every_column_and_json_says_the_same(several: Shop) -> N
     assert "PHASE-SINCE" in several.cli("status", "-o", "wide").stdout
 
 
-def test_of_nine_targets_on_an_api_server_that_hangs_there_is_one_verdict(
-    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_api_server_that_hangs_is_told_once_for_its_nine_targets(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.cli("apply")
     monkeypatch.setenv("ANNEAL_STATUS_TIMEOUT", "10")
     with hanging() as cluster, hanging() as git:
@@ -160,7 +158,7 @@ def test_of_nine_targets_on_an_api_server_that_hangs_there_is_one_verdict(
         assert "far-3   asking" in written, "what is known is drawn before all have answered"
 
 
-def test_a_server_that_runs_is_told_of_and_one_that_has_ended_too(shop: Shop) -> None:
+def test_status_names_a_running_server_and_one_that_has_ended_by_its_heartbeat(shop: Shop) -> None:
     configure(shop, {"name": "shop"}, {"name": "other", "path": "none"})
     shop.cli("apply", "shop")
     assert "no server has ever looked after it" in shop.cli("status", "shop").stdout
@@ -178,7 +176,7 @@ def test_a_server_that_runs_is_told_of_and_one_that_has_ended_too(shop: Shop) ->
     assert "    anneal apply shop\n" in page
 
 
-def test_serve_says_so_too_and_its_metric_shows_when(shop: Shop) -> None:
+def test_serve_renews_its_heartbeat_and_has_a_metric_of_it(shop: Shop) -> None:
     configure(shop, {"name": "shop"}, metrics={"bind": "127.0.0.1:0"}, healthInterval="0s")
     with server(shop, "serve", "--bind", "127.0.0.1:0") as log:
         until(lambda: table(shop)["shop"]["LOOKED"] != "-", told=log.read_text)
@@ -205,7 +203,7 @@ def test_a_target_without_a_rollout_is_explained_and_nothing_is_wider_than_the_t
     assert max(len(line) for line in shop.cli("status", "shop").stdout.splitlines()) > COLUMNS, "elsewhere nothing is wrapped"
 
 
-def test_what_changes_is_a_line_where_there_is_no_terminal(shop: Shop) -> None:
+def test_status_watch_prints_a_line_a_change_without_a_terminal(shop: Shop) -> None:
     log = shop.cli.config.parent / "watch.log"
     env = {**os.environ, "ANNEAL_CONFIG": str(shop.cli.config), "KUBECONFIG": str(shop.cli.kubeconfig), "PYTHONUNBUFFERED": "1"}
     with log.open("wb") as out, subprocess.Popen([sys.executable, "-m", "handler", "status", "--watch"], stdout=out, env=env) as watching:
@@ -218,7 +216,7 @@ def test_what_changes_is_a_line_where_there_is_no_terminal(shop: Shop) -> None:
     assert re.match(r"\S+Z shop phase=never-ran health=- commit=- head=- drift=- held=- level=off\n", log.read_text())
 
 
-def test_on_a_terminal_it_redraws_in_place(shop: Shop) -> None:
+def test_status_watch_redraws_in_place_on_a_terminal(shop: Shop) -> None:
     ours, theirs = pty.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
     env = {**os.environ, "ANNEAL_CONFIG": str(shop.cli.config), "KUBECONFIG": str(shop.cli.kubeconfig), "TERM": "xterm"}

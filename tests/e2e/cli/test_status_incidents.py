@@ -65,7 +65,7 @@ def patched(night: Night, kind: str, name: str, **body: object) -> None:
     night.kubectl.run("patch", kind, name, "-n", night.shop.namespace, "--type=merge", "-p", json.dumps(body))
 
 
-def test_containers_that_crash(night: Night) -> None:
+def test_crash_looping_containers(night: Night) -> None:
     shop = night.shop
     shop.configure("wait: {timeout: 60s}")
     shop.cli("apply")
@@ -83,7 +83,7 @@ def test_containers_that_crash(night: Night) -> None:
         night.is_well()
 
 
-def test_a_namespace_that_isnt_there(night: Night) -> None:
+def test_a_missing_namespace(night: Night) -> None:
     gone = f"{night.shop.namespace}-gone"
     configure(night.shop, {"name": "shop", "namespaces": [gone], "namespace": gone})
     with night.watched():
@@ -94,7 +94,7 @@ def test_a_namespace_that_isnt_there(night: Night) -> None:
     night.kubectl.run("delete", "namespace", gone, "--wait=false")
 
 
-def test_what_is_shown_reaches_the_same_cluster_and_configuration(alone: Night) -> None:
+def test_advised_commands_reach_the_same_cluster_and_configuration(alone: Night) -> None:
     """The shell knows neither: status was given a configuration, which names the cluster's kubeconfig."""
     gone, shop = f"{alone.shop.namespace}-gone", alone.shop
     configure(
@@ -128,7 +128,7 @@ def test_a_full_quota(night: Night) -> None:
         night.is_well()
 
 
-def test_too_many_deletions(night: Night) -> None:
+def test_held_deletions_above_hold_above(night: Night) -> None:
     shop = night.shop
     shop.declare(*(f"part-{number}" for number in range(12)))
     shop.push("Twelve")
@@ -176,7 +176,7 @@ def test_a_finalizer_that_holds_what_is_pruned(night: Night) -> None:
         night.is_well()
 
 
-def test_a_worker_that_died(alone: Night) -> None:
+def test_a_killed_worker_that_still_holds_the_lease(alone: Night) -> None:
     held_by_a_finalizer(alone)
     alone.shop.configure(top="leaseDuration: 6s")
     with applying(alone) as running:
@@ -276,7 +276,7 @@ def test_an_api_server_that_hangs(alone: Night, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("way", ["edited", "deleted"])
-def test_what_was_changed_by_hand_and_is_only_reported(served: Night, way: str) -> None:
+def test_drift_by_hand_that_is_only_reported(served: Night, way: str) -> None:
     shop, kubectl = served.shop, served.kubectl
     shop.configure("drift: report")
     shop.cli("apply")
@@ -292,7 +292,7 @@ def test_what_was_changed_by_hand_and_is_only_reported(served: Night, way: str) 
     assert kubectl("get", "cm", "one", "-n", shop.namespace)["data"] == {"value": "1"}
 
 
-def test_a_workload_that_was_deleted_and_isnt_looked_for(served: Night) -> None:
+def test_a_deleted_workload_with_drift_ignored(served: Night) -> None:
     """Only who watches health sees it: drift is ignored."""
     shop, kubectl = served.shop, served.kubectl
     pods = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "web:1"}]}}
@@ -309,7 +309,7 @@ def test_a_workload_that_was_deleted_and_isnt_looked_for(served: Night) -> None:
     kubectl.run("get", "deployment", "web", "-n", shop.namespace)
 
 
-def test_a_pause_that_was_forgotten(night: Night) -> None:
+def test_a_forgotten_suspend(night: Night) -> None:
     shop = night.shop
     shop.cli("apply")
     shop.cli("suspend", "shop", "--reason", "release freeze")
@@ -342,7 +342,7 @@ def test_a_commit_that_was_rolled_back(night: Night) -> None:
     assert shop.work.head()[:12] in night.page()
 
 
-def test_another_repository(night: Night) -> None:
+def test_another_repository_needs_retarget(night: Night) -> None:
     shop = night.shop
     shop.cli("apply")
     name = f"{shop.namespace}-moved"
@@ -362,7 +362,7 @@ def test_another_repository(night: Night) -> None:
         night.is_well()
 
 
-def test_a_right_that_is_missing(night: Night) -> None:
+def test_a_missing_rbac_right(night: Night) -> None:
     """The account that runs the target may write all but Services."""
     shop, kubectl = night.shop, night.kubectl
     account = kubectl.account(f"{shop.namespace}/anneal", night.place)

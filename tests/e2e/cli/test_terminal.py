@@ -14,7 +14,7 @@ from tests.e2e.serve_process import PATIENCE, until
 from tests.kubectl import Kubectl
 
 
-def test_a_person_is_asked_before_a_deletion(shop: Shop, kubectl: Kubectl) -> None:
+def test_apply_on_a_terminal_asks_before_a_prune(shop: Shop, kubectl: Kubectl) -> None:
     shop.cli("apply")
     shop.declare("one", "two")
     shop.push("Three goes")
