@@ -84,7 +84,9 @@ def test_a_role_is_assumed_first_and_the_token_speaks_for_it(aws: Moto) -> None:
     assert aws.url
 
 
-def test_tokens_are_renewed_before_they_end_and_by_nobody_who_waits(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eks_tokens_are_renewed_before_they_expire_by_one_thread_while_others_use_the_old(
+    aws: Moto, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert aws.url
     made, times = EksClusters(AwsClients(os.environ)), [1_000_000.0]
     monkeypatch.setattr("handler.aws.eks.time.time", lambda: times[0])
@@ -197,7 +199,7 @@ def test_an_unknown_cluster_is_named_with_its_region(aws: Moto) -> None:
         connect(Cluster(eks=Eks("none", "eu-west-1")), environ={}, cloud=EksClusters(AwsClients(os.environ)))
 
 
-def test_a_cluster_without_an_address_isnt_ready(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_eks_cluster_without_an_endpoint_isnt_ready(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
     assert aws.url
     clusters = EksClusters(AwsClients(os.environ))
     client = clusters._aws.client("eks", REGION)
@@ -206,7 +208,7 @@ def test_a_cluster_without_an_address_isnt_ready(aws: Moto, monkeypatch: pytest.
         clusters.describe(Eks("prod"))
 
 
-def test_no_failure_and_no_log_line_shows_what_signs_in(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_error_and_no_log_line_shows_aws_credentials_or_tokens(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
     assert aws.url
     keys = {"AWS_SECRET_ACCESS_KEY": "CANARY-secret-access-key", "AWS_SESSION_TOKEN": "CANARY-session-token"}
     for name, value in keys.items():
@@ -234,7 +236,7 @@ def test_no_failure_and_no_log_line_shows_what_signs_in(aws: Moto, monkeypatch: 
         assert never not in shown
 
 
-def test_an_api_that_hangs_is_nobodys_fault_and_its_failure_is_short(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_aws_api_that_hangs_is_cluster_unavailable_after_a_short_timeout(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
     assert aws.url
     monkeypatch.setattr("handler.aws.clients.READ", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -54,7 +54,7 @@ def test_a_message_is_handed_to_one_poll_alone_and_never_a_dead_letter_for_it(ba
     assert (backend.get_queue("jobs.fifo").messages, backend.get_queue("dead.fifo").messages) == ([], [])
 
 
-def test_a_long_poll_holds_up_nobody(backend: models.SQSBackend) -> None:
+def test_a_long_poll_holds_up_no_other_request(backend: models.SQSBackend) -> None:
     with ThreadPoolExecutor(1) as pool:
         polled = pool.submit(backend.receive_message, "jobs.fifo", 1, 20, 600)
         backend.send_message("jobs.fifo", "late", deduplication_id="late", group_id="late")

@@ -73,7 +73,7 @@ def test_a_dry_run_says_what_would_be_and_stores_nothing(side: Side, made: Calla
     assert side.live(body) == live
 
 
-def test_what_is_no_longer_declared_goes_and_what_others_own_stays(side: Side) -> None:
+def test_apply_removes_fields_no_longer_declared_but_for_those_of_other_managers(side: Side) -> None:
     body = config_map(side.namespace, "a", {"a": "1", "b": "2"}, labels={"x": "1"})
     side.apply(body)
     side.merge(body, {"data": {"theirs": "3"}})
@@ -82,7 +82,7 @@ def test_what_is_no_longer_declared_goes_and_what_others_own_stays(side: Side) -
     assert "labels" not in live["metadata"]
 
 
-def test_a_field_that_two_own_goes_when_neither_does(side: Side) -> None:
+def test_a_field_with_two_owners_goes_when_neither_declares_it(side: Side) -> None:
     body = config_map(side.namespace, "a", {"a": "1", "b": "2"})
     side.apply(body)
     side.api.patch(side.path(body), body, APPLY, {"fieldManager": "second"})
@@ -91,7 +91,7 @@ def test_a_field_that_two_own_goes_when_neither_does(side: Side) -> None:
     assert side.live(body)["data"] == {"a": "1"}
 
 
-def test_an_apply_by_force_takes_what_another_changed_and_without_meets_409(side: Side) -> None:
+def test_apply_by_force_takes_fields_of_others_and_without_force_meets_409(side: Side) -> None:
     body = marked(side)
     side.apply(body)
     side.merge(body, {"data": {"a": "theirs"}})
@@ -101,7 +101,7 @@ def test_an_apply_by_force_takes_what_another_changed_and_without_meets_409(side
     assert [entry["manager"] for entry in side.live(body)["metadata"]["managedFields"]] == ["anneal"]
 
 
-def test_our_entry_loses_what_another_changes(side: Side) -> None:
+def test_our_managed_fields_entry_loses_what_another_manager_changes(side: Side) -> None:
     body = marked(side, data={"a": "1", "b": "2"})
     side.apply(body)
     entry = our_entry(side.merge(body, {"data": {"b": None, "a": "theirs"}}))
@@ -152,7 +152,7 @@ def test_an_unknown_field_is_the_authors(side: Side) -> None:
     assert caught.value.status == 422
 
 
-def test_what_is_immutable_stays_and_says_so(side: Side) -> None:
+def test_an_immutable_field_is_refused_with_422(side: Side) -> None:
     body = marked(side) | {"immutable": True}
     side.apply(body)
     with pytest.raises(ApiRefused, match="field is immutable") as caught:
@@ -161,7 +161,7 @@ def test_what_is_immutable_stays_and_says_so(side: Side) -> None:
     side.apply({**body, "metadata": body["metadata"] | {"labels": {"other": "yes"}}})
 
 
-def test_on_adoption_the_entries_of_others_become_ours(side: Side) -> None:
+def test_on_adoption_managed_fields_entries_of_others_become_ours(side: Side) -> None:
     body = marked(side)
     made = side.api.post(
         side.kind(body).path(side.namespace), config_map(side.namespace, "a", {"a": "0", "old": "1"}), {"fieldManager": "kubectl-create"}

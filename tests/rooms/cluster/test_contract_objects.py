@@ -28,7 +28,7 @@ def test_a_create_happens_once(side: Side) -> None:
     assert caught.value.status == 404
 
 
-def test_a_swap_meets_uid_and_version(side: Side) -> None:
+def test_a_replace_with_another_uid_or_resource_version_meets_409(side: Side) -> None:
     first = side.objects.create(marked(side))
     second = side.objects.replace({**first, "data": {"a": "2"}})
     for stale in (first["metadata"], {**second["metadata"], "uid": "00000000-0000-4000-8000-00000000dead"}):
@@ -40,13 +40,13 @@ def test_a_swap_meets_uid_and_version(side: Side) -> None:
     assert caught.value.status == 404
 
 
-def test_an_equal_swap_leaves_the_version(side: Side) -> None:
+def test_an_equal_replace_leaves_the_resource_version(side: Side) -> None:
     first = side.objects.create(marked(side))
     second = side.objects.replace(first)
     assert second["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
 
 
-def test_what_is_empty_is_left_out(side: Side) -> None:
+def test_empty_fields_are_left_out_of_objects(side: Side) -> None:
     body = config_map(side.namespace, "e", {"a": "1"}, labels={}, annotations={}) | {"binaryData": {}}
     made = side.objects.create(body)
     assert not {"labels", "annotations"} & made["metadata"].keys()
@@ -96,7 +96,7 @@ def test_a_continue_token_that_nobody_knows_is_refused(side: Side) -> None:
     assert caught.value.status in (400, 410)
 
 
-def test_what_is_not_there_is_none(side: Side) -> None:
+def test_a_404_is_read_as_none(side: Side) -> None:
     body = marked(side)
     assert side.api.get(side.path(body)) is None
     assert probe(side.api, [(side.kind(body), side.namespace, "a")]) == {}
@@ -116,7 +116,7 @@ def test_a_delete_meets_both_preconditions(side: Side, wrong: str) -> None:
     assert not side.delete(live)
 
 
-def test_what_has_a_finalizer_is_going_until_it_is_cleared(side: Side) -> None:
+def test_an_object_with_a_finalizer_is_terminating_until_it_is_cleared(side: Side) -> None:
     body = config_map(side.namespace, "held", finalizers=["anneal.dev/test"])
     live = side.apply(body)
     assert side.delete(live)
@@ -127,7 +127,7 @@ def test_what_has_a_finalizer_is_going_until_it_is_cleared(side: Side) -> None:
     assert side.api.get(side.path(body)) is None
 
 
-def test_a_namespace_goes_with_what_is_in_it(side: Side) -> None:
+def test_deleting_a_namespace_deletes_its_objects(side: Side) -> None:
     live = side.apply(marked(side))
     space = side.api.get(f"/api/v1/namespaces/{side.namespace}")
     assert space

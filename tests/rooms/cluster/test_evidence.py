@@ -87,7 +87,7 @@ def test_a_server_that_fails_takes_little_time_and_leaves_the_failure_as_it_is(
     assert (reads.answered, reads.broken) == (0, True)
 
 
-def test_reads_are_few(api: Api, namespace: str) -> None:
+def test_reads_of_pods_and_events_are_bounded(api: Api, namespace: str) -> None:
     before, reads = api.requests, Evidence(api)
     for _ in range(100):
         reads.pods(namespace, "app=api")

@@ -33,7 +33,7 @@ def names(found: list[dict[str, Any]]) -> list[str]:
     return sorted(item["metadata"]["name"] for item in found)
 
 
-def test_one_list_a_kind_finds_only_what_is_labelled(api: Api, kind: Kind, namespace: str, twelve: list[str]) -> None:
+def test_one_list_a_kind_by_the_inventory_label_finds_only_members(api: Api, kind: Kind, namespace: str, twelve: list[str]) -> None:
     before = api.requests
     found = list(members(api, [kind("v1", "ConfigMap"), kind("v1", "Secret")], SELECTOR, (namespace,)))
     assert names(found) == twelve

@@ -56,7 +56,7 @@ def test_a_key_is_read_and_follows_the_secret(api: Api, control_plane: Path, nam
     assert [each.secret.reveal() for each in rotation.webhook("github")] == [NEW]
 
 
-def test_what_isnt_there_is_named(api: Api, control_plane: Path, namespace: str) -> None:
+def test_a_missing_secret_or_key_is_named(api: Api, control_plane: Path, namespace: str) -> None:
     api.post(f"/api/v1/namespaces/{namespace}/secrets", body(namespace, github=OLD.encode(), binary=b"\xffCANARY"))
     fetch = ExternalServices(environ(control_plane)).fetch
     for wanted, told in (
@@ -74,7 +74,7 @@ def test_what_isnt_there_is_named(api: Api, control_plane: Path, namespace: str)
         ExternalServices({}).fetch(ref(namespace))
 
 
-def test_a_refusal_prints_the_rule_and_the_rule_suffices(api: Api, control_plane: Path, namespace: str, tmp_path: Path) -> None:
+def test_a_403_on_a_secret_prints_the_rbac_rule_that_suffices(api: Api, control_plane: Path, namespace: str, tmp_path: Path) -> None:
     api.post(f"/api/v1/namespaces/{namespace}/secrets", body(namespace, github=OLD.encode()))
     reader = f"reader-{secrets.token_hex(4)}"
     document = yaml.safe_load(control_plane.read_text())

@@ -26,7 +26,7 @@ from tests.rooms.cluster.faulty_proxy import Trick, Wire, half, refuse, reset_af
 
 
 @pytest.mark.parametrize("trick", [refuse(429, "0"), refuse(503), refuse(500), reset_before, reset_after, half])
-def test_a_read_survives(trick: Trick, wire: Wire, through: Callable[..., Api]) -> None:
+def test_a_get_is_retried_after_transient_faults(trick: Trick, wire: Wire, through: Callable[..., Api]) -> None:
     wire.tricks = [trick, trick]
     found = through().get("/api/v1/namespaces/kube-system")
     assert found
@@ -35,7 +35,9 @@ def test_a_read_survives(trick: Trick, wire: Wire, through: Callable[..., Api]) 
 
 
 @pytest.mark.parametrize("trick", [refuse(429, "0"), refuse(503), reset_before, reset_after, half])
-def test_an_apply_survives_and_is_applied_once(trick: Trick, wire: Wire, through: Callable[..., Api], kind: Kind, namespace: str) -> None:
+def test_an_apply_is_retried_after_transient_faults_and_applied_once(
+    trick: Trick, wire: Wire, through: Callable[..., Api], kind: Kind, namespace: str
+) -> None:
     wire.tricks = [trick]
     fenced = [0]
 
@@ -133,7 +135,7 @@ def test_without_any_credentials_that_is_what_is_said_and_no_right_for_everybody
     assert "system:anonymous" not in str(told.value)
 
 
-def test_those_who_wont_wait_believe_soon_that_a_server_takes_no_connections(
+def test_with_a_short_unmet_limit_refused_connections_are_believed_soon(
     wire: Wire, through: Callable[..., Api], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now, reading = [0.0], through(deadline=30.0, unmet=1.0)
@@ -163,7 +165,7 @@ def test_a_server_of_another_authority_is_refused_at_once(kubeconfig: Path, tmp_
     assert api.requests == 2
 
 
-def test_an_address_where_nobody_listens_is_unavailable(through: Callable[..., Api], wire: Wire) -> None:
+def test_a_refused_connection_is_cluster_unavailable(through: Callable[..., Api], wire: Wire) -> None:
     api = through(deadline=0.2)
     wire.close()
     with pytest.raises(ClusterUnavailable, match="got no answer from http"):
@@ -232,7 +234,7 @@ def test_an_impersonated_target_sees_its_namespaces_and_no_more(api: Api, apply:
         Writer(weak, lambda: None).delete(resource, Identity("", "ConfigMap", namespace, "a"), "some-uid")
 
 
-def test_rights_are_asked_for_before_they_are_used(api: Api, apply: Apply, namespace: str) -> None:
+def test_rights_are_asked_by_self_subject_access_review(api: Api, apply: Apply, namespace: str) -> None:
     weak = Api(api.connection, impersonate=account(apply, namespace, ["get"]))
     rules = [
         AccessRule("get", "", "configmaps", namespace),
@@ -291,5 +293,5 @@ def test_a_lease_is_kept_beside_it(api: Api, namespace: str) -> None:
     assert objects.replace(live | {"spec": {"holderIdentity": "two"}})["spec"] == {"holderIdentity": "two"}
 
 
-def test_a_cluster_is_known_by_the_uid_of_kube_system(api: Api) -> None:
+def test_the_cluster_uid_is_that_of_kube_system(api: Api) -> None:
     assert len(OwnObjects(api).cluster_uid()) == 36

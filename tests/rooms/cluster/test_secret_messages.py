@@ -99,7 +99,7 @@ def test_an_immutable_secret_says_so_in_words_that_a_recreation_is_decided_by(ap
         assert said(caught.value, namespace).startswith(told)
 
 
-def test_bodies_that_are_no_apply_are_told_as_carefully(api: Api, apply: Apply, namespace: str) -> None:
+def test_messages_about_a_secret_are_masked_for_patch_and_create_too(api: Api, apply: Apply, namespace: str) -> None:
     apply(body(namespace, {"data": {"a": VALUE}}))
     place = f"/api/v1/namespaces/{namespace}/secrets"
     wrong = {"metadata": {"name": "other"}, "data": {CANARY: 5}, CANARY: 1}

@@ -23,7 +23,7 @@ def done(item: dict[str, Any]) -> bool:
     return bool(item["data"]["a"] == "done")
 
 
-def test_what_stands_already_costs_one_request(api: Api, apply: Apply, kind: Kind, namespace: str) -> None:
+def test_waiting_for_what_holds_already_is_one_list(api: Api, apply: Apply, kind: Kind, namespace: str) -> None:
     apply(config_map(namespace, "a", {"a": "done"}))
     before = api.requests
     assert until(api, [(kind("v1", "ConfigMap"), Identity("", "ConfigMap", namespace, "a"))], done, PATIENCE) == []
@@ -43,7 +43,7 @@ def test_a_change_is_seen_by_one_list_and_one_watch_for_many(api: Api, apply: Ap
     assert watcher.requests == 2
 
 
-def test_what_isnt_ready_in_time_is_returned_as_last_seen(api: Api, apply: Apply, kind: Kind, namespace: str) -> None:
+def test_objects_not_ready_at_the_timeout_are_returned_as_last_seen(api: Api, apply: Apply, kind: Kind, namespace: str) -> None:
     resource = kind("v1", "ConfigMap")
     live = apply(config_map(namespace, "a"))
     absent = Identity("", "ConfigMap", namespace, "absent")

@@ -35,7 +35,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wait_deleted, "TIMEOUT", PATIENCE)
 
 
-def test_a_finalizer_is_told_while_it_holds_an_object_and_then_that_all_is_gone(
+def test_a_holding_finalizer_is_announced_until_the_object_is_gone(
     api: Api, apply: Apply, writer: Writer, kind: Kind, namespace: str
 ) -> None:
     resource, told = kind("v1", "ConfigMap"), Told()
@@ -50,7 +50,7 @@ def test_a_finalizer_is_told_while_it_holds_an_object_and_then_that_all_is_gone(
     assert told.seen[1:] == [()], "each is told once"
 
 
-def test_what_goes_at_once_is_told_to_nobody(
+def test_an_object_deleted_at_once_is_not_announced(
     api: Api, apply: Apply, writer: Writer, kind: Kind, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wait_deleted, "_TELL_AFTER", PATIENCE)

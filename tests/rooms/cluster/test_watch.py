@@ -67,7 +67,7 @@ def changing(apply: Apply, *places: tuple[str, str]) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize(("everywhere", "requests"), [(True, 1), (False, 2)])
-def test_one_list_and_one_watch_show_all_namespaces_to_who_may_see_them(
+def test_with_cluster_wide_rights_one_list_and_one_watch_serve_all_namespaces(
     wire: Wire, through: Through, apply: Apply, kind: Kind, spaces: tuple[str, str], *, everywhere: bool, requests: int
 ) -> None:
     places = [(space, name) for space in spaces for name in ("a", "b")]
@@ -85,9 +85,7 @@ def test_one_list_and_one_watch_show_all_namespaces_to_who_may_see_them(
     assert all(("/namespaces/" in path) is not everywhere for _, path in wire.seen)
 
 
-def test_what_the_only_look_has_shown_may_be_judged_by_who_is_asked_last(
-    through: Through, apply: Apply, kind: Kind, namespace: str
-) -> None:
+def test_objects_of_the_first_list_may_be_judged_by_the_stop_callback(through: Through, apply: Apply, kind: Kind, namespace: str) -> None:
     wanted, seen = wanted_of(apply, kind, (namespace, "a"), (namespace, "b")), list[Identity]()
 
     def judge(identity: Identity, _live: object) -> bool:
@@ -172,9 +170,7 @@ def test_credentials_that_ended_are_loaded_anew_in_the_middle_of_a_wait(
     assert len(lists(wire)) == 1
 
 
-def test_states_wait_for_the_judge_in_small_numbers(
-    api: Api, apply: Apply, kind: Kind, namespace: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_watch_events_queue_in_bounded_numbers(api: Api, apply: Apply, kind: Kind, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
     most = [0]
 
     class Counted(queue.Queue[Any]):
@@ -196,7 +192,7 @@ def test_states_wait_for_the_judge_in_small_numbers(
     assert 1 <= most[0] <= 3
 
 
-def test_what_time_alone_has_made_content_ends_the_wait(api: Api, apply: Apply, kind: Kind, namespace: str) -> None:
+def test_an_object_healthy_by_time_alone_ends_the_wait(api: Api, apply: Apply, kind: Kind, namespace: str) -> None:
     wanted = wanted_of(apply, kind, (namespace, "a"), (namespace, "b"))
     calls = [0]
 

@@ -67,7 +67,7 @@ def test_the_image_says_how_it_is_run(image: Image) -> None:
     assert {"title", "description", "licenses", "version", "revision", "created", "base.name", "base.digest"} <= labels
 
 
-def test_nothing_in_it_can_be_changed_by_its_user(image: Image) -> None:
+def test_no_file_of_the_image_is_writable_by_its_user(image: Image) -> None:
     ours = [image.root / "opt" / "anneal", *(image.root / "opt" / "anneal").rglob("*")]
     loose = [each for each in ours if not each.is_symlink() and (each.stat().st_uid != 0 or each.stat().st_mode & 0o022)]
     assert loose == []
@@ -90,12 +90,12 @@ def test_it_serves_a_signed_push_as_an_ordinary_user_without_any_right(container
     assert HOOK not in container.log.read_text()
 
 
-def test_its_render_children_stand_behind_every_wall(container: Container) -> None:
+def test_render_children_in_the_image_are_behind_every_sandbox_wall(container: Container) -> None:
     walls = next(line for line in container.run("anneal", "doctor").stdout.splitlines() if line.startswith("walls "))
     assert walls == "walls          ok       of a render child: seccomp, no descriptors, 1,024 MiB of memory"
 
 
-def test_it_writes_nowhere_but_in_memory_and_starts_no_shell(container: Container) -> None:
+def test_the_container_writes_only_to_tmpfs_and_starts_no_shell(container: Container) -> None:
     for place in ("/", "/opt/anneal", "/etc/anneal", "/var/tmp", "/home"):
         done = container.run("python", "-c", f"open('{place}/x', 'w')")
         assert done.returncode == 1, place
@@ -106,7 +106,7 @@ def test_it_writes_nowhere_but_in_memory_and_starts_no_shell(container: Containe
     assert container.run("sh", "-c", "true").returncode != 0
 
 
-def test_its_health_check_tells_a_dead_worker(image: Image, container: Container) -> None:
+def test_the_images_health_check_fails_with_a_dead_worker(image: Image, container: Container) -> None:
     check = image.config["Healthcheck"]["Test"][1:]
     assert container.run(*check).returncode == 0
     worker = _worker(container)
@@ -117,7 +117,7 @@ def test_its_health_check_tells_a_dead_worker(image: Image, container: Container
     assert "unreachable" in done.stderr
 
 
-def test_process_1_replaces_a_killed_worker_and_leaves_no_zombie(container: Container) -> None:
+def test_pid_1_replaces_a_killed_worker_and_leaves_no_zombie(container: Container) -> None:
     worker, renders = _worker(container), role(container, "handler.render.child")
     os.kill(worker, signal.SIGKILL)
     container.wait(lambda: worker not in container.pids())
@@ -127,7 +127,7 @@ def test_process_1_replaces_a_killed_worker_and_leaves_no_zombie(container: Cont
     assert len(memory(container)) == 5, "supervisor, worker, render server, gunicorn's arbiter, web"
 
 
-def test_sigterm_ends_it_with_0(container: Container) -> None:
+def test_sigterm_ends_the_container_with_0(container: Container) -> None:
     pids = container.pids()
     assert container.stop() == 0
     assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
@@ -135,7 +135,7 @@ def test_sigterm_ends_it_with_0(container: Container) -> None:
     assert not [line for line in container.lines() if line["level"] == "error"]
 
 
-def test_sigterm_ends_it_also_while_it_still_starts(image: Image, configuration: Path) -> None:
+def test_sigterm_ends_the_container_while_it_still_starts(image: Image, configuration: Path) -> None:
     """A signal without a handler doesn't reach process 1; here reading the configuration waits for a writer that never comes."""
     (configuration / "anneal.yaml").unlink()
     os.mkfifo(configuration / "anneal.yaml", 0o644)

@@ -51,7 +51,7 @@ def another_directory(spare_directory: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix="spare-", dir=spare_directory.parent))
 
 
-def test_two_run_side_by_side_and_each_is_stopped_alone(spare_directory: Path, another_directory: Path) -> None:
+def test_two_control_planes_run_side_by_side_and_are_stopped_alone(spare_directory: Path, another_directory: Path) -> None:
     one, two = spare_directory, another_directory
     try:
         for directory in (one, two):
@@ -77,7 +77,7 @@ def test_two_run_side_by_side_and_each_is_stopped_alone(spare_directory: Path, a
             controlplane.down(directory)
 
 
-def test_a_half_dead_one_is_replaced(spare_directory: Path) -> None:
+def test_a_control_plane_with_a_killed_process_is_replaced(spare_directory: Path) -> None:
     directory = spare_directory
     try:
         kubeconfig = controlplane.up(directory, log=silent)
@@ -94,7 +94,7 @@ def test_a_half_dead_one_is_replaced(spare_directory: Path) -> None:
     assert not kubeconfig.exists()
 
 
-def test_one_that_is_too_busy_to_answer_at_once_is_not_replaced(control_plane: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_control_plane_isnt_replaced(control_plane: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others use it: to end it under them because one look took too long would fail all they do."""
     layout = servers.Layout(control_plane.parent)
     if not started(layout.root):
@@ -126,7 +126,7 @@ def test_a_node_that_was_given_up_comes_back_with_its_address_and_is_heard_of_me
         controlplane.down(spare_directory)
 
 
-def test_everything_listens_on_loopback_alone_and_secrets_are_their_owners(control_plane: Path) -> None:
+def test_the_control_plane_listens_on_loopback_and_its_secrets_are_0600(control_plane: Path) -> None:
     directory = control_plane.parent
     pids = {process.pid for process in started(directory)}
     if not pids:
@@ -165,7 +165,7 @@ def test_the_token_is_needed_and_rbac_decides(kubectl: Kubectl, tmp_path: Path) 
     assert "Forbidden" in kubectl.tried("get", "configmaps", "--as=somebody").stderr
 
 
-def test_without_go_it_says_what_to_install(tmp_path: Path) -> None:
+def test_without_go_the_control_plane_says_what_to_install(tmp_path: Path) -> None:
     path = tmp_path / "bin"
     path.mkdir()
     (path / "python3.11").symlink_to(sys.executable)
@@ -204,7 +204,7 @@ def test_a_directory_with_other_files_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "data" / "precious").read_text() == "mine"
 
 
-def test_a_directory_that_another_command_takes_at_the_same_moment_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_directory_lock_decides_between_two_commands_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers of one test run start theirs together: each looks, and the first one's lock may come between two looks."""
     layout, look = servers.Layout(tmp_path), Path.iterdir
 
@@ -264,7 +264,7 @@ def test_a_child_whose_first_thread_has_ended_is_waited_for(sleeper: processes.P
     assert not Path(f"/proc/{sleeper.pid}").exists(), "it is still a zombie"
 
 
-def test_what_ignores_being_asked_is_killed(tmp_path: Path) -> None:
+def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     deaf = processes.start("deaf", ["/bin/sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done"], tmp_path / "log")
     while "ready" not in (tmp_path / "log").read_text():
         time.sleep(0.01)

@@ -55,14 +55,14 @@ def test_a_process_serves_one_event_after_another(function: Callable[[str], Func
     assert count.peak() > 1_000_000
 
 
-def test_what_a_function_raises_is_told(function: Callable[[str], Function]) -> None:
+def test_an_exception_of_a_function_is_reported(function: Callable[[str], Function]) -> None:
     with pytest.raises(FunctionFailed, match="ValueError"):
         function("fail").invoke({})
     with pytest.raises(FunctionFailed, match="missing"):
         function("missing").invoke({})
 
 
-def test_what_has_not_answered_at_its_deadline_is_killed_and_started_anew(function: Callable[[str], Function]) -> None:
+def test_a_function_over_its_deadline_is_killed_and_started_again(function: Callable[[str], Function]) -> None:
     hang = function("hang")
     assert hang.invoke("there", 60) == "there"
     with pytest.raises(FunctionFailed, match="was ended after"):

@@ -94,7 +94,7 @@ def test_the_same_inputs_give_the_same_bytes_in_another_place(task: Path, tmp_pa
     assert (tmp_path / "again.zip").read_bytes() == (task.parent / "host.zip").read_bytes()
 
 
-def test_all_that_functions_import_lies_inside(task: Path) -> None:
+def test_all_that_functions_import_is_in_the_package(task: Path) -> None:
     """In a Python that sees nothing else: the entry points, what they import late, botocore's clients of our services; all compiled."""
     assert_built_for(task.parent / "host.zip", f"{sys.version_info.major}.{sys.version_info.minor}", platform.machine())
     code = f"""
@@ -130,7 +130,7 @@ assert len(inside) > 100 and not slow, slow
         ),
     ],
 )
-def test_what_needs_a_library_that_is_left_out_says_so(task: Path, code: str, told: str) -> None:
+def test_a_configuration_that_needs_a_library_left_out_of_the_package_is_refused(task: Path, code: str, told: str) -> None:
     prelude = f"""
 import sys
 sys.path.insert(0, {str(task)!r})

@@ -106,7 +106,7 @@ def test_each_function_has_a_role_of_its_own_with_what_it_does_and_no_more(made:
         assert found == own | READS[name] | key | (TAKE if name == "worker" else SEND)
 
 
-def test_no_right_is_wider_than_amazon_makes_it(made: dict[str, Any]) -> None:
+def test_no_iam_statement_has_an_avoidable_wildcard(made: dict[str, Any]) -> None:
     for name in FUNCTIONS:
         for statement in statements(made, name):
             assert statement["Effect"] == "Allow"
@@ -130,7 +130,7 @@ def test_the_stack_can_be_created(made: dict[str, Any], out: Path) -> None:
         assert {parameter["ParameterKey"] for parameter in sent} == set(each.get("Parameters", {}))
 
 
-def test_the_queue_keeps_order_and_gives_up_into_dead_letters(made: dict[str, Any]) -> None:
+def test_the_queue_is_fifo_with_a_dead_letter_queue(made: dict[str, Any]) -> None:
     queue, dead = (of_type(made, "SQS::Queue")[name] for name in ("Queue", "DeadLetters"))
     for each in (queue, dead):
         assert each["FifoQueue"] is True
@@ -154,7 +154,7 @@ def test_the_worker_takes_one_message_and_the_rest_is_asked_by_events(made: dict
     assert (pattern["source"], pattern["detail-type"]) == (["aws.codecommit"], ["CodeCommit Repository State Change"])
 
 
-def test_who_must_look_is_told(made: dict[str, Any]) -> None:
+def test_cloudwatch_alarms_watch_errors_dead_letters_and_queue_age(made: dict[str, Any]) -> None:
     alarms = of_type(made, "CloudWatch::Alarm")
     watched = {(each["MetricName"], json.dumps(each["Dimensions"][0]["Value"])) for each in alarms.values()}
     depth, age = "ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"
@@ -171,14 +171,14 @@ def test_who_must_look_is_told(made: dict[str, Any]) -> None:
     assert (oldest["Threshold"], oldest["Period"]) == (15 * 60, 60)
 
 
-def test_logs_end(made: dict[str, Any]) -> None:
+def test_the_log_groups_have_a_retention(made: dict[str, Any]) -> None:
     groups = of_type(made, "Logs::LogGroup").values()
     assert {each["LogGroupName"]: each["RetentionInDays"] for each in groups} == {
         f"/aws/lambda/anneal-prod-{name}": 30 for name in FUNCTIONS
     }
 
 
-def test_two_functions_have_a_door_and_an_http_api_can_stand_in_for_them(made: dict[str, Any], arm64: Path, tmp_path: Path) -> None:
+def test_two_functions_have_a_lambda_url_or_an_http_api(made: dict[str, Any], arm64: Path, tmp_path: Path) -> None:
     assert set(of_type(made, "Lambda::Url")) == {"WebhookLambdaFunctionUrl", "ApiLambdaFunctionUrl"}
     assert of_type(made, "ApiGatewayV2::Api") == {}
     other = template(arm64, tmp_path / "http", "--param", "door=httpApi", "--param", "doors=20", "--param", "kmsKey=arn:aws:kms:a:1:key/b")
@@ -216,7 +216,7 @@ def checkout(tmp_path: Path, arm64: Path) -> Path:
     return tmp_path
 
 
-def test_a_word_that_osls_does_not_know_stops_it(checkout: Path, arm64: Path) -> None:
+def test_an_unknown_property_fails_osls(checkout: Path, arm64: Path) -> None:
     path = checkout / "infra" / "functions" / "worker.yml"
     path.write_text(path.read_text().replace("batchSize: 1\n", "batchSize: 1\n        batchSise: 1\n"))
     done = osls(checkout, "--param", f"package={arm64.with_suffix('.json')}")

@@ -65,7 +65,7 @@ def test_a_replay_waits_in_the_queue_and_its_run_is_unknown_until_it_is_recorded
     assert answer["statusCode"] == 503, "no cluster can be asked here, and that is no end either"
 
 
-def test_codecommit_puts_what_it_tells_of_into_the_queue(
+def test_a_codecommit_event_is_put_into_the_queue(
     functions: ModuleType, waiting: Callable[[], list[Any]], printed: Callable[[], list[Any]]
 ) -> None:
     answer = functions.codecommit(sample(), Context())

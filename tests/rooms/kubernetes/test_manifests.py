@@ -39,7 +39,7 @@ def test_the_chart_and_the_overlay_are_the_same_objects(forms: Forms) -> None:
     assert canonical(forms.helm()) == canonical(forms.kustomize())
 
 
-def test_so_are_they_with_all_that_is_optional(forms: Forms) -> None:
+def test_chart_and_overlay_with_all_options_are_the_same_objects(forms: Forms) -> None:
     options = "--set=serviceMonitor.enabled=true", "--set=namespace.create=true", "--set=replicas=3", "--set=image.tag=9.9.9"
     change = "images:\n- {name: anneal, newTag: 9.9.9}\nreplicas:\n- {name: anneal, count: 3}\n"
     built = forms.kustomize("service-monitor", "namespace", change=change)
@@ -92,7 +92,7 @@ def test_the_commands_are_the_command_lines_own(forms: Forms) -> None:
         assert parsed.exit_code == 0, parsed.output
 
 
-def test_they_fit_the_image(forms: Forms) -> None:
+def test_the_manifests_fit_the_images_user_and_entrypoint(forms: Forms) -> None:
     lines = DOCKERFILE.read_text().splitlines()
     assert 'ENTRYPOINT ["anneal"]' in lines
     for pod in pods(documents(forms.kustomize())):
@@ -101,7 +101,7 @@ def test_they_fit_the_image(forms: Forms) -> None:
         assert "command" not in pod["containers"][0]
 
 
-def test_no_secret_is_in_them_and_none_in_the_environment(forms: Forms) -> None:
+def test_no_secret_is_in_the_manifests_or_their_environment(forms: Forms) -> None:
     found = documents(forms.kustomize())
     assert "Secret" not in {each["kind"] for each in found}
     sources = [entry.get("valueFrom", {}) for pod in pods(found) for entry in pod["containers"][0]["env"]]
@@ -126,7 +126,7 @@ def test_selectors_find_the_pods_and_named_ports_are_there(forms: Forms) -> None
     assert load(forms.files / "anneal.yaml").metrics.bind == f"0.0.0.0:{ports['metrics']}"
 
 
-def test_a_door_stays_open_while_its_worker_restarts(forms: Forms) -> None:
+def test_liveness_of_the_web_process_ignores_a_restarting_worker(forms: Forms) -> None:
     door = one(documents(forms.kustomize()), "Deployment")["spec"]["template"]["spec"]["containers"][0]
     asked = [door[probe]["httpGet"]["path"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")]
     assert asked == ["/readyz", "/healthz", "/healthz"]
@@ -193,16 +193,16 @@ def test_a_wrong_value_is_refused_by_name(option: str, said: str) -> None:
     assert said in done.stderr
 
 
-def test_helm_has_no_objection() -> None:
+def test_helm_lint_passes() -> None:
     done = tried("helm", "lint", "--strict", str(CHART), CONFIG)
     assert done.returncode == 0, done.stdout
 
 
-def test_without_a_configuration_it_says_how_to_pass_one() -> None:
+def test_the_chart_without_a_configuration_says_how_to_pass_one() -> None:
     assert "--set-file config=anneal.yaml" in tried("helm", "template", "anneal", str(CHART)).stderr
 
 
-def test_workers_without_a_place_for_their_probes_are_refused(tmp_path: Path) -> None:
+def test_workers_without_a_metrics_bind_for_their_probes_are_refused(tmp_path: Path) -> None:
     config = tmp_path / "anneal.yaml"
     config.write_text((OVERLAYS / "sqs-workers" / "anneal.yaml").read_text().replace(":9090", ":9464"))
     done = tried("helm", "template", "anneal", str(CHART), f"--set-file=config={config}", "--set=workers.enabled=true")
@@ -240,7 +240,7 @@ def test_every_value_reaches_an_object() -> None:
     assert "NetworkPolicy" not in {each["kind"] for each in documents(template(CONFIG, "--set=networkPolicy.enabled=false"))}
 
 
-def test_texts_that_look_like_something_else_stay_texts() -> None:
+def test_yaml_strings_that_look_like_other_types_stay_strings() -> None:
     given = {
         "priorityClassName": "123",
         "secret": "007",

@@ -32,14 +32,14 @@ def test_a_vector_is_found_with_its_labels(metrics: PrometheusClient, prometheus
     assert {sample.labels["track"]: sample.value for sample in found} == {"canary": 0.002, "stable": math.inf}
 
 
-def test_nothing_a_scalar_and_nan_are_told_apart(metrics: PrometheusClient) -> None:
+def test_an_empty_vector_a_scalar_and_nan_are_told_apart(metrics: PrometheusClient) -> None:
     assert metrics.query("", "nothing_of_that_name") == [[]]
     assert [[sample.value for sample in moment] for moment in metrics.query("", "1 + 1")] == [[2.0]]
     ((nan,),) = metrics.query("", "vector(0) / vector(0)")
     assert math.isnan(nan.value)
 
 
-def test_a_time_has_a_moment_for_each_step_the_newest_last(metrics: PrometheusClient) -> None:
+def test_a_range_query_has_a_sample_for_each_step_the_newest_last(metrics: PrometheusClient) -> None:
     before = time.time()
     found = metrics.query("", "time()", 10, 2.5)
     times = [moment[0].value for moment in found]
@@ -53,18 +53,20 @@ def test_a_time_has_a_moment_for_each_step_the_newest_last(metrics: PrometheusCl
 @pytest.mark.parametrize(
     ("query", "said"), [("errors{", "parse error"), ("up[5m]", "range vector"), ('"text"', "string|text"), ("sum(", "parse error")]
 )
-def test_a_query_that_can_never_be_compared_is_the_authors(metrics: PrometheusClient, query: str, said: str, seconds: float) -> None:
+def test_a_query_whose_result_is_no_vector_or_scalar_is_the_authors(
+    metrics: PrometheusClient, query: str, said: str, seconds: float
+) -> None:
     with pytest.raises(RolloutFailed, match=f"can't evaluate the query: .*({said})"):
         metrics.query("", query, seconds, 1.0)
 
 
-def test_what_the_data_make_impossible_may_be_possible_next_time(metrics: PrometheusClient) -> None:
+def test_a_422_by_duplicate_series_is_metrics_unavailable(metrics: PrometheusClient) -> None:
     two = tracks(a="1", b="1")
     with pytest.raises(MetricsUnavailable, match=r"422: .*duplicate series"):
         metrics.query("", f"{two} * on(job) {two}")
 
 
-def test_one_that_ends_is_unreachable_until_it_is_back(exporter: Exporter) -> None:
+def test_a_prometheus_that_ends_is_unavailable_until_it_is_back(exporter: Exporter) -> None:
     with PrometheusHost(exporter.address) as host:
         asked = PrometheusClient([PrometheusSettings(host.url)], Secrets())
         assert asked.query("", "1")
@@ -75,7 +77,7 @@ def test_one_that_ends_is_unreachable_until_it_is_back(exporter: Exporter) -> No
         assert asked.query("", "1")
 
 
-def test_its_certificate_is_verified_by_the_named_authority(tmp_path: Path) -> None:
+def test_the_certificate_of_prometheus_is_verified_by_the_named_ca(tmp_path: Path) -> None:
     authority = Authority(tmp_path, "ours")
     both = authority.certificate("prometheus")
     web = tmp_path / "web.yml"

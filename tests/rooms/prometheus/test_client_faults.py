@@ -65,7 +65,7 @@ def asked(answer: Answer, seconds: float = 0.0) -> tuple[Liar, Any]:
         (400, b'{"status": "error", "errorType": "odd", "error": "\\u001b[31mred"}', "400:  \\[31mred"),
     ],
 )
-def test_nonsense_is_asked_again_later(status: int, body: bytes, said: str) -> None:
+def test_an_unreadable_answer_is_metrics_unavailable(status: int, body: bytes, said: str) -> None:
     _, error = asked(answering(status, body))
     assert isinstance(error, MetricsUnavailable)
     with pytest.raises(MetricsUnavailable, match=said):
@@ -112,7 +112,7 @@ def test_an_answer_that_drips_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "its answer hasn't ended after 0.1 s" in str(error)
 
 
-def test_more_moments_than_were_asked_for_are_left_out() -> None:
+def test_samples_outside_of_the_range_query_are_left_out() -> None:
     series = {"metric": {}, "values": [[at, "1"] for at in range(100_000, 100_300)] + [[1e300, "2"], [-1e300, "3"]]}
     body = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": [series]}}).encode()
     _, found = asked(answering(200, body), 3.0)
@@ -140,7 +140,7 @@ LISTED = AllowedServers(
         ("http://127.0.0.1:9090/any", "http://127.0.0.1:9090"),
     ],
 )
-def test_what_is_listed_may_be_asked_and_what_lies_below_it(url: str, by: str) -> None:
+def test_a_listed_prometheus_url_may_be_asked_and_paths_below_it(url: str, by: str) -> None:
     assert LISTED.find(url).by.url == by
 
 
@@ -175,7 +175,7 @@ def test_what_is_listed_may_be_asked_and_what_lies_below_it(url: str, by: str) -
         "gopher://127.0.0.1:9090",
     ],
 )
-def test_nothing_else_is_ever_asked(url: str) -> None:
+def test_an_unlisted_prometheus_url_is_never_asked(url: str) -> None:
     with pytest.raises(PlanRefused):
         LISTED.find(url)
 
@@ -190,7 +190,7 @@ def test_the_refusal_names_the_line_that_would_allow_it_and_no_password() -> Non
         AllowedServers([]).find("")
 
 
-def test_who_reads_only_his_own_directory_may_ask_anywhere() -> None:
+def test_a_command_on_a_local_directory_may_ask_any_prometheus_url() -> None:
     assert AllowedServers([], anywhere=True).find("http://127.0.0.1:1/x").url == "http://127.0.0.1:1/x"
     with pytest.raises(PlanRefused):
         AllowedServers([], anywhere=True).find("file:///etc/passwd")
@@ -201,7 +201,7 @@ def settings_of(url: str, ref: SecretRef) -> Settings:
     return Settings((), prometheus=(PrometheusSettings(url, ref),))
 
 
-def test_the_token_signs_in_and_is_in_no_error() -> None:
+def test_the_bearer_token_is_sent_and_is_in_no_error() -> None:
     def tell(request: BaseHTTPRequestHandler) -> None:
         said = f"no, {request.headers['Authorization']}"
         answering(400, json.dumps({"status": "error", "errorType": "bad_data", "error": said}).encode())(request)

@@ -60,13 +60,13 @@ def spied(monkeypatch: pytest.MonkeyPatch) -> list[list[bytes]]:
     return sent
 
 
-def test_every_answer_is_read_as_it_was_written() -> None:
+def test_each_cel_answer_is_read_as_it_was_written() -> None:
     for answer in (Answer(""), Answer("current"), Answer("failed", "no such key: a"), Answer("inProgress", "Iteration", spent=True)):
         assert Answer.decode(answer.encode()) == answer
 
 
 @pytest.mark.parametrize("said", [b"", b"7", b"[]", b'["current", "", 1]', b'["ready", "", false]', b'["", "wrong", false]', b'{"a": 1}'])
-def test_what_is_no_answer_is_refused(said: bytes) -> None:
+def test_a_malformed_cel_answer_is_refused(said: bytes) -> None:
     with pytest.raises(ValueError, match=r"no answer|Expecting"):
         Answer.decode(said)
 
@@ -95,7 +95,9 @@ def test_the_first_expression_that_is_true_decides(sandbox: Sandbox, phase: str,
         ({"failed": "status.a[0]"}, {"phase": "Open", "a": []}, "failed", "Index error: index=0 size=0"),
     ],
 )
-def test_what_can_not_be_evaluated_is_in_progress_and_says_why(sandbox: Sandbox, changes: Any, status: Any, name: str, said: str) -> None:
+def test_a_cel_expression_that_fails_to_evaluate_is_in_progress_with_its_cause(
+    sandbox: Sandbox, changes: Any, status: Any, name: str, said: str
+) -> None:
     message = f"`{name}` of healthCheckExprs can't be evaluated: {said}"
     assert one(sandbox, replace(OFFER, **changes), live(status)) == Health(Status.IN_PROGRESS, message)
 
@@ -153,7 +155,7 @@ def test_a_kind_has_the_targets_entry_before_the_installations_and_its_own_befor
     assert not judge.covers(GroupKind("", "ConfigMap"))
 
 
-def test_many_are_judged_in_one_child_and_what_stands_still_once(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_objects_are_judged_in_one_render_child_and_unchanged_ones_once(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = spied(monkeypatch)
     judge = CustomHealth([OFFER], sandbox)
     objects = [live({"phase": "Open" if number % 2 else "Refused"}, f"o{number:03}") for number in range(450)]
@@ -167,7 +169,7 @@ def test_many_are_judged_in_one_child_and_what_stands_still_once(sandbox: Sandbo
     assert [len(call) for call in calls] == [200, 200, 50, 1]
 
 
-def test_what_is_kept_is_bounded(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_cel_verdicts_is_bounded(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(custom_health, "_KEPT", 3)
     judge = CustomHealth([OFFER], sandbox)
     judge.verdicts([live({"phase": "Open"}, f"o{number}") for number in range(9)])
@@ -181,7 +183,7 @@ def test_an_object_that_takes_too_many_steps_is_unknown(sandbox: Sandbox) -> Non
     assert not found.healthy
 
 
-def test_one_that_takes_too_long_or_too_much_is_unknown_and_the_others_are_judged(sandbox: Sandbox) -> None:
+def test_an_object_over_the_time_or_memory_limit_is_unknown_and_others_are_judged(sandbox: Sandbox) -> None:
     """A list of 10,000 times 12 is looked through 10,000 times: some thousand million comparisons, in few steps."""
     slow = replace(OFFER, kind="Slow", in_progress="", failed="", current=SLOW)
     large = replace(slow, kind="Large", current="status.a.replace('a', status.a).replace('a', status.a).replace('a', status.a) == ''")
@@ -221,7 +223,7 @@ def test_objects_that_kill_children_keep_the_others_from_their_verdicts_once(san
     assert custom.verdicts(objects)[tea].healthy, "what killed children is known by now"
 
 
-def test_nothing_is_started_where_there_are_no_expressions(sandbox: Sandbox) -> None:
+def test_no_render_child_is_started_without_health_check_exprs(sandbox: Sandbox) -> None:
     with Sandbox() as own:
         assert CustomHealth([], own).verdicts([live({})]) == {}
         assert own._beside == {}

@@ -50,12 +50,12 @@ def refused(sandbox: Sandbox, files: dict[str, str], path: str = "deploy", calle
 
 
 # --- Helm
-def test_a_chart_is_one_line_whatever_lies_in_it(sandbox: Sandbox) -> None:
+def test_a_helm_chart_is_refused_in_one_line_with_helm_template(sandbox: Sandbox) -> None:
     made = f"helm template shop deploy --include-crds --namespace shop | {TO}; or commit what that prints, instead"
     assert refused(sandbox, under("deploy", CHART)) == (Problem("deploy/", HELM, fix=made),)
 
 
-def test_beside_manifests_a_chart_can_be_left_out_and_they_are_applied(sandbox: Sandbox) -> None:
+def test_manifests_beside_a_helm_chart_are_applied_with_the_chart_in_annealignore(sandbox: Sandbox) -> None:
     files = {**under("deploy/web", CHART), "deploy/a.yaml": config("a"), "deploy/broken.yaml": "kind: [\n"}
     chart, broken = refused(sandbox, files)
     assert (chart.subject, broken.place) == ("deploy/web/", "deploy/broken.yaml:2")
@@ -66,12 +66,12 @@ def test_beside_manifests_a_chart_can_be_left_out_and_they_are_applied(sandbox: 
 
 
 @pytest.mark.parametrize("path", ["deploy/web/templates", "deploy/web/charts/db"])
-def test_a_part_of_a_chart_is_told_as_the_chart_it_is_of(sandbox: Sandbox, path: str) -> None:
+def test_a_part_of_a_helm_chart_is_refused_as_its_chart(sandbox: Sandbox, path: str) -> None:
     (found,) = refused(sandbox, under("deploy/web", CHART), path)
     assert (found.subject, found.message) == ("deploy/web/", HELM)
 
 
-def test_an_object_in_a_file_of_that_name_is_an_object(sandbox: Sandbox) -> None:
+def test_a_kubernetes_object_in_a_file_called_chart_yaml_is_applied(sandbox: Sandbox) -> None:
     assert len(render(sandbox, {"deploy/Chart.yaml": config("chart"), "deploy/kustomization.yaml": config("b")}).manifests) == 2
     flux = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps, namespace: flux-system}\n"
     assert len(render(sandbox, {"deploy/kustomization.yaml": flux}).manifests) == 1
@@ -95,7 +95,7 @@ def test_a_kustomization_is_known_by_its_name(sandbox: Sandbox, name: str, text:
     assert found == Problem("deploy/", f"a kustomize folder ({name}): {MADE}", fix=made)
 
 
-def test_bases_and_overlays_are_one_line_that_names_what_can_be_built(sandbox: Sandbox) -> None:
+def test_kustomize_bases_and_overlays_are_refused_in_one_line_naming_the_buildable(sandbox: Sandbox) -> None:
     files = {
         "deploy/app.yaml": config("app"),
         "deploy/k/base/kustomization.yaml": "resources: [web.yaml, ../shared/x.yaml]\n",
@@ -115,12 +115,12 @@ def test_bases_and_overlays_are_one_line_that_names_what_can_be_built(sandbox: S
     assert [each.subject for each in refused(sandbox, files, "deploy/k/over")] == ["deploy/k/over/"]
 
 
-def test_folders_that_have_nothing_in_common_are_a_line_each(sandbox: Sandbox) -> None:
+def test_unrelated_charts_and_kustomizations_are_refused_in_a_line_each(sandbox: Sandbox) -> None:
     found = refused(sandbox, {"a/kustomization.yaml": "namePrefix: a-\n", "b/kustomization.yaml": "namePrefix: b-\n"}, "")
     assert [each.subject for each in found] == ["a/", "b/"]
 
 
-def test_what_only_lists_manifests_may_be_applied_as_it_is(sandbox: Sandbox) -> None:
+def test_a_kustomization_that_only_lists_manifests_may_be_ignored_by_annealignore(sandbox: Sandbox) -> None:
     files = {"deploy/kustomization.yaml": "resources: [web.yaml]\n", "deploy/web.yaml": config("web")}
     (found,) = refused(sandbox, files)
     first = found.fix.partition("; or ")[0]
@@ -150,7 +150,7 @@ def test_commands_name_the_directory_as_the_user_did(sandbox: Sandbox) -> None:
     assert found.fix.startswith("kustomize build 'my deploy' | anneal apply -f - --name shop -n shop -y")
 
 
-def test_a_file_that_is_no_object_is_one_line(sandbox: Sandbox) -> None:
+def test_a_yaml_file_without_a_kubernetes_object_is_refused_in_one_line(sandbox: Sandbox) -> None:
     (found,) = refused(sandbox, {"deploy/compose.yaml": "services: {web: {image: nginx}}\n"})
     assert str(found).startswith("deploy/compose.yaml:1: document: isn't a Kubernetes object")
 

@@ -48,7 +48,7 @@ def _refused(sandbox: Sandbox, files: dict[str, str | bytes], rollout: str = "de
 
 
 @pytest.mark.parametrize("path", ["deploy/rollout.yaml", "rollouts/shop.yaml", "./rollouts//shop.yaml"])
-def test_it_lies_anywhere_and_is_no_object(sandbox: Sandbox, path: str) -> None:
+def test_a_rollout_may_lie_anywhere_and_is_no_object(sandbox: Sandbox, path: str) -> None:
     place = path.removeprefix("./").replace("//", "/")
     tree = FakeTree({"deploy/a.yaml": _config("a"), place: ROLLOUT})
     rendered = _render(sandbox, tree, path)
@@ -76,7 +76,7 @@ def test_without_one_there_is_none(sandbox: Sandbox) -> None:
     assert list(rendered.keys) == ["a.yaml"]
 
 
-def test_links_lead_to_it_and_a_link_that_leads_elsewhere_is_noted(sandbox: Sandbox) -> None:
+def test_symlinks_to_a_rollout_are_followed_and_are_part_of_the_read_set(sandbox: Sandbox) -> None:
     files = {"deploy/a.yaml": _config("a"), "shared/v1.yaml": ROLLOUT, "shared/v2.yaml": ROLLOUT.replace("shop", "second")}
     tree = FakeTree(files, links={"deploy/rollout.yaml": "../shared/v1.yaml"})
     rendered = _render(sandbox, tree)
@@ -127,7 +127,7 @@ def test_objects_are_called_by_the_path_where_their_file_is_seen(sandbox: Sandbo
         ("version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer"),
     ],
 )
-def test_what_is_no_rollout_is_refused(sandbox: Sandbox, content: str | bytes, said: str) -> None:
+def test_a_file_that_is_no_rollout_is_refused(sandbox: Sandbox, content: str | bytes, said: str) -> None:
     [line] = _refused(sandbox, {"deploy/rollout.yaml": content})
     assert said in line
 
@@ -169,7 +169,7 @@ def test_a_child_tells_where_the_fields_of_a_rollout_stand(sandbox: Sandbox) -> 
     assert list(_render(sandbox, FakeTree(files), "").where(["spec"])) == [0]
 
 
-def test_where_no_child_can_tell_it_mistakes_go_without_their_lines() -> None:
+def test_without_a_render_child_mistakes_of_a_rollout_have_no_lines() -> None:
     with Sandbox() as sandbox:
         rendered = _render(sandbox, FakeTree({"deploy/a.yaml": _config("a"), "deploy/rollout.yaml": ROLLOUT}))
         sandbox.limits = SandboxLimits(output=3)

@@ -44,7 +44,7 @@ def _same(sandbox: Sandbox, limits: SandboxLimits) -> Sandbox:
     return other
 
 
-def test_parts_and_options_arrive_and_pieces_come_back(sandbox: Sandbox) -> None:
+def test_the_render_child_gets_parts_and_options_and_returns_pieces(sandbox: Sandbox) -> None:
     parts = [b"", b"a\0b", os.urandom(300_000)]
     assert _call(sandbox, "echo", *parts, word="é") == ["é".encode(), *parts]
 
@@ -62,7 +62,7 @@ def test_parts_and_options_arrive_and_pieces_come_back(sandbox: Sandbox) -> None
         ("flood", "output", "deploy: the render child made more than 1,048,576 bytes of output"),
     ],
 )
-def test_every_death_has_a_name(sandbox: Sandbox, function: str, reason: str, message: str) -> None:
+def test_each_death_of_the_render_child_has_its_reason(sandbox: Sandbox, function: str, reason: str, message: str) -> None:
     with pytest.raises(RenderFailed) as caught:
         _call(sandbox, function, b"canary")
     assert (caught.value.reason, str(caught.value)) == (reason, message)
@@ -74,7 +74,7 @@ def test_an_answer_in_crumbs_is_cut_before_it_fills_the_worker(sandbox: Sandbox)
     assert caught.value.reason == "output"
 
 
-def test_what_a_child_has_sent_before_it_dies_was_heard(sandbox: Sandbox) -> None:
+def test_pieces_sent_before_the_render_child_dies_are_read(sandbox: Sandbox) -> None:
     heard: list[bytes] = []
     with pytest.raises(RenderFailed, match="SIGABRT"):
         sandbox.run("say_and_die", {}, (), heard.append)
@@ -93,7 +93,7 @@ def test_a_sandbox_beside_another_has_its_own_functions_and_limits_and_ends_with
     assert server.poll() is not None
 
 
-def test_a_child_that_dies_before_it_has_heard_everything_is_no_riddle(sandbox: Sandbox) -> None:
+def test_a_render_child_that_dies_before_reading_its_input_has_its_reason(sandbox: Sandbox) -> None:
     with pytest.raises(RenderFailed) as caught:
         _call(sandbox, "abort", bytes(220 << 20))
     assert caught.value.reason in ("crash", "memory")
@@ -156,7 +156,7 @@ def test_a_child_has_no_rights_as_the_kernel_sees_it() -> None:
         thread.join()
 
 
-def test_many_renders_at_once_dont_mix(sandbox: Sandbox) -> None:
+def test_concurrent_renders_dont_mix(sandbox: Sandbox) -> None:
     answers: dict[int, list[bytes]] = {}
 
     def one(number: int) -> None:
@@ -204,13 +204,13 @@ def test_a_server_that_dies_during_a_render_takes_its_children_along_and_the_ren
         _until(lambda: not any(_alive(child) for child in children))
 
 
-def test_a_server_that_cannot_start_is_the_operators_matter(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_fork_server_that_cannot_start_is_the_operators(capfd: pytest.CaptureFixture[str]) -> None:
     with Sandbox("tests.rooms.render.hostile_child:ABSENT") as own, pytest.raises(OperatorError, match="doesn't stay alive"):
         _call(own, "echo")
     assert "ABSENT" in capfd.readouterr().err
 
 
-def test_a_server_that_the_system_cannot_start_is_the_operators_matter_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_fork_server_without_processes_or_memory_is_the_operators(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "absent"))
     with pytest.raises(OperatorError, match="render child: can't be started: No such file or directory"):
         _call(Sandbox(TABLE, TIGHT), "echo")

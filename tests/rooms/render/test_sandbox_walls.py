@@ -57,7 +57,7 @@ def test_a_child_that_frees_its_descriptors_reaches_nothing(ground: Ground, stag
         ("flood", "output", "made more than 1,048,576 bytes of output"),
     ],
 )
-def test_every_death_has_its_name_everywhere(stage: Stage, function: str, reason: str, message: str) -> None:
+def test_each_death_of_the_render_child_is_named_under_each_restriction(stage: Stage, function: str, reason: str, message: str) -> None:
     assert stage.call(function) == [reason, f"deploy: the render child {message}"]
 
 
@@ -72,7 +72,7 @@ def test_a_program_for_another_architecture_is_killed(ground: Ground, stage: Sta
     assert stage.call("foreign") == ["crash", f"deploy: the render child died of {signal.SIGSYS.name}"]
 
 
-def test_what_the_worker_knows_is_closed_to_its_own_user(ground: Ground, stage: Stage) -> None:
+def test_proc_environ_and_mem_of_the_worker_are_closed_to_its_user(ground: Ground, stage: Stage) -> None:
     """A process that isn't dumpable belongs to root in /proc; as root it does so anyhow."""
     (server,) = Path(f"/proc/{stage.pid}/task/{stage.pid}/children").read_text().split()
     if not ground.filters:

@@ -200,7 +200,7 @@ def test_wrong_credentials_are_named_by_their_place(host: Host) -> None:
     assert problem.fix == f"they are wrong or have ended: give a token that may read {host.url_of('shop')}"
 
 
-def test_without_credentials_the_way_out_is_the_block_to_paste(host: Host) -> None:
+def test_a_401_without_credentials_prints_the_auth_block_to_paste(host: Host) -> None:
     host.accounts = {"deployer": CANARY}
     shop(host)
     url = host.url_of("shop")
@@ -224,7 +224,9 @@ def test_without_credentials_the_way_out_is_the_block_to_paste(host: Host) -> No
         (Secret(), 404, "404: not found, or no access for our credentials (auth.basic: ", "correct repository.url, or let them read "),
     ],
 )
-def test_a_host_that_says_no_is_told_by_what_it_was_shown(host: Host, secret: Secret | None, status: int, message: str, fix: str) -> None:
+def test_a_denied_sign_in_names_the_credentials_that_were_sent(
+    host: Host, secret: Secret | None, status: int, message: str, fix: str
+) -> None:
     shop(host)
     host.fail = status
     with opened(host.url_of("shop"), secret=secret) as git, pytest.raises(AccessDenied) as caught:
@@ -267,7 +269,7 @@ def test_a_connection_that_was_closed_while_idle_is_replaced(host: Host) -> None
             assert git.head(following(MAIN)).commit == sha
 
 
-def test_everything_goes_over_one_connection(host: Host) -> None:
+def test_all_requests_go_over_one_keep_alive_connection(host: Host) -> None:
     shop(host)
     with opened(host.url_of("shop")) as git:
         for _ in range(3):
@@ -277,7 +279,7 @@ def test_everything_goes_over_one_connection(host: Host) -> None:
     assert len(host.requests) == 6
 
 
-def test_tls_is_trusted_by_the_configured_authority_only(tmp_path: Path) -> None:
+def test_tls_is_trusted_by_the_configured_ca_only(tmp_path: Path) -> None:
     pem = tmp_path / "host.pem"
     key = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout - -out -"
     made = subprocess.run([*key.split(), "-subj", "/CN=git", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
@@ -292,7 +294,7 @@ def test_tls_is_trusted_by_the_configured_authority_only(tmp_path: Path) -> None
         pass
 
 
-def test_nobody_listening_is_transient(host: Host) -> None:
+def test_a_refused_connection_is_transient(host: Host) -> None:
     url = host.url_of("shop")
     gone = Host(host.root / "gone")
     gone.start().stop()
@@ -300,7 +302,7 @@ def test_nobody_listening_is_transient(host: Host) -> None:
         git.head(following(MAIN))
 
 
-def test_links_are_followed_inside_a_fetched_tree(host: Host) -> None:
+def test_symlinks_are_followed_inside_a_fetched_tree(host: Host) -> None:
     work, _ = shop(host)
     work.link("current", "deploy/prod")
     work.commit("Link")

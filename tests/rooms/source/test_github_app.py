@@ -40,11 +40,11 @@ def test_one_token_for_one_repository_and_reading_alone_opens_it(hub: Hub) -> No
         ("https://github.com/shop", ""),
     ],
 )
-def test_the_url_tells_the_repositorys_name_or_the_token_is_for_all(url: str, name: str) -> None:
+def test_the_installation_token_is_for_the_urls_repository_or_for_all(url: str, name: str) -> None:
     assert repository_name(url) == name
 
 
-def test_threads_share_one_request(hub: Hub) -> None:
+def test_concurrent_threads_share_one_installation_token_request(hub: Hub) -> None:
     app = hub.app(Clock())
     found: list[str] = []
     threads = [threading.Thread(target=lambda: found.append(app.authorization())) for _ in range(8)]

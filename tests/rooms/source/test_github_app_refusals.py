@@ -68,14 +68,14 @@ def test_a_refusal_says_what_to_check(hub: Hub, change: Callable[[Hub], dict[str
 @pytest.mark.parametrize(
     ("ahead", "words"), [(-3600, r"our clock is 3(599|6\d\d) s ahead of its"), (3600, r"our clock is 3[56]\d\d s behind its")]
 )
-def test_clocks_that_differ_are_told(hub: Hub, ahead: float, words: str) -> None:
+def test_a_401_by_clock_skew_is_named(hub: Hub, ahead: float, words: str) -> None:
     hub.api.clock_ahead = ahead
     with hub.opened() as git, pytest.raises(ConfigInvalid, match=words):
         git.head(following(MAIN))
 
 
 @pytest.mark.parametrize("text", ["canary", "-----BEGIN RSA PRIVATE KEY-----\ncanary\n-----END RSA PRIVATE KEY-----"])
-def test_what_isnt_an_apps_key_is_told_without_a_word_of_it(hub: Hub, text: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_github_app_key_is_refused_without_quoting_it(hub: Hub, text: str, tmp_path: Path) -> None:
     file = tmp_path / "no-key"
     file.write_text(text)
     with (

@@ -25,19 +25,19 @@ def fetch_from(host: Hostile, limits: HostLimits = SMALL) -> None:
         git.fetch(SHA)
 
 
-def test_the_same_host_telling_the_truth_is_believed() -> None:
+def test_an_honest_pack_of_the_hostile_host_is_read() -> None:
     with Hostile(pack=lambda: fetched(pack(*PARTS))) as host, opened(host.url) as git:
         assert [found.path for found in git.fetch(SHA).walk("")] == ["app.yaml"]
 
 
-def test_what_wasnt_asked_for_changes_nothing() -> None:
+def test_unrequested_objects_in_a_pack_are_ignored() -> None:
     more = [entry(3, b"more"), *PARTS]
     with Hostile(pack=lambda: fetched(pack(*more))) as host, opened(host.url) as git:
         assert [found.path for found in git.fetch(SHA).walk("")] == ["app.yaml"]
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_a_lie_ends_in_a_named_error(name: str) -> None:
+def test_each_lie_of_a_git_host_ends_in_a_named_error(name: str) -> None:
     lie = LIES[name]
     with lie.host() as host:
         with pytest.raises(lie.error, match=lie.said) as caught:
@@ -176,12 +176,12 @@ def test_only_plain_http_addresses_are_taken(url: str) -> None:
 
 
 @pytest.mark.parametrize("sha", ["", "main", "1" * 39, "1" * 41, "G" * 40, "A" * 40, "1" * 40 + "\n"])
-def test_only_full_ids_are_fetched(sha: str) -> None:
+def test_only_full_commit_ids_are_fetched(sha: str) -> None:
     with opened("http://127.0.0.1:9/x") as git, pytest.raises(SourceRefused, match="full commit id"):
         git.fetch(sha)
 
 
-def test_the_representation_shows_nothing() -> None:
+def test_the_repr_of_a_git_host_shows_no_credentials() -> None:
     with opened("http://127.0.0.1:9/x", secret=Secret()) as git:
         assert isinstance(git, GitHost)
         assert CANARY not in repr(git)

@@ -56,7 +56,7 @@ def test_a_proxy_with_credentials_leads_to_the_host(private: tuple[Host, str, st
     assert all(shown) if not ca_file else not any(shown), "in a tunnel a proxy sees no credentials of ours"
 
 
-def test_a_host_named_in_no_proxy_is_asked_straight(private: tuple[Host, str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_in_no_proxy_is_asked_without_the_proxy(private: tuple[Host, str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     host, sha, ca_file = private
     with Proxy() as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.url())
@@ -79,7 +79,7 @@ def test_a_proxy_that_wants_other_credentials_is_told_as_such(
     assert host.requests == []
 
 
-def test_a_proxy_that_isnt_there_is_transient(private: tuple[Host, str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_that_refuses_connections_is_transient(private: tuple[Host, str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     host, _, ca_file = private
     with Proxy() as proxy:
         gone = proxy.url(QUOTED)

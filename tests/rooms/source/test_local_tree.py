@@ -38,7 +38,7 @@ def test_ids_are_gits_and_a_clean_directory_is_its_commit(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("change", ["changed", "added", "removed", "executable"])
-def test_any_change_makes_it_dirty_and_only_there(tmp_path: Path, change: str) -> None:
+def test_any_change_makes_the_directory_dirty_and_only_there(tmp_path: Path, change: str) -> None:
     work, _ = shop(tmp_path)
     file = work.directory / "deploy/prod/app.yaml"
     if change == "changed":
@@ -100,7 +100,7 @@ def test_links_are_read_not_followed(tmp_path: Path) -> None:
     assert tree.blobs([entry.oid])[entry.oid] == os.fsencode(tmp_path / "secret")
 
 
-def test_what_is_no_file_or_too_much_is_refused_by_name(tmp_path: Path) -> None:
+def test_special_files_and_too_large_ones_are_refused_by_name(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SourceRefused, match="pipe: is neither a file"):
         open_local(tmp_path, LIMITS)

@@ -275,7 +275,7 @@ CASES: tuple[Callable[[Case], list[Row]], ...] = (
 
 
 @pytest.mark.parametrize("make", CASES, ids=lambda make: make.__name__.replace("_", "-"))
-def test_a_commit_counts_exactly_when_git_says_so(case: Case, make: Callable[[Case], list[Row]]) -> None:
+def test_a_commit_verifies_exactly_when_git_verify_commit_says_so(case: Case, make: Callable[[Case], list[Row]]) -> None:
     for row in make(case):
         with Gpg() as configured:
             for block in row.blocks:

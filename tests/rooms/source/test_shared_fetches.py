@@ -129,7 +129,7 @@ def test_one_push_asks_once_and_fetches_once(fleet: Fleet) -> None:
     assert fleet.asked() == {"ls-refs": 1, "fetch": 0}
 
 
-def test_who_writes_asks_again_under_the_lease(fleet: Fleet) -> None:
+def test_a_run_that_writes_asks_for_the_head_again_under_the_lease(fleet: Fleet) -> None:
     sha = fleet.push("apps/a7/app.yaml", config_map("a7", "second"))
     ends = {result.target: result for result in fleet.all("push", sha)}
     assert {name for name, result in ends.items() if result.outcome is Outcome.APPLIED} == {"a7"}
@@ -143,7 +143,7 @@ def test_a_push_is_seen_although_a_tick_has_asked_a_moment_ago(fleet: Fleet) -> 
     assert {result.commit for result in fleet.all("push", sha)} == {sha}
 
 
-def test_a_commit_that_somebody_else_has_recorded_is_not_taken_back_on_an_old_look(fleet: Fleet) -> None:
+def test_a_newer_recorded_commit_isnt_undone_by_an_older_look_at_the_head(fleet: Fleet) -> None:
     """Another replica has seen a push; our look at the host is older than that, and no reason to record the commit before."""
     fleet.all("tick")
     sha = fleet.push("README", "seen by the other replica\n")
@@ -157,7 +157,7 @@ def test_a_commit_that_somebody_else_has_recorded_is_not_taken_back_on_an_old_lo
     assert state.commit == sha
 
 
-def test_who_signs_in_or_trusts_otherwise_asks_by_himself(tmp_path: Path) -> None:
+def test_repositories_with_other_credentials_or_ca_share_no_fetch(tmp_path: Path) -> None:
     authority = tmp_path / "ca.pem"
     authority.touch()
     plain = Repository("https://git.example.invalid/mono")
@@ -210,7 +210,7 @@ def test_many_repositories_of_a_host_take_its_connections_in_turn(host: Host) ->
     assert host.connections - before == 1
 
 
-def test_who_trusts_by_other_authorities_has_connections_of_his_own(tmp_path: Path) -> None:
+def test_repositories_with_another_ca_have_their_own_connections(tmp_path: Path) -> None:
     authority = tmp_path / "ca.pem"
     authority.touch()
     shared = SharedConnections()

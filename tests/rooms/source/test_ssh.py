@@ -96,13 +96,13 @@ def test_a_slow_host_ends_at_the_read_timeout_or_the_deadline(shop: Shop, serve:
 
 
 @pytest.mark.parametrize("serve", ["while :; do printf 0005x; done", "cat /dev/zero"])
-def test_a_host_that_never_ends_is_stopped_at_the_limit(shop: Shop, serve: str) -> None:
+def test_a_pack_without_end_is_stopped_at_the_size_limit(shop: Shop, serve: str) -> None:
     shop.host.serve = serve
     with shop.opened(limits=replace(PATIENT, refs=200_000)) as git, pytest.raises((SourceRefused, GitUnavailable)):
         git.head(following(MAIN))
 
 
-def test_what_is_said_beside_the_protocol_counts_too(shop: Shop) -> None:
+def test_stderr_of_the_ssh_host_counts_for_the_size_limit(shop: Shop) -> None:
     ref = f"003a{'1' * 40} refs/heads/a"
     shop.host.serve = f"while :; do echo '{ref}'; head -c 100000 /dev/zero >&2; done"
     limits = replace(PATIENT, refs=1_000_000, pack=1_000_000)
@@ -116,7 +116,7 @@ def test_a_login_message_isnt_taken_for_git(shop: Shop) -> None:
         git.head(following(MAIN))
 
 
-def test_nobody_listening_and_no_such_host_are_transient(shop: Shop) -> None:
+def test_a_refused_connection_and_an_unknown_ssh_host_are_transient(shop: Shop) -> None:
     with SshHost() as gone:
         port = gone.port
     with shop.opened(url=f"ssh://git@127.0.0.1:{port}/shop.git") as git, pytest.raises(GitUnavailable, match="refuses connections"):

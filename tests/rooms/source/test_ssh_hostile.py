@@ -53,7 +53,7 @@ HOSTILE_URLS = (
 
 
 @pytest.mark.parametrize("url", [*HOSTILE_URLS, "ssh://-l@host/shop.git"])
-def test_a_url_that_could_mean_more_than_a_place_is_refused(url: str) -> None:
+def test_an_ssh_url_with_option_injection_is_refused(url: str) -> None:
     with pytest.raises(ConfigInvalid) as caught:
         address_of(url)
     assert "secret" not in str(caught.value)
@@ -163,7 +163,7 @@ def key() -> Iterator[Path]:
         (huge_packet, SourceRefused, "sends more than 1048576 bytes before we signed in"),
     ],
 )
-def test_a_host_that_never_gets_to_its_key_ends_within_the_limits(
+def test_an_ssh_banner_without_end_ends_within_the_size_and_time_limits(
     say: Callable[[socket.socket], None], error: type[Exception], words: str, key: Path, tmp_path: Path
 ) -> None:
     known = tmp_path / "known_hosts"

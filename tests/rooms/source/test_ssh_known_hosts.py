@@ -30,7 +30,7 @@ PASSPHRASE = "canary-7d1e40-passphrase"
         ("rsa", "PKCS8", ""),
     ],
 )
-def test_every_usual_form_of_a_key_signs_in(shop: Shop, kind: str, pem: str, passphrase: str) -> None:
+def test_every_usual_private_key_format_signs_in(shop: Shop, kind: str, pem: str, passphrase: str) -> None:
     key = shop.host.new_key("another", kind, passphrase, pem)
     shop.host.accept(key)
     with shop.opened(key=key, passphrase=passphrase) as git:
@@ -54,7 +54,7 @@ def test_a_missing_or_wrong_passphrase_is_told(shop: Shop, pem: str, passphrase:
 
 
 @pytest.mark.parametrize("text", ["canary\n", "-----BEGIN OPENSSH PRIVATE KEY-----\ncanary\n-----END OPENSSH PRIVATE KEY-----\n"])
-def test_what_isnt_a_private_key_is_told_without_a_word_of_it(shop: Shop, text: str) -> None:
+def test_a_file_that_is_no_private_key_is_refused_without_quoting_it(shop: Shop, text: str) -> None:
     file = shop.host.root / "no-key"
     file.write_text(text)
     with shop.opened(key=file) as git, pytest.raises(ConfigInvalid, match="is not a private key") as caught:
@@ -163,7 +163,7 @@ def test_a_pinned_key_may_change_while_we_run(shop: Shop) -> None:
         ("HostKeyAlgorithms", "ssh-rsa"),
     ],
 )
-def test_a_host_that_speaks_only_what_is_broken_is_refused(shop: Shop, option: str, value: str) -> None:
+def test_a_host_with_only_broken_ssh_algorithms_is_refused(shop: Shop, option: str, value: str) -> None:
     shop.host.options = {option: value}
     if option == "MACs":
         shop.host.options["Ciphers"] = "aes128-ctr"  # GCM needs no MAC

@@ -100,9 +100,7 @@ def _odd(fleet: Recorded) -> set[str]:
     return {*parts, "t10"}
 
 
-def test_whoever_is_not_certainly_at_the_head_gets_a_run_and_nobody_else(
-    host: Host, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_only_targets_not_certainly_at_the_head_get_a_run_of_a_tick(host: Host, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     fleet = recorded(host, COUNT, REPOSITORIES, ("east",), interval=100.0)
     odd = _odd(fleet)
@@ -127,7 +125,7 @@ def test_whoever_is_not_certainly_at_the_head_gets_a_run_and_nobody_else(
     assert not [record for record in caplog.records if record.message == "run" and record.fields["target"] in quiet]  # type: ignore[attr-defined]  # likewise
 
 
-def test_what_a_takeover_left_due_is_armed_without_a_run(host: Host, tmp_path: Path) -> None:
+def test_a_drift_run_due_after_a_lease_takeover_is_scheduled_by_the_survey(host: Host, tmp_path: Path) -> None:
     """The drift run that must follow a takeover one Lease later is in the record: a worker that starts meanwhile finds it there."""
     fleet = recorded(host, 3, 1, ("east",), interval=3600.0)
     fleet.change("t1", drift_due=soon(2))
@@ -136,7 +134,7 @@ def test_what_a_takeover_left_due_is_armed_without_a_run(host: Host, tmp_path: P
         assert {job.target for job in ran} == {"t1"}
 
 
-def test_a_run_that_ends_during_a_survey_knows_better(host: Host) -> None:
+def test_a_run_that_ends_during_a_survey_is_scheduled_by_its_own_result(host: Host) -> None:
     fleet = recorded(host, 2, 1, ("east",))
     counted: list[str] = []
 
@@ -207,7 +205,7 @@ def until(reached: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def test_a_place_that_says_nothing_until_the_deadline_leaves_its_targets_to_their_runs(host: Host) -> None:
+def test_a_cluster_silent_until_the_surveys_deadline_leaves_its_targets_to_their_runs(host: Host) -> None:
     fleet = recorded(host, 6, 1, ("east", "west"))
     released = threading.Event()
     fleet.places["west"].hold = lambda: assert_released(released)
@@ -226,7 +224,7 @@ def broken() -> None:
     raise RecursionError("a mistake of ours")
 
 
-def test_a_mistake_leaves_targets_to_their_runs_at_once_and_mutes_nobody(host: Host, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_exception_of_a_survey_leaves_its_targets_to_their_runs(host: Host, caplog: pytest.LogCaptureFixture) -> None:
     fleet = recorded(host, 6, 1, ("east", "west"))
     fleet.places["west"].hold = broken
     tally = TickSurvey(fleet.settings, fleet.handler(), deadline=PATIENCE).look(fleet.ticks(), told := Told())

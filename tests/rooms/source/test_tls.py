@@ -32,7 +32,7 @@ def private(tmp_path: Path, certificate: Path) -> tuple[Host, str]:
     return host, sha
 
 
-def test_a_host_under_a_private_authority_is_trusted_by_its_file(tmp_path: Path, ours: Authority) -> None:
+def test_a_git_host_under_a_private_ca_is_trusted_by_the_ca_file(tmp_path: Path, ours: Authority) -> None:
     host, sha = private(tmp_path, ours.certificate("host"))
     with host, opened(host.url_of("shop"), secret=Secret(), ca_file=str(ours.file)) as git:
         assert git.fetch(git.head(following(MAIN)).commit).commit.sha == sha
@@ -90,13 +90,13 @@ def test_a_host_that_isnt_trusted_gets_no_credentials(
     assert CANARY not in repr(caught.value)
 
 
-def test_a_private_authority_isnt_trusted_unless_it_is_named(tmp_path: Path, ours: Authority) -> None:
+def test_a_private_ca_isnt_trusted_unless_it_is_named(tmp_path: Path, ours: Authority) -> None:
     host, _ = private(tmp_path, ours.certificate("host"))
     with host, opened(host.url_of("shop")) as git, pytest.raises(ConfigInvalid, match=r"not trusted .*caFile"):
         git.head(following(MAIN))
 
 
-def test_the_file_of_authorities_may_change_while_we_run(tmp_path: Path, ours: Authority) -> None:
+def test_the_ca_file_is_reread_while_we_run(tmp_path: Path, ours: Authority) -> None:
     trusted = tmp_path / "trusted.pem"
     shutil.copy(ours.file, trusted)
     host, sha = private(tmp_path, ours.certificate("host"))

@@ -53,7 +53,7 @@ class Held:
         return max(self.latest, time.monotonic() - self.sent[-1]) < self.duration
 
 
-def test_a_lease_goes_from_hand_to_hand_with_growing_tokens(objects: StateObjects, place: str) -> None:
+def test_each_lease_tenure_has_a_greater_fencing_token(objects: StateObjects, place: str) -> None:
     tokens = []
     for holder in ("one", "two", "one"):
         held = LeaseLock(objects, f"{place}-lease", NAME, holder).acquire()
@@ -94,7 +94,7 @@ def test_of_many_lockers_one_holds_and_every_request_reaches_it(objects: StateOb
     assert sorted(outcomes) == ["again", *["busy"] * 5]
 
 
-def test_writers_under_the_lock_never_overlap(objects: StateObjects, place: str) -> None:
+def test_writers_under_the_lease_never_overlap(objects: StateObjects, place: str) -> None:
     inside: list[int] = []
     overlaps: list[int] = []
     turns: list[str] = []

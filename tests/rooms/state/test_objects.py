@@ -25,7 +25,7 @@ def delete(objects: Any, kind: str, body: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_not_there_is_none(objects: StateObjects, place: str, kind: Kind) -> None:
+def test_get_of_a_missing_object_is_none(objects: StateObjects, place: str, kind: Kind) -> None:
     assert objects.get(kind, place, "x") is None
     assert objects.get(kind, "no-such-namespace", "x") is None
 
@@ -50,7 +50,7 @@ def test_without_its_namespace_nothing_is_created(objects: StateObjects, kind: K
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_swap_needs_the_version_that_was_read(objects: StateObjects, place: str, kind: Kind) -> None:
+def test_a_replace_with_an_old_resource_version_is_refused(objects: StateObjects, place: str, kind: Kind) -> None:
     first = objects.create(blank(kind, place))
     changed = {**first, "metadata": {**first["metadata"], "annotations": {"a": "1"}}}
     second = objects.replace(changed)
@@ -81,7 +81,7 @@ def test_a_swap_of_an_object_that_was_made_again_is_refused(objects: StateObject
         replace_same(objects, aimed)
 
 
-def test_of_many_swaps_at_once_one_wins(objects: StateObjects, place: str) -> None:
+def test_of_many_replaces_at_once_one_wins(objects: StateObjects, place: str) -> None:
     stored = objects.create(blank("ConfigMap", place))
     outcomes: list[str] = []
 

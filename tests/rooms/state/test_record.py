@@ -54,7 +54,7 @@ def test_a_state_deleted_during_a_run_stops_it(objects: Any, place: str) -> None
     assert store.read().state is None
 
 
-def test_many_people_at_once_lose_nothing(objects: StateObjects, place: str) -> None:
+def test_concurrent_record_updates_by_people_lose_nothing(objects: StateObjects, place: str) -> None:
     store_of(objects, place).create(blank())
 
     def count(state: State) -> State:

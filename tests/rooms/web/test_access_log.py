@@ -44,7 +44,7 @@ def test_each_request_is_a_line_that_holds_nothing_the_client_chose(tmp_path: Pa
         assert not [word for word in (token, "limit", "private") if word in server.log.read_text()]
 
 
-def test_unasked_there_is_no_such_line(serving: Serving) -> None:
+def test_without_the_flag_there_is_no_access_log(serving: Serving) -> None:
     assert serving.request("GET", "/nowhere")[0] == 404
     assert serving.push() == 202
     serving.wait(lambda: any(line["message"] == "delivery" for line in serving.lines()))
@@ -104,7 +104,7 @@ def test_the_health_check_asks_where_the_server_listens(serving: Serving) -> Non
 
 
 @pytest.mark.parametrize("bind", ["127.0.0.1:1", "nonsense", "127.0.0.1:http", "[::1]:1"])
-def test_the_health_check_says_that_nobody_is_there(bind: str) -> None:
+def test_the_health_check_fails_where_no_server_listens(bind: str) -> None:
     done = healthy(bind)
     assert done.returncode == 1
     assert done.stderr.startswith(f"{bind}: ")

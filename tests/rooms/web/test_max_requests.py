@@ -46,7 +46,7 @@ def deliver(server: Serving, hints: Sequence[str], acknowledged: list[str]) -> N
         acknowledged.extend(delivered(server, hint) for hint in hints[start : start + BATCH])
 
 
-def test_under_load_it_is_replaced_again_and_again_and_each_delivery_is_run(tmp_path: Path) -> None:
+def test_under_load_the_web_process_is_replaced_at_max_requests_and_each_delivery_is_run(tmp_path: Path) -> None:
     with served(tmp_path, CONFIG, ANNEAL_MAX_REQUESTS=str(MOST)) as server:
         acknowledged: list[str] = []
         failures: list[Exception] = []
@@ -71,7 +71,7 @@ def test_under_load_it_is_replaced_again_and_again_and_each_delivery_is_run(tmp_
         assert not [line for line in server.lines() if line["level"] in ("warning", "error")]
 
 
-def test_it_stays_while_a_request_is_kept_and_goes_when_its_run_has_ended(tmp_path: Path) -> None:
+def test_a_web_process_with_a_kept_replay_isnt_replaced_before_its_run_has_ended(tmp_path: Path) -> None:
     with served(tmp_path, CONFIG, ANNEAL_MAX_REQUESTS=str(MOST)) as server:
         run, before = server.replay("slow"), server.web()
         server.wait(lambda: any(line.get("run") == run for line in server.runs()))
@@ -85,7 +85,7 @@ def test_it_stays_while_a_request_is_kept_and_goes_when_its_run_has_ended(tmp_pa
         assert (status, answer["status"], answer["outcome"]) == (200, "ended", "unchanged")
 
 
-def test_without_a_number_of_requests_it_stays(tmp_path: Path) -> None:
+def test_without_max_requests_the_web_process_stays(tmp_path: Path) -> None:
     with served(tmp_path, CONFIG, ANNEAL_MAX_REQUESTS="0") as server:
         before = server.web()
         for _ in range(3):
@@ -93,7 +93,7 @@ def test_without_a_number_of_requests_it_stays(tmp_path: Path) -> None:
         assert (server.web(), replaced(server)) == (before, 0)
 
 
-def test_what_is_half_sent_at_sigterm_is_served_to_its_end(serving: Serving) -> None:
+def test_a_request_half_sent_at_sigterm_is_served(serving: Serving) -> None:
     body = github_push(ref="refs/heads/nobody-follows-it")
     lines = [f"{name}: {value}" for name, value in github_headers(body).items()]
     head = "\r\n".join(("POST /webhooks/github HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *lines, "", "")).encode()

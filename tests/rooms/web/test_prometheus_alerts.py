@@ -207,7 +207,7 @@ def test_prometheus_reads_the_rules() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_alert_has_its_trouble() -> None:
+def test_every_alert_has_a_case() -> None:
     assert set(TROUBLE) == set(RULES)
 
 
@@ -217,7 +217,7 @@ def test_health_has_every_metric_that_an_alert_uses() -> None:
     assert used == {name.partition("{")[0] for name in HEALTHY}
 
 
-def test_what_waits_for_a_person_is_a_warning() -> None:
+def test_alerts_on_what_waits_for_a_person_are_warnings() -> None:
     severities = {name: rule["labels"]["severity"] for name, rule in RULES.items()}
     assert {severities[name] for name in ("AnnealTargetHeld", "AnnealTargetRefused", "AnnealTargetDegraded", "AnnealDeadLetters")} == {
         "warning"
@@ -225,7 +225,7 @@ def test_what_waits_for_a_person_is_a_warning() -> None:
 
 
 @pytest.mark.parametrize("what", CASES)
-def test_an_alert_sees_what_else_there_is(what: str, tmp_path: Path) -> None:
+def test_an_alert_expression_regards_other_series(what: str, tmp_path: Path) -> None:
     alert, series, at, expected = CASES[what]
     assert fires(HEALTHY | series, at, alert, tmp_path) is expected
 

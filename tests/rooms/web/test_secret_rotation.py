@@ -31,7 +31,7 @@ def replay(server: Serving, token: str) -> int:
     return server.request("POST", "/replay/shop-prod", b"", {"Authorization": f"Bearer {token}"})[0]
 
 
-def test_an_old_secret_is_refused_and_the_new_one_accepted_without_a_restart(tmp_path: Path) -> None:
+def test_a_rotated_webhook_secret_counts_without_a_restart(tmp_path: Path) -> None:
     mount = tmp_path / "secrets"
     mounted(mount, "v1", hook=OLD, token=f"{OLD}-token")
     text = CONFIG.replace("{env: GITHUB}", f"{{file: {mount}/hook}}").replace("{env: OPS}", f"{{file: {mount}/token}}")

@@ -24,7 +24,7 @@ def pushed(server: Serving, hint: str) -> bool:
     return any(run.get("hint") == hint for run in server.runs())
 
 
-def test_every_target_is_looked_at_when_the_worker_starts(serving: Serving) -> None:
+def test_every_target_gets_a_start_up_tick(serving: Serving) -> None:
     serving.wait(lambda: {run["target"] for run in serving.runs() if "target" in run} == {"shop-prod", "slow"})
     assert serving.runs()[0]["threads"] == 1, "prepare comes before any thread"
 
@@ -86,7 +86,7 @@ def test_a_lying_content_length_is_refused_at_once(door: Serving, length: int) -
         assert connection.recv(100).split()[1] in (b"413", b"400")
 
 
-def test_a_body_that_breaks_off_harms_nobody(serving: Serving) -> None:
+def test_a_body_that_breaks_off_leaves_the_server_serving(serving: Serving) -> None:
     for framing in (
         b"Content-Length: 100\r\n\r\nab",
         b"Transfer-Encoding: chunked\r\n\r\n5\r\nab",
@@ -113,7 +113,7 @@ def test_a_body_that_breaks_off_harms_nobody(serving: Serving) -> None:
         (b"GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: nonsense\r\n\r\n", b"417"),
     ],
 )
-def test_what_is_not_http_gets_json_and_never_5xx(door: Serving, sent: bytes, status: bytes) -> None:
+def test_malformed_http_gets_json_and_never_5xx(door: Serving, sent: bytes, status: bytes) -> None:
     with door.connect() as connection:
         connection.sendall(sent)
         answer = b""
@@ -165,7 +165,7 @@ def test_slow_clients_are_cut_off_and_free_the_door(serving: Serving, begun: byt
         connection.close()
 
 
-def test_clients_that_never_hang_up_keep_nobody_waiting(serving: Serving) -> None:
+def test_idle_keep_alive_connections_block_no_other_client(serving: Serving) -> None:
     connections = [serving.connect() for _ in range(40)]
     for connection in connections:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -227,7 +227,7 @@ def test_the_web_process_loads_no_kubernetes_dulwich_or_renderer() -> None:
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_a_secret_in_the_wrong_place_appears_in_no_log(serving: Serving) -> None:
+def test_a_secret_sent_as_ref_or_path_is_in_no_log(serving: Serving) -> None:
     body = github_push(ref=f"refs/heads/{SECRETS['GITHUB']}")
     serving.request("POST", "/webhooks/github", body, github_headers(body))
     serving.request("POST", f"/replay/{SECRETS['OPS']}", b"", {"Authorization": f"Bearer {SECRETS['OPS']}"})

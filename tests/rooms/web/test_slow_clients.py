@@ -95,7 +95,7 @@ def test_of_one_peer_the_oldest_give_way_and_its_own_delivery_is_answered(patien
         assert left == slow[-len(left) :]
 
 
-def test_bodies_beyond_what_is_held_give_way_to_a_delivery(patient: Serving) -> None:
+def test_slow_bodies_beyond_the_memory_limit_give_way_to_a_delivery(patient: Serving) -> None:
     """Each begins the largest body and doesn't end it."""
     part = HEAD + f"Content-Length: {5 * 1024 * 1024}\r\n\r\n".encode() + b" " * (5 * 1024 * 1024 - 1)
     with ExitStack() as stack:
@@ -106,7 +106,7 @@ def test_bodies_beyond_what_is_held_give_way_to_a_delivery(patient: Serving) -> 
         assert any(line["message"].startswith("the door is full") for line in patient.lines())
 
 
-def test_what_is_whole_but_for_its_last_byte_is_answered_when_that_comes(patient: Serving) -> None:
+def test_a_request_that_lacks_only_its_last_byte_is_answered_when_that_comes(patient: Serving) -> None:
     body = github_push()
     lines = "".join(f"{name}: {value}\r\n" for name, value in github_headers(body).items())
     whole = f"POST /webhooks/github HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n{lines}\r\n".encode() + body
@@ -139,7 +139,7 @@ def test_an_answer_that_nobody_takes_holds_no_thread(patient: Serving) -> None:
         assert patient.push() == 202
 
 
-def test_who_a_trusted_proxy_connects_for_is_bounded_and_logged_and_the_proxy_isnt(tmp_path: Path) -> None:
+def test_connection_limits_count_clients_behind_a_trusted_proxy_by_their_address(tmp_path: Path) -> None:
     text = CONFIG.replace("webhooks:\n", "webhooks:\n  trustedProxies: [127.0.0.1, 127.0.1.0/24]\n")
     with served(tmp_path, text, PATIENT="1", ANNEAL_ACCESS_LOG="1") as server, ExitStack() as stack:
         idle = opened(stack, server, ["127.0.0.1"], b"", 2 * OF_PEER)
