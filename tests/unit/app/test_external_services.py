@@ -28,7 +28,7 @@ from tests.unit.cluster.kubeconfig_in_a_secret import kubeconfig
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_every_remote_place_has_a_row_and_no_other() -> None:
+def test_every_remote_secret_store_has_a_row_and_no_other() -> None:
     assert set(PLACES) == {each.name for each in fields(SecretRef)} - {"env", "file"}
 
 

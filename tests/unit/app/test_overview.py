@@ -247,7 +247,7 @@ def test_a_summary_tells_what_is_applied_and_since_when(ways: Ways) -> None:
     assert (summary.applied, len(summary.subject), summary.subject[-1]) == (stamp(NOW - 600), 72, "…")
 
 
-def test_a_directory_misses_no_server(ways: Ways) -> None:
+def test_a_target_of_a_local_directory_needs_no_server(ways: Ways) -> None:
     Heartbeat(ways.clusters[EAST], "anneal-system", "default").renew(Signs("one", "1.2.3", {"other": 0.0}))
     made = replace(target("local"), repository=Repository(directory_url("local")))
     remember(ways.clusters[EAST], replace(state("local"), repository=directory_url("local")))

@@ -42,7 +42,7 @@ def events(monkeypatch: pytest.MonkeyPatch) -> Iterator[RunEvents]:
     made.close(0)
 
 
-def test_each_hears_its_kinds_in_the_order_of_the_announcements(events: RunEvents) -> None:
+def test_each_feedback_row_gets_its_event_kinds_in_order(events: RunEvents) -> None:
     one, other = events.add("one"), events.add("other")
     events.announce(RunPhase("shop", "shop.1", "a" * 40, "waiting"))
     wanted = [f"t{number}" for number in range(100)]
@@ -52,7 +52,7 @@ def test_each_hears_its_kinds_in_the_order_of_the_announcements(events: RunEvent
     assert one.events == other.events == wanted
 
 
-def test_one_that_raises_loses_that_event_alone(events: RunEvents, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_feedback_row_that_raises_loses_that_event_alone(events: RunEvents, caplog: pytest.LogCaptureFixture) -> None:
     def meet(event: HealthChanged) -> None:
         if event.target == "bad":
             raise ValueError("no")
@@ -65,7 +65,7 @@ def test_one_that_raises_loses_that_event_alone(events: RunEvents, caplog: pytes
     assert [record.message for record in caplog.records] == ["an event wasn't reported"]
 
 
-def test_one_that_never_returns_delays_nothing_and_keeps_the_newest(events: RunEvents, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_feedback_row_that_hangs_delays_nothing_and_keeps_the_newest_events(events: RunEvents, caplog: pytest.LogCaptureFixture) -> None:
     hangs, goes_on = threading.Event(), threading.Event()
 
     def meet(_event: HealthChanged) -> None:
@@ -87,7 +87,7 @@ def test_one_that_never_returns_delays_nothing_and_keeps_the_newest(events: RunE
     assert [record.message for record in caplog.records].count("feedback falls behind; the oldest events are dropped") == 1
 
 
-def test_an_end_waits_no_longer_than_it_may_and_nothing_is_heard_after_it(events: RunEvents) -> None:
+def test_close_waits_no_longer_than_its_timeout_and_no_event_follows_it(events: RunEvents) -> None:
     goes_on = threading.Event()
     one = events.add("one", lambda _: goes_on.wait(PATIENT))
     for target in ("first", "second"):
@@ -123,7 +123,7 @@ def test_no_thread_is_started_before_the_first_event(events: RunEvents, monkeypa
     assert (started, one.events) == (["feedback one"], ["shop"])
 
 
-def test_each_row_says_what_it_hears() -> None:
+def test_each_feedback_row_names_its_event_kinds() -> None:
     kinds = set(RunEvent.__args__)
     heard = [set(kind(name).hears) for name in FEEDBACK]
     assert all(each and each <= kinds for each in heard)

@@ -144,7 +144,7 @@ def test_a_dead_cluster_is_shown_as_it_was_seen_last_with_its_age(here: FakeObje
         there.well.set()
 
 
-def test_a_look_that_came_too_late_is_what_the_next_one_falls_back_to(here: FakeObjects) -> None:
+def test_a_late_look_at_a_cluster_serves_as_the_next_ones_last_seen(here: FakeObjects) -> None:
     there = Hangs()
     there.well.clear()
     look = reader(here, there)
@@ -163,7 +163,7 @@ def test_a_look_that_came_too_late_is_what_the_next_one_falls_back_to(here: Fake
         there.well.set()
 
 
-def test_of_whole_targets_the_longest_unasked_are_forgotten() -> None:
+def test_the_cache_of_whole_targets_evicts_the_least_recently_asked() -> None:
     sights, looks = LastSeenByPlace[int](2), ClusterLooks(PATIENCE)
 
     def broken() -> int:

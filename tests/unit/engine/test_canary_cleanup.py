@@ -40,7 +40,7 @@ def test_a_canary_that_a_refused_head_has_overtaken_is_withdrawn_and_the_failure
 
 
 @pytest.mark.parametrize(("status", "code"), [(422, "plan-refused"), (403, "access-denied")])
-def test_so_it_is_by_a_head_that_the_server_refuses(status: int, code: str) -> None:
+def test_a_canary_overtaken_by_a_head_that_the_dry_run_refuses_is_withdrawn(status: int, code: str) -> None:
     trial = CanaryScenario.held()
     trial.push("shop:3", more=json.dumps(config_map("web", "1")))
     trial.town.meet = refusing(lambda asked: asked.dry and asked.path.endswith("/configmaps/web"), status, CANNOT)
@@ -48,7 +48,7 @@ def test_so_it_is_by_a_head_that_the_server_refuses(status: int, code: str) -> N
     assert (result.outcome, result.code, trial.live("api-canary"), trial.image) == (Outcome.FAILED, code, None, "shop:1"), result
 
 
-def test_each_tick_fails_alike_and_asks_for_no_deletion_again() -> None:
+def test_ticks_after_a_withdrawn_canary_fail_alike_and_delete_nothing_again() -> None:
     trial = CanaryScenario.held()
     trial.broken()
     trial.run("push")
@@ -79,7 +79,7 @@ def test_once_the_head_is_mended_its_canary_begins_anew(image: str) -> None:
     assert (trial.image, trial.state.attempt and trial.state.attempt.commit) == ("shop:1", mended)
 
 
-def test_a_head_that_is_mended_to_what_was_recorded_leaves_nothing_behind() -> None:
+def test_a_head_reverted_to_the_recorded_commit_leaves_no_canary_behind() -> None:
     trial = CanaryScenario.held()
     trial.broken()
     trial.run("push")
@@ -90,7 +90,7 @@ def test_a_head_that_is_mended_to_what_was_recorded_leaves_nothing_behind() -> N
 
 
 @pytest.mark.parametrize("withdrawn", [False, True])
-def test_a_rollback_by_hand_works_from_there(withdrawn: bool) -> None:
+def test_a_rollback_by_hand_works_after_a_withdrawn_canary(withdrawn: bool) -> None:
     trial = CanaryScenario.held()
     trial.broken()
     if withdrawn:
@@ -103,7 +103,7 @@ def test_a_rollback_by_hand_works_from_there(withdrawn: bool) -> None:
 
 # --- what stays
 @pytest.mark.parametrize("mark", ["promote 0", "remove 0"])
-def test_a_canary_that_is_promoted_is_its_deployments(mark: str) -> None:
+def test_a_promoted_canary_isnt_withdrawn(mark: str) -> None:
     trial = CanaryScenario.held()
     as_if(trial, mark)
     trial.broken()
@@ -113,7 +113,7 @@ def test_a_canary_that_is_promoted_is_its_deployments(mark: str) -> None:
     assert len(result.problems) == 1
 
 
-def test_what_a_canary_has_shown_is_not_forgotten() -> None:
+def test_the_verdict_of_a_withdrawn_canary_counts_for_the_same_commit() -> None:
     """It was refused, and a kill came before its deletion: a head that is mended to the same fails by that."""
     trial = CanaryScenario.held()
     as_if(trial, "remove 0", " errors: 0.5")
@@ -147,7 +147,7 @@ def as_if(trial: CanaryScenario, phase: str, reason: str = "") -> None:
         {"annotations": {"anneal.dev/identity": "x"}},
     ],
 )
-def test_what_isnt_our_canary_stays(metadata: dict[str, Any]) -> None:
+def test_a_canary_without_our_inventory_marks_isnt_deleted(metadata: dict[str, Any]) -> None:
     trial = CanaryScenario.held()
     trial.change("api-canary", {"metadata": metadata})
     trial.broken()
@@ -170,7 +170,7 @@ def test_a_protected_canary_stays_until_its_protection_is_lifted() -> None:
     assert trial.live("api-canary") is None
 
 
-def test_one_in_a_namespace_that_has_left_the_whitelist_stays() -> None:
+def test_a_canary_in_a_namespace_off_the_whitelist_isnt_deleted() -> None:
     """Nothing is touched there."""
     trial = CanaryScenario.held()
     trial.broken()
@@ -190,7 +190,7 @@ def test_one_in_a_namespace_that_has_left_the_whitelist_stays() -> None:
         ({"commit": "0" * 40, "actor": "ann"}, Outcome.REFUSED),
     ],
 )
-def test_what_is_only_looked_at_or_asked_for_once_takes_nothing_away(about: dict[str, Any], outcome: Outcome) -> None:
+def test_a_dry_run_or_a_refused_request_withdraws_no_canary(about: dict[str, Any], outcome: Outcome) -> None:
     """The head is what is being tried; a person's mistake doesn't overtake it."""
     trial = CanaryScenario.held()
     broken = trial.broken()
@@ -203,7 +203,7 @@ def test_what_is_only_looked_at_or_asked_for_once_takes_nothing_away(about: dict
 
 
 @pytest.mark.parametrize("down", [False, True])
-def test_a_head_that_cant_be_had_takes_nothing_away(*, down: bool) -> None:
+def test_a_head_that_cant_be_fetched_withdraws_no_canary(*, down: bool) -> None:
     """Nobody knows what it says: the next look may find it."""
     trial = CanaryScenario.held()
     trial.town.host.lost.add(trial.broken())
@@ -213,7 +213,7 @@ def test_a_head_that_cant_be_had_takes_nothing_away(*, down: bool) -> None:
     assert trial.mark.startswith("hold 0")
 
 
-def test_a_run_that_is_killed_before_the_deletion_leaves_it_to_the_next_one() -> None:
+def test_a_run_killed_before_the_canarys_deletion_leaves_it_to_the_next_run() -> None:
     trial = CanaryScenario.held()
     broken = trial.broken()
 

@@ -57,7 +57,7 @@ class Seen:
         return do()
 
 
-def test_requests_of_a_run_end_by_its_time() -> None:
+def test_requests_of_a_run_end_by_its_deadline() -> None:
     seen, host = Seen(), GitHost()
     pushed(host)
     handler = engine(cluster(), host, way=seen)
@@ -68,7 +68,7 @@ def test_requests_of_a_run_end_by_its_time() -> None:
     assert {call.silence for call in here} == {hurry.LEAST}
 
 
-def test_a_fetch_ends_by_it() -> None:
+def test_a_fetch_ends_by_the_deadline() -> None:
     host = Host(SHOP, lambda _reference: Secret(""), mask=str)
     with hurry.until(time.monotonic() - 1.0):
         assert host._operation(lambda deadline: deadline.seconds) == hurry.LEAST
@@ -96,7 +96,7 @@ def test_one_that_had_all_its_processor_time_is_however_little_was_left(monkeypa
         sandbox.run("f", {}, (), bytes.decode)
 
 
-def test_what_breaks_off_when_the_time_is_over_is_cut_short_and_not_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fetch_cut_short_by_the_deadline_is_no_failed_run(monkeypatch: pytest.MonkeyPatch) -> None:
     host = GitHost()
     pushed(host)
     handler, stop = engine(cluster(), host), threading.Event()
@@ -131,7 +131,7 @@ class Queue(Kept):
         assert messages or seconds
 
 
-def test_a_function_waits_for_nothing_beyond_its_own_end() -> None:
+def test_the_deadline_of_a_function_is_its_invocations_less_a_margin() -> None:
     seen: list[float] = []
 
     def run(job: Job, _stop: threading.Event) -> Result:

@@ -36,7 +36,7 @@ def rewrite(town: InMemoryCluster, written: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("about", [{}, {"force": True}, {"dry_run": True}, {"rollback": True}, {"unpin": True}], ids=str)
-def test_the_older_one_leaves_alone_what_the_newer_one_wrote(about: dict[str, Any]) -> None:
+def test_an_older_version_leaves_a_record_of_a_newer_format_alone(about: dict[str, Any]) -> None:
     town = InMemoryCluster()
     town.push({"web": "1"})
     town.handler(ONE).run(Job("shop", "push"))
@@ -50,7 +50,7 @@ def test_the_older_one_leaves_alone_what_the_newer_one_wrote(about: dict[str, An
     assert (record(town), town.written) == (newer, [])
 
 
-def test_a_run_of_the_older_one_ends_where_the_newer_one_wrote_and_is_finished_by_that() -> None:
+def test_a_run_of_an_older_version_ends_at_a_newer_record_and_is_finished_by_the_newer() -> None:
     """As when something is asked of the newer one while the older one holds the Lease."""
     town = InMemoryCluster()
     town.push({"web": "1", "late": "1"})

@@ -103,7 +103,7 @@ class Elsewhere:
         self._held.hand_over()
 
 
-def test_a_target_that_another_works_on_says_so_and_its_attempt_stays(server: ApiServer, host: GitHost, handler: Handler) -> None:
+def test_a_target_with_a_held_lease_is_busy_and_its_attempt_stays(server: ApiServer, host: GitHost, handler: Handler) -> None:
     other = Elsewhere(handler)
     second = engine(server, host, replace(ONE, lease_duration=1.0))  # it waits so long, and a fifth more
     second._holder = "second"
@@ -139,7 +139,7 @@ def test_an_unnamed_request_leaves_no_entry_and_no_write(server: ApiServer, host
     assert [call.asked.method for call in calls] == ["GET"]
 
 
-def test_a_process_with_a_memory_leaves_none(server: ApiServer, host: GitHost, handler: Handler) -> None:
+def test_a_server_with_a_run_index_leaves_no_history_entry(server: ApiServer, host: GitHost, handler: Handler) -> None:
     before = state_of(handler)
     assert asked(engine(server, host, notes=False)).outcome is Outcome.UNCHANGED
     assert state_of(handler) == before
@@ -179,7 +179,7 @@ def test_a_pin_that_was_ended_since_is_not_set_again_by_its_own_message(handler:
     assert before.commit == newer
 
 
-def test_what_ended_while_another_waited_is_not_done_again(server: ApiServer, handler: Handler, host: GitHost) -> None:
+def test_a_request_recorded_while_its_second_worker_waited_isnt_run_again(server: ApiServer, handler: Handler, host: GitHost) -> None:
     """Two workers on one message: the second one reads the state before the first has recorded, and gets the Lease after it."""
     older = state_of(handler).commit
     pushed(host, "2")

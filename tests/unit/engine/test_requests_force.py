@@ -61,7 +61,7 @@ def test_the_lease_holder_carries_out_a_forced_rollout_once(town: InMemoryCluste
     assert recreated(town) == 2
 
 
-def test_what_fails_again_isnt_tried_a_third_time(town: InMemoryCluster) -> None:
+def test_a_forced_rollout_that_fails_again_isnt_tried_a_third_time(town: InMemoryCluster) -> None:
     person = town.meet = Person(town, "changed", refuses=True)
     result = town.run()
     assert (person.asked, result.outcome) == (Outcome.BUSY, Outcome.FAILED), result
@@ -72,7 +72,7 @@ def test_what_fails_again_isnt_tried_a_third_time(town: InMemoryCluster) -> None
     assert recreated(town) == 2
 
 
-def test_a_holder_that_dies_leaves_it_to_the_next_run(town: InMemoryCluster) -> None:
+def test_a_lease_holder_that_dies_leaves_a_forced_rollout_to_the_next_run(town: InMemoryCluster) -> None:
     person = Person(town, "changed")
     stop = threading.Event()
 

@@ -51,7 +51,7 @@ def test_a_refused_request_says_what_was_wrong_and_a_fix(handler: Handler, name:
     assert [problem.fix for problem in result.problems] == [fix]
 
 
-def test_the_answer_is_an_entry_and_nothing_else_of_the_record_changes(handler: Handler, mistake: dict[str, Any]) -> None:
+def test_a_refused_request_writes_a_history_entry_and_nothing_else(handler: Handler, mistake: dict[str, Any]) -> None:
     before = state_of(handler)
     result = asked(handler, **mistake)
     after = state_of(handler)
@@ -61,7 +61,7 @@ def test_the_answer_is_an_entry_and_nothing_else_of_the_record_changes(handler: 
     assert (result.recorded, settles(Work.of(Job("shop", "replay", run="shop.asked", **mistake)), result)) == (True, True)
 
 
-def test_where_a_process_remembers_it_nothing_is_written(
+def test_a_refused_request_of_a_server_with_a_run_index_writes_nothing(
     server: ApiServer, host: GitHost, handler: Handler, mistake: dict[str, Any]
 ) -> None:
     before = state_of(handler)
@@ -69,14 +69,14 @@ def test_where_a_process_remembers_it_nothing_is_written(
     assert state_of(handler) == before
 
 
-def test_a_message_that_comes_twice_has_one_answer(handler: Handler, mistake: dict[str, Any]) -> None:
+def test_a_refused_request_replayed_by_the_queue_has_one_history_entry(handler: Handler, mistake: dict[str, Any]) -> None:
     first, before = asked(handler, **mistake), state_of(handler)
     again = asked(handler, **mistake)
     assert (again.outcome, again.code, again.recorded) == (first.outcome, first.code, True)
     assert state_of(handler) == before
 
 
-def test_a_tick_finds_nothing_to_mend(handler: Handler, mistake: dict[str, Any]) -> None:
+def test_a_tick_after_a_refused_request_is_unchanged(handler: Handler, mistake: dict[str, Any]) -> None:
     asked(handler, **mistake)
     before = state_of(handler)
     assert handler.run(Job("shop", "tick")).outcome is Outcome.UNCHANGED
@@ -90,7 +90,7 @@ def test_a_refused_request_is_no_failure_of_the_target(handler: Handler, mistake
 
 
 # --- an open attempt
-def test_an_open_attempt_stays_as_it_is(handler: Handler, mistake: dict[str, Any]) -> None:
+def test_a_refused_request_leaves_an_open_attempt(handler: Handler, mistake: dict[str, Any]) -> None:
     if mistake == {"rollback": True}:
         mistake = {"rollback": True, "commit": NOBODYS}  # with an attempt open there is something to go back to
     waits = WaitingFor(OTHERS, "stage 1", NOON)
@@ -102,7 +102,7 @@ def test_an_open_attempt_stays_as_it_is(handler: Handler, mistake: dict[str, Any
     assert (after.attempt, after.waiting, after.status, after.pin) == (before.attempt, waits, before.status, None)
 
 
-def test_a_wait_that_the_request_has_ended_goes_on_at_once(handler: Handler) -> None:
+def test_a_wait_interrupted_by_a_refused_request_goes_on_at_once(handler: Handler) -> None:
     leave(handler, **opened("waiting", "applied"), status=replace(state_of(handler).status, phase="waiting"))
     result = asked(handler, commit=NOBODYS, rollback=True)
     assert result.outcome is Outcome.REFUSED

@@ -96,7 +96,7 @@ def test_a_persons_pin_stands_that_came_while_a_rollout_failed() -> None:
     assert (pin.commit, pin.by) == (first, "jo")
 
 
-def test_before_a_first_deployment_there_is_none_to_go_back_to() -> None:
+def test_before_a_first_deployment_there_is_no_rollback() -> None:
     assert deployed_before(State("shop", "default", "c1")) == ""
 
 
@@ -122,7 +122,7 @@ def test_a_run_without_writes_is_a_deployment_of_its_own_where_it_rendered_other
 @pytest.mark.parametrize(
     ("said", "code", "who"), [(REFUSED, "apply-failed", "author"), (NO_ROOM, "quota-exceeded", "operator")], ids=["refused", "no room"]
 )
-def test_what_has_no_room_in_the_middle_fails_a_rollout_as_what_is_refused_there_does(said: Reply, code: str, who: str) -> None:
+def test_an_exceeded_quota_fails_a_rollout_as_a_refusal_does(said: Reply, code: str, who: str) -> None:
     town = InMemoryCluster()
     push(town, "1")
     town.handler(ONE).run(Job("shop", "push"))
@@ -139,7 +139,7 @@ def test_what_has_no_room_in_the_middle_fails_a_rollout_as_what_is_refused_there
 
 
 @pytest.mark.parametrize(("said", "code", "who"), [(REFUSED, "rollout-failed", "author"), (NO_ROOM, "quota-exceeded", "operator")])
-def test_what_has_no_room_in_the_middle_goes_back_as_what_is_refused_there_does(said: Reply, code: str, who: str) -> None:
+def test_an_exceeded_quota_rolls_back_as_a_refusal_does(said: Reply, code: str, who: str) -> None:
     town = InMemoryCluster()
     old = push(town, "1")
     town.handler(BACK).run(Job("shop", "push"))
@@ -155,7 +155,7 @@ def test_what_has_no_room_in_the_middle_goes_back_as_what_is_refused_there_does(
     assert town.handler(BACK).run(Job("shop", "tick")).outcome is Outcome.UNCHANGED
 
 
-def test_a_right_that_is_missing_in_the_middle_ends_no_rollout_and_goes_nowhere_back() -> None:
+def test_a_missing_right_neither_fails_a_rollout_nor_rolls_back() -> None:
     town = InMemoryCluster()
     push(town, "1")
     town.handler(BACK).run(Job("shop", "push"))
@@ -169,7 +169,7 @@ def test_a_right_that_is_missing_in_the_middle_ends_no_rollout_and_goes_nowhere_
     assert (result.outcome, result.commit) == (Outcome.APPLIED, new), "the next run goes on"
 
 
-def test_a_step_without_room_fails_as_a_refused_one_and_may_be_passed_over() -> None:
+def test_a_step_over_the_quota_fails_and_may_continue_on_error() -> None:
     town = InMemoryCluster()
     town.push({"one": "1", "two": "1"}, group("main", step("CreateOrUpdate", "one", continueOnError=True), step("CreateOrUpdate", "two")))
     town.meet = refusing("one", said=NO_ROOM)

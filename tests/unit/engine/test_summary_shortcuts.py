@@ -197,7 +197,7 @@ def test_a_summary_that_is_not_certainly_ours_proves_nothing(spoil: Callable[[di
     assert not is_quiet(metadata, HEAD)
 
 
-def test_what_others_note_beside_our_record_is_no_matter() -> None:
+def test_labels_of_others_on_the_record_keep_a_summary_quiet() -> None:
     metadata = copy.deepcopy(stored(GOOD)[1])
     metadata["managedFields"] = [
         {"manager": "anneal", "fieldsV1": {"f:data": {}}},

@@ -49,7 +49,7 @@ def after(before: TargetHealth, look: HealthLook, *, anew: bool = False) -> Targ
         ({API: Health(Status.TERMINATING)}, HealthState.PROGRESSING),
     ],
 )
-def test_the_worst_object_decides(verdicts: dict[Identity, Health], state: HealthState) -> None:
+def test_the_worst_object_decides_the_health_state(verdicts: dict[Identity, Health], state: HealthState) -> None:
     found = after(TargetHealth(), HealthLook(verdicts))
     assert (found.state, found.since, found.judged) == (state, stamp(NOW), stamp(NOW))
 
@@ -61,7 +61,7 @@ def test_the_same_verdict_isnt_written_again_however_its_numbers_change() -> Non
     assert (other.state, other.since, other.worst) == (before.state, before.since, before.worst[:1])
 
 
-def test_another_order_of_the_worst_isnt_written() -> None:
+def test_another_order_of_unhealthy_objects_isnt_written() -> None:
     before = after(was(HealthState.HEALTHY), HealthLook({API: MOVES, WEB: Health(Status.TERMINATING)}, stuck={API}))
     assert after(before, HealthLook({API: MOVES, WEB: Health(Status.TERMINATING)})) is before
 
@@ -72,7 +72,7 @@ def test_a_run_that_makes_again_what_was_missed_leaves_nothing_missing() -> None
     assert after_writing({namespace: GONE}, [item], {}, NOW).state() is HealthState.HEALTHY  # type: ignore[list-item] # all it asks for
 
 
-def test_what_doesnt_come_forward_is_degraded() -> None:
+def test_health_is_degraded_once_progressing_longer_than_the_patience() -> None:
     moves = HealthLook({API: MOVES})
     assert after(was(HealthState.PROGRESSING, PATIENCE - 1), moves).state == HealthState.PROGRESSING
     assert after(was(HealthState.PROGRESSING, PATIENCE), moves).state == HealthState.DEGRADED
@@ -80,7 +80,7 @@ def test_what_doesnt_come_forward_is_degraded() -> None:
     assert after(was(HealthState.HEALTHY), replace(moves, stuck={API})).state == HealthState.DEGRADED
 
 
-def test_what_is_degraded_is_so_until_all_is_healthy_or_something_else_is_applied() -> None:
+def test_health_stays_degraded_until_all_is_healthy_or_another_commit_is_applied() -> None:
     assert after(was(HealthState.DEGRADED), HealthLook({API: MOVES})).state == HealthState.DEGRADED
     assert after(was(HealthState.DEGRADED), HealthLook({API: MOVES}), anew=True).state == HealthState.PROGRESSING
     assert after(was(HealthState.DEGRADED), HealthLook({API: WELL})).state == HealthState.HEALTHY
@@ -93,7 +93,7 @@ def test_a_recorded_reason_stays_where_a_look_knows_none() -> None:
     assert after(told, HealthLook({API: WELL})).worst == ()
 
 
-def test_what_is_said_is_masked_and_short() -> None:
+def test_health_messages_are_masked_and_cut() -> None:
     found = judged(
         TargetHealth(),
         HealthLook({API: replace(FAILED, message="pw4711 " * 500)}),
@@ -105,7 +105,7 @@ def test_what_is_said_is_masked_and_short() -> None:
     assert len(found.worst[0]) <= 700
 
 
-def test_a_verdict_that_holds_is_written_once_more_before_it_grows_old() -> None:
+def test_a_health_verdict_is_renewed_before_it_grows_old() -> None:
     before = was(HealthState.HEALTHY, 100.0)
     assert renewed(before, before, NOW, 60.0) is before
     assert renewed(before, before, NOW, 50.0) == replace(before, judged=stamp(NOW))
@@ -145,7 +145,7 @@ def test_health_that_was_never_judged_is_unknown() -> None:
     assert known(TargetHealth(), Beat(NOW, 180.0), NOW, 1800.0).state == "unknown"
 
 
-def test_each_change_that_is_applied_has_its_own_time() -> None:
+def test_each_applied_change_has_its_own_progress_patience() -> None:
     before = was(HealthState.PROGRESSING, PATIENCE - 1)
     assert after(before, HealthLook({API: MOVES}), anew=True).since == stamp(NOW)
     assert after(before, HealthLook({API: MOVES})).since == before.since

@@ -44,7 +44,7 @@ def test_a_canary_of_a_rollout_that_is_due_is_its_steps_to_remove() -> None:
 @pytest.mark.parametrize(
     ("found", "due"), [(rollout(), False), (None, True), (rollout(action="CreateOrUpdate"), True), (rollout(CANARY), True)]
 )
-def test_at_any_other_time_it_is_a_prune_candidate_as_any(found: Rollout | None, due: bool) -> None:
+def test_a_canary_without_a_due_rollout_is_a_prune_candidate(found: Rollout | None, due: bool) -> None:
     left = Canaries.of(found, due=due, gradual=True).kept(PRUNE, LIVE)
     assert left == PRUNE
     assert not canaries.is_kept(left)
@@ -54,7 +54,7 @@ def test_a_deployment_that_git_declared_under_a_canarys_name_is_pruned_like_any_
     assert Canaries.of(rollout(), due=True, gradual=True).kept(PRUNE, {"metadata": {"labels": {"app": "api"}}}) == PRUNE
 
 
-def test_only_the_canary_is_kept() -> None:
+def test_only_the_canary_is_kept_from_prune() -> None:
     other = Change(Action.PRUNE, Identity("apps", "Deployment", "shop", "other-canary"), "u", "7", "no longer declared")
     assert Canaries.of(rollout(), due=True, gradual=True).kept(other, LIVE) == other
 
@@ -101,7 +101,7 @@ def test_one_deployment_has_one_canary() -> None:
     assert str(caught.value) == "rollout.yaml:1: Deployment/shop/api: goes by canary twice (again in step api); keep one of the steps"
 
 
-def test_what_is_in_order_is_not_refused() -> None:
+def test_a_valid_canary_step_is_not_refused() -> None:
     canaries.refuse(rollout(), declared("api", "other"))
     canaries.refuse(rollout(action="CreateOrUpdate"), declared("api", "api-canary"))
     canaries.refuse(None, declared("api-canary"))

@@ -40,7 +40,7 @@ def is_done(item: Desired, state: State, digest: str = "") -> bool:
     return has_run(item, known(state, (), PlannedRollout(), digest))
 
 
-def test_a_recorded_one_is_done_until_its_declaration_changes() -> None:
+def test_a_recorded_ttl_job_is_done_until_its_declaration_changes() -> None:
     state = after(job(), Action.CREATE)
     assert is_done(job(), state)
     assert not is_done(job(image="a:2"), state)
@@ -50,13 +50,13 @@ def test_a_recorded_one_is_done_until_its_declaration_changes() -> None:
     assert not is_done(job(), recorded(state, [], {})), "git dropped it, and may bring it again"
 
 
-def test_one_without_a_time_to_live_is_missing_when_it_is_not_there() -> None:
+def test_a_job_without_ttl_is_missing_when_it_is_gone() -> None:
     assert not is_done(job(ttl=None), after(job(ttl=None), Action.CREATE))
     assert applied(desired(document())) == ()
     assert applied([replace(job(), mode=Mode.HOOK)]) == (), "hooks are their rollout's"
 
 
-def test_our_own_marks_are_no_part_of_the_declaration() -> None:
+def test_our_inventory_marks_are_no_part_of_a_ttl_jobs_digest() -> None:
     body = job().manifest.body()
     body["metadata"]["labels"][PART_OF] = "another"
     body["metadata"]["annotations"][IDENTITY] = "renamed:batch/Job:shop/brief"
@@ -64,7 +64,7 @@ def test_our_own_marks_are_no_part_of_the_declaration() -> None:
     assert is_done(other, after(job(), Action.CREATE))
 
 
-def test_what_an_attempt_applied_is_known_until_it_fails_by_it() -> None:
+def test_a_ttl_job_applied_by_an_attempt_is_done_unless_it_failed() -> None:
     state = noted(after(job("old"), Action.CREATE), applied([job(), job("failing")]))
     assert [is_done(item, state) for item in (job("old"), job(), job("failing"))] == [True] * 3
     left = forgotten(state, RolloutFailed.of(str(job("failing").identity), "failed"))
@@ -91,7 +91,7 @@ def test_a_step_that_was_left_out_ran_only_if_an_earlier_run_has_done_it() -> No
     assert is_done(job(), after(job(), Action.SKIP, replace(BLANK, rollout=Progress("a" * 40, "b" * 64, NOON, steps=(step,)))))
 
 
-def test_a_step_that_is_due_makes_it_anew() -> None:
+def test_a_due_recreate_step_runs_a_ttl_job_again() -> None:
     item = replace(job(), mode=Mode.RECREATE)
     state, rolled = replace(BLANK, ran=(*after(job(), Action.CREATE).ran,)), PlannedRollout(stages=((item,),))
     assert has_run(item, known(state, (), rolled, ""))

@@ -67,7 +67,7 @@ def moved(bench: Bench, *order: str) -> None:
 
 
 @pytest.mark.parametrize("order", ["ab", "ba", "aab", "bba"])
-def test_it_does_not_run_again_whichever_target_runs_first(done: Bench, order: str) -> None:
+def test_a_ttl_job_handed_over_doesnt_run_again_whichever_target_runs_first(done: Bench, order: str) -> None:
     moved(done, *order)
     assert done.live(MIGRATION) is None
     assert [each.identity for each in ran(done, "b")] == [MIGRATION]
@@ -87,7 +87,7 @@ def test_the_plan_says_under_which_target_it_ran(done: Bench) -> None:
     assert (change.action, "applied by target a" in change.reason) == (Action.UNCHANGED, True)
 
 
-def test_one_that_changes_as_it_moves_runs(done: Bench) -> None:
+def test_a_ttl_job_that_changes_in_its_hand_over_runs(done: Bench) -> None:
     done.push(b=migration("migrate:2"))
     done.applied("a", "b")
     assert done.live(MIGRATION)
@@ -96,7 +96,7 @@ def test_one_that_changes_as_it_moves_runs(done: Bench) -> None:
     assert ran(done, "a") == ()
 
 
-def test_the_way_back_does_not_run_it_either(done: Bench) -> None:
+def test_a_ttl_job_handed_back_doesnt_run_again(done: Bench) -> None:
     for order in ("ab", "a"):
         moved(done, *order)
         done.push(a=migration())
@@ -115,7 +115,7 @@ def test_the_takers_own_record_prevails(done: Bench) -> None:
     assert done.live(MIGRATION)
 
 
-def test_one_that_git_dropped_and_brings_elsewhere_later_runs(done: Bench) -> None:
+def test_a_ttl_job_dropped_and_declared_elsewhere_later_runs(done: Bench) -> None:
     done.push()
     done.applied("a", "b")
     assert ran(done, "a") == (), "no sibling declares it"
@@ -123,7 +123,7 @@ def test_one_that_git_dropped_and_brings_elsewhere_later_runs(done: Bench) -> No
     assert done.live(MIGRATION)
 
 
-def test_what_is_kept_for_a_sibling_goes_when_that_drops_it_before_it_ran(done: Bench) -> None:
+def test_the_note_of_a_ttl_job_for_a_sibling_goes_when_that_drops_the_job(done: Bench) -> None:
     moved(done, "a")
     assert [each.identity for each in ran(done, "a")] == [MIGRATION]
     done.push()
@@ -132,7 +132,7 @@ def test_what_is_kept_for_a_sibling_goes_when_that_drops_it_before_it_ran(done: 
     assert ran(done, "a") == ()
 
 
-def test_what_an_attempt_applied_that_was_never_recorded_moves_too(bench: Bench) -> None:
+def test_a_ttl_job_of_an_unrecorded_attempt_is_handed_over_too(bench: Bench) -> None:
     bench.push(a=migration())
     bench.applied("a")
     finished(bench)
@@ -146,7 +146,7 @@ def test_what_an_attempt_applied_that_was_never_recorded_moves_too(bench: Bench)
     assert bench.live(MIGRATION) is None
 
 
-def test_one_that_lives_is_taken_over_and_one_that_ends_meanwhile_is_not_created(bench: Bench) -> None:
+def test_a_live_ttl_job_is_taken_over_and_one_that_ends_meanwhile_isnt_created(bench: Bench) -> None:
     bench.push(a=migration())
     bench.applied("a", "b")
     bench.push(b=migration())

@@ -78,7 +78,7 @@ def test_any_other_content_keeps_a_namespace_unless_it_is_pruned_before(town: In
     assert town.reason(gone=[ours, kept]) == "still holds ConfigMap/data/kept"
 
 
-def test_what_may_not_be_read_keeps_a_namespace(town: InMemoryCluster) -> None:
+def test_a_403_on_a_list_keeps_a_namespace_from_prune(town: InMemoryCluster) -> None:
     town.refused = [403]
     assert town.reason() == KEPT
 
@@ -97,7 +97,7 @@ def test_any_other_refusal_ends_the_run(town: InMemoryCluster) -> None:
         town.reason()
 
 
-def test_what_holds_nothing_asks_for_nothing(town: InMemoryCluster) -> None:
+def test_objects_that_hold_nothing_cost_no_prune_check(town: InMemoryCluster) -> None:
     town.looks = 0
     assert town.judge.judged(town.holds("ours"), ()).action is Action.PRUNE
     assert town.looks == 0

@@ -15,7 +15,7 @@ class Rendered:
         self.size = 0
 
 
-def test_the_least_recently_run_are_forgotten_first() -> None:
+def test_the_render_cache_evicts_the_least_recently_run() -> None:
     renders = {name: Rendered(4) for name in "abc"}
     kept = RenderCache(10)
     for name in "abac":
@@ -23,7 +23,7 @@ def test_the_least_recently_run_are_forgotten_first() -> None:
     assert {name: each.size for name, each in renders.items()} == {"a": 4, "b": 0, "c": 4}
 
 
-def test_one_that_is_larger_than_all_may_be_is_kept_alone() -> None:
+def test_a_render_above_the_size_limit_is_kept_alone() -> None:
     small, large = Rendered(1), Rendered(100)
     kept = RenderCache(10)
     kept.ran("small", small)
@@ -34,7 +34,7 @@ def test_one_that_is_larger_than_all_may_be_is_kept_alone() -> None:
     assert (small.size, large.size) == (1, 0)
 
 
-def test_what_was_forgotten_is_not_counted_when_it_is_kept_again() -> None:
+def test_an_evicted_render_isnt_counted_twice_when_cached_again() -> None:
     first, second = Rendered(6), Rendered(6)
     kept = RenderCache(10)
     for _ in range(3):

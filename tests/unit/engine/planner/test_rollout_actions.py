@@ -91,7 +91,7 @@ def change(plan: Plan, name: str) -> Change:
 
 
 # --- CreateIfNotExist
-def test_what_is_only_created_is_created_where_it_is_missing_and_then_left_alone(cluster: Cluster) -> None:
+def test_create_if_not_exist_creates_a_missing_object_and_leaves_it_alone_then(cluster: Cluster) -> None:
     step = {"seed": "CreateIfNotExist"}
     assert actions(cluster.plan(step, config("seed"))) == {"seed": Action.CREATE}
     cluster.has(config("seed", "changed since"))
@@ -100,7 +100,7 @@ def test_what_is_only_created_is_created_where_it_is_missing_and_then_left_alone
         assert (actions(found), found.live_members) == ({"seed": Action.UNCHANGED}, 1)
 
 
-def test_what_is_only_created_and_is_anothers_stays_the_others(cluster: Cluster) -> None:
+def test_create_if_not_exist_leaves_the_ownership_of_an_existing_object(cluster: Cluster) -> None:
     foreign = {"labels": {"argocd.argoproj.io/instance": "other"}}
     uid = cluster.has(config("seed", "theirs", **foreign), ours=False)
     for adopt in ("unowned", "never"):
@@ -109,7 +109,7 @@ def test_what_is_only_created_and_is_anothers_stays_the_others(cluster: Cluster)
         assert found.reason == "lives already and isn't ours; its step would only create it"
 
 
-def test_checks_do_not_look_at_what_is_anothers(cluster: Cluster) -> None:
+def test_checks_of_an_object_that_isnt_ours_are_refused(cluster: Cluster) -> None:
     cluster.has(config("seed", "theirs"), ours=False)
     steps = {"seed": {"action": "CreateIfNotExist", "success": [{"healthy": {}}]}}
     with pytest.raises(PlanRefused) as refused:
@@ -129,7 +129,7 @@ def test_a_step_that_updates_sees_what_one_that_only_created_left(cluster: Clust
 
 
 # --- Recreate
-def test_what_a_due_step_makes_anew_is_a_recreate_that_the_guards_count(cluster: Cluster) -> None:
+def test_a_due_recreate_step_counts_for_the_hold(cluster: Cluster) -> None:
     step = {"job": "Recreate"}
     assert actions(cluster.plan(step, config("job"))) == {"job": Action.CREATE}
     uid = cluster.has(config("job"))
@@ -149,7 +149,7 @@ def test_what_a_due_step_makes_anew_is_a_recreate_that_the_guards_count(cluster:
     [("anneal.dev/prune", "disabled"), ("helm.sh/resource-policy", "keep"), ("argocd.argoproj.io/sync-options", "Prune=false")],
 )
 @pytest.mark.parametrize("declared", [config("job", "1"), config("job", "2")], ids=["same", "differs"])
-def test_what_is_protected_is_not_made_anew(cluster: Cluster, mark: str, value: str, declared: Body) -> None:
+def test_a_protected_object_isnt_recreated(cluster: Cluster, mark: str, value: str, declared: Body) -> None:
     cluster.has(config("job", annotations={mark: value}))
     with pytest.raises(PlanRefused) as refused:
         cluster.plan({"job": "Recreate"}, declared)
@@ -159,7 +159,7 @@ def test_what_is_protected_is_not_made_anew(cluster: Cluster, mark: str, value: 
 
 
 @pytest.mark.parametrize("declared", [config("job", "1"), config("job", "2")], ids=["same", "differs"])
-def test_what_another_object_owns_is_not_made_anew(cluster: Cluster, declared: Body) -> None:
+def test_an_object_with_an_owner_reference_isnt_recreated(cluster: Cluster, declared: Body) -> None:
     """It goes with its owner, as for prune and DeleteIfExist; one that isn't its controller, too."""
     cluster.has(config("job", ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "u"}]))
     with pytest.raises(PlanRefused) as refused:
@@ -169,13 +169,13 @@ def test_what_another_object_owns_is_not_made_anew(cluster: Cluster, declared: B
     assert actions(cluster.plan({"job": "Recreate"}, declared, due=False))["job"] in (Action.UPDATE, Action.UNCHANGED)
 
 
-def test_a_step_that_is_not_due_or_done_makes_nothing_anew(cluster: Cluster) -> None:
+def test_a_recreate_step_that_isnt_due_or_is_done_recreates_nothing(cluster: Cluster) -> None:
     cluster.has(config("job", "1"))
     assert actions(cluster.plan({"job": "Recreate"}, config("job", "2"), due=False)) == {"job": Action.UPDATE}
     assert actions(cluster.plan({"job": "Recreate"}, config("job", "2"), done=("job",))) == {"job": Action.UPDATE}
 
 
-def test_what_holds_data_is_made_anew_only_if_the_target_names_it(cluster: Cluster) -> None:
+def test_a_kind_that_holds_data_is_recreated_only_if_recreate_kinds_names_it(cluster: Cluster) -> None:
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "data"}}
     cluster.has(space)
     allowed: Body = {"namespaces": ("shop", "data")}
@@ -188,7 +188,7 @@ def test_what_holds_data_is_made_anew_only_if_the_target_names_it(cluster: Clust
     assert actions(found) == {"data": Action.RECREATE}
 
 
-def test_what_holds_data_is_deleted_only_if_the_target_lets_it_go(cluster: Cluster) -> None:
+def test_a_kind_that_holds_data_is_deleted_by_a_step_only_if_prune_kinds_names_it(cluster: Cluster) -> None:
     space, step = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "data"}}, {"data": "DeleteIfExist"}
     cluster.has(space)
     allowed: Body = {"namespaces": ("shop", "data")}
@@ -202,7 +202,7 @@ def test_what_holds_data_is_deleted_only_if_the_target_lets_it_go(cluster: Clust
 
 
 # --- DeleteIfExist
-def test_what_a_due_step_deletes_is_a_prune_in_the_stage_of_its_group(cluster: Cluster) -> None:
+def test_an_object_deleted_by_a_due_step_is_a_prune_in_the_stage_of_its_group(cluster: Cluster) -> None:
     step = {"old": "DeleteIfExist", "web": "CreateOrUpdate"}
     bodies = (config("old"), config("web"), config("free"))
     found = cluster.plan(step, *bodies)
@@ -215,7 +215,7 @@ def test_what_a_due_step_deletes_is_a_prune_in_the_stage_of_its_group(cluster: C
     assert found.prunes == ()
 
 
-def test_what_a_step_would_delete_at_another_time_is_what_git_does_not_declare(cluster: Cluster) -> None:
+def test_an_object_of_a_delete_step_that_isnt_due_counts_as_undeclared(cluster: Cluster) -> None:
     cluster.has(config("old"))
     cluster.has(config("web"))
     settings: tuple[Body, ...] = ({"due": False}, {"done": ("old",)})
@@ -225,7 +225,7 @@ def test_what_a_step_would_delete_at_another_time_is_what_git_does_not_declare(c
         assert found.prunes[0].reason == "no longer declared"
 
 
-def test_what_is_not_ours_is_deleted_only_where_it_may_be_adopted(cluster: Cluster) -> None:
+def test_an_unowned_object_is_deleted_by_a_step_only_where_it_may_be_adopted(cluster: Cluster) -> None:
     uid = cluster.has(config("old"), ours=False)
     bodies = (config("old"), config("web"))
     found = change(cluster.plan({"old": "DeleteIfExist"}, *bodies), "old")
@@ -268,14 +268,14 @@ def test_an_unowned_object_is_recreated_where_it_may_be_adopted(cluster: Cluster
         ({"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "u"}]}, True, "would delete it, but: owned by Pod x"),
     ],
 )
-def test_what_is_protected_is_not_passed_over_but_refused(cluster: Cluster, metadata: Body, ours: bool, said: str) -> None:
+def test_a_protected_object_of_a_delete_step_is_refused(cluster: Cluster, metadata: Body, ours: bool, said: str) -> None:
     cluster.has(config("old", **metadata), ours=ours)
     with pytest.raises(PlanRefused) as refused:
         cluster.plan({"old": "DeleteIfExist"}, config("old"), config("web"))
     assert said in str(refused.value)
 
 
-def test_deletions_by_steps_are_held_like_others(cluster: Cluster) -> None:
+def test_deletions_by_steps_are_held_above_hold_above(cluster: Cluster) -> None:
     names = [f"old-{number}" for number in range(3)]
     for name in (*names, "web"):
         cluster.has(config(name))

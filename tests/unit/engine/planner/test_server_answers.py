@@ -63,7 +63,7 @@ def document(kind: str, name: str, wave: int = 0, **data: str) -> dict[str, Any]
     return {"apiVersion": "v1", "kind": kind, "metadata": meta, "data": data}
 
 
-def test_what_an_object_names_and_this_run_creates_before_it_is_waited_for(looking: Looking) -> None:
+def test_a_missing_reference_that_this_run_creates_before_is_no_refusal(looking: Looking) -> None:
     looking.late = 3
     result = looking.run(document("Secret", "db"), document("ConfigMap", "reader", 1, secret="db"))
     assert result.outcome is Outcome.APPLIED, result.message
@@ -76,7 +76,7 @@ def test_what_an_object_names_and_this_run_creates_before_it_is_waited_for(looki
     ("wave", "names", "way_out"),
     [(0, "db", "let it come first: write under ConfigMap/shop/reader's metadata"), (1, "typo", "declare it in the same path")],
 )
-def test_what_does_not_come_before_it_is_a_mistake_now(looking: Looking, wave: int, names: str, way_out: str) -> None:
+def test_a_missing_reference_that_comes_later_is_refused_in_the_plan(looking: Looking, wave: int, names: str, way_out: str) -> None:
     result = looking.run(document("Secret", "db"), document("ConfigMap", "reader", wave, secret=names), document("ConfigMap", "a"))
     assert (result.outcome, result.code) == (Outcome.FAILED, "plan-refused")
     assert way_out in result.message
@@ -98,7 +98,7 @@ def test_a_live_object_that_comes_to_name_it_is_judged_in_its_stage(looking: Loo
     assert (lost.outcome, lost.code) == (Outcome.FAILED, "plan-refused")
 
 
-def test_what_the_server_refuses_in_its_stage_still_ends_the_run(looking: Looking) -> None:
+def test_a_late_refusal_by_the_server_in_its_stage_ends_the_run(looking: Looking) -> None:
     """A Secret that somebody deletes as soon as it is there is missing for good."""
     looking.late = 1
     first, answer = looking.way, []

@@ -55,7 +55,7 @@ def test_targets_on_different_clusters_are_no_siblings() -> None:
     assert (bench.live(), second.store.get(X) is not None) == (None, True)
 
 
-def test_two_ways_to_one_cluster_lead_to_siblings() -> None:
+def test_two_kubeconfigs_of_one_cluster_uid_lead_to_siblings() -> None:
     server = cluster()
     bench = two_clusters(server)
     bench.server = server
@@ -67,7 +67,7 @@ def test_two_ways_to_one_cluster_lead_to_siblings() -> None:
     assert bench.owner() == "b"
 
 
-def test_what_a_target_declares_whose_cluster_does_not_answer_is_kept_and_the_rest_goes() -> None:
+def test_objects_of_a_target_on_a_silent_cluster_are_kept_and_others_pruned() -> None:
     """A fleet of clusters goes on pruning what none declares while one of them is down."""
     second = cluster()
     second.store.get(KUBE_SYSTEM).body["metadata"]["uid"] = "another-cluster"  # type: ignore[union-attr]  # it is always there
@@ -90,7 +90,7 @@ def test_what_a_target_declares_whose_cluster_does_not_answer_is_kept_and_the_re
     assert bench.live() is None
 
 
-def test_what_belongs_to_a_target_whose_cluster_does_not_answer_is_not_taken() -> None:
+def test_objects_of_a_target_on_a_silent_cluster_arent_taken_over() -> None:
     server = cluster()
     bench = two_clusters(server)
     bench.server = server

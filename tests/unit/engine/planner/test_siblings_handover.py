@@ -20,7 +20,7 @@ from tests.fakes.engine import SHOP, state_of
 from tests.unit.engine.two_targets import A, B, Bench, change_of, document
 
 
-def test_the_giver_runs_first(bench: Bench) -> None:
+def test_hand_over_when_the_giver_runs_first(bench: Bench) -> None:
     uid = bench.uid()
     bench.push(b={"x": document("x")})
     left = change_of(bench.run("a"))
@@ -35,7 +35,7 @@ def test_the_giver_runs_first(bench: Bench) -> None:
     assert not any(method == "DELETE" for method, _ in bench.sent)
 
 
-def test_the_taker_runs_first(bench: Bench) -> None:
+def test_hand_over_when_the_taker_runs_first(bench: Bench) -> None:
     uid = bench.uid()
     bench.push(b={"x": document("x", "2")})
     bench.applied("b", "a")
@@ -46,7 +46,7 @@ def test_the_taker_runs_first(bench: Bench) -> None:
         assert all(bench.run(name, trigger).outcome is Outcome.UNCHANGED for name in ("a", "b"))
 
 
-def test_what_the_taker_does_not_declare_goes_and_is_shown(bench: Bench) -> None:
+def test_fields_that_the_taker_does_not_declare_go_and_are_shown(bench: Bench) -> None:
     bench.push(a={"x": document("x", data={"key": "1", "more": "2"})})
     bench.applied("a")
     bench.push(b={"x": document("x")})
@@ -84,7 +84,7 @@ def test_nothing_is_rendered_or_asked_of_siblings_unless_something_is_pruned_or_
     assert not any(path in (states, f"{states}/anneal-b") for _, path in bench.sent)
 
 
-def test_what_no_sibling_takes_in_the_end_goes(bench: Bench) -> None:
+def test_an_object_that_no_sibling_takes_in_the_end_is_pruned(bench: Bench) -> None:
     """The sibling's next commit drops it before it ever ran; the giver's own files don't change any more."""
     bench.push(b={"x": document("x")})
     bench.applied("a")
@@ -97,7 +97,7 @@ def test_what_no_sibling_takes_in_the_end_goes(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("drift", ["report", "ignore"])
-def test_it_goes_although_drift_is_only_reported_or_ignored(bench: Bench, drift: str) -> None:
+def test_an_object_dropped_by_the_sibling_is_pruned_although_drift_is_reported_or_ignored(bench: Bench, drift: str) -> None:
     bench.configure(a={"drift": drift})
     bench.push(b={"x": document("x")})
     bench.applied("a")
@@ -116,7 +116,7 @@ def test_looks_for_a_lagging_push_back_off_and_name_their_next_try(bench: Bench)
     assert 90 < result.next_try - bench.handler.dependencies("a").clock() <= 101
 
 
-def test_both_declare_it_and_only_the_one_that_does_not_own_it_stops(bench: Bench) -> None:
+def test_an_object_declared_by_both_siblings_refuses_only_the_one_that_isnt_its_owner(bench: Bench) -> None:
     bench.push(a={"x": document("x", "2")}, b={"x": document("x", "3")})
     refused = bench.run("b")
     assert (refused.outcome, refused.code, len(refused.problems)) == (Outcome.FAILED, "plan-refused", 1)
@@ -152,7 +152,7 @@ def test_a_giver_that_cannot_be_rendered_gives_nothing_up(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("left", [{}, {"a/README.md": "moved"}], ids=["no path", "no manifest"])
-def test_all_of_a_target_moves_and_that_target_deletes_nothing(bench: Bench, left: dict[str, str]) -> None:
+def test_handing_all_objects_over_prunes_nothing(bench: Bench, left: dict[str, str]) -> None:
     bench.applied("a", "b")
     uid = bench.uid()
     both = {"b/x.json": document("x"), "b/own-a.json": document("own-a"), "b/own.json": document("own-b")}
@@ -206,7 +206,7 @@ def test_a_giver_leaves_it_to_a_sibling_that_is_pinned_before_it(bench: Bench) -
     assert bench.owner() == "b"
 
 
-def test_what_a_suspended_target_has_is_not_taken_and_not_deleted(bench: Bench) -> None:
+def test_objects_of_a_suspended_target_are_neither_taken_over_nor_pruned(bench: Bench) -> None:
     bench.handler.store(A).update(lambda state: replace(state, suspend=Suspend("ann", "an incident")))
     bench.push(b={"x": document("x")})
     refused = bench.run("b")
@@ -217,7 +217,7 @@ def test_what_a_suspended_target_has_is_not_taken_and_not_deleted(bench: Bench) 
     assert bench.owner() == "b"
 
 
-def test_it_is_no_member_by_which_guards_count() -> None:
+def test_handed_over_objects_dont_count_for_hold_above() -> None:
     bench = Bench((replace(A, prune=Prune(hold_above=HoldAbove(1, 0.1))), B))
     bench.push(a={name: document(name) for name in "pqrs"})
     bench.applied("a", "b")
@@ -226,7 +226,7 @@ def test_it_is_no_member_by_which_guards_count() -> None:
     assert len([each for each in state_of(bench.handler, "b").declared if each.name in "pqrs"]) == 4
 
 
-def test_it_moves_there_and_back_and_on(bench: Bench) -> None:
+def test_an_object_is_handed_over_there_and_back_and_on(bench: Bench) -> None:
     bench.targets = (*bench.targets, Target("c", SHOP, ("shop",), path="c"))
     bench.configure()
     uid = bench.uid()
@@ -239,7 +239,7 @@ def test_it_moves_there_and_back_and_on(bench: Bench) -> None:
         assert state_of(bench.handler, name).orphans == ()
 
 
-def test_a_sibling_that_moves_on_before_the_delete_holds_it(bench: Bench) -> None:
+def test_a_sibling_that_moves_on_before_the_prune_keeps_the_object(bench: Bench) -> None:
     """Between the plan and the delete, b opens an attempt of a commit that the giver hasn't seen."""
     newer = "f" * 40
     store = bench.handler.store(B)
@@ -260,7 +260,7 @@ def test_a_sibling_that_moves_on_before_the_delete_holds_it(bench: Bench) -> Non
     assert bench.live() is None
 
 
-def test_a_giver_that_is_rolled_back_before_the_taking_keeps_it(bench: Bench) -> None:
+def test_a_giver_rolled_back_before_the_takeover_keeps_the_object(bench: Bench) -> None:
     old = bench.host.head
     head = bench.push(b={"x": document("x")})
     bench.run("a")
@@ -292,7 +292,7 @@ spec:
 """
 
 
-def test_a_step_of_the_taker_takes_it(bench: Bench) -> None:
+def test_a_rollout_step_of_the_taker_takes_the_object_over(bench: Bench) -> None:
     uid = bench.uid()
     bench.configure(b={"rollout": "b/rollout.yaml"})
     bench.push(b={"x": document("x", "2")}, extra={"b/rollout.yaml": ROLLOUT.format(action="CreateOrUpdate")})
@@ -300,7 +300,7 @@ def test_a_step_of_the_taker_takes_it(bench: Bench) -> None:
     assert (bench.uid(), bench.owner(), bench.live()["data"]) == (uid, "b", {"key": "2"})  # type: ignore[index]  # it lives
 
 
-def test_a_step_that_only_creates_takes_its_marks_and_leaves_its_content(bench: Bench) -> None:
+def test_create_if_not_exist_takes_over_the_inventory_marks_and_leaves_the_content(bench: Bench) -> None:
     uid = bench.uid()
     bench.configure(b={"rollout": "b/rollout.yaml"})
     bench.push(b={"x": document("x", "2")}, extra={"b/rollout.yaml": ROLLOUT.format(action="CreateIfNotExist")})
@@ -332,7 +332,7 @@ def test_a_rollback_leaves_what_was_handed_over_since(bench: Bench) -> None:
     assert (bench.uid(), bench.owner()) == (uid, "b")
 
 
-def test_what_its_configuration_suspends_is_resumed_there(bench: Bench) -> None:
+def test_a_target_suspended_in_the_configuration_is_resumed_there(bench: Bench) -> None:
     bench.configure(a={"suspend": True})
     bench.push(b={"x": document("x")})
     assert "removing `suspend: true` from target a in anneal.yaml" in bench.run("b").problems[0].fix

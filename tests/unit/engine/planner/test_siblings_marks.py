@@ -44,7 +44,7 @@ def is_at_rest(bench: Bench) -> bool:
 
 @pytest.mark.parametrize("order", ["ab", "ba"])
 @pytest.mark.parametrize(("key", "value"), IN_GIT)
-def test_the_marks_alone_change(bench: Bench, key: str, value: str, order: str) -> None:
+def test_hand_over_to_ssa_if_not_present_or_ignore_changes_the_marks_alone(bench: Bench, key: str, value: str, order: str) -> None:
     uid, before, owners = bench.uid(), content(bench), owned(bench)
     bench.push(b={"x": document("x", "2", {key: value})})
     bench.applied(*order)
@@ -64,7 +64,7 @@ def test_the_plan_shows_the_marks_and_nothing_else(bench: Bench) -> None:
     assert bench.owner() == "a"
 
 
-def test_what_people_froze_live_changes_its_marks(bench: Bench) -> None:
+def test_hand_over_of_an_object_with_live_reconcile_disabled_changes_its_marks_alone(bench: Bench) -> None:
     frozen = {"metadata": {"annotations": {f"{FLUX}/reconcile": "disabled"}}}
     bench.server.must(Asked("PATCH", LIVE, {"fieldManager": "kubectl-annotate"}, frozen, "application/merge-patch+json", ""))
     before = content(bench)
@@ -75,7 +75,7 @@ def test_what_people_froze_live_changes_its_marks(bench: Bench) -> None:
     assert (bench.owner(), state_of(bench.handler, "a").orphans) == ("b", ())
 
 
-def test_what_its_sibling_declares_too_is_refused_as_anything_else(bench: Bench) -> None:
+def test_an_if_not_present_object_declared_by_both_siblings_is_refused(bench: Bench) -> None:
     bench.push(a={"x": document("x")}, b={"x": document("x", "2", ONCE)})
     refused = bench.run("b")
     assert refused.outcome is Outcome.FAILED
@@ -85,14 +85,14 @@ def test_what_its_sibling_declares_too_is_refused_as_anything_else(bench: Bench)
 
 
 @pytest.mark.parametrize(("key", "value"), IN_GIT)
-def test_what_a_stranger_has_is_left_as_it_lives(bench: Bench, key: str, value: str) -> None:
+def test_an_if_not_present_object_of_no_sibling_is_skipped(bench: Bench, key: str, value: str) -> None:
     bench.configure(b={"revision": replace(B.revision, branch="next")})
     bench.push(b={"x": document("x", "2", {key: value})})
     change = change_of(bench.run("b"))
     assert (change.action, bench.owner()) == (Action.SKIP, "a")
 
 
-def test_what_is_declared_like_any_other_later_is_brought_to_that(bench: Bench) -> None:
+def test_an_if_not_present_object_declared_plainly_later_is_applied(bench: Bench) -> None:
     """What the giver applied is still ours to take away: the marks have changed hands, not who owns the fields."""
     bench.push(a={"x": document("x", data={"key": "1", "more": "2"})})
     bench.applied("a")
@@ -107,7 +107,7 @@ def test_what_is_declared_like_any_other_later_is_brought_to_that(bench: Bench) 
 
 
 @pytest.mark.parametrize("what", ["changes", "goes"])
-def test_one_that_moves_before_it_is_marked_is_judged_again(bench: Bench, what: str) -> None:
+def test_an_object_changed_before_its_marks_are_written_is_judged_again(bench: Bench, what: str) -> None:
     bench.push(b={"x": document("x", "2", ONCE)})
     edited = {"data": {"key": "by hand"}}
 
@@ -124,7 +124,7 @@ def test_one_that_moves_before_it_is_marked_is_judged_again(bench: Bench, what: 
     assert (bench.owner(), (bench.live() or {})["data"]["key"]) == ("b", "by hand" if what == "changes" else "2")
 
 
-def test_a_giver_that_has_moved_on_before_the_write_keeps_it(bench: Bench) -> None:
+def test_a_giver_with_a_newer_record_before_the_write_keeps_the_object(bench: Bench) -> None:
     bench.push(b={"x": document("x", "2", ONCE)})
     store = bench.handler.store(A)
 

@@ -27,7 +27,7 @@ def old(bench: Bench) -> str:
     return old
 
 
-def test_what_a_sibling_goes_back_to_when_its_rollout_fails_is_kept(bench: Bench, old: str) -> None:
+def test_objects_of_a_siblings_rollback_commit_arent_pruned(bench: Bench, old: str) -> None:
     uid = bench.uid()
     left = change_of(bench.run("b"))
     assert (left.action, left.sibling) == (Action.SKIP, "a")
@@ -38,7 +38,7 @@ def test_what_a_sibling_goes_back_to_when_its_rollout_fails_is_kept(bench: Bench
     assert (bench.uid(), state_of(bench.handler, "b").orphans) == (uid, ())
 
 
-def test_it_goes_once_the_sibling_is_on_the_head(bench: Bench, old: str) -> None:
+def test_an_object_of_a_siblings_old_commit_is_pruned_once_that_is_on_the_head(bench: Bench, old: str) -> None:
     bench.applied("b", "a")
     assert state_of(bench.handler, "a").commit != old
     assert bench.live()
@@ -46,12 +46,12 @@ def test_it_goes_once_the_sibling_is_on_the_head(bench: Bench, old: str) -> None
     assert bench.live() is None
 
 
-def test_what_the_record_lists_of_the_applied_commit_is_not_rendered(bench: Bench, old: str) -> None:
+def test_a_siblings_applied_commit_is_read_from_its_record_without_a_render(bench: Bench, old: str) -> None:
     bench.host.lost.add(old)
     assert "was last brought to" in change_of(bench.run("b")).reason
 
 
-def test_what_a_sibling_is_being_brought_to_is_kept(bench: Bench) -> None:
+def test_objects_of_a_siblings_open_attempt_arent_pruned(bench: Bench) -> None:
     """Its run resolved the head before another commit dropped x, and goes on to that: x deleted now would be made anew, empty."""
     bench.push(b={"x": document("x")})
     bench.applied("b", "a")

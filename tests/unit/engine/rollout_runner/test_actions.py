@@ -36,7 +36,7 @@ from tests.unit.engine.in_memory_cluster import (
 
 
 # --- each action
-def test_every_action_does_its_own_and_nothing_else() -> None:
+def test_each_rollout_action_does_its_own_and_nothing_else() -> None:
     town = planted()
     before = {name: town.uid(name) for name in NAMES}
     town.push(wanted(), *GROUPS)
@@ -135,7 +135,7 @@ def test_a_plan_says_what_depends_on_a_step_and_comes_before_it() -> None:
 
 
 # --- refusals
-def test_what_is_protected_after_it_was_planned_isnt_made_anew() -> None:
+def test_an_object_protected_after_the_plan_isnt_recreated() -> None:
     town = planted()
     uid = town.uid("anew")
     town.push(wanted(), *GROUPS)
@@ -158,7 +158,7 @@ def is_scratch(asked: Asked) -> bool:
     return asked.method == "PATCH" and asked.dry and asked.path.endswith("/anew-anew")
 
 
-def test_what_the_server_would_refuse_anew_isnt_deleted() -> None:
+def test_a_recreate_that_the_dry_run_refuses_deletes_nothing() -> None:
     town = planted()
     uid = town.uid("anew")
     town.push(wanted(), *GROUPS)
@@ -173,7 +173,7 @@ def test_what_the_server_would_refuse_anew_isnt_deleted() -> None:
     ("status", "message"),
     [(400, "admission webhook does not support dry run"), (403, "exceeded quota: one"), (409, "already exists")],
 )
-def test_what_only_a_scratch_copy_meets_refuses_nothing(status: int, message: str) -> None:
+def test_a_refusal_of_the_dry_run_copy_by_its_name_alone_doesnt_refuse_the_recreate(status: int, message: str) -> None:
     town = planted()
     uid = town.uid("anew")
     town.push(wanted(), *GROUPS)
@@ -212,7 +212,7 @@ def reviewed(verbs: set[str], otherwise: Way) -> Way:
 
 
 @pytest.mark.parametrize("lacking", ["create", "patch"])
-def test_what_may_not_be_created_isnt_deleted(lacking: str) -> None:
+def test_a_recreate_without_the_create_right_deletes_nothing(lacking: str) -> None:
     """The plan's dry-run of what lives asks for no right to create it."""
     town = planted()
     uid = town.uid("anew")
@@ -227,7 +227,7 @@ def test_what_may_not_be_created_isnt_deleted(lacking: str) -> None:
     assert town.uid("anew") not in ("", uid)
 
 
-def test_rights_for_one_name_are_enough() -> None:
+def test_rbac_rights_for_one_resource_name_are_enough_for_a_recreate() -> None:
     town = planted()
     uid = town.uid("anew")
     town.push(wanted(), *GROUPS)

@@ -67,7 +67,7 @@ def push_and_meet(town: InMemoryCluster, action: str, change: dict[str, Any]) ->
         ("Recreate", LEAVE, "is no longer ours"),
     ],
 )
-def test_what_is_protected_or_taken_over_after_the_plan_isnt_deleted(action: str, change: dict[str, Any], seen: str) -> None:
+def test_an_object_protected_or_adopted_after_the_plan_isnt_deleted(action: str, change: dict[str, Any], seen: str) -> None:
     town = planted()
     before = town.uid("old")
     push_and_meet(town, action, change)
@@ -96,7 +96,7 @@ def test_an_unowned_object_that_a_tool_adopts_after_the_plan_isnt_deleted(action
     ("change", "seen"), [(KEEP, "protected by anneal.dev/prune: disabled"), (OWN, "owned by Pod x"), (LEAVE, "it isn't ours to delete")]
 )
 @pytest.mark.parametrize("late", [False, True])
-def test_what_is_protected_or_taken_over_isnt_recreated_for_an_immutable_field(*, late: bool, change: dict[str, Any], seen: str) -> None:
+def test_an_object_protected_or_adopted_after_the_plan_isnt_recreated(*, late: bool, change: dict[str, Any], seen: str) -> None:
     """The plan refuses it; where it is changed after the plan, its deletion meets a moved object, which is judged again."""
     town, fixed = (
         InMemoryCluster(),
@@ -125,7 +125,7 @@ def test_what_is_protected_or_taken_over_isnt_recreated_for_an_immutable_field(*
     assert not town.deleted
 
 
-def test_what_was_to_be_made_anew_is_looked_at_again_by_the_run_that_goes_on() -> None:
+def test_a_recreate_is_judged_again_by_the_resuming_run() -> None:
     """A kill lies between the word and the deed, and so do hours, maybe: also what is protected after that run's plan stays."""
     town = planted()
     town.push({**dict.fromkeys(NAMES, "1")}, group("one", step("Recreate", "anew")))

@@ -104,7 +104,7 @@ def failure_of(waits: Waiting, *success: Check, failure: Sequence[Check] = ()) -
     return str(error.value)
 
 
-def test_all_must_pass_at_the_same_look() -> None:
+def test_all_checks_must_pass_at_the_same_look() -> None:
     waits = Waiting(LIVE, LIVE, LIVE)
     seen = ended(waits, [one("first", PASSED, PENDING, PASSED), one("second", PENDING, PASSED)])
     assert seen == "first: is so; second: is so"
@@ -135,7 +135,7 @@ def test_no_step_succeeds_while_a_failure_check_has_no_answer(monkeypatch: pytes
     assert "guard: nobody answers; unanswered after 1m" in late
 
 
-def test_what_only_time_changes_is_looked_at_again_when_it_is_due_and_not_before() -> None:
+def test_a_check_that_only_time_changes_is_judged_when_it_is_due() -> None:
     waits = Waiting(LIVE, 4, 1, 4, 1)
     ended(waits, [one("timed", Judged(Verdict.PENDING, again=5), Judged(Verdict.PENDING, again=5), PASSED), one("other", PASSED)])
     looks = [(name, now - BEGAN) for name, _, now in waits.rows["scripted"].looks]
@@ -155,7 +155,7 @@ def test_a_check_past_its_timeout_gets_one_last_look() -> None:
         ended(Waiting(600, now=BEGAN + 600), [one("unseen", PENDING, timeout=60)])
 
 
-def test_standstill_is_measured_from_the_last_change_of_what_was_compared() -> None:
+def test_progress_timeout_counts_from_the_last_change_of_the_compared_value() -> None:
     one_of, two_of = (Judged(Verdict.PENDING, f"{number} of 3", f"{number}") for number in (1, 2))
     waits = Waiting(LIVE, 40, LIVE, 40, LIVE, 19, 1)
     found = failure_of(waits, one("rolls", one_of, two_of, progressTimeout=60))
@@ -172,7 +172,7 @@ def looked(kept: Kept, now: float, *checks: Check) -> None:
         ended(Waiting(LIVE, LEFT, now=now), checks, kept=kept)
 
 
-def test_standstill_counts_over_the_runs_that_each_look_once() -> None:
+def test_progress_timeout_counts_over_runs_that_each_look_once() -> None:
     one_of, two_of = (Judged(Verdict.PENDING, f"{number} of 3", f"{number}") for number in (1, 2))
     kept = kept_anew()
     looked(kept, BEGAN + 10, one("rolls", one_of, progressTimeout=60))
@@ -194,7 +194,7 @@ def test_a_check_that_goes_on_covers_none_that_stands_still_over_runs() -> None:
     assert "rolls" not in str(error.value)
 
 
-def test_what_moved_in_a_run_and_came_back_has_moved() -> None:
+def test_a_value_that_changes_and_comes_back_is_progress() -> None:
     here, there = (Judged(Verdict.PENDING, where, where) for where in ("here", "there"))
     kept = kept_anew()
     looked(kept, BEGAN, one("odd", here, progressTimeout=60))
@@ -205,7 +205,7 @@ def test_what_moved_in_a_run_and_came_back_has_moved() -> None:
         ended(Waiting(LIVE, now=BEGAN + 110), [one("odd", here, progressTimeout=60)], kept=kept)
 
 
-def test_an_answer_that_comes_later_in_each_run_stands_still_all_the_same() -> None:
+def test_a_late_metric_answer_in_each_run_is_no_progress() -> None:
     asked, same = Judged(Verdict.PENDING, "no answer yet", known=False), Judged(Verdict.PENDING, "7", "7")
     kept = kept_anew()
     for now in (0, 30):
@@ -215,7 +215,7 @@ def test_an_answer_that_comes_later_in_each_run_stands_still_all_the_same() -> N
         ended(Waiting(LIVE, LIVE, now=BEGAN + 60), [one("slow", asked, same, progressTimeout=60)], kept=kept)
 
 
-def test_only_what_may_stand_still_for_a_time_alone_is_kept() -> None:
+def test_only_checks_with_a_progress_timeout_are_kept_between_runs() -> None:
     kept = kept_anew()
     compared = Judged(Verdict.PENDING, "same", "same")
     looked(kept, BEGAN, one("unlimited", compared), one("silent", PENDING, progressTimeout=60), one("so", PASSED, progressTimeout=60))
@@ -228,13 +228,13 @@ def test_progress_timeout_doesnt_count_for_passed_checks_nor_without_progress() 
     ended(waits, [one("silent", silent, PASSED, progressTimeout=60), one("steady", passed, progressTimeout=60)])
 
 
-def test_it_lasts_at_least_as_long_as_it_is_to_be_held() -> None:
+def test_a_check_is_held_for_its_whole_duration() -> None:
     waits = Waiting(LIVE, 60, 59, 1)
     assert ended(waits, [one("fine", PASSED)], hold=120.0) == "fine: is so"
     assert waits.now == BEGAN + 120
 
 
-def test_a_failure_while_it_is_held_ends_it() -> None:
+def test_a_failed_check_during_its_hold_ends_the_step() -> None:
     with pytest.raises(RolloutFailed, match="failure check guard: is so"):
         ended(Waiting(LIVE, 60, LIVE), [one("fine", PASSED)], [one("guard", PENDING, PASSED)], hold=120.0)
 
@@ -247,7 +247,7 @@ def test_without_an_object_to_follow_checks_are_looked_at_all_the_same() -> None
         ended(Waiting(patience=0.0), [one("metric", PENDING)], resource=None)
 
 
-def test_what_ends_the_run_ends_the_wait() -> None:
+def test_an_interrupt_ends_the_wait_for_checks() -> None:
     def beat() -> None:
         raise Stopping.of("target shop", "the worker is shutting down")
 

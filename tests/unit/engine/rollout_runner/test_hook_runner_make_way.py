@@ -34,7 +34,7 @@ def plant(town: InMemoryCluster, **metadata: dict[str, str]) -> None:
     assert status == 201
 
 
-def test_what_was_no_hook_until_now_is_not_deleted_for_it_and_what_a_rollout_made_is() -> None:
+def test_an_object_that_becomes_a_hook_isnt_deleted_for_it_and_a_hooks_own_is() -> None:
     town = InMemoryCluster()
     push(town, "1", migrate={})
     assert run(town) is Outcome.APPLIED
@@ -109,7 +109,7 @@ def test_a_protected_hook_job_isnt_deleted_for_the_next_rollout(*, late: bool) -
     assert f"shop/migrate.yaml:1: Job/shop/migrate: {'PreSync hook: ' * late}{said}; lift what keeps it" in result.message
 
 
-def test_a_protection_that_the_hook_itself_declares_is_no_word_against_its_own_policy() -> None:
+def test_prune_disabled_declared_by_the_hook_doesnt_stop_its_own_delete_policy() -> None:
     """As where such annotations come from: it says that the hook outlives its file, not that it runs once."""
     town = InMemoryCluster(cluster(served=WORKLOADS))
     town.meet = completes(town)
@@ -122,7 +122,7 @@ def test_a_protection_that_the_hook_itself_declares_is_no_word_against_its_own_p
 
 
 @pytest.mark.parametrize("newer", [{}, {"argocd.argoproj.io/sync-options": "Prune=false,Replace=true"}])
-def test_nor_is_one_that_an_earlier_commit_of_the_hook_declared(newer: dict[str, str]) -> None:
+def test_prune_disabled_of_an_earlier_commit_of_the_hook_doesnt_stop_its_delete_policy(newer: dict[str, str]) -> None:
     """Else a commit that takes it back, and a rollback to one from before it, would wait for somebody's hand."""
     town = InMemoryCluster(cluster(served=WORKLOADS))
     town.meet = completes(town)
@@ -148,7 +148,7 @@ def test_a_protection_counts_where_another_manager_owns_it_too(theirs: str) -> N
     assert (run(town), job(town)["metadata"]["uid"]) == (Outcome.FAILED, before)
 
 
-def test_what_was_protected_before_it_became_a_hook_stays_so() -> None:
+def test_an_object_protected_before_it_became_a_hook_stays_protected() -> None:
     town = InMemoryCluster(cluster(served=WORKLOADS))
     plain = migration("1")
     plain["metadata"]["annotations"] = {"argocd.argoproj.io/sync-options": "Prune=false"}
@@ -186,7 +186,7 @@ def test_no_hook_delete_policy_deletes_a_protected_object() -> None:
 
 
 @pytest.mark.parametrize("metadata", [{}, HELM])
-def test_what_isnt_ours_is_refused_before_anything_is_written_where_a_policy_would_delete_it(metadata: dict[str, dict[str, str]]) -> None:
+def test_an_unowned_object_that_a_hook_delete_policy_would_delete_is_refused(metadata: dict[str, dict[str, str]]) -> None:
     town = InMemoryCluster()
     plant(town, **metadata)
     push(town, "1", after=AFTER)
@@ -205,7 +205,7 @@ def test_a_hook_takes_nothing_over_from_another_tool_though_the_target_adopts_fr
 
 
 @pytest.mark.parametrize("metadata", [{}, HELM])
-def test_what_another_has_made_after_the_plan_is_neither_overwritten_nor_deleted(metadata: dict[str, dict[str, str]]) -> None:
+def test_a_hook_neither_overwrites_nor_deletes_an_object_made_after_the_plan(metadata: dict[str, dict[str, str]]) -> None:
     town = InMemoryCluster()
     push(town, "1", after=AFTER)
 

@@ -82,7 +82,7 @@ def test_a_first_answer_that_does_not_come_is_awaited_no_longer(monkeypatch: pyt
     slow.let_go.set()
 
 
-def test_questions_under_way_hold_up_only_themselves() -> None:
+def test_a_hanging_metric_query_holds_up_only_itself() -> None:
     slow = Slow()
     slow.let_go.set()
 
@@ -99,7 +99,7 @@ def test_questions_under_way_hold_up_only_themselves() -> None:
     assert answer(ask, "", "slow", 60.0, 15.0) == [[Sample({}, 1.0)]]
 
 
-def test_an_error_is_raised_where_it_was_asked_and_the_next_question_is_a_new_one() -> None:
+def test_an_error_of_a_metric_query_is_raised_to_its_asker_and_the_next_query_is_new() -> None:
     slow = Slow()
     slow.let_go.set()
     slow.error = MetricsUnavailable.of("prometheus", "can't be reached")
@@ -110,7 +110,7 @@ def test_an_error_is_raised_where_it_was_asked_and_the_next_question_is_a_new_on
     assert answer(ask, "", "up") == [[Sample({}, 2.0)]]
 
 
-def test_one_without_an_answer_for_ever_is_given_up_and_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_metric_query_without_an_answer_is_given_up_and_sent_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metric_poller, "FIRST", 0.0)
     slow = Slow()
     ask = MetricPoller(slow, lambda: None)

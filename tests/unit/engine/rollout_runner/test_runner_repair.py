@@ -68,7 +68,7 @@ def test_an_outage_elsewhere_doesnt_fail_a_repair(town: InMemoryCluster, watched
     assert (watched.asked, town.data(*ALL)) == ([["one"]], ["1", "1"])
 
 
-def test_what_a_repair_has_written_must_be_healthy_and_the_next_run_waits_for_everything(town: InMemoryCluster, watched: Watched) -> None:
+def test_a_drift_repair_waits_for_health_of_what_it_wrote_and_the_next_run_for_all(town: InMemoryCluster, watched: Watched) -> None:
     watched.sick = "one"
     assert town.handler(WAITS).run(Job("shop", "drift")).outcome is Outcome.FAILED
     assert state_of(town.handler(WAITS)).attempt
@@ -77,7 +77,7 @@ def test_what_a_repair_has_written_must_be_healthy_and_the_next_run_waits_for_ev
 
 
 @pytest.mark.parametrize("how", ["a newer commit", "a person", "other settings", "no record"])
-def test_whatever_else_runs_waits_for_everything(town: InMemoryCluster, watched: Watched, how: str) -> None:
+def test_every_run_but_a_drift_repair_waits_for_the_health_of_everything(town: InMemoryCluster, watched: Watched, how: str) -> None:
     settings = WAITS
     if how == "a newer commit":
         town.push({"one": "2", "two": "1"})

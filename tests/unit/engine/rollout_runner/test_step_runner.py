@@ -50,7 +50,7 @@ def test_everything_that_is_to_be_done_stands_in_the_record_before_the_first_ste
 
 
 @pytest.mark.parametrize("level", ["steps", "groups"])
-def test_what_is_parallel_is_under_way_at_once(level: str) -> None:
+def test_parallel_steps_and_groups_run_at_once(level: str) -> None:
     paper, together = begun(), threading.Barrier(12)
 
     def meet(_: StepStage) -> None:
@@ -73,7 +73,7 @@ def test_a_failed_step_ends_the_rollout_and_says_where_and_why_masked_in_the_rec
     assert paper.step("b").message == "ConfigMap/shop/b: its password is ***, and that is wrong"
 
 
-def test_one_that_may_fail_is_recorded_as_failed_and_the_rollout_goes_on() -> None:
+def test_a_failed_continue_on_error_step_is_recorded_and_the_rollout_goes_on() -> None:
     paper, acts = begun(), Acts({"b": refused})
     go(paper, acts, group("one", "a", step("b", continue_on_error=True), "c"), group("two", "d"))
     assert paper.outcomes() == {"a": DONE, "b": FAILED, "c": DONE, "d": DONE}
@@ -108,7 +108,7 @@ def test_a_group_beside_a_failed_one_begins_no_further_step() -> None:
     "error",
     [LeaseLost.of("Lease", "taken"), NewerHead.of("target shop", "moved"), AccessDenied.of("ConfigMap/shop/b", "may not be written")],
 )
-def test_what_ends_the_run_ends_all_steps_at_once_and_leaves_them_under_way(error: AnnealError) -> None:
+def test_an_interrupt_ends_all_steps_at_once_and_leaves_them_under_way(error: AnnealError) -> None:
     paper, acts = begun(), Acts({"a": held_up, "b": raising(error), "c": held_up})
     with pytest.raises(type(error)):
         go(paper, acts, group("one", "a", "b", "c", parallel=True))
@@ -123,7 +123,7 @@ def test_a_lost_lease_is_raised_before_other_errors_of_parallel_steps() -> None:
         go(begun(), acts, group("one", "a", "b", parallel=True))
 
 
-def test_one_that_may_not_wait_longer_lets_the_others_get_as_far_as_they_can() -> None:
+def test_a_step_that_leaves_its_wait_to_the_next_run_lets_parallel_steps_go_on() -> None:
     paper, first = begun(), threading.Event()
 
     def waiting(_: StepStage) -> None:
@@ -140,7 +140,7 @@ def test_one_that_may_not_wait_longer_lets_the_others_get_as_far_as_they_can() -
     assert paper.outcomes() == {"a": "", "b": DONE, "c": ""}
 
 
-def test_while_a_step_waits_it_is_asked_whether_that_is_still_of_use() -> None:
+def test_a_waiting_step_is_interrupted_by_a_newer_head() -> None:
     def look() -> None:
         raise NewerHead.of("target shop", "moved")
 
@@ -159,7 +159,7 @@ def test_a_bug_in_one_step_ends_its_parallel_steps() -> None:
 
 
 # --- after a kill
-def test_what_is_done_isnt_done_again_and_what_was_under_way_goes_on_with_its_time_and_mark() -> None:
+def test_a_resumed_rollout_skips_done_steps_and_continues_the_open_one() -> None:
     paper = begun(record("a", DONE), record("b", mark="uid-1"), replace(record("c"), started=""))
     met: list[tuple[float, str]] = []
 
@@ -181,7 +181,7 @@ def test_a_step_that_failed_before_the_kill_ends_the_rollout_without_acting() ->
     assert acts.order == []
 
 
-def test_one_that_failed_before_the_kill_and_might_is_passed_over() -> None:
+def test_a_continue_on_error_step_that_failed_before_the_kill_is_passed_over() -> None:
     paper, acts = begun(record("a", FAILED, "was refused"), record("b")), Acts()
     go(paper, acts, group("one", step("a", continue_on_error=True), "b"))
     assert acts.order == ["b"]
@@ -193,7 +193,7 @@ def test_drift_after_a_steps_end_isnt_written_nor_reported_as_written() -> None:
     assert [(each.identity, each.action) for each in made.applier.outcomes] == [(identity("a"), Action.SKIP)]
 
 
-def test_what_an_action_has_judged_itself_is_the_steps_message() -> None:
+def test_the_message_of_an_action_that_judges_itself_is_the_steps() -> None:
     paper = begun()
     go(paper, Acts({"a": lambda _: "3 of 3 samples below 0.01"}), group("one", "a"))
     assert (paper.step("a").outcome, paper.step("a").message) == (DONE, "3 of 3 samples below 0.01")

@@ -34,7 +34,7 @@ def beside(troubles: int = 0) -> Leaving:
     return Leaving(dict(zip("ab", once_all_began(2, held_up, refused), strict=True)), troubles=troubles)
 
 
-def test_a_step_beside_one_that_failed_takes_its_traces_away() -> None:
+def test_a_parallel_step_beside_a_failed_one_cleans_up() -> None:
     paper, acts = begun(), beside()
     with pytest.raises(RolloutFailed, match="password"):
         go(paper, acts, group("one", "a", "b", parallel=True))
@@ -59,7 +59,7 @@ def test_a_step_that_had_left_its_wait_to_the_next_run_is_left_when_another_fail
     assert paper.outcomes() == {"a": SKIPPED, "b": FAILED, "c": ""}
 
 
-def test_a_rollout_hasnt_failed_before_the_traces_are_away() -> None:
+def test_a_rollout_hasnt_failed_before_its_steps_have_cleaned_up() -> None:
     paper, acts = begun(), beside(troubles=1)
     with pytest.raises(ClusterUnavailable):
         go(paper, acts, group("one", "a", "b", parallel=True))
@@ -70,7 +70,7 @@ def test_a_rollout_hasnt_failed_before_the_traces_are_away() -> None:
     assert sorted(acts.order) == ["a", "b"], "the second run only tidies up"
 
 
-def test_a_run_killed_right_after_a_failure_is_gone_on_with_by_tidying_up() -> None:
+def test_a_run_killed_right_after_a_failed_step_resumes_with_the_cleanup() -> None:
     fresh = replace(record("d", of="two"), started="")
     paper: InMemoryJournal = begun(record("a", DONE, of="two"), record("b", of="two"), record("c", FAILED, "no such table"), fresh)
     acts = Leaving()
@@ -80,7 +80,7 @@ def test_a_run_killed_right_after_a_failure_is_gone_on_with_by_tidying_up() -> N
     assert paper.outcomes() == {"a": DONE, "b": SKIPPED, "c": FAILED, "d": ""}
 
 
-def test_so_many_steps_go_at_once_in_all_groups_together_and_the_rest_follow() -> None:
+def test_the_limit_of_parallel_steps_holds_over_all_groups() -> None:
     lock, full = threading.Lock(), threading.Barrier(AT_ONCE)
     now, most, begun_so_far = 0, 0, 0
 

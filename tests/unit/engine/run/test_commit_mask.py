@@ -82,7 +82,7 @@ ENV = [{"name": "DB_PASSWORD", "value": "tuna-salad"}, {"name": "MODE", "value":
         ("short", "short"),
     ],
 )
-def test_what_a_commit_declares_as_secret_is_hidden_whole_and_in_parts(text: str, shown: str) -> None:
+def test_secret_values_of_a_commit_are_masked_whole_and_in_parts(text: str, shown: str) -> None:
     """A part, or a field, that is called like an object of the commit isn't: every other text names those."""
     file = "password: hunter2-of-the-database\nhost: database\n"
     template = {"spec": {"containers": [{"name": "web", "env": ENV}]}}

@@ -37,7 +37,7 @@ def pushed(ref: str, hint: str = PUSHED) -> Job:
         (Job("shop", "push", hint=PUSHED), Head(HEAD, "refs/tags/v1.2.0"), RANGE, False),
     ],
 )
-def test_whether_a_push_is_missed(job: Job, head: Head, revision: Revision, missed: bool) -> None:
+def test_a_push_is_missed_while_the_host_shows_another_head(job: Job, head: Head, revision: Revision, missed: bool) -> None:
     assert is_missed(job, head, revision) is missed
 
 
@@ -51,7 +51,7 @@ def test_a_missed_push_comes_back_four_times_and_then_never() -> None:
     assert ends[0][1] == "the host's head is aaaaaaaaaaaa, not bbbbbbbbbbbb; looked at again in 1 s"
 
 
-def test_what_was_deployed_earlier_is_looked_for_once_more_for_the_branch_may_be_forced_back() -> None:
+def test_an_earlier_deployed_push_is_looked_for_once_as_after_a_force_push() -> None:
     ends = [verdict(Job("shop", "push", hint=PUSHED, looks=looks), Head(HEAD), {PUSHED}) for looks in range(2)]
     assert [(outcome, seconds) for outcome, _, seconds in ends] == [(Outcome.LAGGING, WAITS[0]), (Outcome.SUPERSEDED, 0.0)]
     assert all("which was deployed earlier" in message for _, message, _ in ends)
@@ -66,7 +66,7 @@ def heard(*hints: str, looks: int = 0, trigger: str = "push", ref: str = "refs/h
     return Job("shop", trigger, hint=hints[-1], actor="ann", deliveries=deliveries, looks=looks)
 
 
-def test_every_push_that_was_heard_of_counts_the_newest_last() -> None:
+def test_every_push_of_the_deliveries_counts_the_newest_last() -> None:
     assert missed(heard(PUSHED, HEAD, OTHER, PUSHED), Head(HEAD), BRANCH) == (OTHER, PUSHED)
     assert missed(heard(PUSHED, HEAD), Head(HEAD), BRANCH) == (PUSHED,)
     assert not is_missed(heard(PUSHED, HEAD), Head(HEAD), BRANCH), "the newest one is there"
@@ -100,7 +100,7 @@ ENDS: tuple[tuple[Job, Outcome, str, tuple[str, ...]], ...] = (
 
 
 @pytest.mark.parametrize(("job", "outcome", "who", "left"), ENDS)
-def test_what_a_run_leaves_to_look_for(job: Job, outcome: Outcome, who: str, left: tuple[str, ...]) -> None:
+def test_a_run_leaves_a_missed_push_to_look_for(job: Job, outcome: Outcome, who: str, left: tuple[str, ...]) -> None:
     again = later(job, Result("shop", outcome, who=who), Head(HEAD), BRANCH, {OLD, HEAD})
     if not left:
         assert again is None

@@ -57,7 +57,7 @@ def test_a_recovery_writes_what_differs_and_deletes_nothing(rolled: InMemoryClus
     assert state.history[0].message == found.message
 
 
-def test_what_a_step_deletes_is_pruned_by_the_run_after_it_and_the_next_commit_is_rolled_out(rolled: InMemoryCluster) -> None:
+def test_after_a_recovery_the_next_run_prunes_what_a_step_deletes(rolled: InMemoryCluster) -> None:
     uid = rolled.uid("anew")
     first = rolled.run("tick")
     assert first.outcome in DONE
@@ -108,7 +108,7 @@ def test_a_recovery_without_prune_does_not_say_that_the_next_run_prunes(rolled: 
     assert "doesn't declare" not in found.message
 
 
-def test_a_recovery_that_is_killed_stays_one(rolled: InMemoryCluster) -> None:
+def test_a_killed_recovery_stays_a_recovery(rolled: InMemoryCluster) -> None:
     rolled.push(wanted("3"), *GROUPS)
     death = rolled.meet = Death(6, done=True)
     with pytest.raises(Killed):

@@ -73,11 +73,11 @@ def named(facts: RefusalFacts, *said: str, basis: Basis = Basis()) -> tuple[list
         ("404: the server knows no such kind", [("Namespace/shop", True)], True),
     ],
 )
-def test_what_one_problem_names(facts: RefusalFacts, said: str, found: list[tuple[str, bool]], is_open: bool) -> None:
+def test_the_facts_that_one_refusal_names(facts: RefusalFacts, said: str, found: list[tuple[str, bool]], is_open: bool) -> None:
     assert named(facts, said) == (found, is_open)
 
 
-def test_what_several_name_is_named_once_and_what_is_too_much_is_open(facts: RefusalFacts) -> None:
+def test_facts_of_several_refusals_are_named_once_up_to_a_limit(facts: RefusalFacts) -> None:
     text = 'namespaces "web" not found'
     assert named(facts, text, text) == ([("Namespace/web", False)], False)
     many = [f'namespaces "n{number}" not found' for number in range(MOST + 1)]
@@ -85,7 +85,7 @@ def test_what_several_name_is_named_once_and_what_is_too_much_is_open(facts: Ref
     assert (len(found), is_open) == (MOST, True)
 
 
-def test_a_kind_that_is_not_served_and_a_siblings_record(facts: RefusalFacts) -> None:
+def test_facts_of_an_unserved_kind_and_of_a_siblings_record(facts: RefusalFacts) -> None:
     assert named(facts, basis=Basis(unserved=(("tea.example.com/v1", "Offer"),))) == ([("tea.example.com/v1 Offer", False)], False)
     assert named(facts, "is another's", basis=Basis(siblings=(("back", "7"),)))[1], "its configuration decides, too"
     assert facts.changed([Fact("back", seen="7")]) is None
@@ -95,7 +95,7 @@ def test_a_kind_that_is_not_served_and_a_siblings_record(facts: RefusalFacts) ->
     assert facts.changed([Fact(kind="ConfigMap", api_version="v1")]) is not None
 
 
-def test_what_is_found_as_it_was_has_not_changed(facts: RefusalFacts) -> None:
+def test_a_fact_of_a_refusal_found_as_it_was_has_not_changed(facts: RefusalFacts) -> None:
     space = facts.named([Problem("ConfigMap/shop/a", VAP)], {"ConfigMap/shop/a": item()}, Basis()).facts
     assert facts.changed(space) is None
     absent = Fact("shop", "Namespace", "v1", "namespaces")

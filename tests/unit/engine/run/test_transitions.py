@@ -106,7 +106,7 @@ def test_a_finished_run_moves_the_commit_and_closes_everything_it_answered() -> 
     assert found.pin == PIN
 
 
-def test_what_was_asked_is_answered_by_the_attempt_that_opens_next_and_not_by_the_one_that_is_open() -> None:
+def test_a_request_is_answered_by_the_next_attempt_and_not_by_the_open_one() -> None:
     wanted = NamedRequest("ada", NOON, force=True)
     assert opened(state(requested=wanted), INPUTS, planned(UPDATE), "token", None, NOW).requested is None
     assert record(state(requested=wanted), planned()).requested is None, "a run without writes has looked everywhere"
@@ -150,7 +150,7 @@ def test_a_cluster_scoped_member_that_is_kept_names_no_namespace() -> None:
     assert record(state(), planned(prunes=(role,)), DRIFT).namespaces == {"shop"}
 
 
-def test_what_lives_undeclared_is_listed_since_it_was_first_seen() -> None:
+def test_orphans_are_listed_since_they_were_first_seen() -> None:
     new, pruned = Change(Action.SKIP, WEB, "u-new", "7"), Change(Action.PRUNE, WEB, "u-pruned", "7")
     before = state(orphans=(Orphan("u-gone", GONE, "2026-01-01T00:00:00Z"), Orphan("u-left", WEB, NOON)))
     found = record(before, planned(prunes=(SKIPPED, new, pruned)))
@@ -203,7 +203,7 @@ def test_a_run_that_ends_leaves_its_status_and_its_entry_in_front() -> None:
         (RunStatus("failed", who="author"), True, 0.0),
     ],
 )
-def test_what_has_failed_is_no_longer_waited_for(status: RunStatus, over: bool, since: float) -> None:
+def test_a_failed_attempt_no_longer_waits_for_health(status: RunStatus, over: bool, since: float) -> None:
     waiting, attempt = WaitingFor(COMMIT.sha, "everything", NOON, over=over), Attempt("x", "y", "z", "token", NOON)
     found = standing(state(status=status, waiting=waiting, attempt=attempt), Result("shop", Outcome.FAILED, "", "tick"), LATER)
     assert found
@@ -236,11 +236,11 @@ def test_a_pin_is_set_or_ended_and_else_left_alone() -> None:
         (NamedRequest("bob", "x", force=True), Job("shop", "push"), NamedRequest("bob", "x", force=True)),
     ],
 )
-def test_what_was_asked_before_isnt_forgotten(before: NamedRequest | None, job: Job, after: NamedRequest | None) -> None:
+def test_requests_on_the_record_are_merged_with_earlier_ones(before: NamedRequest | None, job: Job, after: NamedRequest | None) -> None:
     assert asked(state(requested=before), job, None, NOW).requested == after
 
 
-def test_what_was_kept_in_a_namespace_that_cant_be_read_is_still_known() -> None:
+def test_orphans_in_a_namespace_that_cant_be_read_are_kept() -> None:
     kept = (Orphan("u-gone", GONE, NOON),)
     assert record(state(orphans=kept), planned(scopes=("shop",)), DRIFT).orphans == kept
     assert record(state(orphans=kept), planned(scopes=("shop", "old")), DRIFT).orphans == ()
@@ -252,13 +252,13 @@ def test_what_was_kept_in_a_namespace_that_cant_be_read_is_still_known() -> None
     [((), 0), ((0,), 15), ((-60,), 15), ((100,), 100), ((9000,), 300), ((9000, 0), 15)],
     ids=["none", "just now", "its pods have a minute", "a while", "for ever", "the soonest counts"],
 )
-def test_what_is_declared_and_being_deleted_is_looked_at_again_later_and_later(since: tuple[int, ...], seconds: int) -> None:
+def test_a_terminating_declared_object_is_looked_at_with_back_off(since: tuple[int, ...], seconds: int) -> None:
     going = [replace(UPDATE, terminating=stamp(NOW - each)) for each in since]
     due = look_due(state(), planned(*going), NOW)
     assert due == (NOW + seconds if seconds else 0.0)
 
 
 @pytest.mark.parametrize(("health", "judged"), [(TargetHealth("healthy", NOON, NOON), stamp(NOW)), (TargetHealth(), "")])
-def test_what_was_known_of_health_holds_while_the_attempt_is_open(health: TargetHealth, judged: str) -> None:
+def test_recorded_health_holds_while_the_attempt_is_open(health: TargetHealth, judged: str) -> None:
     found = opened(state(health=health), INPUTS, planned(), "token", None, NOW)
     assert (found.health.state, found.health.judged) == (health.state, judged)

@@ -41,7 +41,7 @@ def test_an_attempt_without_a_rollout_leaves_the_phase() -> None:
     assert begun(FAILED, INPUTS).status == FAILED
 
 
-def test_what_was_rolling_out_and_was_left_isnt_any_more_with_a_commit_that_has_no_rollout() -> None:
+def test_a_commit_without_a_rollout_ends_the_phase_rolling_out() -> None:
     assert begun(RunStatus(ROLLING, NOON), INPUTS, commit="d" * 40).status == RunStatus("applied", PAST_NOON)
     assert begun(RunStatus(ROLLING, NOON), INPUTS).status == RunStatus("", PAST_NOON)
 
@@ -101,7 +101,7 @@ def told(run: Run) -> Lingering:
     return Lingering(found)
 
 
-def test_what_isnt_gone_is_the_phase_until_all_of_it_is() -> None:
+def test_the_phase_is_pruning_until_all_objects_are_gone() -> None:
     run = Run(RunStatus(ROLLING, NOON, {"configured": 1}))
     telling = told(run)
     telling.tell([ONE, replace(TWO, message="is kept by hunter2")])
@@ -140,7 +140,7 @@ def test_a_record_that_cant_be_written_ends_no_wait() -> None:
     assert run.written == 0
 
 
-def test_so_many_objects_are_not_all_named() -> None:
+def test_only_the_first_lingering_objects_are_named() -> None:
     lines = [f"ConfigMap/shop/c{number}: is not gone yet" for number in range(LINGERING + 5)]
     found = lingering(state(status=APPLIED), lines, APPLIED, NOW).status.message.splitlines()
     assert (len(found), found[-1]) == (LINGERING + 1, "and 5 more")

@@ -59,7 +59,7 @@ def test_a_push_that_changes_what_the_run_was_made_from_ends_it(scene: Scene) ->
         lookout.look()  # of another thread
 
 
-def test_a_push_of_others_ends_nothing_and_is_fetched_once(scene: Scene) -> None:
+def test_a_push_that_changes_nothing_read_ends_no_wait_and_is_fetched_once(scene: Scene) -> None:
     run = scene.wait()
     lookout = Interrupts(run)
     files = dict(scene.host.commits[scene.commit])
@@ -84,7 +84,7 @@ def test_a_push_that_the_host_does_not_show_yet_is_looked_for_soon(scene: Scene,
 
 
 @pytest.mark.parametrize("act", [{"rollback": True}, {"unpin": True}, {"commit": "a" * 40}], ids=str)
-def test_a_persons_word_ends_it_without_a_look(scene: Scene, act: dict[str, bool]) -> None:
+def test_a_request_by_hand_interrupts_the_wait_without_a_look_at_the_host(scene: Scene, act: dict[str, bool]) -> None:
     lookout = Interrupts(scene.wait())
     scene.around.jobs = (Job("shop", "replay", dry_run=True, **act),)  # type: ignore[arg-type]  # its keywords
     lookout.look()
@@ -129,7 +129,7 @@ def test_a_wait_for_a_pinned_commit_that_a_request_has_ended_keeps_its_beginning
     assert run.state.waiting is None
 
 
-def test_what_another_process_asks_for_is_seen_at_the_renewal_of_the_lease(scene: Scene) -> None:
+def test_a_request_on_the_lease_is_seen_at_its_renewal(scene: Scene) -> None:
     newer = pushed(scene.host, "2")
     run = scene.wait()
     lookout = Interrupts(run)
@@ -162,7 +162,7 @@ def test_a_request_without_any_change_looks_and_goes_on(scene: Scene) -> None:
     assert scene.asked == [HEAD]
 
 
-def test_a_pause_ends_it_and_so_does_the_end_of_the_worker(scene: Scene) -> None:
+def test_suspend_and_stop_interrupt_the_wait(scene: Scene) -> None:
     run = scene.wait()
     lookout = Interrupts(run)
     run.deps.store.update(lambda state: replace(state, suspend=Suspend("ann")))
@@ -176,7 +176,7 @@ def test_a_pause_ends_it_and_so_does_the_end_of_the_worker(scene: Scene) -> None
         Interrupts(run).look()
 
 
-def test_what_is_pinned_is_ended_by_what_ends_the_pin(scene: Scene) -> None:
+def test_a_wait_for_a_pinned_commit_is_interrupted_by_what_ends_the_pin(scene: Scene) -> None:
     pushed(scene.host, "2")
     scene.handler.run(Job("shop", "tick"))
     lookout = Interrupts(scene.wait(Job("shop", "replay", commit=scene.commit, actor="ann")))

@@ -51,7 +51,7 @@ def test_a_log_loses_what_any_container_of_the_pod_can_read() -> None:
     assert reads.asked == ["shop/db", "log of shop/api-x/main"]
 
 
-def test_what_a_program_wrote_as_its_end_is_as_its_log() -> None:
+def test_a_termination_message_is_masked_as_a_log() -> None:
     ended = [{"name": "main", "state": {"terminated": {"exitCode": 1, "message": "last: hunter2hunter2\n"}}}]
     secrets = {"db": "password: hunter2hunter2"}
     for log, lines in (("one\n", ("one", "last: ***")), ("one\nlast: hunter2hunter2\n", ("one", "last: ***")), ("", ("last: ***",))):
@@ -82,7 +82,7 @@ def test_a_log_is_not_even_read_while_a_secret_cant_be(error: AnnealError, why: 
     assert (found.lines, reads.asked) == ((), ["shop/db"])
 
 
-def test_what_never_ran_has_no_log() -> None:
+def test_a_container_that_never_ran_has_no_log() -> None:
     reads = Reads("x", {})
     assert read_tail(reads, pod(SIDECAR, [{"name": "main", "state": {"waiting": {}}}]), "shop", str) is None
     assert reads.asked == []

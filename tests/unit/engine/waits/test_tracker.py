@@ -85,7 +85,7 @@ def test_a_failure_waits_for_the_others_only_shortly(clock: Clock) -> None:
     assert seen.unhealthy()[1][1].message == "has not been looked at"
 
 
-def test_what_recovers_before_the_others_are_seen_is_no_failure(clock: Clock) -> None:
+def test_an_object_that_recovers_before_the_first_look_ends_is_no_failure(clock: Clock) -> None:
     seen = watch(clock, (JOB, "a"), (JOB, "b"))
     seen.judge(named(JOB, "a"), job("a", "Failed"))
     seen.judge(named(JOB, "a"), job("a", "Complete"))
@@ -106,7 +106,7 @@ def test_any_change_of_a_verdict_is_progress(clock: Clock) -> None:
     assert ended.value.stuck, "what isn't part of the verdict is no progress"
 
 
-def test_what_has_to_settle_is_healthy_by_time_alone(clock: Clock) -> None:
+def test_an_object_without_conditions_is_healthy_after_settling(clock: Clock) -> None:
     seen = watch(clock, (OFFER, "tea"), (OFFER, "milk"))
     for name in ("tea", "milk"):
         assert not seen.judge(named(OFFER, name), body(OFFER, name))
@@ -181,7 +181,7 @@ def phase(name: str, said: str) -> dict[str, Any]:
     return body(OFFER, name, status={"phase": said})
 
 
-def test_what_expressions_judge_is_judged_together_at_the_next_beat(clock: Clock) -> None:
+def test_objects_with_health_check_exprs_are_judged_together_at_the_next_beat(clock: Clock) -> None:
     seen, judges = expressed(clock, (OFFER, "tea"), (OFFER, "milk"), (JOB, "a"))
     assert not seen.judge(named(OFFER, "tea"), phase("tea", "in progress"))
     assert not seen.judge(named(OFFER, "milk"), phase("milk", "current"))
@@ -195,7 +195,7 @@ def test_what_expressions_judge_is_judged_together_at_the_next_beat(clock: Clock
     assert judges.asked == [["tea", "milk"], ["tea"]]
 
 
-def test_what_expressions_call_failed_ends_the_wait_and_what_they_can_not_tell_does_not(clock: Clock) -> None:
+def test_a_failed_health_check_expr_ends_the_wait_and_an_unknown_one_doesnt(clock: Clock) -> None:
     seen, _ = expressed(clock, (OFFER, "tea"))
     seen.judge(named(OFFER, "tea"), phase("tea", "unknown"))
     assert seen.beat() == []
@@ -210,7 +210,7 @@ def test_what_expressions_call_failed_ends_the_wait_and_what_they_can_not_tell_d
     assert not ended.value.stuck
 
 
-def test_what_is_gone_before_it_was_judged_is_gone(clock: Clock) -> None:
+def test_an_object_deleted_before_its_expression_was_judged_is_not_found(clock: Clock) -> None:
     seen, judges = expressed(clock, (OFFER, "tea"))
     seen.judge(named(OFFER, "tea"), phase("tea", "current"))
     assert not seen.judge(named(OFFER, "tea"), None)

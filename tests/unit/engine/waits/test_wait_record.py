@@ -152,7 +152,7 @@ def test_a_forged_mark_of_what_was_seen_last_is_no_time(waiter: Waiter) -> None:
 
 
 # --- what ended a wait once
-def test_a_wait_that_stood_still_is_over_until_a_person_asks_again(waiter: Waiter) -> None:
+def test_a_wait_past_its_progress_timeout_is_over_until_a_request_by_hand(waiter: Waiter) -> None:
     limits = Wait(timeout=300.0, progress_timeout=60.0)
     with pytest.raises(StillWaiting):
         waiter.wait("everything", limits)
@@ -175,7 +175,7 @@ def test_a_look_at_a_wait_that_is_over_keeps_it_so_however_long_it_takes(waiter:
 
 
 # --- of a step
-def test_a_steps_standstill_counts_over_the_runs_of_a_function(waiter: Waiter) -> None:
+def test_a_steps_progress_timeout_counts_over_the_runs_of_a_function(waiter: Waiter) -> None:
     waiter.state, limits = blank(rollout=ROLLOUT), Wait(timeout=300.0, progress_timeout=60.0)
     for later in (0.0, 30.0, 59.0):
         waiter.now = START + later
@@ -188,7 +188,7 @@ def test_a_steps_standstill_counts_over_the_runs_of_a_function(waiter: Waiter) -
     assert waiter.state.waiting is None
 
 
-def test_a_step_that_goes_on_has_its_patience_anew(waiter: Waiter) -> None:
+def test_a_step_with_progress_has_its_progress_timeout_anew(waiter: Waiter) -> None:
     waiter.state, limits, one = blank(rollout=ROLLOUT), Wait(timeout=300.0, progress_timeout=60.0), desired(WEB)[0]
     for later, ready in ((0.0, 1), (59.0, 2), (118.0, 2)):
         waiter.now, waiter.shows = START + later, {one.identity: deployed(ready)}
@@ -206,7 +206,7 @@ def deployed(ready: int) -> dict[str, Any]:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"replicas": 3}, "status": status}
 
 
-def test_what_a_step_keeps_is_little_and_goes_when_it_ends(waiter: Waiter) -> None:
+def test_the_wait_record_of_a_step_is_small_and_goes_when_it_ends(waiter: Waiter) -> None:
     waiter.state = blank(rollout=ROLLOUT)
     journal = Journal(waiter.run, SimpleNamespace())  # type: ignore[arg-type]  # see above
     kept = JournalWaitRecord(journal, STEP, "one, web", START)
