@@ -17,7 +17,7 @@ from handler.engine.planner import canaries
 from handler.engine.run.context import RunContext
 from handler.model.errors import AccessDenied, AnnealError, AuthorError, LeaseError, Problem, RefNotFound, RenderFailed, Stopping
 from handler.model.names import Identity, Resource
-from handler.plan.membership import is_member
+from handler.plan.inventory import is_member
 from handler.plan.prune import PruneFacts, judge
 from handler.rollout import canary
 from handler.rollout.canary import CanaryMark, CanaryPhase

@@ -100,7 +100,7 @@ class Functions:
         try:
             function = self.made["worker"].get()
         except Unstarted:
-            from handler.functions.backoff import put_off
+            from handler.functions.redelivery import put_off
 
             put_off(event, os.environ)
             raise

@@ -20,8 +20,8 @@ from handler.plan import steering
 from handler.plan.admission import Desired
 from handler.plan.diff import tellable, text_of
 from handler.plan.ignore import Ignoring
+from handler.plan.inventory import is_member
 from handler.plan.managed_fields import at_path, is_same
-from handler.plan.membership import is_member
 from handler.plan.takeover import Takeover, takeover, undeclared
 
 Seen = tuple[str, str]  # (uid, resourceVersion)

@@ -20,8 +20,8 @@ from handler.model.errors import AnnealError, Problem
 from handler.model.names import ACTS, IDENTITY, PART_OF, Identity, kubectl
 from handler.model.plan import Action, Change
 from handler.plan.admission import NAMESPACE, Desired, allows, listed
+from handler.plan.inventory import marks_of
 from handler.plan.judge import skipped
-from handler.plan.membership import marks_of
 
 HAND_OVER = "hand over to"
 

@@ -18,8 +18,8 @@ from handler.model.plan import Action, Change
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired, listed
 from handler.plan.diff import differs, field_changes
+from handler.plan.inventory import is_member
 from handler.plan.managed_fields import recorded_in
-from handler.plan.membership import is_member
 from handler.plan.missing_objects import FIELD_ERROR
 from handler.plan.missing_settings import UNOWNED, block, lacking
 from handler.plan.ownership import TOOLS, ForeignOwner, foreign_owner

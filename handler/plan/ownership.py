@@ -16,8 +16,8 @@ from typing import Any
 
 from handler.config.settings import Tool
 from handler.model.names import PART_OF, Identity
+from handler.plan.inventory import marked_target
 from handler.plan.managed_fields import Fields, difference, managed_fields, union
-from handler.plan.membership import marked_target
 
 Entry = dict[str, Any]
 _COWRITTEN = frozenset({"f:metadata", "f:status", "f:operation"})

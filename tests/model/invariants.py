@@ -18,7 +18,7 @@ from typing import Any
 from handler import __version__
 from handler.model.names import IDENTITY, PART_OF, Identity, identity_of
 from handler.model.tree import ReadSet
-from handler.plan.membership import is_member
+from handler.plan.inventory import is_member
 from handler.state.configmap import KINDS, NAMESPACES, decode, state_name
 from handler.state.record import Pin, State
 from tests.fakes.apiserver import ApiServer, Call

@@ -30,8 +30,8 @@ from handler.plan import missing_objects as missing
 from handler.plan.admission import CRD, Desired
 from handler.plan.compare import Comparison
 from handler.plan.handover import marks_taken_from, taken_from
+from handler.plan.inventory import as_ours, is_member, marks_of
 from handler.plan.judge import Judge, skipped, terminating
-from handler.plan.membership import as_ours, is_member, marks_of
 from handler.plan.steering import note
 from handler.plan.write_order import WriteOrder
 

@@ -22,9 +22,9 @@ from handler.model.rollout import Hook, Policy
 from handler.plan import missing_objects
 from handler.plan.admission import Desired
 from handler.plan.hooks import PlannedHooks
+from handler.plan.inventory import is_member
 from handler.plan.judge import NO_HOOK_TAKES
 from handler.plan.managed_fields import is_ours_alone
-from handler.plan.membership import is_member
 from handler.plan.prune import kept_by_itself
 from handler.plan.steering import left_alone
 from handler.rollout.hook_annotations import ROLLOUT, is_act, lasts

@@ -20,7 +20,7 @@ from handler.config.settings import Target
 from handler.model.errors import AccessDenied, ApiRefused
 from handler.model.names import Identity, Resource, identity_of
 from handler.model.plan import Action, Change
-from handler.plan.membership import is_member
+from handler.plan.inventory import is_member
 from handler.plan.prune import PruneFacts, custom_kinds, judge, questions
 
 T = TypeVar("T")

@@ -19,8 +19,8 @@ from handler.model.plan import Action, Change, Due
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired
 from handler.plan.compare import Comparison
+from handler.plan.inventory import is_member
 from handler.plan.judge import NO_STEP_DELETES, Judge, lift
-from handler.plan.membership import is_member
 from handler.plan.prune import judge, kept_by_itself, leaving, left_to
 from handler.plan.rollout import PlannedRollout
 

@@ -20,7 +20,7 @@ from handler.model.plan import Change
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired
 from handler.plan.handover import Declared, StandingCommit, kept_for, left_off_head, may_declare, refused, refused_to_strangers
-from handler.plan.membership import marked_target
+from handler.plan.inventory import marked_target
 from handler.state.record import Ran, State, Suspend
 from handler.state.store import StateStore, StoredState
 

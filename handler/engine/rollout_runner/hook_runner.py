@@ -33,8 +33,8 @@ from handler.model.names import Identity
 from handler.model.rollout import Phase, Policy
 from handler.plan.admission import Desired
 from handler.plan.hooks import ACTION, PlannedHooks
+from handler.plan.inventory import is_member
 from handler.plan.judge import NO_HOOK_TAKES
-from handler.plan.membership import is_member
 from handler.plan.order import sort_key
 from handler.rollout import hook_annotations
 from handler.state.record_format import seconds_of

@@ -14,7 +14,7 @@ from handler.cluster.parallel import parallel
 from handler.engine.planner.planner import Planner
 from handler.model.errors import AccessDenied
 from handler.model.names import PART_OF, GroupKind, Resource, identity_of
-from handler.plan.membership import is_member
+from handler.plan.inventory import is_member
 
 
 @dataclass(frozen=True, slots=True)

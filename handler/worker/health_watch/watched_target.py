@@ -20,7 +20,7 @@ from handler.health.kstatus import judge, remnant
 from handler.model.errors import AnnealError
 from handler.model.health import Health, Status
 from handler.model.names import GroupKind, Identity
-from handler.plan.membership import is_member
+from handler.plan.inventory import is_member
 from handler.state.record import State, TargetHealth
 
 GRACE = 15.0

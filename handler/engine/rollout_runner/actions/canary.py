@@ -27,7 +27,7 @@ from handler.model.errors import AnnealError, Moved, PlanRefused, RolloutFailed
 from handler.model.names import Identity
 from handler.model.rollout import Check, Mode, Step
 from handler.plan.admission import Desired
-from handler.plan.membership import is_member
+from handler.plan.inventory import is_member
 from handler.rollout import canary
 from handler.rollout.canary import CanaryMark, CanaryPhase
 from handler.state.record_format import seconds_of

@@ -10,8 +10,8 @@ from handler.engine.rollout_runner.actions.stage import Object, PlainAction, Ste
 from handler.model.errors import PlanRefused, Problem
 from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
+from handler.plan.inventory import is_member
 from handler.plan.judge import NO_STEP_DELETES, lift
-from handler.plan.membership import is_member
 
 
 class DeleteIfExist(PlainAction):

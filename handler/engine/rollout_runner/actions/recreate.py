@@ -15,8 +15,8 @@ from handler.model.names import GroupKind
 from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
 from handler.plan.admission import Desired
+from handler.plan.inventory import is_member
 from handler.plan.judge import NO_STEP_DELETES, lift
-from handler.plan.membership import is_member
 from handler.plan.prune import kept_by_itself
 
 _ABSENT = "absent"  # the mark of a step that found nothing to delete

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handler.model.names import IDENTITY, PART_OF, identity_of
-from handler.plan.membership import as_ours, is_member, marked_target
+from handler.plan.inventory import as_ours, is_member, marked_target
 from handler.plan.ownership import foreign_owner
 from tests.unit.plan.samples import SET, document, member
 
