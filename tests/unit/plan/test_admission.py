@@ -19,7 +19,7 @@ def refusals(*bodies: dict[str, Any], **settings: Any) -> list[str]:
     return [str(problem) for problem in caught.value.problems]
 
 
-def test_marks_and_the_default_namespace_are_put_on() -> None:
+def test_inventory_marks_and_the_default_namespace_are_set() -> None:
     (item,) = desired(document(metadata={"labels": {"app": "web"}}))
     metadata = item.manifest.body()["metadata"]
     assert item.identity == Identity("", "ConfigMap", "shop", "web")
@@ -27,7 +27,7 @@ def test_marks_and_the_default_namespace_are_put_on() -> None:
     assert metadata["annotations"] == {IDENTITY: "shop:/ConfigMap:shop/web"}
 
 
-def test_a_star_allows_every_cluster_scoped_kind() -> None:
+def test_a_star_in_cluster_scoped_allows_every_cluster_scoped_kind() -> None:
     assert desired(document("Namespace", "shop"), cluster_scoped=("*",))
 
 
@@ -122,11 +122,11 @@ def test_a_cluster_scoped_object_loses_a_namespace_it_cant_have() -> None:
         ),
     ],
 )
-def test_a_refusal_names_the_place_and_the_way_out(body: dict[str, Any], settings: dict[str, Any], told: str) -> None:
+def test_an_admission_refusal_names_the_place_and_the_fix(body: dict[str, Any], settings: dict[str, Any], told: str) -> None:
     assert refusals(body, **settings) == [told]
 
 
-def test_an_object_beside_the_state_is_allowed() -> None:
+def test_an_object_in_the_namespace_of_the_record_is_allowed() -> None:
     (item,) = desired(document(metadata={"namespace": "anneal-system"}), namespaces=("*",))
     assert item.identity.namespace == "anneal-system"
 
@@ -140,7 +140,7 @@ def test_all_mistakes_are_told_at_once() -> None:
     assert len(refusals(document("Nope"), document(metadata={"namespace": "bank"}), document("Namespace", "x"))) == 4  # and the block
 
 
-def test_what_settings_lack_is_one_block_at_the_end_with_the_union_and_each_reason_counted() -> None:
+def test_missing_settings_are_one_block_at_the_end_with_each_refusal_counted() -> None:
     there = [document(name=name, metadata={"namespace": space}) for space in ("bank", "club") for name in ("a", "b")]
     assert refusals(document("Nope"), *there, document("Namespace", "bank"), cluster_scoped=("ClusterRole",))[1:] == [
         "1.yaml:1: ConfigMap/bank/a and 1 more: namespace bank is not in the target's whitelist",
@@ -189,7 +189,7 @@ def test_a_version_that_isnt_served_is_unknown() -> None:
     assert "doesn't serve acme.io/v0 Widget" in refusals(CRD, document("Widget", "w", "acme.io/v0"), cluster_scoped=(CRD["kind"],))[0]
 
 
-def test_what_gits_crd_will_serve_counts_not_what_the_live_one_serves() -> None:
+def test_versions_of_gits_crd_count_not_those_of_the_live_one() -> None:
     names, versions = {"kind": "Gadget", "plural": "gadgets"}, [{"name": "v0", "served": False}, {"name": "v1", "served": True}]
     spec = {"group": "acme.io", "scope": "Namespaced", "names": names, "versions": versions}
     crd = document("CustomResourceDefinition", "gadgets.acme.io", "apiextensions.k8s.io/v1", spec=spec)

@@ -35,13 +35,13 @@ def changed(body: dict[str, Any], **data: str) -> dict[str, Any]:
     return body | {"data": data}
 
 
-def test_what_equals_git_is_noted_by_uid_and_version_only() -> None:
+def test_an_object_without_drift_is_noted_by_uid_and_resource_version_only() -> None:
     found = comparison(document(data={"a": "1"}))
     found.see([applied(found)])
     assert (found.same, found.undecided, found.members) == ({WEB: ("uid-web", "7")}, {}, 1)
 
 
-def test_what_differs_is_kept_for_the_servers_word() -> None:
+def test_an_object_with_drift_is_kept_for_the_dry_run() -> None:
     found = comparison(document(data={"a": "1"}))
     drifted = changed(applied(found), a="2")
     found.see([drifted])
@@ -72,7 +72,7 @@ def test_each_object_is_compared_once(monkeypatch: pytest.MonkeyPatch, *, known:
     assert found.undeclared == ({WEB: (FieldChange("data.b", "", "2", "Terraform"),)} if read else None)
 
 
-def test_what_the_server_called_the_same_is_the_same_until_either_side_changes() -> None:
+def test_an_object_that_the_dry_run_found_equal_has_no_drift_until_a_side_changes() -> None:
     declared = document(data={"a": "1"})
     (item,) = desired(declared)
     verdict = {("uid-web", "7"): fingerprint(item)}
@@ -107,7 +107,7 @@ def test_a_hook_is_neither_compared_nor_missed_nor_pruned_while_it_is_declared()
 
 
 @pytest.mark.parametrize("deleted", [False, True])
-def test_what_is_only_ever_created_stays_as_it_lives_unless_it_is_being_deleted(*, deleted: bool) -> None:
+def test_an_if_not_present_object_has_no_drift_unless_it_is_terminating(*, deleted: bool) -> None:
     (item,) = desired(document(data={"a": "1"}))
     found = Comparison("shop", SET, {WEB: replace(item, mode=Mode.KEEP)}, Ignoring(()))
     drifted = changed(applied(found), a="2")
@@ -116,7 +116,7 @@ def test_what_is_only_ever_created_stays_as_it_lives_unless_it_is_being_deleted(
     assert (list(found.same), list(found.undecided)) == (([], [WEB]) if deleted else ([WEB], []))
 
 
-def test_what_is_ours_and_not_declared_is_a_candidate_without_its_content() -> None:
+def test_an_undeclared_member_is_a_prune_candidate_without_its_content() -> None:
     found = comparison()
     gone = member(document("Secret", data={"key": "Q0FOQVJZ"}))
     found.see([gone])
@@ -126,13 +126,13 @@ def test_what_is_ours_and_not_declared_is_a_candidate_without_its_content() -> N
     assert found.members == 1
 
 
-def test_a_copy_of_our_label_is_nobodys_business() -> None:
+def test_an_object_with_a_copied_inventory_label_is_no_prune_candidate() -> None:
     found = comparison()
     found.see([member(document(), annotations={IDENTITY: "shop:/ConfigMap:shop/original"})])
     assert (found.candidates, found.members) == ({}, 0)
 
 
-def test_a_declared_object_with_a_copied_label_is_not_ours_yet() -> None:
+def test_a_declared_object_with_a_copied_inventory_label_is_not_ours_yet() -> None:
     found = comparison(document())
     copy = document(metadata={"namespace": "shop", "labels": {PART_OF: SET}})
     found.see([copy])
@@ -153,13 +153,13 @@ def test_an_object_that_comes_twice_counts_by_its_later_state() -> None:
         assert [name for name in ("same", "undecided", "unowned") if getattr(found, name)] == [place]
 
 
-def test_a_candidate_whose_mark_went_is_no_candidate() -> None:
+def test_a_prune_candidate_whose_identity_annotation_went_is_none() -> None:
     found = comparison()
     found.see([member(document()), member(document(), annotations={IDENTITY: ""})])
     assert not found.candidates
 
 
-def test_what_no_list_showed_is_absent_until_it_is_found_unlabelled() -> None:
+def test_an_object_in_no_list_is_absent_until_it_is_found_without_the_inventory_label() -> None:
     found = comparison(document(), document("Secret"))
     assert [item.identity.kind for item in found.absent()] == ["ConfigMap", "Secret"]
     found.probe([document(metadata={"namespace": "shop"})])
@@ -199,7 +199,7 @@ def annotated(found: Comparison, key: str, value: str) -> dict[str, Any]:
     return body | {"metadata": body["metadata"] | {"annotations": body["metadata"]["annotations"] | {key: value}}}
 
 
-def test_what_an_annotation_leaves_alone_is_a_member_that_is_never_compared() -> None:
+def test_an_object_with_reconcile_disabled_is_a_member_without_drift() -> None:
     found = comparison(document(data={"a": "1"}))
     found.see([changed(annotated(found, "kustomize.toolkit.fluxcd.io/reconcile", "disabled"), a="2")])
     assert (list(found.left), found.same, found.undecided, found.members) == ([WEB], {}, {}, 1)

@@ -59,7 +59,7 @@ def obj(**properties: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_the_server_will_accept_passes(schema: dict[str, Any], spec: Any) -> None:
+def test_a_valid_custom_resource_passes_the_crd_schema(schema: dict[str, Any], spec: Any) -> None:
     assert told(schema, spec) == []
 
 
@@ -98,7 +98,7 @@ def test_the_root_fields_are_the_servers() -> None:
 
 
 @pytest.mark.parametrize("body", [crd(None), crd("text"), crd([]), document(spec={"versions": "v1"}), document(spec="x"), document()])
-def test_without_a_schema_nothing_is_said(body: dict[str, Any]) -> None:
+def test_without_a_crd_schema_nothing_is_refused(body: dict[str, Any]) -> None:
     (item,) = desired(document())
     assert check(item, Manifest.of(body)) == []
 

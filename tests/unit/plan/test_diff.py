@@ -73,7 +73,7 @@ def test_a_port_is_named_by_its_number_and_its_owner_found() -> None:
     assert (change.path, change.manager) == ("spec.ports[port=80,protocol=TCP].nodePort", "cloud")
 
 
-def test_nothing_is_not_the_same_as_null() -> None:
+def test_an_absent_field_differs_from_null() -> None:
     before, after = document(spec={"list": [], "map": {}}), document(spec={"list": [None], "map": {"a": None}})
     assert [(c.path, c.live, c.declared) for c in field_changes(DEPLOYMENT, before, after)] == [
         ("spec.list[0]", "", ""),
@@ -111,7 +111,7 @@ def test_no_value_of_a_secret_is_ever_in_a_change(one: dict[str, Any], other: di
     assert "CANARY" not in repr(found)
 
 
-def test_what_the_server_keeps_for_itself_is_no_difference() -> None:
+def test_status_and_server_set_metadata_are_no_drift() -> None:
     assert not differs(document(status={"a": 1}, metadata={"generation": 1}), document(status={"a": 2}, metadata={"generation": 2}))
     assert differs(document(data={"a": "1"}), document(data={"a": "2"}))
 

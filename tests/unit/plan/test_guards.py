@@ -60,7 +60,7 @@ def test_an_empty_render_may_be_meant() -> None:
         ({"recreate": 11}, 0, True),
     ],
 )
-def test_a_plan_is_held_above_both_thresholds_or_when_nothing_is_left(counts: dict[str, int], members: int, held: bool) -> None:
+def test_a_plan_is_held_above_both_hold_above_thresholds_or_when_nothing_is_left(counts: dict[str, int], members: int, held: bool) -> None:
     assert (hold(changes(**counts), members) is not None) is held
 
 
@@ -111,7 +111,7 @@ def test_an_approval_covers_a_subset_and_nothing_else(held: set[Key], given_for:
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(keys, unique=True).flatmap(lambda found: st.tuples(st.just(found), st.permutations(found))), keys)
-def test_the_name_of_a_hold_depends_on_what_is_held_not_on_its_order(found: tuple[list[Key], list[Key]], other: Key) -> None:
+def test_a_hold_id_depends_on_the_held_changes_not_on_their_order(found: tuple[list[Key], list[Key]], other: Key) -> None:
     one, again = found
     assert hold_id(one, "r", "s") == hold_id(again, "r", "s")
     assert len({hold_id(one, "r", "s"), hold_id(one, "r2", "s"), hold_id(one, "r", "s2"), hold_id([*one, other], "r", "s")}) == 4

@@ -68,7 +68,7 @@ def test_a_namespace_stays_for_what_a_sibling_declares_in_it() -> None:
     assert kept_for(Identity("", "Namespace", "", "shop"), [DECLARES]) == ("c", "target c declares Deployment/shop/x in it")
 
 
-def test_a_hook_of_a_sibling_keeps_what_holds_something_and_is_not_taken() -> None:
+def test_a_siblings_hook_object_is_kept_from_prune_and_not_taken_over() -> None:
     """An act's object is deleted before each of its runs; but what another's run still follows isn't ours to take."""
     job = Identity("batch", "Job", "shop", "x")
     hook = Declared("c", StandingCommit(HEAD), hooks={X: "c/x.yaml:3", job: "c/j.yaml:1"})
@@ -94,7 +94,7 @@ def test_a_pin_of_the_owner_is_named_as_the_reason() -> None:
     assert left_off_head(ITEM, LIVE, theirs, OLD) is None, "both are off the head"
 
 
-def test_what_was_handed_over_since_is_left_by_a_target_that_is_off_the_head() -> None:
+def test_an_object_handed_over_since_is_left_by_a_pinned_target() -> None:
     left = left_off_head(ITEM, LIVE, DECLARES, OLD)
     assert left
     assert (left.action, left.sibling) == (Action.SKIP, "c")
@@ -124,7 +124,7 @@ def test_a_renamed_target_is_told_to_be_called_as_before_and_nothing_is_taken_ou
     assert "take it out" in elsewhere
 
 
-def test_what_is_taken_over_is_always_written() -> None:
+def test_a_hand_over_without_changes_is_an_update() -> None:
     change = taken_from("c", Change(Action.UNCHANGED, X, "u", "1"))
     assert (change.action, change.sibling, change.reason) == (Action.UPDATE, "c", "taken over from c")
     again = taken_from("c", Change(Action.RECREATE, X, "u", "1", "an immutable field changed"))

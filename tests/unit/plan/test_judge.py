@@ -47,13 +47,13 @@ def refused(
     return judge(**settings).refused(declared, found, error)
 
 
-def test_what_isnt_there_is_created() -> None:
+def test_a_missing_object_is_created() -> None:
     declared = item()
     assert judge().absent(declared) == Change(Action.CREATE, declared.identity, manifest=declared.manifest)
     assert judge().absent(declared, deferred=True).deferred
 
 
-def test_what_the_server_calls_equal_is_unchanged() -> None:
+def test_an_object_that_the_dry_run_finds_equal_is_unchanged() -> None:
     declared = item(data={"a": "1"})
     found = applied(declared)
     wanted = found | {"metadata": found["metadata"] | {"resourceVersion": "8", "generation": 2}}
@@ -61,7 +61,7 @@ def test_what_the_server_calls_equal_is_unchanged() -> None:
     assert (change.action, change.uid, change.resource_version, change.manifest) == (Action.UNCHANGED, "uid-web", "7", declared.manifest)
 
 
-def test_what_the_server_would_change_is_an_update_that_names_the_fields() -> None:
+def test_a_dry_run_difference_is_an_update_that_names_the_fields() -> None:
     declared = item(data={"a": "1"})
     change = judge().present(declared, applied(declared, data={"a": "0"}), applied(declared))
     assert (change.action, change.reason, change.uid, change.resource_version) == (Action.UPDATE, "", "uid-web", "7")
@@ -168,19 +168,19 @@ def test_the_servers_words_about_immutable_fields_recreate_where_that_is_allowed
         ('X "w" is invalid: [spec.a: Forbidden: field is immutable when `immutable` is set, spec.b: Too long: must have at most 3]', 422),
     ],
 )
-def test_a_mistake_is_never_cured_by_deleting(words: str, status: int) -> None:
+def test_an_invalid_object_is_never_recreated(words: str, status: int) -> None:
     declared = item(metadata={"annotations": {RECREATE: "allow"}})
     found = refused(declared, applied(declared), words, status, recreate=RecreateSettings(("ConfigMap",)))
     assert found == Problem("ConfigMap/shop/web", words, "0.yaml:1", "fix")
 
 
-def test_what_isnt_there_cant_be_recreated() -> None:
+def test_a_missing_object_cant_be_recreated() -> None:
     declared = item(metadata={"annotations": {RECREATE: "allow"}})
     assert isinstance(refused(declared, None), Problem)
 
 
 @pytest.mark.parametrize("kinds", [(), ("ConfigMap",)])
-def test_what_isnt_ours_is_never_deleted_to_be_made_anew(kinds: tuple[str, ...]) -> None:
+def test_an_unowned_object_is_never_recreated(kinds: tuple[str, ...]) -> None:
     declared = item(metadata={"annotations": {RECREATE: "allow"}})
     found = refused(declared, live(document(metadata={"namespace": "shop"})), recreate=RecreateSettings(kinds))
     assert isinstance(found, Problem)
@@ -203,7 +203,7 @@ KEPT = [
 
 
 @pytest.mark.parametrize(("kind", "metadata", "reason"), KEPT)
-def test_what_prune_would_keep_isnt_deleted_to_be_made_anew(kind: str, metadata: dict[str, Any], reason: str) -> None:
+def test_an_object_that_prune_would_keep_isnt_recreated(kind: str, metadata: dict[str, Any], reason: str) -> None:
     """Neither the annotation, nor the target's word, nor that a Job has finished is a word against it."""
     declared = item(kind, "batch/v1" if kind == "Job" else "v1", metadata={"annotations": {RECREATE: "allow"}})
     found = applied(declared, status=FINISHED)
@@ -216,7 +216,7 @@ def test_what_prune_would_keep_isnt_deleted_to_be_made_anew(kind: str, metadata:
     assert problem.fix.startswith("lift what keeps it from the live object")
 
 
-def test_a_namespace_of_the_system_is_never_made_anew() -> None:
+def test_a_system_namespace_is_never_recreated() -> None:
     more: dict[str, Any] = {"cluster_scoped": SCOPED, "namespaces": ("*",)}
     (declared,) = desired(document("Namespace", "kube-public"), **more)
     problem = refused(declared, applied(declared), recreate=RecreateSettings(("Namespace",)))
@@ -233,7 +233,7 @@ GUARDED = [
 
 
 @pytest.mark.parametrize(("kind", "api", "name"), GUARDED)
-def test_no_way_out_deletes_what_holds_data(kind: str, api: str, name: str) -> None:
+def test_no_fix_deletes_an_object_that_holds_data(kind: str, api: str, name: str) -> None:
     declared = item(kind, api)
     protected = applied(declared)
     protected["metadata"]["annotations"] = {**protected["metadata"].get("annotations", {}), ALLOW: "disabled"}
@@ -245,7 +245,7 @@ def test_no_way_out_deletes_what_holds_data(kind: str, api: str, name: str) -> N
 
 
 @pytest.mark.parametrize(("kind", "api", "name"), GUARDED)
-def test_what_holds_data_is_recreated_only_by_name(kind: str, api: str, name: str) -> None:
+def test_a_kind_that_holds_data_is_recreated_only_if_recreate_kinds_names_it(kind: str, api: str, name: str) -> None:
     declared = item(kind, api, metadata={"annotations": {RECREATE: "allow"}})
     problem = refused(declared, applied(declared))
     assert isinstance(problem, Problem)
@@ -270,7 +270,7 @@ def test_what_holds_data_is_recreated_only_by_name(kind: str, api: str, name: st
         ("ConfigMap", "v1", FINISHED, f'annotate it {RECREATE}: "allow", or add to target shop: recreate: {{kinds: [ConfigMap]}}'),
     ],
 )
-def test_unless_a_job_has_finished_the_way_out_is_told(kind: str, api: str, status: dict[str, Any], fix: str) -> None:
+def test_an_immutable_field_of_an_unfinished_job_is_refused_with_the_fix(kind: str, api: str, status: dict[str, Any], fix: str) -> None:
     declared = item(kind, api)
     found = refused(declared, applied(declared, status=status))
     assert (found.fix if isinstance(found, Problem) else "") == fix
@@ -291,7 +291,9 @@ def test_membership_is_what_makes_an_object_ours() -> None:
         (Mode.KEEP, "", {}, Action.UNCHANGED, ""),
     ],
 )
-def test_what_is_left_as_it_lives(mode: Mode, reason: str, annotations: dict[str, str], action: Action | None, said: str) -> None:
+def test_objects_kept_by_an_annotation_are_skipped(
+    mode: Mode, reason: str, annotations: dict[str, str], action: Action | None, said: str
+) -> None:
     declared = replace(item(), mode=mode, reason=reason)
     found = applied(declared)
     found["metadata"]["annotations"].update(annotations)
@@ -300,13 +302,13 @@ def test_what_is_left_as_it_lives(mode: Mode, reason: str, annotations: dict[str
     assert said in (kept.reason if kept else "")
 
 
-def test_what_a_step_only_creates_and_is_not_ours_stays_and_says_so() -> None:
+def test_an_unowned_object_of_a_create_if_not_exist_step_is_skipped() -> None:
     kept = judge().kept(replace(item(), mode=Mode.KEEP), document(metadata={"namespace": "shop", "uid": "u", "resourceVersion": "1"}))
     assert kept
     assert (kept.action, kept.reason) == (Action.SKIP, "lives already and isn't ours; its step would only create it")
 
 
-def test_what_is_being_deleted_tells_since_when_and_what_holds_it() -> None:
+def test_a_terminating_object_tells_since_when_and_its_finalizers() -> None:
     declared, since = item(), "2026-11-22T10:00:00Z"
     found = applied(declared)
     change = judge().present(declared, found, found)

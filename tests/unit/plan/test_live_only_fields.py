@@ -26,7 +26,7 @@ SPEC = {"ports": [{"port": 81, "protocol": "TCP", "name": "x", "target": 1}], "m
         ({"f:members": {'v:"b"': {}}}, "spec.members[b]: b", {"members": ["b"]}),
     ],
 )
-def test_the_lines_for_git_are_what_lives(fields: dict[str, Any], named: str, lines: dict[str, Any]) -> None:
+def test_the_lines_for_git_hold_the_live_values(fields: dict[str, Any], named: str, lines: dict[str, Any]) -> None:
     (item,) = desired(document())
     live = document(metadata={"namespace": "shop", "managedFields": [entry({"f:spec": fields}, "kubectl", "Update")]}, spec=SPEC)
     kept = [(path, only) for path, only, _ in each_without(live, {"f:spec": fields})]
@@ -36,7 +36,7 @@ def test_the_lines_for_git_are_what_lives(fields: dict[str, Any], named: str, li
     assert yaml.safe_load(problem.fix.partition("write into it ")[2]) == {"spec": lines}
 
 
-def test_what_may_not_be_shown_is_in_no_line() -> None:
+def test_the_lines_for_git_hold_no_secret_and_no_long_value() -> None:
     fields: dict[str, Any] = {"f:spec": {"f:token": {}, "f:a": {}}, "f:data": {"f:long": {}}}
     (item,) = desired(document())
     live = document(metadata={"namespace": "shop"}, spec={"token": "CANARY", "a": 1}, data={"long": "x" * 300})
@@ -62,7 +62,7 @@ def test_a_field_that_live_has_no_more_is_not_asked_about() -> None:
         ({"l": [{"name": "x", "m": {"a": 1}}]}, {"f:l": {'k:{"name":"x"}': {"f:m": {"f:a": {}}}}}, {}, ["spec.l[name=x].m.a"]),
     ],
 )
-def test_what_an_apply_would_make_null_of_is_told(spec: Any, goes: Any, becomes: Any, named: list[str]) -> None:
+def test_a_map_that_an_apply_would_leave_null_is_refused(spec: Any, goes: Any, becomes: Any, named: list[str]) -> None:
     live, gone = document(metadata={"namespace": "shop"}, spec={"kept": 1, **spec}), {"f:spec": goes}
     found = nulled(live, without(live, gone), document(spec={"kept": 1, **becomes}), gone)
     assert [text_of(path) for path, _ in found] == named

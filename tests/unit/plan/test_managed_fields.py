@@ -22,7 +22,7 @@ def pod(image: str) -> dict[str, Any]:
     return document("Pod", spec={"containers": [{"name": "web", "image": image}]})
 
 
-def test_what_we_own_and_git_declares_alike_is_the_same() -> None:
+def test_fields_that_we_own_and_git_declares_alike_are_no_drift() -> None:
     body = document(data={"a": "1"})
     assert is_same(body, live(body))
 
@@ -211,7 +211,7 @@ def mutations(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 @settings(max_examples=30, deadline=None)
 @given(trees)
-def test_what_was_applied_is_the_same_and_any_single_change_is_not(data: dict[str, Any]) -> None:
+def test_an_applied_object_has_no_drift_and_any_single_change_is_drift(data: dict[str, Any]) -> None:
     body = document(data=data)
     assert is_same(body, live(body))
     for changed in mutations(data):

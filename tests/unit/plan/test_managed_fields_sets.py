@@ -31,7 +31,7 @@ TCP = 'k:{"port":80,"protocol":"TCP"}'
         ({"f:l": {'v:"a"': {}, 'v:"b"': {}}}, {"l": ["b"]}, [], {"f:l": {'v:"a"': {}}}),
     ],
 )
-def test_what_was_owned_and_is_no_longer_declared_goes_unless_another_owns_it(
+def test_an_owned_field_no_longer_declared_goes_unless_another_manager_owns_it(
     owned: Fields, desired: Any, others: list[Fields], goes: Fields
 ) -> None:
     assert going(owned, desired, others) == goes
@@ -51,7 +51,7 @@ def test_what_was_owned_and_is_no_longer_declared_goes_unless_another_owns_it(
         ("text", {"f:x": {}}, "text"),
     ],
 )
-def test_what_goes_is_gone_and_the_value_itself_stays_as_it_is(value: Any, gone: Fields, left: Any) -> None:
+def test_removing_a_field_set_leaves_the_original_value(value: Any, gone: Fields, left: Any) -> None:
     before = copy.deepcopy(value)
     assert without(value, gone) == left
     assert value == before

@@ -66,7 +66,7 @@ def test_only_words_that_name_an_object_say_that_it_is_missing(text: str, found:
     ],
     ids=["named", "elsewhere", "another kind", "not named", "the one of every pod", "a binding isn't its role"],
 )
-def test_what_is_meant_is_named_by_the_object_and_of_that_kind_and_place(
+def test_a_missing_object_is_matched_by_name_kind_and_namespace_of_a_reference(
     item: Desired, found: MissingObject, declared: Desired, *, meant: bool
 ) -> None:
     assert among(found, item, [declared]) == (declared.identity if meant else None)
@@ -82,7 +82,7 @@ def test_rbac_calls_a_role_by_the_kind_of_its_binding() -> None:
     )
 
 
-def test_the_ways_out_can_be_pasted() -> None:
+def test_fixes_for_a_missing_object_can_be_pasted() -> None:
     block = "{apiVersion: v1, kind: ServiceAccount, metadata: {name: web, namespace: shop}}"
     assert block in declare(MissingObject("serviceaccount", "", "web"), pod())
 
@@ -117,7 +117,7 @@ def test_only_a_namespace_of_the_core_group_is_a_namespace(found: MissingObject,
     assert found.is_namespace is is_one
 
 
-def test_it_is_told_as_the_server_calls_it() -> None:
+def test_a_missing_object_is_printed_as_the_server_calls_it() -> None:
     assert str(MissingObject("rolebindings", RBAC, "reader")) == f'rolebindings.{RBAC} "reader"'
     assert str(MissingObject("serviceaccount", "", "web")) == 'serviceaccount "web"'
 

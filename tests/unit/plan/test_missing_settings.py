@@ -15,7 +15,7 @@ def told(*problems: Problem) -> list[str]:
     return [str(problem) for problem in joined(problems)]
 
 
-def test_one_keeps_its_own_words() -> None:
+def test_a_single_missing_setting_keeps_its_own_message() -> None:
     one = of("a", "belongs to Flux", "first stop Flux", adopt=("flux",))
     assert told(one) == ["a.yaml:1: ConfigMap/shop/a: belongs to Flux; add to target shop: adopt: [flux]; first stop Flux"]
 
@@ -41,7 +41,7 @@ def test_tools_kinds_and_what_must_be_done_besides_are_united() -> None:
     ]
 
 
-def test_each_target_has_its_own_block() -> None:
+def test_missing_settings_have_one_block_a_target() -> None:
     problems = [of(name, "outside", target=target, namespaces=(target, name)) for name in "ab" for target in ("shop", "bank")]
     assert told(*problems) == [
         "a.yaml:1: ConfigMap/shop/a and 1 more: outside; add to target shop: namespaces: [shop, a, b]",
@@ -49,6 +49,6 @@ def test_each_target_has_its_own_block() -> None:
     ]
 
 
-def test_what_was_put_together_stays_so() -> None:
+def test_joined_missing_settings_stay_joined() -> None:
     once = joined([of(name, "outside", namespaces=("shop", name)) for name in "abc"])
     assert joined(once) == once

@@ -141,13 +141,13 @@ def test_depends_on_what_isnt_declared_orders_nothing() -> None:
         ([wave("9" * 100_000, "a")], f"0.yaml:1: ConfigMap/shop/a: {SYNC_WAVE}: '{'9' * 119}…' is not a whole number"),
     ],
 )
-def test_what_cant_be_ordered_is_refused_naming_the_path(bodies: list[dict[str, Any]], told: str) -> None:
+def test_a_dependency_cycle_is_refused_naming_the_path(bodies: list[dict[str, Any]], told: str) -> None:
     with pytest.raises(PlanRefused) as caught:
         order(*bodies)
     assert str(caught.value).startswith(told)
 
 
-def test_all_that_cant_be_read_is_told_at_once() -> None:
+def test_all_malformed_waves_and_depends_on_are_told_at_once() -> None:
     both = document(metadata={"annotations": {SYNC_WAVE: "first", DEPENDS_ON: "nonsense"}})
     with pytest.raises(PlanRefused) as caught:
         order(both, after("nonsense", "other"))
@@ -173,7 +173,7 @@ def awaited(found: Order) -> dict[str, list[str]]:
     return {one.name: sorted(need.name for need in needs) for one, needs in found.awaits.items()}
 
 
-def test_only_an_edge_that_an_author_drew_asks_for_health() -> None:
+def test_only_depends_on_and_waves_wait_for_health() -> None:
     bodies = [CRD, document("Namespace", "shop"), document("Widget", "w", "acme.io/v1"), document("Role", "r", RBAC)]
     binding = document("RoleBinding", "r", RBAC, roleRef={"kind": "Role", "name": "r"})
     assert awaited(put_in_order(desired(*bodies, binding, cluster_scoped=SCOPED))) == {}
@@ -186,7 +186,7 @@ def test_a_wave_awaits_every_lower_one() -> None:
     assert awaited(put_in_order(desired(*bodies, cluster_scoped=SCOPED))) == {"m": ["a", "shop"], "c": ["a", "m", "shop"]}
 
 
-def test_nothing_awaits_what_comes_after_everything() -> None:
+def test_nothing_waits_for_webhook_configurations_and_our_own_workload() -> None:
     webhook = document("ValidatingWebhookConfiguration", "hook", "admissionregistration.k8s.io/v1")
     bodies = [document("Deployment", "anneal", "apps/v1"), webhook, document(name="m"), wave("1", "b")]
     found = put_in_order(desired(*bodies, cluster_scoped=SCOPED), "shop/anneal")
@@ -213,14 +213,14 @@ def test_a_cycle_through_a_hook_is_refused_naming_the_path() -> None:
         put_in_order([hook("h", **{SYNC_WAVE: "1"}), *desired(early)])
 
 
-def test_what_something_else_needs_makes_a_stage_of_its_own_before_everything() -> None:
+def test_objects_that_hooks_need_are_a_stage_before_everything() -> None:
     items = desired(document("Namespace", "shop"), wave("-5", "a"), document(), cluster_scoped=SCOPED)
     found = put_in_order(items, first=[items[0].identity])
     assert named(found) == [["shop"], ["a"], ["web"]]
     assert awaited(found) == {"web": ["a"]}
 
 
-def test_what_isnt_declared_is_told_and_not_waited_for() -> None:
+def test_a_depends_on_of_an_undeclared_object_is_noted_and_not_waited_for() -> None:
     found = put_in_order(desired(after("/namespaces/shop/ConfigMap/else")))
     told = f"ConfigMap/shop/web: {DEPENDS_ON} names ConfigMap/shop/else, which isn't declared here; it isn't waited for"
     assert (found.notes, found.awaits) == ((told,), {})
@@ -251,7 +251,7 @@ def graph(found: dict[str, dict[str, str]]) -> list[dict[str, Any]]:
 
 @settings(max_examples=30, deadline=None)
 @given(st.dictionaries(names, marks).map(graph).flatmap(lambda found: st.tuples(st.just(found), st.permutations(found))))
-def test_every_need_stands_earlier_and_nothing_is_lost(found: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> None:
+def test_every_dependency_stands_earlier_and_no_object_is_lost(found: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> None:
     bodies, shuffled = found
     try:
         staged = order(*bodies)
@@ -279,5 +279,5 @@ def test_every_need_stands_earlier_and_nothing_is_lost(found: tuple[list[dict[st
     assert level["ValidatingWebhookConfiguration/hook"] == len(staged) - 1
 
 
-def test_nothing_has_no_stages() -> None:
+def test_an_empty_apply_has_no_stages() -> None:
     assert stages(()) == ()

@@ -82,7 +82,7 @@ def test_a_mark_names_its_owner_and_the_tools_that_a_target_would_have_to_name(
         {"labels": {"kustomize.toolkit.fluxcd.io/prune": "disabled"}},
     ],
 )
-def test_what_any_object_may_carry_names_nobody(metadata: dict[str, Any]) -> None:
+def test_common_labels_name_no_owner(metadata: dict[str, Any]) -> None:
     assert owner(**metadata) is None
 
 

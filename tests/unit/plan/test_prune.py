@@ -54,7 +54,7 @@ def test_what_is_being_deleted_already_still_counts_and_is_waited_for() -> None:
 @pytest.mark.parametrize(
     "live", [NAMESPACE, CRD, scoped("ClusterRole", "r", "rbac.authorization.k8s.io/v1"), scoped("PersistentVolume", "v")]
 )
-def test_what_the_target_opened_by_name_goes(live: dict[str, Any]) -> None:
+def test_a_kind_named_in_prune_kinds_is_pruned(live: dict[str, Any]) -> None:
     assert judged(live).action is Action.PRUNE
 
 
@@ -106,7 +106,7 @@ def test_a_star_allows_every_namespace() -> None:
         ),
     ],
 )
-def test_what_is_kept_says_why(live: dict[str, Any], allowed: Target, reason: str) -> None:
+def test_an_object_kept_from_prune_has_its_reason(live: dict[str, Any], allowed: Target, reason: str) -> None:
     change = judged(live, allowed)
     assert (change.action, change.reason) == (Action.SKIP, reason)
 
@@ -122,7 +122,7 @@ def test_what_is_kept_says_why(live: dict[str, Any], allowed: Target, reason: st
         (CRD, PruneFacts(instances={"widgets.acme.io": 2}), (), "still has instances (2); deleting it would delete them"),
     ],
 )
-def test_what_holds_other_things_is_kept_with_them(
+def test_namespaces_and_crds_with_content_are_kept_from_prune(
     live: dict[str, Any], facts: PruneFacts, declared: tuple[Identity, ...], reason: str
 ) -> None:
     change = judged(live, OPEN, facts, declared)
@@ -131,7 +131,7 @@ def test_what_holds_other_things_is_kept_with_them(
 
 @pytest.mark.parametrize("place", ["annotations", "labels"])
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in PROTECTIONS for value in sorted(values)])
-def test_anybodys_protection_counts_in_any_spelling(name: str, value: str, place: str) -> None:
+def test_prune_protections_of_other_tools_count_in_any_case(name: str, value: str, place: str) -> None:
     for written in (value, value.title(), f"x=y, {value.upper()} ,z"):
         change = judged(member(document(), **{place: {name: written}}))
         assert change.action is Action.SKIP
@@ -155,7 +155,7 @@ def test_anybodys_protection_counts_in_any_spelling(name: str, value: str, place
         ("kluctl.io/skip-delete", "true"),
     ],
 )
-def test_the_protections_of_the_tools_people_come_from_are_known(name: str, value: str) -> None:
+def test_prune_protections_of_argo_cd_flux_and_helm_are_known(name: str, value: str) -> None:
     assert judged(member(document(), annotations={name: value})).reason.startswith(f"protected by {name}: ")
 
 
@@ -163,18 +163,18 @@ def test_the_protections_of_the_tools_people_come_from_are_known(name: str, valu
     ("name", "value"),
     [("argocd.argoproj.io/sync-options", "Prune=true"), ("helm.sh/resource-policy", "keeper"), ("anneal.dev/prune", "allow")],
 )
-def test_other_values_protect_nothing(name: str, value: str) -> None:
+def test_other_values_of_protection_annotations_dont_stop_prune(name: str, value: str) -> None:
     assert judged(member(document(), annotations={name: value})).action is Action.PRUNE
 
 
-def test_only_what_nothing_else_keeps_needs_an_answer() -> None:
+def test_only_namespaces_and_crds_without_another_protection_cost_a_prune_check() -> None:
     kept = scoped("Namespace", "shop", annotations={ALLOW: "disabled"})
     outside = scoped("Namespace", "bank")
     assert questions([NAMESPACE, CRD, kept, outside, member(document())], OPEN) == (["shop"], [identity_of(CRD)])
     assert questions([NAMESPACE, CRD], target()) == ([], [])
 
 
-def test_what_is_kept_isnt_leaving_so_that_its_namespace_stays_too() -> None:
+def test_an_object_kept_from_prune_keeps_its_namespace() -> None:
     goes, stays = member(document(name="goes")), member(document("PersistentVolumeClaim", "stays"))
     marked = member(document(name="marked"), annotations={ALLOW: "disabled"})
     assert leaving([goes, stays, marked], target()) == {"uid-goes"}
@@ -204,7 +204,7 @@ targets = st.builds(
 
 @settings(max_examples=80, deadline=None)
 @given(kinds, names, names, st.fixed_dictionaries({}, optional=optional), facts, targets, st.booleans())
-def test_nothing_is_pruned_against_any_check(
+def test_no_object_is_pruned_against_any_check(
     kind: tuple[str, str], name: str, namespace: str, metadata: dict[str, Any], known: PruneFacts, allowed: Target, inhabited: bool
 ) -> None:
     cluster_wide = kind[0] in ("Namespace", "CustomResourceDefinition")
@@ -230,7 +230,7 @@ def test_nothing_is_pruned_against_any_check(
 
 
 @pytest.mark.parametrize(("marks", "action"), [({}, Action.PRUNE), ({"kustomize.toolkit.fluxcd.io/ssa": "Ignore"}, Action.SKIP)])
-def test_what_git_alone_left_alone_is_pruned_once_git_drops_it(marks: dict[str, str], action: Action) -> None:
+def test_an_object_with_ssa_ignore_in_git_alone_is_pruned_once_git_drops_it(marks: dict[str, str], action: Action) -> None:
     """It was applied before; nothing live says that it stays."""
     live = member(document(metadata={"namespace": "shop"}), annotations=marks)
     assert judged(live).action is action

@@ -52,7 +52,7 @@ def test_operators_live_until_their_resources_are_gone_and_namespaces_go_last() 
     ]
 
 
-def test_inside_a_stage_the_order_of_apply_is_turned_round() -> None:
+def test_prune_reverses_the_apply_order_inside_a_stage() -> None:
     assert order(thing("ConfigMap", "a"), thing("ConfigMap", "b"), thing("Secret")) == [["Secret/x", "ConfigMap/b", "ConfigMap/a"]]
 
 
@@ -74,7 +74,7 @@ def test_a_crd_of_a_high_wave_waits_for_its_resources_whatever_their_group_is_ca
     assert order(crd, route) == [["HTTPRoute/x"], ["CustomResourceDefinition/httproutes.gateway.networking.k8s.io"]]
 
 
-def test_what_is_depended_on_outlives_its_dependants() -> None:
+def test_a_dependency_is_pruned_after_its_dependants() -> None:
     chain = [
         thing("Role", "c", "rbac.authorization.k8s.io/v1", after="apps/namespaces/shop/Deployment/b"),
         thing("Deployment", "b", "apps/v1", after="acme.io/namespaces/shop/Widget/x"),
@@ -100,7 +100,7 @@ def test_a_live_cycle_stops_nothing() -> None:
     assert sorted(name for stage in found for name in stage) == ["ConfigMap/a", "ConfigMap/b"]
 
 
-def test_nothing_has_no_stages() -> None:
+def test_an_empty_prune_has_no_stages() -> None:
     assert order() == []
 
 
@@ -120,7 +120,7 @@ pool = st.sampled_from(
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(pool, unique_by=identity_of).flatmap(lambda found: st.tuples(st.just(found), st.permutations(found))))
-def test_nothing_is_lost_and_what_is_needed_goes_later(found: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> None:
+def test_every_prune_is_ordered_and_dependencies_go_later(found: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> None:
     bodies, shuffled = found
     staged = order(*bodies)
     level = {name: number for number, stage in enumerate(staged) for name in stage}

@@ -49,7 +49,7 @@ def rolled(files: Mapping[str, dict[str, Any]], document: Manifest | None, **set
 FILES = {name: document(name=name) for name in ("a", "b", "c", "d")} | {"web": document("Deployment", "web", "apps/v1")}
 
 
-def test_what_a_step_names_stands_in_the_stage_of_the_first_group_that_does() -> None:
+def test_an_object_stands_in_the_stage_of_the_first_group_with_a_step_for_it() -> None:
     first = group(("web", "CreateOrUpdate"), ("b", "CreateIfNotExist"))
     second = group(("b", "CreateIfNotExist"), ("c", "Recreate"), ("d", "DeleteIfExist"))
     automatic, found = rolled(FILES, rollout(first, second))
@@ -63,7 +63,7 @@ def test_what_a_step_names_stands_in_the_stage_of_the_first_group_that_does() ->
     assert {identity.name for identity in found.named} == {"b", "c", "d", "web"}
 
 
-def test_what_is_due_is_each_step_that_is_not_done() -> None:
+def test_each_step_that_is_not_done_is_due() -> None:
     _, found = rolled(FILES, rollout(group(("a", "CreateOrUpdate"), ("b", "Recreate"))))
     a, b = (identity_of(FILES[name]) for name in "ab")
     wanted = (
@@ -75,7 +75,7 @@ def test_what_is_due_is_each_step_that_is_not_done() -> None:
     assert (a.namespace, b.namespace, wanted[0].identity.namespace) == ("", "", "shop")
 
 
-def test_without_a_rollout_everything_is_as_it_was() -> None:
+def test_without_a_rollout_all_objects_are_applied_automatically() -> None:
     automatic, found = rolled(FILES, None)
     assert len(automatic) == len(FILES)
     assert found == PlannedRollout()
@@ -106,7 +106,7 @@ APPLY = "CreateOrUpdate"
         [group(("offer", APPLY))],
     ],
 )
-def test_what_an_object_needs_may_come_before_it(groups: list[dict[str, Any]]) -> None:
+def test_a_dependency_may_come_in_an_earlier_group(groups: list[dict[str, Any]]) -> None:
     files = {key: body for key, body in NEEDY.items() if key != "inside" or len(groups) == 2}
     _, found = rolled(files, rollout(*groups), **SCOPED)
     assert len(found.stages) == len(groups)
@@ -129,7 +129,7 @@ def test_what_an_object_needs_may_come_before_it(groups: list[dict[str, Any]]) -
         (rollout(group(("ns", "DeleteIfExist"))), "ConfigMap/new/inside: can't be without Namespace/new, which step ns in group 1 deletes"),
     ],
 )
-def test_what_would_come_before_what_it_needs_is_refused(document: Manifest, said: str) -> None:
+def test_an_object_in_a_group_before_its_dependency_is_refused(document: Manifest, said: str) -> None:
     with pytest.raises(PlanRefused) as refused:
         rolled(NEEDY, document, **SCOPED)
     assert [each for each in str(refused.value).splitlines() if said in each]

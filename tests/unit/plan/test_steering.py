@@ -48,7 +48,7 @@ def live(marks: dict[str, str], manager: str = "kubectl-annotate", part: str = "
 
 # --- each row
 @pytest.mark.parametrize("case", CASES, ids=named)
-def test_git_is_read_as_the_row_says(case: tuple[AnnotationRow, str]) -> None:
+def test_an_annotation_in_git_has_the_effect_of_its_row(case: tuple[AnnotationRow, str]) -> None:
     row, value = case
     found = asked(spelled(row, value))
     effect = row.effect if row.side & Side.GIT else Effect.IGNORE
@@ -63,7 +63,7 @@ def test_git_is_read_as_the_row_says(case: tuple[AnnotationRow, str]) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=named)
-def test_live_is_read_as_the_row_says(case: tuple[AnnotationRow, str]) -> None:
+def test_a_live_annotation_has_the_effect_of_its_row(case: tuple[AnnotationRow, str]) -> None:
     row, value = case
     body, plain = live(spelled(row, value)), Manifest.of(document(), "web.yaml:1")
     effect = row.effect if row.side & Side.LIVE else Effect.IGNORE
@@ -75,7 +75,7 @@ def test_live_is_read_as_the_row_says(case: tuple[AnnotationRow, str]) -> None:
     assert not steering.note(body)
 
 
-def test_a_refusal_has_a_way_out_and_nothing_else_has() -> None:
+def test_a_refused_annotation_has_a_fix_and_no_other_has() -> None:
     assert [row.key for row in TABLE if bool(row.fix) is not (row.effect is Effect.REFUSE)] == []
     assert len({(row.key, value) for row, value in CASES}) == len(CASES)
     assert all(len({row.tool for row in TABLE if row.key == key}) == 1 for key in {row.key for row in TABLE})
@@ -143,7 +143,7 @@ def test_an_annotation_that_was_probably_meant_for_us_is_refused(key: str, near:
     assert asked({"anneal.dev/identity": "shop:x", "anneal.dev/team": "a", "example.com/prunee": "b"}).problems == ()
 
 
-def test_everything_that_is_wrong_is_refused_together_with_its_place() -> None:
+def test_all_refused_annotations_are_told_together_with_their_places() -> None:
     marks = [{f"{FLUX}/ssa": "Ignor"}, {"kluctl.io/delete": "true", "kapp.k14s.io/nonce": ""}]
     bodies = [document(name=f"c{number}", metadata={"annotations": each}) for number, each in enumerate(marks)]
     with pytest.raises(PlanRefused) as caught:
@@ -152,7 +152,7 @@ def test_everything_that_is_wrong_is_refused_together_with_its_place() -> None:
 
 
 # --- whose word it is
-def test_what_only_we_wrote_live_is_the_earlier_word_of_git() -> None:
+def test_a_live_annotation_that_only_we_applied_doesnt_count() -> None:
     marks = {f"{FLUX}/reconcile": "disabled"}
     assert steering.left_alone(live(marks)) == f"{FLUX}/reconcile: disabled, set live"
     assert steering.left_alone(live(marks, "anneal")) == ""
@@ -163,14 +163,14 @@ def test_what_only_we_wrote_live_is_the_earlier_word_of_git() -> None:
 
 
 # --- admission
-def test_what_needs_what_is_left_alone_does_not_wait_for_it() -> None:
+def test_an_object_that_needs_one_with_ssa_ignore_doesnt_wait_for_it() -> None:
     left = {"annotations": {f"{FLUX}/ssa": "Ignore"}}
     room = document("Namespace", "shop", metadata=left)
     _, inside = desired(room, document(), cluster_scoped=("Namespace",))
     assert inside.needs == ()
 
 
-def test_a_definition_that_is_left_alone_brings_no_kind() -> None:
+def test_a_crd_with_ssa_ignore_brings_no_kind() -> None:
     names = {"kind": "Offer", "plural": "offers"}
     spec = {"group": "x.example.com", "scope": "Namespaced", "names": names, "versions": [{"name": "v1", "served": True}]}
     left = {"annotations": {f"{FLUX}/ssa": "Ignore"}}
@@ -179,7 +179,7 @@ def test_a_definition_that_is_left_alone_brings_no_kind() -> None:
         desired(crd, document("Offer", "o", "x.example.com/v1"), cluster_scoped=("CustomResourceDefinition",))
 
 
-def test_what_is_left_alone_keeps_to_the_whitelist_where_its_kind_is_served() -> None:
+def test_an_object_with_ssa_ignore_keeps_to_the_namespace_whitelist_if_its_kind_is_served() -> None:
     left = {"annotations": {f"{FLUX}/ssa": "Ignore"}}
     body = document("Kptfile", "shop", "kpt.dev/v1", metadata=left)
     (item,) = admission().admit([Manifest.of(body, "Kptfile:1")])
@@ -188,7 +188,7 @@ def test_what_is_left_alone_keeps_to_the_whitelist_where_its_kind_is_served() ->
         desired(document(metadata={**left, "namespace": "bank"}))
 
 
-def test_a_hook_that_is_left_alone_is_none() -> None:
+def test_a_hook_with_ssa_ignore_is_no_hook() -> None:
     marks = {"argocd.argoproj.io/hook": "PreSync", f"{FLUX}/ssa": "Ignore"}
     rest, hooked = separate(desired(document(metadata={"annotations": marks})))
     assert ([item.mode for item in rest], hooked.hooks) == ([Mode.LEAVE], {})
@@ -204,7 +204,7 @@ def told(row: AnnotationRow) -> tuple[str, str, str, str]:
     return name, row.tool.name, SIDES[row.side], verdict
 
 
-def test_the_page_is_the_table() -> None:
+def test_the_documented_table_of_annotations_is_that_of_the_code() -> None:
     rows = re.findall(r"^\| (`.+?) \| (.+?) \| (git|live|both) \| ((?:honoured|refused|ignored): .+?) \|$", PAGE.read_text(), re.MULTILINE)
     assert rows == [told(row) for row in TABLE]
 
@@ -214,7 +214,7 @@ def test_the_page_is_the_table() -> None:
     ("key", "value"),
     [("argocd.argoproj.io/sync-options", "Force=true,Replace=true"), ("kapp.k14s.io/nonce", "1"), ("kluctl.io/delete", "true")],
 )
-def test_no_way_out_deletes_what_holds_data(kind: str, key: str, value: str) -> None:
+def test_no_fix_for_a_refused_annotation_deletes_an_object_that_holds_data(kind: str, key: str, value: str) -> None:
     declared = Manifest.of(
         document(kind, api="apps/v1" if kind == "StatefulSet" else "v1", metadata={"annotations": {key: value}}), "web.yaml:1"
     )

@@ -55,7 +55,9 @@ def told(found: Takeover | None) -> list[tuple[str, str, Any]]:
         ("kube-controller-manager", "Update", {"subresource": "scale"}, False),
     ],
 )
-def test_entries_of_people_become_ours_and_others_stay(manager: str, operation: str, more: dict[str, str], becomes_ours: bool) -> None:
+def test_managed_fields_entries_of_kubectl_become_ours_and_others_stay(
+    manager: str, operation: str, more: dict[str, str], becomes_ours: bool
+) -> None:
     found = taken(body(entry(DATA, manager, operation, **more), data={"a": "1"}))
     assert told(found) == ([(FIELD_MANAGER, "Apply", DATA)] if becomes_ours else [])
     if found:
@@ -84,7 +86,7 @@ DEPLOYED: list[tuple[str, str, dict[str, Any], dict[str, str], dict[str, Any] | 
 
 
 @pytest.mark.parametrize(("manager", "operation", "fields", "more", "ours"), DEPLOYED)
-def test_what_the_named_tools_deployed_becomes_ours_and_never_finalizers_or_status(
+def test_fields_of_the_named_tools_become_ours_but_never_finalizers_or_status(
     manager: str, operation: str, fields: dict[str, Any], more: dict[str, str], ours: dict[str, Any] | None
 ) -> None:
     found = told(taken(body(entry(fields, manager, operation, **more), data={"a": "1"}), tools=("flux", "argocd")))
@@ -92,7 +94,7 @@ def test_what_the_named_tools_deployed_becomes_ours_and_never_finalizers_or_stat
     assert found == ([(FIELD_MANAGER, "Apply", ours), *([(manager, operation, rest)] if rest else [])] if ours else [])
 
 
-def test_the_marks_of_the_named_tools_go_whoever_wrote_them() -> None:
+def test_labels_and_annotations_of_the_named_tools_go_whoever_wrote_them() -> None:
     written: dict[str, Any] = {
         "f:metadata": {"f:labels": {".": {}, "f:kapp.k14s.io/app": {}, "f:app": {}}, "f:annotations": {f"f:{TRACKED}": {}}}
     }
@@ -116,7 +118,7 @@ def test_fields_of_several_join_ours_and_what_another_keeps_stays() -> None:
     assert found.goes == {"f:data": {"f:b": {}, "f:c": {}}}
 
 
-def test_ours_is_left_alone_while_people_wrote_only_what_git_declares() -> None:
+def test_no_takeover_while_kubectl_wrote_only_what_git_declares() -> None:
     live = body(entry(DATA), entry(DATA, "kubectl-edit", "Update"), data={"a": "1"})
     assert taken(live, adopted=False, data={"a": "1"}) is None
     assert taken(live, adopted=True, data={"a": "1"})
@@ -130,7 +132,7 @@ def test_an_entry_without_fields_adds_none() -> None:
     assert taken(document()) is None
 
 
-def test_the_mark_of_a_restart_stays_with_its_writer() -> None:
+def test_the_rollout_restart_annotation_stays_with_its_manager() -> None:
     template = {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}
     live = body(entry(RESTART, "kubectl-rollout", "Update"), spec={"template": template})
     assert taken(live, adopted=False, spec={"template": {}}) is None
@@ -141,7 +143,7 @@ def test_the_mark_of_a_restart_stays_with_its_writer() -> None:
     assert told(found)[1] == ("kubectl-rollout", "Update", mark)
 
 
-def test_status_is_never_gits() -> None:
+def test_status_is_never_taken_over() -> None:
     live = body(entry({"f:status": {"f:ready": {}}, **DATA}, "kubectl", "Update"), data={"a": "1"}, status={"ready": True})
     found = taken(live)
     assert found
@@ -149,7 +151,7 @@ def test_status_is_never_gits() -> None:
     assert found.after(live)["status"] == {"ready": True}
 
 
-def test_spared_fields_stay_with_their_owner() -> None:
+def test_ignored_fields_stay_with_their_manager_at_takeover() -> None:
     containers = [{"name": "a", "image": "x"}, {"name": "web", "image": "y", "tty": True}]
     written: dict[str, Any] = {"f:spec": {"f:containers": {'k:{"name":"web"}': {".": {}, "f:name": {}, "f:image": {}, "f:tty": {}}}}}
     live = body(entry(written, "kubectl-edit", "Update"), spec={"containers": containers})
@@ -160,7 +162,7 @@ def test_spared_fields_stay_with_their_owner() -> None:
     assert found.after(live)["spec"]["containers"] == [containers[0], {"image": "y"}]
 
 
-def test_an_entry_of_another_version_counts_as_far_as_its_fields_are_there() -> None:
+def test_a_managed_fields_entry_of_another_api_version_counts_for_fields_that_exist() -> None:
     old = entry({"f:data": {"f:a": {}, "f:old": {}}}, "kubectl", "Update", api="v1beta1")
     found = taken(body(old, data={"a": "1"}))
     assert told(found) == [(FIELD_MANAGER, "Apply", DATA), ("kubectl", "Update", {"f:data": {"f:old": {}}})]
@@ -180,7 +182,7 @@ def offer(*entries: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return document("Offer", api="example.com/v2", metadata={"managedFields": list(entries)}, spec=fields)
 
 
-def test_what_another_version_spells_otherwise_stays_with_its_writer_and_is_named() -> None:
+def test_a_field_that_another_api_version_spells_otherwise_stays_and_is_named() -> None:
     old, new = entry(spec("price", "note"), "kubectl", "Update", **V1), entry(spec("size"), "kubectl-edit", "Update", **V2)
     live = offer(old, new, cost=1, note="x", size=2)
     found = takeover(live, offer(cost=1), adopted=True)
@@ -193,7 +195,7 @@ def test_what_another_version_spells_otherwise_stays_with_its_writer_and_is_name
     assert list(undeclared(live, offer(cost=1), found)) == [(("spec", "price"), "kubectl", "example.com/v1")]
 
 
-def test_ours_moves_to_gits_version_before_anything_joins_it_that_can_not_be_told_there() -> None:
+def test_our_entry_moves_to_gits_api_version_before_a_takeover() -> None:
     """The apply moves it, for the server knows that our `price` is the `cost` that git drops."""
     edit = entry(spec("size"), "kubectl-edit", "Update", **V2)
     assert takeover(offer(entry(spec("price"), **V1), edit, cost=1, size=2), offer(), adopted=False) is None
@@ -232,7 +234,7 @@ def test_members_of_a_set_go_by_value() -> None:
 
 @pytest.mark.parametrize(("key", "values"), PROTECTIONS)
 @pytest.mark.parametrize("part", ["annotations", "labels"])
-def test_a_protection_that_people_set_live_stays(key: str, values: frozenset[str], part: str) -> None:
+def test_a_prune_protection_set_live_stays_at_takeover(key: str, values: frozenset[str], part: str) -> None:
     live = body(entry({"f:metadata": {f"f:{part}": {".": {}, f"f:{key}": {}}}}, "kubectl-annotate", "Update"))
     live["metadata"][part] = {key: min(values)}
     assert taken(live, adopted=False) is None
@@ -242,13 +244,13 @@ def test_a_protection_that_people_set_live_stays(key: str, values: frozenset[str
 
 
 @pytest.mark.parametrize("name", ["finalizers", "ownerReferences"])
-def test_what_holds_an_object_is_not_taken_off(name: str) -> None:
+def test_finalizers_and_owner_references_arent_taken_over(name: str) -> None:
     live = body(entry({"f:metadata": {f"f:{name}": {".": {}, 'v:"a"': {}}}}, "kubectl-patch", "Update"))
     live["metadata"][name] = ["a"]
     assert taken(live, adopted=False) is None
 
 
-def test_what_should_become_of_an_object_is_told_without_a_server() -> None:
+def test_a_takeover_is_predicted_without_a_server() -> None:
     owned: dict[str, Any] = {
         "f:data": {"f:a": {}, "f:b": {}},
         "f:spec": {

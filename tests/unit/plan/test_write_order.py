@@ -51,13 +51,13 @@ ACCOUNT, POD = marked("ServiceAccount", "a"), marked("Pod", "p")
         (marked("ServiceAccount", "a", "PostSync"), marked("Pod", "p", "SyncFail"), True),
     ],
 )
-def test_a_run_writes_one_before_the_other(first: Desired, then: Desired, *, before: bool) -> None:
+def test_the_write_order_of_two_objects(first: Desired, then: Desired, *, before: bool) -> None:
     found = coming(first, then)
     assert found.is_before(first.identity, then.identity) is before
     assert not found.is_before(then.identity, first.identity) or not before
 
 
-def test_what_the_run_does_not_write_is_before_nothing() -> None:
+def test_an_object_that_the_run_doesnt_write_has_no_write_order() -> None:
     found = coming(POD)
     assert not found.is_before(ACCOUNT.identity, POD.identity)
     hook = marked("ServiceAccount", "a", "PreSync")
