@@ -117,7 +117,7 @@ def test_a_message_that_comes_twice_changes_nothing(server: ApiServer, host: Git
     assert [line["outcome"] for line in worker.lines] == ["applied", "unchanged"]
 
 
-def test_while_a_run_lives_its_message_is_nobodys_and_no_longer(server: ApiServer, host: GitHost) -> None:
+def test_the_visibility_of_a_message_lasts_while_its_run_lives_and_no_longer(server: ApiServer, host: GitHost) -> None:
     worker = Function(engine(server, host).run)
     worker(push(pushed(host)), seconds=120.0)
     ((name, seconds),) = worker.queue.postponed
@@ -140,13 +140,13 @@ def test_the_first_failure_ends_the_batch_and_what_stands_behind_it_comes_again_
 
 
 @pytest.mark.parametrize("body", ["", "{", "[]", "{}", '{"v": 1}', "x" * 100_000])
-def test_what_cant_be_read_goes_to_the_dead_letters_soon(body: str) -> None:
+def test_an_unreadable_message_becomes_a_dead_letter_soon(body: str) -> None:
     worker = Function(ending())
     assert worker(body) == failures("m0")
     assert worker.queue.postponed == [("m0", 0)]
 
 
-def test_what_fails_ends_its_group_and_no_other() -> None:
+def test_a_failed_message_ends_its_group_and_no_other() -> None:
     ran: list[str] = []
 
     def run(job: Job, stop: threading.Event) -> Result:
@@ -275,7 +275,7 @@ def test_a_target_that_isnt_configured_here_is_a_dead_letter(server: ApiServer, 
     assert worker.lines[0]["code"] == "config-invalid"
 
 
-def test_what_the_host_doesnt_show_in_time_is_left_to_a_new_message(server: ApiServer, host: GitHost) -> None:
+def test_a_push_not_shown_in_time_is_left_to_a_new_message(server: ApiServer, host: GitHost) -> None:
     handler = engine(server, host)
     handler.run(Job("shop", "tick"))
     first = pushed(host)

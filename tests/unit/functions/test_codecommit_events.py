@@ -52,7 +52,7 @@ def test_a_push_runs_the_targets_of_its_repository_and_says_why_the_others_not(c
     ("event", "outcome", "code"),
     [(sample("pull-request"), "ignored", None), (sample("branch-deleted"), "ignored", None), ({"source": []}, "refused", "bad-payload")],
 )
-def test_what_asks_for_nothing_is_answered_and_not_told_again(event: Any, outcome: str, code: str | None) -> None:
+def test_a_codecommit_event_that_asks_for_nothing_is_acknowledged(event: Any, outcome: str, code: str | None) -> None:
     queue, lines = Kept(), list[Any]()
     assert told(event, queue, lines)["matched"] == []
     assert queue.jobs == []

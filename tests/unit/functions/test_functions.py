@@ -45,7 +45,7 @@ def test_a_function_is_made_once_and_at_its_first_event(functions: ModuleType, m
     assert [health(functions), health(functions), len(made)] == [200, 200, 1]
 
 
-def test_what_cant_start_says_why_and_starts_at_the_next_event(
+def test_a_function_that_cant_start_says_why_and_tries_at_the_next_event(
     functions: ModuleType, monkeypatch: pytest.MonkeyPatch, printed: Printed
 ) -> None:
     answer = functions.webhook(HEALTH, Context())
@@ -65,7 +65,7 @@ def test_a_door_needs_its_own_secrets_alone(functions: ModuleType, monkeypatch: 
 
 
 @pytest.mark.parametrize(("name", "told"), [("worker", "environment variable GIT is not set"), ("tick", ""), ("codecommit", "")])
-def test_who_answers_nobody_raises_what_keeps_it_from_starting(
+def test_scheduled_and_queue_functions_raise_the_error_that_keeps_them_from_starting(
     functions: ModuleType, monkeypatch: pytest.MonkeyPatch, name: str, told: str
 ) -> None:
     if not told:
@@ -93,7 +93,9 @@ def test_the_messages_of_a_worker_that_cant_start_come_again_soon_and_then_later
     assert told == [(QUEUE, event["Records"][0]["messageId"], seconds)]
 
 
-def test_a_queue_that_cant_be_told_either_hides_nothing(functions: ModuleType, monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
+def test_an_unreachable_queue_doesnt_hide_the_error_of_the_start(
+    functions: ModuleType, monkeypatch: pytest.MonkeyPatch, printed: Printed
+) -> None:
     def away(*_: object) -> None:
         raise QueueUnavailable.of("queue", "isn't reached")
 
@@ -103,7 +105,7 @@ def test_a_queue_that_cant_be_told_either_hides_nothing(functions: ModuleType, m
     assert [line["message"] for line in printed()] == ["the function can't start", "messages aren't postponed"]
 
 
-def test_a_mistake_of_ours_is_told_by_its_place_and_never_by_its_text(
+def test_an_unexpected_exception_is_logged_by_its_trace_without_its_text(
     functions: ModuleType, monkeypatch: pytest.MonkeyPatch, printed: Printed
 ) -> None:
     def broken(_path: object) -> None:

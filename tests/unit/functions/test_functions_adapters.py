@@ -98,24 +98,24 @@ def test_a_signed_push_is_taken(send: Sent, jobs: list[Any], body: bytes) -> Non
     assert [job.target for job in jobs] == ["shop-prod"]
 
 
-def test_how_it_was_framed_matters_no_more(send: Sent, jobs: list[Any]) -> None:
+def test_a_chunked_push_is_taken(send: Sent, jobs: list[Any]) -> None:
     body = github_push()
     status, _ = send("POST", "/webhooks/github", github_headers(body) | {"Transfer-Encoding": "chunked"}, body, chunked=True)
     assert (status, len(jobs)) == (202, 1)
 
 
-def test_one_byte_more_and_it_isnt_believed(send: Sent, jobs: list[Any]) -> None:
+def test_a_signed_body_with_one_byte_more_is_answered_401(send: Sent, jobs: list[Any]) -> None:
     body = github_push()
     assert send("POST", "/webhooks/github", github_headers(body), body + b" ")[0] == 401
     assert jobs == []
 
 
-def test_only_the_door_is_served(send: Sent) -> None:
+def test_only_the_paths_of_the_webhook_function_are_served(send: Sent) -> None:
     assert send("GET", "/healthz", {}) == (200, {"web": "ok"})
     assert [send("GET", path, {})[0] for path in ("/api/targets", "/metrics", "/")] == [404, 404, 404]
 
 
-def test_without_its_secret_it_says_no_more_than_that(google: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_secret_a_function_answers_503_not_started(google: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
     status, answer = google("GET", "/healthz", {})
     assert (status, answer["code"]) == (503, "not-started")
     monkeypatch.setenv("GITHUB", SECRETS["GITHUB"])

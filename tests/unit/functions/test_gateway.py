@@ -68,7 +68,7 @@ def test_a_signed_push_is_taken_in_every_form(form: Callable[..., Json], encoded
 
 
 @forms
-def test_one_byte_more_and_it_isnt_believed(form: Callable[..., Json], answer: Answer, queue: Kept) -> None:
+def test_a_signed_body_with_one_byte_more_is_answered_401(form: Callable[..., Json], answer: Answer, queue: Kept) -> None:
     answered = answer(form("POST", PATH, github_headers(PUSH), PUSH + b" "), Context())
     assert (answered["statusCode"], body(answered)["code"], queue.jobs) == (401, "bad-signature", [])
 
@@ -92,7 +92,7 @@ def test_the_length_is_the_bodys_own(form: Callable[..., Json], length: str, ans
 
 
 @forms
-def test_how_it_was_framed_on_its_way_is_over(form: Callable[..., Json], answer: Answer) -> None:
+def test_a_transfer_encoding_header_of_the_gateway_is_ignored(form: Callable[..., Json], answer: Answer) -> None:
     assert answer(form("POST", PATH, {**github_headers(PUSH), "Transfer-Encoding": "chunked"}, PUSH), Context())["statusCode"] == 202
 
 
@@ -124,7 +124,7 @@ def test_a_body_over_the_cap_is_refused(form: Callable[..., Json], answer: Answe
 
 
 @forms
-def test_a_form_is_not_read(form: Callable[..., Json], answer: Answer) -> None:
+def test_a_form_body_is_answered_415(form: Callable[..., Json], answer: Answer) -> None:
     sent = {**github_headers(PUSH), "Content-Type": "application/x-www-form-urlencoded"}
     assert answer(form("POST", PATH, sent, PUSH), Context())["statusCode"] == 415
 
@@ -162,7 +162,7 @@ def test_metrics_are_not_served_and_who_may_read_them_is_told_why(queue: Kept, l
 
 
 @forms
-def test_a_query_arrives(form: Callable[..., Json], queue: Kept) -> None:
+def test_the_query_string_reaches_the_app(form: Callable[..., Json], queue: Kept) -> None:
     answered = door(queue, [], TOKENS)(form("GET", "/api/targets?limit=x", {"Authorization": f"Bearer {SECRETS['ALL']}"}), Context())
     assert (answered["statusCode"], body(answered)["code"]) == (400, "bad-payload")
 
@@ -215,7 +215,7 @@ def test_each_delivery_is_a_line_and_so_is_each_refusal(answer: Answer, lines: l
         aws_events.rest("POST", PATH, {}) | {"path": None},
     ],
 )
-def test_what_is_no_request_is_answered(event: Any, answer: Answer) -> None:
+def test_a_malformed_gateway_event_is_answered(event: Any, answer: Answer) -> None:
     assert answer(event, Context())["statusCode"] in (400, 401, 415)
 
 

@@ -61,7 +61,7 @@ def test_a_run_is_unknown_until_its_end_is_recorded(handler: Handler) -> None:
 
 
 @pytest.mark.parametrize("run", ["shop-prod.x", "shop-prod.0123456789abcd", "shop-prod", "nobody.0123456789ab", "shop-prod.0123456789AB"])
-def test_what_can_be_no_run_is_not_found(handler: Handler, run: str) -> None:
+def test_a_malformed_run_id_is_answered_404(handler: Handler, run: str) -> None:
     assert door(handler.records)(f"/api/runs/{run}")[0] == 404
 
 
@@ -76,13 +76,13 @@ def test_targets_are_read_from_their_records(handler: Handler) -> None:
     assert door(handler.records)("/api/targets/shop-prod")[1]["repository"] == SHOP
 
 
-def test_what_a_record_cant_tell_is_no_end() -> None:
+def test_an_unreadable_record_is_no_end_of_a_run() -> None:
     def broken(_target: object) -> FakeObjects:
         raise ZeroDivisionError
 
     assert door(broken)(f"/api/runs/{run_id('shop-prod')}")[0] == 503
 
 
-def test_it_is_one_of_the_two_doors(handler: Handler) -> None:
+def test_the_api_function_serves_healthz_but_not_readyz(handler: Handler) -> None:
     assert door(handler.records)("/healthz") == (200, {"web": "ok"})
     assert door(handler.records)("/readyz")[0] == 404

@@ -64,7 +64,7 @@ def settings(*targets: Target, interval: float = 30 * HOUR, drift_interval: floa
         ([], END + 600),
     ],
 )
-def test_an_event_means_the_two_minutes_before_it(event: Any, end: float) -> None:
+def test_a_scheduled_event_covers_the_two_minutes_before_it(event: Any, end: float) -> None:
     assert window(event, END + 601.5) == (end - 120.0, end)
 
 
@@ -76,7 +76,7 @@ def test_all_targets_get_a_tick_an_interval_and_a_drift_run_in_its_place() -> No
     assert set(Counter(job.target for job in asked).values()) == {6, 7}, "six ticks each; a drift run in the same minute stands for one"
 
 
-def test_who_is_suspended_by_the_configuration_is_left_out_and_who_ignores_drift_gets_none() -> None:
+def test_suspended_targets_get_no_ticks_and_those_that_ignore_drift_no_drift_runs() -> None:
     known = settings(target("paused", suspend=True), target("loose", drift="ignore"), target("tight"), interval=60.0, drift_interval=60.0)
     asked = by_clock(known, START, END)
     assert [(job.target, job.trigger) for job in asked] == [("tight", "drift"), ("loose", "tick")]
@@ -104,7 +104,7 @@ SELDOM = next(name for name in (f"t{number}" for number in range(99)) if not due
         (Summary(attempt="a" * 40, next_try=stamp(END - 1), suspended=True), False, False),
     ],
 )
-def test_what_falls_due_is_asked_for_once_and_what_is_overdue_now_and_then(summary: Summary, at_once: bool, at_its_turn: bool) -> None:
+def test_a_due_next_try_is_asked_for_once_and_an_overdue_one_now_and_then(summary: Summary, at_once: bool, at_its_turn: bool) -> None:
     for name, due in ((SELDOM, at_once), (OFTEN, at_its_turn)):
         moment = by_record(name, summary, START, END)
         assert bool(moment) is due
@@ -295,7 +295,7 @@ def test_a_retry_that_falls_due_while_an_event_is_missing_is_asked_for_once() ->
     assert line.asked == ["one"]
 
 
-def test_who_forges_a_record_beside_the_states_asks_for_nothing() -> None:
+def test_a_forged_record_beside_the_records_asks_for_nothing() -> None:
     objects = FakeObjects()
     remember(objects, state("one", status=RunStatus("failed", next_try=stamp(END - 5))))
     listed = objects.overview

@@ -57,7 +57,7 @@ def test_one_cluster_and_one_host_have_all_threads() -> None:
     assert lanes.beside([f"t{number}" for number in range(THREADS - 1)])("t8")
 
 
-def test_a_lane_has_room_again_when_a_run_ends() -> None:
+def test_a_bulkhead_has_room_again_when_a_run_ends() -> None:
     lanes = Bulkheads(settings(*(target(f"a{number}", "a") for number in range(9)), target("b0", "b")))
     full = [f"a{number}" for number in range(4)]
     assert not lanes.beside(full)("a8")
@@ -74,7 +74,7 @@ def test_many_clusters_have_a_bounded_number_of_threads_and_two_runs_each() -> N
 
 @pytest.mark.parametrize(("clusters", "hung"), [(2, 1), (3, 2), (4, 3), (5, 4), (6, 5), (7, 6), (8, 7), (9, 7), (30, 7)])
 @pytest.mark.parametrize("lane", ["cluster", "host"])
-def test_how_many_may_hang_before_the_others_wait(clusters: int, hung: int, lane: str) -> None:
+def test_hanging_clusters_or_hosts_below_the_limit_leave_threads_free(clusters: int, hung: int, lane: str) -> None:
     lanes = Bulkheads(settings(*(target(f"{number}-{run}", **{lane: f"c{number}"}) for number in range(clusters) for run in range(20))))
     busy: list[str] = []
     for name in (f"{number}-{run}" for number in range(hung) for run in range(20)):
@@ -85,7 +85,7 @@ def test_how_many_may_hang_before_the_others_wait(clusters: int, hung: int, lane
 
 
 @pytest.mark.parametrize("lane", ["cluster", "host"])
-def test_however_many_are_known_to_hang_the_others_go_on(lane: str) -> None:
+def test_known_hanging_clusters_or_hosts_leave_threads_for_the_others(lane: str) -> None:
     """Fifty clusters of which forty hang; a survey has found that out, or a run has."""
     lanes = Bulkheads(settings(*(target(f"{number}-{run}", **{lane: f"c{number}"}) for number in range(50) for run in range(5))))
     kind, code = {"cluster": ("cluster", "cluster-unavailable"), "host": ("git host", "git-unavailable")}[lane]
@@ -102,7 +102,7 @@ def test_however_many_are_known_to_hang_the_others_go_on(lane: str) -> None:
     assert lanes.beside(busy)("49-0")
 
 
-def test_who_is_heard_again_has_all_its_room() -> None:
+def test_a_cluster_that_answers_again_has_its_whole_bulkhead() -> None:
     lanes = Bulkheads(settings(*(target(f"{number}-{run}", f"c{number}") for number in range(20) for run in range(2))))
     for number in range(10):
         lanes.mute(f"{number}-0", "cluster")
@@ -127,7 +127,7 @@ def test_the_only_cluster_keeps_its_threads_while_it_hangs() -> None:
 
 
 @pytest.mark.parametrize("code", ["kubeconfig-invalid", "secret-unavailable", "access-denied", "server-pinned"])
-def test_a_failure_before_anybody_was_heard_is_no_sign_of_life(code: str) -> None:
+def test_a_failure_before_any_answer_doesnt_unmute_a_cluster(code: str) -> None:
     lanes = Bulkheads(settings(*(target(f"dead-{number}", "dead") for number in range(9)), target("alive")))
     share = [f"dead-{number}" for number in range(lanes.threads // 4)]
     lanes.ended("dead-8", "cluster-unavailable")

@@ -27,7 +27,7 @@ def queues() -> Queues:
     return Queues()
 
 
-def test_what_waits_is_told_and_stays_visible(queues: Queues) -> None:
+def test_dead_letters_are_listed_and_stay_visible(queues: Queues) -> None:
     queues.die(asks("shop"), asks("infra"))
     queues.die("{odd", group="shop-dev")
     found = queues.letters.look()
@@ -37,13 +37,13 @@ def test_what_waits_is_told_and_stays_visible(queues: Queues) -> None:
     assert not any(queues.dead.locked(group) for group in ("shop", "infra", "shop-dev"))
 
 
-def test_of_one_target_ten_are_seen_and_the_rest_is_counted(queues: Queues) -> None:
+def test_ten_dead_letters_of_a_target_are_listed_and_the_rest_counted(queues: Queues) -> None:
     queues.die(*(asks("shop", number) for number in range(13)))
     found = queues.letters.look()
     assert (len(found.found), found.waiting) == (10, 13)
 
 
-def test_all_are_asked_for_again_also_more_than_one_look_shows(queues: Queues) -> None:
+def test_redrive_takes_all_dead_letters_beyond_one_page(queues: Queues) -> None:
     bodies = [asks("shop", number) for number in range(13)]
     queues.die(*bodies)
     done = queues.letters.redrive(everything)
@@ -52,7 +52,7 @@ def test_all_are_asked_for_again_also_more_than_one_look_shows(queues: Queues) -
     assert {each.group for each in queues.main.messages} == {"shop"}
 
 
-def test_only_what_is_wanted_is_asked_for_again(queues: Queues) -> None:
+def test_redrive_takes_only_the_selected_dead_letters(queues: Queues) -> None:
     queues.die(asks("shop"), asks("infra"))
     done = queues.letters.redrive(lambda work: work.job.target == "infra")
     assert [letter.work.job.target for letter in done.kept if letter.work] == ["shop"]
@@ -61,7 +61,7 @@ def test_only_what_is_wanted_is_asked_for_again(queues: Queues) -> None:
     assert not queues.dead.locked("shop")
 
 
-def test_what_can_not_be_read_is_kept_unless_it_is_to_go(queues: Queues) -> None:
+def test_an_unreadable_dead_letter_is_kept_unless_dropped(queues: Queues) -> None:
     queues.die("{odd", group="shop")
     kept = queues.letters.redrive(everything)
     assert [letter.received.body for letter in kept.kept] == ["{odd"]
@@ -70,7 +70,7 @@ def test_what_can_not_be_read_is_kept_unless_it_is_to_go(queues: Queues) -> None
     assert queues.dead.messages == queues.main.messages == []
 
 
-def test_what_the_queue_refuses_to_delete_is_kept_and_said_to_be(queues: Queues) -> None:
+def test_a_dead_letter_that_cant_be_deleted_is_kept_and_reported(queues: Queues) -> None:
     queues.die("{odd", "{odder", group="shop")
 
     def refused(QueueUrl: str, Entries: list[dict[str, str]]) -> object:  # noqa: N803 - AWS' names
@@ -86,7 +86,7 @@ def test_what_the_queue_refuses_to_delete_is_kept_and_said_to_be(queues: Queues)
     assert not queues.dead.locked("shop")
 
 
-def test_killed_between_sending_and_deleting_none_is_lost_and_the_next_redrive_adds_none(queues: Queues) -> None:
+def test_a_redrive_killed_between_send_and_delete_loses_and_doubles_no_dead_letter(queues: Queues) -> None:
     queues.die(asks("shop"))
     real: Callable[..., object] = queues.main.delete_message_batch
 
@@ -102,7 +102,7 @@ def test_killed_between_sending_and_deleting_none_is_lost_and_the_next_redrive_a
     assert (len(queues.main.messages), len(queues.dead.messages)) == (1, 0)
 
 
-def test_one_that_dies_again_can_be_asked_for_again_within_five_minutes(queues: Queues) -> None:
+def test_a_dead_letter_that_dies_again_can_be_redriven_within_five_minutes(queues: Queues) -> None:
     queues.die(asks("shop"))
     assert len(queues.letters.redrive(everything).again) == 1
     queues.sqs.receive(10, 0, 1)

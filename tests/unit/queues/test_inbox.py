@@ -11,7 +11,7 @@ from handler.web.gunicorn_worker import THREADS
 PATIENCE = 60.0
 
 
-def test_who_comes_together_is_not_turned_away(path: Path) -> None:
+def test_simultaneous_connections_to_the_worker_socket_are_accepted(path: Path) -> None:
     inbox = Inbox(path, lambda _work: {})  # it listens, and hasn't begun to accept
     connections = [socket_frames.connect(path, PATIENCE) for _ in range(2 * THREADS)]
     for connection in connections:

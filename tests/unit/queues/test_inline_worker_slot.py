@@ -69,7 +69,7 @@ def runs() -> Iterator[Waiting]:
     assert not made.queue.stop(PATIENCE)
 
 
-def test_a_hundred_targets_that_wait_hold_nobody_up(runs: Waiting) -> None:
+def test_a_hundred_waiting_targets_release_their_worker_slots(runs: Waiting) -> None:
     waiting, others = [f"w{number}" for number in range(100)], [f"o{number}" for number in range(20)]
     lanes = lanes_of(*waiting, *others)
     queue = runs.serve(lanes)
@@ -102,7 +102,7 @@ def test_a_target_that_waits_is_not_run_beside_itself_and_sees_what_is_asked(run
     assert queue.busy == ("w",)
 
 
-def test_the_place_goes_back_when_the_last_of_several_threads_wakes(runs: Waiting) -> None:
+def test_the_worker_slot_is_taken_again_when_the_last_thread_wakes(runs: Waiting) -> None:
     queue = runs.serve(lanes_of("w", "o"))
     place = queue.place("w")
     first, second = place.resting(), place.resting()
@@ -114,7 +114,7 @@ def test_the_place_goes_back_when_the_last_of_several_threads_wakes(runs: Waitin
     assert len(queue.resting) == 0
 
 
-def test_who_waits_without_a_message_counts_as_nobody_for_the_shared_queue(side: Side) -> None:
+def test_a_waiting_run_without_a_message_leaves_its_slot_to_the_sqs_consumer(side: Side) -> None:
     side.busy |= {f"t{number}" for number in range(side.threads)}
     assert side.intake._room() == 0
     side.resting |= side.busy

@@ -71,7 +71,7 @@ def test_long_ids_that_begin_alike_stay_apart() -> None:
     assert found[0].id != found[1].id
 
 
-def test_nothing_of_this_machines_clock_travels() -> None:
+def test_a_message_carries_no_time_of_the_local_clock() -> None:
     body = message.encode(Work(Job("shop", "push", asked=123.0), (RUN,)))
     assert message.decode(body).job.asked == 0.0
 
@@ -90,7 +90,7 @@ def test_nothing_of_this_machines_clock_travels() -> None:
         Job("shop", "push", looks=99),
     ],
 )
-def test_what_could_not_be_read_is_not_sent(job: Job) -> None:
+def test_a_job_that_couldnt_be_decoded_isnt_encoded(job: Job) -> None:
     with pytest.raises(ValueError, match=r"."):
         message.encode(Work(job, (f"{job.target}.0123456789ab",)))
 
@@ -154,7 +154,7 @@ def test_any_text_is_a_message_or_a_value_error(body: str) -> None:
         message.decode(body)
 
 
-def test_half_a_character_is_refused() -> None:
+def test_a_lone_surrogate_is_refused() -> None:
     body = message.encode(WHOLE).replace('"ada"', '"\\ud800"')
     with pytest.raises(ValueError, match="actor"):
         message.decode(body)
@@ -169,7 +169,7 @@ def known(job: Job) -> str:
     return message.deduplication(job, message.identified(job))
 
 
-def test_a_delivery_is_known_by_its_id_and_target_and_told_the_same_run_each_time() -> None:
+def test_a_delivery_is_deduplicated_by_its_id_and_target_under_one_run_id() -> None:
     assert known(delivered("d1")) == known(delivered("d1"))
     assert message.identified(delivered("d1")) == message.identified(delivered("d1"))
     others = [delivered("d2"), delivered("d1", "infra"), delivered("d1", looks=1), delivered("")]
@@ -177,11 +177,11 @@ def test_a_delivery_is_known_by_its_id_and_target_and_told_the_same_run_each_tim
     assert known(delivered("")) != known(delivered(""))  # a host that names none: each is its own
 
 
-def test_what_is_asked_by_name_is_never_known() -> None:
+def test_a_named_request_is_never_deduplicated() -> None:
     assert known(Job("shop", "replay")) != known(Job("shop", "replay"))
 
 
-def test_what_the_clock_asks_for_is_known_by_its_moment() -> None:
+def test_scheduled_jobs_are_deduplicated_by_their_moment() -> None:
     tick, drift = Job("shop", "tick", moment=60.5), Job("shop", "drift", moment=60.5)
     assert known(tick) == known(replace(tick)) != known(replace(tick, moment=120.5))
     assert known(tick) != known(drift) != known(replace(drift, target="infra"))

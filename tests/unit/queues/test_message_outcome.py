@@ -29,13 +29,13 @@ def ended(outcome: Outcome, job: Job = PUSH, **more: object) -> bool:
 # --- settles
 @pytest.mark.parametrize("outcome", sorted(RECORDED))
 @pytest.mark.parametrize("job", [PUSH, ASKED], ids=["push", "asked"])
-def test_what_the_record_tells_of_is_settled_and_what_it_does_not_comes_again(outcome: Outcome, job: Job) -> None:
+def test_a_recorded_outcome_acknowledges_its_message_and_an_unrecorded_comes_again(outcome: Outcome, job: Job) -> None:
     assert ended(outcome, job, recorded=True)
     assert not ended(outcome, job)
 
 
 @pytest.mark.parametrize("outcome", [Outcome.SUPERSEDED, Outcome.SUSPENDED])
-def test_what_the_record_tells_already_settles_a_push_and_who_asked_by_name_needs_an_entry(outcome: Outcome) -> None:
+def test_an_unchanged_run_acknowledges_a_push_but_a_named_request_needs_an_entry(outcome: Outcome) -> None:
     assert ended(outcome)
     assert ended(outcome, ASKED, recorded=True)
     assert not ended(outcome, ASKED)
@@ -48,7 +48,7 @@ def test_a_dry_run_is_settled_when_its_entry_is_written() -> None:
 
 @pytest.mark.parametrize("outcome", list(Outcome))
 @pytest.mark.parametrize("job", [TICK, DRIFT], ids=["tick", "drift"])
-def test_ticks_and_drift_runs_are_settled_whatever_came_of_them(outcome: Outcome, job: Job) -> None:
+def test_ticks_and_drift_runs_are_acknowledged_whatever_their_outcome(outcome: Outcome, job: Job) -> None:
     assert ended(outcome, job)
 
 
@@ -57,7 +57,7 @@ def test_a_drift_run_that_took_a_push_in_is_a_push() -> None:
     assert DRIFT.merged(PUSH).trigger == "drift"
 
 
-def test_a_target_that_another_holds_is_left_to_it() -> None:
+def test_a_busy_lease_acknowledges_a_push_and_a_request_noted_on_it() -> None:
     assert ended(Outcome.BUSY, code="busy")
     assert ended(Outcome.BUSY, ASKED, code="busy", recorded=True)
     assert not ended(Outcome.BUSY, ASKED, code="busy")
@@ -72,7 +72,7 @@ def test_a_look_at_a_held_lease_that_was_cut_short_leaves_its_message() -> None:
     assert not settles(Work.of(PUSH), Result("shop", Outcome.BUSY, code="busy"), cut=True)
 
 
-def test_what_the_host_does_not_show_yet_is_not_settled() -> None:
+def test_a_push_that_the_host_doesnt_show_yet_is_not_acknowledged() -> None:
     assert not ended(Outcome.LAGGING)
 
 
@@ -138,7 +138,7 @@ def failed(_job: Job) -> Result:
     return Result("shop", Outcome.FAILED, who="nobody")
 
 
-def test_what_the_host_does_not_show_yet_is_looked_for_again_in_place(script: Script) -> None:
+def test_a_push_that_the_host_doesnt_show_yet_is_looked_for_again_in_place(script: Script) -> None:
     script.ends = [lagging(script, 1.0), lagging(script, 2.0), applied]
     assert script.handle(PUSH, 300.0)
     assert [job.looks for job in script.ran] == [0, 1, 2]
@@ -147,19 +147,19 @@ def test_what_the_host_does_not_show_yet_is_looked_for_again_in_place(script: Sc
     assert script.put == []
 
 
-def test_each_look_is_asked_for_now(script: Script) -> None:
+def test_each_look_for_a_late_push_has_the_present_time(script: Script) -> None:
     script.ends = [lagging(script, 4.0), applied]
     script.handle(PUSH, 300.0)
     assert [job.asked for job in script.ran] == [1000.0, 1004.0]
 
 
-def test_where_there_is_no_time_left_another_message_looks_under_the_same_id(script: Script) -> None:
+def test_without_time_left_another_message_looks_for_the_late_push_under_the_same_id(script: Script) -> None:
     script.ends = [lagging(script, 8.0)]
     assert script.handle(PUSH, message_outcome.MARGIN + 5.0)
     assert [(job.looks, job.run, job.deliveries) for job in script.put] == [(1, "shop.1", PUSH.deliveries)]
 
 
-def test_what_a_run_leaves_to_another_one_is_looked_for_in_place_and_settled_for_itself(script: Script) -> None:
+def test_a_late_push_left_by_a_run_is_looked_for_in_place_under_its_own_id(script: Script) -> None:
     again = Job("shop", "push", hint=SHA, looks=1)
     script.ends = [lambda _: Result("shop", Outcome.APPLIED, recorded=True, again=again, again_at=script.now + 1.0), failed]
     assert script.handle(PUSH, 300.0)  # the message's own end is recorded
@@ -168,14 +168,14 @@ def test_what_a_run_leaves_to_another_one_is_looked_for_in_place_and_settled_for
     assert script.put == [replace(again, run=script.ran[1].run)]  # the look that failed isn't: it is a message of its own
 
 
-def test_a_look_that_ends_in_the_record_leaves_nothing(script: Script) -> None:
+def test_a_late_push_that_is_found_leaves_no_message(script: Script) -> None:
     again = Job("shop", "push", hint=SHA, looks=1)
     script.ends = [lambda _: Result("shop", Outcome.APPLIED, recorded=True, again=again, again_at=script.now + 1.0), applied]
     assert script.handle(PUSH, 300.0)
     assert script.put == []
 
 
-def test_a_run_knows_all_who_wait_for_its_end(script: Script) -> None:
+def test_a_merged_run_knows_all_its_named_requests(script: Script) -> None:
     script.ends = [applied]
     ann, bob = (Work.of(Job("shop", "replay", actor=name)) for name in ("ann", "bob"))
     both = Work(PUSH, ("shop.1",)).merged(ann).merged(bob)
@@ -184,7 +184,7 @@ def test_a_run_knows_all_who_wait_for_its_end(script: Script) -> None:
     assert script.ran[0].named == ((ann.run, "ann"), (bob.run, "bob"))
 
 
-def test_what_a_run_leaves_is_another_message_where_there_is_no_time_left(script: Script) -> None:
+def test_a_late_push_left_by_a_run_without_time_is_another_message(script: Script) -> None:
     again = Job("shop", "push", hint=SHA, looks=1)
     script.ends = [lambda _: Result("shop", Outcome.APPLIED, recorded=True, again=again, again_at=script.now + 9.0)]
     assert script.handle(PUSH, message_outcome.MARGIN + 5.0)
@@ -196,7 +196,7 @@ def test_a_failure_without_a_record_comes_again(script: Script) -> None:
     assert not script.handle(PUSH, 300.0)
 
 
-def test_what_was_busy_when_the_time_came_comes_again(script: Script) -> None:
+def test_a_busy_target_at_the_deadline_comes_again(script: Script) -> None:
     script.takes = 290.0
     script.ends = [lambda _: Result("shop", Outcome.BUSY, code="busy")]
     assert not script.handle(PUSH, 300.0)
@@ -212,7 +212,7 @@ def test_a_queue_that_takes_no_other_message_leaves_this_one(script: Script) -> 
 
 
 # --- the deadline
-def test_a_deadline_is_set_by_itself() -> None:
+def test_a_deadline_event_is_set_by_time_alone() -> None:
     far, near = DeadlineEvent(time.monotonic() + 1000.0), DeadlineEvent(time.monotonic() + 0.05)
     assert not far.is_set()
     assert not far.wait(0.001)

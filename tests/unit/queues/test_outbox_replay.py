@@ -74,7 +74,7 @@ def test_a_request_is_forgotten_once_its_run_has_ended(path: Path, objects: Fake
     life.die()
 
 
-def test_pushes_are_not_kept(path: Path) -> None:
+def test_pushes_are_not_kept_for_replay(path: Path) -> None:
     outbox = Outbox(path)
     run = outbox.put(Job("infra", "push", hint="a" * 40))
     assert outbox.kept == 0
@@ -160,7 +160,7 @@ def test_a_plain_request_merged_into_a_waiting_run_ends_with_it(path: Path, obje
     life.die()
 
 
-def test_what_two_ask_by_name_while_a_run_works_is_done_in_turn_by_who_asked_it(path: Path, objects: FakeObjects) -> None:
+def test_two_named_requests_during_a_run_are_run_in_turn_for_their_actors(path: Path, objects: FakeObjects) -> None:
     life, outbox = Life(path, objects), Outbox(path)
     outbox.put(Job("infra", "push"))
     assert life.begun.wait(PATIENCE)
@@ -178,7 +178,7 @@ def test_what_two_ask_by_name_while_a_run_works_is_done_in_turn_by_who_asked_it(
     life.die()
 
 
-def test_a_worker_that_may_have_a_request_is_asked_before_it_is_sent_again(path: Path, objects: FakeObjects) -> None:
+def test_a_request_possibly_taken_is_asked_for_before_it_is_sent_again(path: Path, objects: FakeObjects) -> None:
     with socket.socket(socket.AF_UNIX) as dying:
         dying.bind(str(path))
         dying.listen()
@@ -196,7 +196,7 @@ def test_a_worker_that_may_have_a_request_is_asked_before_it_is_sent_again(path:
     life.die()
 
 
-def test_the_same_frame_twice_is_one_run(path: Path, objects: FakeObjects) -> None:
+def test_the_same_frame_sent_twice_is_one_run(path: Path, objects: FakeObjects) -> None:
     life = Life(path, objects)
     work = Work.of(PLAIN)
     outbox = Outbox(path)

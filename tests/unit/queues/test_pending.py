@@ -15,7 +15,7 @@ def pushed(target: str = "shop", hint: str = "") -> Job:
     return Job(target, "push", hint=hint)
 
 
-def test_what_waits_keeps_its_id_whatever_is_merged_into_it() -> None:
+def test_a_waiting_job_keeps_its_run_id_when_others_are_merged_into_it() -> None:
     pending = Pending()
     assert pending.accept(Work(pushed(hint="old"), ("1",))).run == "1"
     merged = pending.accept(Work(pushed(hint="new"), ("2",)))
@@ -38,11 +38,11 @@ BOTH = PUSH.merged(REPLAY)
         (("p", "r"), None),
     ],
 )
-def test_what_another_has_of_a_merged_run_leaves_the_rest_to_who_asked_for_it(known: tuple[str, ...], left: Work | None) -> None:
+def test_requests_of_a_merged_run_known_to_another_leave_the_rest(known: tuple[str, ...], left: Work | None) -> None:
     assert BOTH.without(known) == left
 
 
-def test_what_was_asked_before_doesnt_hide_the_newer_push() -> None:
+def test_a_delayed_older_push_doesnt_hide_the_newer_one() -> None:
     pending, late, newer = Pending(), Work(pushed(hint="late"), ("1",)), Work(pushed(hint="newer"), ("2",))
     pending.accept(newer)
     assert pending.accept(late, older=True) == late.merged(newer)
@@ -50,14 +50,14 @@ def test_what_was_asked_before_doesnt_hide_the_newer_push() -> None:
     assert (work.job.hint, work.runs) == ("newer", ("1", "2"))
 
 
-def test_what_was_asked_before_goes_before_what_was_asked_by_name() -> None:
+def test_a_delayed_older_push_goes_before_a_named_request() -> None:
     pending, late, approval = Pending(), Work(pushed(hint="late"), ("1",)), asked("2", approve="h")
     pending.accept(approval)
     pending.accept(late, older=True)
     assert drained(pending) == [late, approval]
 
 
-def test_what_was_asked_by_name_stays_what_it_is_without_one_who_asked_the_same() -> None:
+def test_a_shared_named_request_stays_without_one_of_its_run_ids() -> None:
     job = Job("shop", "replay", approve="h1", actor="boss")
     assert Work(job, ("1", "2"), ("1", "2")).without(("1",)) == Work(job, ("2",), ("2",))
 
@@ -89,7 +89,7 @@ def drained(pending: Pending) -> list[Work]:
         (asked("1", approve="h1", dry_run=True), asked("2", approve="h1")),
     ],
 )
-def test_what_is_asked_by_name_is_run_for_itself_and_under_its_own_name(first: Work, second: Work) -> None:
+def test_a_named_request_is_run_alone_under_its_own_run_id(first: Work, second: Work) -> None:
     for order in ((first, second), (second, first)):
         pending = Pending()
         for work in order:
@@ -97,7 +97,7 @@ def test_what_is_asked_by_name_is_run_for_itself_and_under_its_own_name(first: W
         assert drained(pending) == list(order)
 
 
-def test_what_is_asked_by_name_keeps_its_order_and_plain_jobs_become_one_around_it() -> None:
+def test_named_requests_keep_their_order_and_plain_jobs_coalesce_around_them() -> None:
     pending = Pending()
     push, newer = Work(pushed(hint="a"), ("1",)), Work(pushed(hint="b"), ("3",))
     commit, approval = asked("2", commit="c"), asked("4", approve="h")
@@ -108,7 +108,7 @@ def test_what_is_asked_by_name_keeps_its_order_and_plain_jobs_become_one_around_
     assert push.merged(newer).job.hint == "b"
 
 
-def test_who_asks_for_the_same_again_shares_the_run_unless_another_came_between() -> None:
+def test_a_repeated_named_request_shares_the_run_unless_another_came_between() -> None:
     pending = Pending()
     for work in (asked("1", force=True, asked=1.0), asked("2", force=True, asked=2.0), asked("3", unpin=True), asked("4", force=True)):
         pending.accept(work)
@@ -117,7 +117,7 @@ def test_who_asks_for_the_same_again_shares_the_run_unless_another_came_between(
     assert [work.runs for work in others] == [("3",), ("4",)]
 
 
-def test_a_target_of_which_much_is_asked_lets_the_others_go_between() -> None:
+def test_a_busy_target_lets_other_targets_run_between() -> None:
     pending = Pending()
     for run in "123":
         pending.accept(asked(run, commit=run))
@@ -125,7 +125,7 @@ def test_a_target_of_which_much_is_asked_lets_the_others_go_between() -> None:
     assert [work.run for work in drained(pending)] == ["1", "o", "2", "3"]
 
 
-def test_one_target_is_handed_out_once_whatever_is_asked_of_it() -> None:
+def test_one_target_is_handed_out_to_one_thread_at_a_time() -> None:
     pending = Pending()
     pending.accept(asked("1", commit="c"))
     pending.accept(asked("2", approve="h"))
@@ -135,7 +135,7 @@ def test_one_target_is_handed_out_once_whatever_is_asked_of_it() -> None:
     assert pending.find("1")
 
 
-def test_the_id_that_somebody_was_told_is_kept_however_much_is_pushed() -> None:
+def test_a_run_id_that_was_answered_is_kept_however_much_is_pushed() -> None:
     pending = Pending()
     pending.accept(Work(pushed(hint="first"), ("0",)))
     pending.accept(asked("told"))
@@ -146,7 +146,7 @@ def test_the_id_that_somebody_was_told_is_kept_however_much_is_pushed() -> None:
     assert (work.runs[:2], work.runs[-1], work.named) == (("0", "told"), str(2 * MAX_RUNS - 1), ("told",))
 
 
-def test_memory_is_bounded_however_much_is_asked() -> None:
+def test_the_pending_store_is_bounded_however_much_is_asked() -> None:
     pending = Pending()
     for number in range(1000):
         pending.accept(Work(pushed(hint=str(number)), (str(number),)))
@@ -159,7 +159,7 @@ def test_memory_is_bounded_however_much_is_asked() -> None:
     assert pending.idle(0.0) is True
 
 
-def test_nothing_is_taken_from_a_closed_store() -> None:
+def test_a_closed_pending_store_hands_out_nothing() -> None:
     pending = Pending()
     pending.accept(Work.of(pushed()))
     pending.close()

@@ -53,7 +53,7 @@ def test_delayed_work_is_one_a_target_and_coalesced() -> None:
     assert pending.due(3.0) == (other,)
 
 
-def test_which_look_at_the_git_host_serves_a_job() -> None:
+def test_a_job_accepts_a_look_at_the_head_from_the_time_it_was_asked() -> None:
     tick, drift = Job("shop", "tick", asked=100.0), Job("shop", "drift", asked=100.0)
     pushed = Job("shop", "push", hint="a", asked=90.0)
     assert (tick.since(10.0), drift.since(10.0), pushed.since(10.0)) == (90.0, 90.0, 90.0)

@@ -125,7 +125,7 @@ def plain(job: Job) -> Job:
     return replace(job, asked=0.0)
 
 
-def test_what_is_put_comes_out_once_under_the_id_that_was_told(side: Side) -> None:
+def test_a_job_put_into_a_queue_comes_out_once_under_its_run_id(side: Side) -> None:
     run = side.queue.put(pushed("shop"))
     (work,) = side.taken(1)
     assert plain(work.job) == pushed("shop")
@@ -143,7 +143,7 @@ def test_all_of_one_request_come_out_each_under_its_own_id_in_the_order_given(si
     }
 
 
-def test_nothing_matched_puts_nothing(side: Side) -> None:
+def test_a_delivery_that_matches_no_target_puts_nothing(side: Side) -> None:
     assert side.queue.put_all([]) == ()
 
 
@@ -155,7 +155,7 @@ def test_a_branch_that_comes_back_to_a_commit_is_seen_all_three_times(side: Side
     assert works[-1].job.hint == A
 
 
-def test_what_is_asked_by_name_is_done_as_often_as_it_is_asked_and_never_as_something_else(side: Side) -> None:
+def test_a_named_request_is_run_as_often_as_it_is_asked_and_never_as_another(side: Side) -> None:
     jobs = [
         Job("shop", "replay", commit=A, actor="ops"),
         Job("shop", "replay", unpin=True, actor="ops"),

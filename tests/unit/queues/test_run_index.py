@@ -38,7 +38,7 @@ def test_a_run_that_has_begun_isnt_put_back() -> None:
     assert entry.status == "running"
 
 
-def test_the_oldest_ends_are_forgotten_and_nothing_that_waits() -> None:
+def test_the_run_index_evicts_the_oldest_ends_and_nothing_that_waits() -> None:
     index = RunIndex(size=3)
     index.queued(work("waits"))
     for number in range(10):
@@ -60,7 +60,7 @@ def test_a_run_that_takes_in_more_and_more_requests_stays_bounded() -> None:
     assert index.find("999")
 
 
-def test_runs_that_came_into_another_are_remembered_only_there() -> None:
+def test_merged_runs_are_kept_in_the_index_of_their_run_alone() -> None:
     index = RunIndex(size=3)
     index.queued(work("a"))
     index.running(work("b"))
@@ -99,5 +99,5 @@ def test_an_end_that_came_into_another_run_is_left_alone() -> None:
     assert index.find("a") == index.find("b")
 
 
-def test_each_life_of_the_worker_has_a_name_of_its_own() -> None:
+def test_each_start_of_the_worker_has_its_own_boot_id() -> None:
     assert RunIndex().boot != RunIndex().boot

@@ -62,7 +62,7 @@ def text(error: QueueUnavailable) -> str:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_each_trouble_names_the_queue_and_the_way_out_and_aws_own_words_are_for_the_log(error: Exception, told: str) -> None:
+def test_each_sqs_error_names_the_queue_and_the_fix_and_awss_text_is_logged_only(error: Exception, told: str) -> None:
     fifo = Fifo(trouble=[error])
     raised = trouble(SqsQueue(fifo.url, fifo))
     assert text(raised).startswith(told)
@@ -94,7 +94,7 @@ def test_a_profile_that_does_not_exist_is_told(aws: Moto, monkeypatch: pytest.Mo
     assert "AWS_PROFILE" in text(trouble(SqsQueue(f"{aws.url}/123456789012/anneal.fifo")))
 
 
-def test_nobody_listening_is_told_by_the_real_client(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_connection_is_told_by_the_real_client(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:  # held, so that nobody else listens there
         taken.bind(("127.0.0.1", 0))
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{taken.getsockname()[1]}")
@@ -126,7 +126,7 @@ class Silent(Fifo):
         return super().send_message_batch(*arguments, **more)
 
 
-def test_a_queue_that_says_nothing_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_queue_blocks_no_other_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqs, "PATIENCE", 0.2)
     silent = Silent()
     try:
@@ -136,7 +136,7 @@ def test_a_queue_that_says_nothing_holds_nobody_up(monkeypatch: pytest.MonkeyPat
         silent.answers.set()
 
 
-def test_what_was_given_up_is_not_sent_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_given_up_sqs_request_is_not_sent_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqs, "PATIENCE", 0.2)
     silent = Silent()
     queue = SqsQueue(silent.url, silent)
@@ -186,7 +186,7 @@ def test_a_delivery_that_comes_twice_is_one_message_and_told_one_run() -> None:
     assert len(fifo.messages) == 3
 
 
-def test_what_is_held_can_be_kept_given_back_and_acknowledged() -> None:
+def test_a_received_message_can_be_extended_given_back_and_acknowledged() -> None:
     now = [0.0]
     fifo = Fifo(now=lambda: now[0])
     queue = SqsQueue(fifo.url, fifo)
@@ -204,7 +204,7 @@ def test_what_is_held_can_be_kept_given_back_and_acknowledged() -> None:
 
 
 @pytest.mark.parametrize(("times", "left"), [(1, 0), (2, 1)], ids=["once", "twice"])
-def test_what_the_queue_itself_fails_to_do_is_tried_once_more(caplog: pytest.LogCaptureFixture, times: int, left: int) -> None:
+def test_an_internal_error_of_sqs_is_retried_once(caplog: pytest.LogCaptureFixture, times: int, left: int) -> None:
     class Moody(Fifo):
         moods = times
 
@@ -224,7 +224,7 @@ def test_what_the_queue_itself_fails_to_do_is_tried_once_more(caplog: pytest.Log
     assert [record.message for record in caplog.records] == ["the queue hasn't done that; the message comes again"] * left
 
 
-def test_what_is_not_ours_any_more_is_left_to_its_holder(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_message_with_an_expired_receipt_is_left_to_its_holder(caplog: pytest.LogCaptureFixture) -> None:
     now = [0.0]
     fifo = Fifo(now=lambda: now[0])
     queue = SqsQueue(fifo.url, fifo)
@@ -260,7 +260,7 @@ def test_a_record_of_a_lambda_event_is_read_alike() -> None:
 
 
 # --- which queue
-def test_the_environment_stands_above_the_settings() -> None:
+def test_the_queue_url_of_the_environment_stands_above_the_settings() -> None:
     settings = Settings(targets=(), queue=QueueSettings(SqsSettings(URL)))
     assert queue_url(settings, {}) == URL
     assert queue_url(settings, {"ANNEAL_QUEUE_URL": f"{URL[:-5]}-two.fifo"}) == f"{URL[:-5]}-two.fifo"

@@ -47,7 +47,7 @@ def test_a_group_is_handed_out_in_order_and_is_locked_while_one_of_it_is_in_flig
     assert bodies(take(fifo)) == ["a2", "a3"]
 
 
-def test_what_was_not_deleted_comes_again_in_its_place_under_a_new_receipt(fifo: Fifo, clock: Clock) -> None:
+def test_a_message_not_deleted_comes_again_in_order_under_a_new_receipt(fifo: Fifo, clock: Clock) -> None:
     send(fifo, "a1", "a2")
     (first,) = take(fifo, 1)
     clock.now = 30.0
@@ -81,7 +81,7 @@ def test_a_duplicate_is_dropped_within_five_minutes_also_of_a_deleted_one(fifo: 
     assert bodies(take(fifo)) == ["a1"]
 
 
-def test_one_that_is_received_too_often_goes_to_the_dead_letters_and_unlocks_its_group(fifo: Fifo, clock: Clock) -> None:
+def test_a_message_above_max_receive_count_becomes_a_dead_letter_and_unlocks_its_group(fifo: Fifo, clock: Clock) -> None:
     send(fifo, "a1", "a2")
     for _ in range(2):
         assert bodies(take(fifo, 1)) == ["a1"]

@@ -133,7 +133,7 @@ def test_a_key_that_cannot_be_shown_is_known_by_what_is_shown_of_it() -> None:
     assert [lines(text.encode(), path, ["k" * 79 + "…", "b\\x1b"]) for path in ("a.yaml", "a.json")] == [[3, 4]] * 2
 
 
-def test_many_aliases_are_not_written_out() -> None:
+def test_many_yaml_aliases_are_not_expanded_for_their_lines() -> None:
     rows = ["a0: &a0 [x, y]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 16))]
     deep = "[0]" * 16
     assert lines("\n".join(rows).encode(), "a.yaml", [f"a15{deep}", "a15"]) == [1, 16]

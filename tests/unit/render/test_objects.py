@@ -204,7 +204,7 @@ def test_all_mistakes_of_all_documents_are_in_one_list() -> None:
 
 
 @pytest.mark.parametrize("row", [*_rows(CONFIG), Problem("a", "b", "c", "d\n")])
-def test_a_frame_says_what_went_in(row: Manifest | Problem) -> None:
+def test_an_object_survives_its_frame(row: Manifest | Problem) -> None:
     assert decode(encode(row)) == row
 
 
@@ -224,7 +224,7 @@ def test_a_frame_says_what_went_in(row: Manifest | Problem) -> None:
         b"M\xff\n{}",
     ],
 )
-def test_a_frame_that_is_none_is_not_believed(frame: bytes) -> None:
+def test_a_malformed_frame_is_refused(frame: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - whatever kind of ValueError, the conversation takes it as nonsense
         decode(frame)
 
@@ -286,14 +286,14 @@ def test_kinds_of_others_are_left_to_their_schema() -> None:
 
 
 @pytest.mark.parametrize("field", ["data", "binaryData"])
-def test_a_config_map_holds_texts(field: str) -> None:
+def test_data_of_a_config_map_must_be_strings(field: str) -> None:
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, field: {"b": 864253, "c": "x", "d": None}}
     assert told(body) == [f'a.yaml:3: ConfigMap/a: {field}.b is a number, not text; quote it: b: "…"']
     assert told({**body, field: [1]}) == [f"a.yaml:3: ConfigMap/a: {field} is a list, not a mapping"]
 
 
 @pytest.mark.parametrize("marks", ["labels", "annotations"])
-def test_the_marks_of_a_pod_template_are_texts(marks: str) -> None:
+def test_labels_and_annotations_of_a_pod_template_must_be_strings(marks: str) -> None:
     body = workload("Deployment", "apps/v1", "x", "spec", "template")
     body["spec"]["template"]["metadata"] = {marks: {"version": 1.5}}
     assert told(body) == [f'a.yaml:3: Deployment/a: spec.template.metadata.{marks}.version is a number, not text; quote it: version: "…"']

@@ -52,14 +52,14 @@ def mistakes(raw: Any) -> list[tuple[str, str]]:
 
 
 # --- steps
-def test_steps_are_read_and_told() -> None:
+def test_canary_steps_are_read_and_printed() -> None:
     options = canary.read({"steps": [{"weight": 10, "for": "2m"}, {"weight": 50, "for": 600}]}, "x")
     assert options == {"steps": [{"weight": 10, "for": 120.0}, {"weight": 50, "for": 600.0}]}
     assert canary.weights(options) == [(10, 120.0), (50, 600.0)]
     assert canary.steps_text(options) == "10 % for 2m, 50 % for 10m"
 
 
-def test_without_steps_there_are_some() -> None:
+def test_a_canary_without_steps_has_default_steps() -> None:
     assert canary.read({}, "x") == canary.read({"steps": None}, "x") == canary.DEFAULT
     assert canary.read(canary.DEFAULT, "x") == canary.DEFAULT
 
@@ -80,7 +80,7 @@ def test_every_mistake_is_told_at_once() -> None:
     ]
 
 
-def test_there_is_a_step_and_weights_rise() -> None:
+def test_a_canary_needs_a_step_and_rising_weights() -> None:
     assert mistakes({"steps": []}) == [("steps", "has no step")]
     assert mistakes({"steps": {}}) == [("steps", "is a mapping, not a list")]
     same = [{"weight": 10, "for": "1s"}, {"weight": 10, "for": "1s"}, {"weight": 5, "for": "1s"}]
@@ -88,7 +88,7 @@ def test_there_is_a_step_and_weights_rise() -> None:
 
 
 @given(ANYTHING)
-def test_whatever_stands_in_git_is_read_or_refused(raw: Any) -> None:
+def test_any_canary_options_are_read_or_refused(raw: Any) -> None:
     for given_ in (raw, {"steps": raw}, {"steps": [raw]}):
         with contextlib.suppress(SpecError):
             read = canary.weights(canary.read(given_, "x"))
@@ -133,7 +133,7 @@ def test_names_and_labels_stay_within_kubernetes_limits(length: int) -> None:
         assert re.fullmatch(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", value)
 
 
-def test_two_long_names_have_two_canaries() -> None:
+def test_two_long_deployment_names_have_two_canary_names() -> None:
     first, second = (Identity("apps", "Deployment", "shop", "a" * 240 + end) for end in ("x", "y"))
     assert identity_of_canary(first) != identity_of_canary(second)
 
@@ -141,7 +141,7 @@ def test_two_long_names_have_two_canaries() -> None:
 @pytest.mark.parametrize(
     ("stable", "weight", "share"), [(10, 10, 1), (10, 11, 2), (3, 10, 1), (3, 50, 2), (4, 100, 4), (0, 50, 1), (1000, 7, 70)]
 )
-def test_a_share_is_rounded_up_and_never_none(stable: int, weight: int, share: int) -> None:
+def test_a_canarys_replicas_are_rounded_up_and_never_zero(stable: int, weight: int, share: int) -> None:
     assert canary.replicas(stable, weight) == share
 
 
@@ -171,7 +171,7 @@ def test_a_mark_is_read_as_it_was_written(mark: CanaryMark, text: str) -> None:
 
 
 @given(st.text() | st.from_regex(r"(hold|remove) [0-9]{1,4} [0-9TZ:.-]{0,30}.*"))
-def test_any_other_text_begins_anew(text: str) -> None:
+def test_a_malformed_canary_mark_is_ignored(text: str) -> None:
     found = CanaryMark.of(text)
     assert found is None or seconds_of(found.since) > 0
 
@@ -179,7 +179,7 @@ def test_any_other_text_begins_anew(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "hold", "hold 0", "hold 0 -", "hold 0 2026-13-31T12:00:00.000Z", f"wait 0 {NOON}", f"hold x {NOON}", f"hold 1000 {NOON}"]
 )
-def test_what_no_canary_has_written_is_nothing(text: str) -> None:
+def test_a_mark_that_no_canary_has_written_is_none(text: str) -> None:
     assert CanaryMark.of(text) is None
 
 

@@ -20,7 +20,7 @@ from tests.unit.rollout.checks.scenes import SINCE, Metrics, begun, identity, mi
 SAMPLES: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "checks" / "samples.yaml").read_text())
 
 
-def test_each_row_has_a_sample() -> None:
+def test_each_check_has_a_sample() -> None:
     assert set(SAMPLES) == set(CHECKS)
 
 

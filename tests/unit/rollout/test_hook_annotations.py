@@ -109,7 +109,7 @@ def test_an_object_without_such_annotations_is_no_hook() -> None:
         ({"argo": "PreSync", "wave": "\u0663"}, f"{hook_annotations.ARGO_WAVE}: '\u0663' is not a whole number"),
     ],
 )
-def test_a_word_that_means_nothing_is_refused_with_the_known_ones(annotations: dict[str, str], told: str) -> None:
+def test_an_unknown_hook_phase_or_policy_is_refused_with_the_known_ones(annotations: dict[str, str], told: str) -> None:
     (problem,) = annotated(JOB, **annotations).problems
     assert str(problem).startswith(f"job.yaml:3: Job/shop/migrate: {told}")
 
@@ -123,13 +123,13 @@ def test_words_may_have_spaces_and_empty_parts_around_them() -> None:
 
 
 @pytest.mark.parametrize("kind", [GroupKind("", "Namespace"), GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")])
-def test_what_others_live_in_is_never_a_hook_that_is_deleted(kind: GroupKind) -> None:
+def test_namespaces_and_crds_are_never_hooks_that_are_deleted(kind: GroupKind) -> None:
     found = annotated(Identity(kind.group, kind.kind, "", "shop"), helm="pre-install")
     assert found.hook is None
     assert lasts(kind)
 
 
-def test_data_is_never_deleted_by_a_policy() -> None:
+def test_a_hook_delete_policy_never_deletes_pvcs_and_stateful_sets() -> None:
     assert lasts(GroupKind("", "PersistentVolumeClaim"))
     assert lasts(GroupKind("apps", "StatefulSet"))
     assert not lasts(GroupKind("batch", "Job"))
@@ -143,7 +143,7 @@ def pod(phase: str, restarts: str = "Never", ready: str = "True") -> dict[str, A
     return {"metadata": {}, "spec": {"restartPolicy": restarts}, "status": {"phase": phase, "conditions": conditions}}
 
 
-def test_a_pod_that_acts_must_have_succeeded() -> None:
+def test_a_hook_pod_must_have_succeeded() -> None:
     running = ended(pod("Running"), POD)
     assert running is not None
     assert running.status is Status.IN_PROGRESS
@@ -153,7 +153,7 @@ def test_a_pod_that_acts_must_have_succeeded() -> None:
     assert ended(pod("Running", "Always"), POD) is None, "one that is to run for ever is healthy when it is ready"
 
 
-def test_a_suspended_job_has_done_nothing_yet() -> None:
+def test_a_suspended_hook_job_isnt_done() -> None:
     conditions = [{"type": "Suspended", "status": "True"}]
     suspended: dict[str, Any] = {"metadata": {}, "spec": {"suspend": True}, "status": {"conditions": conditions}}
     found = ended(suspended, JOB)
@@ -178,12 +178,12 @@ def test_a_workflow_tells_by_its_phase(status: dict[str, str], expected: Status)
     assert is_act(workflow)
 
 
-def test_what_goes_by_itself_is_known() -> None:
+def test_ttl_seconds_after_finished_is_known() -> None:
     assert has_ttl({"spec": {"ttlSecondsAfterFinished": 0}})
     assert not has_ttl({"spec": {}})
 
 
-def test_what_is_told_of_mistakes_has_an_end() -> None:
+def test_messages_about_hook_annotations_are_cut() -> None:
     """An annotation may hold a quarter of a megabyte."""
     found = annotated(argo=",".join(f"PreSyn{number}" for number in range(20_000)), wave="9" * 200_000)
     assert len(found.problems) == 7

@@ -16,7 +16,7 @@ from handler.rollout.spec import read
 from tests.unit.rollout.documents import KEYED, KEYS, NEW, OLD, PLACE, SEED, groups, mistakes, spec
 
 
-def test_the_seeds_own_example() -> None:
+def test_the_upstream_rollout_example() -> None:
     found = spec(SEED)
     assert (found.name, found.place, found.parallel) == ("grafana-rollout-0", PLACE, False)
     [group] = found.groups
@@ -74,7 +74,7 @@ def test_the_new_dialect() -> None:
     assert [step.identity for step in second.steps] == [KEYS["grafana/deployment.json"], KEYS["job.json!1"]]
 
 
-def test_names_are_given_and_told_apart() -> None:
+def test_steps_and_groups_without_a_name_get_a_unique_one() -> None:
     step = {"object": "deployment", "action": "CreateOrUpdate"}
     named = {**step, "name": "deployment"}
     found = spec(SEED, spec={"groups": [{"name": "all", "steps": [step, named, step]}, {"name": "all", "steps": [step]}]})

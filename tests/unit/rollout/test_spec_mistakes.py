@@ -66,7 +66,7 @@ def test_numbers_of_thousands_of_digits_are_refused_in_a_few_words(number: int, 
         ({"extra": 1}, "extra: unknown key 'extra'; known are: apiVersion, kind, metadata, spec"),
     ],
 )
-def test_what_has_another_shape_is_said(document: dict[str, Any], said: str) -> None:
+def test_fields_of_another_type_are_refused(document: dict[str, Any], said: str) -> None:
     assert f"{PLACE}: {said}" in mistakes(**document)
 
 
@@ -103,7 +103,7 @@ def test_mistakes_of_checks(entry: Any, said: str) -> None:
 
 @pytest.mark.parametrize("name", ["failureLimit", "progressTimeout"])
 @pytest.mark.parametrize("beside", [True, False])
-def test_what_is_of_success_is_refused_under_failure(name: str, beside: bool) -> None:
+def test_success_only_options_are_refused_under_failure(name: str, beside: bool) -> None:
     """There, and where upstream's newer form lets failures of an entry stand."""
     check = {"prometheus": {"query": "errors", "is": "> 1", name: 60}}
     more = {"failure": [check]} if beside else {"success": [{"healthy": {}, "failure": [check]}]}
@@ -140,7 +140,7 @@ def test_steps_that_contradict_each_other_are_refused(first: str, second: str, w
     assert way_out in said
 
 
-def test_there_is_an_end_to_steps() -> None:
+def test_the_number_of_steps_has_a_limit() -> None:
     step = {"object": "deployment", "action": "CreateOrUpdate"}
     assert len(spec(SEED, spec=groups(*[step] * MAX_STEPS)).steps) == MAX_STEPS
     for many in (groups(*[step] * (MAX_STEPS + 1)), {"groups": [{"steps": [step] * 501}, {"steps": [step] * 500}]}):
@@ -227,7 +227,7 @@ def test_a_list_may_not_stand_for_ever_so_many_steps() -> None:
         read(Manifest.of(yaml.safe_load(SEED) | {"spec": groups(step)}, PLACE), many, ACTIONS, CHECKS)
 
 
-def test_there_is_an_end_to_what_checks_compare() -> None:
+def test_the_number_of_compared_fields_has_a_limit() -> None:
     """A step of a List compares for each of its items; a check without a list counts as one."""
     compare = {"fieldComparisons": {"expectedValues": [{"path": "{.metadata.name}", "value": {"static": "x"}}] * 49}}
     bare = {"object": "list.json", "action": "CreateOrUpdate"}

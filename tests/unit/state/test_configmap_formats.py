@@ -23,7 +23,7 @@ def read(body: Body) -> State:
     return decode(body, NAMESPACE, "shop", TOOLING)
 
 
-def test_what_is_applied_stands_there_as_plain_text_and_nowhere_else() -> None:
+def test_commit_repository_and_path_are_plain_keys_of_the_config_map() -> None:
     data = encode(full(), NAMESPACE, TOOLING)["data"]
     assert (data["commit"], data["repository"], data["path"]) == (sha(), "https://git.example.com/acme/shop.git", "deploy")
     groups = json.loads(data["applied.json"]) | json.loads(data["target.json"])
@@ -73,7 +73,7 @@ def test_a_record_of_the_format_before_knows_the_jobs_that_its_commit_declared_a
     assert read(as_format_1(encode(begun, NAMESPACE, TOOLING))).ran == (), "nothing was applied whole"
 
 
-def test_a_version_before_says_of_it_that_it_is_a_newer_ones() -> None:
+def test_an_older_version_names_the_record_format_as_newer() -> None:
     """It reads the format first, for its way out deletes nothing; so the part that holds that must be readable to format 1."""
     for state in (full(), replace(blank(), repository="")):
         body = encode(state, NAMESPACE, TOOLING)

@@ -49,7 +49,7 @@ def test_a_change_of_one_step_makes_its_gzip_chunk_anew_and_no_other() -> None:
     assert gzip_chunks._chunk.cache_info().misses - before == 10 + 2
 
 
-def test_a_step_that_reads_as_it_is_stays_the_same_and_a_cut_one_comes_back_cut() -> None:
+def test_a_rollout_step_survives_the_record_and_a_cut_one_stays_cut() -> None:
     record = changed(progress(2 * SIZE), 1, message="x" * 5000)
     read = gzipped(record, "steps")[1]
     assert read.steps[1].message == "x" * 3999 + "…"

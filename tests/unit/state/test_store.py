@@ -205,7 +205,7 @@ def test_update_tries_again_until_it_wins(store: StateStore, objects: FakeObject
     assert (stored.state.commit, stored.state.pin) == (sha("0"), Pin(sha("f")))
 
 
-def test_update_gives_up_when_others_are_always_quicker(store: StateStore, objects: FakeObjects) -> None:
+def test_update_gives_up_after_repeated_409_conflicts(store: StateStore, objects: FakeObjects) -> None:
     store.create(blank())
     tries = []
 
@@ -240,14 +240,14 @@ def test_a_record_at_home_is_accepted(store: StateStore) -> None:
     assert store.at_home(blank(commit=sha()), "https://git.example.com/acme/shop.git", "u-1") == blank(commit=sha())
 
 
-def test_a_record_by_which_nothing_was_applied_goes_wherever_its_target_does(store: StateStore) -> None:
+def test_a_record_without_an_applied_commit_needs_no_retarget(store: StateStore) -> None:
     typo = blank(repository="https://git.example.com/acme/shpo.git", installation="odd", cluster_uid="u-0", status=RunStatus("failed"))
     found = store.at_home(typo, "https://git.example.com/acme/shop.git", "u-1")
     assert found == blank(repository="", status=RunStatus("failed"))
 
 
 @pytest.mark.parametrize("begun", [{"attempt": attempt()}, {"kinds": frozenset({GroupKind("", "ConfigMap")})}])
-def test_a_record_whose_run_has_begun_to_apply_stays_where_it_is(store: StateStore, begun: dict[str, Any]) -> None:
+def test_a_record_with_an_open_attempt_needs_retarget(store: StateStore, begun: dict[str, Any]) -> None:
     with pytest.raises(TargetMoved):
         store.at_home(blank(**begun), "https://elsewhere.example.com/x.git", "u-1")
 

@@ -26,7 +26,7 @@ def proves(value: str) -> bool:
 @pytest.mark.parametrize(
     "value", [f"Basic {encoded(f'hooks:{PASSWORD}')}", f"basic  {encoded(f':{PASSWORD}')}", f"BASIC {encoded(f'é:{PASSWORD}')}"]
 )
-def test_the_password_is_the_secret_and_any_user_may_say_it(value: str) -> None:
+def test_the_basic_auth_password_is_the_webhook_secret_for_any_user(value: str) -> None:
     assert proves(value)
 
 
@@ -59,7 +59,7 @@ RIGHT = encoded(f"hooks:{PASSWORD}")
         "Basic \ud800",
     ],
 )
-def test_nothing_else_is_accepted(value: str) -> None:
+def test_any_other_basic_auth_password_is_refused(value: str) -> None:
     assert not proves(value)
 
 

@@ -28,7 +28,7 @@ def center(*changes: Any, **repository: Any) -> bytes:
     return json.dumps(document).encode()
 
 
-def test_the_id_of_the_hook_is_no_proof() -> None:
+def test_the_hook_uuid_is_no_signature() -> None:
     with pytest.raises(BadSignature):
         read("bitbucket", CENTER.body, {"X-Hook-UUID": KEYS["BITBUCKET"], "X-Event-Key": "repo:push"})
 
@@ -69,7 +69,7 @@ def test_a_ref_of_a_type_that_is_not_known_may_be_any() -> None:
     assert not read("bitbucket", cloud(main), event="repo:push").more
 
 
-def test_zeros_are_a_deletion_whatever_the_type() -> None:
+def test_a_zero_hash_is_a_deleted_branch_whatever_the_type() -> None:
     found = read("bitbucket", center({"ref": {"id": "refs/heads/old"}, "toHash": "0" * 40}), event="repo:refs_changed")
     assert found.changes == (RefChange("refs/heads/old", deleted=True),)
 

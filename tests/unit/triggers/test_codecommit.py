@@ -37,7 +37,7 @@ def test_a_branch_or_tag_is_a_push(name: str, change: RefChange) -> None:
     assert event.delivery == "0f6b4a8e-9a11-4c58-b6c5-2f6c1f4e7d10"
 
 
-def test_anything_else_that_the_bus_carries_asks_for_nothing() -> None:
+def test_other_eventbridge_events_ask_for_nothing() -> None:
     event = codecommit.read(sample("pull-request"))
     assert (event.kind, event.note) == ("other", "aws.codecommit CodeCommit Pull Request State Change events ask for nothing")
     assert codecommit.read({}).note == "unnamed events ask for nothing"
@@ -90,7 +90,7 @@ def test_a_spelling_without_region_or_name_is_no_repository(url: str) -> None:
         (("detail",), []),
     ],
 )
-def test_what_names_nothing_is_refused(place: tuple[str, ...], value: object) -> None:
+def test_a_codecommit_event_without_a_name_or_ref_is_refused(place: tuple[str, ...], value: object) -> None:
     with pytest.raises(BadPayload):
         codecommit.read(with_odd(sample(), place, value))
 
@@ -138,7 +138,7 @@ ANYTHING = st.recursive(
 
 @settings(max_examples=100, deadline=None)
 @given(detail=ANYTHING, region=ANYTHING)
-def test_a_detail_may_be_anything(detail: object, region: object) -> None:
+def test_any_detail_of_a_codecommit_event_is_read_or_refused(detail: object, region: object) -> None:
     outcome(sample() | {"detail": detail, "region": region}).encode()
 
 

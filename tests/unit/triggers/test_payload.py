@@ -34,7 +34,7 @@ from handler.triggers import payload
         (b'"x"', "object"),
     ],
 )
-def test_is_refused_with_a_short_reason(body: bytes, reason: str) -> None:
+def test_a_malformed_payload_is_refused_with_a_short_reason(body: bytes, reason: str) -> None:
     with pytest.raises(BadPayload, match=reason) as raised:
         payload.read(body)
     assert len(str(raised.value)) < 250

@@ -51,7 +51,7 @@ def sound(event: Event) -> bool:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
-def test_any_node_may_be_anything_or_missing(sample: Sample) -> None:
+def test_any_node_of_a_payload_may_be_anything_or_missing(sample: Sample) -> None:
     document = sample.document
     ends = set()
     for changed in (document, *(with_odd(document, path, odd) for path in places(document) for odd in ODD)):
@@ -121,7 +121,7 @@ HEADER = st.sampled_from(SPELLINGS) | st.text(st.characters(), max_size=80)
 
 @settings(max_examples=600, deadline=None)
 @given(data=st.data())
-def test_any_headers_end_as_one_of_the_three(data: st.DataObject) -> None:
+def test_any_headers_end_as_event_bad_payload_or_bad_signature(data: st.DataObject) -> None:
     provider = data.draw(st.sampled_from(PROVIDERS))
     sample = PUSHES[provider]
     signing = KEYS["SIGNING"] if provider == "gitlab" and data.draw(st.booleans()) else ""
@@ -140,7 +140,7 @@ def test_any_headers_end_as_one_of_the_three(data: st.DataObject) -> None:
     headers=st.dictionaries(st.sampled_from(sorted({*PROOF.values(), "webhook-signature", "webhook-id", "webhook-timestamp"})), HEADER),
     body=st.binary(max_size=100),
 )
-def test_nothing_random_is_ever_believed(provider: str, headers: dict[str, str], body: bytes) -> None:
+def test_no_random_delivery_passes_its_signature_check(provider: str, headers: dict[str, str], body: bytes) -> None:
     assert outcome(provider, headers, body) == "bad-signature"
 
 

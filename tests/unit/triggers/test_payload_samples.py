@@ -68,7 +68,7 @@ def test_each_of_several_secrets_is_accepted_and_says_whom_it_speaks_for(provide
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_no_other_secret_proves_it_and_without_any_nothing_does(provider: str) -> None:
+def test_no_other_webhook_secret_proves_a_delivery(provider: str) -> None:
     sample = PUSHES[provider]
     sent = headers(provider, sample.body, sample.event)
     for known in (accepted("another-secret-0123"), []):
@@ -79,7 +79,7 @@ def test_no_other_secret_proves_it_and_without_any_nothing_does(provider: str) -
 
 @pytest.mark.parametrize("sender", PROVIDERS)
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_what_another_host_sends_with_the_same_secret_proves_nothing(provider: str, sender: str) -> None:
+def test_a_signature_of_another_git_host_proves_nothing(provider: str, sender: str) -> None:
     """The provider is the path: a signature in another provider's spelling isn't looked at."""
     sample = PUSHES[provider]
     sent = headers(sender, sample.body, sample.event, KEYS[provider.upper()])
@@ -132,7 +132,7 @@ def test_any_other_spelling_of_a_signature_is_refused(provider: str) -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_nothing_is_read_before_it_is_verified(provider: str) -> None:
+def test_no_payload_is_read_before_its_signature_is_verified(provider: str) -> None:
     with pytest.raises(BadSignature):
         read(provider, b"\xff not json", headers(provider, b"{}", "push", "another-secret-0123"))
 

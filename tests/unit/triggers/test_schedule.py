@@ -44,7 +44,7 @@ def test_ticks_come_again_together_after_the_jittered_interval() -> None:
     assert late.next() == 1330.0
 
 
-def test_what_needs_a_run_begins_at_once_and_then_one_after_the_other() -> None:
+def test_runs_of_a_tick_begin_at_once_and_then_one_after_the_other() -> None:
     found = schedule("a", "b", "c")
     found.ticks(1000.0)
     assert [found.need(target, 1000.0) for target in "abc"] == [True, False, False]

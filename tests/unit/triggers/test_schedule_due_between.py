@@ -47,11 +47,11 @@ def test_windows_that_touch_lose_no_moment_and_share_none(name: str, interval: f
 
 
 @pytest.mark.parametrize("interval", [10.0, 59.0, 60.0])
-def test_who_is_due_several_times_in_a_window_is_named_once(interval: float) -> None:
+def test_a_target_due_several_times_in_a_window_is_named_once(interval: float) -> None:
     found = due_between(NAMES, interval, NOON, NOON + 60.0)
     assert list(found) == NAMES
     assert all(NOON <= at < NOON + 60.0 for at in found.values())
 
 
-def test_nobody_is_due_in_no_time() -> None:
+def test_an_empty_window_has_no_due_target() -> None:
     assert due_between(NAMES, 300.0, NOON, NOON) == {}

@@ -34,13 +34,13 @@ def test_the_oldest_of_a_peer_gives_way_to_its_newest_and_others_stay() -> None:
     assert list(door) == ["other", "c", "d"]
 
 
-def test_connections_of_nobody_are_bounded_in_all_alone() -> None:
+def test_connections_without_a_peer_are_bounded_in_all_alone() -> None:
     door = crowd()
     assert came(door, ("a", ""), ("b", ""), ("c", ""), ("d", "")) == []
     assert came(door, ("e", "")) == ["a"]
 
 
-def test_what_is_whole_is_never_dropped_and_counts_for_no_peer() -> None:
+def test_a_whole_request_is_never_dropped_and_counts_for_no_peer() -> None:
     door = crowd()
     came(door, ("a", "1"), ("b", "1"))
     door.whole("a")
@@ -49,7 +49,7 @@ def test_what_is_whole_is_never_dropped_and_counts_for_no_peer() -> None:
     assert sorted(door) == ["a", "b", "d", "e"]
 
 
-def test_where_all_are_whole_the_newest_is_turned_away() -> None:
+def test_where_all_requests_are_whole_the_newest_connection_is_closed() -> None:
     door = crowd()
     for name in "abcd":
         came(door, (name, "1"))
@@ -69,7 +69,7 @@ def test_bytes_are_bounded_in_all_and_the_oldest_gives_way() -> None:
     assert door.surplus("b", 101) is None
 
 
-def test_who_is_known_by_another_address_stands_behind_the_others() -> None:
+def test_a_connection_with_a_new_peer_address_stands_behind_the_others() -> None:
     door = crowd()
     came(door, ("a", ""), ("b", "1"))
     door.add("a", "1")

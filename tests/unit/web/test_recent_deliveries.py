@@ -50,7 +50,7 @@ def test_one_delivery_for_more_targets_than_are_remembered_is_still_shown(known:
     assert len(shown["targets"]) == 30
 
 
-def test_no_more_is_looked_through_than_is_shown(known: RecentDeliveries) -> None:
+def test_reading_recent_deliveries_stops_at_the_page_size(known: RecentDeliveries) -> None:
     for _ in range(50):
         known.decided(EVENT, ignored(20), {})
     asked: list[str] = []

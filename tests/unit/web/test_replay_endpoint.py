@@ -53,7 +53,7 @@ def test_an_empty_body_asks_for_a_plain_run(client: FlaskClient, queue: Kept) ->
         ({"rollback": True}, Job("infra", "replay", rollback=True, actor="ops")),
     ],
 )
-def test_what_is_asked_becomes_the_job(client: FlaskClient, queue: Kept, asked: dict[str, object], job: Job) -> None:
+def test_the_replay_body_becomes_the_job(client: FlaskClient, queue: Kept, asked: dict[str, object], job: Job) -> None:
     assert replay(client, "infra", asked).status_code == 202
     assert queue.jobs == [job]
 
@@ -74,7 +74,7 @@ def test_what_is_asked_becomes_the_job(client: FlaskClient, queue: Kept, asked: 
         f"Bearer {SECRETS['GITHUB']}",
     ],
 )
-def test_without_a_token_nothing_is_told(client: FlaskClient, queue: Kept, header: str | None) -> None:
+def test_without_a_token_replay_answers_401_alike_for_every_target(client: FlaskClient, queue: Kept, header: str | None) -> None:
     headers = {} if header is None else {"Authorization": header}
     answers = {client.post(f"/replay/{target}", headers=headers).get_data() for target in ("shop-prod", "nobody")}
     assert len(answers) == 1
@@ -161,13 +161,13 @@ def test_a_token_does_only_what_it_may(client: FlaskClient, queue: Kept, asked: 
         {"\n" * 500: 1},
     ],
 )
-def test_anything_else_is_refused(client: FlaskClient, queue: Kept, asked: Any) -> None:
+def test_an_invalid_replay_body_is_answered_400(client: FlaskClient, queue: Kept, asked: Any) -> None:
     response = replay(client, "infra", asked)
     assert response.status_code == 400
     assert len(response.get_data()) < 500
     assert queue.jobs == []
 
 
-def test_a_form_is_not_read(client: FlaskClient) -> None:
+def test_a_form_body_is_answered_415(client: FlaskClient) -> None:
     response = client.post("/replay/infra", data={"force": "1"}, headers={"Authorization": f"Bearer {SECRETS['OPS']}"})
     assert response.status_code == 415

@@ -56,7 +56,7 @@ def test_a_request_is_whole_with_its_last_byte(sent: bytes, body: bytes, step: i
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("sent", [b"POST /p HTTP/1.1\r\nContent-Length: 2\r\n\r\nab", CHUNKED + b"2\r\nab\r\n0\r\n\r\n"])
-def test_what_follows_is_no_part_of_it(sent: bytes, step: int) -> None:
+def test_bytes_after_the_content_length_are_no_part_of_the_request(sent: bytes, step: int) -> None:
     request, _ = fed(sent + b"GET /q HTTP/1.1\r\n\r\n", step)
     assert (request.path, request.body.read()) == ("/p", b"ab")
 

@@ -41,7 +41,7 @@ def found(response: TestResponse) -> Any:
 
 @pytest.mark.parametrize("path", [*READS, "/api/targets/nobody", "/api/runs/nobody.1", "/api/runs/x", "/api/deliveries?target=nobody"])
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer wrong-token-wrong-token", "Basic YTpi", "Bearer é", "Bearer " + "a" * 9000])
-def test_without_a_token_every_answer_is_the_same(client: FlaskClient, path: str, header: str | None) -> None:
+def test_without_a_token_every_read_is_answered_401(client: FlaskClient, path: str, header: str | None) -> None:
     response = client.get(path, headers={} if header is None else {"Authorization": header})
     assert response.status_code == 401
     assert response.get_json() == {
@@ -86,7 +86,7 @@ def test_a_cookie_is_no_token_and_nobody_elses_page_may_ask(client: FlaskClient)
 
 @pytest.mark.parametrize("path", READS)
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_reading_is_get(client: FlaskClient, path: str, method: str) -> None:
+def test_other_methods_than_get_are_answered_405(client: FlaskClient, path: str, method: str) -> None:
     response = client.open(path, method=method)
     assert response.status_code == 405
     assert "GET" in response.headers["Allow"]
@@ -143,7 +143,7 @@ def test_what_the_worker_hasnt_been_handed_yet_is_queued() -> None:
     assert get(client, "/api/runs/shop-prod.3").status_code == 404
 
 
-def test_when_the_worker_is_silent_reading_says_so_and_deliveries_show_what_this_process_knows(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_silent_worker_answers_reads_with_503_and_deliveries_from_memory(caplog: pytest.LogCaptureFixture) -> None:
     def silent(question: str, **_about: Any) -> dict[str, Any]:
         raise WorkerUnavailable.of("worker", "doesn't answer")
 
@@ -183,7 +183,7 @@ def test_a_delivery_shows_to_each_token_only_its_own_targets(client: FlaskClient
     assert found(get(client, "/api/deliveries?target=shop-dev"))["process"][0]["targets"][0]["target"] == "shop-dev"
 
 
-def test_whoever_sends_rubbish_pushes_out_nothing_but_rubbish(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_deliveries_evict_only_refused_deliveries(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recent_deliveries, "REMEMBERED", 5)
     client = door().test_client()
     body = github_push()

@@ -86,7 +86,7 @@ def test_a_push_is_queued_for_the_target_that_follows_its_branch(client: FlaskCl
     )
 
 
-def test_gitlab_too(client: FlaskClient, queue: Kept) -> None:
+def test_a_gitlab_push_is_queued(client: FlaskClient, queue: Kept) -> None:
     assert gitlab(client, gitlab_push(ref="refs/heads/dev")).status_code == 202
     assert [job.target for job in queue.jobs] == ["shop-dev"]
 
@@ -101,7 +101,9 @@ def test_gitlab_too(client: FlaskClient, queue: Kept) -> None:
         (b'{"action": "created"}', "star", "star events ask for nothing"),
     ],
 )
-def test_what_is_merely_irrelevant_is_fine_and_explained(client: FlaskClient, queue: Kept, body: bytes, event: str, reason: str) -> None:
+def test_an_irrelevant_delivery_is_answered_200_with_its_reason(
+    client: FlaskClient, queue: Kept, body: bytes, event: str, reason: str
+) -> None:
     response = github(client, body, event=event)
     assert response.status_code == 200
     assert reason in json.dumps(answer(response)["ignored"])
@@ -230,7 +232,7 @@ def test_other_paths_are_not_found(client: FlaskClient, path: str) -> None:
     assert answer(response)["code"] == "not-found"
 
 
-def test_every_answer_is_closed_in(client: FlaskClient) -> None:
+def test_every_answer_has_the_security_headers(client: FlaskClient) -> None:
     body = github_push()
     for response in (
         github(client, body),

@@ -66,7 +66,7 @@ def test_a_push_of_main_runs_what_follows_it_and_explains_the_rest(client: Flask
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
-def test_what_asks_for_nothing_is_fine(client: FlaskClient, queue: Kept, sample: Sample) -> None:
+def test_a_delivery_that_asks_for_nothing_is_answered_200(client: FlaskClient, queue: Kept, sample: Sample) -> None:
     """Hosts switch off hooks that fail, so everything that is merely irrelevant is answered with 200."""
     response = send(client, sample)
     assert response.status_code == (202 if queue.jobs else 200)

@@ -12,7 +12,7 @@ from tests.fakes.sqs_fifo import Fifo
 from tests.unit.queues.dead_letter_queues import Queues, asks
 
 
-def test_they_are_counted() -> None:
+def test_dead_letters_are_counted() -> None:
     queues, found = Queues(), list[tuple[str, int]]()
     count = DeadLetterCount(queues.sqs, lambda name, number: found.append((name, number)))
     count.count()
@@ -21,7 +21,7 @@ def test_they_are_counted() -> None:
     assert found == [("anneal-dead.fifo", 0), ("anneal-dead.fifo", 2)]
 
 
-def test_where_there_is_no_queue_for_them_that_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_dead_letter_queue_that_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     queue = Fifo(now=lambda: 0.0)
     count = DeadLetterCount(SqsQueue(queue.url, queue), lambda *_: pytest.fail("nothing was counted"))
     with caplog.at_level(logging.WARNING):

@@ -17,7 +17,7 @@ def called(*clusters: Cluster) -> list[str]:
     return [found[target.name].cluster for target in targets]
 
 
-def test_a_cluster_is_called_by_what_the_configuration_says_of_it() -> None:
+def test_the_cluster_label_of_a_metric_is_read_from_the_configuration() -> None:
     clusters = (
         Cluster(),
         Cluster(context="prod"),
@@ -39,12 +39,12 @@ def test_a_cluster_is_called_by_what_the_configuration_says_of_it() -> None:
     assert called(*clusters) == names
 
 
-def test_two_that_would_be_called_the_same_are_told_apart_and_one_is_called_once() -> None:
+def test_cluster_labels_of_metrics_are_unique() -> None:
     one, other = Cluster(kubeconfig=SecretRef(file="/a"), context="prod"), Cluster(kubeconfig=SecretRef(file="/b"), context="prod")
     assert called(one, other, one) == ["prod", "kubeconfig /b, context prod", "prod"]
     pinned = [Cluster(context="prod"), *(Cluster(context="prod", server=f"https://10.0.0.{number}") for number in (1, 2))]
     assert called(*pinned) == ["prod", "context prod", "context prod#2"]
 
 
-def test_a_target_has_one_place() -> None:
+def test_metric_labels_of_a_target_name_its_repository_and_cluster() -> None:
     assert places(Settings(targets=(Target("shop", Repository("/srv/shop"), ("shop",)),))) == {"shop": TargetLabels("/srv/shop", "default")}

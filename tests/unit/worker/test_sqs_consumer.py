@@ -16,7 +16,7 @@ from tests.fakes.sqs_intake import SHA, Side
 PATIENCE = 60.0
 
 
-def test_what_is_settled_is_acknowledged_and_what_is_not_comes_again_later(side: Side) -> None:
+def test_a_settled_message_is_acknowledged_and_another_comes_again_with_back_off(side: Side) -> None:
     side.push("shop", "d1")
     side.push("infra", "d2")
     side.poll()
@@ -60,7 +60,7 @@ def test_pushes_that_one_run_did_not_take_in_are_acknowledged_by_their_own(side:
     assert side.fifo.messages == []
 
 
-def test_what_is_asked_by_name_is_done_one_after_the_other(side: Side) -> None:
+def test_named_requests_are_run_one_after_the_other(side: Side) -> None:
     runs = [side.push("shop", "d1"), side.ask("shop", commit=SHA), side.ask("shop", unpin=True), side.push("shop", "d2")]
     side.poll()
     for number in range(4):
@@ -69,7 +69,7 @@ def test_what_is_asked_by_name_is_done_one_after_the_other(side: Side) -> None:
     assert side.fifo.messages == []
 
 
-def test_behind_one_that_is_not_settled_all_of_its_target_comes_again_in_the_same_order(side: Side) -> None:
+def test_behind_a_message_not_acknowledged_its_group_comes_again_in_order(side: Side) -> None:
     runs = [side.ask("shop", commit=SHA), side.ask("shop", unpin=True), side.push("shop", "d1")]
     side.poll()
     side.end(side.works[0], Outcome.FAILED, recorded=False)
@@ -89,7 +89,7 @@ def test_a_tick_that_took_a_push_in_acknowledges_it(side: Side) -> None:
     assert side.fifo.messages == []
 
 
-def test_another_ones_end_acknowledges_nothing(side: Side) -> None:
+def test_the_end_of_another_run_acknowledges_no_message(side: Side) -> None:
     side.push("shop", "d1")
     side.poll()
     side.end(Work.of(Job("shop", "tick")))
@@ -98,7 +98,7 @@ def test_another_ones_end_acknowledges_nothing(side: Side) -> None:
 
 
 # --- what is held
-def test_what_is_held_is_hidden_from_others_as_long_as_it_runs(side: Side) -> None:
+def test_visibility_of_a_message_is_extended_while_it_runs(side: Side) -> None:
     side.push("shop", "d1")
     side.ask("shop", unpin=True)
     side.poll()
@@ -110,7 +110,7 @@ def test_what_is_held_is_hidden_from_others_as_long_as_it_runs(side: Side) -> No
     assert len(side.sqs.receive(10, 0, 30)) == 2
 
 
-def test_a_thread_keeps_it_hidden(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_extends_the_visibility(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqs_consumer, "VISIBLE", 0.03)
     side.push("shop", "d1")
     changed = threading.Semaphore(0)
@@ -126,7 +126,7 @@ def test_a_thread_keeps_it_hidden(side: Side, monkeypatch: pytest.MonkeyPatch) -
         assert changed.acquire(timeout=PATIENCE)
 
 
-def test_one_that_was_hidden_too_short_is_not_run_twice_and_its_newest_receipt_counts(side: Side) -> None:
+def test_a_message_whose_visibility_expired_is_not_run_twice(side: Side) -> None:
     side.push("shop", "d1")
     side.ask("shop", unpin=True)
     side.poll()

@@ -90,7 +90,7 @@ def left(queue: SqsQueue) -> int:
     return sum(map(int, found.values()))
 
 
-def test_what_is_put_is_run_and_acknowledged(queue: SqsQueue, tmp_path: Path) -> None:
+def test_a_message_is_run_and_acknowledged(queue: SqsQueue, tmp_path: Path) -> None:
     ran = Ran()
     runs = queue.put_all([push("infra"), push("shop-prod")])
     with working(tmp_path / "s", queue, ran) as worker:
@@ -99,7 +99,7 @@ def test_what_is_put_is_run_and_acknowledged(queue: SqsQueue, tmp_path: Path) ->
     assert left(queue) == 0
 
 
-def test_what_the_host_does_not_show_yet_stays_ours_until_it_has_ended(queue: SqsQueue, tmp_path: Path) -> None:
+def test_a_late_push_keeps_its_message_until_it_has_ended(queue: SqsQueue, tmp_path: Path) -> None:
     late = Result("infra", Outcome.LAGGING, next_try=time.time())
     ran = Ran(late, late)
     queue.put(push("infra"))
@@ -109,7 +109,7 @@ def test_what_the_host_does_not_show_yet_stays_ours_until_it_has_ended(queue: Sq
     assert left(queue) == 0
 
 
-def test_what_failed_without_a_record_comes_again(queue: SqsQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_without_a_record_is_not_acknowledged(queue: SqsQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqs_consumer, "TRANSIENT", Backoff(0, 0))
     ran = Ran(Result("infra", Outcome.FAILED, who="nobody"), Result("infra", Outcome.FAILED, who="nobody"))
     run = queue.put(push("infra"))
@@ -120,7 +120,7 @@ def test_what_failed_without_a_record_comes_again(queue: SqsQueue, tmp_path: Pat
     assert left(queue) == 0
 
 
-def test_what_a_stopping_worker_had_goes_to_the_next_one(queue: SqsQueue, tmp_path: Path) -> None:
+def test_messages_of_a_stopping_worker_go_to_the_next_one(queue: SqsQueue, tmp_path: Path) -> None:
     begun = threading.Event()
 
     def cut(job: Job, stop: threading.Event, _meanwhile: object = None) -> Result:

@@ -37,7 +37,7 @@ def test_only_as_much_is_taken_as_there_are_threads(side: Side) -> None:
     assert len(side.works) == 4
 
 
-def test_what_waits_for_its_lane_is_parked_so_that_others_get_the_free_thread(side: Side) -> None:
+def test_a_message_of_a_full_bulkhead_is_parked_so_that_others_get_the_thread(side: Side) -> None:
     for number in range(8):
         side.push(f"t{number}", f"d{number}")  # of a cluster that hangs: two may run at once
     side.push("shop", "d8")
@@ -47,7 +47,7 @@ def test_what_waits_for_its_lane_is_parked_so_that_others_get_the_free_thread(si
     assert "shop" in [work.job.target for work in side.works]
 
 
-def test_what_is_parked_is_bounded_until_it_has_waited_long(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parked_messages_are_bounded_until_they_have_waited_long(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(60):
         side.push(f"t{number}", f"d{number}")
     side.busy |= {"t0", "t1"}
@@ -62,7 +62,7 @@ def test_what_is_parked_is_bounded_until_it_has_waited_long(side: Side, monkeypa
 
 # --- what can't be used
 @pytest.mark.parametrize("body", ["{odd", '{"v":1,"run":"gone.01","target":"gone","trigger":"push"}'])
-def test_what_can_not_be_used_ends_as_a_dead_letter_while_others_go_on(side: Side, body: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unusable_message_ends_as_a_dead_letter_while_others_go_on(side: Side, body: str, caplog: pytest.LogCaptureFixture) -> None:
     side.sqs.send([SqsEntry(body, "odd", "x")])
     for turn in range(6):
         side.push("shop", f"d{turn}")
@@ -75,7 +75,7 @@ def test_what_can_not_be_used_ends_as_a_dead_letter_while_others_go_on(side: Sid
     assert [each["received"] for each in told] == [1, 2, 3, 4, 5]
 
 
-def test_what_can_not_be_read_holds_up_its_target_no_longer_than_it_is_handed_out(side: Side) -> None:
+def test_an_unreadable_message_blocks_its_group_only_until_it_is_a_dead_letter(side: Side) -> None:
     for number in range(10):
         side.sqs.send([SqsEntry("{odd", "shop", f"odd{number}")])
     side.push("shop", "d1")
@@ -107,7 +107,7 @@ def test_a_run_cut_short_by_the_stop_is_given_back_by_it_and_not_before(side: Si
     assert len(side.sqs.receive(10, 0, 30)) == 1
 
 
-def test_what_comes_after_the_word_to_stop_is_given_back(side: Side) -> None:
+def test_a_message_received_after_stop_is_given_back(side: Side) -> None:
     side.push("shop", "d1")
     messages = side.sqs.receive(10, 0, 30)
     side.intake.halt()
@@ -116,7 +116,7 @@ def test_what_comes_after_the_word_to_stop_is_given_back(side: Side) -> None:
     assert len(side.sqs.receive(10, 0, 30)) == 1
 
 
-def test_what_is_left_at_the_end_is_somebodys(side: Side) -> None:
+def test_a_run_left_at_stop_has_a_message_or_is_logged(side: Side) -> None:
     run = side.push("shop", "d1")
     side.poll()
     assert side.intake.left(side.works[0])
@@ -128,7 +128,7 @@ def test_what_is_left_at_the_end_is_somebodys(side: Side) -> None:
     assert run in side.fifo.messages[0].body
 
 
-def test_its_threads_take_hand_on_and_end(side: Side) -> None:
+def test_consumer_threads_receive_hand_on_and_stop(side: Side) -> None:
     side.intake.start()
     runs = {side.push(f"t{number}", "d1") for number in range(3)}
     with side.changed:
@@ -153,7 +153,7 @@ def test_a_queue_in_trouble_is_asked_again(side: Side, monkeypatch: pytest.Monke
     assert {record.message for record in caplog.records} >= {"the queue gives nothing", "taking from the queue has failed"}
 
 
-def test_what_can_not_be_acknowledged_is_told(side: Side, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_message_that_cant_be_acknowledged_is_logged(side: Side, caplog: pytest.LogCaptureFixture) -> None:
     side.push("shop", "d1")
     side.poll()
     side.fifo.trouble = [EndpointConnectionError(endpoint_url="u")]
@@ -166,7 +166,7 @@ def test_what_can_not_be_acknowledged_is_told(side: Side, caplog: pytest.LogCapt
 
 # --- what goes wrong behind a run
 @pytest.mark.parametrize(("recorded", "left"), [(True, 0), (False, 1)])
-def test_what_fails_behind_a_run_does_not_keep_its_message(side: Side, monkeypatch: pytest.MonkeyPatch, recorded: bool, left: int) -> None:
+def test_an_exception_after_a_run_doesnt_keep_its_message(side: Side, monkeypatch: pytest.MonkeyPatch, recorded: bool, left: int) -> None:
     def run(job: Job, _stop: threading.Event, _meanwhile: object = None) -> Result:
         return Result(job.target, Outcome.APPLIED if recorded else Outcome.FAILED, recorded=recorded)
 
@@ -186,7 +186,7 @@ def test_what_fails_behind_a_run_does_not_keep_its_message(side: Side, monkeypat
     assert worker._intake._groups == {}
 
 
-def test_what_fails_behind_a_run_that_looks_again_does_not_lose_it(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_after_a_run_with_a_late_push_doesnt_lose_it(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError("no space left on device")
 
@@ -198,7 +198,9 @@ def test_what_fails_behind_a_run_that_looks_again_does_not_lose_it(side: Side, m
     assert [each.run for each in worker._queue.due(float("inf"))] == [work.run]
 
 
-def test_what_keeps_messages_goes_on_after_a_mistake(side: Side, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_extending_visibility_goes_on_after_an_exception(
+    side: Side, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(sqs_consumer, "VISIBLE", 0.03)
     looked, postpone = threading.Semaphore(0), side.sqs.postpone
 

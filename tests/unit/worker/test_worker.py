@@ -194,7 +194,7 @@ def test_a_push_that_the_host_does_not_show_comes_back_without_a_thread_and_unde
         thread.join(PATIENCE)
 
 
-def test_what_a_run_left_to_look_for_is_looked_for_under_an_id_of_its_own(tmp_path: Path) -> None:
+def test_a_late_push_left_by_a_run_is_looked_for_under_its_own_run_id(tmp_path: Path) -> None:
     seen = Seen()
 
     def run(job: Job, stop: threading.Event, _meanwhile: object = None) -> Result:
@@ -222,7 +222,7 @@ def test_what_a_run_left_to_look_for_is_looked_for_under_an_id_of_its_own(tmp_pa
         thread.join(PATIENCE)
 
 
-def test_nobody_looks_at_a_target_that_the_configuration_suspends(tmp_path: Path) -> None:
+def test_a_target_suspended_in_the_configuration_gets_no_ticks(tmp_path: Path) -> None:
     settings = door_settings()
     shop = settings.targets[0]
     settings = replace(settings, interval=1.0, targets=(shop, replace(shop, name="paused", suspend=True)))

@@ -32,9 +32,7 @@ def line(run: str, job: Job) -> dict[str, Any]:
     return {"target": job.target, "run": run, "requests": (), "actor": job.actor, "acts": job.acts}
 
 
-def test_after_the_word_to_stop_no_run_begins_and_what_was_asked_by_name_is_logged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_after_stop_no_run_begins_and_named_requests_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     ran: list[Job] = []
     begun = threading.Event()
 
@@ -88,7 +86,7 @@ def test_a_worker_that_stops_takes_nothing_and_doesnt_say_that_it_did() -> None:
     assert worker._queue.waiting == 0
 
 
-def test_what_no_worker_has_is_logged_when_the_web_process_ends(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_requests_that_no_worker_has_are_logged_when_the_web_process_ends(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     outbox = Outbox(tmp_path / "s")
     asked = [APPROVAL, Job("infra", "replay", unpin=True, actor="ci")]

@@ -60,7 +60,7 @@ def test_a_default_stands_where_nothing_is_found() -> None:
     assert told([READY | {"default": None}], {}) == (Verdict.PENDING, "ready: {.status.ready} is missing, expected 1"), "null is no default"
 
 
-def test_all_that_differs_is_told_and_only_that() -> None:
+def test_a_field_comparison_reports_all_differences_and_only_those() -> None:
     other = {"name": "same", "path": "{.spec.n}", "value": {"path": "{.status.n}"}}
     live = {"spec": {"n": 2}, "status": {"n": 1, "ready": 0}}
     said = "ready: {.status.ready} is 0, expected 1; same: {.spec.n} is 2, expected 1 ({.status.n})"

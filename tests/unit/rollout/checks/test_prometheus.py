@@ -93,7 +93,7 @@ def test_a_series_without_a_value_beside_a_bad_one_is_bad() -> None:
     assert judged(moment(math.nan, 0.001)).verdict is PENDING
 
 
-def test_for_some_time_means_at_each_moment_of_it_and_not_before_it_is_over() -> None:
+def test_a_metric_held_for_a_time_must_hold_at_each_sample_of_it() -> None:
     raw = ASKED | {"for": "2m", "interval": "30s"}
     good, bad = moment(0.0), moment(0.5)
     assert judged(*[good] * 5, raw=raw, later=119).verdict is PENDING
@@ -132,7 +132,7 @@ def test_an_answer_under_way_is_looked_for_soon_and_what_was_said_before_counts(
     assert [asked[2:] for asked in metrics.asked] == [(0.0, 0.0)] * 4, "the same question until its answer is here"
 
 
-def test_what_cannot_be_asked_is_asked_again_and_nothing_is_known_meanwhile() -> None:
+def test_an_unavailable_prometheus_is_asked_again_and_the_check_is_pending() -> None:
     lost = MetricsUnavailable.of("prometheus", "can't be reached: CANARY")
     for failing in (False, True):
         metrics = Metrics(lost, [moment(0.001)])
@@ -156,7 +156,7 @@ def test_a_message_names_the_worst_series_and_is_never_long() -> None:
     assert len(said) < 400
 
 
-def test_what_a_message_cuts_is_masked_before() -> None:
+def test_a_message_of_a_metric_is_masked_before_it_is_cut() -> None:
     """Of half a secret no mask knows."""
     long, secret = "x" * 100, "hunter2-of-the-database-and-of-all-else"
     raw = ASKED | {"query": f'{long}{{by="{secret}"}}'}
@@ -192,7 +192,7 @@ def test_samples_that_fail_in_a_row_fail_the_check_and_those_without_a_number_co
     assert judged(*moments, later=600).verdict is (PASSED if verdict is PASSED else PENDING), "without a limit its time alone ends it"
 
 
-def test_what_cannot_be_asked_is_no_failure_however_often() -> None:
+def test_an_unavailable_prometheus_never_counts_for_the_failure_limit() -> None:
     lost = MetricsUnavailable.of("prometheus", "can't be reached")
     probe = begun("prometheus", LIMITED, query=Metrics(lost))
     assert {probe.look(None, SINCE + 15.0 * number).verdict for number in range(20)} == {PENDING}
@@ -206,7 +206,7 @@ def test_the_samples_are_asked_of_prometheus_from_the_begin_on_so_that_none_is_c
     assert [(seconds, step) for _, _, seconds, step in metrics.asked] == [(0, 0), (0, 0), (15, 15), (15, 15), (30, 15), (75, 15), (75, 15)]
 
 
-def test_what_must_hold_and_what_may_fail_are_asked_in_one_question() -> None:
+def test_success_and_failure_limit_are_asked_in_one_query() -> None:
     metrics = Metrics([BAD])
     raw = LIMITED | {"for": "40s", "progressTimeout": "5m"}
     begun("prometheus", raw, query=metrics).look(None, SINCE + 3600)

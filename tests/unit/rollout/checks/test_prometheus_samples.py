@@ -20,16 +20,16 @@ from handler.rollout.checks.prometheus import Threshold, worst
         ("== 1", 0.5, 2.0),
     ],
 )
-def test_a_value_that_is_further_away_is_worse(comparison: str, better: float, worse: float) -> None:
+def test_a_sample_further_from_its_threshold_is_worse(comparison: str, better: float, worse: float) -> None:
     wanted = Threshold.of(comparison)
     assert wanted.short_of(better) < wanted.short_of(worse)
     assert worst([Sample({}, better), Sample({}, math.nan), Sample({}, worse)], wanted) == worse
 
 
-def test_none_is_worse_of_what_only_mustnt_be_a_number() -> None:
+def test_a_not_equal_threshold_ranks_no_sample_worse() -> None:
     assert {Threshold.of("!= 1").short_of(value) for value in (1.0, 2.0, math.inf)} == {0.0}
 
 
-def test_of_no_number_none_is_worst() -> None:
+def test_samples_without_a_number_have_no_worst() -> None:
     assert worst([], Threshold.of("< 1")) is None
     assert worst([Sample({}, math.nan)], Threshold.of("< 1")) is None

@@ -23,15 +23,15 @@ def looks(monkeypatch: pytest.MonkeyPatch, seconds: int, *, ready: int) -> list[
     return found
 
 
-def test_the_reasons_of_what_stays_ill_are_read_again_and_again_in_pauses_that_double(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evidence_of_unhealthy_objects_is_read_again_with_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
     assert looks(monkeypatch, 3000, ready=0) == [2, 16, 76, 152, 304, 608, 1208, 1808, 2408]
 
 
-def test_what_is_well_needs_no_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_healthy_object_costs_no_read_of_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
     assert looks(monkeypatch, 3000, ready=1) == []
 
 
-def test_what_falls_ill_later_has_its_reason_read_as_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_object_that_becomes_unhealthy_later_has_its_evidence_read_as_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     shop = watched("shop", API, WEB)

@@ -43,7 +43,7 @@ def test_a_target_that_declares_no_kind_to_watch_any_more_is_in_no_trouble() -> 
     assert not scopes.are_whole("shop")
 
 
-def test_who_may_neither_watch_nor_list_any_more_is_in_trouble(begun: list[str]) -> None:
+def test_without_watch_and_list_rights_health_is_unknown(begun: list[str]) -> None:
     scopes = Scopes()
     adjusted(scopes, watched("shop", API))
     scopes.go_on(NOW, 60.0)
@@ -69,7 +69,7 @@ def test_records_that_cannot_be_read_vouch_for_nothing() -> None:
     assert not scopes.stood(scope, float("inf"))
 
 
-def test_what_a_target_is_followed_by_no_more_is_forgotten() -> None:
+def test_a_watch_that_no_target_needs_any_more_ends() -> None:
     scopes, shop = Scopes(), watched("shop", API, WEB)
     adjusted(scopes, shop)
     scope = next(each.scope for key, each in scopes.followed.items() if key[2] == "Deployment")

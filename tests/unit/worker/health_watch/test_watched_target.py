@@ -23,7 +23,7 @@ from tests.unit.worker.health_watch.watched_objects import API, CLOCK, WEB, decl
 RUN = Run("r2", "push", "applied", "2026-11-01T12:00:00Z", "b" * 40)
 
 
-def test_what_was_made_anew_has_lost_nothing() -> None:
+def test_a_recreated_object_hasnt_lost_its_health() -> None:
     shop = watched("shop", API)
     shop.see(API, live(shop, ready=1))
     shop.see(API, None)
@@ -33,14 +33,14 @@ def test_what_was_made_anew_has_lost_nothing() -> None:
     assert not shop.settling(time.monotonic())
 
 
-def test_what_a_list_shows_as_another_object_has_lost_nothing() -> None:
+def test_an_object_with_another_uid_in_a_list_hasnt_lost_its_health() -> None:
     shop = watched("shop", API)
     shop.see(API, live(shop, ready=1))
     shop.see(API, live(shop, ready=0, uid="u-2"))
     assert shop.look(time.monotonic() + 2 * GRACE).state() is HealthState.PROGRESSING
 
 
-def test_what_lost_its_health_unchanged_is_degraded_after_a_while() -> None:
+def test_an_object_unhealthy_without_a_change_is_degraded_after_a_while() -> None:
     shop = watched("shop", API)
     shop.see(API, live(shop, ready=1))
     shop.see(API, live(shop, ready=0))
@@ -48,7 +48,7 @@ def test_what_lost_its_health_unchanged_is_degraded_after_a_while() -> None:
     assert shop.look(time.monotonic() + 2 * GRACE).state() is HealthState.DEGRADED
 
 
-def test_what_comes_and_goes_hides_nothing_else() -> None:
+def test_a_flapping_object_hides_no_degraded_one() -> None:
     shop = watched("shop", API, WEB)
     for each in (API, WEB):
         shop.see(each, live(shop, ready=1, identity=each))
@@ -70,7 +70,7 @@ def test_a_reason_that_was_found_before_a_change_has_to_stand_anew(monkeypatch: 
     assert shop.look(clock[0] + 2 * STILL).state() is HealthState.DEGRADED
 
 
-def test_what_is_no_member_any_more_is_not_there() -> None:
+def test_an_object_without_the_inventory_marks_is_missing_from_health() -> None:
     shop = watched("shop", API)
     shop.see(API, live(shop, ready=1))
     stolen = live(shop, ready=1)
@@ -79,7 +79,7 @@ def test_what_is_no_member_any_more_is_not_there() -> None:
     assert shop.look(time.monotonic()).verdicts[API].status is Status.NOT_FOUND
 
 
-def test_what_expressions_could_not_be_asked_of_is_unknown_and_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_health_check_expr_that_couldnt_be_evaluated_is_unknown_and_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     custom = CustomHealth([HealthCheckExpr("apps/v1", "true", "Deployment")], Sandbox())
     answers: list[Any] = [OperatorError.of("sandbox", "can't be started"), dict.fromkeys((API, WEB), Health(Status.CURRENT))]
 
@@ -126,7 +126,7 @@ def test_an_object_that_takes_too_much_and_changes_again_and_again_is_asked_abou
     assert shop.look(now + PAUSE).verdicts[WEB].healthy
 
 
-def test_what_was_applied_a_moment_ago_may_not_have_been_told_of_yet() -> None:
+def test_an_object_applied_a_moment_ago_may_be_missing_from_the_watch() -> None:
     shop = watched("shop", API)
     shop.see(API, live(shop, ready=1))
     shop.applied = 0.0
@@ -157,7 +157,7 @@ def test_a_job_that_removed_itself_is_noted_for_as_long_as_it_is_declared() -> N
     assert judged(shop.health, look, CLOCK, 300.0, str).notes == (f"{job}: {SELF_REMOVED.message}",)
 
 
-def test_what_was_noted_of_the_healthy_is_no_cause_of_a_later_rollout(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_note_of_a_healthy_object_is_no_cause_of_a_later_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     shop, clock = watched("shop", API), [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     shop.see(API, live(shop, ready=1))
