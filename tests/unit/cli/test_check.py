@@ -71,7 +71,9 @@ def checks(config: Path, *arguments: str, **environ: str | None) -> Checks:
         ("SHOP_TOKEN", "credentials", "targets[shop].repository.auth.basic.password", "export SHOP_TOKEN=VALUE, where Anneal runs"),
     ],
 )
-def test_what_serve_refuses_to_start_without_check_names_before(config: Path, name: str, subject: str, path: str, fix: str) -> None:
+def test_check_names_missing_secrets_that_serve_refuses_to_start_without(
+    config: Path, name: str, subject: str, path: str, fix: str
+) -> None:
     environ = {**SET, name: None}
     refused = run(config, "serve", "--bind", "127.0.0.1:0", **environ)
     (problem,) = checks(config, "check", **environ)["", subject]["problems"]
@@ -94,7 +96,7 @@ def test_a_file_that_isnt_there_is_told_with_the_command_that_makes_it(config: P
     assert problem["fix"].startswith(f"(umask 077; openssl rand -hex 32 > {tmp_path}/hook); or ")
 
 
-def test_what_is_well_says_what_there_is(config: Path) -> None:
+def test_successful_checks_say_what_they_found(config: Path) -> None:
     found = checks(config, "check", **SET)
     assert {subject: row["seen"] for (target, subject), row in found.items() if not target} == {
         "configuration": f"{config}: 2 targets",
@@ -110,7 +112,7 @@ def test_what_is_well_says_what_there_is(config: Path) -> None:
     assert ("", "tokens") not in found
 
 
-def test_a_named_target_is_looked_at_without_what_only_the_door_needs(config: Path) -> None:
+def test_check_of_a_named_target_needs_no_webhook_secrets(config: Path) -> None:
     found = checks(config, "check", "shop", METRICS="m", SHOP_TOKEN="t")
     assert found["", "door"]["verdict"] == "skipped"
     assert {target for target, _ in found} == {"", "shop"}
@@ -139,7 +141,7 @@ def test_the_table_has_a_row_a_line_where_nobody_looks(config: Path) -> None:
     assert lines[9:11] == ["shop", f"git            failed   repository {NOWHERE}/shop.git: its host refuses connections"]
 
 
-def test_one_way_out_of_several_problems_stands_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_common_fix_of_several_problems_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     findings = Findings(Output())
     findings.bad("rights", [Problem("rights", "may not a", fix="grant it"), Problem("x", "may not b", "f:1", "grant it")])
     assert capsys.readouterr().out.splitlines()[1:] == [

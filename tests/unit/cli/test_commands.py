@@ -76,7 +76,7 @@ def test_every_command_is_declared_and_listed() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_what_does_the_work_takes_what_is_declared(name: str) -> None:
+def test_each_command_function_takes_the_declared_parameters(name: str) -> None:
     module = importlib.import_module(f"handler.cli.{worked()[name]}")
     work = getattr(module, name.replace("-", "_"))
     takes = inspect.signature(work).parameters

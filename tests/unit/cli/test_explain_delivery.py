@@ -63,7 +63,7 @@ def sample_file(sample: Sample) -> str:
 
 
 @pytest.mark.parametrize("sample", [sample for sample in SAMPLES if sample.provider != "generic"], ids=str)
-def test_it_says_what_the_door_answers(config: str, tmp_path: Path, sample: Sample) -> None:
+def test_explain_delivery_answers_as_the_webhook_endpoint(config: str, tmp_path: Path, sample: Sample) -> None:
     sent = host_webhooks.headers(sample.provider, sample.body, sample.event)
     door = create_app(host_webhooks.settings(), host_webhooks.secrets(), Kept(), lambda: True).test_client()
     answered = door.post(f"/webhooks/{sample.provider}", data=sample.body, headers=sent)
@@ -159,7 +159,7 @@ def test_a_provider_without_secrets_is_told_what_is_missing(config: str, tmp_pat
         (b" " * 5_242_881, (), "is larger than 5242880 bytes"),
     ],
 )
-def test_what_the_door_would_refuse_exits_with_1(config: str, body: bytes, arguments: tuple[str, ...], seen: str) -> None:
+def test_explain_delivery_of_a_refused_delivery_exits_with_1(config: str, body: bytes, arguments: tuple[str, ...], seen: str) -> None:
     result = explain(config, "-", *arguments, body=body)
     assert (result.exit_code, result.stdout) == (1, "")
     assert seen in result.stderr

@@ -51,7 +51,7 @@ def test_a_command_is_called_what_the_table_says(name: str) -> None:
     assert command.name == name
 
 
-def test_help_loads_no_room() -> None:
+def test_help_loads_no_library_of_other_rooms() -> None:
     code = "import sys; from handler.cli.group import anneal\ntry: anneal(['--help'])\nexcept SystemExit: print(sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.splitlines()[-1]
@@ -60,7 +60,7 @@ def test_help_loads_no_room() -> None:
     assert "completion" in done.stdout
 
 
-def test_python_m_handler_is_anneal() -> None:
+def test_python_m_handler_is_the_anneal_command() -> None:
     done = subprocess.run([sys.executable, "-m", "handler", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"anneal {__version__}\n"
 
@@ -105,7 +105,7 @@ def test_a_mistake_of_usage_exits_with_64(config: str, arguments: tuple[str, ...
 
 
 @pytest.mark.parametrize("name", ["apply", "plan", "check", "render", "prune", "status", "history"])
-def test_what_takes_files_takes_them_by_the_same_flags(name: str) -> None:
+def test_every_command_over_files_has_the_same_flags(name: str) -> None:
     shown = run(name, "--help").stdout
     flags = ("-f, --filename", "--name", "-n, --namespace", "--cluster-scoped", "--adopt", "--recreate", "--validate", "--state-namespace")
     assert [flag for flag in flags if flag not in shown] == []

@@ -57,11 +57,11 @@ def missing(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "handler").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_message_advises_what_there_is(path: Path) -> None:
+def test_messages_advise_existing_commands_and_flags(path: Path) -> None:
     for line, text in texts(path):
         assert missing(text) == [], f"{path}:{line}"
         assert not any(each in text.lower() for each in LATER), f"{path}:{line}: {text}"
 
 
-def test_what_isnt_there_is_found() -> None:
+def test_an_advised_command_that_doesnt_exist_is_found() -> None:
     assert missing("`anneal retire shop --keep`, or anneal apply X --approve=id --loud") == ["anneal retire", "anneal apply --loud"]

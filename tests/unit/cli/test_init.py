@@ -117,14 +117,14 @@ def test_a_repository_by_ssh_is_asked_for_its_key(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", [EOF, INTERRUPT], ids=["EOF", "Ctrl-C"])
 @pytest.mark.parametrize("after", [0, 3, len(TO_PROVIDER)])
-def test_who_ends_it_halfway_leaves_nothing(tmp_path: Path, end: str, after: int) -> None:
+def test_an_aborted_init_writes_no_file(tmp_path: Path, end: str, after: int) -> None:
     prompts = [*TO_PROVIDER, ("[none]: ", "")]
     code, shown = asked(tmp_path, *prompts[:after], (prompts[after][0], end))
     assert (code, shown.rstrip().endswith("aborted")) == (1, True), shown
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_flags_say_isnt_asked(tmp_path: Path) -> None:
+def test_init_doesnt_ask_for_values_of_flags(tmp_path: Path) -> None:
     code, shown = asked(tmp_path, ("Branch", "stable"), flags=(*FLAGS, "--name", "web", "--token-env", "T", "--provider", "gitea"))
     assert code == 0, shown
     (target,) = load(tmp_path / "anneal.yaml").targets
@@ -171,7 +171,7 @@ def test_flags_alone_write_what_loads(tmp_path: Path, provider: str) -> None:
         ),
     ],
 )
-def test_what_is_missing_is_named_with_the_whole_command(tmp_path: Path, flags: tuple[str, ...], missing: str, command: str) -> None:
+def test_a_missing_flag_of_init_is_named_with_the_whole_command(tmp_path: Path, flags: tuple[str, ...], missing: str, command: str) -> None:
     result = run("init", "-c", str(tmp_path / "a.yaml"), *flags, HOME="/h")
     assert (result.exit_code, list(tmp_path.iterdir())) == (64, [])
     assert f"{missing}: missing, and there is no terminal to ask on. The whole command:\n  {command}\n" in result.stderr

@@ -110,12 +110,12 @@ def test_a_rollout_may_lie_in_the_directory_beside_it_or_anywhere(tmp_path: Path
     assert printed(manifests)["rollout"] is None
 
 
-def test_secrets_are_hidden(tmp_path: Path) -> None:
+def test_secrets_in_locutus_output_are_masked(tmp_path: Path) -> None:
     (tmp_path / "secret.yaml").write_text(SECRET)
     assert "canary-77" not in json.dumps(printed(tmp_path))
 
 
-def test_what_a_check_compares_with_a_secret_is_hidden_too(tmp_path: Path) -> None:
+def test_values_that_a_check_compares_with_a_secret_are_masked(tmp_path: Path) -> None:
     (tmp_path / "secret.yaml").write_text(SECRET.replace("name: key", "name: healthy"))
     (tmp_path / "rollout.yaml").write_text(
         "apiVersion: workflow.kubernetes.io/v1alpha1\nkind: Rollout\nmetadata: {name: one}\n"

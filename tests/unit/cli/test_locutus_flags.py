@@ -170,13 +170,13 @@ def test_no_command_line_runs_once_where_another_trigger_was_meant(line: str, as
         assert asked.found["every"] == wanted
 
 
-def test_without_flags_the_defaults_are_upstreams(asked: Asked) -> None:
+def test_without_flags_the_defaults_are_those_of_locutus(asked: Asked) -> None:
     asked("--one-off")
     left = {"directory": None, "rollout": None, "config": None, "renderer": "file", "log_level": "info", "listen": "", "master": ""}
     assert asked.found.items() >= left.items()
 
 
-def test_what_has_no_effect_is_said_once(asked: Asked) -> None:
+def test_flags_without_effect_are_noted_once(asked: Asked) -> None:
     said = asked("--one-off", "--qps=5", "-burst", "10").stderr
     assert said.count("\n") == 1
     assert said.startswith("without effect: --qps, --burst; ")

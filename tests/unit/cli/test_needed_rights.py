@@ -37,7 +37,7 @@ def test_a_target_that_may_use_every_namespace_needs_a_cluster_role() -> None:
     assert target_grants(TARGET, NeededKinds((CONFIGMAPS,), ("*",))) == (Grant("", "", "configmaps", WRITES),)
 
 
-def test_who_waits_should_see_why_a_rollout_fails() -> None:
+def test_a_target_with_wait_may_read_pods_and_events() -> None:
     deployments = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
     waiting, needed = replace(TARGET, wait=Wait()), NeededKinds((deployments, CONFIGMAPS), ("shop",))
     reads = (
@@ -50,7 +50,7 @@ def test_who_waits_should_see_why_a_rollout_fails() -> None:
     assert wanted_grants(waiting, NeededKinds((CONFIGMAPS,), ("*",))) == (), "it can't be anything but healthy"
 
 
-def test_who_has_logs_recorded_reads_them_and_by_name_the_secrets_that_they_may_hold() -> None:
+def test_rights_for_recorded_logs_include_the_mounted_secrets_by_name() -> None:
     deployments = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
     recording = replace(TARGET, wait=Wait(), evidence=EvidenceSettings("record"))
     volumes = [
@@ -75,7 +75,7 @@ def test_who_has_logs_recorded_reads_them_and_by_name_the_secrets_that_they_may_
     assert not any(grant.resource in ("pods/log", "secrets") for grant in wanted_grants(replace(TARGET, wait=Wait()), needed))
 
 
-def test_what_may_prune_namespaces_and_crds_must_see_what_is_in_them() -> None:
+def test_prune_of_namespaces_and_crds_needs_list_rights_on_their_content() -> None:
     target = replace(TARGET, prune=Prune(kinds=("Namespace", "CustomResourceDefinition")))
     needed = NeededKinds((NAMESPACES, CRDS, CUPS), ("shop",), (body("CustomResourceDefinition", "cups.example.com"),))
     found = target_grants(target, needed)

@@ -140,7 +140,7 @@ def test_the_next_step_of_a_held_lease_and_of_a_missing_record(row: TargetRow, c
     assert said in step.text
 
 
-def test_what_the_configuration_suspends_is_resumed_there() -> None:
+def test_a_target_suspended_in_the_configuration_is_resumed_there() -> None:
     step = next_step(TargetRow(replace(TARGET, suspend=True), NOW, state=APPLIED))
     assert (step.command, step.urgent) == ("", True)
     assert "set `suspend: false` in anneal.yaml" in step.text

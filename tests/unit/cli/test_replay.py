@@ -37,7 +37,7 @@ def test_a_run_is_asked_for_and_followed_to_its_end(server: Server) -> None:
         (("--rollback",), {"rollback": True}),
     ],
 )
-def test_what_is_typed_is_what_is_asked(server: Server, arguments: tuple[str, ...], asked: dict[str, Any]) -> None:
+def test_flags_of_replay_become_its_request_body(server: Server, arguments: tuple[str, ...], asked: dict[str, Any]) -> None:
     assert replay(server, *arguments, "--no-wait").exit_code == 0
     assert [body for *_, body in server.seen] == [asked]
 
@@ -57,7 +57,7 @@ def test_without_waiting_the_run_is_named_and_nothing_more_asked(server: Server)
         *((other, 4) for other in ("busy", "superseded", "suspended")),
     ],
 )
-def test_it_exits_as_apply_does(server: Server, outcome: str, code: int) -> None:
+def test_replay_exits_as_apply_does(server: Server, outcome: str, code: int) -> None:
     server.answers[f"/api/runs/{RUN}"] = [(200, ENDED | {"outcome": outcome})]
     assert replay(server).exit_code == code
     result = replay(server, "--json")
@@ -122,7 +122,7 @@ def test_a_run_that_waits_in_a_queue_nobody_sees_into_is_waited_for(server: Serv
     assert replay(server).exit_code == 0
 
 
-def test_what_is_known_of_it_is_said_when_the_patience_ends(server: Server) -> None:
+def test_replay_reports_a_queued_run_at_its_timeout(server: Server) -> None:
     server.answers[f"/api/runs/{RUN}"] = [(200, UNKNOWN)]
     result = replay(server, "--timeout", "1s")
     assert result.exit_code == 1
@@ -136,7 +136,7 @@ def test_a_run_that_stays_unknown_is_given_up(server: Server, monkeypatch: pytes
     assert (result.exit_code, "neither waiting" in result.output) == (1, True)
 
 
-def test_waiting_has_an_end(server: Server) -> None:
+def test_replay_ends_at_its_timeout(server: Server) -> None:
     server.answers[f"/api/runs/{RUN}"] = [(200, QUEUED)]
     result = replay(server, "--timeout", "0s")
     assert result.exit_code == 1
@@ -159,7 +159,7 @@ def test_a_token_that_may_not_read_asks_and_doesnt_wait_unless_that_is_wanted(se
         (("--token", "x"), {}, "No such option"),
     ],
 )
-def test_what_is_missing_is_asked_for(server: Server, arguments: tuple[str, ...], environ: dict[str, str], seen: str) -> None:
+def test_replay_names_a_missing_url_or_token(server: Server, arguments: tuple[str, ...], environ: dict[str, str], seen: str) -> None:
     result = replay(server, *arguments, **environ)
     assert (result.exit_code, seen in result.output) == (64, True)
     assert server.seen == []
@@ -187,7 +187,7 @@ def test_a_token_isnt_sent_where_it_doesnt_belong(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8080", "http://localhost", "http://[::1]:8080/x/", "https://anneal.example.com/anneal"])
-def test_this_machine_and_https_are_fine(url: str) -> None:
+def test_replay_sends_its_token_to_localhost_and_over_https(url: str) -> None:
     assert ServerClient(url, TOKEN).url == url.rstrip("/")
     assert ServerClient("http://anneal.example.com", TOKEN, insecure_http=True)
 

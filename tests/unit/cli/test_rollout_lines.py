@@ -63,7 +63,7 @@ def test_a_rollouts_summary_line(known: Progress, said: str) -> None:
     assert summed(known, NOW) == said
 
 
-def test_what_became_of_a_step_is_one_line_whatever_it_said() -> None:
+def test_the_outcome_of_a_step_is_one_line_whatever_its_message() -> None:
     assert step_line(LOST) == "migrate, cache: Recreate Job/shop/db failed in 30 s: Job/shop/cache: OOMKilled its log: no memory"
     assert step_line(WEB) == "roll out, web: Canary Deployment/shop/web pending"
 
@@ -148,7 +148,7 @@ def test_a_failed_rollout_is_the_commands_failure() -> None:
     assert rollout._code(blank(), watch=True) == 0
 
 
-def test_where_a_failed_rollout_was_gone_back_from_is_told_once_it_is_true() -> None:
+def test_a_rollback_of_a_failed_rollout_is_told_once_it_has_ended() -> None:
     pin = Pin(sha("a"), by="anneal", reason="rollback: bbbbbbbbbbbb failed: why", automatic=True)
     there = replace(blank(), commit=sha("a"), rollout=DONE, pin=pin)
     assert (rollout.gone_back(there), rollout._code(there, watch=True)) == (pin.reason, 1)

@@ -73,7 +73,7 @@ def test_a_newer_head_that_came_meanwhile_is_gone_on_with(session: Session, caps
     assert capsys.readouterr().err.count("the head moved; going on with that") == 2
 
 
-def test_what_was_stopped_or_asked_for_elsewhere_says_what_goes_on(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stopped_or_superseded_run_names_the_apply_command(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
     outcomes(session, Result("shop", Outcome.BUSY, code="stopping"))
     outcomes(session, Result("shop", Outcome.SUPERSEDED, message="it was pinned"))
     assert capsys.readouterr().err.count("anneal apply shop") == 2

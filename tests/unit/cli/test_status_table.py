@@ -58,7 +58,7 @@ def test_no_line_is_longer_than_the_terminal_is_wide(width: int) -> None:
     assert all(sum(2 if ord(char) > 0x2E80 else 1 for char in line) <= width for line in lines), lines
 
 
-def test_what_nothing_is_in_leaves_first_then_the_subject_is_cut_then_columns_go() -> None:
+def test_narrow_tables_drop_empty_columns_then_cut_the_subject_then_drop_columns() -> None:
     assert shown(row())[0].split() == ["TARGET", "PHASE", "HEALTH", "COMMIT", "AGE", "LOOKED", "SUBJECT"]
     assert shown(row())[1].endswith("…")
     busy = replace(WELL, next_try=stamp(NOW + 15), drifted=3, held=True)
@@ -67,7 +67,7 @@ def test_what_nothing_is_in_leaves_first_then_the_subject_is_cut_then_columns_go
     assert shown(row(summary=busy, newest=AHEAD), width=30)[0].split() == ["TARGET", "PHASE", "HEALTH"]
 
 
-def test_o_wide_isnt_cut_to_the_terminal() -> None:
+def test_wide_output_isnt_cut_to_the_terminal() -> None:
     (heads, line) = shown(row(), width=40, wide=True)
     assert heads.split()[-5:] == ["PHASE-SINCE", "SERVER", "CLUSTER", "REVISION", "SUBJECT"]
     assert line.endswith(SUBJECT)
@@ -234,7 +234,7 @@ def test_nothing_to_do_is_never_said_while_no_server_works() -> None:
         (RunStatus("waiting", next_try=stamp(NOW + 15)), "looked at again in 15 s", "no server runs that would look again"),
     ],
 )
-def test_what_only_a_server_does_is_promised_only_where_one_runs(status: RunStatus, served: str, alone: str) -> None:
+def test_retries_are_promised_only_while_a_server_runs(status: RunStatus, served: str, alone: str) -> None:
     state = blank(commit=sha(), status=status)
     for pulse, said in ((SERVED, served), (STOPPED, alone)):
         found = next_step(TargetRow(target(), NOW, state=state, pulse=pulse))

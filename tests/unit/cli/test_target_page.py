@@ -31,14 +31,14 @@ def test_a_wait_says_for_what_since_when_and_what_is_missing() -> None:
     assert found == [("waiting", "for everything, 1 min so far"), ("unhealthy", API), ("", WEB)]
 
 
-def test_what_the_failure_names_is_not_named_twice() -> None:
+def test_unhealthy_objects_named_by_the_failure_arent_listed_twice() -> None:
     status = RunStatus("failed", message=f"deploy/api.yaml:1: {API}", unhealthy=(API, WEB))
     found = rows(WaitingFor(SHA, "everything", stamp(NOW - 90), over=True), status)
     assert found[0] == ("waiting", "for everything, 1 min so far; its time is over, so each tick looks once more")
     assert found[1:] == [("unhealthy", WEB), ("failing", f"deploy/api.yaml:1: {API}")]
 
 
-def test_what_has_failed_before_its_time_is_waited_for_no_more() -> None:
+def test_a_failed_wait_before_its_timeout_is_not_shown_as_waiting() -> None:
     status = RunStatus("failed", message=API, who="author")
     assert rows(WaitingFor(SHA, "everything", stamp(NOW - 90)), status) == [("failing", API)]
 
@@ -65,7 +65,7 @@ def test_a_rollout_says_where_it_stands() -> None:
     assert _phase(replace(row, state=replace(rolling, rollout=begins))) == "rolling out for 1 min", "of an older set"
 
 
-def test_what_isnt_gone_is_named_while_it_is_waited_for() -> None:
+def test_lingering_objects_are_listed_in_the_phase_pruning() -> None:
     status = RunStatus("pruning", stamp(NOW - 60), message="ConfigMap/shop/a: is not gone yet\nConfigMap/shop/b: is not gone yet")
     found = [*_status_rows(TargetRow(TARGET, NOW), NOTHING_GIVEN, status)]
     assert found == [("pruning", "ConfigMap/shop/a: is not gone yet"), ("", "ConfigMap/shop/b: is not gone yet")]

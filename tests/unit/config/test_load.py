@@ -207,7 +207,7 @@ def test_an_alternative_drops_the_one_that_defaults_wrote() -> None:
     assert target.repository.auth.basic == g.BasicAuth("x", g.SecretRef(env="T"))
 
 
-def test_null_takes_back_what_is_optional() -> None:
+def test_null_unsets_an_optional_default() -> None:
     (target,) = parse(DEFAULTS + "  - {name: x, repository: {auth: {basic: null}}}").targets
     assert target.repository.auth.basic is None
 
@@ -249,7 +249,7 @@ def test_the_flag_is_found_first_then_the_environment_then_the_directory_then_th
 @pytest.mark.parametrize(
     ("flag", "environ", "origin"), [("no.yaml", {}, "--config"), (None, {"ANNEAL_CONFIG": "no.yaml"}, "ANNEAL_CONFIG")]
 )
-def test_what_is_named_must_be_there(flag: str | None, environ: dict[str, str], origin: str, tmp_path: Path) -> None:
+def test_a_named_configuration_file_must_exist(flag: str | None, environ: dict[str, str], origin: str, tmp_path: Path) -> None:
     (tmp_path / "anneal.yaml").touch()
     with pytest.raises(ConfigInvalid, match=f"{origin}: expected a file, found none at .*no.yaml"):
         find(flag, environ, tmp_path)

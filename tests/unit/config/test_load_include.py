@@ -97,7 +97,7 @@ def test_a_mistake_in_an_included_file_has_its_place(tmp_path: Path, files: dict
         ("['']", 'anneal.yaml:4: include[0]: expected a glob relative to this file, found ""'),
     ],
 )
-def test_what_include_may_hold(tmp_path: Path, include: str, expected: str) -> None:
+def test_invalid_include_entries_are_refused(tmp_path: Path, include: str, expected: str) -> None:
     assert refused(tmp_path, {}, MAIN.replace("[targets/*.yaml]", include)) == [expected]
 
 

@@ -66,7 +66,7 @@ def test_keys_of_one_secret_are_one_question_and_are_rotated_together() -> None:
     assert "CANARY" not in rotating.rotation.mask(text), "what was there, and what is there"
 
 
-def test_two_versions_are_valid_at_once_and_the_old_one_ends_with_its_stage(caplog: pytest.LogCaptureFixture) -> None:
+def test_two_versions_of_a_remote_secret_are_valid_until_the_old_ones_stage_ends(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     current, previous = aws("hook"), aws("hook", stage="AWSPREVIOUS")
     store = Store({current: OLD, previous: None})
@@ -187,7 +187,7 @@ def test_of_a_kubeconfig_nothing_is_masked_here() -> None:
     assert Mask()("apiVersion: v1, kind: Config") == "apiVersion: v1, kind: Config"
 
 
-def test_half_a_character_in_one_secret_stops_no_other_ones_rotation() -> None:
+def test_a_lone_surrogate_in_one_secret_stops_no_other_rotation() -> None:
     hook, password = SecretRef(aws_parameter="/hook"), aws("git", "password")
     auth = RepositoryAuth(BasicAuth("oauth2", password))
     target = Target("shop", Repository("https://git.example.com/shop.git", auth=auth), ("shop",))

@@ -88,7 +88,7 @@ def test_a_start_names_what_didnt_answer_in_time_and_goes_on_without_it(monkeypa
     assert str(caught.value).count("its store didn't answer in 0.05 s") == len(refs)
 
 
-def test_more_that_hang_than_are_asked_at_once_keep_no_other_from_being_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_secrets_above_the_concurrency_limit_block_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("handler.config.remote_secrets.TURN", 0.01)
     gate, told = threading.Event(), threading.Event()
     refs = [SecretRef(aws_parameter=f"/anneal/{number}") for number in range(AT_ONCE + 1)]
@@ -121,7 +121,7 @@ def test_a_store_that_hangs_keeps_no_process_from_ending() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_while_one_asks_the_others_read_without_waiting() -> None:
+def test_while_one_thread_asks_a_secret_store_others_read_without_waiting() -> None:
     store = Store({HOOK: OLD})
     rotating = Rotating(hooked(HOOK), store)
     store.reached.clear()

@@ -37,7 +37,7 @@ VALUE = 'p@ss/wörd+with "quotes" & \\slashes?'
         "Authorization: Basic " + base64.b64encode(f"oauth2:{VALUE}".encode()).decode(),
     ],
 )
-def test_every_spelling_is_masked(text: str) -> None:
+def test_every_encoding_of_a_secret_is_masked(text: str) -> None:
     masked = Mask.of([VALUE], [("oauth2", VALUE)])(f"before {text} after")
     assert masked.startswith("before ")
     assert masked.endswith(" after")
@@ -141,7 +141,7 @@ def written(token: str) -> tuple[str, ...]:
     return token, base64.b64encode(token.encode()).decode(), f"Basic {basic}", f"https://x-access-token:{token}@github.com"
 
 
-def test_what_was_learned_is_masked_while_it_lives_and_forgotten_afterwards(clock: list[float]) -> None:
+def test_a_minted_token_is_masked_until_it_expires_and_then_forgotten(clock: list[float]) -> None:
     mask, made, sizes = Mask.of(["another-secret"]), [], []
     for number in range(500):
         made.append(mint(number))
@@ -192,7 +192,7 @@ def test_a_flood_of_tokens_drops_what_ends_first(clock: list[float], monkeypatch
     assert Mask()("lives-long lives-briefly third fourth") == "*** lives-briefly *** ***"
 
 
-def test_what_is_learned_twice_lives_as_long_as_the_longer(clock: list[float]) -> None:
+def test_a_token_learned_twice_is_masked_until_the_later_expiry(clock: list[float]) -> None:
     learn("the-token", seconds=100)
     learn("the-token", seconds=1)
     clock[0] = 99
@@ -256,7 +256,7 @@ HOLDERS: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("holder", HOLDERS)
 @given(secret=SECRETS, before=st.text(SAFE + " "), after=st.text(SAFE + " "))
-def test_no_part_survives_alone(holder: str, secret: str, before: str, after: str) -> None:
+def test_no_part_of_a_composite_secret_is_shown(holder: str, secret: str, before: str, after: str) -> None:
     value = HOLDERS[holder](secret)
     mask = Mask.of([value, *parts(value)])
     assert secret not in mask(f"{before} {secret} {after}")

@@ -65,7 +65,7 @@ def test_a_secret_is_compared_by_digest(candidate: str, same: bool) -> None:
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
-def test_a_file_loses_one_line_end(tmp_path: Path, end: str) -> None:
+def test_a_secret_file_loses_one_trailing_newline(tmp_path: Path, end: str) -> None:
     (tmp_path / "token").write_bytes(f"{CANARY} \n{end}".encode() if end else CANARY.encode())
     value = resolve(SecretRef(file=str(tmp_path / "token")), {}).reveal()
     assert value == (f"{CANARY} \n" if end else CANARY)
@@ -130,7 +130,7 @@ def test_a_file_that_cannot_be_opened_says_why(tmp_path: Path) -> None:
         resolve(SecretRef(file="x" * 300), {})
 
 
-def test_each_need_resolves_its_secrets() -> None:
+def test_all_secrets_of_the_settings_are_resolved() -> None:
     secrets = resolve_all(SETTINGS, ENVIRON)
     github = {(accepted.secret.reveal(), accepted.targets) for accepted in secrets.webhook("github")}
     assert github == {

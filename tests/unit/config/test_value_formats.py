@@ -61,7 +61,7 @@ def test_a_url_as_git_hosts_have_them_is_accepted(url: str) -> None:
         ("nonsense", False),
     ],
 )
-def test_aliases(alias: str, accepted: bool) -> None:
+def test_repository_aliases(alias: str, accepted: bool) -> None:
     text = TARGET.replace("shop.git'}", f"shop.git', aliases: ['{alias}']}}")
     if accepted:
         assert parse(text).targets[0].repository.aliases == (alias,)

@@ -92,7 +92,7 @@ def test_what_a_failed_run_wrote_is_counted_and_an_approval_is_no_replay(lines: 
     assert (found["anneal_changes"], found["trigger"]) == (len(PLAN.writes), "approval")
 
 
-def test_where_no_record_could_be_read_nothing_is_said_of_the_target(lines: EmfLines, told: list[str]) -> None:
+def test_without_a_readable_record_there_are_no_target_metrics(lines: EmfLines, told: list[str]) -> None:
     lines.run(PUSH, result(Outcome.FAILED), 1.0)
     lines.run(PUSH, result(standing=TargetStanding()), 1.0)
     assert not [name for name in json.loads(told[0]) if name.startswith("anneal_target_")]

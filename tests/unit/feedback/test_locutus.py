@@ -44,7 +44,7 @@ def test_runs_add_up_and_all_is_there_before_the_first() -> None:
     assert counts(Outcome.APPLIED, Outcome.BUSY, Outcome.FAILED, Outcome.UNCHANGED, seconds=2.0) == (3, 1, 3, 6.0)
 
 
-def test_names_types_and_helps_are_upstreams() -> None:
+def test_metric_names_types_and_helps_are_those_of_locutus() -> None:
     """As Go's client writes them: two counters, and a summary without quantiles, none with labels."""
     text = LocutusMetrics(none, none, none).text()
     own = [line for line in text.splitlines() if re.match(r"(# \w+ )?rollout_", line)]
@@ -63,5 +63,5 @@ def test_names_types_and_helps_are_upstreams() -> None:
     assert "process_cpu_seconds_total " in text
 
 
-def test_other_processes_have_no_such_names() -> None:
+def test_other_processes_have_no_locutus_metrics() -> None:
     assert "rollout_" not in RunMetrics(none, none, none).text().replace("anneal_", "")

@@ -52,7 +52,7 @@ def test_a_run_is_counted_by_target_trigger_and_outcome_and_what_it_wrote_by_act
     assert (found["anneal_queue_waiting", ()], found["anneal_queue_running", ()], found["anneal_cluster_requests_total", ()]) == (2, 1, 7)
 
 
-def test_what_a_run_wrote_is_counted_however_it_ended_and_its_cause_is_the_act() -> None:
+def test_changes_of_a_run_are_counted_whatever_its_outcome_under_its_trigger() -> None:
     metrics = counting()
     made = change(Action.CREATE, "a")
     metrics.run(replace(TICK, trigger="oneoff", rollback=True), Result("shop", Outcome.FAILED, written=(made,)), 0.1)
@@ -61,7 +61,7 @@ def test_what_a_run_wrote_is_counted_however_it_ended_and_its_cause_is_the_act()
     assert found["anneal_runs_total", ("", "failed", "shop", "rollback")] == 1
 
 
-def test_how_a_target_stands_is_what_its_record_says() -> None:
+def test_target_metrics_follow_the_record() -> None:
     metrics = counting()
     standing = TargetStanding(failures=3, next_try=2000.0, succeeded=1000.0, held=True, suspended=True, pinned=True, orphans=4, drifted=5)
     standing = replace(standing, rolled_back=True, waiting=1500.0, refused=True)

@@ -80,14 +80,14 @@ def test_a_pod_without_a_node_and_one_that_was_evicted_are_told_at_once() -> Non
     assert found(API, pod("a", phase="Failed", reason="Evicted")).causes == ("Evicted",)
 
 
-def test_a_probe_is_told_by_its_event_and_a_pod_that_merely_starts_isnt() -> None:
+def test_a_failed_probe_is_told_by_its_event_and_a_starting_pod_has_no_cause() -> None:
     starting = pod("a", containerStatuses=container(state={"waiting": {"reason": "ContainerCreating"}}))
     assert found(API, starting) == Finding()
     probed = found(API, starting, warned("Pod/a", "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503"))
     assert probed == Finding(("Unhealthy",), "pod a: Warning Unhealthy: Readiness probe failed: HTTP probe failed with statuscode: 503")
 
 
-def test_who_is_refused_pods_is_told_by_the_event_of_the_replica_set_and_by_its_own() -> None:
+def test_refused_pods_are_told_by_the_failed_create_event_of_the_replica_set() -> None:
     refused = warned("ReplicaSet/api-5f9", "FailedCreate", 'pods "api-5f9-x" is forbidden: exceeded quota')
     assert found(API, refused) == Finding(("FailedCreate",), 'Warning FailedCreate: pods "api-5f9-x" is forbidden: exceeded quota')
     said = Subject(API.identity, API.live, 'FailedCreate: pods "api-5f9-y" is forbidden: exceeded quota', selector="app=api")
@@ -115,7 +115,7 @@ def test_of_a_kubelets_warnings_the_one_is_told_that_says_more() -> None:
 
 
 # --- what counts
-def test_yesterdays_warning_isnt_todays_cause_unless_it_goes_on() -> None:
+def test_an_old_warning_event_isnt_a_cause_unless_it_repeats() -> None:
     db = Subject(Identity("apps", "StatefulSet", "shop", "db"), Live("u-db"), "0 of 1 replica ready", selector="app=db")
     old = NamespaceSight.of([], [warned("StatefulSet/db", "FailedCreate", "no room")], NOON + 2000, NOON + 2010)
     assert diagnose(db, old) == Finding()
@@ -140,7 +140,7 @@ def test_a_warning_is_over_once_its_controller_has_changed_a_condition() -> None
     assert found(Subject(identity, cured, "FailedGetMetric"), failed) == Finding()
 
 
-def test_what_came_over_a_pod_before_its_containers_began_isnt_told() -> None:
+def test_warnings_from_before_the_containers_started_arent_causes() -> None:
     began = container(state={"running": {"startedAt": at(60)}})
     mounted = pod("a", phase="Running", containerStatuses=began, conditions=[{"type": "PodScheduled", "status": "True"}])
     past = [warned("Pod/a", "FailedMount", "timed out", 10), warned("Pod/a", "FailedScheduling", "no node", 58)]
@@ -166,7 +166,7 @@ def test_pods_of_others_and_a_custom_kind_of_the_same_name_are_left_alone() -> N
 
 
 # --- inferred
-def test_what_stands_for_long_is_told_by_what_its_pod_lacks() -> None:
+def test_a_stalled_rollout_is_told_by_what_its_pod_lacks() -> None:
     creating = pod("a", containerStatuses=container(state={"waiting": {"reason": "ContainerCreating"}}))
     assert found(STILL, creating) == Finding((STOOD,), f"pod a: container main waits: ContainerCreating; {STOOD}")
     assert found(STILL).text == f"it has no pods; {STOOD}"
@@ -233,5 +233,5 @@ _HOOK = 'Exec lifecycle hook ([sh -c x]) for Container "main" in Pod "api" faile
         ("Back-off restarting failed container main", None),
     ],
 )
-def test_what_a_program_wrote_isnt_told_of_an_event(message: str, told: str | None) -> None:
+def test_output_of_a_program_in_an_event_isnt_shown(message: str, told: str | None) -> None:
     assert without_output(message) == (message if told is None else told)

@@ -85,14 +85,14 @@ def test_a_message_of_a_controller_is_one_printable_line_and_whole() -> None:
     assert found.endswith("long secret")
 
 
-def test_a_job_that_vanished_is_done_only_if_it_was_certainly_there() -> None:
+def test_a_vanished_job_is_done_only_if_it_had_a_ttl_and_was_seen() -> None:
     body = Sample.of(next(path for path in SAMPLES if path.stem == "job.current.removed-by-its-ttl")).body
     assert judge(None, 0, 0.0, body).healthy
     assert judge(None, 0, 0.0).status is Status.NOT_FOUND
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
-def test_what_only_has_to_settle_is_judged_by_its_remnant(path: Path) -> None:
+def test_an_object_that_has_to_settle_is_judged_by_its_remnant(path: Path) -> None:
     sample = Sample.of(path)
     found = sample.judged()
     if found.again:

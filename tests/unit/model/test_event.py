@@ -46,7 +46,7 @@ ASKED = (
 
 @pytest.mark.parametrize("other", [Job("shop", "push", hint="a"), Job("shop", "tick"), Job("shop", "replay"), *ASKED], ids=str)
 @pytest.mark.parametrize("asked", ASKED, ids=lambda job: job.acts[0])
-def test_what_is_asked_by_name_is_merged_with_nothing(asked: Job, other: Job) -> None:
+def test_a_named_request_is_merged_with_nothing(asked: Job, other: Job) -> None:
     for older, newer in ((asked, other), (other, asked)):
         with pytest.raises(AssertionError, match="only plain jobs"):
             older.merged(newer)

@@ -30,7 +30,7 @@ def test_an_applyset_id_is_kubectls(parent: tuple[str, str, str, str], applyset:
     assert applyset_id(*parent) == applyset
 
 
-def test_our_parent_is_a_config_map() -> None:
+def test_our_applyset_parent_is_a_config_map() -> None:
     assert applyset_id("anneal-shop", "anneal-system") == applyset_id("anneal-shop", "anneal-system", "ConfigMap", "")
 
 

@@ -29,7 +29,7 @@ def ended(outcome: Outcome, *changes: Change, message: str = "", notes: tuple[st
     return replace(found, **more)
 
 
-def test_one_round_is_the_run() -> None:
+def test_a_single_round_is_the_result_of_the_run() -> None:
     only = ended(Outcome.APPLIED, change(CREATE))
     assert summed([only]) is only
 

@@ -72,7 +72,7 @@ def test_every_spelling_of_a_repository_is_the_same(url: str) -> None:
         ("[", ""),
     ],
 )
-def test_keys(url: str, key: str) -> None:
+def test_repository_keys(url: str, key: str) -> None:
     assert repository_key(url) == key
 
 
