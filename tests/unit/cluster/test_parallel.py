@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
 from handler.cluster.parallel import parallel, together
+from handler.model import deadline
 from handler.model.errors import ApiRefused, LeaseLost
 
 
@@ -47,3 +49,8 @@ def test_an_unexpected_exception_is_raised_and_no_further_task_starts() -> None:
     with pytest.raises(ZeroDivisionError):
         parallel([mistake] * 100, workers=2)
     assert sum(started.acquire(blocking=False) for _ in range(100)) <= 2
+
+
+def test_parallel_threads_share_the_deadline() -> None:
+    with deadline.until(time.monotonic() - 1.0):
+        assert parallel([lambda: deadline.left(60.0)] * 3) == [deadline.LEAST] * 3

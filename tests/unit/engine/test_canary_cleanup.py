@@ -190,7 +190,7 @@ def test_a_canary_in_a_namespace_off_the_whitelist_isnt_deleted() -> None:
         ({"commit": "0" * 40, "actor": "ann"}, Outcome.REFUSED),
     ],
 )
-def test_a_dry_run_or_a_refused_request_withdraws_no_canary(about: dict[str, Any], outcome: Outcome) -> None:
+def test_a_dry_run_a_run_without_prune_or_a_request_by_hand_withdraws_no_canary(about: dict[str, Any], outcome: Outcome) -> None:
     """The head is what is being tried; a person's mistake doesn't overtake it."""
     trial = CanaryScenario.held()
     broken = trial.broken()

@@ -10,7 +10,7 @@ import pytest
 
 from handler.app.build import Handler
 from handler.model.event import Job
-from handler.model.result import Outcome, Result
+from handler.model.result import Outcome
 from handler.queues.message_outcome import settles
 from handler.queues.pending import Work
 from handler.state.record import Attempt, Run, WaitingFor
@@ -143,9 +143,3 @@ def test_a_commit_that_the_host_lacks_is_no_pin_for_the_lease_holder(server: Api
     assert state_of(handler).pin is None
     assert peek
     assert not peek.requested
-
-
-def test_a_refusal_settles_a_message_without_a_waiting_client() -> None:
-    refused = Result("shop", Outcome.REFUSED, code="request-refused")
-    assert settles(Work.of(Job("shop", "push", commit=NOBODYS)), refused)
-    assert not settles(Work.of(Job("shop", "replay", commit=NOBODYS, run="shop.asked")), refused)

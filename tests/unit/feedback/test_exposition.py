@@ -15,7 +15,6 @@ import pytest
 
 from handler.feedback import exposition
 from handler.feedback.exposition import Exposition
-from handler.model.errors import ConfigInvalid
 from handler.worker.supervisor import listen
 
 PATIENCE = 60.0
@@ -89,12 +88,6 @@ def wait_for_a_place(port: int) -> None:
             assert scraped(port)[0] == 200
             return
         assert time.monotonic() < end, "no place was freed"
-
-
-def test_a_metrics_address_that_cant_be_bound_names_its_setting() -> None:
-    with listen("127.0.0.1:0", "--bind") as taken, pytest.raises(ConfigInvalid) as refused:
-        listen(f"127.0.0.1:{taken.getsockname()[1]}", "metrics.bind")
-    assert str(refused.value).startswith("metrics.bind 127.0.0.1:")
 
 
 def test_the_document_is_installed_with_the_package() -> None:

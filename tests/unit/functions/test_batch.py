@@ -13,7 +13,8 @@ import pytest
 import urllib3
 
 from handler.app.build import Handler
-from handler.functions.batch import AFTER, Batch
+from handler.functions.batch import AFTER, RELEASE, SAFETY, Batch
+from handler.model import deadline
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
 from handler.queues.message_outcome import Run
@@ -287,3 +288,17 @@ def test_a_push_not_shown_in_time_is_left_to_a_new_message(server: ApiServer, ho
     assert (job.hint, job.looks, host.head) == (later, 1, first)
     worker.queue.away = True
     assert worker(push(later), seconds=21.0) == failures("m0")
+
+
+def test_the_deadline_of_a_function_is_its_invocations_less_a_margin() -> None:
+    seen: list[float] = []
+
+    def run(job: Job, _stop: threading.Event) -> Result:
+        seen.append(deadline.left(1e6))
+        return Result(job.target, Outcome.APPLIED, recorded=True)
+
+    assert Batch(Asked(), run, AtOnce("emf", "log"))(messages(Job("shop", "push", run="shop.1")), Context(300.0)) == {
+        "batchItemFailures": []
+    }
+    assert seen[0] <= 300.0 - SAFETY - RELEASE
+    assert deadline.left(1e6) == 1e6

@@ -271,3 +271,8 @@ def test_the_index_of_some_targets_knows_no_other() -> None:
     assert [target.name for target in some.concerned(push())] == ["dev"]
     assert "infra" in target_matching.decide(push("https://git.example.com/acme/infr"), some)[0].reason
     assert "mirror" not in target_matching.decide(push("https://mirror.example.com/shop"), some)[0].reason.partition(";")[2]
+
+
+@pytest.mark.parametrize("url", ["codecommit://shop", "codecommit::://shop", "codecommit::EU://shop", "codecommit::eu-west-1://"])
+def test_a_codecommit_url_without_region_or_name_is_no_repository(url: str) -> None:
+    assert repository_key(url) == ""

@@ -155,7 +155,7 @@ def test_prune_protections_of_other_tools_count_in_any_case(name: str, value: st
         ("kluctl.io/skip-delete", "true"),
     ],
 )
-def test_prune_protections_of_argo_cd_flux_and_helm_are_known(name: str, value: str) -> None:
+def test_prune_protections_of_other_tools_are_known(name: str, value: str) -> None:
     assert judged(member(document(), annotations={name: value})).reason.startswith(f"protected by {name}: ")
 
 

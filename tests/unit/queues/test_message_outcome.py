@@ -221,3 +221,9 @@ def test_a_deadline_event_is_set_by_time_alone() -> None:
     far.set()
     assert far.wait(60.0)
     assert far.is_set()
+
+
+def test_a_refused_request_acknowledges_a_message_without_a_waiting_client() -> None:
+    refused = Result("shop", Outcome.REFUSED, code="request-refused")
+    assert settles(Work.of(Job("shop", "push", commit=SHA)), refused)
+    assert not settles(Work.of(Job("shop", "replay", commit=SHA, run="shop.asked")), refused)

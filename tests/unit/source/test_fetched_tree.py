@@ -9,7 +9,7 @@ from dulwich.objects import Blob, ObjectID
 from dulwich.objects import Tree as GitTree
 
 from handler.model.errors import GitUnavailable, SourceRefused
-from handler.model.tree import CommitInfo, is_lfs_pointer, printable, resolve_links
+from handler.model.tree import CommitInfo, resolve_links
 from handler.source.fetched_tree import FetchedTree
 from handler.source.git_objects import BLOB, TREE, Objects
 from handler.source.host_limits import HostLimits
@@ -240,25 +240,3 @@ def test_the_limits_are_per_walk_not_per_life() -> None:
     tree = fetched({str(number): "x" for number in range(60)}, replace(LIMITS, entries=60))
     for _ in range(3):
         tree.check("")
-
-
-def test_lfs_pointers_are_known_by_their_first_line() -> None:
-    assert is_lfs_pointer(b"version https://git-lfs.github.com/spec/v1\noid sha256:11\nsize 5\n")
-    assert not is_lfs_pointer(b"# version https://git-lfs.github.com/spec/v1\n")
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("a b", "a b"),
-        ("a\nb", "a\\nb"),
-        ("\x1b[31m", "\\x1b[31m"),
-        ("\udcff", "\\udcff"),
-        ("\u202e", "\\u202e"),
-        ("ü", "ü"),
-        ("x" * 9, "xxxx…"),
-        ("\n" * 4, "\\n\\n…"),
-    ],
-)
-def test_text_from_git_is_shown_escaped_and_cut(text: str, shown: str) -> None:
-    assert printable(text, 5) == shown or printable(text) == shown

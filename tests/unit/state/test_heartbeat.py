@@ -1,4 +1,4 @@
-"""The heartbeat: which servers run, what each looks after and when it looked, and when health was watched, which is another fact."""
+"""The heartbeat: which servers run, their targets, when each looked; when health was watched, and when recorded health is unknown."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from handler.model.errors import AccessDenied, Moved
-from handler.state.heartbeat import EVERY, HOLDS, Beat, Heartbeat, Pulse, Server, Signs, heartbeat_name
+from handler.state.heartbeat import EVERY, HOLDS, Beat, Heartbeat, Pulse, Server, Signs, heartbeat_name, known
 from handler.state.lease_record import micro_time
+from handler.state.record import TargetHealth
+from handler.state.record_format import stamp
 from tests.fakes.objects import Body, FakeObjects
 
 NOW = 1_900_000_000.0
@@ -185,3 +187,36 @@ def test_targets_of_a_server_that_ends_are_anothers_until_that_says_otherwise(cl
     assert {name: found.server(name) for name in ("shop", "bank")} == dict.fromkeys(("shop", "bank"), Server("two", "1.2.3", NOW))
     cluster.lease.renew(signs("two", "shop"))
     assert cluster.lease.read().server("bank") is None
+
+
+@pytest.mark.parametrize(
+    ("beat", "ago", "state"),
+    [
+        (Beat(NOW - 10, 180.0), 86400.0, "degraded"),  # watched
+        (Beat(NOW - 181, 180.0), 300.0, "unknown"),  # not any more
+        (Beat(NOW - 181, 180.0), 182.0, "unknown"),
+        (Beat(NOW - 86400, 180.0), 3600.0, "degraded"),  # functions took over: their drift runs judge
+        (Beat(NOW - 86400, 180.0), 5401.0, "unknown"),
+        (None, 5400.0, "degraded"),
+        (None, 5401.0, "unknown"),
+    ],
+)
+def test_health_that_wasnt_judged_for_three_drift_intervals_is_unknown(beat: Beat | None, ago: float, state: str) -> None:
+    recorded = TargetHealth("degraded", stamp(NOW - ago), stamp(NOW - ago), ("Deployment/shop/api: failed",))
+    found = known(recorded, beat, NOW, 1800.0)
+    assert found.state == state
+    if state == "unknown":
+        last = max(NOW - ago, beat.renewed if beat else 0.0)
+        assert found.worst == (f"was degraded when it was judged last, {stamp(last)}", *recorded.worst)
+        assert found.since == stamp(last)
+
+
+def test_health_that_was_never_judged_is_unknown() -> None:
+    assert known(TargetHealth(), Beat(NOW, 180.0), NOW, 1800.0).state == "unknown"
+
+
+def test_a_watch_holds_for_as_long_as_its_server_says() -> None:
+    objects, interval = FakeObjects(clock=lambda: NOW), 7200.0
+    lease = Heartbeat(objects, "anneal-system", "default")
+    lease.renew(Signs("one", "1.0.0", {}, (90.0, 3 * interval)))
+    assert lease.read().watched == Beat(NOW - 90, 3 * interval)

@@ -72,11 +72,6 @@ def test_the_region_is_part_of_the_name() -> None:
     assert {repository_key(url) for url in china.urls} == {"git-codecommit.cn-north-1.amazonaws.com.cn/v1/repos/shop"}
 
 
-@pytest.mark.parametrize("url", ["codecommit://shop", "codecommit::://shop", "codecommit::EU://shop", "codecommit::eu-west-1://"])
-def test_a_spelling_without_region_or_name_is_no_repository(url: str) -> None:
-    assert repository_key(url) == ""
-
-
 @pytest.mark.parametrize(
     ("place", "value"),
     [

@@ -1,4 +1,4 @@
-"""What the record keeps of health after a look: which verdict, since when, in which words; and when none is known to hold any more."""
+"""What the record keeps of health after a look: which verdict, since when, in which words."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from handler.engine.health.target_health import HealthLook, after_writing, judge
 from handler.model.health import Health, HealthState, Status
 from handler.model.names import Identity
 from handler.model.rollout import Mode
-from handler.state.heartbeat import Beat, Heartbeat, Signs, known
 from handler.state.record import Ran, TargetHealth
 from handler.state.record_format import stamp
-from tests.fakes.objects import FakeObjects
 from tests.unit.state.samples import blank, sha
 
 NOW = 1_900_000_000.0
@@ -119,32 +117,6 @@ def test_hooks_what_others_have_and_jobs_that_remove_themselves_arent_missed() -
     assert judged_absent(told, NONE) == {API}
 
 
-@pytest.mark.parametrize(
-    ("beat", "ago", "state"),
-    [
-        (Beat(NOW - 10, 180.0), 86400.0, "degraded"),  # watched
-        (Beat(NOW - 181, 180.0), 300.0, "unknown"),  # not any more
-        (Beat(NOW - 181, 180.0), 182.0, "unknown"),
-        (Beat(NOW - 86400, 180.0), 3600.0, "degraded"),  # functions took over: their drift runs judge
-        (Beat(NOW - 86400, 180.0), 5401.0, "unknown"),
-        (None, 5400.0, "degraded"),
-        (None, 5401.0, "unknown"),
-    ],
-)
-def test_health_that_wasnt_judged_for_three_drift_intervals_is_unknown(beat: Beat | None, ago: float, state: str) -> None:
-    recorded = was(HealthState.DEGRADED, ago, "Deployment/shop/api: failed")
-    found = known(recorded, beat, NOW, 1800.0)
-    assert found.state == state
-    if state == "unknown":
-        last = max(NOW - ago, beat.renewed if beat else 0.0)
-        assert found.worst == (f"was degraded when it was judged last, {stamp(last)}", *recorded.worst)
-        assert found.since == stamp(last)
-
-
-def test_health_that_was_never_judged_is_unknown() -> None:
-    assert known(TargetHealth(), Beat(NOW, 180.0), NOW, 1800.0).state == "unknown"
-
-
 def test_each_applied_change_has_its_own_progress_patience() -> None:
     before = was(HealthState.PROGRESSING, PATIENCE - 1)
     assert after(before, HealthLook({API: MOVES}), anew=True).since == stamp(NOW)
@@ -154,13 +126,6 @@ def test_each_applied_change_has_its_own_progress_patience() -> None:
 def test_an_unknown_health_state_is_unknown() -> None:
     assert HealthState("splendid") is HealthState.UNKNOWN
     assert after(TargetHealth("splendid", stamp(NOW)), HealthLook({API: WELL})).state == HealthState.HEALTHY
-
-
-def test_a_watch_holds_for_as_long_as_its_server_says() -> None:
-    objects, interval = FakeObjects(clock=lambda: NOW), 7200.0
-    lease = Heartbeat(objects, "anneal-system", "default")
-    lease.renew(Signs("one", "1.0.0", {}, (90.0, 3 * interval)))
-    assert lease.read().watched == Beat(NOW - 90, 3 * interval)
 
 
 def test_a_reason_that_a_look_no_longer_finds_is_dropped() -> None:

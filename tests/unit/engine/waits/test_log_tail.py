@@ -10,7 +10,6 @@ import pytest
 from handler.cluster.evidence import Evidence
 from handler.engine.waits.log_tail import LogTail, read_tail
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
-from handler.model.pod_secrets import mounted_secrets
 
 FAILED = [{"name": "main", "state": {"terminated": {"exitCode": 1}}}]
 
@@ -86,10 +85,3 @@ def test_a_container_that_never_ran_has_no_log() -> None:
     reads = Reads("x", {})
     assert read_tail(reads, pod(SIDECAR, [{"name": "main", "state": {"waiting": {}}}]), "shop", str) is None
     assert reads.asked == []
-
-
-@pytest.mark.parametrize(
-    "spec", [None, [], "x", {"volumes": [{"secret": None}, {"secret": {"secretName": 7}}], "env": [{"secretRef": "x"}]}]
-)
-def test_a_spec_may_have_any_shape(spec: Any) -> None:
-    assert mounted_secrets(spec) == frozenset()
