@@ -15,30 +15,45 @@ import math
 from dataclasses import replace
 
 from handler.engine.run import refusals, transitions
-from handler.engine.run.context import RunContext
+from handler.engine.run.context import ChosenRevision, RunContext
 from handler.engine.run.errors import RequestRefused
 from handler.state.record import Pin
 from handler.state.record_format import stamp
 
 
 def choose(run: RunContext) -> None:
-    """Aim at an explicit commit, the pinned one, else the head. Raises RequestRefused: it never ran, without force; ClusterUnavailable."""
+    """Aim at an explicit commit, the pinned one, else the head. Raises RequestRefused: it never ran, without force; ClusterUnavailable.
+
+    The run has the value of each step before the next one asks the git host or the cluster: a failure there is that commit's.
+    """
+    run.revision = _head(run)
+    run.revision = replace(run.revision, commit=_aimed(run))
+    run.revision = _judged(run)
+
+
+def _head(run: RunContext) -> ChosenRevision:
+    """Return the revision at the head that the git host names."""
     since, surely = _since(run)
     named = run.deps.preparer.head(since)
-    run.revision = replace(run.revision, named=named)  # a ref that lags is looked for again by it, also if the next look fails
     if not surely and named.commit != run.state.commit:
+        run.revision = replace(run.revision, named=named)  # a ref that lags is looked for again by it, also if the next look fails
         named = run.deps.preparer.head()
-    run.revision = replace(run.revision, commit=named.commit, head=named.commit, named=named)
-    pin = run.state.pin
+    return replace(run.revision, commit=named.commit, head=named.commit, named=named)
+
+
+def _aimed(run: RunContext) -> str:
     if run.job.commit:
         _refuse_unknown_commit(run)
-        run.revision = replace(run.revision, commit=run.job.commit)
-    elif pin and not run.job.unpin and holds(run, pin):
-        run.revision = replace(run.revision, commit=pin.commit)
+        return run.job.commit
+    pin = run.state.pin
+    return pin.commit if pin and not run.job.unpin and holds(run, pin) else run.revision.head
+
+
+def _judged(run: RunContext) -> ChosenRevision:
+    """Return the revision with whether it is refused still, and at the recorded commit where that is held instead."""
     refused = refusals.stands(run)
     behind = refused and _holds_recorded(run)
-    commit = run.state.commit if behind else run.revision.commit
-    run.revision = replace(run.revision, commit=commit, refused=refused, behind=behind)
+    return replace(run.revision, commit=run.state.commit if behind else run.revision.commit, refused=refused, behind=behind)
 
 
 def _holds_recorded(run: RunContext) -> bool:
