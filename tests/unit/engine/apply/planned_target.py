@@ -21,6 +21,7 @@ from handler.model.plan import Action, Change
 from handler.plan.admission import Admission
 from tests.fakes.apiserver import ApiServer, Call, FakeConnection
 from tests.fakes.apiserver.connection import Reply, Way, straight
+from tests.fakes.apiserver.kinds import WORKLOADS
 from tests.fakes.apiserver.server import Asked
 
 Body = dict[str, Any]
@@ -54,7 +55,8 @@ class PlannedTarget:
     meet: Way = straight
     fence: Callable[[], None] = lambda: None
     written: list[str] = field(default_factory=list)
-    server: ApiServer = field(default_factory=lambda: ApiServer(time.time))
+    propagations: list[str] = field(default_factory=list)
+    server: ApiServer = field(default_factory=lambda: ApiServer(time.time, WORKLOADS))
     planner: Planner = field(init=False)
 
     def __post_init__(self) -> None:
@@ -67,6 +69,8 @@ class PlannedTarget:
             reply = do()
             if call.writes and reply[0] < 300:
                 self.written.append(f"{call.asked.method} {call.asked.path.rpartition('/')[2]}")
+                if call.asked.method == "DELETE":
+                    self.propagations.append(call.asked.body["propagationPolicy"])
             return reply
 
         return self.meet(call, done)
@@ -169,10 +173,10 @@ def after(method: str, name: str, do: Callable[[], Any]) -> Way:
 
 
 def answering(method: str, name: str, status: int, message: str) -> Way:
-    """Have the server refuse a write of this method and name."""
+    """Have the server refuse a request of this method and name, dry-runs included."""
 
     def way(call: Call, send: Callable[[], Reply]) -> Reply:
-        if call.writes and (call.asked.method, call.asked.path.rpartition("/")[2]) == (method, name):
+        if (call.asked.method, call.asked.path.rpartition("/")[2]) == (method, name):
             return status, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "message": message}, {}
         return send()
 

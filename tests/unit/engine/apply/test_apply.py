@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from handler.model.errors import LeaseLost, Moved, PlanRefused, PlanStale
+from handler.engine.apply import apply
+from handler.model.errors import AccessDenied, LeaseLost, Moved, NotReady, PlanRefused, PlanStale
 from handler.model.names import IDENTITY
 from handler.model.plan import Action
-from tests.unit.engine.apply.planned_target import MAPS, Lease, PlannedTarget, after, before, both, config_map, outcomes
+from tests.fakes.apiserver import Call
+from tests.fakes.apiserver.connection import Reply, straight
+from tests.fakes.apiserver.server import Asked
+from tests.unit.engine.apply.planned_target import MAPS, TARGET, Lease, PlannedTarget, after, answering, before, both, config_map, outcomes
 
 RECREATE = {"anneal.dev/recreate": "allow"}
 
@@ -120,7 +126,7 @@ def test_what_the_plan_makes_anew_is_deleted_and_created() -> None:
     assert now
     assert now["metadata"]["uid"] != first["metadata"]["uid"]
     assert {identity.name for identity in done.removed} == {"web"}
-    assert (shop.written, now["data"]) == (["DELETE web", "PATCH web"], {"key": "2"})
+    assert (shop.written, shop.propagations, now["data"]) == (["DELETE web", "PATCH web"], ["Background"], {"key": "2"})
 
 
 @pytest.fixture
@@ -157,3 +163,54 @@ def test_what_persons_write_onto_a_takeover_since_the_plan_does_not_go_with_it(t
     live = taking.live("taken")
     assert live
     assert live["data"] == {"key": "1", "undeclared": "1", "more": "since"}
+
+
+# --- what is noted
+def test_what_was_written_is_noted_also_where_another_object_of_its_stage_is_refused(shop: PlannedTarget) -> None:
+    planned, noted = shop.plan(config_map("web", "2"), config_map("new")), []
+    shop.meet = answering(
+        "PATCH", "new", 403, 'configmaps "new" is forbidden: User "jo" cannot patch resource "configmaps" in API group ""'
+    )
+    made = shop.applier(planned)
+    made.noted = lambda items: noted.extend(item.identity.name for item in items)
+    with pytest.raises(AccessDenied):
+        made.apply(planned.plan.stages[0])
+    assert (noted, [each[:2] for each in outcomes(made.outcomes)]) == (["web"], [(Action.UPDATE, "web")])
+
+
+# --- what must stand first
+@pytest.mark.parametrize("phase", ["Active", "Terminating"])
+def test_a_namespace_that_does_not_stand_ends_the_run(monkeypatch: pytest.MonkeyPatch, phase: str) -> None:
+    monkeypatch.setattr(apply, "_READY_TIMEOUT", 0.0)
+    shop = PlannedTarget(replace(TARGET, namespaces=("shop", "new")))
+
+    def shown(call: Call, send: Callable[[], Reply]) -> Reply:
+        status, body, more = send()
+        for item in body.get("items", []) if call.asked.path == "/api/v1/namespaces" else []:
+            item["status"] = {"phase": phase}
+        return status, body, more
+
+    shop.meet = shown
+    planned = shop.plan({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}})
+    if phase == "Active":
+        assert {identity.name for identity in shop.apply(planned).written} == {"new"}
+    else:
+        with pytest.raises(NotReady, match="Namespace/new: does not stand"):
+            shop.apply(planned)
+
+
+# --- how it is deleted
+def test_a_job_that_is_made_anew_goes_with_its_pods_first() -> None:
+    shop = PlannedTarget()
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "once", "namespace": "shop"}, "spec": {"template": {"a": "1"}}}
+    shop.apply(shop.plan(job))
+    done = {"conditions": [{"type": "Complete", "status": "True"}]}
+    path = "/apis/batch/v1/namespaces/shop/jobs/once"
+    shop.server.must(Asked("PATCH", path, {"fieldManager": "kubectl"}, {"status": done}, "application/merge-patch+json", ""))
+    other = {**job, "spec": {"template": {"a": "2"}}}
+    shop.meet = answering("PATCH", "once", 422, 'Job.batch "once" is invalid: spec.template: Invalid value: field is immutable')
+    planned = shop.plan(other)
+    shop.meet = straight
+    assert [change.action for change in planned.plan.changes] == [Action.RECREATE]
+    shop.apply(planned)
+    assert shop.propagations == ["Foreground"]
