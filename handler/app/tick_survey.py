@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("anneal.survey")
 DEADLINE = 30.0  # seconds after which a tick that nothing is known about gets its run
 AT_ONCE = 4  # questions to one git host that are under way at once
-Tell = Callable[[Job, Result | None, str], None]
+Report = Callable[[Job, Result | None, str], None]
 """Called once for each job: with the end of a quiet tick, or with None where it needs a run; then the text says what didn't answer:
 `cluster`, `git host`, or nothing."""
 
@@ -56,9 +56,9 @@ class TickSurvey:
         self._deadline = deadline
         self._crew = SurveyThreads()
 
-    def look(self, jobs: Sequence[Job], tell: Tell) -> SurveyTally:
+    def look(self, jobs: Sequence[Job], report: Report) -> SurveyTally:
         """Judge each job, and report it as soon as it is known; returns when all are."""
-        asked = _Round(jobs, tell)
+        asked = _Round(jobs, report)
         clusters: dict[Hashable, list[Target]] = defaultdict(list)
         for target in [target for target in self._settings.targets if asked.waits_for(target)]:
             clusters[target.cluster].append(target)
@@ -103,7 +103,7 @@ class TickSurvey:
         settings = self._settings
         if metadata is None:
             return None
-        summary = summary_shortcuts.told(metadata, settings.state_namespace, target.name, TOOLING)
+        summary = summary_shortcuts.own_summary(metadata, settings.state_namespace, target.name, TOOLING)
         home = home_of(target.repository.url, settings.installation, uid)
         is_settled = summary and summary_shortcuts.is_settled(summary, self._ways.digest(target), home, time.time())
         return summary if is_settled else None
@@ -127,10 +127,10 @@ class TickSurvey:
 class _Round:
     """The jobs of one survey. Each is reported once, by the first judge."""
 
-    def __init__(self, jobs: Sequence[Job], tell: Tell) -> None:
+    def __init__(self, jobs: Sequence[Job], report: Report) -> None:
         self._open = {job.target: job for job in jobs}
         self._left = len(self._open)
-        self._tell = tell
+        self._report = report
         self._asked = min((job.asked for job in jobs), default=0.0)
         self._awaited = dict.fromkeys(self._open, "cluster")
         self._lock = threading.Lock()
@@ -184,7 +184,7 @@ class _Round:
                 return
             self.tally.quiet += summary is not None
         try:
-            self._tell(job, _unchanged(job, summary) if summary else None, mute)
+            self._report(job, _unchanged(job, summary) if summary else None, mute)
         finally:
             with self._lock:
                 self._left -= 1

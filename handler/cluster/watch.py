@@ -77,7 +77,7 @@ class Scope:
         """The subject of messages about its LIST."""
         return Listing(self.resource, self.namespace).request().subject
 
-    def tell(self, lines: Lines, line: Seen | BaseException | None) -> None:
+    def enqueue(self, lines: Lines, line: Seen | BaseException | None) -> None:
         """Queue a line for the judge, waiting for room until the scope is closed."""
         if isinstance(line, tuple):
             (self.present.discard if line[1] is None else self.present.add)(line[0])
@@ -181,7 +181,7 @@ def _look(api: Api, scope: Scope, lines: Lines) -> None:
         while not scope.closed.is_set() and not _listed(api, scope, lines):
             scope.closed.wait(_PAUSE)
     except BaseException as error:  # noqa: BLE001 - the judge handles it
-        scope.tell(lines, error)
+        scope.enqueue(lines, error)
 
 
 def _run(api: Api, scope: Scope, lines: Lines) -> None:
@@ -194,7 +194,7 @@ def _run(api: Api, scope: Scope, lines: Lines) -> None:
                 if time.monotonic() - began < 1.0:
                     scope.closed.wait(_PAUSE)  # whatever ends each WATCH at once mustn't make us hammer the server
     except BaseException as error:  # noqa: BLE001 - it is raised again on the caller's thread
-        scope.tell(lines, error)
+        scope.enqueue(lines, error)
 
 
 def _listed(api: Api, scope: Scope, lines: Lines) -> tuple[str] | None:
@@ -213,15 +213,15 @@ def _listed(api: Api, scope: Scope, lines: Lines) -> tuple[str] | None:
             identity = identity_of(named(item, scope.resource))
             if identity in absent or scope.wanted is None:
                 absent.discard(identity)
-                scope.tell(lines, (identity, item))
+                scope.enqueue(lines, (identity, item))
         metadata = answer["metadata"] if answer else {}
         version, following = version or str(metadata.get("resourceVersion") or ""), str(metadata.get("continue") or "")
         if not following:
             break
     for identity in sorted(absent):
-        scope.tell(lines, (identity, None))
+        scope.enqueue(lines, (identity, None))
     if scope.wanted is None:
-        scope.tell(lines, None)
+        scope.enqueue(lines, None)
     return (version,)
 
 
@@ -297,5 +297,5 @@ def _tell(scope: Scope, event: dict[str, Any], lines: Lines) -> str:
     if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
         identity = identity_of(named(item, scope.resource))
         if scope.follows(identity):
-            scope.tell(lines, (identity, None if event["type"] == "DELETED" else item))
+            scope.enqueue(lines, (identity, None if event["type"] == "DELETED" else item))
     return str(item["metadata"].get("resourceVersion") or "")

@@ -51,11 +51,11 @@ def withdrawn(run: RunContext, error: AnnealError) -> AnnealError:
         raise
     except AnnealError as trouble:
         seen = dict.fromkeys(known(run.state), trouble.problems[0].message)
-    error.problems = (*error.problems, *(_told(run, rollout.commit, one, kept) for one, kept in seen.items()))
+    error.problems = (*error.problems, *(_problem(run, rollout.commit, one, kept) for one, kept in seen.items()))
     return error
 
 
-def _told(run: RunContext, commit: str, identity: Identity, kept: str) -> Problem:
+def _problem(run: RunContext, commit: str, identity: Identity, kept: str) -> Problem:
     if not kept:
         seen = f"the canary of {commit[:12]} is withdrawn, for {run.revision.commit[:12]} has overtaken it"
         return Problem(str(identity), seen, fix="it begins anew with a commit that brings it")
@@ -118,10 +118,10 @@ def _forget(run: RunContext, steps: Sequence[StepRecord]) -> None:
     names = {
         (step.group, step.step) for step in steps if (mark := CanaryMark.of(step.mark)) is None or mark.phase is not CanaryPhase.REMOVE
     }
-    told = f"the canary is withdrawn: {run.revision.commit[:12]} has overtaken it, and is refused"
+    message = f"the canary is withdrawn: {run.revision.commit[:12]} has overtaken it, and is refused"
 
     def changed(step: StepRecord) -> StepRecord:
-        return replace(step, mark=_WITHDRAWN, message=told, stood=(), share=0) if (step.group, step.step) in names else step
+        return replace(step, mark=_WITHDRAWN, message=message, stood=(), share=0) if (step.group, step.step) in names else step
 
     def forgotten(state: State) -> State:
         rollout = state.rollout

@@ -1,7 +1,7 @@
 """Each way a run ends is one function: it makes the Result and writes what the record keeps of it (`run.transitions` says what that is).
 
 Law: inside our open attempt it is written in any case, and what persons wrote meanwhile stays. Anything else is a swap, which is dropped
-where the record has moved: another run is asked for then, but for a failure, which the Result alone tells.
+where the record has moved: another run is asked for then, but for a failure, which the Result alone reports.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def applied(run: RunContext, inputs: Inputs, planned: Planned, token: str, *, ta
     run.lease.check()
     more = (doubted(planned.plan), *remarks(run, inputs, planned.plan))
     message = "; ".join(filter(None, [wrote(planned.plan.writes), *more]))
-    result = rollback.told(run, run.result(Outcome.APPLIED, message, planned))
+    result = rollback.rolled_back(run, run.result(Outcome.APPLIED, message, planned))
     now = run.deps.clock()
     due = now + run.deps.lease_duration if takeover else _due(run, planned)
     entry = run.entry(result)
@@ -230,7 +230,7 @@ def _judged(run: RunContext, status: RunStatus) -> RunStatus:
 
 
 def _kept(run: RunContext, change: transitions.StateChange) -> tuple[State, bool]:
-    """Write a failure, and say whether that was possible; where the record can't be written now, the Result alone tells it."""
+    """Write a failure, and say whether that was possible; where the record can't be written now, the Result alone reports it."""
     state = change(run.state)
     try:
         if run.lease and run.state.attempt and run.state.attempt.token == run.lease.token:

@@ -1,4 +1,4 @@
-"""Going back: which commit, and what the record tells of it. A rollback is a run like any other, of an older commit that is pinned.
+"""Going back: which commit, and what the record says of it. A rollback is a run like any other, of an older commit that is pinned.
 
 Law: never a loop. Only the head is rolled back from, and only to the recorded commit; what fails on the way back stays failed, pinned and
 visible. Failure and pin are one write, so any process ends in the same place: the pin says where to, the open attempt from where.
@@ -72,7 +72,7 @@ def _from(state: State) -> str:
     return attempt.back or (attempt.commit if attempt.commit != pin.commit else "")
 
 
-def told(run: RunContext, result: Result) -> Result:
+def rolled_back(run: RunContext, result: Result) -> Result:
     """Return the end of a run whose attempt is about to be closed, as the end of a rollback where it is one."""
     back, pin = run.state.attempt.back if run.state.attempt else "", run.state.pin
     if not back or pin is None:

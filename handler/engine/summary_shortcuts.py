@@ -19,8 +19,8 @@ UNSETTLED = frozenset({"failed", "held", "pruning", "waiting", ROLLING})
 _CONTENT = ("f:data", "f:binaryData")
 
 
-def told(metadata: dict[str, Any], namespace: str, target: str, tooling: str) -> Summary | None:
-    """Return the summary of a target's state from its metadata; None: it isn't ours alone, or can't be read, and the state must tell."""
+def own_summary(metadata: dict[str, Any], namespace: str, target: str, tooling: str) -> Summary | None:
+    """Return the summary of a target's state from its metadata; None: it isn't ours alone, or can't be read, and the state must be read."""
     labels = metadata.get("labels") or {}
     if foreign(metadata, namespace, target, tooling) or labels.get(TARGET) != target or _is_edited(metadata):
         return None
@@ -34,7 +34,7 @@ def _is_edited(metadata: dict[str, Any]) -> bool:
 
 
 def is_settled(summary: Summary, settings: str, home: str, now: float) -> bool:
-    """Tell whether only another head could give a tick something to do, at `now` (seconds since the epoch).
+    """Return whether only another head could give a tick something to do, at `now` (seconds since the epoch).
 
     `settings`: the digest of the target's settings; `home`: where its record belongs (`home_of`).
     """
@@ -44,7 +44,7 @@ def is_settled(summary: Summary, settings: str, home: str, now: float) -> bool:
 
 
 def is_quiet(summary: Summary, head: str) -> bool:
-    """Tell whether a settled target's tick has nothing to do: the head is applied."""
+    """Return whether a settled target's tick has nothing to do: the head is applied."""
     return bool(head) and summary.commit == head
 
 

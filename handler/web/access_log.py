@@ -16,7 +16,7 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 _LOG = logging.getLogger("anneal.access")
 
 
-def tell(method: str, route: str, status: int, sent: int, seconds: float, remote: str) -> None:
+def log(method: str, route: str, status: int, sent: int, seconds: float, remote: str) -> None:
     """Log one request. `route`: our rule, or OTHER; `sent`: bytes of the answer's body; `remote`: the peer, maybe a proxy."""
     if route in HEALTH:
         return

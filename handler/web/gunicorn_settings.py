@@ -70,4 +70,4 @@ class DoorLogger(Logger):
         if self.cfg.accesslog and resp.status:
             route, status = environ.get(access.ROUTE, access.OTHER), int(str(resp.status).split()[0])
             remote = environ.get("REMOTE_ADDR", "")
-            access.tell(environ["REQUEST_METHOD"], route, status, resp.sent, request_time.total_seconds(), remote)
+            access.log(environ["REQUEST_METHOD"], route, status, resp.sent, request_time.total_seconds(), remote)

@@ -238,7 +238,7 @@ class DoorWorker(ThreadWorker):
         data = refusal(status, reason, code)
         self._refused(status, time.monotonic() - conn.since)
         if self.cfg.accesslog:
-            access_log.tell("", access_log.OTHER, status, len(data), 0.0, conn.client[0] if isinstance(conn.client, tuple) else "")
+            access_log.log("", access_log.OTHER, status, len(data), 0.0, conn.client[0] if isinstance(conn.client, tuple) else "")
         return data
 
     # --- bounds

@@ -15,15 +15,15 @@ from handler.queues.sqs import SqsQueue
 
 _LOG = logging.getLogger("anneal.queue")
 EVERY = 60.0  # seconds between two counts
-Tell = Callable[[str, int], None]  # takes the name of the queue of dead letters, and how many it has
+Report = Callable[[str, int], None]  # takes the name of the queue of dead letters, and how many it has
 
 
 class DeadLetterCount:
     """Counts from `start` to `stop`, on a thread of its own."""
 
-    def __init__(self, queue: SqsQueue, tell: Tell) -> None:
+    def __init__(self, queue: SqsQueue, report: Report) -> None:
         self._queue = queue
-        self._tell = tell
+        self._report = report
         self._letters: DeadLetters | None = None
         self._said = ""
         self._stop = threading.Event()
@@ -40,7 +40,7 @@ class DeadLetterCount:
         """Count once; what keeps it from being counted is said once."""
         try:
             self._letters = self._letters or DeadLetters(self._queue)
-            self._tell(self._letters.name, self._letters.count())
+            self._report(self._letters.name, self._letters.count())
         except AnnealError as error:
             if str(error) != self._said:
                 _LOG.warning("dead letters aren't counted", extra={"fields": {"code": error.code, "seen": str(error)}})

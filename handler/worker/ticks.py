@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 
-from handler.app.tick_survey import SurveyTally, Tell
+from handler.app.tick_survey import Report, SurveyTally
 from handler.config.settings import Settings
 from handler.model.event import Job
 from handler.model.result import Result
 from handler.triggers.schedule import Schedule
 
 _LOG = logging.getLogger("anneal.run")
-Look = Callable[[Sequence[Job], Tell], SurveyTally]  # surveys the targets of these ticks (`Survey.look`)
+Look = Callable[[Sequence[Job], Report], SurveyTally]  # surveys the targets of these ticks (`Survey.look`)
 
 
 class Ticks:
@@ -73,13 +73,13 @@ class Ticks:
         started = time.monotonic()
         if self._look is None:
             for job in jobs:
-                self._tell(job, None, "")
+                self._reported(job, None, "")
             return
-        tally = self._look(jobs, self._tell)
+        tally = self._look(jobs, self._reported)
         fields = {**asdict(tally), "runs": tally.targets - tally.quiet, "seconds": round(time.monotonic() - started, 3)}
         _LOG.info("survey", extra={"fields": fields})
 
-    def _tell(self, job: Job, result: Result | None, mute: str) -> None:
+    def _reported(self, job: Job, result: Result | None, mute: str) -> None:
         if mute:
             self._mute(job.target, mute)
         if result is None:

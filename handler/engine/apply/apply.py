@@ -20,7 +20,7 @@ from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.wait_until import until
 from handler.cluster.write import DryRunner, Writer
-from handler.engine.apply.wait_deleted import Tell, untold, wait_until_gone
+from handler.engine.apply.wait_deleted import Report, unreported, wait_until_gone
 from handler.engine.planner.join_errors import raise_together
 from handler.engine.planner.planner import Planned, Planner
 from handler.engine.planner.server_answers import NO_DRY_RUN
@@ -79,7 +79,7 @@ class Applier:
     stored: AppliedObjects = field(default_factory=AppliedObjects)
     settling: set[Identity] = field(default_factory=set)
     noted: Callable[[Sequence[Desired]], None] = lambda _: None
-    lingering: Tell = untold
+    lingering: Report = unreported
     wrote: Callable[[Sequence[Change]], None] = lambda _: None
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 

@@ -14,7 +14,7 @@ from functools import partial
 from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.write import Writer
-from handler.engine.apply.wait_deleted import Tell, untold, wait_until_gone
+from handler.engine.apply.wait_deleted import Report, unreported, wait_until_gone
 from handler.engine.planner.join_errors import raise_together
 from handler.engine.planner.planner import Planned, Planner
 from handler.model.errors import Moved
@@ -37,7 +37,7 @@ class Pruner:
     fence: Callable[[], None]
     between: Callable[[], None]
     keep: Collection[str]
-    lingering: Tell = untold
+    lingering: Report = unreported
     wrote: Callable[[Sequence[Change]], None] = lambda _: None
     outcomes: list[Change] = field(default_factory=list)
 

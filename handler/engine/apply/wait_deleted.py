@@ -41,50 +41,52 @@ _HOLDS = (
     "NamespaceDeletionGroupVersionParsingFailure",
 )
 """Conditions of a Namespace that is being deleted, each with what holds it."""
-_TELL_AFTER, _TELL_EVERY = 1.0, 2.0  # seconds after which a wait is worth a line in the record, and between two of them
+_REPORT_AFTER, _REPORT_EVERY = 1.0, 2.0  # seconds after which a wait is worth a line in the record, and between two of them
 
-Tell = Callable[[Sequence[Problem]], None]
+Report = Callable[[Sequence[Problem]], None]
 """Called with the objects that aren't gone yet, when they change; with none once all reported ones are gone."""
 
 
-def untold(_: Sequence[Problem]) -> None:
+def unreported(_: Sequence[Problem]) -> None:
     """Report nothing."""
 
 
-def wait_until_gone(api: Api, wanted: Sequence[tuple[Resource, Identity, str]], stop: Callable[[], None], tell: Tell = untold) -> None:
+def wait_until_gone(
+    api: Api, wanted: Sequence[tuple[Resource, Identity, str]], stop: Callable[[], None], report: Report = unreported
+) -> None:
     """Wait until none of these objects (kind, identity, uid) lives. Raises StillDeleting: some are not gone in time, each as reported.
 
-    `stop`: called several times a second, may raise. `tell`: called with each object that isn't gone after a moment, and what holds it.
+    `stop`: called several times a second, may raise. `report`: called with each object that isn't gone after a moment, and what holds it.
     """
-    telling = _Telling({uid: identity for _, identity, uid in wanted}, tell)
-    survivors = until_gone(api, wanted, TIMEOUT, stop, telling.look)
+    reporter = _Reporter({uid: identity for _, identity, uid in wanted}, report)
+    survivors = until_gone(api, wanted, TIMEOUT, stop, reporter.look)
     if survivors:
-        raise StillDeleting(*telling.problems(survivors))
-    telling.end()
+        raise StillDeleting(*reporter.problems(survivors))
+    reporter.end()
 
 
 @dataclass(slots=True)
-class _Telling:
+class _Reporter:
     identities: Mapping[str, Identity]
-    tell: Tell
-    told: tuple[Problem, ...] = ()
+    report: Report
+    reported: tuple[Problem, ...] = ()
     due: float = 0.0
 
     def __post_init__(self) -> None:
-        self.due = time.monotonic() + _TELL_AFTER
+        self.due = time.monotonic() + _REPORT_AFTER
 
     def look(self, left: Sequence[dict[str, Any]]) -> None:
         if time.monotonic() >= self.due:
-            self.due = time.monotonic() + _TELL_EVERY
-            self._say(self.problems(left))
+            self.due = time.monotonic() + _REPORT_EVERY
+            self._report(self.problems(left))
 
     def end(self) -> None:
-        self._say(())
+        self._report(())
 
-    def _say(self, left: tuple[Problem, ...]) -> None:
-        if left != self.told:
-            self.told = left
-            self.tell(left)
+    def _report(self, left: tuple[Problem, ...]) -> None:
+        if left != self.reported:
+            self.reported = left
+            self.report(left)
 
     def problems(self, left: Sequence[dict[str, Any]]) -> tuple[Problem, ...]:
         found = (_lingering(self.identities[str(live["metadata"]["uid"])], live) for live in left)
@@ -94,13 +96,13 @@ class _Telling:
 def _lingering(identity: Identity, live: dict[str, Any]) -> Problem:
     """Return why an object isn't gone: its finalizers and their usual controllers; of a Namespace, its remaining content."""
     finalizers = [str(name) for name in live["metadata"].get("finalizers") or []]
-    told = [f"{name} ({_CLEARED_BY.get(name) or 'the controller of ' + name.partition('/')[0]})" for name in finalizers]
+    explained = [f"{name} ({_CLEARED_BY.get(name) or 'the controller of ' + name.partition('/')[0]})" for name in finalizers]
     holds = [
         str(each.get("message"))
         for each in items_at(live, "status", "conditions")
         if at(each, "type") in _HOLDS and at(each, "status") == "True"
     ]
-    reasons = [*([f"finalizers: {', '.join(told)}"] if told else []), *holds]
+    reasons = [*([f"finalizers: {', '.join(explained)}"] if explained else []), *holds]
     why = "; ".join(reasons) or "the server has not removed it yet"
     return Problem(str(identity), f"is not gone yet; {why}", fix=f"{kubectl('get', identity, '-o', 'yaml')} shows who must act")
 
@@ -114,14 +116,14 @@ class Lingering:
     _before: RunStatus | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def tell(self, left: Sequence[Problem]) -> None:
+    def report(self, left: Sequence[Problem]) -> None:
         """Record what the wait of this thread waits for; nothing: all of it is gone."""
         with self._lock:
             self._left[threading.get_ident()] = tuple(left)
         with contextlib.suppress(AnnealError):
-            self.run.record(self._told)
+            self.run.record(self._with_lines)
 
-    def _told(self, state: State) -> State:
+    def _with_lines(self, state: State) -> State:
         with self._lock:
             lines = [self.run.mask(str(problem)) for each in self._left.values() for problem in each]
             if self._before is None or state.status.phase != PRUNING:

@@ -208,5 +208,5 @@ def _says(live: Object) -> str:
         found = condition(live, kind)
         if not found.true and found.said:
             return f"{said(kind)} is {said(found.status)}: {found.said}"
-    told = (said(at(live, "status", name)) for name in ("phase", "state", "reason", "message"))
-    return ": ".join(filter(None, told))
+    words = (said(at(live, "status", name)) for name in ("phase", "state", "reason", "message"))
+    return ": ".join(filter(None, words))

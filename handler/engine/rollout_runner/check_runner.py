@@ -32,7 +32,7 @@ from handler.rollout.jsonpath import LOOKS, Effort, Spent
 _POD = Resource("", "v1", "Pod", "pods", namespaced=True)
 _MESSAGE = 500  # characters of what one check has seen
 _BEAT = 0.2
-_TELL_EVERY = 3.0  # seconds between two lines in the record: a metric is another one each time
+_REPORT_EVERY = 3.0  # seconds between two lines in the record: a metric is another one each time
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,16 @@ class WatchedStep:
     declared: Mapping[str, Any] | None = None
 
 
-def check(waits: Waits, watched: WatchedStep, beat: Callable[[], None] = lambda: None, tell: Callable[[str], None] = lambda _: None) -> str:
+def check(
+    waits: Waits, watched: WatchedStep, beat: Callable[[], None] = lambda: None, report: Callable[[str], None] = lambda _: None
+) -> str:
     """Wait until everything of `success` passes; return what was seen, one line.
 
     Without `success` only `hold` is waited for, and an answer of each check of `failure`. `beat`: called several times a second, may raise;
-    `tell`: called with changed progress, masked, one line. Raises RolloutFailed: a failure check holds, a success check has failed or its
+    `report`: called with changed progress, masked, one line. Raises RolloutFailed: a failure check holds, a success check has failed or its
     time is over; NewerHead, StillWaiting, Stopping, Suspended, LeaseLost: the wait ended before that.
     """
-    return _Checking(waits, watched, beat, tell).go()
+    return _Checking(waits, watched, beat, report).go()
 
 
 @dataclass(slots=True)
@@ -111,14 +113,14 @@ class _Checking:
     waits: Waits
     watched: WatchedStep
     beat: Callable[[], None]
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
     questions: MetricPoller = field(init=False)
     success: list[_Under] = field(init=False)
     failure: list[_Under] = field(init=False)
     live: Object | None = None
     seen: bool = False
-    told: str = ""
-    told_at: float = -math.inf
+    reported: str = ""
+    reported_at: float = -math.inf
     effort: Effort = field(default_factory=Effort)
     left: str = ""
     message: str = ""
@@ -159,7 +161,7 @@ class _Checking:
         except StillWaiting:
             kept.keep({each.digest(): each.moved for each in self._waited_for() if each.limited})
             self.diagnosing.once(self._subjects())
-            self._tell_on(now=True)
+            self._report_progress(now=True)
             raise
         finally:
             self.waits.saw(self.watched.identity, self.live, self.watched.generation)
@@ -173,7 +175,7 @@ class _Checking:
     def _tick(self) -> Iterable[Identity] | None:
         self.beat()
         if self.diagnosing.look(self._subjects):
-            self._tell_on(now=True)
+            self._report_progress(now=True)
         return [self.watched.identity] if self.seen and self._look(changed=False) else None
 
     def _without_object(self) -> None:
@@ -256,14 +258,14 @@ class _Checking:
         if missing != self.left:
             self.left, self.stands = missing, time.monotonic()
         self.message = printable(missing or (f"holds for {duration(self.watched.hold)}" if held else ""), _MESSAGE)
-        self._tell_on(now=False)
+        self._report_progress(now=False)
 
-    def _tell_on(self, *, now: bool) -> None:
+    def _report_progress(self, *, now: bool) -> None:
         evidence = self.diagnosing.texts.get(self.watched.identity) if self.left else ""
         text = "; ".join(filter(None, (self.message, evidence)))
-        if text and text != self.told and (now or time.monotonic() - self.told_at >= _TELL_EVERY):
-            self.told, self.told_at = text, time.monotonic()
-            self.tell(text)
+        if text and text != self.reported and (now or time.monotonic() - self.reported_at >= _REPORT_EVERY):
+            self.reported, self.reported_at = text, time.monotonic()
+            self.report(text)
 
     def _subjects(self) -> list[Subject]:
         return [self._subject()] if self.live is not None and self.left else []

@@ -27,9 +27,9 @@ from handler.state.record_format import seconds_of, stamp
 __all__ = ["DONE", "FAILED", "SKIPPED", "Journal"]
 
 _LONGEST = 1200  # characters of a step's message: a thousand of them are read again, whatever they are written in
-_TELL_EVERY = 1.0  # seconds between two writes of progress alone
+_WRITE_EVERY = 1.0  # seconds between two writes of progress alone
 _Name = tuple[str, str]  # A step's group, and its name there
-_Told = dict[_Name, dict[str, Any]]
+_Noted = dict[_Name, dict[str, Any]]
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Journal:
     run: RunContext
     inputs: Inputs
     _places: dict[_Name, int] = field(default_factory=dict)
-    _told: _Told = field(default_factory=dict)
+    _noted: _Noted = field(default_factory=dict)
     _written: float = -math.inf
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -101,35 +101,35 @@ class Journal:
         """Record what a step's action must know after a restart, before it does what makes that true; `share`: see `StepRecord`."""
         self._change(group, step, lambda found: replace(found, mark=mark, share=share))
 
-    def told(self, group: str, step: str, message: str) -> None:
+    def progressed(self, group: str, step: str, message: str) -> None:
         """Note the progress of a step under way, if it has changed; `message` is masked. It is written soon (`settle`)."""
         found, message = self.find(group, step), message[:_LONGEST]
         if found and found.message != message:
-            self._tell(group, step, message=message)
+            self._note(group, step, message=message)
             self.settle()
 
     def stood(self, group: str, step: str, stood: tuple[Stalled, ...]) -> None:
         """Note which parts of a step's wait have stood still since when. It is written with the next write, at the latest by `close`."""
         found = self.find(group, step)
         if found and found.stood != stood:
-            self._tell(group, step, stood=stood)
+            self._note(group, step, stood=stood)
 
-    def _tell(self, group: str, step: str, **fields: Any) -> None:
+    def _note(self, group: str, step: str, **fields: Any) -> None:
         with self._lock:
-            self._told[group, step] = self._told.get((group, step), {}) | fields
+            self._noted[group, step] = self._noted.get((group, step), {}) | fields
 
     def settle(self) -> None:
         """Write the noted progress, unless some was written just now; called several times a second by every wait."""
         with self._lock:
             now = time.monotonic()
-            if not self._told or now - self._written < _TELL_EVERY:
+            if not self._noted or now - self._written < _WRITE_EVERY:
                 return
             self._written = now
         self.flush()
 
     def flush(self) -> None:
         """Write the noted progress before anything that isn't a step follows it."""
-        if self._told:
+        if self._noted:
             self._write(lambda known: known)
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class Journal:
     def done(self, group: str, step: str, message: str = "") -> None:
         """Note that a step has ended well; `message` is masked. The next begin in the record is written after that (`flush`)."""
         now = stamp(self.run.clock())
-        self._tell(group, step, finished=now, outcome=DONE, message=message[:_LONGEST], stood=())
+        self._note(group, step, finished=now, outcome=DONE, message=message[:_LONGEST], stood=())
 
     def finished(self, group: str, step: str, outcome: str, message: str = "") -> None:
         """Record how a step ended that hasn't ended well: `FAILED` or `SKIPPED`; `message` is masked."""
@@ -162,7 +162,7 @@ class Journal:
         return replace(known, steps=(*known.steps[:place], change(known.steps[place]), *known.steps[place + 1 :]))
 
     def _write(self, change: Callable[[Progress], Progress]) -> None:
-        taken: _Told = {}
+        taken: _Noted = {}
 
         def written(state: State) -> State:
             if state.rollout is None:
@@ -170,7 +170,7 @@ class Journal:
             self._take(taken)
             known = state.rollout
             for name, fields in taken.items():
-                known = self._changed(known, name, partial(_telling, fields))
+                known = self._changed(known, name, partial(_with_noted, fields))
             return replace(state, rollout=change(known))
 
         try:
@@ -179,20 +179,20 @@ class Journal:
             self._give_back(taken)
             raise
 
-    def _take(self, taken: _Told) -> None:
+    def _take(self, taken: _Noted) -> None:
         with self._lock:
-            for name, fields in self._told.items():
+            for name, fields in self._noted.items():
                 taken[name] = taken.get(name, {}) | fields
-            if self._told:
-                self._told, self._written = {}, time.monotonic()
+            if self._noted:
+                self._noted, self._written = {}, time.monotonic()
 
-    def _give_back(self, taken: _Told) -> None:
+    def _give_back(self, taken: _Noted) -> None:
         with self._lock:
             for name, fields in taken.items():
-                self._told[name] = fields | self._told.get(name, {})
+                self._noted[name] = fields | self._noted.get(name, {})
 
 
-def _telling(fields: Mapping[str, Any], found: StepRecord) -> StepRecord:
+def _with_noted(fields: Mapping[str, Any], found: StepRecord) -> StepRecord:
     return found if found.outcome else replace(found, **fields)
 
 
@@ -219,12 +219,12 @@ class JournalWaitRecord:
     def end(self) -> None:
         """The journal will have it: the step fails."""
 
-    def tell(self, unhealthy: tuple[str, ...]) -> None:
+    def report(self, unhealthy: tuple[str, ...]) -> None:
         """Record each object's line as the message of its hook, or of this step."""
         group, own = self.name
         for line in unhealthy:
             subject, _, said = line.partition(": ")
-            self.journal.told(group, subject if self.journal.find(group, subject) else own, said)
+            self.journal.progressed(group, subject if self.journal.find(group, subject) else own, said)
 
     def moved(self, seen: str) -> float | None:
         """Compare with what the journal has."""

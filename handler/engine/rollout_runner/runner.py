@@ -61,7 +61,7 @@ class RolloutRunner:
     due: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        run, linger, deps = self.run, Lingering(self.run).tell, self.run.deps
+        run, linger, deps = self.run, Lingering(self.run).report, self.run.deps
         self.applier = Applier(deps.planner, self.planned, run.fence, run.between, noted=self._note, lingering=linger, wrote=run.wrote)
         self.pruner = Pruner(deps.planner, self.planned, run.fence, run.between, self.applier.stored.uids, linger, run.wrote)
         self.waits = Waits(self.run)

@@ -113,7 +113,7 @@ class StepRunner:
         if seen is not None:
             return seen
         if step.success or step.failure:
-            return check(self.waits, stage.watched, self._beat, stage.tell)
+            return check(self.waits, stage.watched, self._beat, stage.report)
         theirs = stage.change is not None and stage.change.action is Action.SKIP  # it carries no label of ours: nothing would show it
         if stage.target.wait and stage.desired and not theirs:
             stage.healthy(stage.kept(stage.title), [stage.desired])

@@ -60,7 +60,7 @@ class Round:
     """What a run's present round has found and done. `started`: in seconds since the epoch; `reads`: what its desired set was made from.
 
     `opened`: it has opened its attempt; `turned`: it has failed, and the next one goes back; `unhealthy`: what the newest wait left, a line
-    an object, None: nothing was waited for; `looked`: how the target's objects did; `written`: tells what it has written so far.
+    an object, None: nothing was waited for; `looked`: how the target's objects did; `written`: returns what it has written so far.
     """
 
     started: float
@@ -115,7 +115,7 @@ class RunContext:
         return self.revision.named.tag if self.deps.target.revision.semver and self.revision.commit == self.revision.head else ""
 
     def titled(self, commit: CommitInfo) -> CommitInfo:
-        """Return the revision's commit as the record tells it: by its tag, before its own subject."""
+        """Return the revision's commit as the record shows it: by its tag, before its own subject."""
         return replace(commit, subject=f"{self.tag}: {commit.subject}") if self.tag else commit
 
     def result(self, outcome: Outcome, message: str = "", planned: Planned | None = None) -> Result:

@@ -76,7 +76,7 @@ class RefusalBasis:
 
 
 @dataclass(slots=True)
-class _Told:
+class _Collected:
     there: dict[Fact, None]
     absent: dict[Fact, None]
     open: bool = False
@@ -92,14 +92,14 @@ class RefusalFacts:
 
     def named(self, problems: Iterable[Problem], desired: Mapping[str, Desired], basis: Basis) -> RefusalBasis:
         """Return what a refusal names, as it is now. `desired`: by the subject of problems; `basis`: what else it follows from."""
-        told = _Told({}, {}, bool(basis.siblings))
+        collected = _Collected({}, {}, bool(basis.siblings))
         for problem in problems:
-            self._tell(told, problem, desired.get(problem.subject))
-        known = [*told.absent, *(Fact(kind=kind, api_version=version) for version, kind in basis.unserved)]
+            self._collect(collected, problem, desired.get(problem.subject))
+        known = [*collected.absent, *(Fact(kind=kind, api_version=version) for version, kind in basis.unserved)]
         known += [Fact(name=name, seen=version) for name, version in basis.siblings]
-        looked = self._looked([*told.there][: max(MOST - len(known), 0)])
+        looked = self._looked([*collected.there][: max(MOST - len(known), 0)])
         facts = (*known[:MOST], *(fact for fact in looked if fact))
-        return RefusalBasis(facts, told.open or len(facts) < len(known) + len(told.there))
+        return RefusalBasis(facts, collected.open or len(facts) < len(known) + len(collected.there))
 
     def changed(self, facts: Sequence[Fact]) -> Fact | None:
         """Return the first fact that isn't as it was, or can't be read; None: all of them hold. Raises ClusterUnavailable."""
@@ -113,20 +113,20 @@ class RefusalFacts:
         moved += [fact for fact in records if versions.get(fact.name, "") != fact.seen]
         return moved[0] if moved else None
 
-    def _tell(self, told: _Told, problem: Problem, item: Desired | None) -> None:
+    def _collect(self, collected: _Collected, problem: Problem, item: Desired | None) -> None:
         said = problem.message
         if quota := _QUOTA.search(said):
-            told.there[_fact(_QUOTAS, *quota.groups())] = None
+            collected.there[_fact(_QUOTAS, *quota.groups())] = None
         elif absent := missing_objects.read(said):
             found = [self._missing(each, item) for each in absent]
-            told.absent |= dict.fromkeys(fact for fact in found if fact)
-            told.open |= None in found
+            collected.absent |= dict.fromkeys(fact for fact in found if fact)
+            collected.open |= None in found
         elif _UNNAMED.search(said):
-            told.open = True
+            collected.open = True
             if item and item.identity.namespace:  # its labels may decide
-                told.there[_fact(_NAMESPACES, "", item.identity.namespace)] = None
+                collected.there[_fact(_NAMESPACES, "", item.identity.namespace)] = None
         elif item and (said.startswith(_IMMUTABLE) or not _BY_CONTENT.search(said)):
-            told.there[_fact(item.resource, item.identity.namespace, item.identity.name)] = None
+            collected.there[_fact(item.resource, item.identity.namespace, item.identity.name)] = None
 
     def _missing(self, found: missing_objects.MissingObject, item: Desired | None) -> Fact | None:
         needs = implied(item.identity, item.manifest.body()) if item else []
@@ -168,8 +168,8 @@ def _seen(kind: GroupKind, metadata: Mapping[str, Any]) -> str:
         for entry in metadata.get("managedFields") or ()
         if entry.get("subresource") != "status"
     ]
-    told = {key: value for key, value in metadata.items() if key not in ("resourceVersion", "managedFields")} | {"managers": managers}
-    return f"{uid}/{hashlib.sha256(canonical(told)).hexdigest()[:16]}"
+    written = {key: value for key, value in metadata.items() if key not in ("resourceVersion", "managedFields")} | {"managers": managers}
+    return f"{uid}/{hashlib.sha256(canonical(written)).hexdigest()[:16]}"
 
 
 def of(run: RunContext, error: AnnealError) -> Refusal | None:

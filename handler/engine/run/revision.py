@@ -5,7 +5,7 @@
     the recorded one      while the head is refused: a drift run holds it, and a run goes on with an attempt to repair it
     the head              else, as the git host names it
 
-Law: an older answer of the git host may tell that nothing has moved, but leads to another commit only if it can't be older than the record.
+Law: an older answer of the git host may show that nothing has moved, but leads to another commit only if it can't be older than the record.
 A run that aims off the head leaves a pin; a head that is the pinned commit, or reads otherwise than when it was pinned, ends it.
 """
 

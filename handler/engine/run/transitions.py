@@ -177,10 +177,10 @@ def held(state: State, hold: Hold, inputs: Inputs, job: Job, now: float) -> Stat
 
 def ended(state: State, result: Result, entry: Run, now: float) -> State:
     """Return the state with the run's status and its entry in the history."""
-    told = replace(result, counts=dict(entry.counts))
+    counted = replace(result, counts=dict(entry.counts))
     made = entry.commit == state.commit and result.outcome in IN_SYNC | {Outcome.ROLLED_BACK}
     deployment = replace(entry, digest=state.digest[:_DIGEST]) if made else entry
-    return replace(state, status=run_history.ended(state.status, told, now), history=run_history.append(state.history, deployment))
+    return replace(state, status=run_history.ended(state.status, counted, now), history=run_history.append(state.history, deployment))
 
 
 def deployed(state: State) -> frozenset[str]:

@@ -29,7 +29,7 @@ _EVERY, _LATER, _IDLE = 5.0, 10.0, 60.0
 """Seconds from one look to the next: of a young wait, of one that lasts for a minute, and where nothing may be read."""
 _YOUNG = 60.0
 _NAMESPACES = 4  # namespaces of one look; those that were looked at longest ago come first
-_TOLD = 20  # objects with evidence, at most
+_MOST_TEXTS = 20  # objects with evidence, at most
 _LOGS = 3  # objects whose logs are recorded, where the target has that
 _TEXT = 500  # characters of one object's evidence
 _MEMORY = 4000
@@ -96,7 +96,7 @@ class EvidenceLooks:
         """Take in a finished look, begin the next one when due; True: news. `subjects`: the unhealthy, the worst first."""
         look, news = self._look, False
         if look is not None and look.thread is not None and not look.thread.is_alive():
-            self._look, news = None, self._tell(look)
+            self._look, news = None, self._update(look)
         if self._look is None and time.monotonic() >= self._due and self.pace.may():
             self._begin(_Look(subjects()))
         return news
@@ -106,7 +106,7 @@ class EvidenceLooks:
         if self.pace.may():
             look = _Look(subjects)
             self._read(look)
-            self._tell(look)
+            self._update(look)
 
     def explain(self, subjects: Sequence[Subject]) -> dict[Identity, str]:
         """Look now, at the end of a wait; return each object's text, with the end of a log where the target has it recorded."""
@@ -149,29 +149,29 @@ class EvidenceLooks:
         return now - age, now
 
     # --- texts
-    def _tell(self, look: _Look) -> bool:
+    def _update(self, look: _Look) -> bool:
         before, there = dict(self.texts), {subject.identity for subject in look.subjects}
         for identity in [each for each in self.texts if each not in there or not look.found.get(each, _SAME).causes]:
             del self.texts[identity], self._memory[identity]
         for subject in look.subjects:
             found = look.found.get(subject.identity)
-            if found and found.causes and (subject.identity in self.texts or len(self.texts) < _TOLD):
-                self._tell_one(subject, found)
+            if found and found.causes and (subject.identity in self.texts or len(self.texts) < _MOST_TEXTS):
+                self._update_one(subject, found)
         return self.texts != before
 
-    def _tell_one(self, subject: Subject, found: Finding) -> None:
+    def _update_one(self, subject: Subject, found: Finding) -> None:
         """Update one object's text where its causes are new or none of the old ones is left; else keep its words."""
         one, known = subject.identity, self.known.get(str(subject.identity), "")
         memory = self._memory.get(one, known)
-        told = self.texts.get(one, known.removeprefix(subject.said).removeprefix("; ") if known.startswith(subject.said) else "")
+        shown = self.texts.get(one, known.removeprefix(subject.said).removeprefix("; ") if known.startswith(subject.said) else "")
         text = self._shown(found.text)
         news = [cause for cause in found.causes if not names(memory, cause)]
-        if news or not any(names(f"{subject.said}; {told}", cause) for cause in found.causes):
-            told = text
-        self.texts[one] = told
+        if news or not any(names(f"{subject.said}; {shown}", cause) for cause in found.causes):
+            shown = text
+        self.texts[one] = shown
         self._memory[one] = "; ".join((memory, text, *news))[-_MEMORY:] if news else memory
         if news:
-            self._log(subject, told)
+            self._log(subject, shown)
 
     def _shown(self, text: str) -> str:
         return printable(self.run.mask(text), _TEXT)

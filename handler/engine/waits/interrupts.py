@@ -59,21 +59,21 @@ class Interrupts:
         now = time.monotonic()
         asked = self.run.queue.asked()
         requested = self.run.lease.requested if self.run.lease else ""
-        news, told, due = asked != self._asked, requested != self._requested, now >= self._next
-        if not (news or told or due or (self._again and now >= self._again[0])):
+        news, is_requested, due = asked != self._asked, requested != self._requested, now >= self._next
+        if not (news or is_requested or due or (self._again and now >= self._again[0])):
             return
         since = _since(asked, self.run.deps.slack) if news else math.inf
         self._asked, self._requested = asked, requested
         self._next = _moment(now) + HEAD_EVERY
         other = next((job for job in asked if _is_for_another(job)), None)
         if other:
-            seen = f"something else was asked for while this commit was waited for ({_told(other)})"
+            seen = f"something else was asked for while this commit was waited for ({_described(other)})"
             error = NewerHead.of(f"target {self.run.job.target}", seen)
             error.asked = True
             raise error
-        if told or due:
+        if is_requested or due:
             self._look_at_record()
-        self._look_at_head(_moment(now) if due and not (news or told) else since)
+        self._look_at_head(_moment(now) if due and not (news or is_requested) else since)
         self._look_soon(now, asked, news=news)
 
     def _look_soon(self, now: float, asked: Sequence[Job], *, news: bool) -> None:
@@ -122,7 +122,7 @@ def _since(asked: Sequence[Job], slack: float) -> float:
     return max((job.since(slack) for job in asked), default=math.inf)
 
 
-def _told(job: Job) -> str:
+def _described(job: Job) -> str:
     what = f"commit {job.commit[:12]}" if job.commit else "a rollback" if job.rollback else "the end of a pin"
     return f"{what}, by {job.actor}" if job.actor else what
 

@@ -34,7 +34,7 @@ from handler.plan.admission import Desired
 from handler.state.record_format import stamp
 
 _RECORD_AFTER = 0.5  # seconds after which a wait is worth a line in the record
-_TELL_EVERY = 10.0  # seconds between two records of what is still missing, unless there is new evidence
+_REPORT_EVERY = 10.0  # seconds between two records of what is still missing, unless there is new evidence
 
 Object = dict[str, Any]
 Judge = Callable[[Identity, Object | None], bool]
@@ -172,16 +172,16 @@ class Waits:
 
     def _watch(self, kept: WaitRecord, tracker: Tracker, limits: Wait, beat: Callable[[], None]) -> None:
         wanted = [(item.resource, item.identity) for item in tracker.items]
-        telling, due = UnhealthyReport(self.run), [time.monotonic() + FIRST]
-        diagnosing = EvidenceLooks(self.run, self.pace, kept.what, kept.since, self._told_before())
+        report, due = UnhealthyReport(self.run), [time.monotonic() + FIRST]
+        diagnosing = EvidenceLooks(self.run, self.pace, kept.what, kept.since, self._recorded_before())
 
         def tick() -> list[Identity]:
             beat()
-            if not telling.known:  # an earlier run of this commit has better words for its failure
-                news = diagnosing.look(lambda: telling.subjects(tracker))
+            if not report.known:  # an earlier run of this commit has better words for its failure
+                news = diagnosing.look(lambda: report.subjects(tracker))
                 if news or time.monotonic() >= due[0]:
-                    due[0] = time.monotonic() + _TELL_EVERY
-                    kept.tell(telling.lines(tracker.unhealthy(), diagnosing.texts))
+                    due[0] = time.monotonic() + _REPORT_EVERY
+                    kept.report(report.lines(tracker.unhealthy(), diagnosing.texts))
             return tracker.beat()
 
         why = f"{_UNHEALTHY} after {duration(limits.timeout)}"
@@ -195,13 +195,13 @@ class Waits:
         except StillWaiting:
             stood = self._stands(kept, tracker.digest())
             if stood < limits.progress_timeout:
-                diagnosing.once(telling.subjects(tracker, stood))
-                telling.leave(telling.lines(tracker.unhealthy(), diagnosing.texts))
+                diagnosing.once(report.subjects(tracker, stood))
+                report.leave(report.lines(tracker.unhealthy(), diagnosing.texts))
                 raise
             why = still
         if why == still:
             kept.end()
-        raise telling.failure(tracker, why, diagnosing.explain)
+        raise report.failure(tracker, why, diagnosing.explain)
 
     def _stands(self, kept: WaitRecord, seen: str) -> float:
         """Return for how many seconds all has been as it is, by what the runs before this one saw of a wait that goes from run to run."""
@@ -210,7 +210,7 @@ class Waits:
             kept.keep({seen: now})
         return max(now - moved, 0.0) if moved is not None else 0.0
 
-    def _told_before(self) -> dict[str, str]:
+    def _recorded_before(self) -> dict[str, str]:
         state = self.run.state
         same = state.waiting is not None and state.waiting.commit == self.run.revision.commit
         lines = [line.partition(": ") for line in state.status.unhealthy] if same else []

@@ -38,7 +38,7 @@ class WaitRecord(Protocol):
     def end(self) -> None:
         """Keep that it has ended without success."""
 
-    def tell(self, unhealthy: tuple[str, ...]) -> None:
+    def report(self, unhealthy: tuple[str, ...]) -> None:
         """Record what is still missing, a line an object."""
 
     def moved(self, seen: str) -> float | None:
@@ -86,7 +86,7 @@ class StateWaitRecord:
         if self.run.state.waiting != waiting:
             self.run.record(lambda state: replace(state, waiting=waiting))
 
-    def tell(self, unhealthy: tuple[str, ...]) -> None:
+    def report(self, unhealthy: tuple[str, ...]) -> None:
         """Record it as the target's status."""
         if self.run.state.status.unhealthy != unhealthy:
             self.run.record(lambda state: replace(state, status=replace(state.status, unhealthy=unhealthy)))

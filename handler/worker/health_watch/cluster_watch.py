@@ -1,4 +1,4 @@
-"""Watches the health of a configuration's targets while a worker lives: one thread a cluster, which judges what its WATCHes tell.
+"""Watches the health of a configuration's targets while a worker lives: one thread a cluster, which judges what its WATCHes report.
 
     the states' metadata     which records there are, and whether a run is open     a WATCH, by our own identity
     a record that moved      what is declared, which health is recorded             one GET
@@ -55,7 +55,7 @@ _WORDINGS = 3
 """Times that a verdict is written in other words in one interval: what is missing, why, and what an inference adds."""
 _OUTAGE = 5.0  # seconds until a record is tried again, where its cluster didn't answer
 _STATES = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-Tell = Callable[[str, HealthState], None]  # takes a target's name and health
+Report = Callable[[str, HealthState], None]  # takes a target's name and health
 Vouch = Callable[[Target], None]  # called at each pass: the health of all targets on this one's cluster is watched
 
 
@@ -81,17 +81,23 @@ class WatchConnections(Protocol):
 class HealthWatch:
     """The health of all targets of one configuration; none is watched where `healthInterval` is 0.
 
-    `mask`: hides secrets in a text; `tell`, `vouch`: called at each pass; `announce`: takes the changes of recorded health.
+    `mask`: hides secrets in a text; `report`, `vouch`: called at each pass; `announce`: takes the changes of recorded health.
     """
 
     def __init__(
-        self, settings: Settings, ways: WatchConnections, mask: Callable[[str], str], tell: Tell, vouch: Vouch, announce: Announce = unheard
+        self,
+        settings: Settings,
+        ways: WatchConnections,
+        mask: Callable[[str], str],
+        report: Report,
+        vouch: Vouch,
+        announce: Announce = unheard,
     ) -> None:
         grouped: dict[Hashable, list[Target]] = defaultdict(list)
         for target in settings.targets if settings.health_interval > 0 else ():
             grouped[target.cluster].append(target)
         self._stop = threading.Event()
-        self.clusters = [ClusterWatch(settings, ways, targets, mask, tell, vouch, announce, self._stop) for targets in grouped.values()]
+        self.clusters = [ClusterWatch(settings, ways, targets, mask, report, vouch, announce, self._stop) for targets in grouped.values()]
 
     def start(self) -> None:
         """Begin to watch."""
@@ -111,7 +117,7 @@ class ClusterWatch:
     ways: WatchConnections
     targets: list[Target]
     mask: Callable[[str], str]
-    tell: Tell
+    report: Report
     vouch: Vouch
     announce: Announce
     stop: threading.Event
@@ -172,7 +178,7 @@ class ClusterWatch:
     def _rest(self) -> None:
         """Wait after a turn that failed; what no turn has judged for too long isn't known."""
         for known in self.watched.values() if time.monotonic() >= self.lapsed else ():
-            self.tell(known.target.name, HealthState.UNKNOWN)
+            self.report(known.target.name, HealthState.UNKNOWN)
         self.stop.wait(self.settings.health_interval)
 
     # --- one turn
@@ -236,7 +242,7 @@ class ClusterWatch:
             return
         if metadata is None:
             known.read(None, "")
-            self.tell(known.target.name, HealthState.UNKNOWN)
+            self.report(known.target.name, HealthState.UNKNOWN)
             return
         meta = metadata["metadata"]
         summary = read_summary(str((meta.get("annotations") or {}).get(SUMMARY) or ""))
@@ -281,14 +287,14 @@ class ClusterWatch:
         name, known.moved = known.target.name, False
         if known.is_stale or not known.version:
             if passes and known.behind and now - known.behind >= INTERVALS * self.settings.health_interval:
-                self.tell(name, HealthState.UNKNOWN)
+                self.report(name, HealthState.UNKNOWN)
             return
         found = self._health(known, now)
         writes = found is not known.health and not known.busy and not known.trouble and now >= self.refused.get(name, 0.0)
         if writes and (found.state != known.health.state or self._may_reword(name, now)):
             self._write(known, now)
         if passes and found.state:  # as it was found, though that can't be recorded
-            self.tell(name, HealthState(found.state))
+            self.report(name, HealthState(found.state))
 
     def _may_reword(self, name: str, now: float) -> bool:
         before = self.worded.get(name, ())[-_WORDINGS:]

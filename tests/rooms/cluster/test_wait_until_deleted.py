@@ -30,8 +30,8 @@ class Told:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wait_deleted, "_TELL_AFTER", 0.0)
-    monkeypatch.setattr(wait_deleted, "_TELL_EVERY", 0.0)
+    monkeypatch.setattr(wait_deleted, "_REPORT_AFTER", 0.0)
+    monkeypatch.setattr(wait_deleted, "_REPORT_EVERY", 0.0)
     monkeypatch.setattr(wait_deleted, "TIMEOUT", PATIENCE)
 
 
@@ -53,7 +53,7 @@ def test_a_holding_finalizer_is_announced_until_the_object_is_gone(
 def test_an_object_deleted_at_once_is_not_announced(
     api: Api, apply: Apply, writer: Writer, kind: Kind, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wait_deleted, "_TELL_AFTER", PATIENCE)
+    monkeypatch.setattr(wait_deleted, "_REPORT_AFTER", PATIENCE)
     resource, told = kind("v1", "ConfigMap"), Told()
     free = apply(config_map(namespace, "free"))
     writer.delete(resource, identity_of(free), free["metadata"]["uid"])

@@ -15,7 +15,7 @@ import pytest
 import urllib3
 
 from handler.app.target_status import TargetStatusReader
-from handler.app.tick_survey import DEADLINE, SurveyTally, Tell, TickSurvey
+from handler.app.tick_survey import DEADLINE, Report, SurveyTally, TickSurvey
 from handler.model.event import Job
 from handler.model.result import Result
 from handler.queues.pending import Work
@@ -140,9 +140,9 @@ def test_a_run_that_ends_during_a_survey_is_scheduled_by_its_own_result(host: Ho
 
     survey, ended = TickSurvey(fleet.settings, fleet.handler()), threading.Event()
 
-    def look(jobs: Sequence[Job], tell: Tell) -> SurveyTally:
+    def look(jobs: Sequence[Job], report: Report) -> SurveyTally:
         ticks.ended("t0", 0.0)
-        tally = survey.look(jobs, tell)
+        tally = survey.look(jobs, report)
         ended.set()
         return tally
 

@@ -77,7 +77,7 @@ class Kept:
     def end(self) -> None:
         raise NotImplementedError
 
-    def tell(self, unhealthy: tuple[str, ...]) -> None:
+    def report(self, unhealthy: tuple[str, ...]) -> None:
         raise NotImplementedError
 
     def moved(self, seen: str) -> float | None:

@@ -126,7 +126,7 @@ def tick_ends_unchanged(store: StateStore, head: str) -> bool:
 
 def is_quiet(metadata: dict[str, Any], head: str) -> bool:
     """Decide as a survey does."""
-    found = summary_shortcuts.told(metadata, samples.NAMESPACE, "shop", samples.TOOLING)
+    found = summary_shortcuts.own_summary(metadata, samples.NAMESPACE, "shop", samples.TOOLING)
     home = home_of(URL, "default", "u-1")
     return found is not None and summary_shortcuts.is_settled(found, SETTINGS, home, NOW) and summary_shortcuts.is_quiet(found, head)
 
@@ -212,7 +212,7 @@ def test_a_summary_of_an_earlier_version_is_not_quiet() -> None:
     old = json.loads(metadata["annotations"][SUMMARY])
     del old["home"]
     metadata["annotations"][SUMMARY] = json.dumps(old)
-    assert summary_shortcuts.told(metadata, samples.NAMESPACE, "shop", samples.TOOLING) is not None
+    assert summary_shortcuts.own_summary(metadata, samples.NAMESPACE, "shop", samples.TOOLING) is not None
     assert not is_quiet(metadata, HEAD)
 
 

@@ -177,11 +177,11 @@ class _Trial:
             place=item.manifest.place,
             hold=hold,
         )
-        return check(self.stage.waits, watched, self.stage.beat, lambda seen: self.stage.tell(f"{what}: {seen}"))
+        return check(self.stage.waits, watched, self.stage.beat, lambda seen: self.stage.report(f"{what}: {seen}"))
 
     # --- away
     def _refuse(self, reason: str) -> None:
-        self.stage.tell(f"the canary is removed: {reason}")
+        self.stage.report(f"the canary is removed: {reason}")
         self._remove()
 
     def _remove(self, *, waits: bool = True) -> None:

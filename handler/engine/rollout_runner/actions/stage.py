@@ -140,9 +140,9 @@ class StepStage:
         if mark != self.mark:
             self.journal.mark(self.group, self.step.name, mark, share)
 
-    def tell(self, message: str) -> None:
+    def report(self, message: str) -> None:
         """Record the step's progress; masked, one line."""
-        self.journal.told(self.group, self.step.name, message)
+        self.journal.progressed(self.group, self.step.name, message)
 
     # --- writes
     def apply(self) -> None:
@@ -187,8 +187,8 @@ class StepStage:
         said = found.message if found else ""
 
         def lingers(left: Sequence[Problem]) -> None:
-            told = self.waits.run.mask("; ".join(f"{each.subject} {each.message}" for each in left))
-            self.tell("; ".join(filter(None, (said, told))))
+            lines = self.waits.run.mask("; ".join(f"{each.subject} {each.message}" for each in left))
+            self.report("; ".join(filter(None, (said, lines))))
 
         wait_until_gone(self.applier.planner.api, [(resource, identity, uid)], self.beat, lingers)
 

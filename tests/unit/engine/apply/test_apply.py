@@ -167,7 +167,8 @@ def test_what_persons_write_onto_a_takeover_since_the_plan_does_not_go_with_it(t
 
 # --- what is noted
 def test_what_was_written_is_noted_also_where_another_object_of_its_stage_is_refused(shop: PlannedTarget) -> None:
-    planned, noted = shop.plan(config_map("web", "2"), config_map("new")), []
+    planned = shop.plan(config_map("web", "2"), config_map("new"))
+    noted: list[str] = []
     shop.meet = answering(
         "PATCH", "new", 403, 'configmaps "new" is forbidden: User "jo" cannot patch resource "configmaps" in API group ""'
     )

@@ -95,7 +95,7 @@ def ended(waits: Waiting, success: Sequence[Check] = (), failure: Sequence[Check
     told = more.pop("told", [])
     kept = more.pop("kept", None) or kept_anew()
     watched = WatchedStep(kept, identity=IDENTITY, success=tuple(success), failure=tuple(failure), place="a.yaml:1", **more)
-    return check(waits, watched, tell=told.append)  # type: ignore[arg-type]  # it has what is asked of Waits
+    return check(waits, watched, report=told.append)  # type: ignore[arg-type]  # it has what is asked of Waits
 
 
 def failure_of(waits: Waiting, *success: Check, failure: Sequence[Check] = ()) -> str:
@@ -124,7 +124,7 @@ def test_a_check_that_cant_pass_any_more_ends_the_step_and_every_one_is_named() 
 
 
 def test_no_step_succeeds_while_a_failure_check_has_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.engine.rollout_runner.check_runner._TELL_EVERY", math.inf)
+    monkeypatch.setattr("handler.engine.rollout_runner.check_runner._REPORT_EVERY", math.inf)
     again = Judged(Verdict.PENDING, "nobody answers", again=5, known=False)
     waits = Waiting(LIVE, 3, 3, 3)
     told: list[str] = []
@@ -262,7 +262,7 @@ def test_progress_of_checks_is_masked_cut_and_rate_limited(monkeypatch: pytest.M
     finds = [Judged(Verdict.PENDING, f"CANARY {number} " + "x" * 1000) for number in range(4)]
     told: list[str] = []
 
-    def tell(message: str) -> None:
+    def report(message: str) -> None:
         told.append(message)
 
     waits = Waiting(LIVE, LIVE, LIVE, LIVE, LIVE)
@@ -279,7 +279,7 @@ def test_progress_of_checks_is_masked_cut_and_rate_limited(monkeypatch: pytest.M
 
     waits.rows["scripted"].begin = begin  # type: ignore[method-assign]  # each look takes a second
     watched = WatchedStep(kept_anew(), THING, IDENTITY, (one("slow", *finds, PASSED),), ())
-    check(waits, watched, tell=tell)  # type: ignore[arg-type]  # it has what is asked of Waits
+    check(waits, watched, report=report)  # type: ignore[arg-type]  # it has what is asked of Waits
     assert [message[:13] for message in told] == ["slow: *** 0 x", "slow: *** 3 x"]
     assert all(len(message) <= 500 for message in told)
 

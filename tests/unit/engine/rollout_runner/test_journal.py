@@ -19,7 +19,7 @@ from tests.unit.waiting import until
 
 
 def test_steps_that_begin_and_end_together_share_their_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "_TELL_EVERY", math.inf)
+    monkeypatch.setattr(journal, "_WRITE_EVERY", math.inf)
     count = 32
 
     class Slow(InMemoryJournal):
@@ -41,7 +41,7 @@ def test_steps_that_begin_and_end_together_share_their_writes(monkeypatch: pytes
 
 
 def test_the_end_of_a_step_is_written_with_the_begin_of_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "_TELL_EVERY", math.inf)
+    monkeypatch.setattr(journal, "_WRITE_EVERY", math.inf)
     paper, names = begun(), [f"s{number}" for number in range(20)]
     go(paper, Acts(), group("one", *names))
     assert paper.outcomes() == dict.fromkeys(names, DONE)

@@ -204,23 +204,23 @@ def test_what_an_action_tells_and_remembers_stands_in_the_record_at_once() -> No
 
     def act(stage: StepStage) -> None:
         stage.remember("phase-2")
-        stage.tell("10 % of the replicas")
+        stage.report("10 % of the replicas")
         assert (paper.step("a").mark, paper.step("a").message) == ("phase-2", "10 % of the replicas")
         writes = len(paper.written)
         stage.remember("phase-2")
-        stage.tell("10 % of the replicas")
+        stage.report("10 % of the replicas")
         assert len(paper.written) == writes
 
     go(paper, Acts({"a": act}), group("one", "a"))
 
 
 def test_progress_is_written_with_the_next_transition(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "_TELL_EVERY", math.inf)
+    monkeypatch.setattr(journal, "_WRITE_EVERY", math.inf)
     paper = begun()
 
     def act(stage: StepStage) -> None:
         for percent in range(50):
-            stage.tell(f"{percent} % of the replicas")
+            stage.report(f"{percent} % of the replicas")
         assert paper.step("a").message == "0 % of the replicas"
         stage.remember("phase-2")
         assert (paper.step("a").mark, paper.step("a").message) == ("phase-2", "49 % of the replicas")
@@ -229,15 +229,15 @@ def test_progress_is_written_with_the_next_transition(monkeypatch: pytest.Monkey
 
 
 def test_progress_is_written_within_a_while_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "_TELL_EVERY", math.inf)
+    monkeypatch.setattr(journal, "_WRITE_EVERY", math.inf)
     paper = begun()
 
     def act(stage: StepStage) -> None:
-        stage.tell("1 %")
-        stage.tell("2 %")
+        stage.report("1 %")
+        stage.report("2 %")
         stage.beat()
         assert paper.step("a").message == "1 %"
-        monkeypatch.setattr(journal, "_TELL_EVERY", 0.0)
+        monkeypatch.setattr(journal, "_WRITE_EVERY", 0.0)
         stage.beat()
         assert paper.step("a").message == "2 %"
 

@@ -104,23 +104,23 @@ def told(run: Run) -> Lingering:
 def test_the_phase_is_pruning_until_all_objects_are_gone() -> None:
     run = Run(RunStatus(ROLLING, NOON, {"configured": 1}))
     telling = told(run)
-    telling.tell([ONE, replace(TWO, message="is kept by hunter2")])
+    telling.report([ONE, replace(TWO, message="is kept by hunter2")])
     status = run.state.status
     assert (status.phase, status.since, status.code, status.who) == ("pruning", PAST_NOON, "still-deleting", "nobody")
     assert status.message == "ConfigMap/shop/one: is not gone yet\nConfigMap/shop/two: is kept by ***; look"
-    telling.tell([])
+    telling.report([])
     assert run.state.status == RunStatus(ROLLING, NOON, {"configured": 1})
 
 
 def test_parallel_deletion_waits_are_recorded_together() -> None:
     run = Run(APPLIED)
     telling = told(run)
-    telling.tell([ONE])
-    other = threading.Thread(target=lambda: telling.tell([TWO]))
+    telling.report([ONE])
+    other = threading.Thread(target=lambda: telling.report([TWO]))
     other.start()
     other.join()
     assert run.state.status.message.splitlines() == [str(ONE), str(TWO)]
-    telling.tell([])
+    telling.report([])
     assert (run.state.status.phase, run.state.status.message) == ("pruning", str(TWO))
 
 
@@ -128,15 +128,15 @@ def test_an_earlier_runs_pruning_message_goes_once_its_objects_are_gone() -> Non
     before = RunStatus("pruning", NOON, message="an older one", code="still-deleting", who="nobody")
     run = Run(before)
     telling = told(run)
-    telling.tell([ONE])
+    telling.report([ONE])
     assert run.state.status == replace(before, message=str(ONE))
-    telling.tell([])
+    telling.report([])
     assert run.state.status == replace(before, message="")
 
 
 def test_a_record_that_cant_be_written_ends_no_wait() -> None:
     run = Run(APPLIED, ClusterUnavailable.of("cluster", "is away"))
-    told(run).tell([ONE])
+    told(run).report([ONE])
     assert run.written == 0
 
 

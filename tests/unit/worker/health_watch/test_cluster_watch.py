@@ -60,7 +60,7 @@ def test_what_cannot_be_judged_is_told_as_unknown_though_that_cannot_be_recorded
 def test_a_watch_without_a_turn_for_three_intervals_tells_that_nothing_is_known(
     watch: ClusterWatch, said: list[tuple[str, HealthState]]
 ) -> None:
-    watch.tell = lambda *line: (said.append(line), watch.stop.set())  # type: ignore[func-returns-value,assignment] # ends after one
+    watch.report = lambda *line: (said.append(line), watch.stop.set())  # type: ignore[func-returns-value,assignment] # ends after one
     watch.run()
     assert said == [("shop", HealthState.UNKNOWN)]
 
