@@ -108,6 +108,16 @@ def test_another_holder_is_noticed_by_the_renewal(lock: Make, world: World) -> N
     assert held.release()
 
 
+def test_a_lease_that_was_freed_by_force_is_noticed_by_the_renewal(lock: Make, objects: FakeObjects) -> None:
+    held = lock().acquire()
+    free = body(objects)
+    del free["spec"]["holderIdentity"]
+    objects.replace(free)
+    with pytest.raises(LeaseLost, match="was freed by force"):
+        held.renew()
+    assert lost(held)
+
+
 @pytest.mark.parametrize("remade", [False, True])
 def test_a_deleted_lease_is_lost(lock: Make, objects: FakeObjects, remade: bool) -> None:
     held = lock().acquire()

@@ -194,7 +194,9 @@ def test_a_namespace_that_does_not_stand_ends_the_run(monkeypatch: pytest.Monkey
     shop.meet = shown
     planned = shop.plan({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}})
     if phase == "Active":
-        assert {identity.name for identity in shop.apply(planned).written} == {"new"}
+        done = shop.apply(planned)
+        assert {identity.name for identity in done.written} == {"new"}
+        assert done.settling == set(), "it is waited for once"
     else:
         with pytest.raises(NotReady, match="Namespace/new: does not stand"):
             shop.apply(planned)

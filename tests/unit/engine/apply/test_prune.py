@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from handler.engine.apply import wait_deleted
-from handler.model.errors import AccessDenied, LeaseLost, Moved, StillDeleting
+from handler.model.errors import AccessDenied, LeaseLost, Moved, StillDeleting, Suspended
 from handler.model.names import identity_of
 from handler.model.plan import Action
 from tests.unit.engine.apply.planned_target import MAPS, TARGET, Lease, PlannedTarget, answering, before, both, config_map, ours
@@ -120,6 +120,18 @@ def test_a_refusal_ends_the_run_before_the_next_stage(shop: PlannedTarget) -> No
     assert (made.outcomes, shop.written) == ([], [])
     shop.meet = lambda _, do: do()
     assert [name for _, name, _ in shop.prune(planned)] == ["gone", "behind"]
+
+
+def test_a_pause_between_two_stages_stops_the_rest(shop: PlannedTarget) -> None:
+    made = shop.pruner(shop.plan())
+
+    def paused() -> None:
+        raise Suspended.of("target shop", "suspended by ann: a look first")
+
+    made.between = paused
+    with pytest.raises(Suspended):
+        made.prune()
+    assert (made.outcomes, shop.written) == ([], [])
 
 
 def test_what_is_not_gone_in_time_ends_the_run(shop: PlannedTarget, monkeypatch: pytest.MonkeyPatch) -> None:
