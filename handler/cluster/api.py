@@ -68,9 +68,10 @@ class ApiRequest:
 class Api:
     """The API server, seen with one identity. Safe to share between threads.
 
-    `impersonate`: `namespace/name` of a ServiceAccount; only `impersonate` on it is to be granted. `pool`: connections kept alive.
-    Seconds: `deadline`: no attempt begins after it; `unmet`: the same where no connection is accepted; `silence`: without a byte an attempt
-    has failed; an apply of a large object may take half a minute (kubernetes#102749).
+    `impersonate`: `namespace/name` of a ServiceAccount, empty: our own rights; its groups are added by the server, so that only
+    `impersonate` on it is to be granted. `pool`: connections kept alive. Seconds, none beyond `handler.model.deadline`: `deadline`: no
+    attempt begins after it; `unmet`: the same where no connection is accepted; `silence`: without a byte an attempt has failed; an apply
+    of a large object may take half a minute (kubernetes#102749), a Lease can't wait that long.
     """
 
     def __init__(

@@ -67,8 +67,10 @@ def _problem(run: RunContext, commit: str, identity: Identity, kept: str) -> Pro
 def _is_overtaken(run: RunContext, error: AnnealError) -> bool:
     """Whether what every next run aims at is another commit than the open attempt's, and is refused until a person mends it."""
     attempt = run.state.attempt
+    # a branch that has vanished, a commit that isn't there and a renderer that was stopped say nothing of what the next runs meet
     passes = isinstance(error, RefNotFound) or (isinstance(error, RenderFailed) and error.reason != "output")
     refused = isinstance(error, AuthorError | AccessDenied) and not passes and not run.round.opened
+    # the next run doesn't aim at a commit that a person asked for once; a run without prune withdraws nothing
     mine = run.lease is not None and run.job.prune and not run.job.dry_run and not run.job.commit
     return refused and mine and attempt is not None and run.revision.commit not in ("", attempt.commit)
 

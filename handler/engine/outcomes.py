@@ -215,6 +215,7 @@ def waiting(run: RunContext, error: StillWaiting | NewerHead) -> Result:
     entry = run.entry(result)
 
     def change(state: State) -> State:
+        # what interrupted it may be refused yet: the entry says superseded only once an attempt for another commit opens
         runs = run_history.append(state.history, entry) if isinstance(error, NewerHead) else state.history
         status = _judged(run, run_history.ended(state.status, result, run.deps.clock()))
         health = run.health(state, anew=True)

@@ -204,8 +204,8 @@ def _goes_on(run: RunContext, result: Result) -> bool:
     if result.outcome in (Outcome.ROLLED_BACK, Outcome.REFUSED, Outcome.PLANNED):
         return False  # what was asked for meanwhile runs next: nothing may hide how this one ended
     if run.recovery and result.outcome in IN_SYNC:
-        return False
-    with contextlib.suppress(AnnealError):
+        return False  # what it has kept is pruned by a run of its own, whose plan shows it; a request that came meanwhile is left to that
+    with contextlib.suppress(AnnealError):  # trouble with the Lease changes nothing of what is done: `hand_over` frees it
         return run.job.prune and not run.lease.release() and run.lease.take_request()
     return False
 

@@ -243,7 +243,7 @@ class Outbox(Queue):
                 self._again(connection, request, each)
 
     def _again(self, connection: socket.socket, request: str, each: UnfinishedRequest) -> None:
-        """Ask a new worker for what the last one had. A target in trouble is left alone for a while."""
+        """Ask a new worker for what the last one had; a target whose record it couldn't read is left alone for a while."""
         target = each.work.job.target
         answer = socket_frames.ask(connection, {"ask": "again", "work": message.document(each.work), "was": each.run or request})
         if answer.get("ended") is True:
@@ -252,7 +252,7 @@ class Outbox(Queue):
             _LOG.info("asked again of a new worker", extra={"fields": {"run": request, "target": target}})
             self._kept.taken((request,), str(answer["run"]), str(answer["boot"]))
         failures, _ = self._trouble.pop(target, (0, 0.0))
-        if not (answer.get("ended") or answer.get("run")):
+        if not (answer.get("ended") or answer.get("run")):  # each question may wait for its cluster, and the other targets' behind it
             self._trouble[target] = failures + 1, time.monotonic() + LATER.after(failures + 1)
 
 

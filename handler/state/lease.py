@@ -60,7 +60,10 @@ class SystemClock:
 
 
 class HeldLease:
-    """A Lease that is ours, made by `LeaseLock.acquire`, safe to share between threads. As a context manager it hands over at the end."""
+    """A Lease that is ours, made by `LeaseLock.acquire`, safe to share between threads; once lost it stays lost.
+
+    As a context manager it hands over at the end.
+    """
 
     def __init__(self, objects: StateObjects, clock: Clock, body: Body, sent: Instant, duration: float) -> None:
         self._objects = objects
@@ -274,7 +277,10 @@ class LeaseLock:
         return Peek(found.holder, age <= found.duration + _SLACK, age, bool(found.requested))
 
     def force_unlock(self, stop: threading.Event | None = None) -> str:
-        """Free a dead holder's Lease, return its name (empty: it was free). Raises Busy: the holder renews, or `stop` ends the watch."""
+        """Free a dead holder's Lease and return its name, empty where it was free; requests stay on it.
+
+        Raises Busy: the holder renews, or `stop` ends the watch.
+        """
         stop = stop or threading.Event()
         first: LeaseRecord | None = None
         while True:

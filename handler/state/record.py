@@ -239,7 +239,10 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One field that differs from git. `declared`, `live`: masked text; without a path the whole object, gone or undeclared."""
+    """One field that differs from git. `declared`, `live`: masked text; `manager`: the field manager that owns it live.
+
+    Without a path it is the whole object: one that is gone has no `live`, one that git doesn't declare no `declared`.
+    """
 
     identity: Identity
     path: Line

@@ -1,7 +1,8 @@
 """The worker's end of a queue that several containers share: messages become work, and work that has ended acknowledges them.
 
 Law: messages are received while a thread is free, hidden from others while they are held, and given back when the process stops. A
-target's are done in order: one asked by name waits for all before it, and where those fail all behind go back, too.
+target's are done in order: one asked by name waits for all before it, and where those fail all behind go back, too. One that can't be read
+goes back at once, until the queue moves it to the dead letters.
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ class Applier:
         wait_until_gone(self._api, [(resource, change.identity, change.uid)], self.fence, self.lingering)
 
     def _again(self, change: Change) -> Change:
-        """Plan one object again from what is live now, as the whole plan was: whose it is, what is ignored, what the server says."""
+        """Plan one object again from what is live now. Raises PlanRefused, AccessDenied: it may not; PlanStale: more would go."""
         item = self._desired(change)
         found = probe(self._api, [(item.resource, item.identity.namespace, item.identity.name)])
         live = next(iter(found.values()), None)

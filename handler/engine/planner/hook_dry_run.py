@@ -36,7 +36,10 @@ def replaces(hook: Hook) -> bool:
 
 
 def makes_way(item: Desired, hook: Hook, live: dict[str, Any]) -> bool:
-    """Whether what lives under a hook's name is deleted before it runs; what no rollout made, or is protected, is written over instead."""
+    """Whether what lives under a hook's name is deleted before it runs; what no rollout made, or is protected, is written over instead.
+
+    But for a Job and the like, which can't be changed: that goes, or stops the plan (`in_the_way`).
+    """
     made = ROLLOUT in (live["metadata"].get("annotations") or {})
     return replaces(hook) and (is_act(hook.identity) or (made and not kept(item, live)))
 

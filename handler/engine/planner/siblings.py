@@ -259,7 +259,7 @@ class SiblingQuestions:
         return False
 
     def _versions_now(self) -> Mapping[str, str]:
-        begun = self._reads
+        begun = self._reads  # threads that ask while one reads share the next read: it begins after they asked, as their own would
         with self._lock:
             if self._versions is None or self._reads == begun:
                 self._reads, self._versions = self._reads + 1, None

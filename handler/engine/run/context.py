@@ -46,7 +46,10 @@ def steady_clock(wall: Callable[[], float]) -> Callable[[], float]:
 
 @dataclass(frozen=True, slots=True)
 class ChosenRevision:
-    """What `revision.choose` found; empty before. `named`: by which ref; `refused`: still; `behind`: so the recorded commit is held."""
+    """What `revision.choose` found; empty before.
+
+    `named`: by which ref; `refused`: still; `behind`: so the recorded commit is held, and the status stays.
+    """
 
     commit: str = ""
     head: str = ""

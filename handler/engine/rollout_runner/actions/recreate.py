@@ -22,7 +22,7 @@ from handler.plan.prune import kept_by_itself
 _ABSENT = "absent"  # the mark of a step that found nothing to delete
 _SERVICE = GroupKind("", "Service")
 _LONGEST = 52  # letters of a name that leave room for what marks the scratch one: pods and Jobs may have 63
-_SAYS_NOTHING = ("does not support dry run", "exceeded quota")
+_SAYS_NOTHING = ("does not support dry run", "exceeded quota")  # only a scratch copy meets these: they refuse nothing
 
 
 class Recreate(PlainAction):
