@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -101,6 +102,23 @@ def test_objects_that_hold_nothing_cost_no_prune_check(town: InMemoryCluster) ->
     town.looks = 0
     assert town.judge.judged(town.holds("ours"), ()).action is Action.PRUNE
     assert town.looks == 0
+
+
+@pytest.mark.parametrize(
+    ("plural", "reason"),
+    [("roles.rbac.authorization.k8s.io", ""), ("widgets.acme.io", "its instances could not be counted")],
+)
+def test_a_crd_goes_once_its_instances_are_counted_and_none_is_left(town: InMemoryCluster, plural: str, reason: str) -> None:
+    """The server doesn't say yet, or any more, how it serves the other one's."""
+    crds = ("CustomResourceDefinition.apiextensions.k8s.io",)
+    judge = replace(town.judge, target=replace(TARGET, cluster_scoped=crds, prune=Prune(kinds=crds)))
+    body: Body = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": plural}}
+    crd = {**body, "metadata": {**body["metadata"], "uid": "u", "resourceVersion": "7"}}
+    change = judge.judged(crd, ())
+    assert (change.action, change.reason) == ((Action.SKIP, reason) if reason else (Action.PRUNE, "no longer declared"))
+    role: Body = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "any", "namespace": "data"}}
+    town.api.post(ROLES, role)
+    assert judge.judged(crd, ()).reason == (reason or "still has instances (1); deleting it would delete them")
 
 
 def test_prune_judges_again_that_an_object_is_still_ours(town: InMemoryCluster) -> None:
