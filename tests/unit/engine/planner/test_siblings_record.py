@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from handler.config.settings import Target
+from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.event import Job
 from handler.model.plan import Action
 from handler.model.result import Outcome
 from handler.state.record import Attempt, Pin, Suspend
 from tests.fakes.engine import SHOP, state_of
-from tests.unit.engine.two_targets import A, Bench, change_of, document
+from tests.unit.engine.two_targets import A, B, Bench, X, change_of, document
 
 THEN = "2026-03-01T12:00:00Z"
 
@@ -93,3 +94,11 @@ def test_what_the_pin_of_a_suspended_sibling_declares_is_kept(bench: Bench, old:
     bench.handler.store(A).update(lambda state: replace(state, suspend=None))
     assert bench.run("a").outcome in (Outcome.APPLIED, Outcome.UNCHANGED)
     assert (bench.uid(), bench.owner()) == (uid, "a")
+
+
+def test_a_sibling_that_the_plan_has_not_looked_at_may_declare_it_by_now(bench: Bench) -> None:
+    """What kept the object from being asked about may be gone, as the object is judged again."""
+    asked = SiblingQuestions(B, bench.handler.dependencies("b").siblings)
+    assert asked.doubt(X) == ("a", "target a has moved on since this was planned; looked at again soon")
+    asked.claims([X])
+    assert asked.doubt(X) == ("", "")

@@ -1,0 +1,33 @@
+"""A plan knows every member, or there is none: where a recorded kind can't be listed, nothing is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from handler.model.errors import ClusterUnavailable
+from handler.model.names import GroupKind
+from tests.fakes.apiserver import Call
+from tests.fakes.apiserver.connection import Reply
+from tests.unit.engine.apply.planned_target import PlannedTarget, config_map
+
+WIDGET = GroupKind("acme.io", "Widget")
+
+
+def with_a_dead_api_service(call: Call, do: Callable[[], Reply]) -> Reply:
+    status, body, more = do()
+    if call.asked.path == "/apis":
+        body["items"].append({"metadata": {"name": WIDGET.group}, "versions": [{"version": "v1", "freshness": "Stale"}]})
+    return status, body, more
+
+
+def test_a_recorded_kind_of_a_group_that_does_not_answer_ends_the_plan() -> None:
+    shop = PlannedTarget(meet=with_a_dead_api_service)
+    assert shop.plan(config_map("web")).plan.writes
+    with pytest.raises(ClusterUnavailable, match=r"the API group acme.io doesn't answer, so its members can't be listed"):
+        shop.plan(config_map("web"), recorded=[WIDGET])
+
+
+def test_a_recorded_kind_that_is_served_no_more_has_no_members() -> None:
+    assert PlannedTarget().plan(config_map("web"), recorded=[WIDGET]).plan.prunes == ()
