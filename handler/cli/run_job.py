@@ -105,7 +105,7 @@ def retry(session: Session, again: str = "") -> reports.Retry:
 
 
 def _server(session: Session, ended: Result) -> bool | None:
-    """Tell whether a running server looks after a run's target; None: that can't be known now."""
+    """Whether a running server looks after a run's target; None: that can't be known now."""
     target = session.settings.target(ended.target)
     if target is None or ended.code == ClusterUnavailable.code:
         return None

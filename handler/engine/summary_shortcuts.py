@@ -34,7 +34,7 @@ def _is_edited(metadata: dict[str, Any]) -> bool:
 
 
 def is_settled(summary: Summary, settings: str, home: str, now: float) -> bool:
-    """Return whether only another head could give a tick something to do, at `now` (seconds since the epoch).
+    """Whether only another head could give a tick something to do, at `now` (seconds since the epoch).
 
     `settings`: the digest of the target's settings; `home`: where its record belongs (`home_of`).
     """
@@ -44,7 +44,7 @@ def is_settled(summary: Summary, settings: str, home: str, now: float) -> bool:
 
 
 def is_quiet(summary: Summary, head: str) -> bool:
-    """Return whether a settled target's tick has nothing to do: the head is applied."""
+    """Whether a settled target's tick has nothing to do: the head is applied."""
     return bool(head) and summary.commit == head
 
 

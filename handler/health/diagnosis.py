@@ -193,7 +193,7 @@ def without_output(message: str) -> str:
 
 
 def names(text: str, cause: str) -> bool:
-    """Tell whether a text names a cause; `exit code 1` isn't named by `exit code 137`."""
+    """Whether a text names a cause; `exit code 1` isn't named by `exit code 137`."""
     start = text.find(cause)
     while start >= 0:
         end = start + len(cause)

@@ -130,7 +130,7 @@ def job(live: Object, _now: float) -> Health:
 
 
 def removes_itself(declared: Object) -> bool:
-    """Tell whether a Job has a time to live: when it was there and is no longer, it had ended."""
+    """Whether a Job has a time to live: when it was there and is no longer, it had ended."""
     return count(declared, "spec", "ttlSecondsAfterFinished", missing=-1) >= 0
 
 

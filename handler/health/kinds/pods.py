@@ -89,7 +89,7 @@ def containers(live: Object) -> Iterator[Any]:
 
 
 def is_stuck(reason: str) -> bool:
-    """Tell whether a container waits for what doesn't come by itself (gitops-engine): CrashLoopBackOff, ErrImagePull."""
+    """Whether a container waits for what doesn't come by itself (gitops-engine): CrashLoopBackOff, ErrImagePull."""
     return reason.startswith("Err") or reason.endswith(("Error", "BackOff")) or reason in _HOPELESS
 
 

@@ -75,7 +75,7 @@ class PublicKey:
     check: Check = field(repr=False)
 
     def signed(self, signature: Body, data: bytes) -> bool:
-        """Tell whether this key made the signature over these bytes."""
+        """Whether this key made the signature over these bytes."""
         if signature.version != self.version or signature.algorithm not in self.algorithms:
             return False
         digest = Hash(signature.hashing)

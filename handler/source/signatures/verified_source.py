@@ -24,7 +24,7 @@ class Source(Protocol):
     """A git host: fetches commits and lets them be judged."""
 
     def head(self, revision: Revision, since: float = math.inf) -> Head:
-        """Tell what a revision names."""
+        """Return what a revision names."""
 
     def fetch(self, sha: str, path: str = "", accept: Accept = accept_any) -> FetchedTree:
         """Return that commit's tree, if it is accepted."""

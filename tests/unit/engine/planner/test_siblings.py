@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 import urllib3
 
+from handler.engine.planner.siblings import SiblingQuestions
+from handler.model.errors import Moved
 from handler.model.event import Job
-from handler.model.names import Identity
+from handler.model.names import Identity, applyset_id
 from handler.model.plan import Action
 from handler.model.result import Outcome
 from tests.fakes.apiserver import ApiServer, FakeConnection
@@ -16,6 +19,7 @@ from tests.fakes.apiserver.connection import Call, Reply
 from tests.fakes.apiserver.server import KUBE_SYSTEM
 from tests.fakes.engine import SHOP, cluster
 from tests.unit.engine.two_targets import A, B, Bench, X, change_of, document
+from tests.unit.plan.samples import desired
 
 
 def unreachable(call: Call, do: Callable[[], Reply]) -> Reply:
@@ -114,3 +118,20 @@ def test_an_alias_makes_targets_siblings(bench: Bench) -> None:
     bench.push(b={"x": document("x")})
     bench.applied("a")
     assert bench.uid() == uid
+
+
+def test_in_the_middle_of_a_run_nothing_is_taken_once_the_head_has_moved_on(bench: Bench) -> None:
+    """The object came into the sibling's hands since the plan: this run may be the one that is late."""
+    head, live = bench.push(b={"x": document("x")}), bench.live()
+    (item,) = desired({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "shop"}})
+    siblings = bench.handler.dependencies("b").siblings
+    assert live
+
+    def asked(now: str) -> SiblingQuestions:
+        return SiblingQuestions(B, siblings, head, head, lambda: now)
+
+    applyset = applyset_id("anneal-b", "anneal-system")
+    assert asked("elsewhere").giver(item, live, applyset) == "a"
+    assert asked(head).again().giver(item, live, applyset) == "a"
+    with pytest.raises(Moved, match="the head has moved on"):
+        asked("elsewhere").again().giver(item, live, applyset)
