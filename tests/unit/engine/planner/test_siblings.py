@@ -9,7 +9,7 @@ import pytest
 import urllib3
 
 from handler.engine.planner.siblings import SiblingQuestions
-from handler.model.errors import Moved
+from handler.model.errors import GitUnavailable, Moved
 from handler.model.event import Job
 from handler.model.names import Identity, applyset_id
 from handler.model.plan import Action
@@ -135,3 +135,14 @@ def test_in_the_middle_of_a_run_nothing_is_taken_once_the_head_has_moved_on(benc
     assert asked(head).again().giver(item, live, applyset) == "a"
     with pytest.raises(Moved, match="the head has moved on"):
         asked("elsewhere").again().giver(item, live, applyset)
+
+
+def test_what_a_giver_says_is_asked_again_once_the_git_host_answers(bench: Bench) -> None:
+    """A mistake of its author is a refusal; this is none, and the next run finds out."""
+    head, live = bench.push(b={"x": document("x")}), bench.live()
+    (item,) = desired({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "shop"}})
+    asked = SiblingQuestions(B, bench.handler.dependencies("b").siblings, head, head)
+    bench.host.down = True
+    assert live
+    with pytest.raises(GitUnavailable):
+        asked.giver(item, live, applyset_id("anneal-b", "anneal-system"))
