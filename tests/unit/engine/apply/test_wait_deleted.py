@@ -57,7 +57,7 @@ BACKUP = "is not gone yet; finalizers: acme.io/backup (the controller of acme.io
 def test_what_holds_an_object_is_reported_when_it_changes_and_then_that_all_are_gone(wait: Callable[..., list[list[str]]]) -> None:
     one, two = f"ConfigMap/shop/one {BACKUP}", f"ConfigMap/shop/two {BACKUP}"
     more = f"{one}, foregroundDeletion (the garbage collector, once its dependents are gone)"
-    assert wait([TWO, ONE], [ONE, TWO], [ONE, TWO], [OTHER], []) == [[one, two], [more], []]
+    assert wait([TWO, ONE], [ONE, TWO], [ONE, TWO], [OTHER]) == [[one, two], [more], []]
 
 
 def test_what_is_gone_soon_is_not_reported(wait: Callable[..., list[list[str]]], monkeypatch: pytest.MonkeyPatch) -> None:

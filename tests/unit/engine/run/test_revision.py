@@ -149,6 +149,19 @@ def test_a_failure_to_compare_a_commit_with_what_is_refused_is_recorded_as_its_o
     assert (result.outcome, result.commit) == (Outcome.FAILED, applied)
 
 
+@pytest.mark.parametrize("drift", [False, True])
+def test_while_the_head_is_refused_a_drift_run_aims_at_the_recorded_commit(handler: Handler, host: GitHost, drift: bool) -> None:
+    applied, newer = host.head, pushed(host, "2")
+    deps = handler.dependencies("shop")
+    state = handler.store(deps.target).read().state
+    assert state
+    leave(handler, status=replace(state.status, phase="failed", refusal=Refusal(newer, inputs_of(deps.target))))
+    run = run_of(handler, Source(host, lambda: newer), Job("shop", "drift" if drift else "tick"))
+    revision.choose(run)
+    found = run.revision
+    assert (found.commit, found.head, found.refused, found.behind) == (applied if drift else newer, newer, True, drift)
+
+
 def test_an_explicit_commit_is_one_that_the_target_ran_or_is_forced(handler: Handler, host: GitHost) -> None:
     applied, newer = host.head, pushed(host, "2")
     source, chosen = Source(host, lambda: newer), []
