@@ -62,12 +62,22 @@ class TargetStanding:
 
 
 @dataclass(frozen=True, slots=True)
+class RoundEnd:
+    """The end of one round, for the commit that it aimed at."""
+
+    commit: str
+    outcome: Outcome
+    code: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """One run's end. `duration` in seconds; `who` must act if it failed: `operator | author | sender | nobody`.
 
     `plan`: the newest; `written`: what the run has changed, each object once. `standing`: as the run left the target; None: no state could
     be read. `again`: what this run leaves to another one from `again_at` on, in seconds since the epoch: a look for a pushed commit that
-    the git host doesn't show yet. `recorded`: the target's state has this end.
+    the git host doesn't show yet. `recorded`: the target's state has this end. `ends`: of its rounds, where it had several.
     """
 
     target: str
@@ -88,6 +98,12 @@ class Result:
     again: Job | None = None
     again_at: float = 0.0
     recorded: bool = False
+    ends: tuple[RoundEnd, ...] = ()
+
+    @property
+    def rounds(self) -> tuple[RoundEnd, ...]:
+        """The ends of all its rounds, the first first."""
+        return self.ends or (RoundEnd(self.commit, self.outcome, self.code, self.message),)
 
     @property
     def left(self) -> tuple[Change, ...]:
@@ -133,6 +149,7 @@ def summed(rounds: Sequence[Result]) -> Result:
         plan=plan,
         written=written,
         duration=round(sum(each.duration for each in rounds), 3),
+        ends=tuple(end for each in rounds for end in each.rounds),
     )
 
 

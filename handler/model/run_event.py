@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from handler.model.event import Decision, Event, Job
 from handler.model.plan import Change, Hold
-from handler.model.result import Result
+from handler.model.result import Result, RoundEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +67,20 @@ class ObjectsWritten:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The end of a run, or of a look that comes again (`Outcome.LAGGING`). `requests`: the ids merged into it; `seconds`: its duration."""
+    """The end of a run, or of a look that comes again (`Outcome.LAGGING`).
+
+    `requests`: the ids merged into it; `seconds`: its duration.
+    """
 
     job: Job
     requests: tuple[str, ...]
     result: Result
     seconds: float
+
+    @property
+    def rounds(self) -> tuple[RoundEnd, ...]:
+        """How each round ended, the first first: a commit that was rolled back from, or superseded, has its end here alone."""
+        return self.result.rounds
 
     @classmethod
     def of(cls, job: Job, requests: Sequence[str], result: Result, seconds: float) -> RunEnded:

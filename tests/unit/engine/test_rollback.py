@@ -12,6 +12,7 @@ from handler.engine.rollback import before as deployed_before
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.result import Outcome
+from handler.model.run_event import RunEnded
 from handler.rollout.hook_annotations import ROLLOUT
 from handler.state.record import Pin, State
 from tests.fakes.apiserver import Call
@@ -153,6 +154,30 @@ def test_an_exceeded_quota_rolls_back_as_a_refusal_does(said: Reply, code: str, 
     assert state.pin
     assert state.pin.automatic
     assert town.handler(BACK).run(Job("shop", "tick")).outcome is Outcome.UNCHANGED
+
+
+@pytest.mark.parametrize("newer", [False, True], ids=["rolled back", "a newer commit"])
+def test_a_runs_end_names_the_end_of_each_round_of_another_commit(*, newer: bool) -> None:
+    town, settings = InMemoryCluster(), ONE if newer else BACK
+    old = push(town, "1")
+    town.handler(settings).run(Job("shop", "push"))
+    heads = [push(town, "2", extra={"argocd.argoproj.io/sync-wave": "1"})]
+    handler = town.handler(settings)
+
+    def mend() -> None:
+        if newer and len(heads) == 1:
+            heads.append(push(town, "3"))
+            handler.lock(handler.target("shop")).request()
+
+    town.meet = refusing("extra", mend)
+    job = Job("shop", "push")
+    event = RunEnded.of(job, (), handler.run(job), 1.0)
+    first, last = event.rounds
+    assert (first.commit, first.outcome, first.code) == (heads[0], Outcome.FAILED, "apply-failed")
+    assert "no such table" in first.message
+    ended = Outcome.APPLIED if newer else Outcome.ROLLED_BACK
+    assert (last.commit, last.outcome) == (heads[1] if newer else old, ended)
+    assert (event.result.outcome, event.result.commit) == (last.outcome, last.commit)
 
 
 def test_a_missing_right_neither_fails_a_rollout_nor_rolls_back() -> None:

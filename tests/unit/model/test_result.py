@@ -34,6 +34,15 @@ def test_a_single_round_is_the_result_of_the_run() -> None:
     assert summed([only]) is only
 
 
+def test_rounds_keep_their_own_ends_also_where_the_run_ends_otherwise() -> None:
+    first, last = ended(Outcome.APPLIED, change(CREATE)), ended(Outcome.UNCHANGED, commit="d" * 40, message="is applied")
+    found = summed([first, last])
+    ends = [("c" * 40, Outcome.APPLIED), ("d" * 40, Outcome.UNCHANGED)]
+    assert [(each.commit, each.outcome) for each in found.rounds] == ends
+    assert [each.commit for each in summed([found, last]).rounds] == ["c" * 40, "d" * 40, "d" * 40]
+    assert [(each.commit, each.message) for each in last.rounds] == [("d" * 40, "is applied")]
+
+
 def test_what_a_recovery_wrote_is_told_although_the_round_after_it_found_nothing_to_do() -> None:
     first = ended(Outcome.APPLIED, change(CREATE), change(UNCHANGED, "b"))
     last = ended(Outcome.UNCHANGED, change(UNCHANGED), change(UNCHANGED, "b"), message="live equals git")
