@@ -12,12 +12,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as TooLate
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 from handler.model.errors import AnnealError, ClusterUnavailable, OperatorError
+from handler.model.singleflight import SingleFlight
 from handler.state.record_format import stamp
 
 _LOG = logging.getLogger("anneal.read")
@@ -33,8 +33,7 @@ class ClusterLooks:
 
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline
-        self._running: dict[Hashable, Future[Any]] = {}
-        self._lock = threading.Lock()
+        self._running: SingleFlight[Hashable, Any] = SingleFlight()
 
     def all(self, looks: Mapping[Any, Callable[[], Any]]) -> dict[Any, Any]:
         """Return what each look finds, or its AnnealError; ClusterUnavailable: it is late; LookFailed: anything else."""
@@ -45,33 +44,22 @@ class ClusterLooks:
     def _awaited(self, future: Future[Any], end: float) -> Any:
         try:
             return future.result(max(end - time.monotonic(), 0.0))
-        except TooLate:
+        except TimeoutError:
             return ClusterUnavailable.of("cluster", f"hasn't answered within {self._deadline:g} s")
+        except RuntimeError as error:  # there is no thread for it
+            return _mistake(error)
 
     def _join(self, place: Hashable, look: Callable[[], Any]) -> Future[Any]:
-        with self._lock:
-            if place in self._running:
-                return self._running[place]
-            future = self._running[place] = Future[Any]()
-        try:
-            threading.Thread(target=self._look, args=(place, future, look), name="read", daemon=True).start()
-        except RuntimeError as error:  # there is no thread for it
-            self._seen(place, future, _mistake(error))
-        return future
+        return self._running.start(place, partial(_found, look), thread="read")
 
-    def _look(self, place: Hashable, future: Future[Any], look: Callable[[], Any]) -> None:
-        try:
-            found = look()
-        except AnnealError as error:
-            found = error
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it is this place's trouble alone
-            found = _mistake(error)
-        self._seen(place, future, found)
 
-    def _seen(self, place: Hashable, future: Future[Any], found: Any) -> None:
-        with self._lock:
-            del self._running[place]
-        future.set_result(found)
+def _found(look: Callable[[], Any]) -> Any:
+    try:
+        return look()
+    except AnnealError as error:
+        return error
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is this place's trouble alone
+        return _mistake(error)
 
 
 def _mistake(error: BaseException) -> AnnealError:

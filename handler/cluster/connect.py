@@ -14,7 +14,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -38,6 +37,7 @@ from handler.cluster.kubeconfig import (
 from handler.cluster.pool import pool_of
 from handler.config.settings import Cluster
 from handler.model.errors import AnnealError, ClusterUnavailable, KubeconfigInvalid, ServerPinned
+from handler.model.singleflight import SingleFlight
 
 T = TypeVar("T")
 _ASK_AGAIN = 5.0  # seconds for which an `Authorization` value is cached
@@ -48,9 +48,8 @@ _HANGS = {
     "EKS": ("AWS doesn't answer", "see whether this process reaches the endpoints of EKS and STS"),
 }
 _PORTS = {"https": 443, "http": 80}
-_coming: dict[tuple[str, str, str], Future[Any]] = {}
+_coming: SingleFlight[tuple[str, str, str], Any] = SingleFlight()
 _NO_STORE = SecretStore()
-_coming_lock = threading.Lock()
 _unchecked: set[tuple[str, str]] = set()
 _LOG = logging.getLogger("anneal.cluster")
 
@@ -252,29 +251,12 @@ def _checked(load: Callable[[], Loaded], source: str, server: str) -> Callable[[
 
 def _in_time(load: Callable[[], T], source: str, what: str, of: str = "") -> T:
     """Run a loader, once for concurrent callers of one `source` and `of`. Raises ClusterUnavailable: too slow, and its own."""
-    key = source, what, of
-    with _coming_lock:
-        future = _coming.get(key)
-        if future is None:
-            future = _coming[key] = Future()
-            threading.Thread(target=_settle, args=(key, load), name=what, daemon=True).start()
     try:
-        found: T = future.result(_PATIENCE)
+        found: T = _coming.start((source, what, of), load, thread=what).result(_PATIENCE)
     except TimeoutError:
         hangs, fix = _HANGS["EKS" if source.startswith("EKS ") else "text" if what == "text" else ""]
         raise ClusterUnavailable.of(source, f"its {what} didn't come in {_PATIENCE:g} s: {hangs}", fix=fix) from None
     return found
-
-
-def _settle(key: tuple[str, str, str], load: Callable[[], Any]) -> None:
-    future = _coming[key]
-    try:
-        settle = partial(future.set_result, load())
-    except BaseException as error:  # noqa: BLE001 - each waiting caller raises it again
-        settle = partial(future.set_exception, error)
-    with _coming_lock:
-        del _coming[key]
-    settle()
 
 
 def _origin(url: str, source: str) -> tuple[str, str, int, str]:

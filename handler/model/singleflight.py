@@ -1,41 +1,71 @@
-"""Single flight: a question to a git host under way, asked once, and its end for all that wait for it."""
+"""Single flight: concurrent callers of one question share one attempt to answer it, and its end."""
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-from handler.model.errors import AnnealError, GitUnavailable
+from handler.model.errors import AnnealError
 
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class Flight(Generic[T]):
-    """One question. `sent`: monotonic seconds just before it was asked. The caller that asks sets `landed` whatever happens."""
+class SingleFlight(Generic[K, T]):
+    """The questions under way, one a key. Safe to share between threads. `kept`: answers stay, for callers that accept their age."""
 
-    sent: float = 0.0
-    landed: threading.Event = field(default_factory=threading.Event)
-    answer: T | None = None
-    error: AnnealError | None = None
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, kept: bool = False) -> None:
+        self._clock = clock
+        self._kept = kept
+        self._flights: dict[K, tuple[float, Future[T]]] = {}
+        self._lock = threading.Lock()
 
-    def fly(self, ask: Callable[[], T]) -> T:
-        """Ask, and note the end. The caller removes its entry before setting `landed`."""
+    def do(self, key: K, ask: Callable[[], T], unexpected: Callable[[], AnnealError], since: float = -math.inf) -> T:
+        """Return an answer to what was asked at `since` or later, or ask now. `unexpected`: what another's mistake is to this caller."""
+        flight, mine = self._join(key, since)
+        if mine:
+            self._ask(key, flight, ask)
+        elif error := flight.exception():
+            raise type(error)(*error.problems) if isinstance(error, AnnealError) else unexpected()
+        return flight.result()
+
+    def start(self, key: K, ask: Callable[[], T], thread: str) -> Future[T]:
+        """Return the question under way, asked on a daemon thread of that name; the caller bounds its own wait."""
+        flight, mine = self._join(key, -math.inf)
+        if mine:
+            try:
+                threading.Thread(target=self._ask, args=(key, flight, ask), name=thread, daemon=True).start()
+            except RuntimeError as error:  # there is no thread for it
+                self._remove(key, flight)
+                flight.set_exception(error)
+        return flight
+
+    def _join(self, key: K, since: float) -> tuple[Future[T], bool]:
+        with self._lock:
+            sent, flight = self._flights.get(key, (-math.inf, None))
+            if flight is not None and sent >= since:
+                return flight, False
+            flight = Future()
+            self._flights[key] = self._clock(), flight
+            return flight, True
+
+    def _ask(self, key: K, flight: Future[T], ask: Callable[[], T]) -> None:
+        """Answer a flight; its entry is removed before anything that waits goes on."""
         try:
-            self.answer = ask()
-        except AnnealError as error:
-            self.error = error
-            raise
+            answer = ask()
+        except BaseException as error:  # noqa: BLE001 - each caller raises it
+            self._remove(key, flight)
+            flight.set_exception(error)
         else:
-            return self.answer
+            if not self._kept:
+                self._remove(key, flight)
+            flight.set_result(answer)
 
-    def wait(self, subject: str) -> T:
-        """Return what another thread was answered; raise its AnnealError anew, or GitUnavailable of `subject` after a mistake of ours."""
-        self.landed.wait()
-        if self.answer is not None:
-            return self.answer
-        if self.error:
-            raise type(self.error)(*self.error.problems)
-        raise GitUnavailable.of(subject, "another run asked the host for it, and failed unexpectedly; see the log")
+    def _remove(self, key: K, flight: Future[T]) -> None:
+        with self._lock:
+            if key in self._flights and self._flights[key][1] is flight:
+                del self._flights[key]

@@ -7,8 +7,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
 from handler.model.errors import GitUnavailable
-from handler.model.singleflight import Flight
+from handler.model.singleflight import SingleFlight
 from handler.source.fetched_tree import FetchedTree
+from handler.source.head_cache import MISTAKEN
 
 KEPT = 8  # commits of one repository: many small ones take more memory than the bytes that they hold say
 
@@ -63,20 +64,12 @@ class FetchCache:
         self._patience = patience
         self._kept = kept
         self._owner = object()
-        self._flights: dict[str, Flight[FetchedTree]] = {}
-        self._lock = threading.Lock()
+        self._flights: SingleFlight[str, FetchedTree] = SingleFlight()
         self._turn = threading.Lock()
 
     def get(self, sha: str, path: str) -> FetchedTree:
         """Return a commit: kept, under way or fetched now. Raises GitUnavailable: the host is busy for too long, and the fetch's errors."""
-        with self._lock:
-            kept, flight = self._kept.get((self._owner, sha)), self._flights.get(sha)
-            if kept is not None:
-                return kept
-            mine = flight is None
-            if flight is None:
-                flight = self._flights[sha] = Flight()
-        return self._fly(flight, sha, path) if mine else flight.wait(f"commit {sha}")
+        return self._flights.do(sha, lambda: self._kept_or_fetched(sha, path), lambda: GitUnavailable.of(f"commit {sha}", MISTAKEN))
 
     def drop(self, sha: str) -> None:
         """Fetch a commit anew next time."""
@@ -86,20 +79,15 @@ class FetchCache:
         """Let commits go that no longer fit: they grow while their trees are listed."""
         self._kept.trim()
 
-    def _fly(self, flight: Flight[FetchedTree], sha: str, path: str) -> FetchedTree:
-        try:
-            return flight.fly(lambda: self._in_turn(sha, path))
-        finally:
-            with self._lock:
-                if flight.answer is not None:
-                    self._kept.put((self._owner, sha), flight.answer)
-                del self._flights[sha]
-            flight.landed.set()
-
-    def _in_turn(self, sha: str, path: str) -> FetchedTree:
+    def _kept_or_fetched(self, sha: str, path: str) -> FetchedTree:
+        tree = self._kept.get((self._owner, sha))
+        if tree is not None:
+            return tree
         if not self._turn.acquire(timeout=self._patience):
             raise GitUnavailable.of(self._subject, f"the host is busy with another fetch, for more than {self._patience:g} s")
         try:
-            return self._fetch(sha, path)
+            tree = self._fetch(sha, path)
         finally:
             self._turn.release()
+        self._kept.put((self._owner, sha), tree)
+        return tree

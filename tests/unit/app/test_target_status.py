@@ -151,7 +151,7 @@ def test_a_late_look_at_a_cluster_serves_as_the_next_ones_last_seen(here: FakeOb
     look._looks = ClusterLooks(0.1)
     (row,) = look.targets(["infra"])
     assert (row["recorded"], row["seen"]) == (False, "")
-    under_way = next(iter(look._looks._running.values()))
+    under_way = look._looks._join(ELSEWHERE, lambda: None)
     there.well.set()
     assert under_way.result(PATIENCE)
     there.well.clear()

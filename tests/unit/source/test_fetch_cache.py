@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from handler.model.errors import AnnealError, GitUnavailable
-from handler.model.singleflight import Flight
 from handler.model.tree import CommitInfo
 from handler.source.fetch_cache import FetchCache, TreeCache
 from handler.source.fetched_tree import FetchedTree
 from handler.source.host_limits import HostLimits
+from tests.unit.waiting import joined
 
 ONE, TWO = "1" * 40, "2" * 40
 PATIENCE = 30.0
@@ -39,15 +39,7 @@ class Fetched:
 
 @pytest.fixture
 def waiting(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
-    """Count those who have come to wait for another one's fetch."""
-    count, wait = threading.Semaphore(0), Flight.wait
-
-    def counted(self: Flight[FetchedTree], subject: str) -> FetchedTree:
-        count.release()
-        return wait(self, subject)
-
-    monkeypatch.setattr(Flight, "wait", counted)
-    return count
+    return joined(monkeypatch)
 
 
 def ended(get: Callable[[], object], ends: list[object]) -> None:

@@ -11,8 +11,8 @@ import pytest
 from handler.config.git_settings import Revision
 from handler.model.errors import GitUnavailable, RefNotFound
 from handler.model.refs import Head
-from handler.model.singleflight import Flight
 from handler.source.head_cache import HeadCache
+from tests.unit.waiting import joined
 
 MAIN, OTHER = Revision(branch="main"), Revision(branch="other")
 
@@ -86,7 +86,7 @@ def threads(host: Asked, count: int, since: float) -> tuple[list[threading.Threa
     return made, ends
 
 
-def joined(made: list[threading.Thread]) -> None:
+def ended(made: list[threading.Thread]) -> None:
     for thread in made:
         thread.join(30)
         assert not thread.is_alive()
@@ -97,7 +97,7 @@ def test_fifty_concurrent_callers_ask_the_host_once() -> None:
     host.gate.clear()
     made, ends = threads(host, 50, since=5.0)
     host.gate.set()
-    joined(made)
+    ended(made)
     assert ends == ["a"] * 50
     assert len(host.seen) == 1
 
@@ -113,46 +113,41 @@ def test_a_request_under_way_doesnt_serve_a_later_caller_that_asks_anew() -> Non
     while len(host.seen) < 2:
         pass
     host.gate.set()
-    joined([*first, *second])
+    ended([*first, *second])
     assert (early, late) == (["a"], ["b"] * 3)
     assert len(host.seen) == 2
     assert host.looks.get(MAIN, 5.0).commit == "b", "an older answer that lands late doesn't replace a newer one"
 
 
-def test_an_error_reaches_all_waiting_callers_and_isnt_cached(monkeypatch: pytest.MonkeyPatch) -> None:
-    waiting, wait = threading.Semaphore(0), Flight.wait
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
+    return joined(monkeypatch)
 
-    def counted(self: Flight[Head], subject: str) -> Head:
-        waiting.release()
-        return wait(self, subject)
 
-    monkeypatch.setattr(Flight, "wait", counted)
+def test_an_error_reaches_all_waiting_callers_and_isnt_cached(waiting: threading.Semaphore) -> None:
     host = Asked(now=5.0, error=GitUnavailable.of("repository", "doesn't answer"))
     host.gate.clear()
     made, ends = threads(host, 20, since=5.0)
     for _ in range(19):
         assert waiting.acquire(timeout=30)  # who came later would ask anew
     host.gate.set()
-    joined(made)
+    ended(made)
     assert all(isinstance(end, GitUnavailable) and "doesn't answer" in str(end) for end in ends)
     assert len({id(end) for end in ends}) == 20, "an exception belongs to one thread"
     host.error = None
     assert host.looks.get(MAIN, 0.0).commit == "a"
 
 
-def test_an_unexpected_exception_is_transient_to_waiting_callers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_exception_is_transient_to_waiting_callers(waiting: threading.Semaphore, monkeypatch: pytest.MonkeyPatch) -> None:
     host, raised = Asked(now=5.0, error=ZeroDivisionError()), threading.Event()
     monkeypatch.setattr(threading, "excepthook", lambda _: raised.set())
     host.gate.clear()
-    first, _ = threads(host, 1, since=5.0)
-    while not host.seen:
-        pass
-    flight = host.looks._flights[MAIN.ref, ""]
+    made, ends = threads(host, 2, since=5.0)
+    assert waiting.acquire(timeout=30)
     host.gate.set()
-    joined(first)
+    ended(made)
     assert raised.is_set()
-    with pytest.raises(GitUnavailable, match="refs/heads/main"):
-        flight.wait(str(MAIN))
+    assert [str(end) for end in ends] == ["refs/heads/main: another run asked the host for it, and failed unexpectedly; see the log"]
 
 
 def test_an_unexpected_exception_leaves_no_caller_waiting() -> None:
