@@ -32,6 +32,7 @@ from handler.state.heartbeat import UNREAD, Pulse
 from handler.state.lease import Peek
 from handler.state.record import State
 from handler.state.summary import Summary, home_of
+from handler.state.suspension import suspension
 
 if TYPE_CHECKING:
     from handler.app.connections import Connections
@@ -99,7 +100,7 @@ class TargetRow:
             return "unknown" if self.trouble else "asking"
         if not self.recorded:
             return "never-ran"
-        if self.target.suspend or self.summary.suspended:
+        if suspension(self.target, self.summary, self.now):
             return "suspended"
         return self.summary.phase or "new"
 

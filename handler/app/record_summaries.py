@@ -50,10 +50,10 @@ def health_now(health: TargetHealth, attempt: object, beat: Beat | None, now: fl
 
 
 def summary_now(summary: Summary, beat: Beat | None, now: float, settings: Settings) -> Summary:
-    """Return a summary with its health as it is known at `now`."""
+    """Return a summary with its health as it is known at `now`, and without a suspension that has ended."""
     recorded = TargetHealth(summary.health, summary.health_since, summary.judged)
     health = health_now(recorded, summary.attempt, beat, now, settings)
-    return replace(summary, health=health.state, health_since=health.since)
+    return replace(summary, health=health.state, health_since=health.since, suspended=summary.suspension(now) is not None)
 
 
 def of_target(found: Mapping[str, Metadata], settings: Settings, target: str) -> Summary | None:

@@ -136,7 +136,7 @@ def _row(target: Target, sight: LastSeen[ClusterSeen], settings: Settings) -> Js
 
 def _summed(summary: Summary) -> Json:
     """Return a summary for display: the digest of its home and pending requests are for ticks."""
-    return {key: value for key, value in plain(summary).items() if key not in ("home", "asked", "judged")}
+    return {key: value for key, value in plain(summary).items() if key not in ("home", "asked", "judged", "suspendedUntil")}
 
 
 def _detail(target: Target, sight: LastSeen[State | None]) -> Json:

@@ -18,6 +18,7 @@ from handler.model.numbers import many
 from handler.model.plan import Action
 from handler.state.record import Drift, RunStatus, State, TargetHealth
 from handler.state.run_history import PRUNING, ROLLING
+from handler.state.suspension import CONFIGURED, suspension
 
 _OVER_QUOTA = re.compile(r"\bexceeded quota: | has no room: ")
 """The API server's words, and ours, where a quota is full."""
@@ -38,6 +39,7 @@ class NextStep:
 
 
 _FIX = NextStep("fix the commit as said below, and push")
+_CONFIGURED = NextStep("the configuration suspends it; to go on, set `suspend: false` in anneal.yaml")
 
 
 def next_step(row: TargetRow, given: GivenFlags = NOTHING_GIVEN) -> NextStep:
@@ -72,13 +74,13 @@ def _next_step(row: TargetRow, given: GivenFlags) -> NextStep:
         return NextStep(seen, follow_up_commands.reaching(row.target.cluster, given.kubectl))
     if row.trouble:
         return NextStep(seen, follow_up_commands.granting(name, seen) if row.trouble.code == AccessDenied.code else "")
-    if row.target.suspend:
-        return NextStep("the configuration suspends it; to go on, set `suspend: false` in anneal.yaml")
+    if pause := suspension(row.target, row.state, row.now):
+        return _CONFIGURED if pause is CONFIGURED else NextStep("it is suspended; to go on:", f"anneal resume {name}")
     if row.state is None:
         return NextStep("it never ran", f"anneal apply {name}")
     again = f"; live is looked at again {until(row.state.drift_due, row.now)}" if row.state.drift_due else ""
     return (
-        _from_people(name, row.state, row.now)
+        _from_people(name, row.state)
         or _from_lease(name, row)
         or _from_git(row, failed=True)
         or _from_status(name, row.state.status, row)
@@ -95,9 +97,7 @@ def _moved(name: str, seen: str) -> str:
     return f"it belongs elsewhere: {', '.join(lines)}"
 
 
-def _from_people(name: str, state: State, now: float) -> NextStep | None:
-    if state.suspension(now):
-        return NextStep("it is suspended; to go on:", f"anneal resume {name}")
+def _from_people(name: str, state: State) -> NextStep | None:
     if state.held and state.approval and state.approval.id == state.held.id:
         return NextStep("its deletion is approved and runs next", f"anneal apply {name}", urgent=False)
     if state.held:

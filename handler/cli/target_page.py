@@ -20,6 +20,7 @@ from handler.model.result import Outcome
 from handler.state.record import Drift, Run, RunStatus, State
 from handler.state.record_format import seconds_of, stamp
 from handler.state.run_history import ROLLING
+from handler.state.suspension import suspension
 
 _SHOWN = 10
 _HANG = 13  # the indent of a row's text
@@ -55,7 +56,7 @@ def lines(row: TargetRow, given: GivenFlags) -> Iterator[tuple[str, str, int]]:
 def _phase(row: TargetRow) -> str:
     if row.state is None:
         return "unknown" if row.trouble else "never ran"
-    if row.target.suspend or row.state.suspension(row.now):
+    if suspension(row.target, row.state, row.now):
         return "suspended"
     state, rollout = row.state.status, row.state.rollout
     if state.phase == ROLLING and rollout:

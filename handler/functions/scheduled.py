@@ -81,7 +81,7 @@ def by_record(name: str, summary: Summary, start: float, end: float) -> float:
     A retry or a drift run is asked for once when its time comes; overdue ones, an open attempt (it may be under way), and requests not
     begun yet every few minutes.
     """
-    if summary.suspended:
+    if summary.suspension(end):
         return 0.0
     times = [seconds_of(text) for text in (summary.next_try, summary.drift_due) if text]
     if fallen := [at for at in times if start <= at < end]:

@@ -216,6 +216,10 @@ class Suspend:
     until: Time = ""
     at: Time = ""
 
+    def holds(self, now: float) -> bool:
+        """Whether it hasn't ended at `now`, in seconds since the epoch."""
+        return not self.until or seconds_of(self.until) > now
+
 
 @dataclass(frozen=True, slots=True)
 class NamedRequest:
@@ -319,9 +323,8 @@ class State:
         return not (self.commit or self.attempt or self.kinds)
 
     def suspension(self, now: float) -> Suspend | None:
-        """Return the pause that holds at `now`, in seconds since the epoch; None: there is none, or it has ended."""
-        pause = self.suspend
-        return None if pause is None or (pause.until and seconds_of(pause.until) <= now) else pause
+        """Return the pause that holds at `now`; None: there is none, or it has ended."""
+        return self.suspend if self.suspend and self.suspend.holds(now) else None
 
 
 def bounded(state: State) -> State:

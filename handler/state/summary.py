@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from handler.model.manifest import canonical
 from handler.model.result import IN_SYNC
-from handler.state.record import FORMAT, State
+from handler.state.record import FORMAT, State, Suspend
 from handler.state.record_format import Line, Sha, Time, Word
 
 LONGEST = 2048  # characters of a summary's JSON
@@ -20,7 +20,7 @@ class Summary:
 
     `home`: the `home_of` the state; `asked`: a run was asked for that hasn't begun; `orphans`, `drifted`: how many objects.
     `health`, `health_since`, `judged`: see `TargetHealth`. `subject`: of the applied commit, cut; `applied`: since when it is applied;
-    `since`: of the phase.
+    `since`: of the phase; `suspended_until`: empty without an end.
     """
 
     commit: Sha = ""
@@ -43,6 +43,7 @@ class Summary:
     subject: Line = ""
     applied: Time = ""
     since: Time = ""
+    suspended_until: Time = ""
 
     @classmethod
     def of(cls, state: State) -> Summary:
@@ -69,7 +70,13 @@ class Summary:
             subject=next((_cut(run.subject) for run in runs if run.subject), ""),
             applied=next((run.started for run in reversed(runs) if run.outcome in IN_SYNC), ""),
             since=state.status.since,
+            suspended_until=state.suspend.until if state.suspend else "",
         )
+
+    def suspension(self, now: float) -> Suspend | None:
+        """Return the pause that holds at `now`, as far as a summary knows it: not by whom, nor why."""
+        pause = Suspend("", until=self.suspended_until)
+        return pause if self.suspended and pause.holds(now) else None
 
 
 def _cut(subject: str) -> str:

@@ -21,8 +21,9 @@ from handler.model.rollout import Mode
 from handler.plan.admission import Desired
 from handler.plan.handover import Declared, StandingCommit, kept_for, left_off_head, may_declare, refused, refused_to_strangers
 from handler.plan.inventory import marked_target
-from handler.state.record import Ran, State, Suspend
+from handler.state.record import Ran, State
 from handler.state.store import StateStore, StoredState
+from handler.state.suspension import CONFIGURED, suspension
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +229,9 @@ class SiblingQuestions:
         name = sibling.target.name
         if sibling.uncertain:
             return StandingCommit(self.head, "may be on this cluster and can't reach its own", "`anneal check` says why, and its answer")
-        suspend = Suspend("anneal.yaml") if sibling.target.suspend else state.suspension(self.clock()) if state else None
+        suspend = suspension(sibling.target, state, self.clock())
         if state and suspend and state.commit not in ("", self.head):
-            way_out = f"removing `suspend: true` from target {name} in anneal.yaml" if sibling.target.suspend else f"`anneal resume {name}`"
+            way_out = f"removing `suspend: true` from target {name} in anneal.yaml" if suspend is CONFIGURED else f"`anneal resume {name}`"
             return StandingCommit(state.commit, f"is suspended by {suspend.by}", way_out)
         if state and state.pin and state.pin.commit != self.head and preparer.is_held_by(state.pin, self.head):
             return StandingCommit(state.pin.commit, f"is pinned to {state.pin.commit[:12]}", f"`anneal unpin {name}`")

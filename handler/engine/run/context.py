@@ -33,6 +33,7 @@ from handler.state.lease import HeldLease
 from handler.state.record import Run, State, TargetHealth
 from handler.state.record_format import seconds_of
 from handler.state.store import StoredState
+from handler.state.suspension import CONFIGURED, suspension
 from handler.state.write_batcher import WriteBatcher
 
 _NOWHERE = Head("")
@@ -178,10 +179,10 @@ class RunContext:
     # --- whether to go on
     def raise_if_suspended(self) -> None:
         """Raise Suspended, with who did it, until when and why."""
-        if self.deps.target.suspend:
+        suspend = suspension(self.deps.target, self.state, self.deps.clock())
+        if suspend is CONFIGURED:
             fix = f"set `suspend: false` for {self.job.target} in anneal.yaml"
             raise Suspended.of(f"target {self.job.target}", "suspended in the configuration (anneal.yaml)", fix=fix)
-        suspend = self.state.suspension(self.deps.clock())
         if suspend:
             until = f" until {suspend.until}" if suspend.until else ""
             seen = f"suspended by {suspend.by}{until}: {suspend.reason or 'no reason given'}"

@@ -23,7 +23,8 @@ from handler.model.plan import Hold, Plan
 from handler.model.result import Outcome, Result
 from handler.state.configmap import SUMMARY
 from handler.state.heartbeat import Heartbeat, Signs
-from handler.state.record import Attempt, Orphan, TargetHealth
+from handler.state.record import Attempt, Orphan, Suspend, TargetHealth
+from handler.state.record_format import stamp
 from tests.fakes.cluster_looks import OneHangs
 from tests.fakes.objects import FakeObjects
 from tests.fakes.signed_webhooks import INFRA, SHOP, door_settings
@@ -214,6 +215,14 @@ def test_a_summary_that_cant_be_read_is_said_to_be(here: FakeObjects) -> None:
     here._stored[("ConfigMap", "anneal-system", "anneal-shop-dev")]["metadata"]["annotations"][SUMMARY] = "{"
     (row,) = reader(here, FakeObjects).targets(["shop-dev"])
     assert (row["recorded"], row["trouble"]["code"]) == (True, "state-invalid")
+
+
+@pytest.mark.parametrize(("ends", "shown"), [("", True), (stamp(time.time() + 3600), True), (stamp(time.time() - 1), False)])
+def test_a_suspension_that_has_ended_isnt_shown(ends: str, shown: bool) -> None:
+    objects = FakeObjects()
+    remember(objects, replace(blank(commit=sha("b")), target="shop-dev", repository=SHOP, suspend=Suspend("ada", until=ends)))
+    (row,) = reader(objects, FakeObjects).targets(["shop-dev"])
+    assert row["suspended"] is shown
 
 
 def test_a_target_is_shown_whole_and_its_fencing_token_isnt(here: FakeObjects) -> None:

@@ -88,6 +88,7 @@ def test_wide_output_isnt_cut_to_the_terminal() -> None:
         ({"pulse": UNREAD}, Level.WELL),
         ({"pulse": replace(SERVED, targets={}), "summary": WELL}, Level.UNSERVED),
         ({"summary": replace(WELL, suspended=True), "pulse": STOPPED}, Level.MOVING),
+        ({"summary": replace(WELL, suspended=True, suspended_until=stamp(NOW)), "pulse": STOPPED}, Level.UNSERVED),
         ({"summary": replace(WELL, drifted=1)}, Level.OFF),
         ({"summary": replace(WELL, health="unknown")}, Level.OFF),
         ({"summary": replace(WELL, pin=sha("a")), "state": blank(pin=Pin(sha("a"), automatic=True))}, Level.OFF),

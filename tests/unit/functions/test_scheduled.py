@@ -102,6 +102,8 @@ SELDOM = next(name for name in (f"t{number}" for number in range(99)) if not due
         (Summary(attempt="a" * 40), False, True),
         (Summary(asked=True), False, True),
         (Summary(attempt="a" * 40, next_try=stamp(END - 1), suspended=True), False, False),
+        (Summary(next_try=stamp(END - 1), suspended=True, suspended_until=stamp(END + 1)), False, False),
+        (Summary(next_try=stamp(END - 1), suspended=True, suspended_until=stamp(END)), True, True),
     ],
 )
 def test_a_due_next_try_is_asked_for_once_and_an_overdue_one_now_and_then(summary: Summary, at_once: bool, at_its_turn: bool) -> None:
