@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from handler.config.git_settings import Revision
+from handler.model.backoff import Backoff
 from handler.model.event import Job
 from handler.model.refs import Head
 from handler.model.result import Outcome, Result
 
-WAITS = (1.0, 2.0, 4.0, 8.0)
+WAITS = tuple(Backoff(1.0, 8.0).after(looks) for looks in range(1, 5))
 """Seconds after which the head is looked at again when the host doesn't show a pushed commit yet."""
 
 _OVER = frozenset(
