@@ -11,7 +11,7 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from handler.config.settings import Settings, Target
 from handler.engine import summary_shortcuts
 from handler.model.errors import AnnealError, ClusterUnavailable, GitUnavailable
 from handler.model.event import Job
-from handler.model.result import Outcome, Result
+from handler.model.result import Outcome, Result, TargetStanding
 from handler.state.configmap import state_name
 from handler.state.record_format import seconds_of
 from handler.state.summary import Summary, home_of
@@ -203,8 +203,9 @@ def _or_runs(asked: _Round, targets: Sequence[Target], look: Callable[[], None])
 
 def _unchanged(job: Job, summary: Summary) -> Result:
     due = seconds_of(summary.drift_due) if summary.drift_due else 0.0
-    found = Result(job.target, Outcome.UNCHANGED, summary.commit, job.trigger, f"{summary.commit[:12]} is applied", next_try=due)
-    return replace(found, standing=summary_shortcuts.standing(summary, time.time()))
+    standing = TargetStanding(succeeded=time.time(), orphans=summary.orphans, drifted=summary.drifted, health=summary.health)
+    told = f"{summary.commit[:12]} is applied"
+    return Result(job.target, Outcome.UNCHANGED, summary.commit, job.trigger, told, next_try=due, standing=standing)
 
 
 @dataclass

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from handler.model.names import FIELD_MANAGER
-from handler.model.result import TargetStanding
 from handler.state.configmap import SUMMARY, TARGET, foreign, read_summary
 from handler.state.record_format import seconds_of
 from handler.state.run_history import ROLLING
@@ -46,8 +45,3 @@ def is_settled(summary: Summary, settings: str, home: str, now: float) -> bool:
 def is_quiet(summary: Summary, head: str) -> bool:
     """Whether a settled target's tick has nothing to do: the head is applied."""
     return bool(head) and summary.commit == head
-
-
-def standing(summary: Summary, now: float) -> TargetStanding:
-    """Say how a quiet target stands, as a run that finds it unchanged does."""
-    return TargetStanding(succeeded=now, orphans=summary.orphans, drifted=summary.drifted, health=summary.health)
