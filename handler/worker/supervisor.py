@@ -17,8 +17,6 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,24 +124,16 @@ class Supervisor:
                 os.kill(child.pid, number)
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """What runs all this. `read`: how its configuration is read.
-
-    `door`: its web process, given its environment, where a fresh interpreter couldn't know what the program has added; None: it can.
-    """
-
-    read: Callable[[Path], Settings] = load
-    door: Callable[[Mapping[str, str]], int] | None = None
+Door = Callable[[Mapping[str, str]], int]
+"""What the web process runs, given its environment."""
 
 
-def serve(config: Path, bind: str, engine: Callable[[], Engine], web: Mapping[str, str] | None = None, program: Program = Program()) -> int:
+def serve(config: Path, bind: str, engine: Callable[[], Engine], door: Door, read: Callable[[Path], Settings] = load) -> int:
     """Serve the door of a configuration until SIGTERM or SIGINT; return the exit status. Raises ConfigInvalid, SecretUnavailable first.
 
-    `bind`: `host:port`; `engine`: called in the worker process; `web`: added to the web process's environment
-    (handler.web.gunicorn_settings.settings).
+    `bind`: `host:port`; `engine`: called in the worker process; `read`: how the configuration is read.
     """
-    settings = program.read(config)
+    settings = read(config)
     log.configure(resolve_all(settings, os.environ, fetch=fetcher(os.environ)).mask)
     queue_url(settings, os.environ)  # a mistake in it is found now, and not by every delivery
     with contextlib.ExitStack() as opened:
@@ -152,13 +142,12 @@ def serve(config: Path, bind: str, engine: Callable[[], Engine], web: Mapping[st
         _LOG.info("listening", extra={"fields": {"host": host, "port": port, "targets": len(settings.targets)}})
         if settings.metrics.bind:
             listeners["ANNEAL_METRICS_LISTEN"] = opened.enter_context(_listen_for_metrics(settings, "metrics.bind"))
-        about = {**(web or {}), "ANNEAL_CONFIG": str(config.resolve())}
-        return supervise(listeners, about, lambda path: _work(settings, path, engine), program.door)
+        return supervise(listeners, config, door, lambda path: _work(settings, path, engine))
 
 
-def work_alone(config: Path, engine: Callable[[], Engine], program: Program = Program()) -> int:
+def work_alone(config: Path, engine: Callable[[], Engine], read: Callable[[Path], Settings] = load) -> int:
     """Run a configuration's worker without a door, on its queue. Raises ConfigInvalid, SecretUnavailable, QueueInvalid first."""
-    settings = program.read(config)
+    settings = read(config)
     log.configure(resolve_all(settings, os.environ, needs=RUNS, fetch=fetcher(os.environ)).mask)
     if not queue_url(settings, os.environ):
         raise QueueInvalid.of("queue", "none is configured, and without one no work arrives", fix=f"set {URL} or `queue.sqs.url`")
@@ -177,25 +166,18 @@ def run_alone(settings: Settings, engine: Callable[[], Engine], listening: str =
         return Supervisor((child,)).run()
 
 
-def supervise(
-    listeners: Mapping[str, socket.socket],
-    web: dict[str, str],
-    worker: Callable[[Path], int],
-    door: Callable[[Mapping[str, str]], int] | None = None,
-) -> int:
+def supervise(listeners: Mapping[str, socket.socket], config: Path, door: Door, worker: Callable[[Path], int]) -> int:
     """Run web and worker until SIGTERM; return the exit status.
 
-    `listeners`: bound, by the variable that names each to the web process; `web`: added to its environment; `worker`: the worker
-    process, given its socket's path; `door`: as in `Program`.
+    `listeners`: bound, by the variable that names each to the web process; `worker`: the worker process, given its socket's path.
     """
     with tempfile.TemporaryDirectory(prefix="anneal-") as private:  # made with mode 0700
         path = Path(private) / "worker.sock"
         descriptors = {name: str(listener.fileno()) for name, listener in listeners.items()}
-        environment = {**os.environ, **web, "ANNEAL_SOCKET": str(path), **descriptors}
+        environment = {**os.environ, "ANNEAL_CONFIG": str(config.resolve()), "ANNEAL_SOCKET": str(path), **descriptors}
         sockets = tuple(listeners.values())
-        serving = partial(door, environment) if door else partial(_exec_web, sockets, environment)
-        children = Child("worker", lambda: _be_worker(sockets, worker, path)), Child("web", serving)
-        return Supervisor(children).run()
+        web = Child("web", lambda: _be_door(sockets, door, environment))
+        return Supervisor((Child("worker", lambda: _be_worker(sockets, worker, path)), web)).run()
 
 
 def listen(bind: str, asked_by: str) -> socket.socket:
@@ -228,11 +210,10 @@ def _work(settings: Settings, path: Path, engine: Callable[[], Engine], scraped:
     return work(settings, path, engine(), scraped)
 
 
-def _exec_web(listeners: Sequence[socket.socket], environment: Mapping[str, str]) -> int:
-    """Become a fresh interpreter, so that nothing the command line has loaded is in the web process."""
+def _be_door(listeners: Sequence[socket.socket], door: Door, environment: Mapping[str, str]) -> int:
     for listener in listeners:
-        listener.set_inheritable(True)
-    os.execve(sys.executable, [sys.executable, "-m", "handler.web"], environment)  # noqa: S606 - our own module, no shell
+        listener.set_inheritable(True)  # a door may become another program
+    return door(environment)
 
 
 def _reaped() -> tuple[int, int] | None:

@@ -62,6 +62,8 @@ SECRET = re.compile(r"secret|token|signature|password", re.IGNORECASE)
 # Here `token` is the fencing token of a Lease's holder, a number that everybody may read.
 # Whose `signature` is a kind of packet, or a commit's, which everybody may read.
 PUBLIC = ("handler/source/signatures/openpgp.py",)
+NAMED = re.compile(r"(handler(?:\.\w+)+)\.?(?::\w+)?")
+"""A string that names a module, or what stands in it: `handler.feedback.log:EventLog`."""
 FENCING = ("handler/state/", "handler/engine/")
 
 
@@ -83,7 +85,7 @@ def layer(origin: str) -> int:
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield line and dotted name of all imports, also those inside functions."""
+    """Yield line and dotted name of all imports, also those inside functions, and of the modules that a string names."""
     for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -91,6 +93,8 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
             assert node.level == 0, f"{name(path)}:{node.lineno}: imports are absolute"
             base = node.module or ""
             yield from ((node.lineno, _module(base, alias.name)) for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and (named := NAMED.fullmatch(node.value)):
+            yield node.lineno, named[1]
 
 
 def _module(base: str, imported: str) -> str:

@@ -18,7 +18,7 @@ from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.web import __main__ as door
 from handler.web import gunicorn_worker
-from handler.worker.supervisor import Program, serve
+from handler.worker.supervisor import serve
 from handler.worker.worker import Engine, Parts
 from tests.fakes.worker_parts import parts_of
 
@@ -51,11 +51,15 @@ def engine(record: Path) -> Engine:
     return Engine(prepare, build)
 
 
+def fresh(environ: Mapping[str, str]) -> int:
+    os.execve(sys.executable, [sys.executable, "-m", "handler.web"], environ)
+
+
 def patient(environ: Mapping[str, str]) -> int:
     gunicorn_worker.HEAD_SECONDS = gunicorn_worker.BODY_SECONDS = 3600.0
     return door.main(environ)
 
 
 if __name__ == "__main__":
-    program = Program(door=patient if os.environ.get("PATIENT") else None)
-    sys.exit(serve(Path(sys.argv[1]), sys.argv[2], lambda: engine(Path(sys.argv[3])), program=program))
+    served = patient if os.environ.get("PATIENT") else fresh
+    sys.exit(serve(Path(sys.argv[1]), sys.argv[2], lambda: engine(Path(sys.argv[3])), served))
