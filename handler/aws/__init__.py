@@ -1,1 +1,1 @@
-"""Amazon's services: Secrets Manager, Systems Manager's parameters, EKS and STS. Only this room speaks to them (queues: `queues`)."""
+"""Amazon's services: Secrets Manager, Systems Manager's parameters, EKS and STS. No other room calls them (SQS: `queues`)."""

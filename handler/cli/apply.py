@@ -35,7 +35,7 @@ def prunes(session: Session, *, no_prune: bool, with_prune: bool) -> bool:
 
 
 def show(session: Session, planned: Result, approves: Callable[[str], str] | None = None) -> int:
-    """Print the plan of a dry run, or why there is none; return the exit code. `approves`: tells what approves it, as `approving` does."""
+    """Print the plan of a dry run, or why there is none; return the exit code. `approves`: see `approving`."""
     if planned.plan is None:
         return reports.result(session.output, planned)
     if session.output.as_json:

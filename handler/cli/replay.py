@@ -133,7 +133,7 @@ def _id(found: Any) -> str:
 
 
 def _read(found: dict[str, Any]) -> tuple[Result, tuple[str, ...], Hold | None]:
-    """Read the end of a run: how it ended, what it changed, what is held. Raises ServerRefused: the server speaks another language."""
+    """Read the end of a run: how it ended, what it changed, what is held. Raises ServerRefused: the answer has another form."""
     try:
         return _result(found), tuple(map(str, found.get("changed") or ())), _hold(found.get("held"))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:

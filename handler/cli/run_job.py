@@ -205,7 +205,7 @@ class _Following:
             return False
 
     def wrote(self, changes: Sequence[Change]) -> None:
-        """Tell what was written; its fields, where no plan has shown them."""
+        """Print what was written; its fields, where no plan has shown them."""
         if self._session.output.as_json:
             return
         with contextlib.suppress(OSError), self._session.output.still():  # the reader is gone: the run goes on

@@ -1,4 +1,4 @@
-"""A running Anneal, over HTTP: what `anneal replay` speaks to. The token goes to the server that was named, and nowhere else.
+"""HTTP client of a running server, for `anneal replay`. The token is sent to the named server only.
 
 Law: certificates are verified, redirects refused, plain http:// only to this machine unless that is asked for by name.
 """
@@ -130,8 +130,8 @@ def _check_url(url: str, *, insecure_http: bool) -> None:
     if parts.scheme not in ("http", "https") or not host or parts.username is not None or parts.query or parts.fragment:
         raise ConfigInvalid.of("--server", "expected http(s)://host[:port][/path], nothing else", fix="write https://anneal.example.com")
     if parts.scheme == "http" and not insecure_http and not _is_here(host):
-        seen = "plain http:// would show the token to everybody on the way"
-        raise ConfigInvalid.of(f"--server {url}", seen, fix="use https://, or pass --insecure-http where the way is private")
+        seen = "plain http:// sends the token unencrypted"
+        raise ConfigInvalid.of(f"--server {url}", seen, fix="use https://, or pass --insecure-http where the network is private")
 
 
 def _is_here(host: str) -> bool:

@@ -48,7 +48,7 @@ def status(session: Session, target: str | None, *, watch: bool, coded: bool, of
 
 
 def code(rows: Sequence[TargetRow]) -> int:
-    """Return the exit code that tells well from trouble."""
+    """Return the exit code: 0 if all is well, else that of the trouble."""
     levels = {row.level for row in rows}
     return TROUBLED if levels & TROUBLE else ERROR if levels & NOT_KNOWN else WELL
 

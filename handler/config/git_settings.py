@@ -118,7 +118,7 @@ class Repository:
 
 
 def token_user(url: str) -> str:
-    """Return the user name beside which a git host takes a token as the password, as far as its URL tells; others take any."""
+    """Return the user name beside which a git host takes a token as the password, as far as its URL shows; others take any."""
     host = url.partition("://")[2].partition("/")[0].lower()
     return next((user for word, user in (("gitlab", "oauth2"), ("bitbucket", "x-token-auth")) if word in host), "x-access-token")
 

@@ -64,7 +64,7 @@ def _value(ref: SecretRef, text: str, key: str) -> str:
     try:
         document = json.loads(text)
         found = document.get(key) if isinstance(document, dict) else None
-    except (ValueError, RecursionError):  # it holds the text, so it must not become anyone's __context__
+    except (ValueError, RecursionError):  # raised below, outside of this block: the error holds the text and would be chained
         document, problem = None, "isn't JSON, so it has no keys"
     if isinstance(found, str):
         return found
@@ -87,7 +87,7 @@ class _StoreAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SecretClocks:
-    """Two clocks: monotonic stands still while a function is frozen, wall may be set by anyone."""
+    """Two clocks: monotonic stands still while a function is frozen, the wall clock may be set back or ahead."""
 
     monotonic: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time

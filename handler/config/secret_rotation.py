@@ -106,7 +106,7 @@ class Rotation:
         self._tell(changed, problems)
 
     def _look(self) -> dict[str, tuple[int, ...] | None]:
-        """What tells one content of a place from another; None: not certain, look again."""
+        """Return a stamp of each file, and the stores' rounds, to compare with the last ones; None: not certain, read it again."""
         return {**{file: _stamp(file) for file in self._files}, "": (self._remote.rounds,)}
 
     def _tell(self, changed: Collection[str], problems: tuple[Problem, ...]) -> None:

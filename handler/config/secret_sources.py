@@ -59,5 +59,5 @@ def _in_file(path: Path) -> tuple[str, str]:
         return "", f"is larger than {LARGEST} bytes"
     try:
         return raw.decode().removesuffix("\n").removesuffix("\r"), ""
-    except UnicodeDecodeError:  # it holds the bytes, so it must not become anyone's __context__
+    except UnicodeDecodeError:  # no `raise` here: the error holds the secret's bytes and would be chained
         return "", "is not UTF-8 text"

@@ -50,7 +50,7 @@ def _fails(run: RunContext, error: AnnealError) -> bool:
 
 
 def explained(run: RunContext, error: AnnealError) -> AnnealError:
-    """Return an error that says, too, what it means for going back."""
+    """Return an error with a note beside it: that the rollback has failed, or that there is no commit to roll back to."""
     if run.stored.state is None or run.job.dry_run or isinstance(error, TransientError):
         return error
     name, state = run.job.target, run.state

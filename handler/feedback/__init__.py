@@ -1,1 +1,1 @@
-"""What a run tells others: metrics so far. Law: labels come from the configuration and from our own words, never from a payload."""
+"""Reports run events: log, Prometheus, EMF, Locutus, command line. Law: labels are the configuration's or our words, never a payload's."""

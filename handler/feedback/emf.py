@@ -32,7 +32,7 @@ def _print(line: str) -> None:
 
 
 class EmfLines:
-    """Writes what happened, a line each. `write` takes a line, `clock` tells seconds since the epoch."""
+    """Writes what happened, a line each. `write` takes a line, `clock` returns seconds since the epoch."""
 
     hears: ClassVar[tuple[type, ...]] = (DeliveryDecided, RunEnded)
 

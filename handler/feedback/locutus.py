@@ -1,4 +1,4 @@
-"""What Locutus tells Prometheus, by its own names, beside what Anneal does: for dashboards and alerts that know it.
+"""Locutus' metrics under its own names, beside Anneal's: for dashboards and alerts that know it.
 
     rollout_executions_total              counter    rollouts that were executed
     rollout_executions_failed_total       counter    those of them that failed

@@ -33,7 +33,7 @@ _SECRET_OPEN = ("metadata.labels", "metadata.name", "metadata.namespace", "type"
 
 
 def shown(kind: GroupKind, path: str, value: Any) -> str:
-    """Return a field's value as text that may be read by anyone. `path`: `spec.containers[name=web].image`."""
+    """Return a field's value as text, masked if it is sensitive. `path`: `spec.containers[name=web].image`."""
     if value is None:
         return ""
     if is_sensitive(kind, path):

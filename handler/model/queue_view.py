@@ -13,10 +13,10 @@ class QueueView(Protocol):
     """The queue, as one run sees it."""
 
     def asked(self) -> tuple[Job, ...]:
-        """Return what waits in this process's queue for the run's target, the oldest first."""
+        """Return the requests that wait in this process for the run's target, the oldest first."""
 
     def resting(self) -> AbstractContextManager[float]:
-        """Leave the run's place among those that work to another one while it only waits; gives for how many seconds it may, at most."""
+        """Release the worker slot while waiting for health; yields the most seconds allowed."""
 
 
 class NoQueue:
@@ -27,7 +27,7 @@ class NoQueue:
         return ()
 
     def resting(self) -> AbstractContextManager[float]:
-        """Keep the place, for as long as it takes."""
+        """Keep the slot, without a bound."""
         return nullcontext(math.inf)
 
 

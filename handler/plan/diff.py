@@ -44,7 +44,7 @@ def field_changes(kind: GroupKind, live: dict[str, Any], wanted: dict[str, Any])
 
 
 def tellable(kind: GroupKind, path: Path) -> Path:
-    """Return as much of a path as anyone may read: elements of a list that is never shown aren't named by their values either."""
+    """Return a path without what is sensitive: elements of a list that is masked aren't named by their values either."""
     fields = tuple(takewhile(lambda step: isinstance(step, str), path))
     return fields if is_sensitive(kind, text_of(fields)) else path
 

@@ -1,4 +1,4 @@
-"""What the API server's refusal of an object says is missing: other objects, which that one names. Pure.
+"""Parses the API server's refusal of an object for the objects that it lacks. Pure.
 
 Law: only the server's own words make a mistake a matter of order. They name a kind and a name, as admission and RBAC do:
 

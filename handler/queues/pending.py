@@ -229,19 +229,19 @@ class Pending:
 
     @property
     def open(self) -> int:
-        """How many targets have something that waits or is worked on."""
+        """Number of targets with a request that waits or is under way."""
         with self._changed:
             return len(self._waiting.keys() | self._busy.keys())
 
     @property
     def waiting(self) -> int:
-        """How many targets have something that waits for a place; what waits behind a run that rests is that run's to hear."""
+        """Number of targets with a request that needs a worker slot."""
         with self._changed:
             return len(self._waiting.keys() - self._resting)
 
 
 def _place(queue: list[Work], work: Work) -> int | None:
-    """Return which of those that wait takes a request in: the plain one a plain one, the last one what asks for the same."""
+    """Index of the waiting request to merge with, or None."""
     if not work.job.acts:
         return next((place for place, waiting in enumerate(queue) if not waiting.job.acts), None)
     return len(queue) - 1 if queue and queue[-1].shared(work) else None

@@ -48,7 +48,7 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One server. `renewed`: its last renewal (seconds since the epoch); `ended`: that said that it ends."""
+    """One server. `renewed`: its last renewal (seconds since the epoch); `ended`: the server announced its shutdown."""
 
     name: str
     version: str

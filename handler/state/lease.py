@@ -24,7 +24,7 @@ from handler.state.record_format import stamp
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """One moment on three clocks, in seconds: monotonic stands still while a machine sleeps, wall may be set by anyone."""
+    """One moment on three clocks, in seconds: monotonic stands still while a machine sleeps, the wall clock may be set back or ahead."""
 
     monotonic: float
     boot: float
@@ -36,7 +36,7 @@ class Instant:
 
 
 class Clock(Protocol):
-    """What tells the time and waits."""
+    """Reads the time, and waits."""
 
     def now(self) -> Instant:
         """Read all clocks."""
@@ -199,7 +199,7 @@ _TRIES = 10
 
 @dataclass(frozen=True, slots=True)
 class Peek:
-    """What one look at a Lease tells. `age`: seconds since its last renewal by the server's clock; `renewing`: not overdue."""
+    """A Lease as read once. `age`: seconds since its last renewal by the server's clock; `renewing`: not overdue."""
 
     holder: str
     renewing: bool

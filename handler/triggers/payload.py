@@ -163,7 +163,7 @@ def items(document: dict[str, Any], key: str) -> list[dict[str, Any]]:
 
 
 def changes(document: dict[str, Any], key: str, one: Callable[[dict[str, Any]], RefChange | None]) -> tuple[tuple[RefChange, ...], bool]:
-    """Return the refs of a list, as `one` reads each (None: nothing tells which), and whether there are more than are returned."""
+    """Return the refs of a list, as `one` reads each (None: it isn't shown which), and whether there are more than are returned."""
     listed = items(document, key)
     found = tuple(change for item in listed[:MAX_CHANGES] if (change := one(item)))
     return found, len(listed) > len(found)

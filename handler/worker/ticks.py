@@ -19,7 +19,7 @@ from handler.model.result import Result
 from handler.triggers.schedule import Schedule
 
 _LOG = logging.getLogger("anneal.run")
-Look = Callable[[Sequence[Job], Report], SurveyTally]  # surveys the targets of these ticks (`Survey.look`)
+Look = Callable[[Sequence[Job], Report], SurveyTally]  # surveys the targets of these ticks (`TickSurvey.look`)
 
 
 class Ticks:

@@ -39,9 +39,9 @@ LAYERS: tuple[set[str], ...] = (
     {"cli"},
     {"wsgi", "__main__"},
 )
-"""From the ground up. A module imports its own room and rooms of lower layers; rooms of one layer never import each other."""
+"""The lowest first. A module imports its own room and rooms of lower layers; rooms of one layer never import each other."""
 PURE = {"model", "health", "rollout", "plan"}
-"""Rooms that ask nobody: they import no adapter, though one lies lower."""
+"""Pure rooms: they import no adapter, though one lies lower."""
 VENDORS = {
     "config": {"cel_expr_python", "yaml"},
     "source": {"cryptography", "dulwich", "urllib3", "paramiko", "jwt", "pysequoia", "semantic_version"},
@@ -59,8 +59,8 @@ VENDORS = {
 }
 UNCLEAR = {"utils", "util", "helpers", "helper", "manager", "misc", "common"}
 SECRET = re.compile(r"secret|token|signature|password", re.IGNORECASE)
-# Here `token` is the fencing token of a Lease's holder, a number that everybody may read.
-# Whose `signature` is a kind of packet, or a commit's, which everybody may read.
+# Here `token` is the fencing token of a Lease's holder, a number and no secret.
+# Their `signature` is a kind of packet, or a commit's: no secret.
 PUBLIC = ("handler/source/signatures/openpgp.py",)
 NAMED = re.compile(r"(handler(?:\.\w+)+)\.?(?::\w+)?")
 """A string that names a module, or what stands in it: `handler.feedback.log:EventLog`."""

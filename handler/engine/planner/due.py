@@ -54,7 +54,7 @@ def all_due(hooked: PlannedHooks, rolled: PlannedRollout, state: State, digest: 
 
 
 def _steps_due(rolled: PlannedRollout, state: State, digest: str, *, force: bool) -> tuple[Due, ...]:
-    """Return the steps that are due: not what has ended, be it badly; with its mark what is under way."""
+    """Return the due steps: those that haven't ended, well or badly; one under way with its recorded mark."""
     begun = under_way(state, digest, force=force)
     known = begun.steps if begun else ()
     marks = {(step.group, step.step): step.mark for step in known}

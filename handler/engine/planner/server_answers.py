@@ -50,7 +50,7 @@ class MissingDependencies:
     written: Collection[Identity] = frozenset()
 
     def first(self, item: Desired, error: ApiRefused | AccessDenied) -> Identity | None:
-        """Return what the server misses of what an object names, where this run creates it before that object; note it."""
+        """Return the missing object that a refusal names, if this run creates all of them before this one; note it."""
         found = self.named(item, error)
         if not found or not all(need and self.coming.is_before(need, item.identity) for _, need in found):
             return None
@@ -58,7 +58,7 @@ class MissingDependencies:
         return found[0][1]
 
     def named(self, item: Desired, error: ApiRefused | AccessDenied) -> list[tuple[missing_objects.MissingObject, Identity | None]]:
-        """Return what the server misses, and which of the objects that this run creates that is."""
+        """Return each missing object that a refusal names, with the object of this run that creates it; None: this run has none."""
         if isinstance(error, AccessDenied):
             return []
         created = [one for identity, one in self.comparison.desired.items() if identity in self.absent or identity in self._new_hooks]

@@ -121,7 +121,7 @@ class SiblingQuestions:
             yield from self._said(look) if isinstance(look, _Look) else [look]
 
     def _said(self, look: _Look) -> Iterator[Declared]:
-        """Yield what a sibling declares at each commit that it should be on, then at those of its record: its runs may come to them."""
+        """Yield what a sibling declares at each commit it should be on, then at those of its record, which its runs may still apply."""
         should = dict.fromkeys((look.standing.commit, self.head, self.revision))
         yield from (self._at(look, replace(look.standing, commit=commit)) for commit in should)
         for commit in sorted(_commits(look.state) - should.keys()):
@@ -213,7 +213,7 @@ class SiblingQuestions:
             return self._others
 
     def _look(self, sibling: Sibling) -> _Look | Declared:
-        """Look at a sibling once; one whose record can't be read, or whose renders can't be made, says nothing."""
+        """Read a sibling's record once; where it can't be read, or not rendered, return the failure in its stead."""
         name = sibling.target.name
         if name not in self._looks:
             try:

@@ -1,7 +1,7 @@
 """A step's checks, run while its object is followed: all of `success` must pass at once, the first of `failure` that holds ends it.
 
 Law: one LIST and WATCH; what only time or metrics change is looked at again by the beat. Time counts from the step's begin in the journal,
-over runs. A time-out is a failure, after one last look. All checks of a step share one effort at each look.
+over runs. A time-out is a failure, after one last look. All checks of a step share one bound of work at each look.
 """
 
 from __future__ import annotations

@@ -214,10 +214,10 @@ class JournalWaitRecord:
         self.what = printable(self.what)
 
     def note(self) -> None:
-        """The journal has it already: the step began."""
+        """Nothing to do: the journal recorded it when the step began."""
 
     def end(self) -> None:
-        """The journal will have it: the step fails."""
+        """Nothing to do: the step fails, and the journal records that."""
 
     def report(self, unhealthy: tuple[str, ...]) -> None:
         """Record each object's line as the message of its hook, or of this step."""
@@ -232,6 +232,6 @@ class JournalWaitRecord:
         return next((seconds_of(each.moved) for each in (found.stood if found else ()) if each.seen == seen[:_DIGITS]), None)
 
     def keep(self, seen: Mapping[str, float]) -> None:
-        """Let the journal have it, when it is written next."""
+        """Pass it to the journal, for its next write."""
         stood = tuple(Stalled(digest[:_DIGITS], stamp(moved)) for digest, moved in seen.items())[:_MOST]
         self.journal.stood(*self.name, stood)

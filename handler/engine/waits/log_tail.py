@@ -39,7 +39,7 @@ class LogTail:
 
 
 def read_tail(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[str], str]) -> LogTail | None:
-    """Read the end of the log of a pod's most telling container, with the identity of `evidence`; None: none has ever run."""
+    """Read the end of the log of a pod's container that explains most, with the identity of `evidence`; None: none has ever run."""
     container, previous = failing(pod)
     if not container:
         return None

@@ -153,7 +153,7 @@ def last_words(live: Object, container: str) -> str:
 
 
 def failing(live: Object) -> tuple[str, bool]:
-    """Return the container whose log tells most, and whether that is the log before its last restart; empty: none has ever run."""
+    """Return the container whose log explains most, and whether that is the log before its last restart; empty: none has ever run."""
     for status in containers(live):
         restarted = bool(count(status, "restartCount"))
         if at(status, "state", "terminated", "exitCode") not in (None, 0):

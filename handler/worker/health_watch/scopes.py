@@ -54,7 +54,7 @@ class FollowedScope:
 class Scopes:
     """The scopes of one cluster.
 
-    `lines`: what their threads tell (`following.Lines`); `keys`: by target, where its objects are; `mute`: why it isn't known whether a
+    `lines`: what their threads have seen (`cluster.watch`); `keys`: by target, where its objects are; `mute`: why it isn't known whether a
     kind of it is served.
     """
 
@@ -93,7 +93,7 @@ class Scopes:
         self.followed[key], self._accounts[id(scope)] = FollowedScope(api, scope, kept=kept), key[0]
 
     def account(self, scope: Scope) -> str | None:
-        """Return whose rights a scope has; None: it isn't followed any more, and what it still tells counts for nothing."""
+        """Return whose rights a scope has; None: it isn't followed any more, and its late lines are ignored."""
         return self._accounts.get(id(scope))
 
     def _of(self, watched: WatchedTarget, discovery: Discovery) -> Iterator[tuple[Key, Scope]]:

@@ -1,6 +1,6 @@
 """What an action may do for its step: write behind the fence, delete under a uid, follow what lives, remember one mark.
 
-Law: an action has no other hands than these. Each of its requests asks the fence, each delete names a uid, and whatever must be known
+Law: an action acts through this class alone. Each of its requests asks the fence, each delete names a uid, and whatever must be known
 after a kill is remembered *before* the request that makes it true: an action is begun again from its mark, as often as it takes.
 """
 
@@ -64,7 +64,7 @@ class ActionType(ActionReader, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StepStage:
-    """One step's hands. `change`: the plan's for its object, None: it isn't there, and isn't to be.
+    """Everything that one step's action may read and write. `change`: the plan's for its object, None: it isn't there, and isn't to be.
 
     `since`: when the step began, in seconds since the epoch, over restarts. `beat`: may we go on? raises if not.
     """
@@ -203,12 +203,12 @@ class StepStage:
 
     @property
     def writer(self) -> Writer:
-        """The hand that writes, behind the fence."""
+        """Sends writes, each after the fence was checked."""
         return Writer(self.applier.planner.api, self.applier.fence)
 
     @property
     def dry_runner(self) -> DryRunner:
-        """The hand that only asks what a write would do."""
+        """Sends writes as dry-runs only."""
         return DryRunner(self.applier.planner.api)
 
     # --- reads
