@@ -85,7 +85,7 @@ def _provider(body: bytes, triggers: Mapping[str, Trigger]) -> str:
     document = payload.read(body)
     found = [name for name, trigger in triggers.items() if trigger.shape(document) is not None]
     if len(found) != 1:
-        raise click.UsageError(f"the payload's shape doesn't tell the provider: name it with --provider {'|'.join(found or triggers)}")
+        raise click.UsageError(f"the payload's shape doesn't show the provider: name it with --provider {'|'.join(found or triggers)}")
     return found[0]
 
 
@@ -140,7 +140,7 @@ def _print(session: Session, captured: CapturedDelivery, verdict: DeliveryDecisi
         facts = {"provider": captured.provider, "guessed": captured.guessed, "verified": proven, "status": status}
         output.document({**facts, "event": _facts(event), **rows})
         return
-    output.line(f"provider: {captured.provider}{', as the shape of the payload tells' if captured.guessed else ''}")
+    output.line(f"provider: {captured.provider}{', as the shape of the payload shows' if captured.guessed else ''}")
     output.line(f"signature: {HOLDS if proven else UNVERIFIED}", "good" if proven else "warn")
     output.line(f"event: {_said(event)}")
     for each in matched:

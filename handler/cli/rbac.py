@@ -25,7 +25,7 @@ from handler.state.record import State
 
 _ESCALATION = """\
 # This target declares roles or bindings. The API server lets only identities write them that hold every right in them, or, as here,
-# `escalate` on exactly these roles and `bind` on exactly those that are bound: everyone who can push to git can then give these rights.
+# `escalate` on exactly these roles and `bind` on exactly those that are bound: all who can push to git can then give these rights.
 """
 _WHY = """\
 # Pods and events are read while something isn't healthy, to say why; without these rights the reason is shorter.

@@ -137,7 +137,7 @@ def _read(found: dict[str, Any]) -> tuple[Result, tuple[str, ...], Hold | None]:
     try:
         return _result(found), tuple(map(str, found.get("changed") or ())), _hold(found.get("held"))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise ServerRefused(Problem("server", f"tells the end of a run in a form that this version doesn't know: {error!r}")) from error
+        raise ServerRefused(Problem("server", f"reports the end of a run in a form that this version doesn't know: {error!r}")) from error
 
 
 def _hold(held: Any) -> Hold | None:

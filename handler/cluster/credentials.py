@@ -78,7 +78,7 @@ class Plugins:
         return found
 
     def _wrong(self, command: str, seen: str) -> KubeconfigInvalid:
-        fix = f"it tells why at a terminal: {self.by_hand}"
+        fix = f"it says why at a terminal: {self.by_hand}"
         return KubeconfigInvalid.of(self.source, f"its exec plugin {command} {seen}", fix=fix)
 
 

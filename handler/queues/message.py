@@ -34,7 +34,7 @@ _READ = 8 * MOST
 _TRIGGERS = ("push", "replay", "tick", "drift", "oneoff")
 _FLAGS = {"force": "force", "dry_run": "dryRun", "unpin": "unpin", "rollback": "rollback"}
 _LONGEST = {"id": 128, "provider": 32, "ref": 200, "actor": 100, "received": 32}
-"""Bytes of what tells of a delivery."""
+"""Bytes of a delivery's description."""
 _OURS = frozenset({"deliveries", "asked", "moment", "merged", "named", "actors"})
 """Of a whole document what a message has in another form, or not at all."""
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")

@@ -1,4 +1,4 @@
-"""The rows of evidence: from a cause that the cluster shows to the record that tells it, while a run waits, and where none does."""
+"""The rows of evidence: from a cause that the cluster shows to the record that holds it, while a run waits, and where none does."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class _Ills:
 
 def told(bed: Bed) -> Iterator[Row]:
     """One run that waits for them; then one that doesn't, and a worker that watches their health once a minute."""
-    yield _row("cause visible to told, worst of six", _waited_for(_ills(bed, Wait(3600.0, 3600.0))))
-    yield _row("cause visible to told between runs, worst of six", _watched(_ills(bed, None)))
+    yield _row("cause visible to reported, worst of six", _waited_for(_ills(bed, Wait(3600.0, 3600.0))))
+    yield _row("cause visible to reported between runs, worst of six", _watched(_ills(bed, None)))
 
 
 def _row(name: str, delays: dict[str, float]) -> Row:

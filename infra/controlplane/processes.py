@@ -41,7 +41,7 @@ def start(name: str, command: list[str], log: Path) -> Process:
 
 
 def born(pid: int) -> str:
-    """Return what tells this process from any other that had or will have its PID; empty when it has ended."""
+    """Return a token of this process, which no other with its PID had or will have; empty when it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

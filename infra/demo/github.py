@@ -21,7 +21,7 @@ NO_COMMIT = "0" * 40
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """One push as its webhook tells it. `delivery` stays the same when the host sends it again."""
+    """One push as its webhook describes it. `delivery` stays the same when the host sends it again."""
 
     url: str
     before: str

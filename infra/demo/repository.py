@@ -1,4 +1,4 @@
-"""The sample shop as git content: a working clone whose pushes go over HTTP, as everybody's do."""
+"""The sample shop as git content: a working clone whose pushes go over HTTP."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOP = Path(__file__).resolve().parent / "shop"
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit and what it was before: what its push's webhook tells."""
+    """A commit and what it was before: the content of its push's webhook."""
 
     sha: str
     before: str

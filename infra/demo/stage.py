@@ -78,7 +78,7 @@ class Stage:
 
     @property
     def kubeconfig(self) -> Path:
-        """The kubeconfig that everybody uses."""
+        """The kubeconfig of all parts."""
         return self.plane / "kubeconfig" if self.own else self.directory / "kubeconfig"
 
     @property

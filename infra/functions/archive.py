@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _TIME = (1980, 1, 1, 0, 0, 0)  # the first that a zip can tell
-_MODE = 0o100644 << 16  # everybody reads: a function isn't run as who packed it
+_MODE = 0o100644 << 16  # readable by all users: a function runs as another user than the packer
 _UNIX = 3
 
 

@@ -62,7 +62,7 @@ def rbac() -> None:
 
 @command("explain_delivery")
 @click.argument("file", type=click.Path(allow_dash=True))
-@click.option("--provider", metavar="NAME", help="Whose delivery it is; else the payload's shape tells.")
+@click.option("--provider", metavar="NAME", help="Whose delivery it is; else the payload's shape decides.")
 @click.option(
     "--headers",
     type=click.Path(allow_dash=True),

@@ -86,7 +86,7 @@ def test_stderr_of_an_exec_plugin_is_shown_on_a_terminal_alone(shop: Shop, tmp_p
     bad = noisy(shop, tmp_path / "bad", "exit 7")
     failed = run(shop, bad, "plan")
     assert failed.returncode == 1
-    assert f"plugin ended with exit code 7\n    it tells why at a terminal: KUBECONFIG={bad} kubectl version" in failed.stderr
+    assert f"plugin ended with exit code 7\n    it says why at a terminal: KUBECONFIG={bad} kubectl version" in failed.stderr
     assert CANARY not in failed.stdout + failed.stderr
     code, shown = typed(shop, "", "plan", environ={"KUBECONFIG": str(bad)})
     assert (code, f"sign in at {CANARY}" in shown, "exit code 7" in shown) == (1, True, True), shown

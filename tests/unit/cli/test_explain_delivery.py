@@ -83,7 +83,7 @@ def test_without_headers_the_signature_is_not_looked_at_and_the_guess_is_said(co
     result = explain(config, sample_file(PUSHES["gitea"]), GITEA="")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
-        "provider: gitea, as the shape of the payload tells",
+        "provider: gitea, as the shape of the payload shows",
         "signature: not looked at: --headers FILE gives the request's headers",
         "event: push of git.example.com/acme/shop by ada",
         "✓ shop: it follows refs/heads/main",

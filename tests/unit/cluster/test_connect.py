@@ -152,7 +152,7 @@ def test_callers_that_wait_for_a_hanging_exec_plugin_share_its_failure(tmp_path:
 def test_a_silent_exec_plugin_is_refused_rather_than_anonymous(tmp_path: Path) -> None:
     path = write(tmp_path / "a", user=plugin(tmp_path / "plugin", "exit 3"))
     with pytest.raises(
-        KubeconfigInvalid, match=rf"plugin ended with exit code 3; it tells why at a terminal: KUBECONFIG={path} kubectl version"
+        KubeconfigInvalid, match=rf"plugin ended with exit code 3; it says why at a terminal: KUBECONFIG={path} kubectl version"
     ):
         connect(Cluster(), kubeconfig=path, environ={})
 

@@ -72,7 +72,7 @@ def test_a_failing_exec_plugin_is_named_without_its_output(
         connect(Cluster(), kubeconfig=path, context="a", environ={})
     command = fields.get("command", f"{tmp_path}/plugin")
     by_hand = f"KUBECONFIG={path} kubectl --context a version"
-    assert str(caught.value) == f"kubeconfig {path}, context a: its exec plugin {command} {says}; it tells why at a terminal: {by_hand}"
+    assert str(caught.value) == f"kubeconfig {path}, context a: its exec plugin {command} {says}; it says why at a terminal: {by_hand}"
     assert CANARY not in "".join(capfd.readouterr()) + caplog.text
     assert not caplog.records, "the vendor's root logger says nothing either"
 
@@ -92,7 +92,7 @@ def test_an_exec_plugins_stderr_is_shown_at_a_terminal(tmp_path: Path, capfd: py
 
 def test_an_exec_plugin_of_a_kubeconfig_secret_names_anneal_doctor(tmp_path: Path) -> None:
     text = Path(kubeconfig(tmp_path, "exit 1")).read_text()
-    with pytest.raises(KubeconfigInvalid, match="exit code 1; it tells why at a terminal: anneal doctor"):
+    with pytest.raises(KubeconfigInvalid, match="exit code 1; it says why at a terminal: anneal doctor"):
         connect(Cluster(kubeconfig=SecretRef(env="KUBE")), environ={"KUBE": text})
 
 
