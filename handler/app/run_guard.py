@@ -1,9 +1,10 @@
-"""Guards each run: no exception of it ends another run."""
+"""Guards each run, and announces its end: no exception of it ends another run."""
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec
 
@@ -11,6 +12,7 @@ from handler.model.errors import AnnealError, Problem
 from handler.model.event import Job
 from handler.model.queue_view import QueueView
 from handler.model.result import INTERNAL, Outcome, Result
+from handler.model.run_event import Announce, RunEnded
 
 _LOG = logging.getLogger("anneal.run")
 Run = Callable[[Job, threading.Event, QueueView], Result]
@@ -29,6 +31,18 @@ def guarded(run: Callable[Concatenate[Job, P], Result]) -> Callable[Concatenate[
         except Exception as error:  # noqa: BLE001 - one run's mistake may not end the others
             _LOG.exception("a run ended unexpectedly", extra={"fields": {"target": job.target}})
             return _failed(job, (Problem(job.target, f"{type(error).__name__}: {error}"),), "operator", INTERNAL)
+
+    return whole
+
+
+def announced(run: Callable[Concatenate[Job, P], Result], announce: Announce) -> Callable[Concatenate[Job, P], Result]:
+    """Return a run whose end is announced before it returns; one that raises has none."""
+
+    def whole(job: Job, /, *more: P.args, **named: P.kwargs) -> Result:
+        since = time.monotonic()
+        result = run(job, *more, **named)
+        announce(RunEnded.of(job, result, time.monotonic() - since))
+        return result
 
     return whole
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 import click
 
 from handler.app import log
-from handler.app.run_guard import guarded
+from handler.app.run_guard import announced, guarded
 from handler.cli import reports
 from handler.cli.engine import clock_engine
 from handler.cli.run_job import printing, retry, stoppable
@@ -21,7 +21,6 @@ from handler.cli.session import Session, local_user
 from handler.config.settings import Target
 from handler.config.value_formats import RANGES, seconds
 from handler.model.event import Job
-from handler.model.run_event import RunEnded
 from handler.queues.bulkheads import Bulkheads
 from handler.worker.supervisor import run_alone
 from handler.worker.worker import Engine
@@ -43,12 +42,9 @@ def once(session: Session, chosen: Sequence[Target], *, prune: bool = True) -> i
     session.sandbox.start()
     jobs = [Job(target.name, "oneoff", force=True, prune=prune, actor=user) for target in chosen]
     with stoppable(session.output.note) as stop, printing(session), ThreadPoolExecutor(Bulkheads(session.settings).threads) as pool:
-        runs = {pool.submit(guarded(handler.run), job, stop): job for job in jobs}
-        codes = set()
-        for run in as_completed(runs):
-            result = run.result()
-            session.events.announce(RunEnded.of(runs[run], (), result, result.duration))
-            codes.add(reports.result(session.output, result, retry=retry(session)))
+        whole = announced(guarded(handler.run), session.events.announce)
+        runs = as_completed([pool.submit(whole, job, stop) for job in jobs])
+        codes = {reports.result(session.output, run.result(), retry=retry(session)) for run in runs}
     return next((code for code in _WORST if code in codes), reports.DONE_CODE)
 
 

@@ -17,6 +17,7 @@ from functools import partial
 import click
 
 from handler.app.run_events import SETTLE
+from handler.app.run_guard import announced
 from handler.cli import diff, logs, reports
 from handler.cli.session import Session
 from handler.config.settings import Target
@@ -70,6 +71,7 @@ def _shown(session: Session, doing: str) -> Iterator[None]:
 
 def _to_the_newest(session: Session, start: Callable[[Job, threading.Event], Result], job: Job, stop: threading.Event) -> Result:
     """Run a job, and the newer heads that came during its waits; the result is of all, under id and cause of the last run."""
+    start = announced(start, session.events.announce)
     ends = [start(job, stop)]
     while ends[-1].outcome is Outcome.SUPERSEDED and ends[-1].again and not stop.is_set():
         session.output.note(f"{ends[-1].message}; going on with that")

@@ -63,7 +63,7 @@ def _run(event: RunEnded) -> None:
         "trigger": job.cause,
         "commit": result.commit,
         "run": job.run,
-        "requests": event.requests,
+        "requests": job.joined,
         "actor": job.actor,
         "deliveries": [delivery.id for delivery in job.deliveries],
         "seconds": result.duration or event.seconds,

@@ -13,15 +13,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from handler.app.run_events import SETTLE, RunEvents
-from handler.app.run_guard import guarded
+from handler.app.run_guard import announced, guarded
 from handler.config.secrets import RUNS
 from handler.functions.bootstrap import Added, clusters, ground
 from handler.model import deadline as invocation
 from handler.model.backoff import TRANSIENT
 from handler.model.errors import AnnealError
 from handler.model.event import Job
-from handler.model.result import Result
-from handler.model.run_event import RunEnded
 from handler.queues import message
 from handler.queues.message_outcome import MARGIN, Run, handle
 from handler.queues.sqs import Received
@@ -54,7 +52,7 @@ class Batch:
 
     def __init__(self, queue: BatchQueue, run: Run, events: RunEvents) -> None:
         self._queue = queue
-        self._run = guarded(run)
+        self._run = announced(guarded(run), events.announce)
         self._events = events
 
     def __call__(self, event: Any, context: LambdaContext) -> dict[str, Any]:
@@ -90,7 +88,7 @@ class Batch:
         self._postpone((received,), deadline - time.monotonic() + SAFETY + AFTER)
         try:
             with invocation.until(deadline - RELEASE):
-                settled = handle(work, self._run_announced, self._queue.put, deadline)
+                settled = handle(work, self._run, self._queue.put, deadline)
         except AnnealError as error:  # what is left to do can't be put into the queue: it is done again, whole
             _LOG.warning("a message isn't acknowledged", extra={"fields": {**fields, "run": work.run, "seen": str(error)}})
             settled = False
@@ -99,12 +97,6 @@ class Batch:
             _LOG.warning("a message comes again", extra={"fields": {**fields, "run": work.run, "seconds": again}})
             self._postpone((received,), again)
         return settled
-
-    def _run_announced(self, job: Job, stop: Any) -> Result:
-        started = time.time()
-        result = self._run(job, stop)
-        self._events.announce(RunEnded.of(job, (), result, time.time() - started))
-        return result
 
     def _postpone(self, received: Sequence[Received], seconds: float) -> None:
         """Say when messages come again that aren't acknowledged; where that can't be said, the queue's own visibility time-out counts."""

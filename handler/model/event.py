@@ -66,7 +66,7 @@ class Job:
     `force`: run although nothing changed; it never passes a guard. `approve`: a held id. `unpin`: end the pin first.
     `run`: the id that the door returned; empty: the run makes its own. `looks`: how often the hint was looked for in vain.
     `asked`: arrival of the newest request in monotonic seconds, the same for all targets of a delivery; 0: unknown, no shared look will do.
-    `named`: the named requests that this run answers, each with its actor; empty: its own alone.
+    `named`: the named requests that this run answers, each with its actor; empty: its own alone. `joined`: ids of all beside `run`.
     `moment`: when the schedule asked for it, in seconds since the epoch; 0: unknown.
     """
 
@@ -86,6 +86,7 @@ class Job:
     looks: int = 0
     asked: float = 0.0
     named: tuple[tuple[str, str], ...] = ()
+    joined: tuple[str, ...] = ()
     moment: float = 0.0
 
     @property

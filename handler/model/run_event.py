@@ -67,13 +67,12 @@ class ObjectsWritten:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The end of a run, or of a look that comes again (`Outcome.LAGGING`).
+    """The end of a run, or of a look that comes again (`Outcome.LAGGING`). `seconds`: its duration.
 
-    `requests`: the ids merged into it; `seconds`: its duration.
+    Announced by `handler.app.run_guard.announced`, in which worker, functions and commands run every job.
     """
 
     job: Job
-    requests: tuple[str, ...]
     result: Result
     seconds: float
 
@@ -83,10 +82,10 @@ class RunEnded:
         return self.result.rounds
 
     @classmethod
-    def of(cls, job: Job, requests: Sequence[str], result: Result, seconds: float) -> RunEnded:
+    def of(cls, job: Job, result: Result, seconds: float) -> RunEnded:
         """Return the event of a result, without plan and manifests."""
         written = tuple(replace(change, manifest=None, managed_fields=b"") for change in result.written)
-        return cls(job, tuple(requests), replace(result, plan=None, written=written), seconds)
+        return cls(job, replace(result, plan=None, written=written), seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ A message is compact JSON of less than 2 KB, versioned, without payload and with
 message isn't made (target, acts, approvals); what only describes it is cut (names, old deliveries). A message is untrusted input: anything
 that `encode` doesn't write is a ValueError.
 
-A document has every field of a Work and of its Job but `Job.run` and `Job.named`, which `Work.begun` makes of the ids. A message has no
+A document has every field of a Work and of its Job but `run`, `named` and `joined`, which `Work.begun` makes of the ids. A message has no
 `asked`, `moment` and `actors`, and one id: that of its run.
 
 Another version is refused, never guessed at: the field that an old process doesn't know may be what makes a run a dry run. Nothing is lost

@@ -55,7 +55,7 @@ class Work:
 
     def begun(self) -> Job:
         """Return the job as a run gets it: it knows its id, and who else waits for its end."""
-        return replace(self.job, run=self.run, named=self.asked)
+        return replace(self.job, run=self.run, named=self.asked, joined=self.runs[1:])
 
     def merged(self, newer: Work) -> Work:
         """Coalesce with a newer request of the same target; both are plain."""

@@ -15,14 +15,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from handler.app.run_events import SETTLE, RunEvents
-from handler.app.run_guard import Run, guarded
+from handler.app.run_guard import Run, announced, guarded
 from handler.app.target_status import Json, TargetStatusReader, ended
 from handler.config.settings import Settings
 from handler.feedback.exposition import Exposition
 from handler.feedback.prometheus import RunMetrics
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.model.run_event import RunEnded
 from handler.queues.bulkheads import Bulkheads
 from handler.queues.inbox import Closed, Inbox
 from handler.queues.inline import Inline
@@ -82,10 +81,10 @@ class Worker:
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         self._names = frozenset(target.name for target in settings.targets)
-        self._run = guarded(parts.run)
         self._bulkheads = Bulkheads(settings)
         self._queue = Inline(self._work, self._bulkheads.threads, self._bulkheads, indexed=True)
         events = self._events = parts.events
+        self._run = announced(guarded(parts.run), events.announce)
         self._metrics: RunMetrics = events.add(
             parts.metrics,
             lambda: self._queue.waiting,
@@ -199,11 +198,9 @@ class Worker:
         return self._intake is not None and self._intake.holds(work)
 
     def _follow(self, work: Work, result: Result, started: float) -> None:
-        seconds = time.time() - started
-        self._bulkheads.ended(work.job.target, result.code)
         if result.outcome is Outcome.LAGGING:
             self._delay(work.again(), result.next_try)
-        self._announce(work, result, seconds)
+        self._bulkheads.ended(work.job.target, result.code)
         if result.outcome is Outcome.LAGGING:
             return
         if work.named and result.outcome is Outcome.BUSY and self._stop.is_set():  # cut short: the next worker is asked for it
@@ -219,9 +216,6 @@ class Worker:
             self._delay(Work.of(result.again), result.again_at)
         if result.outcome not in (Outcome.BUSY, Outcome.REFUSED):
             self._looked(work.job.target)
-
-    def _announce(self, work: Work, result: Result, seconds: float) -> None:
-        self._events.announce(RunEnded.of(replace(work.job, run=work.run), work.runs[1:], result, seconds))
 
     def _leave(self, work: Work) -> None:
         """Give what this worker won't run back to a shared queue, or log its loss."""

@@ -143,7 +143,7 @@ def logged(result: Result) -> tuple[str, dict[str, Any]]:
     """Return the line of a run's end, as it is written and read."""
     stream = io.StringIO()
     log.configure(str, stream)
-    EventLog().hear(RunEnded.of(Job("shop", "tick"), (), result, 0.1))
+    EventLog().hear(RunEnded.of(Job("shop", "tick"), result, 0.1))
     text = stream.getvalue()
     return text, json.loads(text)
 
@@ -165,7 +165,7 @@ def test_an_unexpected_exception_is_logged_by_its_trace_alone() -> None:
     def fails(_: Job) -> Result:
         raise ValueError("a riddle")
 
-    EventLog().hear(RunEnded.of(job, (), run_guard.guarded(fails)(job), 0.1))
+    EventLog().hear(RunEnded.of(job, run_guard.guarded(fails)(job), 0.1))
     trace, ended = map(json.loads, stream.getvalue().splitlines())
     assert "ValueError: a riddle" in trace["trace"]
     assert "a riddle" not in json.dumps(ended)

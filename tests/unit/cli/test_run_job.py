@@ -62,7 +62,11 @@ def outcomes(session: Session, *results: Result) -> tuple[Result, list[Job]]:
     return found, jobs
 
 
-def test_a_newer_head_that_came_meanwhile_is_gone_on_with(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_newer_head_that_came_meanwhile_is_gone_on_with(
+    session: Session, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[Any] = []
+    monkeypatch.setattr(session.events, "announce", heard.append)
     moved = Result("shop", Outcome.SUPERSEDED, message="the head moved", again=Job("shop", "push", hint="b" * 40))
     made = Change(Action.CREATE, Identity("", "ConfigMap", "shop", "a"))
     first = replace(moved, run="shop.1", trigger="rollback", written=(made,), counts={"created": 1})
@@ -71,6 +75,9 @@ def test_a_newer_head_that_came_meanwhile_is_gone_on_with(session: Session, caps
     assert (found.written, found.counts) == ((made,), {"created": 1}), "what was written before the newer head came"
     assert [(job.commit, job.rollback, job.actor) for job in jobs] == [("a" * 40, True, "ann"), ("", False, "ann"), ("", False, "ann")]
     assert capsys.readouterr().err.count("the head moved; going on with that") == 2
+    assert [(event.job, event.result.outcome) for event in heard] == list(
+        zip(jobs, (Outcome.SUPERSEDED, Outcome.SUPERSEDED, Outcome.APPLIED), strict=True)
+    ), "each run has its end"
 
 
 def test_a_stopped_or_superseded_run_names_the_apply_command(session: Session, capsys: pytest.CaptureFixture[str]) -> None:

@@ -198,11 +198,28 @@ def test_a_document_between_our_processes_holds_the_whole_job(job: Job, merged: 
 def test_a_document_leaves_out_only_what_the_ids_say() -> None:
     rows = (Delivery("d", "github", "r", SHA, "a", "t"),)
     whole = Job(
-        "shop", "replay", "a branch", SHA, True, True, False, "h1", True, True, "ada", rows, "shop.1", 1, 12.5, (("shop.1", "ada"),), 3.25
+        "shop",
+        "replay",
+        "a branch",
+        SHA,
+        True,
+        True,
+        False,
+        "h1",
+        True,
+        True,
+        "ada",
+        rows,
+        "shop.1",
+        1,
+        12.5,
+        (("shop.1", "ada"),),
+        ("shop.2",),
+        3.25,
     )
     assert [field.name for field in fields(Job) if getattr(whole, field.name) == field.default] == []
     written = json.loads(json.dumps(message.document(Work(whole, ("shop.1",)))))
-    assert message.read(written).job == replace(whole, run="", named=())
+    assert message.read(written).job == replace(whole, run="", named=(), joined=())
 
 
 @pytest.mark.parametrize("version", [2, 0, "1", True, 1.0, None, {}])

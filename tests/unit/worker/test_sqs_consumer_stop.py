@@ -179,7 +179,7 @@ def test_an_exception_after_a_run_doesnt_keep_its_message(side: Side, monkeypatc
     worker._intake._received(side.sqs.receive(1, 0, sqs_consumer.VISIBLE))
     work = worker._queue.take()
     assert work
-    monkeypatch.setattr(worker, "_announce", full)
+    monkeypatch.setattr(worker._bulkheads, "ended", full)
     with pytest.raises(OSError, match="no space"):
         worker._work(work)
     assert len(side.fifo.messages) == left
@@ -191,7 +191,7 @@ def test_an_exception_after_a_run_with_a_late_push_doesnt_lose_it(side: Side, mo
         raise OSError("no space left on device")
 
     worker = Worker(door_settings(), parts_of(lambda job, _stop, _meanwhile: Result(job.target, Outcome.LAGGING)))
-    monkeypatch.setattr(worker, "_announce", full)
+    monkeypatch.setattr(worker._bulkheads, "ended", full)
     work = Work.of(Job("infra", "push", hint=SHA))
     with pytest.raises(OSError, match="no space"):
         worker._work(work)
