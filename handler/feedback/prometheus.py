@@ -25,7 +25,7 @@ from handler.model.event import Job
 from handler.model.health import HealthState
 from handler.model.plan import DONE
 from handler.model.result import FAILURES, IN_SYNC, INTERNAL, Outcome, Result
-from handler.model.run_event import DeliveryDecided, HealthChanged, PlanHeld, RunEnded, RunPhase
+from handler.model.run_event import DeliveryDecided, HealthChanged, HealthFound, PlanHeld, RunEnded, RunPhase
 
 _DOOR_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _RUN_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
@@ -157,7 +157,7 @@ class DoorMetrics(_Exposed):
 class RunMetrics(_Exposed):
     """Metrics of the worker process; a target's gauges appear with its first run. `places`: of targets; `interval`: between two ticks."""
 
-    hears: ClassVar[tuple[type, ...]] = (RunEnded, RunPhase, HealthChanged, PlanHeld)
+    hears: ClassVar[tuple[type, ...]] = (RunEnded, RunPhase, HealthChanged, HealthFound, PlanHeld)
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class RunMetrics(_Exposed):
         self._cluster_up = self._gauge("anneal_cluster_up", "1 if a cluster answered when it was asked last.", "cluster")
         self._dead_letters = self._gauge("anneal_dead_letters", "Messages of the shared queue that came to no end.", "queue")
 
-    def hear(self, event: RunEnded | RunPhase | HealthChanged | PlanHeld) -> None:
+    def hear(self, event: RunEnded | RunPhase | HealthChanged | HealthFound | PlanHeld) -> None:
         """Count a run, or show what has changed of a target."""
         match event:
             case RunEnded(result=result) if result.outcome is not Outcome.LAGGING:  # that is no end
@@ -201,6 +201,9 @@ class RunMetrics(_Exposed):
                 self._gauges["waiting"].labels(event.target).set(event.since)
             case HealthChanged():
                 self.health(event.target, HealthState(event.after))
+            case HealthFound():
+                for target, state in event.targets.items():
+                    self.health(target, state)
             case PlanHeld():
                 self._gauges["held"].labels(event.target).set(1)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from handler.model.event import Decision, Event, Job
+from handler.model.health import HealthState
 from handler.model.plan import Change, Hold
 from handler.model.result import Result, RoundEnd
 
@@ -100,6 +101,13 @@ class HealthChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class HealthFound:
+    """The health of targets as a pass of the watch found it, also where no record can say so. One event for all: queues are short."""
+
+    targets: Mapping[str, HealthState]
+
+
+@dataclass(frozen=True, slots=True)
 class PlanHeld:
     """A plan waits for approval from now on."""
 
@@ -109,7 +117,7 @@ class PlanHeld:
     hold: Hold
 
 
-RunEvent = DeliveryDecided | RunPhase | ObjectsWritten | RunEnded | HealthChanged | PlanHeld
+RunEvent = DeliveryDecided | RunPhase | ObjectsWritten | RunEnded | HealthChanged | HealthFound | PlanHeld
 Announce = Callable[[RunEvent], None]  # takes an event. It never waits and never raises; any thread may call it
 
 

@@ -106,7 +106,7 @@ class Worker:
         self._health: HealthWatch | None = None
         if parts.ways:
             self._heart = HeartbeatRenewal(settings, parts.ways.records, parts.mask, self._metrics.heartbeat)
-            self._health = HealthWatch(settings, parts.ways, parts.mask, self._metrics.health, self._heart.watched, events.announce)
+            self._health = HealthWatch(settings, parts.ways, parts.mask, self._heart.watched, events.announce)
 
     @property
     def _beside(self) -> Iterator[DeadLetterCount | HeartbeatRenewal | HealthWatch]:
@@ -173,7 +173,7 @@ class Worker:
 
     def _quiet(self, job: Job, result: Result) -> None:
         self._looked(job.target)
-        self._metrics.quiet(job, result)
+        self._metrics.quiet(job, result)  # no event: the ticks of all targets at once would push runs' ends out of a subscriber's queue
 
     def _looked(self, target: str) -> None:
         if self._heart:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from handler.model.health import HealthState
-from handler.model.run_event import HealthChanged, RunEvent
+from handler.model.run_event import HealthChanged, HealthFound, RunEvent
 from handler.state.record import TargetHealth
 from handler.worker.health_watch.cluster_watch import HealthWatch
 from handler.worker.heartbeat_renewal import HeartbeatRenewal
@@ -25,13 +25,15 @@ class Watching:
         self.said: list[tuple[str, HealthState]] = []
         settings = replace(shop.settings, health_interval=2.0)
         self.heart = HeartbeatRenewal(settings, shop.handler.records, str, lambda *_: None)
-        self.watch = HealthWatch(settings, shop.handler, str, lambda *line: self.said.append(line), self.heart.watched, self._changed)
+        self.watch = HealthWatch(settings, shop.handler, str, self.heart.watched, self._changed)
         self.heart.start()
         self.watch.start()
 
     def _changed(self, event: RunEvent) -> None:
         if isinstance(event, HealthChanged):
             self.said.append((event.target, HealthState(event.after)))
+        elif isinstance(event, HealthFound):
+            self.said.extend(event.targets.items())
 
     def stop(self) -> None:
         """End both."""

@@ -35,7 +35,7 @@ from handler.engine.planner.members import Members
 from handler.model.errors import AnnealError, Busy, ClusterUnavailable, Moved
 from handler.model.health import HealthState
 from handler.model.names import PART_OF, GroupKind, Identity, Resource, applyset_id
-from handler.model.run_event import Announce, HealthChanged, unheard
+from handler.model.run_event import Announce, HealthChanged, HealthFound, unheard
 from handler.state.configmap import INSTALLATION, SUMMARY, read_summary, state_name
 from handler.state.heartbeat import INTERVALS
 from handler.state.record import TargetHealth
@@ -55,7 +55,6 @@ _WORDINGS = 3
 """Times that a verdict is written in other words in one interval: what is missing, why, and what an inference adds."""
 _OUTAGE = 5.0  # seconds until a record is tried again, where its cluster didn't answer
 _STATES = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-Report = Callable[[str, HealthState], None]  # takes a target's name and health
 Vouch = Callable[[Target], None]  # called at each pass: the health of all targets on this one's cluster is watched
 
 
@@ -81,23 +80,17 @@ class WatchConnections(Protocol):
 class HealthWatch:
     """The health of all targets of one configuration; none is watched where `healthInterval` is 0.
 
-    `mask`: hides secrets in a text; `report`, `vouch`: called at each pass; `announce`: takes the changes of recorded health.
+    `mask`: hides secrets in a text; `vouch`: called at each pass; `announce`: takes what a pass found, and the changes of recorded health.
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        ways: WatchConnections,
-        mask: Callable[[str], str],
-        report: Report,
-        vouch: Vouch,
-        announce: Announce = unheard,
+        self, settings: Settings, ways: WatchConnections, mask: Callable[[str], str], vouch: Vouch, announce: Announce = unheard
     ) -> None:
         grouped: dict[Hashable, list[Target]] = defaultdict(list)
         for target in settings.targets if settings.health_interval > 0 else ():
             grouped[target.cluster].append(target)
         self._stop = threading.Event()
-        self.clusters = [ClusterWatch(settings, ways, targets, mask, report, vouch, announce, self._stop) for targets in grouped.values()]
+        self.clusters = [ClusterWatch(settings, ways, targets, mask, vouch, announce, self._stop) for targets in grouped.values()]
 
     def start(self) -> None:
         """Begin to watch."""
@@ -117,7 +110,6 @@ class ClusterWatch:
     ways: WatchConnections
     targets: list[Target]
     mask: Callable[[str], str]
-    report: Report
     vouch: Vouch
     announce: Announce
     stop: threading.Event
@@ -135,6 +127,8 @@ class ClusterWatch:
     cut: bool = False
     worded: dict[str, tuple[float, ...]] = field(default_factory=dict)
     """When each target's verdict was last written in other words."""
+    found: dict[str, HealthState] = field(default_factory=dict)
+    """How this turn has found targets; announced as one event."""
     refused: dict[str, float] = field(default_factory=dict)
     explained: dict[str, float] = field(default_factory=dict)
     """When each target's reasons were read last."""
@@ -178,8 +172,14 @@ class ClusterWatch:
     def _rest(self) -> None:
         """Wait after a turn that failed; what no turn has judged for too long isn't known."""
         for known in self.watched.values() if time.monotonic() >= self.lapsed else ():
-            self.report(known.target.name, HealthState.UNKNOWN)
+            self.found[known.target.name] = HealthState.UNKNOWN
+        self._announce_found()
         self.stop.wait(self.settings.health_interval)
+
+    def _announce_found(self) -> None:
+        if self.found:
+            self.announce(HealthFound(self.found))
+            self.found = {}
 
     # --- one turn
     def _turn(self) -> None:
@@ -199,6 +199,7 @@ class ClusterWatch:
             known.beat(now)
             if passes or known.moved or known.since:
                 self._judge(known, now, passes=passes)
+        self._announce_found()
         self._explain(now)
         if passes:
             self.passed, self.lapsed = now, now + INTERVALS * self.settings.health_interval
@@ -242,7 +243,7 @@ class ClusterWatch:
             return
         if metadata is None:
             known.read(None, "")
-            self.report(known.target.name, HealthState.UNKNOWN)
+            self.found[known.target.name] = HealthState.UNKNOWN
             return
         meta = metadata["metadata"]
         summary = read_summary(str((meta.get("annotations") or {}).get(SUMMARY) or ""))
@@ -287,14 +288,14 @@ class ClusterWatch:
         name, known.moved = known.target.name, False
         if known.is_stale or not known.version:
             if passes and known.behind and now - known.behind >= INTERVALS * self.settings.health_interval:
-                self.report(name, HealthState.UNKNOWN)
+                self.found[name] = HealthState.UNKNOWN
             return
         found = self._health(known, now)
         writes = found is not known.health and not known.busy and not known.trouble and now >= self.refused.get(name, 0.0)
         if writes and (found.state != known.health.state or self._may_reword(name, now)):
             self._write(known, now)
         if passes and found.state:  # as it was found, though that can't be recorded
-            self.report(name, HealthState(found.state))
+            self.found[name] = HealthState(found.state)
 
     def _may_reword(self, name: str, now: float) -> bool:
         before = self.worded.get(name, ())[-_WORDINGS:]

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from handler.feedback.prometheus import DoorMetrics, RunMetrics, TargetLabels
 from handler.model.event import Job
+from handler.model.health import HealthState
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
 from handler.model.result import Outcome, Result, TargetStanding
-from handler.model.run_event import DeliveryDecided, RunPhase
+from handler.model.run_event import DeliveryDecided, HealthFound, RunPhase
 from tests.fakes.signed_webhooks import SECRETS
 from tests.unit.feedback.exposition_format import parsed
 
@@ -80,6 +81,13 @@ def test_target_metrics_follow_the_record() -> None:
         "orphans": 4,
         "drifted_objects": 5,
     }
+
+
+def test_a_pass_of_the_watch_shows_the_health_of_each_target() -> None:
+    metrics = counting()
+    metrics.hear(HealthFound({"shop": HealthState.UNKNOWN, "site": HealthState.HEALTHY}))
+    shown = [key[1] for key, value in parsed(metrics.text()).items() if key[0] == "anneal_target_health" and value == 1]
+    assert sorted(shown) == [("healthy", "site"), ("unknown", "shop")]
 
 
 def failures(metrics: RunMetrics) -> float | None:

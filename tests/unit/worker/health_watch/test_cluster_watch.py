@@ -12,7 +12,7 @@ from handler.engine.health.custom_health import no_expressions
 from handler.model.errors import ClusterUnavailable, StateInvalid
 from handler.model.health import HealthState
 from handler.model.names import Identity
-from handler.model.run_event import unheard
+from handler.model.run_event import HealthFound, RunEvent, unheard
 from handler.worker.health_watch.cluster_watch import ClusterWatch
 from tests.unit.worker.health_watch.watched_objects import API, declaring, target
 from tests.unit.worker.health_watch.watched_scopes import adjusted
@@ -33,20 +33,13 @@ class Silent:
 
 
 @pytest.fixture
-def said() -> list[tuple[str, HealthState]]:
-    return []
-
-
-@pytest.fixture
-def watch(said: list[tuple[str, HealthState]]) -> ClusterWatch:
+def watch() -> ClusterWatch:
     ways: Any = Silent()
     settings = Settings((target(),), health_interval=0.01)
-    return ClusterWatch(settings, ways, [target()], str, lambda *line: said.append(line), lambda _: None, unheard, threading.Event())
+    return ClusterWatch(settings, ways, [target()], str, lambda _: None, unheard, threading.Event())
 
 
-def test_what_cannot_be_judged_is_told_as_unknown_though_that_cannot_be_recorded(
-    watch: ClusterWatch, said: list[tuple[str, HealthState]]
-) -> None:
+def test_what_cannot_be_judged_is_told_as_unknown_though_that_cannot_be_recorded(watch: ClusterWatch) -> None:
     (known,) = watch.watched.values()
     known.read(declaring(API), "1")
     adjusted(watch.scopes, known)
@@ -54,37 +47,35 @@ def test_what_cannot_be_judged_is_told_as_unknown_though_that_cannot_be_recorded
     watch.scopes.stands(each.scope)
     watch.scopes.ended(each.scope, SILENT)
     watch._judge(known, each.failed + 60.0, passes=True)
-    assert said == [("shop", HealthState.UNKNOWN)]
+    assert watch.found == {"shop": HealthState.UNKNOWN}
 
 
-def test_a_watch_without_a_turn_for_three_intervals_tells_that_nothing_is_known(
-    watch: ClusterWatch, said: list[tuple[str, HealthState]]
-) -> None:
-    watch.report = lambda *line: (said.append(line), watch.stop.set())  # type: ignore[func-returns-value,assignment] # ends after one
+def test_a_watch_without_a_turn_for_three_intervals_tells_that_nothing_is_known(watch: ClusterWatch) -> None:
+    heard: list[RunEvent] = []
+    watch.announce = lambda event: (heard.append(event), watch.stop.set())  # type: ignore[func-returns-value,assignment] # ends after one
     watch.run()
-    assert said == [("shop", HealthState.UNKNOWN)]
+    assert heard == [HealthFound({"shop": HealthState.UNKNOWN})]
+    assert watch.found == {}
 
 
-def test_a_record_that_cannot_be_read_is_no_healthy_target(watch: ClusterWatch, said: list[tuple[str, HealthState]]) -> None:
+def test_a_record_that_cannot_be_read_is_no_healthy_target(watch: ClusterWatch) -> None:
     (known,) = watch.watched.values()
     known.read(None, "1", StateInvalid.of("ConfigMap", "its format is 99"))
     watch._judge(known, 60.0, passes=True)
-    assert said == [("shop", HealthState.UNKNOWN)]
+    assert watch.found == {"shop": HealthState.UNKNOWN}
 
 
-def test_a_record_that_could_not_be_read_now_is_read_again_and_its_target_judged_by_nothing(
-    watch: ClusterWatch, said: list[tuple[str, HealthState]]
-) -> None:
+def test_a_record_that_could_not_be_read_now_is_read_again_and_its_target_judged_by_nothing(watch: ClusterWatch) -> None:
     (known,) = watch.watched.values()
     known.read(declaring(API), "1")
     known.seen = "2"
     watch._read(known, 100.0)
     watch._judge(known, 100.0, passes=True)
-    assert (known.is_stale, known.kinds, said) == (True, frozenset({API.group_kind}), [])
+    assert (known.is_stale, known.kinds, watch.found) == (True, frozenset({API.group_kind}), {})
     watch._judge(known, 200.0, passes=True)
-    assert said == [("shop", HealthState.UNKNOWN)]
+    assert watch.found == {"shop": HealthState.UNKNOWN}
 
 
-def test_a_record_that_is_gone_says_nothing_of_its_target(watch: ClusterWatch, said: list[tuple[str, HealthState]]) -> None:
+def test_a_record_that_is_gone_says_nothing_of_its_target(watch: ClusterWatch) -> None:
     watch._record_moved(Identity("", "ConfigMap", "anneal-system", "anneal-shop"), None)
-    assert said == [("shop", HealthState.UNKNOWN)]
+    assert watch.found == {"shop": HealthState.UNKNOWN}
