@@ -10,7 +10,7 @@ from handler.model.errors import ClusterUnavailable
 from handler.model.names import GroupKind
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
-from tests.unit.engine.apply.planned_target import PlannedTarget, config_map
+from tests.unit.engine.apply.planned_target import PlannedTarget, config_map, ours
 
 WIDGET = GroupKind("acme.io", "Widget")
 
@@ -31,3 +31,24 @@ def test_a_recorded_kind_of_a_group_that_does_not_answer_ends_the_plan() -> None
 
 def test_a_recorded_kind_that_is_served_no_more_has_no_members() -> None:
     assert PlannedTarget().plan(config_map("web"), recorded=[WIDGET]).plan.prunes == ()
+
+
+def test_a_member_that_git_declares_as_another_kind_is_no_candidate() -> None:
+    """An object that is served in two groups has one uid."""
+    shop = PlannedTarget()
+    shop.apply(shop.plan(config_map("web")))
+    live = shop.live("web")
+    assert live
+    shop.post(
+        "/api/v1/namespaces/shop/secrets", ours({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web", "namespace": "shop"}})
+    )
+    assert [change.identity.kind for change in shop.plan(config_map("web")).plan.prunes] == ["Secret"]
+
+    def with_its_uid(call: Call, do: Callable[[], Reply]) -> Reply:
+        status, body, more = do()
+        for item in body.get("items", []) if call.asked.path.endswith("/secrets") else []:
+            item["metadata"]["uid"] = live["metadata"]["uid"]
+        return status, body, more
+
+    shop.meet = with_its_uid
+    assert shop.plan(config_map("web")).plan.prunes == ()
