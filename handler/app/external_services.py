@@ -23,7 +23,7 @@ class ExternalServices:
         return AwsClients(self._environ)
 
     @cached_property
-    def amazon(self) -> AwsSecretStores:
+    def aws(self) -> AwsSecretStores:
         """Amazon's stores of secrets."""
         return AwsSecretStores(self._aws)
 
@@ -46,8 +46,8 @@ class ExternalServices:
 
 
 PLACES: Mapping[str, Callable[[ExternalServices], Fetch]] = {
-    "aws_secrets_manager": lambda services: services.amazon.secret,
-    "aws_parameter": lambda services: services.amazon.parameter,
+    "aws_secrets_manager": lambda services: services.aws.secret,
+    "aws_parameter": lambda services: services.aws.parameter,
     "kubernetes_secret": lambda services: services.secrets,
 }
 """By the field of a reference that names the place: what asks it."""

@@ -235,7 +235,7 @@ class Overview:
             self._explain()
 
     def _ask(self, key: tuple[Hashable, ...], most: int, look: Callable[[], Any], then: Callable[[Any], None]) -> None:
-        """Start a read on a thread of its lane, unless it is still under way; the waiting thread takes its result or error."""
+        """Start a read on a thread of its bulkhead, unless it is still under way; the waiting thread takes its result or error."""
         if key in self._open:
             return
         self._open.add(key)

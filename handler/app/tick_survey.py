@@ -209,35 +209,35 @@ def _unchanged(job: Job, summary: Summary) -> Result:
 
 
 @dataclass
-class _Lane:
+class _Bulkhead:
     calls: deque[Callable[[], None]] = field(default_factory=deque)
     threads: int = 0
 
 
 class SurveyThreads:
-    """Runs calls on a few threads a lane, started when there is something to do: a lane that hangs holds up its own calls alone."""
+    """Runs calls on a few threads a bulkhead, started when needed: a bulkhead that hangs holds up its own calls alone."""
 
     def __init__(self) -> None:
-        self._lanes: dict[Hashable, _Lane] = defaultdict(_Lane)
+        self._bulkheads: dict[Hashable, _Bulkhead] = defaultdict(_Bulkhead)
         self._lock = threading.Lock()
 
     def add(self, name: Hashable, most: int, call: Callable[[], None]) -> None:
-        """Let a call be made, after those of its lane that came before, by at most so many threads at once."""
+        """Let a call be made, after those of its bulkhead that came before, by at most so many threads at once."""
         with self._lock:
-            lane = self._lanes[name]
-            lane.calls.append(call)
-            if lane.threads >= most:
+            bulkhead = self._bulkheads[name]
+            bulkhead.calls.append(call)
+            if bulkhead.threads >= most:
                 return
-            lane.threads += 1
-        threading.Thread(target=self._work, args=(lane,), name="survey", daemon=True).start()
+            bulkhead.threads += 1
+        threading.Thread(target=self._work, args=(bulkhead,), name="survey", daemon=True).start()
 
-    def _work(self, lane: _Lane) -> None:
+    def _work(self, bulkhead: _Bulkhead) -> None:
         while True:
             with self._lock:
-                if not lane.calls:
-                    lane.threads -= 1
+                if not bulkhead.calls:
+                    bulkhead.threads -= 1
                     return
-                call = lane.calls.popleft()
+                call = bulkhead.calls.popleft()
             try:
                 call()
             except Exception:  # noqa: BLE001 - each unreported target gets its run

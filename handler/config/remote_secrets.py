@@ -137,7 +137,7 @@ class RemoteSecrets:
         due = [ref for ref in self._refs if self._clocks.passed(self._answers[ref].asked, self._answers[ref].kept)]
         self._ask([ref for ref in due if ref not in self._asked], patience)
 
-    def hurry(self, ref: SecretRef) -> None:
+    def make_due(self, ref: SecretRef) -> None:
         """Let the next `renew` ask for this one, if the last question was a few seconds ago."""
         with self._answered:
             answer = self._answers.get(whole(ref))

@@ -80,7 +80,7 @@ class Rotation:
     def again(self, ref: SecretRef) -> Secret:
         """Return a secret after it was refused: a store is asked before its turn, too, but not at each refusal. Raises as `read`."""
         with self._lock:
-            self._remote.hurry(ref)
+            self._remote.make_due(ref)
             self._renew()
         return self._secrets.read(ref)
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from handler.app.run_events import SETTLE, RunEvents
 from handler.app.run_guard import announced, guarded
 from handler.config.secrets import RUNS
-from handler.functions.bootstrap import Added, clusters, ground
+from handler.functions.bootstrap import Added, bootstrap, clusters
 from handler.model import deadline as invocation
 from handler.model.backoff import TRANSIENT
 from handler.model.errors import AnnealError
@@ -111,7 +111,7 @@ def batch(environ: Mapping[str, str], added: Added = None) -> Batch:
 
     Raises ConfigInvalid, SecretUnavailable, QueueInvalid.
     """
-    base = ground(environ, RUNS, added)
+    base = bootstrap(environ, RUNS, added)
     events = RunEvents()
     for name in ("emf", "log"):
         events.add(name)

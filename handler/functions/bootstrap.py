@@ -41,7 +41,7 @@ class Bootstrap:
     tables: Tables | None = None
 
 
-def ground(environ: Mapping[str, str], needs: Collection[Need], added: Added = None) -> Bootstrap:
+def bootstrap(environ: Mapping[str, str], needs: Collection[Need], added: Added = None) -> Bootstrap:
     """Configure the log, and make the parts. Raises ConfigInvalid, SecretUnavailable, QueueInvalid: with every mistake of a kind.
 
     `environ`: ANNEAL_CONFIG names the configuration, ANNEAL_QUEUE_URL the queue; secrets are found there, too; `needs`: those to resolve.

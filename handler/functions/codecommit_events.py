@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from handler.app.run_events import SETTLE, RunEvents
-from handler.functions.bootstrap import Added, ground
+from handler.functions.bootstrap import Added, bootstrap
 from handler.model.errors import AnnealError, BadPayload
 from handler.model.event import Event
 from handler.model.run_event import DeliveryDecided
@@ -59,7 +59,7 @@ class CodeCommitEvents:
 
 def of_codecommit(environ: Mapping[str, str], added: Added = None) -> CodeCommitEvents:
     """Make the door of CodeCommit; it resolves no secret. Raises ConfigInvalid, QueueInvalid."""
-    base = ground(environ, (), added)
+    base = bootstrap(environ, (), added)
     events = RunEvents()
     for name in ("emf", "log"):
         events.add(name)

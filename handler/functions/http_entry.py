@@ -16,7 +16,7 @@ from handler.app.run_events import SETTLE, RunEvents
 from handler.config.settings import Settings, Target
 from handler.feedback.emf import EmfLines
 from handler.functions import Lazy
-from handler.functions.bootstrap import Added, clusters, ground
+from handler.functions.bootstrap import Added, bootstrap, clusters
 from handler.model.errors import WorkerUnavailable
 from handler.web.app import Routes, create_app
 from handler.web.status_api import WorkerLink
@@ -32,7 +32,7 @@ TOKENS = Routes(frozenset({"replay", "reads"}))
 
 def webhooks(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:
     """Make the door of git hosts; it knows webhook secrets alone. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
-    base = ground(environ, {"webhooks"}, added)
+    base = bootstrap(environ, {"webhooks"}, added)
     routes = replace(WEBHOOKS, triggers=base.tables.triggers) if base.tables else WEBHOOKS
     events = RunEvents()
     lines: EmfLines = events.add("emf")
@@ -49,7 +49,7 @@ def webhooks(environ: Mapping[str, str] = os.environ, added: Added = None) -> Fl
 
 def api(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:
     """Make the door of named tokens; it knows their secrets alone. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
-    base = ground(environ, {"tokens"}, added)
+    base = bootstrap(environ, {"tokens"}, added)
     settings, secrets = base.settings, base.secrets
     handler = Lazy(lambda: clusters(base, environ))
     worker = behind(settings, lambda target: handler.get().records(target), secrets.mask)

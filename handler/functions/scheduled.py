@@ -26,7 +26,7 @@ from handler.app.cluster_looks import ClusterLooks
 from handler.app.record_summaries import Readable
 from handler.config.settings import Settings, Target
 from handler.functions import Lazy
-from handler.functions.bootstrap import Added, clusters, ground
+from handler.functions.bootstrap import Added, bootstrap, clusters
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.event import Job
 from handler.queues import Queue
@@ -159,6 +159,6 @@ class Minutes:
 
 def minutes(environ: Mapping[str, str], added: Added = None) -> Minutes:
     """Make the schedule; it resolves no secret of a host or a sender. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
-    base = ground(environ, (), added)
+    base = bootstrap(environ, (), added)
     handler = Lazy(lambda: clusters(base, environ))
     return Minutes(base.settings, base.queue, lambda target: handler.get().records(target), ClusterLooks(PATIENCE))

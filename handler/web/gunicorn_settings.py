@@ -13,7 +13,7 @@ from gunicorn.glogging import Logger
 
 from handler.web import MAX_REQUESTS
 from handler.web import access_log as access
-from handler.web.gunicorn_worker import LANES
+from handler.web.gunicorn_worker import POOLS
 
 STOP_SECONDS = 15
 """From SIGTERM to the end, killed if need be: what is being served, then the outbox. The supervisor waits five more."""
@@ -22,7 +22,7 @@ IN_MEMORY = "/dev/shm"  # noqa: S108 - not a file of a known name: gunicorn make
 SETTINGS: dict[str, Any] = {
     "workers": 1,  # one process: its outbox coalesces, its memory is small
     "worker_class": "handler.web.gunicorn_worker.DoorWorker",
-    "threads": LANES[""],
+    "threads": POOLS[""],
     "worker_connections": sys.maxsize,  # gunicorn would accept none beyond; here the oldest gives way
     "timeout": 60,  # of the process's heartbeat; requests have their own deadlines
     "graceful_timeout": STOP_SECONDS,

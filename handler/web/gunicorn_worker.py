@@ -2,7 +2,7 @@
 
 Law: a thread gets only a request that is whole, and hands back an answer that is whole. The main thread's loop alone reads and writes
 sockets, so a slow client costs a descriptor and the bytes that came (`connection_limits`), and no thread. Reads have threads of their own
-(`LANES`): however slow a cluster is, the others are there for deliveries.
+(`POOLS`): however slow a cluster is, the others are there for deliveries.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SPARE = 100  # descriptors that aren't connections
 CROWDED = "too-many-requests"
 THREADS = 16
 READS, READY = "reads", "ready"
-LANES = {READS: THREADS // 4, READY: 1, "": THREADS - THREADS // 4 - 1}
+POOLS = {READS: THREADS // 4, READY: 1, "": THREADS - THREADS // 4 - 1}
 """Threads by what is asked: what the worker is asked, whether it is there, and all else."""
 _LOG = logging.getLogger("anneal.web")
 _STATUS: tuple[tuple[type[Exception], int, str], ...] = (
@@ -88,7 +88,7 @@ class DoorWorker(ThreadWorker):
         front = self._served.front
         self._most, self._refused = front.max_body, front.refused
         self._crowd, self._peers = OpenConnections[ClientConnection](_bounds(front.max_body)), Peers(front.proxies)
-        self._lanes = {lane: ThreadPoolExecutor(threads, lane) for lane, threads in LANES.items() if lane} | {"": self.tpool}
+        self._pools = {pool: ThreadPoolExecutor(threads, pool) for pool, threads in POOLS.items() if pool} | {"": self.tpool}
         super().run()
 
     # --- reading
@@ -148,9 +148,9 @@ class DoorWorker(ThreadWorker):
         self._watch(conn, 0, self._read)
         self._crowd.whole(conn)
         self._make_room(conn)
-        lane = _lane(conn.incoming.request.path)
-        conn.deadline, conn.late = time.monotonic() + PATIENCE if lane else math.inf, self._withdraw
-        future = conn.future = self._lanes[lane].submit(self._done, conn)
+        pool = _pool(conn.incoming.request.path)
+        conn.deadline, conn.late = time.monotonic() + PATIENCE if pool else math.inf, self._withdraw
+        future = conn.future = self._pools[pool].submit(self._done, conn)
         future.add_done_callback(lambda done: self.method_queue.defer(self._answered, conn, done))
 
     def _done(self, conn: ClientConnection) -> bytes:
@@ -316,7 +316,7 @@ def _bounds(max_body: int) -> Bounds:
     return bounds
 
 
-def _lane(path: str) -> str:
+def _pool(path: str) -> str:
     if path == "/readyz":
         return READY
     return READS if path == "/metrics" or path.startswith("/api/") else ""

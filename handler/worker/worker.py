@@ -100,7 +100,7 @@ class Worker:
         self._stop = threading.Event()
         self._ticks = Ticks(settings, parts.look, self._due, self._quiet, self._bulkheads.mute)
         self._clock = parts.clock
-        self._intake = self._taking_from(parts.queue) if parts.queue else None
+        self._consumer = self._taking_from(parts.queue) if parts.queue else None
         self._letters = DeadLetterCount(parts.queue, self._metrics.dead_letters) if parts.queue else None
         self._heart: HeartbeatRenewal | None = None
         self._health: HealthWatch | None = None
@@ -124,8 +124,8 @@ class Worker:
         inbox = Inbox(path, self._offered, self.answers.answer)
         self._queue.start()
         inbox.start()
-        if self._intake:
-            self._intake.start()
+        if self._consumer:
+            self._consumer.start()
         for each in self._beside:
             each.start()
         _LOG.info("worker started", extra={"fields": {"targets": len(self._names)}})
@@ -140,13 +140,13 @@ class Worker:
         for each in self._beside:
             each.stop()
         inbox.stop()
-        if self._intake:
-            self._intake.halt()
+        if self._consumer:
+            self._consumer.halt()
         left = self._queue.stop(GRACE)
         for work in self._queue.close():
             self._leave(work)
-        if self._intake:
-            self._intake.stop()
+        if self._consumer:
+            self._consumer.stop()
         if self._heart:
             self._heart.join()
         self._events.close(CLOSING)
@@ -190,12 +190,12 @@ class Worker:
             result = self._run(work.begun(), self._stop, self._queue.place(work.job.target, patient=not self._holds(work)))
             self._follow(work, result, started)
         finally:  # whatever follows a run, its messages are held no longer
-            if self._intake and result.outcome is not Outcome.LAGGING:
-                self._intake.ended(work, result, cut=self._stop.is_set())
+            if self._consumer and result.outcome is not Outcome.LAGGING:
+                self._consumer.ended(work, result, cut=self._stop.is_set())
 
     def _holds(self, work: Work) -> bool:
         """Whether this work keeps messages: until its end no request for its target arrives, so it may not wait for long."""
-        return self._intake is not None and self._intake.holds(work)
+        return self._consumer is not None and self._consumer.holds(work)
 
     def _follow(self, work: Work, result: Result, started: float) -> None:
         if result.outcome is Outcome.LAGGING:
@@ -219,7 +219,7 @@ class Worker:
 
     def _leave(self, work: Work) -> None:
         """Give what this worker won't run back to a shared queue, or log its loss."""
-        if not (self._intake and self._intake.left(work)) and work.named:  # a push is found by the next start's tick
+        if not (self._consumer and self._consumer.left(work)) and work.named:  # a push is found by the next start's tick
             _LOG.warning("a request ends with the worker", extra={"fields": work.log_fields()})
 
     def _delay(self, work: Work, at: float) -> None:

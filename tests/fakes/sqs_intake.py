@@ -1,4 +1,4 @@
-"""A worker's end of a shared queue for tests: an intake on a queue of AWS' text, handing on to a worker that only keeps what it gets."""
+"""A worker's end of a shared queue for tests: a consumer of a queue of AWS' text, handing on to a worker that only keeps what it gets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = (*(f"t{number}" for number in range(60)), "shop", "shop-prod", "infra")
 
 @dataclass
 class Side:
-    """An intake on a queue of AWS' text, with a worker that only keeps what it is handed. Time moves when the test says so."""
+    """A consumer of a queue of AWS' text, with a worker that only keeps what it is handed. Time moves when the test says so."""
 
     now: float = 0.0
     works: list[Work] = field(default_factory=list)
@@ -33,7 +33,7 @@ class Side:
         self.dead = Fifo("dead.fifo", lambda: self.now)
         self.fifo = Polled(now=lambda: self.now, dead=self.dead)
         self.sqs = SqsQueue(self.fifo.url, self.fifo)
-        self.intake = self.made()
+        self.consumer = self.made()
 
     def made(self) -> SqsConsumer:
         return SqsConsumer(self.sqs, NAMES, self.threads, self._take, lambda: tuple(self.busy), lambda: tuple(self.resting))
@@ -52,12 +52,12 @@ class Side:
 
     def poll(self) -> None:
         """Receive once, as the thread does."""
-        if most := self.intake._room():
-            self.intake._received(self.sqs.receive(most, 0, sqs_consumer.VISIBLE))
+        if most := self.consumer._room():
+            self.consumer._received(self.sqs.receive(most, 0, sqs_consumer.VISIBLE))
 
     def end(self, work: Work, outcome: Outcome = Outcome.APPLIED, *, recorded: bool = True, cut: bool = False, code: str = "") -> None:
         self.busy.discard(work.job.target)
-        self.intake.ended(work, Result(work.job.target, outcome, recorded=recorded, code=code), cut=cut)
+        self.consumer.ended(work, Result(work.job.target, outcome, recorded=recorded, code=code), cut=cut)
 
     @property
     def handed(self) -> list[str]:

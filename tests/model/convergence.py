@@ -74,7 +74,7 @@ def moving_at(model: Model, commit: str) -> list[str]:
     return sorted(name for name in model.host.commits[commit] if any(f"-{moving}.json" in name for moving in MOVING))
 
 
-def goal(model: Model, target: str) -> str:
+def wanted_commit(model: Model, target: str) -> str:
     """Return the commit that a target should be on: its pin while that holds, else the head."""
     state = model.state(target)
     pin = state.pin if state else None
@@ -88,7 +88,7 @@ def goal(model: Model, target: str) -> str:
 def converged(model: Model) -> None:
     """Live is what git declares, no more and no less, and the record says so (I1)."""
     for target in TARGETS:
-        aim, state = goal(model, target), model.state(target)
+        aim, state = wanted_commit(model, target), model.state(target)
         wanted = declared(model.host.commits[aim], target)
         told = [f"{ended.work.job.trigger} {ended.result.outcome} {ended.result.message}" for ended in model.workers[0].ended[-9:]]
         assert state, target

@@ -101,11 +101,11 @@ class RunContext:
     was: str | None = None
     rounds: list[tuple[Round, Result]] = field(default_factory=list)
     writing: threading.Lock = field(default_factory=threading.Lock)
-    shared: WriteBatcher[State] = field(init=False, repr=False)
+    batcher: WriteBatcher[State] = field(init=False, repr=False)
     clock: Callable[[], float] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.shared, self.clock = WriteBatcher(self._write), steady_clock(self.deps.clock)
+        self.batcher, self.clock = WriteBatcher(self._write), steady_clock(self.deps.clock)
 
     @property
     def state(self) -> State:
@@ -206,7 +206,7 @@ class RunContext:
 
     def record(self, change: Callable[[State], State]) -> None:
         """Write how the open attempt goes on; several threads may, and share writes. Raises LeaseLost, ClusterUnavailable."""
-        self.shared.put(change)
+        self.batcher.put(change)
 
     def _write(self, change: Callable[[State], State]) -> None:
         assert self.lease is not None  # noqa: S101 - an attempt is open under a Lease

@@ -39,7 +39,7 @@ def test_environment_and_files_are_no_remote_secret_store() -> None:
 
 
 def test_nothing_is_loaded_before_it_is_asked() -> None:
-    code = "import sys, handler.app.external_services as s; s.ExternalServices({}).amazon; s.ExternalServices({}).eks;"
+    code = "import sys, handler.app.external_services as s; s.ExternalServices({}).aws; s.ExternalServices({}).eks;"
     code += "print(sorted({'boto3', 'botocore', 'kubernetes', 'urllib3'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout == "[]\n"
 

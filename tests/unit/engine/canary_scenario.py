@@ -30,7 +30,7 @@ def deployment(image: str) -> dict[str, Any]:
 class CanaryScenario:
     """A Deployment that runs, a commit whose canary is held beside it for an hour; nobody waits within a run."""
 
-    town: InMemoryCluster
+    fake: InMemoryCluster
     old: str = ""
     new: str = ""
 
@@ -38,7 +38,7 @@ class CanaryScenario:
     def held(cls) -> CanaryScenario:
         trial = cls(InMemoryCluster(cluster(served=WORKLOADS)))
         trial.old = trial.push("shop:1", canary=False)
-        assert trial.town.handler(ONE).run(Job("shop", "push")).outcome is Outcome.APPLIED
+        assert trial.fake.handler(ONE).run(Job("shop", "push")).outcome is Outcome.APPLIED
         trial.settle("api")
         trial.new = trial.push("shop:2")
         trial.holds()
@@ -60,8 +60,8 @@ class CanaryScenario:
             steps = [{"name": "api", "object": "api.yaml", "action": "Canary", "steps": [{"weight": 25, "for": "1h"}]}]
             head = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "r"}}
             files["rollout.yaml"] = json.dumps({**head, "spec": {"groups": [{"name": "main", "steps": steps}]}})
-        sha = self.town.host.commit(files)
-        self.town.host.push(sha)
+        sha = self.fake.host.commit(files)
+        self.fake.host.push(sha)
         return sha
 
     def broken(self) -> str:
@@ -70,7 +70,7 @@ class CanaryScenario:
     # --- runs
     @property
     def handler(self) -> Handler:
-        handler = self.town.handler(ROLLED)
+        handler = self.fake.handler(ROLLED)
         deps = replace(handler.dependencies("shop"), patience=0.0)
         handler.dependencies = lambda name: {"shop": deps}[name]  # type: ignore[method-assign]  # the seam
         return handler
@@ -80,11 +80,11 @@ class CanaryScenario:
 
     # --- what is there
     def live(self, name: str) -> dict[str, Any] | None:
-        status, body = self.town.server.answer(Asked("GET", f"{PLACE}/{name}", {}, None, "", ""))
+        status, body = self.fake.server.answer(Asked("GET", f"{PLACE}/{name}", {}, None, "", ""))
         return body if status == 200 else None
 
     def change(self, name: str, change: dict[str, Any]) -> None:
-        self.town.server.must(Asked("PATCH", f"{PLACE}/{name}", {"fieldManager": "jo"}, change, MERGE, ""))
+        self.fake.server.must(Asked("PATCH", f"{PLACE}/{name}", {"fieldManager": "jo"}, change, MERGE, ""))
 
     def settle(self, name: str) -> None:
         """Its controller has done what it asks for."""

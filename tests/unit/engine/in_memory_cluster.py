@@ -114,25 +114,25 @@ GROUPS = (
 
 
 def planted() -> InMemoryCluster:
-    """A town where everything lives, by an earlier commit without a Rollout."""
-    town = InMemoryCluster()
-    town.push(dict.fromkeys(NAMES, "1"))
-    assert town.handler(ONE).run(Job("shop", "push")).outcome in DONE
-    town.written.clear()
-    return town
+    """A cluster where everything lives, by an earlier commit without a Rollout."""
+    fake = InMemoryCluster()
+    fake.push(dict.fromkeys(NAMES, "1"))
+    assert fake.handler(ONE).run(Job("shop", "push")).outcome in DONE
+    fake.written.clear()
+    return fake
 
 
 def wanted(value: str = "2") -> dict[str, str]:
     return {**dict.fromkeys(NAMES, value), "same": "1"}
 
 
-def assert_carried_out(town: InMemoryCluster, before: Mapping[str, str]) -> None:
-    assert town.data(*NAMES) == ["2", None, "2", "1", "2", "1", "2"], (town.data(*NAMES), town.written)
-    assert town.uid("anew") != before["anew"], town.written
+def assert_carried_out(fake: InMemoryCluster, before: Mapping[str, str]) -> None:
+    assert fake.data(*NAMES) == ["2", None, "2", "1", "2", "1", "2"], (fake.data(*NAMES), fake.written)
+    assert fake.uid("anew") != before["anew"], fake.written
     others = [name for name in NAMES if name not in ("old", "anew")]
-    assert [(name, town.uid(name)) for name in others] == [(name, before[name]) for name in others], (before, town.written)
-    assert set(town.outcomes().values()) == {"done"}, (town.outcomes(), town.written)
-    assert town.deleted == {f"old {before['old']}": 1, f"anew {before['anew']}": 1}, town.deleted
+    assert [(name, fake.uid(name)) for name in others] == [(name, before[name]) for name in others], (before, fake.written)
+    assert set(fake.outcomes().values()) == {"done"}, (fake.outcomes(), fake.written)
+    assert fake.deleted == {f"old {before['old']}": 1, f"anew {before['anew']}": 1}, fake.deleted
 
 
 def refusing(chosen: Callable[[Asked], bool], status: int = 422, message: str = "spec: Invalid value") -> Way:

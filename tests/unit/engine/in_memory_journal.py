@@ -34,10 +34,10 @@ class InMemoryJournal:
     force: bool = False
     now: float = seconds_of(NOON) + 60
     written: list[State] = field(default_factory=list)
-    shared: WriteBatcher[State] = field(init=False)
+    batcher: WriteBatcher[State] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.shared = WriteBatcher(self.write)
+        self.batcher = WriteBatcher(self.write)
 
     def clock(self) -> float:
         return self.now
@@ -47,7 +47,7 @@ class InMemoryJournal:
         return Job("shop", "push", force=self.force)
 
     def record(self, change: Callable[[State], State]) -> None:
-        self.shared.put(change)
+        self.batcher.put(change)
 
     def write(self, change: Callable[[State], State]) -> None:
         self.state = change(self.state)
@@ -125,13 +125,13 @@ def record(name: str, outcome: str = "", message: str = "", mark: str = "", of: 
     return StepRecord(of, name, str(identity(name)), "Act", NOON, NOON if outcome else "", outcome, message, mark)
 
 
-def stepper(paper: InMemoryJournal, acts: Acts, changes: Sequence[Change] = (), look: Callable[[], None] = lambda: None) -> StepRunner:
+def stepper(fake: InMemoryJournal, acts: Acts, changes: Sequence[Change] = (), look: Callable[[], None] = lambda: None) -> StepRunner:
     planned = SimpleNamespace(plan=Plan("shop", sha(), (tuple(changes),)), desired={})
     planner = SimpleNamespace(target=SimpleNamespace(wait=None))
     applier: Any = SimpleNamespace(planned=planned, planner=planner, outcomes=[], written=set(), stored=AppliedObjects())
     waits: Any = SimpleNamespace(look=look)
     inputs: Any = SimpleNamespace(commit=SimpleNamespace(sha=sha()), prepared=SimpleNamespace(digest=DIGEST))
-    run: Any = paper
+    run: Any = fake
     return StepRunner(applier, waits, Journal(run, inputs), {"Act": acts}, lambda text: text.replace("hunter2", "***"))
 
 
@@ -168,7 +168,7 @@ def once_all_began(count: int, *acts: Act) -> list[Act]:
     return [after(act) for act in acts]
 
 
-def go(paper: InMemoryJournal, acts: Acts, *groups: Group, parallel: bool = False, **more: Any) -> StepRunner:
-    made = stepper(paper, acts, **more)
+def go(fake: InMemoryJournal, acts: Acts, *groups: Group, parallel: bool = False, **more: Any) -> StepRunner:
+    made = stepper(fake, acts, **more)
     made.go(Rollout("all", groups, parallel))
     return made

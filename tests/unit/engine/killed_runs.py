@@ -36,15 +36,15 @@ class Death:
         return do()
 
 
-def killed(town: InMemoryCluster, number: int, *, done: bool) -> bool:
+def killed(fake: InMemoryCluster, number: int, *, done: bool) -> bool:
     """Run, and die; False: the run had ended before."""
     death = Death(number, done)
-    town.meet = death
+    fake.meet = death
     try:
-        town.run()
+        fake.run()
     except Killed:
         pass
     finally:
-        town.meet = straight
-        town.free_lease()
+        fake.meet = straight
+        fake.free_lease()
     return death.dead

@@ -14,11 +14,11 @@ BACK = replace(ONE, targets=(replace(ONE.targets[0], rollback=Rollback(on_failur
 HOOK = {"argocd.argoproj.io/hook": "PreSync"}
 
 
-def push(town: InMemoryCluster, value: str, **more: dict[str, str]) -> str:
+def push(fake: InMemoryCluster, value: str, **more: dict[str, str]) -> str:
     """Push a commit with one ConfigMap, and others with these annotations."""
     maps = {"web": config_map("web", value)} | {name: config_map(name, value) for name in more}
     for name, marks in more.items():
         maps[name]["metadata"]["annotations"] = marks
-    sha = town.host.commit({f"shop/{name}.yaml": json.dumps(body) for name, body in maps.items()})
-    town.host.push(sha)
+    sha = fake.host.commit({f"shop/{name}.yaml": json.dumps(body) for name, body in maps.items()})
+    fake.host.push(sha)
     return sha

@@ -43,7 +43,7 @@ def test_a_canary_that_a_refused_head_has_overtaken_is_withdrawn_and_the_failure
 def test_a_canary_overtaken_by_a_head_that_the_dry_run_refuses_is_withdrawn(status: int, code: str) -> None:
     trial = CanaryScenario.held()
     trial.push("shop:3", more=json.dumps(config_map("web", "1")))
-    trial.town.meet = refusing(lambda asked: asked.dry and asked.path.endswith("/configmaps/web"), status, CANNOT)
+    trial.fake.meet = refusing(lambda asked: asked.dry and asked.path.endswith("/configmaps/web"), status, CANNOT)
     result = trial.run("push")
     assert (result.outcome, result.code, trial.live("api-canary"), trial.image) == (Outcome.FAILED, code, None, "shop:1"), result
 
@@ -58,7 +58,7 @@ def test_ticks_after_a_withdrawn_canary_fail_alike_and_delete_nothing_again() ->
         calls.append(call)
         return do()
 
-    trial.town.meet = seen
+    trial.fake.meet = seen
     assert [trial.run().outcome for _ in range(2)] == [Outcome.FAILED, Outcome.FAILED]
     assert [call.asked.method for call in calls if call.asked.path.startswith(PLACE)] == ["GET", "GET"]
     (entry, *_) = trial.state.history
@@ -175,7 +175,7 @@ def test_a_canary_in_a_namespace_off_the_whitelist_isnt_deleted() -> None:
     trial = CanaryScenario.held()
     trial.broken()
     elsewhere = replace(ROLLED, targets=(replace(ROLLED.targets[0], namespaces=("other",)),))
-    result = trial.town.handler(elsewhere).run(Job("shop", "push"))
+    result = trial.fake.handler(elsewhere).run(Job("shop", "push"))
     assert (result.outcome, result.code) == (Outcome.FAILED, "manifest-invalid")
     assert "unwatched: outside: namespace shop left the whitelist" in str(result.problems[-1])
     assert trial.live("api-canary")
@@ -195,7 +195,7 @@ def test_a_dry_run_a_run_without_prune_or_a_request_by_hand_withdraws_no_canary(
     trial = CanaryScenario.held()
     broken = trial.broken()
     if "commit" in about:
-        trial.town.host.push(trial.new)
+        trial.fake.host.push(trial.new)
         about = {**about, "commit": broken if about["commit"] == "broken" else about["commit"]}
     assert trial.run("replay", **about).outcome is outcome
     assert trial.live("api-canary")
@@ -206,8 +206,8 @@ def test_a_dry_run_a_run_without_prune_or_a_request_by_hand_withdraws_no_canary(
 def test_a_head_that_cant_be_fetched_withdraws_no_canary(*, down: bool) -> None:
     """Nobody knows what it says: the next look may find it."""
     trial = CanaryScenario.held()
-    trial.town.host.lost.add(trial.broken())
-    trial.town.host.down = down
+    trial.fake.host.lost.add(trial.broken())
+    trial.fake.host.down = down
     assert trial.run("push").outcome is Outcome.FAILED
     assert trial.live("api-canary")
     assert trial.mark.startswith("hold 0")
@@ -222,11 +222,11 @@ def test_a_run_killed_before_the_canarys_deletion_leaves_it_to_the_next_run() ->
             raise Killed
         return do()
 
-    trial.town.meet = dies
+    trial.fake.meet = dies
     with pytest.raises(Killed):
         trial.run("push")
-    trial.town.meet = straight
-    trial.town.free_lease()
+    trial.fake.meet = straight
+    trial.fake.free_lease()
     assert trial.live("api-canary")
     result = trial.run()
     assert (result.outcome, trial.live("api-canary")) == (Outcome.FAILED, None)
@@ -236,12 +236,12 @@ def test_a_run_killed_before_the_canarys_deletion_leaves_it_to_the_next_run() ->
 def test_a_canary_whose_deletion_is_forbidden_is_reported_and_tried_again() -> None:
     trial = CanaryScenario.held()
     trial.broken()
-    trial.town.meet = refusing(lambda asked: asked.method == "DELETE", 403, CANNOT)
+    trial.fake.meet = refusing(lambda asked: asked.method == "DELETE", 403, CANNOT)
     result = trial.run("push")
     assert (result.outcome, result.code) == (Outcome.FAILED, "manifest-invalid")
     assert f"the canary of {trial.new[:12]} stays as it is, unwatched" in str(result.problems[-1])
     assert "anneal rollback shop" in result.problems[-1].fix
-    trial.town.meet = straight
+    trial.fake.meet = straight
     trial.run()
     assert trial.live("api-canary") is None
 
@@ -250,7 +250,7 @@ def test_of_several_canaries_each_has_a_problem() -> None:
     trial = CanaryScenario.held()
     with_another(trial, "web")
     trial.broken()
-    trial.town.meet = refusing(lambda asked: asked.method == "DELETE" and asked.path.endswith("/api-canary"), 403, CANNOT)
+    trial.fake.meet = refusing(lambda asked: asked.method == "DELETE" and asked.path.endswith("/api-canary"), 403, CANNOT)
     told = {problem.subject: problem.message for problem in trial.run("push").problems}
     assert "stays as it is, unwatched" in told["Deployment/shop/api-canary"]
     assert "is withdrawn" in told["Deployment/shop/web-canary"]
@@ -263,7 +263,7 @@ def with_another(trial: CanaryScenario, name: str) -> None:
     mark = Identity("apps", "Deployment", "shop", f"{name}-canary").mark("shop")
     labels, annotations = body["metadata"]["labels"], {**body["metadata"]["annotations"], IDENTITY: mark}
     made = {**body, "metadata": {"name": f"{name}-canary", "namespace": "shop", "labels": labels, "annotations": annotations}}
-    trial.town.server.must(Asked("POST", PLACE, {"fieldManager": "anneal"}, made, "application/json", ""))
+    trial.fake.server.must(Asked("POST", PLACE, {"fieldManager": "anneal"}, made, "application/json", ""))
 
     def doubled(state: State) -> State:
         assert state.rollout
@@ -278,7 +278,7 @@ def test_where_the_clusters_kinds_cant_be_asked_for_the_failure_stays_the_heads_
     """The record knows of the canary all the same."""
     trial = CanaryScenario.held()
     trial.broken()
-    trial.town.meet = refusing(lambda asked: asked.path in ("/api", "/apis"), 403, CANNOT)
+    trial.fake.meet = refusing(lambda asked: asked.path in ("/api", "/apis"), 403, CANNOT)
     result = trial.run("push")
     assert (result.outcome, result.code) == (Outcome.FAILED, "manifest-invalid")
     assert f"the canary of {trial.new[:12]} stays as it is, unwatched" in str(result.problems[-1])

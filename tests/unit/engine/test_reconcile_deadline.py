@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from handler.model import deadline as hurry
+from handler.model import deadline
 from handler.model.errors import GitUnavailable
 from handler.model.event import Job
 from handler.model.result import Outcome
@@ -33,11 +33,11 @@ def test_requests_of_a_run_end_by_its_deadline() -> None:
     seen, host = Seen(), GitHost()
     pushed(host)
     handler = engine(cluster(), host, way=seen)
-    with hurry.until(time.monotonic() - 1.0):
+    with deadline.until(time.monotonic() - 1.0):
         assert handler.run(Job("shop", "tick")).outcome is Outcome.APPLIED
     here = [call for call in seen.calls if call.asked.method in ("GET", "PATCH", "POST")]
     assert len(here) > 5
-    assert {call.silence for call in here} == {hurry.LEAST}
+    assert {call.silence for call in here} == {deadline.LEAST}
 
 
 def test_a_fetch_cut_short_by_the_deadline_is_no_failed_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ REFUSED: Reply = (422, {"kind": "Status", "code": 422, "status": "Failure", "rea
 class Person:
     """Asks for the rollout again while one is under way, at the first write of `at`; `way`: what that write then meets."""
 
-    town: InMemoryCluster
+    fake: InMemoryCluster
     at: str
     refuses: bool = False
     asked: Outcome | None = None
@@ -32,7 +32,7 @@ class Person:
             return do()
         if self.asked is None:
             self.asked = Outcome.FAILED  # whatever comes now is of this very request
-            second, impatient = self.town.handler(), threading.Event()
+            second, impatient = self.fake.handler(), threading.Event()
             second._holder = "second"
             impatient.set()
             self.asked = second.run(Job("shop", "replay", force=True, actor="jo"), impatient).outcome
@@ -40,40 +40,40 @@ class Person:
 
 
 @pytest.fixture
-def town() -> InMemoryCluster:
+def fake() -> InMemoryCluster:
     made = planted()
     made.push(wanted(), *GROUPS)
     return made
 
 
-def recreated(town: InMemoryCluster) -> int:
-    return sum(key.startswith("anew ") for key in town.deleted)
+def recreated(fake: InMemoryCluster) -> int:
+    return sum(key.startswith("anew ") for key in fake.deleted)
 
 
-def test_the_lease_holder_carries_out_a_forced_rollout_once(town: InMemoryCluster) -> None:
-    person = town.meet = Person(town, "changed")
-    result = town.run()
+def test_the_lease_holder_carries_out_a_forced_rollout_once(fake: InMemoryCluster) -> None:
+    person = fake.meet = Person(fake, "changed")
+    result = fake.run()
     assert (person.asked, result.outcome) == (Outcome.BUSY, Outcome.APPLIED), result
-    assert recreated(town) == 2
-    assert state_of(town.handler()).requested is None
+    assert recreated(fake) == 2
+    assert state_of(fake.handler()).requested is None
     for trigger in ("tick", "drift"):
-        assert town.run(trigger).outcome is Outcome.UNCHANGED
-    assert recreated(town) == 2
+        assert fake.run(trigger).outcome is Outcome.UNCHANGED
+    assert recreated(fake) == 2
 
 
-def test_a_forced_rollout_that_fails_again_isnt_tried_a_third_time(town: InMemoryCluster) -> None:
-    person = town.meet = Person(town, "changed", refuses=True)
-    result = town.run()
+def test_a_forced_rollout_that_fails_again_isnt_tried_a_third_time(fake: InMemoryCluster) -> None:
+    person = fake.meet = Person(fake, "changed", refuses=True)
+    result = fake.run()
     assert (person.asked, result.outcome) == (Outcome.BUSY, Outcome.FAILED), result
-    assert recreated(town) == 2
-    assert state_of(town.handler()).requested is None
+    assert recreated(fake) == 2
+    assert state_of(fake.handler()).requested is None
     for trigger in ("tick", "drift"):
-        assert town.run(trigger).outcome is Outcome.FAILED
-    assert recreated(town) == 2
+        assert fake.run(trigger).outcome is Outcome.FAILED
+    assert recreated(fake) == 2
 
 
-def test_a_lease_holder_that_dies_leaves_a_forced_rollout_to_the_next_run(town: InMemoryCluster) -> None:
-    person = Person(town, "changed")
+def test_a_lease_holder_that_dies_leaves_a_forced_rollout_to_the_next_run(fake: InMemoryCluster) -> None:
+    person = Person(fake, "changed")
     stop = threading.Event()
 
     def way(call: Call, do: Callable[[], Reply]) -> Reply:
@@ -82,10 +82,10 @@ def test_a_lease_holder_that_dies_leaves_a_forced_rollout_to_the_next_run(town: 
             stop.set()
         return reply
 
-    town.meet = way
-    assert town.handler().run(Job("shop", "push"), stop).outcome is Outcome.BUSY
-    requested = state_of(town.handler()).requested
+    fake.meet = way
+    assert fake.handler().run(Job("shop", "push"), stop).outcome is Outcome.BUSY
+    requested = state_of(fake.handler()).requested
     assert requested
     assert requested.force
-    assert town.run("tick").outcome is Outcome.APPLIED
-    assert (recreated(town), state_of(town.handler()).requested) == (1, None), "what was under way is gone on with"
+    assert fake.run("tick").outcome is Outcome.APPLIED
+    assert (recreated(fake), state_of(fake.handler()).requested) == (1, None), "what was under way is gone on with"

@@ -49,48 +49,48 @@ def refusing(name: str, before: Callable[[], None] = lambda: None, said: Reply =
 
 
 def test_unpin_tries_the_failed_commit_once_more_also_where_the_one_before_had_no_rollout() -> None:
-    town = InMemoryCluster()
-    old = push(town, "1")
-    assert town.handler(BACK).run(Job("shop", "push")).outcome is Outcome.APPLIED
-    new = push(town, "2", migrate=HOOK)
-    town.meet = refusing("migrate")
-    assert town.handler(BACK).run(Job("shop", "push")).outcome is Outcome.ROLLED_BACK
-    assert town.handler(BACK).run(Job("shop", "tick")).commit == old
-    town.meet = straight
-    result = town.handler(BACK).run(Job("shop", "replay", unpin=True, actor="jo"))
+    fake = InMemoryCluster()
+    old = push(fake, "1")
+    assert fake.handler(BACK).run(Job("shop", "push")).outcome is Outcome.APPLIED
+    new = push(fake, "2", migrate=HOOK)
+    fake.meet = refusing("migrate")
+    assert fake.handler(BACK).run(Job("shop", "push")).outcome is Outcome.ROLLED_BACK
+    assert fake.handler(BACK).run(Job("shop", "tick")).commit == old
+    fake.meet = straight
+    result = fake.handler(BACK).run(Job("shop", "replay", unpin=True, actor="jo"))
     assert (result.outcome, result.commit) == (Outcome.APPLIED, new), result.problems
-    migrated = town.live("migrate")
+    migrated = fake.live("migrate")
     assert migrated
     assert ROLLOUT in migrated["metadata"]["annotations"]
 
 
 def test_a_rollout_that_failed_is_not_tried_again_by_a_tick() -> None:
-    town = InMemoryCluster()
-    push(town, "1")
-    town.handler(ONE).run(Job("shop", "push"))
-    push(town, "2", migrate=HOOK)
-    town.meet = refusing("migrate")
-    assert town.handler(ONE).run(Job("shop", "push")).outcome is Outcome.FAILED
-    town.meet = straight
+    fake = InMemoryCluster()
+    push(fake, "1")
+    fake.handler(ONE).run(Job("shop", "push"))
+    push(fake, "2", migrate=HOOK)
+    fake.meet = refusing("migrate")
+    assert fake.handler(ONE).run(Job("shop", "push")).outcome is Outcome.FAILED
+    fake.meet = straight
     for trigger in ("tick", "push", "drift"):
-        assert town.handler(ONE).run(Job("shop", trigger)).outcome is Outcome.FAILED
-    assert town.live("migrate") is None
+        assert fake.handler(ONE).run(Job("shop", trigger)).outcome is Outcome.FAILED
+    assert fake.live("migrate") is None
 
 
 def test_a_persons_pin_stands_that_came_while_a_rollout_failed() -> None:
-    town = InMemoryCluster()
-    first = push(town, "0")
-    town.handler(BACK).run(Job("shop", "push"))
-    push(town, "1")
-    town.handler(BACK).run(Job("shop", "push"))
-    push(town, "2", migrate=HOOK)
-    handler = town.handler(BACK)
+    fake = InMemoryCluster()
+    first = push(fake, "0")
+    fake.handler(BACK).run(Job("shop", "push"))
+    push(fake, "1")
+    fake.handler(BACK).run(Job("shop", "push"))
+    push(fake, "2", migrate=HOOK)
+    handler = fake.handler(BACK)
 
     def said() -> None:
         handler.store(handler.target("shop")).update(lambda state: replace(state, pin=Pin(first, "a" * 64, "jo", "wait for me")))
 
-    town.meet = refusing("migrate", said)
-    result = town.handler(BACK).run(Job("shop", "push"))
+    fake.meet = refusing("migrate", said)
+    result = fake.handler(BACK).run(Job("shop", "push"))
     assert result.outcome is Outcome.FAILED
     pin = state_of(handler).pin
     assert pin
@@ -103,19 +103,19 @@ def test_before_a_first_deployment_there_is_no_rollback() -> None:
 
 def test_a_run_without_writes_is_a_deployment_of_its_own_where_it_rendered_otherwise() -> None:
     """What it drops another target of the repository had taken before."""
-    town = InMemoryCluster()
-    first = push(town, "1")
-    town.handler(ONE).run(Job("shop", "push"))
-    second = push(town, "2", web2={})
-    town.handler(ONE).run(Job("shop", "push"))
-    town.server.store.remove(Identity("", "ConfigMap", "shop", "web2"))
-    third = push(town, "2")
-    assert town.handler(ONE).run(Job("shop", "push")).outcome is Outcome.UNCHANGED
-    state = state_of(town.handler(ONE))
+    fake = InMemoryCluster()
+    first = push(fake, "1")
+    fake.handler(ONE).run(Job("shop", "push"))
+    second = push(fake, "2", web2={})
+    fake.handler(ONE).run(Job("shop", "push"))
+    fake.server.store.remove(Identity("", "ConfigMap", "shop", "web2"))
+    third = push(fake, "2")
+    assert fake.handler(ONE).run(Job("shop", "push")).outcome is Outcome.UNCHANGED
+    state = state_of(fake.handler(ONE))
     assert (state.commit, deployed_before(state)) == (third, second)
-    town.host.push(town.host.commit({"shop/web.yaml": json.dumps(config_map("web", "2")), "README.md": "read me"}))
-    assert town.handler(ONE).run(Job("shop", "push")).outcome is Outcome.UNCHANGED
-    assert deployed_before(state_of(town.handler(ONE))) == second, "a commit that rendered to the same is the same deployment"
+    fake.host.push(fake.host.commit({"shop/web.yaml": json.dumps(config_map("web", "2")), "README.md": "read me"}))
+    assert fake.handler(ONE).run(Job("shop", "push")).outcome is Outcome.UNCHANGED
+    assert deployed_before(state_of(fake.handler(ONE))) == second, "a commit that rendered to the same is the same deployment"
     older = replace(state, history=tuple(replace(each, digest="") for each in state.history))
     assert deployed_before(older) == first, "a record of the version before tells no difference"
 
@@ -124,36 +124,36 @@ def test_a_run_without_writes_is_a_deployment_of_its_own_where_it_rendered_other
     ("said", "code", "who"), [(REFUSED, "apply-failed", "author"), (NO_ROOM, "quota-exceeded", "operator")], ids=["refused", "no room"]
 )
 def test_an_exceeded_quota_fails_a_rollout_as_a_refusal_does(said: Reply, code: str, who: str) -> None:
-    town = InMemoryCluster()
-    push(town, "1")
-    town.handler(ONE).run(Job("shop", "push"))
+    fake = InMemoryCluster()
+    push(fake, "1")
+    fake.handler(ONE).run(Job("shop", "push"))
     late = {"argocd.argoproj.io/sync-wave": "1"}
-    push(town, "2", extra=late, tell={"argocd.argoproj.io/hook": "SyncFail"})
-    town.meet = refusing("extra", said=said)
-    result = town.handler(ONE).run(Job("shop", "push"))
+    push(fake, "2", extra=late, tell={"argocd.argoproj.io/hook": "SyncFail"})
+    fake.meet = refusing("extra", said=said)
+    result = fake.handler(ONE).run(Job("shop", "push"))
     assert (result.outcome, result.code, result.who) == (Outcome.FAILED, code, who), result.problems
     assert result.counts == {"configured": 1}
-    assert town.live("tell"), "the SyncFail hook has run"
-    rollout = state_of(town.handler(ONE)).rollout
+    assert fake.live("tell"), "the SyncFail hook has run"
+    rollout = state_of(fake.handler(ONE)).rollout
     assert rollout
     assert (rollout.outcome, [step.outcome for step in rollout.steps if step.group == "SyncFail"]) == ("failed", ["done"])
 
 
 @pytest.mark.parametrize(("said", "code", "who"), [(REFUSED, "rollout-failed", "author"), (NO_ROOM, "quota-exceeded", "operator")])
 def test_an_exceeded_quota_rolls_back_as_a_refusal_does(said: Reply, code: str, who: str) -> None:
-    town = InMemoryCluster()
-    old = push(town, "1")
-    town.handler(BACK).run(Job("shop", "push"))
-    new = push(town, "2", extra={"argocd.argoproj.io/sync-wave": "1"})
-    town.meet = refusing("extra", said=said)
-    result = town.handler(BACK).run(Job("shop", "push"))
+    fake = InMemoryCluster()
+    old = push(fake, "1")
+    fake.handler(BACK).run(Job("shop", "push"))
+    new = push(fake, "2", extra={"argocd.argoproj.io/sync-wave": "1"})
+    fake.meet = refusing("extra", said=said)
+    result = fake.handler(BACK).run(Job("shop", "push"))
     assert (result.outcome, result.commit, result.code, result.who) == (Outcome.ROLLED_BACK, old, code, who), result.problems
-    assert town.data("web", "extra") == ["1", None]
-    state = state_of(town.handler(BACK))
+    assert fake.data("web", "extra") == ["1", None]
+    state = state_of(fake.handler(BACK))
     assert [(run.outcome, run.commit) for run in state.history[:2]] == [("rolled-back", old), ("failed", new)]
     assert state.pin
     assert state.pin.automatic
-    assert town.handler(BACK).run(Job("shop", "tick")).outcome is Outcome.UNCHANGED
+    assert fake.handler(BACK).run(Job("shop", "tick")).outcome is Outcome.UNCHANGED
 
 
 @pytest.mark.parametrize("newer", [False, True], ids=["rolled back", "a newer commit"])
@@ -181,28 +181,28 @@ def test_a_runs_end_names_the_end_of_each_round_of_another_commit(*, newer: bool
 
 
 def test_a_missing_right_neither_fails_a_rollout_nor_rolls_back() -> None:
-    town = InMemoryCluster()
-    push(town, "1")
-    town.handler(BACK).run(Job("shop", "push"))
-    new = push(town, "2", extra={"argocd.argoproj.io/sync-wave": "1"}, tell={"argocd.argoproj.io/hook": "SyncFail"})
-    town.meet = refusing("extra", said=NO_RIGHT)
-    result = town.handler(BACK).run(Job("shop", "push"))
+    fake = InMemoryCluster()
+    push(fake, "1")
+    fake.handler(BACK).run(Job("shop", "push"))
+    new = push(fake, "2", extra={"argocd.argoproj.io/sync-wave": "1"}, tell={"argocd.argoproj.io/hook": "SyncFail"})
+    fake.meet = refusing("extra", said=NO_RIGHT)
+    result = fake.handler(BACK).run(Job("shop", "push"))
     assert (result.outcome, result.commit, result.code) == (Outcome.FAILED, new, "access-denied"), result.problems
-    assert town.live("tell") is None
-    town.meet = straight
-    result = town.handler(BACK).run(Job("shop", "tick"))
+    assert fake.live("tell") is None
+    fake.meet = straight
+    result = fake.handler(BACK).run(Job("shop", "tick"))
     assert (result.outcome, result.commit) == (Outcome.APPLIED, new), "the next run goes on"
 
 
 def test_a_step_over_the_quota_fails_and_may_continue_on_error() -> None:
-    town = InMemoryCluster()
-    town.push({"one": "1", "two": "1"}, group("main", step("CreateOrUpdate", "one", continueOnError=True), step("CreateOrUpdate", "two")))
-    town.meet = refusing("one", said=NO_ROOM)
-    assert town.run().outcome is Outcome.APPLIED
-    assert town.outcomes() == {"one": "failed", "two": "done"}
-    town.meet = refusing("two", said=NO_ROOM)
-    town.push({"one": "2", "two": "2"}, group("main", step("CreateOrUpdate", "one"), step("CreateOrUpdate", "two")))
-    result = town.run()
+    fake = InMemoryCluster()
+    fake.push({"one": "1", "two": "1"}, group("main", step("CreateOrUpdate", "one", continueOnError=True), step("CreateOrUpdate", "two")))
+    fake.meet = refusing("one", said=NO_ROOM)
+    assert fake.run().outcome is Outcome.APPLIED
+    assert fake.outcomes() == {"one": "failed", "two": "done"}
+    fake.meet = refusing("two", said=NO_ROOM)
+    fake.push({"one": "2", "two": "2"}, group("main", step("CreateOrUpdate", "one"), step("CreateOrUpdate", "two")))
+    result = fake.run()
     assert (result.outcome, result.code, result.who) == (Outcome.FAILED, "quota-exceeded", "operator"), result.problems
     assert "(step two of group main)" in str(result.problems[0])
-    assert town.outcomes() == {"one": "done", "two": "failed"}
+    assert fake.outcomes() == {"one": "done", "two": "failed"}

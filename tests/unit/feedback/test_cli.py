@@ -106,9 +106,9 @@ def test_lines_of_several_targets_name_them(tell: Teller) -> None:
 
 # --- in a command
 def test_a_run_announces_each_wait_that_its_record_has() -> None:
-    town, seen = InMemoryCluster(), list[RunEvent]()
-    town.push({"web": "1"}, group("all", step("CreateOrUpdate", "web")))
-    handler = town.handler(ROLLED)
+    fake, seen = InMemoryCluster(), list[RunEvent]()
+    fake.push({"web": "1"}, group("all", step("CreateOrUpdate", "web")))
+    handler = fake.handler(ROLLED)
     handler._options = replace(handler._options, announce=seen.append)
     assert handler.run(Job("shop", "push")).outcome is Outcome.APPLIED
     phases = [event for event in seen if isinstance(event, RunPhase)]

@@ -22,7 +22,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 def side() -> Iterator[Side]:
     made = Side()
     yield made
-    made.intake.stop()
+    made.consumer.stop()
 
 
 @pytest.fixture

@@ -116,9 +116,9 @@ def test_the_worker_slot_is_taken_again_when_the_last_thread_wakes(runs: Waiting
 
 def test_a_waiting_run_without_a_message_leaves_its_slot_to_the_sqs_consumer(side: Side) -> None:
     side.busy |= {f"t{number}" for number in range(side.threads)}
-    assert side.intake._room() == 0
+    assert side.consumer._room() == 0
     side.resting |= side.busy
-    assert side.intake._room() == side.threads
+    assert side.consumer._room() == side.threads
 
 
 def test_a_run_that_keeps_messages_ends_as_waiting_and_goes_on_without_them(side: Side) -> None:
@@ -135,8 +135,8 @@ def test_a_run_that_keeps_messages_ends_as_waiting_and_goes_on_without_them(side
         return Result(job.target, Outcome.APPLIED, recorded=True, run=job.run)
 
     worker = Worker(door_settings(), parts_of(run))
-    worker._intake = side.intake
-    side.intake._take = worker._put
+    worker._consumer = side.consumer
+    side.consumer._take = worker._put
     worker._queue.start()
     try:
         side.push("shop-prod", "d1")

@@ -22,13 +22,13 @@ class Register:
     names: Names = ()
     writes: list[Names] = field(default_factory=list)
     fails: Callable[[], bool] = lambda: False
-    shared: WriteBatcher[Names] = field(init=False)
+    batcher: WriteBatcher[Names] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.shared = WriteBatcher(self.write)
+        self.batcher = WriteBatcher(self.write)
 
     def write(self, change: Callable[[Names], Names]) -> None:
-        until(lambda: bool(self.writes) or len(self.shared._coming.changes) == COUNT - 1)
+        until(lambda: bool(self.writes) or len(self.batcher._coming.changes) == COUNT - 1)
         self.names = change(self.names)
         self.writes.append(self.names)
         if self.fails():
@@ -36,7 +36,7 @@ class Register:
 
     def enter(self, name: str) -> Names:
         """Enter a name; return what was written by the time this returns."""
-        self.shared.put(lambda names: (*names, name))
+        self.batcher.put(lambda names: (*names, name))
         return self.names
 
 
@@ -77,8 +77,8 @@ def test_a_failed_write_fails_for_its_whole_batch_and_for_no_later_one() -> None
 
 def test_a_change_may_be_made_again_on_a_newer_record() -> None:
     made: list[Names] = []
-    shared: WriteBatcher[Names] = WriteBatcher(lambda change: made.extend([change(()), change(("newer",))]))
-    shared.put(lambda names: (*names, "a"))
+    batcher: WriteBatcher[Names] = WriteBatcher(lambda change: made.extend([change(()), change(("newer",))]))
+    batcher.put(lambda names: (*names, "a"))
     assert made == [("a",), ("newer", "a")]
 
 
@@ -87,7 +87,7 @@ def test_no_thread_waits_on_after_a_write_ended_by_any_exception(error: type[Bas
     def write(_: Callable[[Names], Names]) -> None:
         raise error
 
-    shared: WriteBatcher[Names] = WriteBatcher(write)
+    batcher: WriteBatcher[Names] = WriteBatcher(write)
     for _ in range(2):
         with pytest.raises(error):
-            shared.put(lambda names: names)
+            batcher.put(lambda names: names)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from handler.web.gunicorn_worker import LANES, READS, READY, THREADS, _lane
+from handler.web.gunicorn_worker import POOLS, READS, READY, THREADS, _pool
 
 
 def test_reads_have_a_quarter_of_the_threads_and_deliveries_most() -> None:
-    assert (LANES[READS], sum(LANES.values())) == (THREADS // 4, THREADS)
-    assert LANES[""] > THREADS // 2
+    assert (POOLS[READS], sum(POOLS.values())) == (THREADS // 4, THREADS)
+    assert POOLS[""] > THREADS // 2
 
 
 @pytest.mark.parametrize(
-    ("path", "lane"),
+    ("path", "pool"),
     [
         ("/api/targets", READS),
         ("/api/runs/shop.0123456789ab", READS),
@@ -26,6 +26,6 @@ def test_reads_have_a_quarter_of_the_threads_and_deliveries_most() -> None:
         ("//api/targets", ""),
     ],
 )
-def test_a_path_leads_to_its_threads(path: str, lane: str) -> None:
+def test_a_path_leads_to_its_threads(path: str, pool: str) -> None:
     """Another spelling leads nowhere, so it waits for nobody."""
-    assert _lane(path) == lane
+    assert _pool(path) == pool

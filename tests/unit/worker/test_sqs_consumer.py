@@ -104,7 +104,7 @@ def test_visibility_of_a_message_is_extended_while_it_runs(side: Side) -> None:
     side.poll()
     for _ in range(5):
         side.now += sqs_consumer.VISIBLE / 3
-        side.intake._back([each for group in side.intake._groups.values() for each in group.held()], sqs_consumer.VISIBLE)
+        side.consumer._back([each for group in side.consumer._groups.values() for each in group.held()], sqs_consumer.VISIBLE)
         assert side.sqs.receive(10, 0, 30) == ()
     side.now += sqs_consumer.VISIBLE
     assert len(side.sqs.receive(10, 0, 30)) == 2
@@ -121,7 +121,7 @@ def test_a_thread_extends_the_visibility(side: Side, monkeypatch: pytest.MonkeyP
         return real(**more)
 
     monkeypatch.setattr(side.fifo, "change_message_visibility_batch", change)
-    side.intake.start()
+    side.consumer.start()
     for _ in range(3):
         assert changed.acquire(timeout=PATIENCE)
 

@@ -94,7 +94,7 @@ def test_on_stop_everything_is_visible_to_others_at_once(side: Side) -> None:
     side.ask("shop", unpin=True)
     side.push("infra", "d2")
     side.poll()
-    side.intake.stop()
+    side.consumer.stop()
     assert len(side.sqs.receive(10, 0, 30)) == 3
 
 
@@ -103,15 +103,15 @@ def test_a_run_cut_short_by_the_stop_is_given_back_by_it_and_not_before(side: Si
     side.poll()
     side.end(side.works[0], Outcome.BUSY, code="stopping", cut=True)
     assert side.sqs.receive(10, 0, 30) == ()
-    side.intake.stop()
+    side.consumer.stop()
     assert len(side.sqs.receive(10, 0, 30)) == 1
 
 
 def test_a_message_received_after_stop_is_given_back(side: Side) -> None:
     side.push("shop", "d1")
     messages = side.sqs.receive(10, 0, 30)
-    side.intake.halt()
-    side.intake._received(messages)
+    side.consumer.halt()
+    side.consumer._received(messages)
     assert side.works == []
     assert len(side.sqs.receive(10, 0, 30)) == 1
 
@@ -119,32 +119,32 @@ def test_a_message_received_after_stop_is_given_back(side: Side) -> None:
 def test_a_run_left_at_stop_has_a_message_or_is_logged(side: Side) -> None:
     run = side.push("shop", "d1")
     side.poll()
-    assert side.intake.left(side.works[0])
+    assert side.consumer.left(side.works[0])
     look = Job("infra", "push", hint=SHA, looks=1)
-    assert side.intake.left(Work.of(look))
-    assert not side.intake.left(Work.of(Job("infra", "tick")))
-    side.intake.stop()
+    assert side.consumer.left(Work.of(look))
+    assert not side.consumer.left(Work.of(Job("infra", "tick")))
+    side.consumer.stop()
     assert [each.group for each in side.fifo.messages] == ["shop", "infra"]
     assert run in side.fifo.messages[0].body
 
 
 def test_consumer_threads_receive_hand_on_and_stop(side: Side) -> None:
-    side.intake.start()
+    side.consumer.start()
     runs = {side.push(f"t{number}", "d1") for number in range(3)}
     with side.changed:
         assert side.changed.wait_for(lambda: len(side.works) == 3, PATIENCE)
     assert set(side.handed) == runs
-    side.intake.stop()
-    side.intake._receiver.join(PATIENCE)
-    assert not side.intake._receiver.is_alive()
-    side.intake._keeper.join(PATIENCE)
-    assert not side.intake._keeper.is_alive()
+    side.consumer.stop()
+    side.consumer._receiver.join(PATIENCE)
+    assert not side.consumer._receiver.is_alive()
+    side.consumer._keeper.join(PATIENCE)
+    assert not side.consumer._keeper.is_alive()
 
 
 def test_a_queue_in_trouble_is_asked_again(side: Side, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(sqs_consumer, "PAUSES", Backoff(0.01, 30.0))
     side.fifo.trouble = [EndpointConnectionError(endpoint_url="u"), RuntimeError("odd")]
-    side.intake.start()
+    side.consumer.start()
     for _ in range(2):  # both are behind us
         assert side.fifo.polled.acquire(timeout=PATIENCE)
     side.push("shop", "d1")
@@ -174,16 +174,16 @@ def test_an_exception_after_a_run_doesnt_keep_its_message(side: Side, monkeypatc
         raise OSError("no space left on device")
 
     worker = Worker(door_settings(), replace(parts_of(run), queue=side.sqs))
-    assert worker._intake
+    assert worker._consumer
     side.push("infra", "d1")
-    worker._intake._received(side.sqs.receive(1, 0, sqs_consumer.VISIBLE))
+    worker._consumer._received(side.sqs.receive(1, 0, sqs_consumer.VISIBLE))
     work = worker._queue.take()
     assert work
     monkeypatch.setattr(worker._bulkheads, "ended", full)
     with pytest.raises(OSError, match="no space"):
         worker._work(work)
     assert len(side.fifo.messages) == left
-    assert worker._intake._groups == {}
+    assert worker._consumer._groups == {}
 
 
 def test_an_exception_after_a_run_with_a_late_push_doesnt_lose_it(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +209,7 @@ def test_extending_visibility_goes_on_after_an_exception(
         raise RuntimeError("odd")
 
     monkeypatch.setattr(side.sqs, "postpone", odd)
-    side.intake._keeper.start()
+    side.consumer._keeper.start()
     for _ in range(2):
         assert looked.acquire(timeout=PATIENCE)
     monkeypatch.setattr(side.sqs, "postpone", postpone)

@@ -12,10 +12,10 @@ HEAD = "apiVersion: workflow.kubernetes.io/v1alpha1\nkind: Rollout\nmetadata: {n
 
 def refused(rollout: str) -> list[tuple[str, str]]:
     """Return what is wrong with a Rollout over the ConfigMaps `a` and `b`: where, and of what."""
-    town = InMemoryCluster()
+    fake = InMemoryCluster()
     files = {f"shop/{name}.yaml": json.dumps(config_map(name, "1")) for name in "ab"}
-    town.host.push(town.host.commit({**files, "rollout.yaml": rollout}))
-    result = town.run()
+    fake.host.push(fake.host.commit({**files, "rollout.yaml": rollout}))
+    result = fake.run()
     assert result.outcome is Outcome.FAILED
     return [(problem.place, problem.subject) for problem in result.problems]
 

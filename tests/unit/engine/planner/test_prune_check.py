@@ -61,70 +61,70 @@ class InMemoryCluster:
 
 
 @pytest.fixture
-def town(monkeypatch: pytest.MonkeyPatch) -> InMemoryCluster:
+def fake(monkeypatch: pytest.MonkeyPatch) -> InMemoryCluster:
     monkeypatch.setattr("handler.engine.planner.prune_check.time.sleep", lambda _: None)
     return InMemoryCluster()
 
 
-def test_system_content_and_what_goes_with_its_owner_keeps_no_namespace(town: InMemoryCluster) -> None:
-    town.holds("kube-root-ca.crt")
-    town.holds("owned", ownerReferences=[{"apiVersion": "v1", "kind": "Secret", "name": "s", "uid": "u"}])
-    assert town.reason() == ""
+def test_system_content_and_what_goes_with_its_owner_keeps_no_namespace(fake: InMemoryCluster) -> None:
+    fake.holds("kube-root-ca.crt")
+    fake.holds("owned", ownerReferences=[{"apiVersion": "v1", "kind": "Secret", "name": "s", "uid": "u"}])
+    assert fake.reason() == ""
 
 
-def test_any_other_content_keeps_a_namespace_unless_it_is_pruned_before(town: InMemoryCluster) -> None:
+def test_any_other_content_keeps_a_namespace_unless_it_is_pruned_before(fake: InMemoryCluster) -> None:
     mark = {"labels": {PART_OF: APPLYSET}}
-    ours, kept = town.holds("ours", **mark), town.holds("kept", **mark, annotations={"anneal.dev/prune": "disabled"})
-    assert town.reason() == "still holds ConfigMap/data/kept, ConfigMap/data/ours"
-    assert town.reason(gone=[ours, kept]) == "still holds ConfigMap/data/kept"
+    ours, kept = fake.holds("ours", **mark), fake.holds("kept", **mark, annotations={"anneal.dev/prune": "disabled"})
+    assert fake.reason() == "still holds ConfigMap/data/kept, ConfigMap/data/ours"
+    assert fake.reason(gone=[ours, kept]) == "still holds ConfigMap/data/kept"
 
 
-def test_a_403_on_a_list_keeps_a_namespace_from_prune(town: InMemoryCluster) -> None:
-    town.refused = [403]
-    assert town.reason() == KEPT
+def test_a_403_on_a_list_keeps_a_namespace_from_prune(fake: InMemoryCluster) -> None:
+    fake.refused = [403]
+    assert fake.reason() == KEPT
 
 
-def test_a_kind_that_vanishes_meanwhile_is_looked_for_anew_and_keeps_a_namespace_while_it_is_not_found_out(town: InMemoryCluster) -> None:
-    assert (town.reason(), town.looks) == ("", 1)
-    town.refused, town.looks = [404, 404], 0
-    assert (town.reason(), town.looks) == ("", 3)
-    town.refused = [404] * 4
-    assert town.reason() == KEPT
+def test_a_kind_that_vanishes_meanwhile_is_looked_for_anew_and_keeps_a_namespace_while_it_is_not_found_out(fake: InMemoryCluster) -> None:
+    assert (fake.reason(), fake.looks) == ("", 1)
+    fake.refused, fake.looks = [404, 404], 0
+    assert (fake.reason(), fake.looks) == ("", 3)
+    fake.refused = [404] * 4
+    assert fake.reason() == KEPT
 
 
-def test_any_other_refusal_ends_the_run(town: InMemoryCluster) -> None:
-    town.refused = [400]
+def test_any_other_refusal_ends_the_run(fake: InMemoryCluster) -> None:
+    fake.refused = [400]
     with pytest.raises(ApiRefused):
-        town.reason()
+        fake.reason()
 
 
-def test_objects_that_hold_nothing_cost_no_prune_check(town: InMemoryCluster) -> None:
-    town.looks = 0
-    assert town.judge.judged(town.holds("ours"), ()).action is Action.PRUNE
-    assert town.looks == 0
+def test_objects_that_hold_nothing_cost_no_prune_check(fake: InMemoryCluster) -> None:
+    fake.looks = 0
+    assert fake.judge.judged(fake.holds("ours"), ()).action is Action.PRUNE
+    assert fake.looks == 0
 
 
 @pytest.mark.parametrize(
     ("plural", "reason"),
     [("roles.rbac.authorization.k8s.io", ""), ("widgets.acme.io", "its instances could not be counted")],
 )
-def test_a_crd_goes_once_its_instances_are_counted_and_none_is_left(town: InMemoryCluster, plural: str, reason: str) -> None:
+def test_a_crd_goes_once_its_instances_are_counted_and_none_is_left(fake: InMemoryCluster, plural: str, reason: str) -> None:
     """The server doesn't say yet, or any more, how it serves the other one's."""
     crds = ("CustomResourceDefinition.apiextensions.k8s.io",)
-    judge = replace(town.judge, target=replace(TARGET, cluster_scoped=crds, prune=Prune(kinds=crds)))
+    judge = replace(fake.judge, target=replace(TARGET, cluster_scoped=crds, prune=Prune(kinds=crds)))
     body: Body = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": plural}}
     crd = {**body, "metadata": {**body["metadata"], "uid": "u", "resourceVersion": "7"}}
     change = judge.judged(crd, ())
     assert (change.action, change.reason) == ((Action.SKIP, reason) if reason else (Action.PRUNE, "no longer declared"))
     role: Body = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "any", "namespace": "data"}}
-    town.api.post(ROLES, role)
+    fake.api.post(ROLES, role)
     assert judge.judged(crd, ()).reason == (reason or "still has instances (1); deleting it would delete them")
 
 
-def test_prune_judges_again_that_an_object_is_still_ours(town: InMemoryCluster) -> None:
-    assert town.judge.judged_again(town.space, ()).action is Action.PRUNE
-    town.holds("inside")
-    assert town.judge.judged_again(town.space, ()).reason == "still holds ConfigMap/data/inside"
-    copied = {**town.space, "metadata": {**town.space["metadata"], "annotations": {}}}
-    found = town.judge.judged_again(copied, ())
+def test_prune_judges_again_that_an_object_is_still_ours(fake: InMemoryCluster) -> None:
+    assert fake.judge.judged_again(fake.space, ()).action is Action.PRUNE
+    fake.holds("inside")
+    assert fake.judge.judged_again(fake.space, ()).reason == "still holds ConfigMap/data/inside"
+    copied = {**fake.space, "metadata": {**fake.space["metadata"], "annotations": {}}}
+    found = fake.judge.judged_again(copied, ())
     assert (found.action, found.reason) == (Action.SKIP, "is no longer ours")

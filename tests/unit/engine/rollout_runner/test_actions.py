@@ -37,81 +37,81 @@ from tests.unit.engine.in_memory_cluster import (
 
 # --- each action
 def test_each_rollout_action_does_its_own_and_nothing_else() -> None:
-    town = planted()
-    before = {name: town.uid(name) for name in NAMES}
-    town.push(wanted(), *GROUPS)
-    result = town.run()
+    fake = planted()
+    before = {name: fake.uid(name) for name in NAMES}
+    fake.push(wanted(), *GROUPS)
+    result = fake.run()
     assert result.outcome is Outcome.APPLIED, result
-    assert_carried_out(town, before)
-    assert town.written == ["PATCH free", "DELETE old", "DELETE anew", "PATCH anew", "PATCH changed", "PATCH last"]
+    assert_carried_out(fake, before)
+    assert fake.written == ["PATCH free", "DELETE old", "DELETE anew", "PATCH anew", "PATCH changed", "PATCH last"]
 
 
 def test_nothing_is_deleted_where_nothing_lives() -> None:
-    town = InMemoryCluster()
-    town.push(wanted(), *GROUPS)
-    assert town.run().outcome in DONE
-    assert town.data(*NAMES) == ["2", None, "2", "2", "2", "1", "2"]
-    assert not town.deleted
+    fake = InMemoryCluster()
+    fake.push(wanted(), *GROUPS)
+    assert fake.run().outcome in DONE
+    assert fake.data(*NAMES) == ["2", None, "2", "2", "2", "1", "2"]
+    assert not fake.deleted
 
 
 def test_the_next_commit_recreates_again_and_still_leaves_alone_what_was_only_created() -> None:
-    town = planted()
-    town.push(wanted(), *GROUPS)
-    town.run()
-    first = town.uid("anew")
-    town.push({**wanted("3")}, *GROUPS)
-    assert town.run().outcome is Outcome.APPLIED
-    assert town.uid("anew") != first
-    assert town.data("anew", "kept", "changed") == ["3", "1", "3"]
+    fake = planted()
+    fake.push(wanted(), *GROUPS)
+    fake.run()
+    first = fake.uid("anew")
+    fake.push({**wanted("3")}, *GROUPS)
+    assert fake.run().outcome is Outcome.APPLIED
+    assert fake.uid("anew") != first
+    assert fake.data("anew", "kept", "changed") == ["3", "1", "3"]
 
 
 def test_a_run_of_the_same_commit_carries_nothing_out_again() -> None:
-    town = planted()
-    town.push(wanted(), *GROUPS)
-    town.run()
-    town.written.clear()
-    assert town.run("drift").outcome is Outcome.UNCHANGED
-    assert town.run("tick").outcome is Outcome.UNCHANGED
-    assert town.written == []
+    fake = planted()
+    fake.push(wanted(), *GROUPS)
+    fake.run()
+    fake.written.clear()
+    assert fake.run("drift").outcome is Outcome.UNCHANGED
+    assert fake.run("tick").outcome is Outcome.UNCHANGED
+    assert fake.written == []
 
 
 def test_force_carries_the_steps_out_again() -> None:
-    town = planted()
-    town.push(wanted(), *GROUPS)
-    town.run()
-    first = town.uid("anew")
-    assert town.run("oneoff", force=True).outcome is Outcome.APPLIED
-    assert town.uid("anew") not in ("", first)
+    fake = planted()
+    fake.push(wanted(), *GROUPS)
+    fake.run()
+    first = fake.uid("anew")
+    assert fake.run("oneoff", force=True).outcome is Outcome.APPLIED
+    assert fake.uid("anew") not in ("", first)
 
 
 # --- what isn't written
 def test_nothing_is_pruned_where_a_step_that_may_fail_has_written_nothing() -> None:
     """What is deleted may be what the other should have replaced."""
-    town = planted()
+    fake = planted()
     groups = (group("all", step("CreateOrUpdate", "fresh", continueOnError=True), step("CreateOrUpdate", "last")),)
-    town.push({"fresh": "2", "last": "2"}, *groups)
-    town.meet = refusing(lambda asked: asked.method == "PATCH" and not asked.dry and asked.path.endswith("/fresh"))
-    result = town.run()
-    assert (result.outcome, town.data("fresh", "last", "old")) == (Outcome.APPLIED, [None, "2", "1"]), result
-    assert not town.deleted
+    fake.push({"fresh": "2", "last": "2"}, *groups)
+    fake.meet = refusing(lambda asked: asked.method == "PATCH" and not asked.dry and asked.path.endswith("/fresh"))
+    result = fake.run()
+    assert (result.outcome, fake.data("fresh", "last", "old")) == (Outcome.APPLIED, [None, "2", "1"]), result
+    assert not fake.deleted
     assert result.plan
     assert "ConfigMap/shop/fresh wasn't written by its step, so nothing is pruned" in result.plan.notes
     left = {change.identity.name: change.action for change in result.plan.prunes}
     assert left == dict.fromkeys(set(NAMES) - {"last"}, Action.SKIP)
-    state = state_of(town.handler())
+    state = state_of(fake.handler())
     assert {orphan.identity.name for orphan in state.orphans} == left.keys()
     assert "fresh wasn't written" in state.history[0].message
-    town.meet = straight
-    assert town.run("drift").outcome is Outcome.APPLIED
-    assert (town.data("fresh", "last"), len(town.deleted)) == (["2", "2"], len(left))
+    fake.meet = straight
+    assert fake.run("drift").outcome is Outcome.APPLIED
+    assert (fake.data("fresh", "last"), len(fake.deleted)) == (["2", "2"], len(left))
 
 
 def test_a_step_that_failed_after_its_write_keeps_nothing() -> None:
-    town = planted()
+    fake = planted()
     bad = {"fieldComparisons": {"expectedValues": [{"name": "bad", "path": "{.data.key}", "value": {"static": "2"}}]}}
-    town.push({"last": "2"}, group("all", step("CreateOrUpdate", "last", continueOnError=True, failure=[bad])))
-    result = town.run()
-    assert (result.outcome, town.outcomes(), town.data("last", "old")) == (Outcome.APPLIED, {"last": "failed"}, ["2", None]), result
+    fake.push({"last": "2"}, group("all", step("CreateOrUpdate", "last", continueOnError=True, failure=[bad])))
+    result = fake.run()
+    assert (result.outcome, fake.outcomes(), fake.data("last", "old")) == (Outcome.APPLIED, {"last": "failed"}, ["2", None]), result
 
 
 def test_a_plan_says_what_depends_on_a_step_and_comes_before_it() -> None:
@@ -124,9 +124,9 @@ def test_a_plan_says_what_depends_on_a_step_and_comes_before_it() -> None:
     groups = {"groups": [group("all", step("CreateOrUpdate", "last"))]}
     document = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "r"}, "spec": groups}
     files = {f"shop/{name}.yaml": json.dumps(body) for name, body in bodies.items()}
-    town = InMemoryCluster()
-    town.host.push(town.host.commit({**files, "rollout.yaml": json.dumps(document)}))
-    result = town.run()
+    fake = InMemoryCluster()
+    fake.host.push(fake.host.commit({**files, "rollout.yaml": json.dumps(document)}))
+    result = fake.run()
     assert result.outcome is Outcome.APPLIED, result
     assert result.plan
     said = "config.kubernetes.io/depends-on names ConfigMap/shop/last, whose step in the Rollout comes later; it isn't waited for"
@@ -136,21 +136,21 @@ def test_a_plan_says_what_depends_on_a_step_and_comes_before_it() -> None:
 
 # --- refusals
 def test_an_object_protected_after_the_plan_isnt_recreated() -> None:
-    town = planted()
-    uid = town.uid("anew")
-    town.push(wanted(), *GROUPS)
+    fake = planted()
+    uid = fake.uid("anew")
+    fake.push(wanted(), *GROUPS)
 
     def protect(call: Call, do: Callable[[], Reply]) -> Reply:
         if call.asked.method == "DELETE" and call.asked.path.endswith("/old"):
-            live = town.live("anew")
+            live = fake.live("anew")
             assert live
             live["metadata"]["annotations"]["anneal.dev/prune"] = "disabled"
-            town.server.answer(Asked("PUT", f"{MAPS}/anew", {}, live, "", ""))
+            fake.server.answer(Asked("PUT", f"{MAPS}/anew", {}, live, "", ""))
         return do()
 
-    town.meet = protect
-    result = town.run()
-    assert (result.outcome, town.uid("anew"), town.outcomes()["anew"]) == (Outcome.FAILED, uid, "failed"), result
+    fake.meet = protect
+    result = fake.run()
+    assert (result.outcome, fake.uid("anew"), fake.outcomes()["anew"]) == (Outcome.FAILED, uid, "failed"), result
     assert "was to be made anew, but by now: protected by anneal.dev/prune: disabled" in result.message
 
 
@@ -159,14 +159,14 @@ def is_scratch(asked: Asked) -> bool:
 
 
 def test_a_recreate_that_the_dry_run_refuses_deletes_nothing() -> None:
-    town = planted()
-    uid = town.uid("anew")
-    town.push(wanted(), *GROUPS)
-    town.meet = refusing(is_scratch)
-    result = town.run()
+    fake = planted()
+    uid = fake.uid("anew")
+    fake.push(wanted(), *GROUPS)
+    fake.meet = refusing(is_scratch)
+    result = fake.run()
     assert (result.outcome, result.code) == (Outcome.FAILED, "rollout-failed")
     assert "would be refused once it is deleted" in result.message
-    assert (town.uid("anew"), town.outcomes()["anew"]) == (uid, "failed")
+    assert (fake.uid("anew"), fake.outcomes()["anew"]) == (uid, "failed")
 
 
 @pytest.mark.parametrize(
@@ -174,26 +174,26 @@ def test_a_recreate_that_the_dry_run_refuses_deletes_nothing() -> None:
     [(400, "admission webhook does not support dry run"), (403, "exceeded quota: one"), (409, "already exists")],
 )
 def test_a_refusal_of_the_dry_run_copy_by_its_name_alone_doesnt_refuse_the_recreate(status: int, message: str) -> None:
-    town = planted()
-    uid = town.uid("anew")
-    town.push(wanted(), *GROUPS)
-    town.meet = refusing(is_scratch, status, message)
-    assert town.run().outcome is Outcome.APPLIED
-    assert town.uid("anew") not in ("", uid)
+    fake = planted()
+    uid = fake.uid("anew")
+    fake.push(wanted(), *GROUPS)
+    fake.meet = refusing(is_scratch, status, message)
+    assert fake.run().outcome is Outcome.APPLIED
+    assert fake.uid("anew") not in ("", uid)
 
 
 def test_a_recreate_that_is_refused_says_what_is_missing_and_the_next_commit_makes_it() -> None:
-    town = planted()
-    town.push(wanted(), *GROUPS)
-    town.meet = refusing(lambda asked: asked.method == "PATCH" and not asked.dry and asked.path.endswith("/anew"))
-    result = town.run()
+    fake = planted()
+    fake.push(wanted(), *GROUPS)
+    fake.meet = refusing(lambda asked: asked.method == "PATCH" and not asked.dry and asked.path.endswith("/anew"))
+    result = fake.run()
     assert (result.outcome, result.code) == (Outcome.FAILED, "rollout-failed")
     assert "IS MISSING NOW" in result.message
-    assert town.data("anew", "last") == [None, "1"]
-    town.meet = straight
-    town.push(wanted("3"), *GROUPS)
-    assert town.run().outcome in DONE
-    assert town.data("anew", "last") == ["3", "3"]
+    assert fake.data("anew", "last") == [None, "1"]
+    fake.meet = straight
+    fake.push(wanted("3"), *GROUPS)
+    assert fake.run().outcome in DONE
+    assert fake.data("anew", "last") == ["3", "3"]
 
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -214,63 +214,63 @@ def reviewed(verbs: set[str], otherwise: Way) -> Way:
 @pytest.mark.parametrize("lacking", ["create", "patch"])
 def test_a_recreate_without_the_create_right_deletes_nothing(lacking: str) -> None:
     """The plan's dry-run of what lives asks for no right to create it."""
-    town = planted()
-    uid = town.uid("anew")
-    town.push(wanted(), *GROUPS)
-    town.meet = reviewed({"create", "patch"} - {lacking}, refusing(is_scratch, 403, CANNOT))
-    result = town.run()
-    assert (result.outcome, result.code, town.uid("anew")) == (Outcome.FAILED, "access-denied", uid), result
+    fake = planted()
+    uid = fake.uid("anew")
+    fake.push(wanted(), *GROUPS)
+    fake.meet = reviewed({"create", "patch"} - {lacking}, refusing(is_scratch, 403, CANNOT))
+    result = fake.run()
+    assert (result.outcome, result.code, fake.uid("anew")) == (Outcome.FAILED, "access-denied", uid), result
     assert f"isn't deleted, for it couldn't be made anew: no right to {lacking} it" in result.message
     assert f'add to its Role in shop: {{apiGroups: [""], resources: ["configmaps"], verbs: ["{lacking}"]}}' in result.message
-    town.meet = straight
-    assert town.run("tick").outcome is Outcome.APPLIED
-    assert town.uid("anew") not in ("", uid)
+    fake.meet = straight
+    assert fake.run("tick").outcome is Outcome.APPLIED
+    assert fake.uid("anew") not in ("", uid)
 
 
 def test_rbac_rights_for_one_resource_name_are_enough_for_a_recreate() -> None:
-    town = planted()
-    uid = town.uid("anew")
-    town.push(wanted(), *GROUPS)
-    town.meet = reviewed({"create", "patch"}, refusing(is_scratch, 403, CANNOT))
-    assert town.run().outcome is Outcome.APPLIED
-    assert town.uid("anew") not in ("", uid)
+    fake = planted()
+    uid = fake.uid("anew")
+    fake.push(wanted(), *GROUPS)
+    fake.meet = reviewed({"create", "patch"}, refusing(is_scratch, 403, CANNOT))
+    assert fake.run().outcome is Outcome.APPLIED
+    assert fake.uid("anew") not in ("", uid)
 
 
 def test_a_recreate_without_the_right_to_create_says_what_is_missing_and_is_continued() -> None:
-    town = planted()
-    town.push(wanted(), *GROUPS)
-    town.meet = refusing(lambda asked: asked.method == "PATCH" and not asked.dry and asked.path.endswith("/anew"), 403, CANNOT)
-    result = town.run()
-    assert (result.outcome, result.code, town.data("anew")) == (Outcome.FAILED, "access-denied", [None]), result
+    fake = planted()
+    fake.push(wanted(), *GROUPS)
+    fake.meet = refusing(lambda asked: asked.method == "PATCH" and not asked.dry and asked.path.endswith("/anew"), 403, CANNOT)
+    result = fake.run()
+    assert (result.outcome, result.code, fake.data("anew")) == (Outcome.FAILED, "access-denied", [None]), result
     assert "IS MISSING NOW" in result.message
-    town.meet = straight
-    assert town.run("tick").outcome is Outcome.APPLIED
-    assert town.data("anew") == ["2"]
+    fake.meet = straight
+    assert fake.run("tick").outcome is Outcome.APPLIED
+    assert fake.data("anew") == ["2"]
 
 
 def test_an_object_that_was_replaced_since_the_plan_isnt_deleted() -> None:
     """The plan showed another uid: what is there now is brought to what git declares, as any object is."""
-    town = planted()
-    before = {name: town.uid(name) for name in NAMES}
-    town.push(wanted(), *GROUPS)
+    fake = planted()
+    before = {name: fake.uid(name) for name in NAMES}
+    fake.push(wanted(), *GROUPS)
 
     def replaced(call: Call, do: Callable[[], Reply]) -> Reply:
-        if "DELETE old" in town.written and town.uid("anew") == before["anew"]:
-            body = town.live("anew")
+        if "DELETE old" in fake.written and fake.uid("anew") == before["anew"]:
+            body = fake.live("anew")
             assert body
-            town.server.must(Asked("DELETE", f"{MAPS}/anew", {}, {}, "", ""))
+            fake.server.must(Asked("DELETE", f"{MAPS}/anew", {}, {}, "", ""))
             fresh = {
                 **config_map("anew", "1"),
                 "metadata": {key: body["metadata"][key] for key in ("name", "namespace", "labels", "annotations")},
             }
-            town.server.must(Asked("POST", MAPS, {}, fresh, "", ""))
+            fake.server.must(Asked("POST", MAPS, {}, fresh, "", ""))
         return do()
 
-    town.meet = replaced
-    result = town.run()
+    fake.meet = replaced
+    result = fake.run()
     assert result.outcome in DONE, result
-    assert not [key for key in town.deleted if key.startswith("anew ")]
-    assert town.data("anew") == ["2"]
+    assert not [key for key in fake.deleted if key.startswith("anew ")]
+    assert fake.data("anew") == ["2"]
 
 
 # --- parts

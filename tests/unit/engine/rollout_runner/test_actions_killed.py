@@ -16,50 +16,50 @@ from tests.unit.engine.killed_runs import Killed, killed
 def test_a_kill_at_any_request_leaves_nothing_done_twice_and_nothing_lost(done: bool) -> None:
     kills = 0
     for number in range(1, 200):
-        town = planted()
-        before = {name: town.uid(name) for name in NAMES}
-        town.push(wanted(), *GROUPS)
-        if not killed(town, number, done=done):
+        fake = planted()
+        before = {name: fake.uid(name) for name in NAMES}
+        fake.push(wanted(), *GROUPS)
+        if not killed(fake, number, done=done):
             break
         kills += 1
-        result = town.run("tick")
+        result = fake.run("tick")
         assert result.outcome in DONE, (number, result)
-        assert_carried_out(town, before)
-    assert kills > len(town.written) > 5  # each object's write and the records between, of which some share a write
+        assert_carried_out(fake, before)
+    assert kills > len(fake.written) > 5  # each object's write and the records between, of which some share a write
 
 
 def test_a_rollout_that_is_killed_twice_at_the_same_request_ends_all_the_same() -> None:
     for number in range(1, 60, 3):
-        town = planted()
-        before = {name: town.uid(name) for name in NAMES}
-        town.push(wanted(), *GROUPS)
-        if not killed(town, number, done=True):
+        fake = planted()
+        before = {name: fake.uid(name) for name in NAMES}
+        fake.push(wanted(), *GROUPS)
+        if not killed(fake, number, done=True):
             break
-        killed(town, number, done=True)
-        assert town.run("tick").outcome in DONE, number
-        assert_carried_out(town, before)
+        killed(fake, number, done=True)
+        assert fake.run("tick").outcome in DONE, number
+        assert_carried_out(fake, before)
 
 
 def test_the_plan_of_a_resumed_rollout_counts_no_deletion_that_was_done() -> None:
     """What a person has approved by its uid would otherwise be held again, with the uid of what was made anew."""
-    town = planted()
-    town.push(wanted(), *GROUPS)
-    town.meet = after_write(town, "PATCH anew")
+    fake = planted()
+    fake.push(wanted(), *GROUPS)
+    fake.meet = after_write(fake, "PATCH anew")
     with pytest.raises(Killed):
-        town.run()
-    town.meet = straight
-    town.free_lease()
-    planned = town.run("tick", dry_run=True)
+        fake.run()
+    fake.meet = straight
+    fake.free_lease()
+    planned = fake.run("tick", dry_run=True)
     assert planned.plan
     assert [str(change.action) for change in planned.plan.changes if change.removes] == []
     assert ("prepare", "anew") in [(due.group, due.step) for due in planned.plan.due]
 
 
-def after_write(town: InMemoryCluster, write: str) -> Way:
+def after_write(fake: InMemoryCluster, write: str) -> Way:
     """Die as soon as this is written."""
 
     def meet(_: Call, do: Callable[[], Reply]) -> Reply:
-        if write in town.written:
+        if write in fake.written:
             raise Killed
         return do()
 

@@ -20,19 +20,19 @@ NOON = 1_800_000_000.0
 
 
 def hooked() -> InMemoryCluster:
-    """A town whose only commit has a ConfigMap, and another that is a hook."""
-    town, hook = InMemoryCluster(), config_map("migrate", "1")
+    """A cluster whose only commit has a ConfigMap, and another that is a hook."""
+    fake, hook = InMemoryCluster(), config_map("migrate", "1")
     hook["metadata"]["annotations"] = {"argocd.argoproj.io/hook": "PreSync"}
     head = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "r"}}
     rollout = {**head, "spec": {"groups": [group("all", step("CreateOrUpdate", "web"))]}}
     bodies = {"shop/web.yaml": config_map("web", "1"), "shop/migrate.yaml": hook, "rollout.yaml": rollout}
-    town.host.push(town.host.commit({path: json.dumps(body) for path, body in bodies.items()}))
-    return town
+    fake.host.push(fake.host.commit({path: json.dumps(body) for path, body in bodies.items()}))
+    return fake
 
 
-def forced(town: InMemoryCluster) -> Progress:
+def forced(fake: InMemoryCluster) -> Progress:
     """Have all applied once more, at the very same time as ever."""
-    handler = town.handler()
+    handler = fake.handler()
     deps = replace(handler.dependencies("shop"), clock=lambda: NOON)
     handler.dependencies = lambda name: {"shop": deps}[name]  # type: ignore[method-assign]  # the seam
     assert handler.run(Job("shop", "push", force=True)).outcome is Outcome.APPLIED
@@ -41,9 +41,9 @@ def forced(town: InMemoryCluster) -> Progress:
     return known
 
 
-def as_before(town: InMemoryCluster) -> None:
+def as_before(fake: InMemoryCluster) -> None:
     """Make the record, and what was created, what the version before leaves: it knew rollouts by their second."""
-    handler = town.handler()
+    handler = fake.handler()
     store = handler.store(handler.target("shop"))
     known = store.read().state
     if known is None or known.rollout is None:
@@ -54,30 +54,30 @@ def as_before(town: InMemoryCluster) -> None:
         return replace(state, rollout=replace(state.rollout, id=""))
 
     store.update(older)
-    if town.live("migrate"):
+    if fake.live("migrate"):
         body = {"metadata": {"annotations": {ROLLOUT: f"PreSync {known.rollout.digest[:12]} {known.rollout.started}"}}}
-        town.server.must(Asked("PATCH", f"{MAPS}/migrate", {"fieldManager": "anneal"}, body, "application/merge-patch+json", ""))
+        fake.server.must(Asked("PATCH", f"{MAPS}/migrate", {"fieldManager": "anneal"}, body, "application/merge-patch+json", ""))
 
 
 def test_a_second_rollout_in_the_same_second_runs_its_own_hooks() -> None:
-    town = hooked()
-    first, uid = forced(town), town.uid("migrate")
-    second = forced(town)
+    fake = hooked()
+    first, uid = forced(fake), fake.uid("migrate")
+    second = forced(fake)
     assert (first.digest, first.started) == (second.digest, second.started)
-    assert town.uid("migrate") not in ("", uid)
-    assert town.deleted == {f"migrate {uid}": 1}
+    assert fake.uid("migrate") not in ("", uid)
+    assert fake.deleted == {f"migrate {uid}": 1}
 
 
 @pytest.mark.parametrize("older", [False, True], ids=["ours", "the version before"])
 def test_a_killed_rollout_goes_on_with_its_hooks_whichever_version_began_it(older: bool) -> None:
     kills = 0
     for number in range(1, 50):
-        town = hooked()
-        if not killed(town, number, done=True):
+        fake = hooked()
+        if not killed(fake, number, done=True):
             break
         kills += 1
         if older:
-            as_before(town)
-        assert town.run("tick").outcome in DONE, number
-        assert (town.written.count("PATCH migrate"), town.deleted) == (1, {}), (number, town.written)
+            as_before(fake)
+        assert fake.run("tick").outcome in DONE, number
+        assert (fake.written.count("PATCH migrate"), fake.deleted) == (1, {}), (number, fake.written)
     assert kills > 5

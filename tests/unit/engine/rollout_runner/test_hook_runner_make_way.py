@@ -23,29 +23,29 @@ AFTER = {"argocd.argoproj.io/hook": "PostSync", "argocd.argoproj.io/hook-delete-
 HELM = {"labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": {"meta.helm.sh/release-name": "theirs"}}
 
 
-def run(town: InMemoryCluster) -> Outcome:
-    return town.handler(ONE).run(Job("shop", "push")).outcome
+def run(fake: InMemoryCluster) -> Outcome:
+    return fake.handler(ONE).run(Job("shop", "push")).outcome
 
 
-def plant(town: InMemoryCluster, **metadata: dict[str, str]) -> None:
+def plant(fake: InMemoryCluster, **metadata: dict[str, str]) -> None:
     body = config_map("after", "theirs")
     body["metadata"] |= metadata
-    status, _ = town.server.answer(Asked("POST", MAPS, {}, body, "", ""))
+    status, _ = fake.server.answer(Asked("POST", MAPS, {}, body, "", ""))
     assert status == 201
 
 
 def test_an_object_that_becomes_a_hook_isnt_deleted_for_it_and_a_hooks_own_is() -> None:
-    town = InMemoryCluster()
-    push(town, "1", migrate={})
-    assert run(town) is Outcome.APPLIED
-    before = town.uid("migrate")
-    push(town, "2", migrate=HOOK)
-    assert run(town) is Outcome.APPLIED
-    assert (town.data("migrate"), town.uid("migrate")) == (["2"], before)
-    push(town, "3", migrate=HOOK)
-    assert run(town) is Outcome.APPLIED
-    assert town.data("migrate") == ["3"]
-    assert town.uid("migrate") != before
+    fake = InMemoryCluster()
+    push(fake, "1", migrate={})
+    assert run(fake) is Outcome.APPLIED
+    before = fake.uid("migrate")
+    push(fake, "2", migrate=HOOK)
+    assert run(fake) is Outcome.APPLIED
+    assert (fake.data("migrate"), fake.uid("migrate")) == (["2"], before)
+    push(fake, "3", migrate=HOOK)
+    assert run(fake) is Outcome.APPLIED
+    assert fake.data("migrate") == ["3"]
+    assert fake.uid("migrate") != before
 
 
 JOBS = "/apis/batch/v1/namespaces/shop/jobs"
@@ -57,164 +57,164 @@ def migration(value: str, **annotations: str) -> dict[str, Any]:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"value": value}}
 
 
-def pushed(town: InMemoryCluster, value: str, **annotations: str) -> None:
+def pushed(fake: InMemoryCluster, value: str, **annotations: str) -> None:
     bodies = {"web": config_map("web", value), "migrate": migration(value, **annotations)}
-    town.host.push(town.host.commit({f"shop/{name}.yaml": json.dumps(body) for name, body in bodies.items()}))
+    fake.host.push(fake.host.commit({f"shop/{name}.yaml": json.dumps(body) for name, body in bodies.items()}))
 
 
-def job(town: InMemoryCluster) -> dict[str, Any]:
-    return town.server.must(Asked("GET", f"{JOBS}/migrate", {}, None, "", ""))
+def job(fake: InMemoryCluster) -> dict[str, Any]:
+    return fake.server.must(Asked("GET", f"{JOBS}/migrate", {}, None, "", ""))
 
 
-def completes(town: InMemoryCluster) -> Way:
+def completes(fake: InMemoryCluster) -> Way:
     """Each Job is done as soon as it is there."""
 
     def way(call: Call, do: Callable[[], Reply]) -> Reply:
         reply = do()
         if call.asked.method == "PATCH" and call.writes and call.asked.path == f"{JOBS}/migrate":
             done = {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}
-            town.server.must(Asked("PATCH", f"{JOBS}/migrate", {}, done, "application/merge-patch+json", ""))
+            fake.server.must(Asked("PATCH", f"{JOBS}/migrate", {}, done, "application/merge-patch+json", ""))
         return reply
 
     return way
 
 
-def change(town: InMemoryCluster, path: str, patch: dict[str, Any]) -> None:
-    town.server.must(Asked("PATCH", path, {"fieldManager": "jo"}, patch, "application/merge-patch+json", ""))
+def change(fake: InMemoryCluster, path: str, patch: dict[str, Any]) -> None:
+    fake.server.must(Asked("PATCH", path, {"fieldManager": "jo"}, patch, "application/merge-patch+json", ""))
 
 
 @pytest.mark.parametrize("late", [False, True])
 def test_a_protected_hook_job_isnt_deleted_for_the_next_rollout(*, late: bool) -> None:
     """Before anything is written, if it is known then; it can't be changed, so there is nothing else to be done."""
-    town = InMemoryCluster(cluster(served=WORKLOADS))
-    town.meet = completes(town)
-    pushed(town, "1")
-    assert run(town) is Outcome.APPLIED
-    before = job(town)["metadata"]["uid"]
+    fake = InMemoryCluster(cluster(served=WORKLOADS))
+    fake.meet = completes(fake)
+    pushed(fake, "1")
+    assert run(fake) is Outcome.APPLIED
+    before = job(fake)["metadata"]["uid"]
 
     def protected(call: Call, do: Callable[[], Reply]) -> Reply:
         reply = do()
         if call.asked.method == "PUT" and call.asked.path.endswith("/configmaps/anneal-shop"):
-            change(town, f"{JOBS}/migrate", KEPT)
+            change(fake, f"{JOBS}/migrate", KEPT)
         return reply
 
-    pushed(town, "2")
+    pushed(fake, "2")
     if late:
-        town.meet = protected
+        fake.meet = protected
     else:
-        change(town, f"{JOBS}/migrate", KEPT)
-    result = town.handler(ONE).run(Job("shop", "push"))
-    assert (result.outcome, town.data("web"), job(town)["metadata"]["uid"]) == (Outcome.FAILED, ["1"], before), result
+        change(fake, f"{JOBS}/migrate", KEPT)
+    result = fake.handler(ONE).run(Job("shop", "push"))
+    assert (result.outcome, fake.data("web"), job(fake)["metadata"]["uid"]) == (Outcome.FAILED, ["1"], before), result
     said = "lives already, and this hook would have to delete it, but: protected by anneal.dev/prune: disabled"
     assert f"shop/migrate.yaml:1: Job/shop/migrate: {'PreSync hook: ' * late}{said}; lift what keeps it" in result.message
 
 
 def test_prune_disabled_declared_by_the_hook_doesnt_stop_its_own_delete_policy() -> None:
     """As where such annotations come from: it says that the hook outlives its file, not that it runs once."""
-    town = InMemoryCluster(cluster(served=WORKLOADS))
-    town.meet = completes(town)
-    pushed(town, "1", **{"helm.sh/resource-policy": "keep"})
-    assert run(town) is Outcome.APPLIED
-    before = job(town)["metadata"]["uid"]
-    pushed(town, "2", **{"helm.sh/resource-policy": "keep"})
-    assert run(town) is Outcome.APPLIED
-    assert job(town)["metadata"]["uid"] != before
+    fake = InMemoryCluster(cluster(served=WORKLOADS))
+    fake.meet = completes(fake)
+    pushed(fake, "1", **{"helm.sh/resource-policy": "keep"})
+    assert run(fake) is Outcome.APPLIED
+    before = job(fake)["metadata"]["uid"]
+    pushed(fake, "2", **{"helm.sh/resource-policy": "keep"})
+    assert run(fake) is Outcome.APPLIED
+    assert job(fake)["metadata"]["uid"] != before
 
 
 @pytest.mark.parametrize("newer", [{}, {"argocd.argoproj.io/sync-options": "Prune=false,Replace=true"}])
 def test_prune_disabled_of_an_earlier_commit_of_the_hook_doesnt_stop_its_delete_policy(newer: dict[str, str]) -> None:
     """Else a commit that takes it back, and a rollback to one from before it, would wait for somebody's hand."""
-    town = InMemoryCluster(cluster(served=WORKLOADS))
-    town.meet = completes(town)
-    pushed(town, "1", **{"argocd.argoproj.io/sync-options": "Prune=false"})
-    assert run(town) is Outcome.APPLIED
-    before = job(town)["metadata"]["uid"]
-    pushed(town, "2", **newer)
-    assert run(town) is Outcome.APPLIED
-    assert job(town)["metadata"]["uid"] != before
+    fake = InMemoryCluster(cluster(served=WORKLOADS))
+    fake.meet = completes(fake)
+    pushed(fake, "1", **{"argocd.argoproj.io/sync-options": "Prune=false"})
+    assert run(fake) is Outcome.APPLIED
+    before = job(fake)["metadata"]["uid"]
+    pushed(fake, "2", **newer)
+    assert run(fake) is Outcome.APPLIED
+    assert job(fake)["metadata"]["uid"] != before
 
 
 @pytest.mark.parametrize("theirs", ["Prune=false,Delete=false", "Prune=false"])
 def test_a_protection_counts_where_another_manager_owns_it_too(theirs: str) -> None:
-    town = InMemoryCluster(cluster(served=WORKLOADS))
-    town.meet = completes(town)
-    pushed(town, "1", **{"argocd.argoproj.io/sync-options": "Prune=false"})
-    assert run(town) is Outcome.APPLIED
-    before = job(town)["metadata"]["uid"]
+    fake = InMemoryCluster(cluster(served=WORKLOADS))
+    fake.meet = completes(fake)
+    pushed(fake, "1", **{"argocd.argoproj.io/sync-options": "Prune=false"})
+    assert run(fake) is Outcome.APPLIED
+    before = job(fake)["metadata"]["uid"]
     metadata = {"name": "migrate", "namespace": "shop", "annotations": {"argocd.argoproj.io/sync-options": theirs}}
     body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata}
-    town.server.must(Asked("PATCH", f"{JOBS}/migrate", {"fieldManager": "jo", "force": "true"}, body, "application/apply-patch+yaml", ""))
-    pushed(town, "2")
-    assert (run(town), job(town)["metadata"]["uid"]) == (Outcome.FAILED, before)
+    fake.server.must(Asked("PATCH", f"{JOBS}/migrate", {"fieldManager": "jo", "force": "true"}, body, "application/apply-patch+yaml", ""))
+    pushed(fake, "2")
+    assert (run(fake), job(fake)["metadata"]["uid"]) == (Outcome.FAILED, before)
 
 
 def test_an_object_protected_before_it_became_a_hook_stays_protected() -> None:
-    town = InMemoryCluster(cluster(served=WORKLOADS))
+    fake = InMemoryCluster(cluster(served=WORKLOADS))
     plain = migration("1")
     plain["metadata"]["annotations"] = {"argocd.argoproj.io/sync-options": "Prune=false"}
-    town.host.push(town.host.commit({"shop/web.yaml": json.dumps(config_map("web", "1")), "shop/migrate.yaml": json.dumps(plain)}))
-    assert run(town) is Outcome.APPLIED
-    before = job(town)["metadata"]["uid"]
-    pushed(town, "2")
-    assert (run(town), job(town)["metadata"]["uid"]) == (Outcome.FAILED, before)
+    fake.host.push(fake.host.commit({"shop/web.yaml": json.dumps(config_map("web", "1")), "shop/migrate.yaml": json.dumps(plain)}))
+    assert run(fake) is Outcome.APPLIED
+    before = job(fake)["metadata"]["uid"]
+    pushed(fake, "2")
+    assert (run(fake), job(fake)["metadata"]["uid"]) == (Outcome.FAILED, before)
 
 
 def test_a_protected_object_that_can_be_changed_is_applied_as_the_hook_says() -> None:
-    town = InMemoryCluster()
-    push(town, "1", migrate=HOOK)
-    assert run(town) is Outcome.APPLIED
-    before = town.uid("migrate")
-    change(town, f"{MAPS}/migrate", KEPT)
-    push(town, "2", migrate=HOOK)
-    assert run(town) is Outcome.APPLIED
-    assert (town.data("migrate"), town.uid("migrate")) == (["2"], before)
+    fake = InMemoryCluster()
+    push(fake, "1", migrate=HOOK)
+    assert run(fake) is Outcome.APPLIED
+    before = fake.uid("migrate")
+    change(fake, f"{MAPS}/migrate", KEPT)
+    push(fake, "2", migrate=HOOK)
+    assert run(fake) is Outcome.APPLIED
+    assert (fake.data("migrate"), fake.uid("migrate")) == (["2"], before)
 
 
 def test_no_hook_delete_policy_deletes_a_protected_object() -> None:
-    town = InMemoryCluster()
-    push(town, "1", after=AFTER)
+    fake = InMemoryCluster()
+    push(fake, "1", after=AFTER)
 
     def way(call: Call, do: Callable[[], Reply]) -> Reply:
         reply = do()
         if call.writes and call.asked.path == f"{MAPS}/after" and call.asked.method == "PATCH":
-            change(town, f"{MAPS}/after", KEPT)
+            change(fake, f"{MAPS}/after", KEPT)
         return reply
 
-    town.meet = way
-    assert run(town) is Outcome.APPLIED
-    assert town.data("after") == ["1"]
+    fake.meet = way
+    assert run(fake) is Outcome.APPLIED
+    assert fake.data("after") == ["1"]
 
 
 @pytest.mark.parametrize("metadata", [{}, HELM])
 def test_an_unowned_object_that_a_hook_delete_policy_would_delete_is_refused(metadata: dict[str, dict[str, str]]) -> None:
-    town = InMemoryCluster()
-    plant(town, **metadata)
-    push(town, "1", after=AFTER)
-    assert run(town) is Outcome.FAILED
-    assert town.data("web", "after") == [None, "theirs"]
+    fake = InMemoryCluster()
+    plant(fake, **metadata)
+    push(fake, "1", after=AFTER)
+    assert run(fake) is Outcome.FAILED
+    assert fake.data("web", "after") == [None, "theirs"]
 
 
 def test_a_hook_takes_nothing_over_from_another_tool_though_the_target_adopts_from_it() -> None:
-    town = InMemoryCluster()
-    plant(town, **HELM)
-    push(town, "1", after=AFTER)
-    result = town.handler(replace(ONE, targets=(replace(ONE.targets[0], adopt=("helm",)),))).run(Job("shop", "push"))
+    fake = InMemoryCluster()
+    plant(fake, **HELM)
+    push(fake, "1", after=AFTER)
+    result = fake.handler(replace(ONE, targets=(replace(ONE.targets[0], adopt=("helm",)),))).run(Job("shop", "push"))
     assert (result.outcome, result.problems[0].message) == (Outcome.FAILED, "belongs to Helm release theirs")
     assert result.problems[0].fix.startswith("a hook takes nothing over from another tool or target")
-    assert town.data("web", "after") == [None, "theirs"]
+    assert fake.data("web", "after") == [None, "theirs"]
 
 
 @pytest.mark.parametrize("metadata", [{}, HELM])
 def test_a_hook_neither_overwrites_nor_deletes_an_object_made_after_the_plan(metadata: dict[str, dict[str, str]]) -> None:
-    town = InMemoryCluster()
-    push(town, "1", after=AFTER)
+    fake = InMemoryCluster()
+    push(fake, "1", after=AFTER)
 
     def way(call: Call, do: Callable[[], Reply]) -> Reply:
         reply = do()
         if call.writes and call.asked.path == f"{MAPS}/web":
-            plant(town, **metadata)
+            plant(fake, **metadata)
         return reply
 
-    town.meet = way
-    assert run(town) is Outcome.FAILED
-    assert town.data("web", "after") == ["1", "theirs"]
+    fake.meet = way
+    assert run(fake) is Outcome.FAILED
+    assert fake.data("web", "after") == ["1", "theirs"]

@@ -27,31 +27,31 @@ def test_steps_that_begin_and_end_together_share_their_writes(monkeypatch: pytes
 
         def write(self, change: Callable[[State], State]) -> None:
             if len(self.written) == 1:
-                until(lambda: len(self.shared._coming.changes) == count - 1)
+                until(lambda: len(self.batcher._coming.changes) == count - 1)
             super().write(change)
 
-    paper, together, names = Slow(begun().state), threading.Barrier(count), [f"s{number}" for number in range(count)]
+    fake, together, names = Slow(begun().state), threading.Barrier(count), [f"s{number}" for number in range(count)]
 
     def meet(_: StepStage) -> None:
         together.wait(30)
 
-    go(paper, Acts(dict.fromkeys(names, meet)), group("one", *names, parallel=True))
-    assert paper.outcomes() == dict.fromkeys(names, DONE)
-    assert len(paper.written) <= 3 + 2, "what there is to do, one begin, the others; their ends, told in one or two"
+    go(fake, Acts(dict.fromkeys(names, meet)), group("one", *names, parallel=True))
+    assert fake.outcomes() == dict.fromkeys(names, DONE)
+    assert len(fake.written) <= 3 + 2, "what there is to do, one begin, the others; their ends, told in one or two"
 
 
 def test_the_end_of_a_step_is_written_with_the_begin_of_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "_WRITE_EVERY", math.inf)
-    paper, names = begun(), [f"s{number}" for number in range(20)]
-    go(paper, Acts(), group("one", *names))
-    assert paper.outcomes() == dict.fromkeys(names, DONE)
-    assert len(paper.written) == 1 + 20 + 1, "what there is to do, each begin, the last end"
+    fake, names = begun(), [f"s{number}" for number in range(20)]
+    go(fake, Acts(), group("one", *names))
+    assert fake.outcomes() == dict.fromkeys(names, DONE)
+    assert len(fake.written) == 1 + 20 + 1, "what there is to do, each begin, the last end"
 
 
 def test_no_step_stands_in_the_record_as_begun_before_the_end_of_what_it_follows() -> None:
-    paper, chains = begun(), [[f"{chain}{number}" for number in range(8)] for chain in "abcdef"]
-    go(paper, Acts(), *(group(f"g{names[0]}", *names) for names in chains), parallel=True)
-    for state in paper.written:
+    fake, chains = begun(), [[f"{chain}{number}" for number in range(8)] for chain in "abcdef"]
+    go(fake, Acts(), *(group(f"g{names[0]}", *names) for names in chains), parallel=True)
+    for state in fake.written:
         assert state.rollout
         begun_after_end = [(step.started, step.outcome) for step in state.rollout.steps]
         for at, (started, _) in enumerate(begun_after_end):
@@ -59,13 +59,13 @@ def test_no_step_stands_in_the_record_as_begun_before_the_end_of_what_it_follows
 
 
 def test_what_has_ended_is_written_though_nothing_follows_it_yet() -> None:
-    paper = begun()
+    fake = begun()
 
     def wait(_: StepStage) -> None:
-        until(lambda: paper.outcomes()["a"] == DONE)
+        until(lambda: fake.outcomes()["a"] == DONE)
 
-    go(paper, Acts({"b": wait}), group("one", "a", "b", parallel=True))
-    assert paper.outcomes() == {"a": DONE, "b": DONE}
+    go(fake, Acts({"b": wait}), group("one", "a", "b", parallel=True))
+    assert fake.outcomes() == {"a": DONE, "b": DONE}
 
 
 def test_a_steps_end_that_could_not_be_written_goes_with_the_next_write() -> None:
@@ -79,8 +79,8 @@ def test_a_steps_end_that_could_not_be_written_goes_with_the_next_write() -> Non
             super().write(change)
 
     broken: list[State] = []
-    paper = Broken(begun().state)
+    fake = Broken(begun().state)
     with contextlib.suppress(ClusterUnavailable):  # unless nothing but the end was in that write
-        go(paper, Acts(), group("one", "a", "b"))
+        go(fake, Acts(), group("one", "a", "b"))
     assert broken
-    assert paper.outcomes()["a"] == DONE
+    assert fake.outcomes()["a"] == DONE

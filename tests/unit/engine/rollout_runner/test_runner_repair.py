@@ -45,7 +45,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
 
 
 @pytest.fixture
-def town(watched: Watched) -> InMemoryCluster:
+def fake(watched: Watched) -> InMemoryCluster:
     """Two objects that were applied and healthy; `one` was then changed by hand, and `two` has an outage."""
     made = InMemoryCluster()
     made.push(dict.fromkeys(ALL, "1"))
@@ -57,33 +57,33 @@ def town(watched: Watched) -> InMemoryCluster:
     return made
 
 
-def spoil(town: InMemoryCluster) -> None:
-    live = town.live("one")
+def spoil(fake: InMemoryCluster) -> None:
+    live = fake.live("one")
     assert live
-    town.server.answer(Asked("PUT", f"{MAPS}/one", {}, {**live, "data": {"key": "by hand"}}, "", ""))
+    fake.server.answer(Asked("PUT", f"{MAPS}/one", {}, {**live, "data": {"key": "by hand"}}, "", ""))
 
 
-def test_an_outage_elsewhere_doesnt_fail_a_repair(town: InMemoryCluster, watched: Watched) -> None:
-    assert town.handler(WAITS).run(Job("shop", "drift")).outcome is Outcome.APPLIED
-    assert (watched.asked, town.data(*ALL)) == ([["one"]], ["1", "1"])
+def test_an_outage_elsewhere_doesnt_fail_a_repair(fake: InMemoryCluster, watched: Watched) -> None:
+    assert fake.handler(WAITS).run(Job("shop", "drift")).outcome is Outcome.APPLIED
+    assert (watched.asked, fake.data(*ALL)) == ([["one"]], ["1", "1"])
 
 
-def test_a_drift_repair_waits_for_health_of_what_it_wrote_and_the_next_run_for_all(town: InMemoryCluster, watched: Watched) -> None:
+def test_a_drift_repair_waits_for_health_of_what_it_wrote_and_the_next_run_for_all(fake: InMemoryCluster, watched: Watched) -> None:
     watched.sick = "one"
-    assert town.handler(WAITS).run(Job("shop", "drift")).outcome is Outcome.FAILED
-    assert state_of(town.handler(WAITS)).attempt
-    assert town.handler(WAITS).run(Job("shop", "tick")).outcome is Outcome.FAILED
+    assert fake.handler(WAITS).run(Job("shop", "drift")).outcome is Outcome.FAILED
+    assert state_of(fake.handler(WAITS)).attempt
+    assert fake.handler(WAITS).run(Job("shop", "tick")).outcome is Outcome.FAILED
     assert watched.asked == [["one"], ALL]
 
 
 @pytest.mark.parametrize("how", ["a newer commit", "a person", "other settings", "no record"])
-def test_every_run_but_a_drift_repair_waits_for_the_health_of_everything(town: InMemoryCluster, watched: Watched, how: str) -> None:
+def test_every_run_but_a_drift_repair_waits_for_the_health_of_everything(fake: InMemoryCluster, watched: Watched, how: str) -> None:
     settings = WAITS
     if how == "a newer commit":
-        town.push({"one": "2", "two": "1"})
+        fake.push({"one": "2", "two": "1"})
     if how == "other settings":
         settings = replace(WAITS, targets=(replace(WAITS.targets[0], namespaces=("shop", "more")),))
     if how == "no record":
-        town.server.answer(Asked("DELETE", "/api/v1/namespaces/anneal-system/configmaps/anneal-shop", {}, {}, "", ""))
-    result = town.handler(settings).run(Job("shop", "push", force=how == "a person"))
+        fake.server.answer(Asked("DELETE", "/api/v1/namespaces/anneal-system/configmaps/anneal-shop", {}, {}, "", ""))
+    result = fake.handler(settings).run(Job("shop", "push", force=how == "a person"))
     assert (result.outcome, watched.asked) == (Outcome.FAILED, [ALL]), result

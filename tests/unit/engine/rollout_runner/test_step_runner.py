@@ -22,25 +22,25 @@ from tests.unit.state.samples import NOON
 
 # --- order
 def test_steps_and_groups_go_one_after_the_other_and_each_begins_and_ends_in_the_record_first() -> None:
-    paper = begun()
+    fake = begun()
     before: list[dict[str, str]] = []
 
     def noted(stage: StepStage) -> None:
         assert stage.journal.find(stage.group, stage.step.name)
-        assert paper.step(stage.step.name).started
-        before.append({name: outcome for name, outcome in paper.outcomes().items() if outcome})
+        assert fake.step(stage.step.name).started
+        before.append({name: outcome for name, outcome in fake.outcomes().items() if outcome})
 
     acts = Acts(dict.fromkeys("abc", noted))
-    go(paper, acts, group("one", "a", "b"), group("two", "c"))
+    go(fake, acts, group("one", "a", "b"), group("two", "c"))
     assert acts.order == ["a", "b", "c"]
     assert before == [{}, {"a": DONE}, {"a": DONE, "b": DONE}]
-    assert paper.outcomes() == dict.fromkeys("abc", DONE)
+    assert fake.outcomes() == dict.fromkeys("abc", DONE)
 
 
 def test_everything_that_is_to_be_done_stands_in_the_record_before_the_first_step_begins() -> None:
-    paper = begun()
-    go(paper, Acts(), group("one", "a", "b"), group("two", "c"))
-    first = paper.written[0].rollout
+    fake = begun()
+    go(fake, Acts(), group("one", "a", "b"), group("two", "c"))
+    first = fake.written[0].rollout
     assert first
     assert [(each.group, each.step, each.object, each.action, each.started) for each in first.steps] == [
         ("one", "a", "ConfigMap/shop/a", "Act", ""),
@@ -51,7 +51,7 @@ def test_everything_that_is_to_be_done_stands_in_the_record_before_the_first_ste
 
 @pytest.mark.parametrize("level", ["steps", "groups"])
 def test_parallel_steps_and_groups_run_at_once(level: str) -> None:
-    paper, together = begun(), threading.Barrier(12)
+    fake, together = begun(), threading.Barrier(12)
 
     def meet(_: StepStage) -> None:
         together.wait(30)
@@ -59,24 +59,24 @@ def test_parallel_steps_and_groups_run_at_once(level: str) -> None:
     names = [f"s{number}" for number in range(12)]
     acts = Acts(dict.fromkeys(names, meet))
     groups = [group("one", *names, parallel=True)] if level == "steps" else [group(f"g{name}", name) for name in names]
-    go(paper, acts, *groups, parallel=level == "groups")
-    assert paper.outcomes() == dict.fromkeys(names, DONE)
+    go(fake, acts, *groups, parallel=level == "groups")
+    assert fake.outcomes() == dict.fromkeys(names, DONE)
 
 
 # --- failures
 def test_a_failed_step_ends_the_rollout_and_says_where_and_why_masked_in_the_record() -> None:
-    paper, acts = begun(), Acts({"b": refused})
+    fake, acts = begun(), Acts({"b": refused})
     with pytest.raises(RolloutFailed, match=r"ConfigMap/shop/b: its password is \*\*\*.* \(step b of group one\)"):
-        go(paper, acts, group("one", "a", "b", "c"), group("two", "d"))
+        go(fake, acts, group("one", "a", "b", "c"), group("two", "d"))
     assert acts.order == ["a", "b"]
-    assert paper.outcomes() == {"a": DONE, "b": FAILED, "c": "", "d": ""}
-    assert paper.step("b").message == "ConfigMap/shop/b: its password is ***, and that is wrong"
+    assert fake.outcomes() == {"a": DONE, "b": FAILED, "c": "", "d": ""}
+    assert fake.step("b").message == "ConfigMap/shop/b: its password is ***, and that is wrong"
 
 
 def test_a_failed_continue_on_error_step_is_recorded_and_the_rollout_goes_on() -> None:
-    paper, acts = begun(), Acts({"b": refused})
-    go(paper, acts, group("one", "a", step("b", continue_on_error=True), "c"), group("two", "d"))
-    assert paper.outcomes() == {"a": DONE, "b": FAILED, "c": DONE, "d": DONE}
+    fake, acts = begun(), Acts({"b": refused})
+    go(fake, acts, group("one", "a", step("b", continue_on_error=True), "c"), group("two", "d"))
+    assert fake.outcomes() == {"a": DONE, "b": FAILED, "c": DONE, "d": DONE}
 
 
 def test_what_a_continue_on_error_step_hasnt_written_isnt_reported_nor_waited_for() -> None:
@@ -88,19 +88,19 @@ def test_what_a_continue_on_error_step_hasnt_written_isnt_reported_nor_waited_fo
 
 
 def test_steps_beside_a_failed_one_are_ended_and_said_to_be_skipped() -> None:
-    paper, acts = begun(), Acts(dict(zip("abc", once_all_began(3, held_up, refused, held_up), strict=True)))
+    fake, acts = begun(), Acts(dict(zip("abc", once_all_began(3, held_up, refused, held_up), strict=True)))
     with pytest.raises(RolloutFailed, match="password"):
-        go(paper, acts, group("one", "a", "b", "c", parallel=True))
-    assert paper.outcomes() == {"a": SKIPPED, "b": FAILED, "c": SKIPPED}
-    assert "ConfigMap/shop/b" in paper.step("a").message
+        go(fake, acts, group("one", "a", "b", "c", parallel=True))
+    assert fake.outcomes() == {"a": SKIPPED, "b": FAILED, "c": SKIPPED}
+    assert "ConfigMap/shop/b" in fake.step("a").message
 
 
 def test_a_group_beside_a_failed_one_begins_no_further_step() -> None:
-    paper, acts = begun(), Acts(dict(zip("ab", once_all_began(2, refused, held_up), strict=True)))
+    fake, acts = begun(), Acts(dict(zip("ab", once_all_began(2, refused, held_up), strict=True)))
     with pytest.raises(RolloutFailed):
-        go(paper, acts, group("one", "a"), group("two", "b", "c"), parallel=True)
+        go(fake, acts, group("one", "a"), group("two", "b", "c"), parallel=True)
     assert "c" not in acts.order
-    assert paper.outcomes() == {"a": FAILED, "b": SKIPPED, "c": ""}
+    assert fake.outcomes() == {"a": FAILED, "b": SKIPPED, "c": ""}
 
 
 # --- what ends a run ends no rollout
@@ -109,11 +109,11 @@ def test_a_group_beside_a_failed_one_begins_no_further_step() -> None:
     [LeaseLost.of("Lease", "taken"), NewerHead.of("target shop", "moved"), AccessDenied.of("ConfigMap/shop/b", "may not be written")],
 )
 def test_an_interrupt_ends_all_steps_at_once_and_leaves_them_under_way(error: AnnealError) -> None:
-    paper, acts = begun(), Acts({"a": held_up, "b": raising(error), "c": held_up})
+    fake, acts = begun(), Acts({"a": held_up, "b": raising(error), "c": held_up})
     with pytest.raises(type(error)):
-        go(paper, acts, group("one", "a", "b", "c", parallel=True))
-    assert paper.outcomes() == {"a": "", "b": "", "c": ""}
-    assert all(paper.step(name).started for name in acts.order)
+        go(fake, acts, group("one", "a", "b", "c", parallel=True))
+    assert fake.outcomes() == {"a": "", "b": "", "c": ""}
+    assert all(fake.step(name).started for name in acts.order)
 
 
 def test_a_lost_lease_is_raised_before_other_errors_of_parallel_steps() -> None:
@@ -124,7 +124,7 @@ def test_a_lost_lease_is_raised_before_other_errors_of_parallel_steps() -> None:
 
 
 def test_a_step_that_leaves_its_wait_to_the_next_run_lets_parallel_steps_go_on() -> None:
-    paper, first = begun(), threading.Event()
+    fake, first = begun(), threading.Event()
 
     def waiting(_: StepStage) -> None:
         first.set()
@@ -136,8 +136,8 @@ def test_a_step_that_leaves_its_wait_to_the_next_run_lets_parallel_steps_go_on()
 
     acts = Acts({"a": waiting, "b": late})
     with pytest.raises(StillWaiting):
-        go(paper, acts, group("one", "a", "b", parallel=True), group("two", "c"))
-    assert paper.outcomes() == {"a": "", "b": DONE, "c": ""}
+        go(fake, acts, group("one", "a", "b", parallel=True), group("two", "c"))
+    assert fake.outcomes() == {"a": "", "b": DONE, "c": ""}
 
 
 def test_a_waiting_step_is_interrupted_by_a_newer_head() -> None:
@@ -152,38 +152,38 @@ def test_a_bug_in_one_step_ends_its_parallel_steps() -> None:
     def mistaken(_: StepStage) -> None:
         raise ZeroDivisionError
 
-    paper, acts = begun(), Acts(dict(zip("ab", once_all_began(2, held_up, mistaken), strict=True)))
+    fake, acts = begun(), Acts(dict(zip("ab", once_all_began(2, held_up, mistaken), strict=True)))
     with pytest.raises(ZeroDivisionError):
-        go(paper, acts, group("one", "a", "b", parallel=True))
-    assert paper.outcomes() == {"a": "", "b": ""}
+        go(fake, acts, group("one", "a", "b", parallel=True))
+    assert fake.outcomes() == {"a": "", "b": ""}
 
 
 # --- after a kill
 def test_a_resumed_rollout_skips_done_steps_and_continues_the_open_one() -> None:
-    paper = begun(record("a", DONE), record("b", mark="uid-1"), replace(record("c"), started=""))
+    fake = begun(record("a", DONE), record("b", mark="uid-1"), replace(record("c"), started=""))
     met: list[tuple[float, str]] = []
 
     def noted(stage: StepStage) -> None:
         met.append((stage.since, stage.mark))
 
     acts = Acts({"b": noted})
-    go(paper, acts, group("one", "a", "b", "c"))
+    go(fake, acts, group("one", "a", "b", "c"))
     assert acts.order == ["b", "c"]
     assert met == [(seconds_of(NOON), "uid-1")]
-    assert seconds_of(paper.step("c").started) == paper.now
-    assert paper.outcomes() == dict.fromkeys("abc", DONE)
+    assert seconds_of(fake.step("c").started) == fake.now
+    assert fake.outcomes() == dict.fromkeys("abc", DONE)
 
 
 def test_a_step_that_failed_before_the_kill_ends_the_rollout_without_acting() -> None:
-    paper, acts = begun(record("a", FAILED, "ConfigMap/shop/a: was refused"), record("b")), Acts()
+    fake, acts = begun(record("a", FAILED, "ConfigMap/shop/a: was refused"), record("b")), Acts()
     with pytest.raises(RolloutFailed, match="was refused"):
-        go(paper, acts, group("one", "a", "b"))
+        go(fake, acts, group("one", "a", "b"))
     assert acts.order == []
 
 
 def test_a_continue_on_error_step_that_failed_before_the_kill_is_passed_over() -> None:
-    paper, acts = begun(record("a", FAILED, "was refused"), record("b")), Acts()
-    go(paper, acts, group("one", step("a", continue_on_error=True), "b"))
+    fake, acts = begun(record("a", FAILED, "was refused"), record("b")), Acts()
+    go(fake, acts, group("one", step("a", continue_on_error=True), "b"))
     assert acts.order == ["b"]
 
 
@@ -194,54 +194,54 @@ def test_drift_after_a_steps_end_isnt_written_nor_reported_as_written() -> None:
 
 
 def test_the_message_of_an_action_that_judges_itself_is_the_steps() -> None:
-    paper = begun()
-    go(paper, Acts({"a": lambda _: "3 of 3 samples below 0.01"}), group("one", "a"))
-    assert (paper.step("a").outcome, paper.step("a").message) == (DONE, "3 of 3 samples below 0.01")
+    fake = begun()
+    go(fake, Acts({"a": lambda _: "3 of 3 samples below 0.01"}), group("one", "a"))
+    assert (fake.step("a").outcome, fake.step("a").message) == (DONE, "3 of 3 samples below 0.01")
 
 
 def test_what_an_action_tells_and_remembers_stands_in_the_record_at_once() -> None:
-    paper = begun()
+    fake = begun()
 
     def act(stage: StepStage) -> None:
         stage.remember("phase-2")
         stage.report("10 % of the replicas")
-        assert (paper.step("a").mark, paper.step("a").message) == ("phase-2", "10 % of the replicas")
-        writes = len(paper.written)
+        assert (fake.step("a").mark, fake.step("a").message) == ("phase-2", "10 % of the replicas")
+        writes = len(fake.written)
         stage.remember("phase-2")
         stage.report("10 % of the replicas")
-        assert len(paper.written) == writes
+        assert len(fake.written) == writes
 
-    go(paper, Acts({"a": act}), group("one", "a"))
+    go(fake, Acts({"a": act}), group("one", "a"))
 
 
 def test_progress_is_written_with_the_next_transition(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "_WRITE_EVERY", math.inf)
-    paper = begun()
+    fake = begun()
 
     def act(stage: StepStage) -> None:
         for percent in range(50):
             stage.report(f"{percent} % of the replicas")
-        assert paper.step("a").message == "0 % of the replicas"
+        assert fake.step("a").message == "0 % of the replicas"
         stage.remember("phase-2")
-        assert (paper.step("a").mark, paper.step("a").message) == ("phase-2", "49 % of the replicas")
+        assert (fake.step("a").mark, fake.step("a").message) == ("phase-2", "49 % of the replicas")
 
-    go(paper, Acts({"a": act}), group("one", "a"))
+    go(fake, Acts({"a": act}), group("one", "a"))
 
 
 def test_progress_is_written_within_a_while_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "_WRITE_EVERY", math.inf)
-    paper = begun()
+    fake = begun()
 
     def act(stage: StepStage) -> None:
         stage.report("1 %")
         stage.report("2 %")
         stage.beat()
-        assert paper.step("a").message == "1 %"
+        assert fake.step("a").message == "1 %"
         monkeypatch.setattr(journal, "_WRITE_EVERY", 0.0)
         stage.beat()
-        assert paper.step("a").message == "2 %"
+        assert fake.step("a").message == "2 %"
 
-    go(paper, Acts({"a": act}), group("one", "a"))
+    go(fake, Acts({"a": act}), group("one", "a"))
 
 
 # --- without a rollout
@@ -251,18 +251,18 @@ def test_a_repair_writes_what_differs_and_carries_no_deletion_out() -> None:
 
 
 def test_all_problems_of_one_step_are_recorded() -> None:
-    paper = begun()
+    fake = begun()
     acts = Acts({"a": raising(RolloutFailed(Problem("x", "one"), Problem("y", "two")))})
     with pytest.raises(RolloutFailed) as failure:
-        go(paper, acts, group("one", "a"))
+        go(fake, acts, group("one", "a"))
     assert [problem.subject for problem in failure.value.problems] == ["x", "y"]
-    assert paper.step("a").message == "x: one\ny: two"
+    assert fake.step("a").message == "x: one\ny: two"
 
 
 def test_a_step_that_seems_to_begin_later_begins_now_and_keeps_its_mark() -> None:
     """Its time would last as much longer as the clock was set back, in each run anew."""
-    paper = begun(replace(record("a", mark="uid-1"), started="2099-01-01T00:00:00Z"))
+    fake = begun(replace(record("a", mark="uid-1"), started="2099-01-01T00:00:00Z"))
     seen: list[tuple[float, str]] = []
-    go(paper, Acts({"a": lambda stage: seen.append((stage.since, stage.mark))}), group("one", "a"))
-    assert seen == [(paper.now, "uid-1")]
-    assert paper.step("a").started == stamp(paper.now)
+    go(fake, Acts({"a": lambda stage: seen.append((stage.since, stage.mark))}), group("one", "a"))
+    assert seen == [(fake.now, "uid-1")]
+    assert fake.step("a").started == stamp(fake.now)

@@ -35,10 +35,10 @@ def beside(troubles: int = 0) -> Leaving:
 
 
 def test_a_parallel_step_beside_a_failed_one_cleans_up() -> None:
-    paper, acts = begun(), beside()
+    fake, acts = begun(), beside()
     with pytest.raises(RolloutFailed, match="password"):
-        go(paper, acts, group("one", "a", "b", parallel=True))
-    assert (acts.left, paper.outcomes()) == (["a"], {"a": SKIPPED, "b": FAILED})
+        go(fake, acts, group("one", "a", "b", parallel=True))
+    assert (acts.left, fake.outcomes()) == (["a"], {"a": SKIPPED, "b": FAILED})
 
 
 def test_a_step_that_had_left_its_wait_to_the_next_run_is_left_when_another_fails_after_it() -> None:
@@ -52,32 +52,32 @@ def test_a_step_that_had_left_its_wait_to_the_next_run_is_left_when_another_fail
         assert left.wait(30)
         refused(stage)
 
-    paper, acts = begun(), Leaving({"a": waiting, "b": late})
+    fake, acts = begun(), Leaving({"a": waiting, "b": late})
     with pytest.raises(RolloutFailed, match="password"):
-        go(paper, acts, group("one", "a", "b", parallel=True), group("two", "c"))
+        go(fake, acts, group("one", "a", "b", parallel=True), group("two", "c"))
     assert (sorted(acts.order), acts.left) == (["a", "b"], ["a"])
-    assert paper.outcomes() == {"a": SKIPPED, "b": FAILED, "c": ""}
+    assert fake.outcomes() == {"a": SKIPPED, "b": FAILED, "c": ""}
 
 
 def test_a_rollout_hasnt_failed_before_its_steps_have_cleaned_up() -> None:
-    paper, acts = begun(), beside(troubles=1)
+    fake, acts = begun(), beside(troubles=1)
     with pytest.raises(ClusterUnavailable):
-        go(paper, acts, group("one", "a", "b", parallel=True))
-    assert paper.outcomes() == {"a": "", "b": FAILED}
+        go(fake, acts, group("one", "a", "b", parallel=True))
+    assert fake.outcomes() == {"a": "", "b": FAILED}
     with pytest.raises(RolloutFailed, match=r"its password is \*\*\*.* \(step b of group one\)"):
-        go(paper, acts, group("one", "a", "b", parallel=True))
-    assert (acts.left, paper.outcomes()) == (["a", "a"], {"a": SKIPPED, "b": FAILED})
+        go(fake, acts, group("one", "a", "b", parallel=True))
+    assert (acts.left, fake.outcomes()) == (["a", "a"], {"a": SKIPPED, "b": FAILED})
     assert sorted(acts.order) == ["a", "b"], "the second run only tidies up"
 
 
 def test_a_run_killed_right_after_a_failed_step_resumes_with_the_cleanup() -> None:
     fresh = replace(record("d", of="two"), started="")
-    paper: InMemoryJournal = begun(record("a", DONE, of="two"), record("b", of="two"), record("c", FAILED, "no such table"), fresh)
+    fake: InMemoryJournal = begun(record("a", DONE, of="two"), record("b", of="two"), record("c", FAILED, "no such table"), fresh)
     acts = Leaving()
     with pytest.raises(RolloutFailed, match="no such table"):
-        go(paper, acts, group("two", "a", "b", "d"), group("one", "c"), parallel=True)
+        go(fake, acts, group("two", "a", "b", "d"), group("one", "c"), parallel=True)
     assert (acts.order, acts.left) == ([], ["b"])
-    assert paper.outcomes() == {"a": DONE, "b": SKIPPED, "c": FAILED, "d": ""}
+    assert fake.outcomes() == {"a": DONE, "b": SKIPPED, "c": FAILED, "d": ""}
 
 
 def test_the_limit_of_parallel_steps_holds_over_all_groups() -> None:
@@ -96,6 +96,6 @@ def test_the_limit_of_parallel_steps_holds_over_all_groups() -> None:
 
     groups = [group(f"g{one}", *(f"s{one}-{two}" for two in range(30)), parallel=True) for one in range(3)]
     names = [step.name for each in groups for step in each.steps]
-    paper = begun()
-    go(paper, Acts(dict.fromkeys(names, act)), *groups, parallel=True)
-    assert (most, set(paper.outcomes().values())) == (AT_ONCE, {DONE})
+    fake = begun()
+    go(fake, Acts(dict.fromkeys(names, act)), *groups, parallel=True)
+    assert (most, set(fake.outcomes().values())) == (AT_ONCE, {DONE})

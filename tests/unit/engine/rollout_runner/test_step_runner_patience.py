@@ -37,81 +37,81 @@ def ready(timeout: int = 600, progress: int = 300) -> list[dict[str, Any]]:
     return [{"fieldComparisons": {"expectedValues": expected, "timeout": f"{timeout}s", "progressTimeout": f"{progress}s"}}]
 
 
-def say_ready(town: InMemoryCluster, name: str, ready: str = "yes") -> None:
+def say_ready(fake: InMemoryCluster, name: str, ready: str = "yes") -> None:
     """Be the controller."""
     body = {"metadata": {"annotations": {"ready": ready}}}
-    town.server.must(Asked("PATCH", f"{MAPS}/{name}", {"fieldManager": "controller"}, body, "application/merge-patch+json", ""))
+    fake.server.must(Asked("PATCH", f"{MAPS}/{name}", {"fieldManager": "controller"}, body, "application/merge-patch+json", ""))
 
 
-def look(town: InMemoryCluster, later: float = 0.0) -> Result:
+def look(fake: InMemoryCluster, later: float = 0.0) -> Result:
     """Run once; `later`: by how many seconds its clock is on."""
-    handler = town.handler()
+    handler = fake.handler()
     deps = replace(handler.dependencies("shop"), clock=lambda: time.time() + later)
     handler.dependencies = lambda name: {"shop": deps}[name]  # type: ignore[method-assign]  # the seam
     return handler.run(Job("shop", "tick"), None, Impatient())
 
 
-def recorded(town: InMemoryCluster, name: str) -> StepRecord:
-    known = state_of(town.handler()).rollout
+def recorded(fake: InMemoryCluster, name: str) -> StepRecord:
+    known = state_of(fake.handler()).rollout
     assert known
     return next(each for each in known.steps if each.step == name)
 
 
 @pytest.fixture
-def town() -> InMemoryCluster:
+def fake() -> InMemoryCluster:
     made = InMemoryCluster()
     both = [step("CreateOrUpdate", name, success=ready()) for name in ("a", "b")]
     made.push(dict.fromkeys("abc", "1"), group("at once", *both, parallel=True), group("then", step("CreateOrUpdate", "c")))
     return made
 
 
-def test_steps_at_once_all_act_before_the_run_leaves_its_wait_to_the_next(town: InMemoryCluster) -> None:
-    assert look(town).outcome is Outcome.WAITING
-    assert town.data("a", "b", "c") == ["1", "1", None]
-    assert town.outcomes() == {"a": "", "b": "", "c": ""}
+def test_steps_at_once_all_act_before_the_run_leaves_its_wait_to_the_next(fake: InMemoryCluster) -> None:
+    assert look(fake).outcome is Outcome.WAITING
+    assert fake.data("a", "b", "c") == ["1", "1", None]
+    assert fake.outcomes() == {"a": "", "b": "", "c": ""}
 
 
-def test_each_look_goes_on_where_the_last_one_was_and_writes_nothing_twice(town: InMemoryCluster) -> None:
-    look(town)
-    began = recorded(town, "a").started
-    say_ready(town, "a")
-    assert look(town).outcome is Outcome.WAITING
-    assert town.outcomes() == {"a": "done", "b": "", "c": ""}
-    assert (recorded(town, "a").started, town.data("c")) == (began, [None])
-    say_ready(town, "b")
-    assert look(town).outcome in (Outcome.APPLIED, Outcome.UNCHANGED)
-    assert town.outcomes() == dict.fromkeys("abc", "done")
-    assert sorted(town.written) == ["PATCH a", "PATCH b", "PATCH c"]
+def test_each_look_goes_on_where_the_last_one_was_and_writes_nothing_twice(fake: InMemoryCluster) -> None:
+    look(fake)
+    began = recorded(fake, "a").started
+    say_ready(fake, "a")
+    assert look(fake).outcome is Outcome.WAITING
+    assert fake.outcomes() == {"a": "done", "b": "", "c": ""}
+    assert (recorded(fake, "a").started, fake.data("c")) == (began, [None])
+    say_ready(fake, "b")
+    assert look(fake).outcome in (Outcome.APPLIED, Outcome.UNCHANGED)
+    assert fake.outcomes() == dict.fromkeys("abc", "done")
+    assert sorted(fake.written) == ["PATCH a", "PATCH b", "PATCH c"]
 
 
 def test_a_step_whose_time_is_over_fails_at_the_next_look() -> None:
-    town = InMemoryCluster()
-    town.push({"a": "1"}, group("one", step("CreateOrUpdate", "a", success=ready(timeout=600, progress=6000))))
-    assert [look(town, later).outcome for later in (0, 300)] == [Outcome.WAITING] * 2
-    result = look(town, later=660)
+    fake = InMemoryCluster()
+    fake.push({"a": "1"}, group("one", step("CreateOrUpdate", "a", success=ready(timeout=600, progress=6000))))
+    assert [look(fake, later).outcome for later in (0, 300)] == [Outcome.WAITING] * 2
+    result = look(fake, later=660)
     assert (result.outcome, result.code) == (Outcome.FAILED, "rollout-failed")
-    assert recorded(town, "a").outcome == "failed"
+    assert recorded(fake, "a").outcome == "failed"
 
 
 def test_a_step_of_which_nothing_has_changed_for_too_long_fails_though_no_run_waits() -> None:
-    town = InMemoryCluster()
+    fake = InMemoryCluster()
     both = [step("CreateOrUpdate", name, success=ready(timeout=6000, progress=1000)) for name in ("a", "b")]
-    town.push({"a": "1", "b": "1"}, group("one", *both, parallel=True))
-    assert look(town).outcome is Outcome.WAITING
-    say_ready(town, "b", "soon")
-    assert look(town, later=900).outcome is Outcome.WAITING
-    assert [len(recorded(town, name).stood) for name in "ab"] == [1, 1]
-    failed = look(town, later=1200)
+    fake.push({"a": "1", "b": "1"}, group("one", *both, parallel=True))
+    assert look(fake).outcome is Outcome.WAITING
+    say_ready(fake, "b", "soon")
+    assert look(fake, later=900).outcome is Outcome.WAITING
+    assert [len(recorded(fake, name).stood) for name in "ab"] == [1, 1]
+    failed = look(fake, later=1200)
     assert (failed.outcome, failed.code) == (Outcome.FAILED, "rollout-failed")
-    assert "nothing of it has changed for 16m40s" in recorded(town, "a").message
-    assert [(recorded(town, name).outcome, recorded(town, name).stood) for name in "ab"] == [("failed", ()), ("skipped", ())]
+    assert "nothing of it has changed for 16m40s" in recorded(fake, "a").message
+    assert [(recorded(fake, name).outcome, recorded(fake, name).stood) for name in "ab"] == [("failed", ()), ("skipped", ())]
 
 
-def test_a_clock_that_is_set_back_during_a_wait_makes_it_no_longer(town: InMemoryCluster) -> None:
+def test_a_clock_that_is_set_back_during_a_wait_makes_it_no_longer(fake: InMemoryCluster) -> None:
     begun: list[float] = []
     stop = threading.Event()
-    town.push({"a": "2"}, group("one", step("CreateOrUpdate", "a", success=ready(timeout=2))))
-    handler = town.handler()
+    fake.push({"a": "2"}, group("one", step("CreateOrUpdate", "a", success=ready(timeout=2))))
+    handler = fake.handler()
 
     def wall() -> float:
         return time.time() - (86_400.0 if begun and time.monotonic() >= begun[0] + 0.3 else 0.0)

@@ -36,17 +36,17 @@ def saying(words: str, name: str) -> Callable[[Call, Callable[[], Reply]], Reply
 
 @pytest.mark.parametrize("marks", [HOOK, {**HOOK, "argocd.argoproj.io/hook": "PostSync"}, {}])
 def test_no_secret_that_a_failure_tells_reaches_the_record_or_the_result(marks: dict[str, str]) -> None:
-    town = InMemoryCluster()
-    push(town, "1")
-    assert town.handler(BACK).run(Job("shop", "push")).outcome is Outcome.APPLIED
+    fake = InMemoryCluster()
+    push(fake, "1")
+    assert fake.handler(BACK).run(Job("shop", "push")).outcome is Outcome.APPLIED
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": "shop"}, "stringData": {"password": DECLARED}}
     last = config_map("migrate", "2")
     last["metadata"]["annotations"] = marks
     bodies: tuple[dict[str, Any], ...] = (config_map("web", "2"), secret, last)
-    sha = town.host.commit({f"shop/{body['metadata']['name']}.yaml": json.dumps(body) for body in bodies})
-    town.host.push(sha)
-    town.meet = saying(f"with {DECLARED} and {base64.b64encode(OPERATORS.encode()).decode()}", "migrate")
-    handler = town.handler(BACK)
+    sha = fake.host.commit({f"shop/{body['metadata']['name']}.yaml": json.dumps(body) for body in bodies})
+    fake.host.push(sha)
+    fake.meet = saying(f"with {DECLARED} and {base64.b64encode(OPERATORS.encode()).decode()}", "migrate")
+    handler = fake.handler(BACK)
     handler.secrets = Secrets(masking=Mask.of([OPERATORS]))
     result = handler.run(Job("shop", "push"))
     assert result.outcome is Outcome.ROLLED_BACK

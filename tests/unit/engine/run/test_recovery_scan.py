@@ -19,8 +19,8 @@ from tests.unit.engine.killed_runs import Death, Killed, killed
 HOOK = {"argocd.argoproj.io/hook": "PreSync", "argocd.argoproj.io/hook-delete-policy": "BeforeHookCreation"}
 
 
-def lose(town: InMemoryCluster) -> None:
-    town.server.answer(Asked("DELETE", "/api/v1/namespaces/anneal-system/configmaps/anneal-shop", {}, {}, "", ""))
+def lose(fake: InMemoryCluster) -> None:
+    fake.server.answer(Asked("DELETE", "/api/v1/namespaces/anneal-system/configmaps/anneal-shop", {}, {}, "", ""))
 
 
 def planned(shown: Result) -> list[str]:
@@ -30,18 +30,18 @@ def planned(shown: Result) -> list[str]:
 
 @pytest.fixture
 def rolled() -> InMemoryCluster:
-    """A town whose rollout is done; what its step has deleted was put back by its hand, and its record is gone."""
-    town = planted()
-    town.push(wanted(), *GROUPS)
-    kept = town.live("old")
+    """A cluster whose rollout is done; what its step has deleted was put back by its hand, and its record is gone."""
+    fake = planted()
+    fake.push(wanted(), *GROUPS)
+    kept = fake.live("old")
     assert kept
-    assert town.run().outcome is Outcome.APPLIED
+    assert fake.run().outcome is Outcome.APPLIED
     del kept["metadata"]["uid"], kept["metadata"]["resourceVersion"]
-    town.server.answer(Asked("POST", "/api/v1/namespaces/shop/configmaps", {}, kept, "", ""))
-    town.written.clear()
-    town.deleted.clear()
-    lose(town)
-    return town
+    fake.server.answer(Asked("POST", "/api/v1/namespaces/shop/configmaps", {}, kept, "", ""))
+    fake.written.clear()
+    fake.deleted.clear()
+    lose(fake)
+    return fake
 
 
 def test_a_recovery_writes_what_differs_and_deletes_nothing(rolled: InMemoryCluster) -> None:
@@ -125,28 +125,28 @@ def test_a_killed_recovery_stays_a_recovery(rolled: InMemoryCluster) -> None:
 
 
 def test_a_hook_of_a_recovery_deletes_nothing() -> None:
-    town = InMemoryCluster()
+    fake = InMemoryCluster()
     body = config_map("migrate", "1")
     body["metadata"]["annotations"] = HOOK
-    town.host.push(town.host.commit({"shop/web.yaml": json.dumps(config_map("web", "1")), "shop/migrate.yaml": json.dumps(body)}))
-    assert town.handler(ONE).run(Job("shop", "push")).outcome in DONE
-    uid = town.uid("migrate")
-    lose(town)
-    assert town.handler(ONE).run(Job("shop", "tick")).outcome in DONE
-    assert town.handler(ONE).run(Job("shop", "drift")).outcome in DONE
-    assert state_of(town.handler(ONE)).rollout is None
-    assert (town.uid("migrate"), dict(town.deleted)) == (uid, {})
+    fake.host.push(fake.host.commit({"shop/web.yaml": json.dumps(config_map("web", "1")), "shop/migrate.yaml": json.dumps(body)}))
+    assert fake.handler(ONE).run(Job("shop", "push")).outcome in DONE
+    uid = fake.uid("migrate")
+    lose(fake)
+    assert fake.handler(ONE).run(Job("shop", "tick")).outcome in DONE
+    assert fake.handler(ONE).run(Job("shop", "drift")).outcome in DONE
+    assert state_of(fake.handler(ONE)).rollout is None
+    assert (fake.uid("migrate"), dict(fake.deleted)) == (uid, {})
 
 
 def test_a_first_rollout_that_was_killed_anywhere_is_no_recovery() -> None:
     kills = 0
     for number in range(1, 200):
-        town = InMemoryCluster()
-        town.push(wanted(), *GROUPS)
-        if not killed(town, number, done=True):
+        fake = InMemoryCluster()
+        fake.push(wanted(), *GROUPS)
+        if not killed(fake, number, done=True):
             break
         kills += 1
-        result = town.run("tick")
+        result = fake.run("tick")
         assert result.outcome in DONE, (number, result)
-        assert set(town.outcomes().values()) == {"done"}, number
-    assert kills > len(town.written) > 5  # each object's write and the records between, of which some share a write
+        assert set(fake.outcomes().values()) == {"done"}, number
+    assert kills > len(fake.written) > 5  # each object's write and the records between, of which some share a write

@@ -172,9 +172,9 @@ class Judges:
 
 def expressed(clock: Clock, *items: tuple[Resource, str]) -> tuple[Tracker, Judges]:
     judges = Judges()
-    vigil = watch(clock, *items)
-    vigil.custom = judges  # type: ignore[assignment]  # it has what is asked of CustomHealth
-    return vigil, judges
+    tracker = watch(clock, *items)
+    tracker.custom = judges  # type: ignore[assignment]  # it has what is asked of CustomHealth
+    return tracker, judges
 
 
 def phase(name: str, said: str) -> dict[str, Any]:
