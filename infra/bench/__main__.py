@@ -18,13 +18,13 @@ from infra.bench import (
     cluster_rows,
     cold_rows,
     door_rows,
+    evidence_rows,
     health_rows,
     many_rows,
     memory_rows,
     process_rows,
     sibling_rows,
     status_rows,
-    told_rows,
     waiting_rows,
 )
 from infra.bench.bed import Bed, bed
@@ -54,7 +54,7 @@ def measures(*, quick: bool, peers: bool = False) -> dict[str, Measure]:
         "idle": memory_rows.idle,
         "pushes": memory_rows.pushes,
         "waiting": waiting_rows.waiting,
-        "told": told_rows.told,
+        "told": evidence_rows.told,
         "thousand": many_rows.thousand,
         "status": status_rows.status,
         "health": health_rows.health,

@@ -15,7 +15,7 @@ from handler.cluster.api import Api
 from infra.bench.bed import Bed, Shop
 from infra.bench.objects import Body
 from infra.bench.rows import Row
-from infra.controlplane.fates import FATE
+from infra.controlplane.pod_failures import FATE
 
 _ROOT = Path(__file__).resolve().parents[2]
 _COUNT, _A_SECOND, _ROUNDS = 300, 15, 5

@@ -10,7 +10,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.controlplane import fates
+from infra.controlplane import pod_failures
 
 LOOPBACK = "127.0.0.1"
 CONTEXT = "anneal"
@@ -205,7 +205,7 @@ def kwok(layout: Layout, ports: dict[str, int], stages: Path) -> list[str]:
         f"--kubeconfig={layout.kubeconfig}",
         "--manage-all-nodes=true",
         f"--config={stages}",
-        f"--config={fates.write(layout.data)}",
+        f"--config={pod_failures.write(layout.data)}",
         f"--server-address={LOOPBACK}:{ports['kwok']}",
         f"--tls-cert-file={layout.certificate}",
         f"--tls-private-key-file={layout.certificate.with_suffix('.key')}",

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from infra.demo.stage import LOOPBACK, ROOT
-from infra.demo.telling import Telling
+from infra.demo.walkthrough import Telling
 
 GIT_PORT, WEB_PORT = 3000, 8080
 """The ports that the transcript shows."""

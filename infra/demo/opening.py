@@ -9,7 +9,7 @@ from infra.demo.configuration import USUAL, configuration
 from infra.demo.narration import Narrator
 from infra.demo.repository import Repository, declared
 from infra.demo.stage import Stage
-from infra.demo.telling import Telling, milliseconds
+from infra.demo.walkthrough import Telling, milliseconds
 
 BROKEN = ("deploy/front/web.yaml", "deploy/front/web-config.yaml", "deploy/back/cache.yaml")
 

@@ -10,7 +10,7 @@ from infra.demo.cluster import differing
 from infra.demo.configuration import QUICK, USUAL
 from infra.demo.narration import DemoFailed
 from infra.demo.repository import SHOP, Commit, declared
-from infra.demo.telling import Telling, counted, milliseconds
+from infra.demo.walkthrough import Telling, counted, milliseconds
 
 SERVICE_A = "deploy/front/service-a.yaml"
 SERVICE_B = "deploy/front/service-b.yaml"

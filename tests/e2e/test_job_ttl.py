@@ -13,7 +13,7 @@ from handler.model.result import Outcome
 from handler.model.rollout import ARGO_HOOK
 from handler.state.configmap import state_name
 from handler.state.record import Ran
-from infra.controlplane.fates import FATE
+from infra.controlplane.pod_failures import FATE
 from tests.e2e.api_proxy import Wired
 from tests.e2e.documents import Document, config_map, deployment, job
 from tests.e2e.killed_runs import killed_moves

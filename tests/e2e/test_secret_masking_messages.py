@@ -12,7 +12,7 @@ import pytest
 from handler.config.settings import EvidenceSettings, Wait
 from handler.model.result import Outcome
 from handler.worker.health_watch.cluster_watch import HealthWatch
-from infra.controlplane.fates import LOG
+from infra.controlplane.pod_failures import LOG
 from tests.e2e.documents import Document, config_map, definition, deployment, job, namespace, offer, secret
 from tests.e2e.one_target import Shop
 from tests.e2e.planted_secrets import CANARY, OTHER, assert_silent, logged, run

@@ -11,7 +11,7 @@ import pytest
 
 from handler.config.settings import EvidenceSettings, Impersonate, Wait
 from handler.model.result import Outcome
-from infra.controlplane.fates import LOG
+from infra.controlplane.pod_failures import LOG
 from infra.controlplane.servers import Layout
 from tests.e2e.api_proxy import Wired
 from tests.e2e.documents import Document, config_map, definition, deployment, job, namespace, offer, secret, service

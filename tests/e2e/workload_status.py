@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from infra.controlplane.fates import FATE
+from infra.controlplane.pod_failures import FATE
 from tests.e2e.documents import Document
 from tests.e2e.one_target import Shop
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from handler.cli.group import anneal
-from infra.controlplane.fates import FATE
+from infra.controlplane.pod_failures import FATE
 from infra.githost import Host, Work
 
 SECRET = "canary-5b1e6c-password"

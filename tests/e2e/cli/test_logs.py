@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.controlplane.fates import LOG
+from infra.controlplane.pod_failures import LOG
 from tests.e2e.cli.conftest import Shop, crash_looping
 from tests.e2e.cli.prompts import typed
 from tests.e2e.serve_process import until

@@ -13,7 +13,7 @@ from handler.cluster import evidence
 from handler.cluster.api import Api
 from handler.cluster.evidence import Evidence
 from handler.model.names import Identity, Resource
-from infra.controlplane.fates import FATE, LOG
+from infra.controlplane.pod_failures import FATE, LOG
 from tests.kubectl import Kubectl
 from tests.rooms.cluster.faulty_proxy import Wire, refuse
 

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from infra.controlplane import build, controlplane, processes, servers
-from infra.controlplane.fates import LOG
+from infra.controlplane.pod_failures import LOG
 from tests.kubectl import Kubectl
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from handler.queues import outbox
-from tests.fakes.sqs_intake import Side
+from tests.fakes.sqs_side import Side
 
 
 @pytest.fixture(autouse=True)

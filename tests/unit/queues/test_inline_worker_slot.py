@@ -18,7 +18,7 @@ from handler.queues.inline import Inline
 from handler.queues.pending import RESTING, Work
 from handler.worker.worker import Worker
 from tests.fakes.signed_webhooks import door_settings
-from tests.fakes.sqs_intake import Side
+from tests.fakes.sqs_side import Side
 from tests.fakes.worker_parts import parts_of
 
 PATIENCE = 60.0

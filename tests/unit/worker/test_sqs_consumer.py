@@ -11,7 +11,7 @@ from handler.model.event import Job
 from handler.model.result import Outcome
 from handler.queues.pending import Work
 from handler.worker import sqs_consumer
-from tests.fakes.sqs_intake import SHA, Side
+from tests.fakes.sqs_side import SHA, Side
 
 PATIENCE = 60.0
 

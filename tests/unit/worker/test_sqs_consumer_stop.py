@@ -16,7 +16,7 @@ from handler.queues.sqs import SqsEntry
 from handler.worker import sqs_consumer
 from handler.worker.worker import Worker
 from tests.fakes.signed_webhooks import door_settings
-from tests.fakes.sqs_intake import SHA, Side
+from tests.fakes.sqs_side import SHA, Side
 from tests.fakes.worker_parts import parts_of
 
 PATIENCE = 60.0

@@ -19,7 +19,7 @@ from handler.worker.health_watch.cluster_watch import HealthWatch
 from infra.bench.bed import Bed, Shop
 from infra.bench.objects import Body
 from infra.bench.rows import Row
-from infra.controlplane.fates import FATE
+from infra.controlplane.pod_failures import FATE
 
 _PATIENCE = 180.0
 _CAUSES: Mapping[str, tuple[str, str]] = {
