@@ -54,7 +54,7 @@ def measures(*, quick: bool, peers: bool = False) -> dict[str, Measure]:
         "idle": memory_rows.idle,
         "pushes": memory_rows.pushes,
         "waiting": waiting_rows.waiting,
-        "told": evidence_rows.told,
+        "evidence": evidence_rows.evidence,
         "thousand": many_rows.thousand,
         "status": status_rows.status,
         "health": health_rows.health,

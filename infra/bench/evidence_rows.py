@@ -66,7 +66,7 @@ class _Ills:
         )
 
 
-def told(bed: Bed) -> Iterator[Row]:
+def evidence(bed: Bed) -> Iterator[Row]:
     """One run that waits for them; then one that doesn't, and a worker that watches their health once a minute."""
     yield _row("cause visible to reported, worst of six", _waited_for(_ills(bed, Wait(3600.0, 3600.0))))
     yield _row("cause visible to reported between runs, worst of six", _watched(_ills(bed, None)))

@@ -22,7 +22,7 @@ from infra.demo.cluster import Names
 from infra.demo.narration import DemoFailed, Narrator
 from infra.demo.opening import open_stage
 from infra.demo.stage import ROOT, Stage
-from infra.demo.story import tell_all
+from infra.demo.story import demo_all
 
 TRANSCRIPT = ROOT / "docs" / "demo-transcript.txt"
 
@@ -50,19 +50,19 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(made: Stage, voice: Narrator, given: argparse.Namespace) -> int:
     """Tell the story on a stage; a failure shows the log's last lines while they are there."""
     try:
-        tell = open_stage(made, voice)
-        tell_all(tell)
-        ending.table(tell)
+        demo = open_stage(made, voice)
+        demo_all(demo)
+        ending.table(demo)
     except DemoFailed:
         print("\nthe last lines of anneal serve:", *made.log.tail(), sep="\n  ", file=sys.stderr)
         raise
     if given.record:
-        voice.save(TRANSCRIPT, ending.normal(tell))
+        voice.save(TRANSCRIPT, ending.normal(demo))
         print(f"\nwritten to {TRANSCRIPT.relative_to(ROOT)}")
     if given.keep:
-        ending.keep(tell)
+        ending.keep(demo)
         _until_interrupted()
-    ending.goodbye(tell, kept=given.keep)
+    ending.goodbye(demo, kept=given.keep)
     return 0
 
 

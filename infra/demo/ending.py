@@ -8,18 +8,18 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from infra.demo.stage import LOOPBACK, ROOT
-from infra.demo.walkthrough import Telling
+from infra.demo.walkthrough import Walkthrough
 
 GIT_PORT, WEB_PORT = 3000, 8080
 """The ports that the transcript shows."""
 
 
-def table(tell: Telling) -> None:
+def table(demo: Walkthrough) -> None:
     """Tell what lives where."""
-    voice, names = tell.voice, tell.stage.names
+    voice, names = demo.voice, demo.stage.names
     voice.step("What lives there now")
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
-    for name in tell.members():
+    for name in demo.members():
         kind, *rest = name.split("/")
         kinds[rest[0] if len(rest) == 2 else "(cluster)"][kind] += 1
     rows = [
@@ -30,14 +30,14 @@ def table(tell: Telling) -> None:
     width = max(len(place) for place, _ in rows)
     for place, what in rows:
         voice.say(f"{place:{width}}  {what}")
-    tell.anneal("history shop")
+    demo.anneal("history shop")
     voice.say("", f"Everything was as announced, in {voice.seconds():.0f} s.")
 
 
-def keep(tell: Telling) -> None:
+def keep(demo: Walkthrough) -> None:
     """Leave everything running, and say how to look around and how to end it."""
-    stage, voice = tell.stage, tell.voice
-    tell.repository.deliver_pushes(stage.address, stage.secret_file, ROOT)
+    stage, voice = demo.stage, demo.voice
+    demo.repository.deliver_pushes(stage.address, stage.secret_file, ROOT)
     environment = stage.directory / "env"
     paths = ":".join((str(ROOT / "scripts"), str(stage.kubectl.program.parent)))
     settings = {"KUBECONFIG": stage.kubeconfig, "KUBECACHEDIR": stage.directory / "kubectl-cache", "ANNEAL_CONFIG": stage.config}
@@ -50,7 +50,7 @@ def keep(tell: Telling) -> None:
         (f"kubectl get all -n {stage.names.front}", "the shop"),
         ("anneal status", "how the target stands, and what to do next"),
         ("anneal plan", "what a run would change now"),
-        (f"git clone {tell.repository.url}", "edit, commit, push: the host sends the webhook, the cluster follows"),
+        (f"git clone {demo.repository.url}", "edit, commit, push: the host sends the webhook, the cluster follows"),
         (f"curl http://{stage.address}/readyz", "the door"),
         (f"tail -f {stage.log.path}", "what anneal serve does"),
     )
@@ -59,16 +59,16 @@ def keep(tell: Telling) -> None:
     voice.say("", "Ctrl-C here, or scripts/demo --down anywhere, ends it.")
 
 
-def goodbye(tell: Telling, *, kept: bool) -> None:
+def goodbye(demo: Walkthrough, *, kept: bool) -> None:
     """Say what happens now."""
-    more = "" if tell.stage.own else " and removing what the demo made in the cluster, which takes a while"
+    more = "" if demo.stage.own else " and removing what the demo made in the cluster, which takes a while"
     hint = "" if kept else ". scripts/demo --keep leaves everything running to look around"
     print(f"\nEnding all processes{more}{hint}.", flush=True)
 
 
-def normal(tell: Telling) -> dict[str, str]:
+def normal(demo: Walkthrough) -> dict[str, str]:
     """Return what stands in the transcript for this machine's paths and ports."""
-    stage = tell.stage
+    stage = demo.stage
     return {
         str(stage.directory): "~/.cache/anneal/demo",
         str(ROOT): "anneal",

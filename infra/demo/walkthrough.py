@@ -32,7 +32,7 @@ def counted(line: Line) -> str:
 
 
 @dataclass(slots=True)
-class Telling:
+class Walkthrough:
     """The stage, the shop's repository and the voice; `last` is the webhook that was delivered last."""
 
     stage: Stage
