@@ -217,7 +217,9 @@ def test_a_summary_that_cant_be_read_is_said_to_be(here: FakeObjects) -> None:
     assert (row["recorded"], row["trouble"]["code"]) == (True, "state-invalid")
 
 
-@pytest.mark.parametrize(("ends", "shown"), [("", True), (stamp(time.time() + 3600), True), (stamp(time.time() - 1), False)])
+@pytest.mark.parametrize(
+    ("ends", "shown"), [("", True), (stamp(time.time() + 3600), True), (stamp(time.time() - 1), False)], ids=["open", "ahead", "past"]
+)
 def test_a_suspension_that_has_ended_isnt_shown(ends: str, shown: bool) -> None:
     objects = FakeObjects()
     remember(objects, replace(blank(commit=sha("b")), target="shop-dev", repository=SHOP, suspend=Suspend("ada", until=ends)))
