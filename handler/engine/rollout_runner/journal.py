@@ -108,11 +108,11 @@ class Journal:
             self._note(group, step, message=message)
             self.settle()
 
-    def stood(self, group: str, step: str, stood: tuple[Stalled, ...]) -> None:
+    def stalled(self, group: str, step: str, stalled: tuple[Stalled, ...]) -> None:
         """Note which parts of a step's wait have stood still since when. It is written with the next write, at the latest by `close`."""
         found = self.find(group, step)
-        if found and found.stood != stood:
-            self._note(group, step, stood=stood)
+        if found and found.stood != stalled:
+            self._note(group, step, stood=stalled)
 
     def _note(self, group: str, step: str, **fields: Any) -> None:
         with self._lock:
@@ -233,5 +233,5 @@ class JournalWaitRecord:
 
     def keep(self, seen: Mapping[str, float]) -> None:
         """Pass it to the journal, for its next write."""
-        stood = tuple(Stalled(digest[:_DIGITS], stamp(moved)) for digest, moved in seen.items())[:_MOST]
-        self.journal.stood(*self.name, stood)
+        stalled = tuple(Stalled(digest[:_DIGITS], stamp(moved)) for digest, moved in seen.items())[:_MOST]
+        self.journal.stalled(*self.name, stalled)
