@@ -34,16 +34,18 @@ class WriteOrder:
     brief: Collection[Identity] = frozenset()
 
     @classmethod
-    def of(cls, stages: Sequence[Sequence[Desired]], hooked: PlannedHooks, rolled: PlannedRollout, due: Iterable[Due]) -> WriteOrder:
+    def of(
+        cls, stages: Sequence[Sequence[Desired]], planned_hooks: PlannedHooks, planned_rollout: PlannedRollout, due: Iterable[Due]
+    ) -> WriteOrder:
         """Place what a run writes: `stages`, the last of them the Rollout's groups, and the hooks and steps that are `due`."""
         acts = {(one.group, one.identity) for one in due}
-        groups = {group.name for group in rolled.rollout.groups} if rolled.rollout else set()
-        steps = rolled.places if any(group in groups for group, _ in acts) else {}
-        places = dict(_stage_places(stages, hooked, len(stages) - len(rolled.stages), steps))
-        for identity in hooked.hooks:
-            found = [place for phase, place in _hook_places(identity, stages, hooked) if (phase, identity) in acts]
+        groups = {group.name for group in planned_rollout.rollout.groups} if planned_rollout.rollout else set()
+        steps = planned_rollout.places if any(group in groups for group, _ in acts) else {}
+        places = dict(_stage_places(stages, planned_hooks, len(stages) - len(planned_rollout.stages), steps))
+        for identity in planned_hooks.hooks:
+            found = [place for phase, place in _hook_places(identity, stages, planned_hooks) if (phase, identity) in acts]
             places |= {identity: min(found)} if found else {}
-        succeeding = [hook.identity for hook in hooked.hooks.values() if Policy.SUCCEEDED in hook.policies]
+        succeeding = [hook.identity for hook in planned_hooks.hooks.values() if Policy.SUCCEEDED in hook.policies]
         return cls(places, frozenset(identity for identity in succeeding if not lasts(identity.group_kind)))
 
     def is_before(self, need: Identity, item: Identity) -> bool:
@@ -55,17 +57,17 @@ class WriteOrder:
 
 
 def _stage_places(
-    stages: Sequence[Sequence[Desired]], hooked: PlannedHooks, automatic: int, steps: Mapping[Identity, tuple[int, int]]
+    stages: Sequence[Sequence[Desired]], planned_hooks: PlannedHooks, automatic: int, steps: Mapping[Identity, tuple[int, int]]
 ) -> Iterator[tuple[Identity, Place]]:
     for number, stage in enumerate(stages):
         for identity in (item.identity for item in stage if item.mode is not Mode.HOOK):
             group, step = steps.get(identity, (number - automatic, 0))
-            part = 0 if hooked.first and not number else 2
+            part = 0 if planned_hooks.first and not number else 2
             yield identity, (part, number, ()) if number < automatic else (3, group, (step,))
 
 
-def _hook_places(identity: Identity, stages: Sequence[Sequence[Desired]], hooked: PlannedHooks) -> Iterator[tuple[str, Place]]:
+def _hook_places(identity: Identity, stages: Sequence[Sequence[Desired]], planned_hooks: PlannedHooks) -> Iterator[tuple[str, Place]]:
     kind = sort_key(identity)[:3]
     for phase, part in _PARTS.items():
-        waves = [[item.identity for item in stage] for stage in stages] if phase is Phase.SYNC else hooked.waves.get(phase, ())
+        waves = [[item.identity for item in stage] for stage in stages] if phase is Phase.SYNC else planned_hooks.waves.get(phase, ())
         yield from ((str(phase), (part, number, kind)) for number, wave in enumerate(waves) if identity in wave)

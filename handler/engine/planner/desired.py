@@ -47,8 +47,8 @@ class CommitSource(Protocol):
 class Prepared:
     """A commit's desired set. `reads`: what it was made from, `digest`: the rendered set.
 
-    `hooked`: its hooks; those of the `Sync` phase stand in `stages`, too. `awaits`: what must be healthy before an object is written.
-    `rolled`: its Rollout, whose groups are the last of `stages`; `document`, `keys`: what that was read from. `notes`: what a plan says.
+    `planned_hooks`: its hooks; those of the `Sync` phase stand in `stages`, too. `awaits`: what must be healthy before each object.
+    `planned_rollout`: its Rollout, whose groups end `stages`; `document`, `keys`: what that was read from. `notes`: what a plan says.
     """
 
     commit: CommitInfo
@@ -57,22 +57,22 @@ class Prepared:
     stages: tuple[tuple[Desired, ...], ...]
     manifests: tuple[Manifest, ...] = field(default=(), repr=False)
     files: Files = field(default_factory=dict, repr=False)
-    hooked: PlannedHooks = field(default_factory=PlannedHooks, repr=False)
+    planned_hooks: PlannedHooks = field(default_factory=PlannedHooks, repr=False)
     awaits: Mapping[Identity, frozenset[Identity]] = field(default_factory=dict, repr=False)
     notes: tuple[str, ...] = ()
-    rolled: PlannedRollout = field(default_factory=PlannedRollout, repr=False)
+    planned_rollout: PlannedRollout = field(default_factory=PlannedRollout, repr=False)
     document: Manifest | None = field(default=None, repr=False)
     keys: Mapping[str, tuple[Identity, ...]] = field(default_factory=dict, repr=False)
 
     @property
     def rollout(self) -> Rollout | None:
         """Its Rollout."""
-        return self.rolled.rollout
+        return self.planned_rollout.rollout
 
     @property
     def automatic(self) -> int:
         """How many of its stages come before the Rollout's groups."""
-        return len(self.stages) - len(self.rolled.stages)
+        return len(self.stages) - len(self.planned_rollout.stages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,25 +150,25 @@ class Preparer:
     def _ordered(self, tree: Tree, rendered: Rendered) -> Prepared:
         refuse_strays(rendered.manifests, self.target)
         admitted = self._admit(rendered.manifests)
-        automatic, rolled = roll(rendered, admitted, self.actions, self.checks)
-        canaries.refuse(rolled.rollout, {item.identity: item for item in admitted}, rendered.where)
+        automatic, planned_rollout = roll(rendered, admitted, self.actions, self.checks)
+        canaries.refuse(planned_rollout.rollout, {item.identity: item for item in admitted}, rendered.where)
         automatic, left_out = _without_unserved(automatic)
-        rest, hooked = separate(automatic, rolled.named)
-        rolled = replace(rolled, rest=sum(item.mode is not Mode.HOOK for item in rest))
-        ordered = order(rest, self.own, hooked.first, hooked.items, rolled.named)
+        rest, planned_hooks = separate(automatic, planned_rollout.named)
+        planned_rollout = replace(planned_rollout, rest=sum(item.mode is not Mode.HOOK for item in rest))
+        ordered = order(rest, self.own, planned_hooks.first, planned_hooks.items, planned_rollout.named)
         path, sha = self.target.rollout, tree.commit.sha
         without = (f"commit {sha[:12]} has no {path}: it goes without a Rollout",) if path and not rendered.rollout else ()
         prepared = self.last = Prepared(
             commit=tree.commit,
             reads=rendered.reads,
             digest=digest_of((*rendered.manifests, *([rendered.rollout] if rendered.rollout else []))),
-            stages=(*ordered.stages, *rolled.stages),
+            stages=(*ordered.stages, *planned_rollout.stages),
             manifests=rendered.manifests,
             files=rendered.files,
-            hooked=hooked,
+            planned_hooks=planned_hooks,
             awaits=ordered.awaits,
-            notes=(*without, *left_out, *rolled.notes, *hooked.notes, *ordered.notes),
-            rolled=rolled,
+            notes=(*without, *left_out, *planned_rollout.notes, *planned_hooks.notes, *ordered.notes),
+            planned_rollout=planned_rollout,
             document=rendered.rollout,
             keys=rendered.keys if rendered.rollout else {},
         )

@@ -26,9 +26,9 @@ def is_due(state: State, digest: str, *, force: bool) -> bool:
     return force or begun or state.digest != digest
 
 
-def carries_out(state: State, digest: str, hooked: PlannedHooks, rollout: Rollout | None, *, force: bool) -> bool:
+def carries_out(state: State, digest: str, planned_hooks: PlannedHooks, rollout: Rollout | None, *, force: bool) -> bool:
     """Whether a run of a rendered set carries out hooks or steps."""
-    return (hooked.runs or rollout is not None) and is_due(state, digest, force=force)
+    return (planned_hooks.runs or rollout is not None) and is_due(state, digest, force=force)
 
 
 def recovers(state: State) -> bool:
@@ -36,30 +36,30 @@ def recovers(state: State) -> bool:
     return bool(state.kinds) and not state.commit and (state.attempt is None or state.attempt.recovery)
 
 
-def left_out(state: State, hooked: PlannedHooks, rolled: PlannedRollout, target: str) -> str:
+def left_out(state: State, planned_hooks: PlannedHooks, planned_rollout: PlannedRollout, target: str) -> str:
     """Say what a recovery doesn't carry out of a rendered set; empty: nothing is missing."""
-    if not recovers(state) or not (hooked.runs or rolled.rollout):
+    if not recovers(state) or not (planned_hooks.runs or planned_rollout.rollout):
         return ""
     return f"its hooks and steps are not carried out, for the state was missing: anneal apply {target} does that"
 
 
-def all_due(hooked: PlannedHooks, rolled: PlannedRollout, state: State, digest: str, *, force: bool) -> tuple[Due, ...]:
+def all_due(planned_hooks: PlannedHooks, planned_rollout: PlannedRollout, state: State, digest: str, *, force: bool) -> tuple[Due, ...]:
     """Return what a run carries out of a rendered set's rollout, in order; nothing, if it isn't due."""
     if not is_due(state, digest, force=force):
         return ()
     known = done(state, digest, force=force)
-    hooks = hooked.due(known)
+    hooks = planned_hooks.due(known)
     late = tuple(due for due in hooks if due.group in (Phase.POST_SYNC, Phase.SYNC_FAIL))
-    return (*(due for due in hooks if due not in late), *_steps_due(rolled, state, digest, force=force), *late)
+    return (*(due for due in hooks if due not in late), *_steps_due(planned_rollout, state, digest, force=force), *late)
 
 
-def _steps_due(rolled: PlannedRollout, state: State, digest: str, *, force: bool) -> tuple[Due, ...]:
+def _steps_due(planned_rollout: PlannedRollout, state: State, digest: str, *, force: bool) -> tuple[Due, ...]:
     """Return the due steps: those that haven't ended, well or badly; one under way with its recorded mark."""
     begun = under_way(state, digest, force=force)
     known = begun.steps if begun else ()
     marks = {(step.group, step.step): step.mark for step in known}
     ended = {(step.group, step.step) for step in known if step.outcome}
-    return tuple(replace(due, mark=marks.get((due.group, due.step), "")) for due in rolled.due(ended))
+    return tuple(replace(due, mark=marks.get((due.group, due.step), "")) for due in planned_rollout.due(ended))
 
 
 def token(known: Progress | None) -> str:

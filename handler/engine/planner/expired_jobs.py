@@ -42,11 +42,13 @@ class RecordedJobs:
     anew: frozenset[Identity] = frozenset()
 
 
-def known(state: State, due: Iterable[Due], rolled: PlannedRollout, digest: str) -> RecordedJobs:
+def known(state: State, due: Iterable[Due], planned_rollout: PlannedRollout, digest: str) -> RecordedJobs:
     """Return what the record says. What one of format 1 names counts while the same set (`digest`) is rendered."""
     same = bool(state.commit) and state.digest == digest
     ran = [each for each in state.ran if each.declared or same]
-    anew = {item.identity for stage in rolled.stages for item in stage if item.mode is Mode.RECREATE} & {one.identity for one in due}
+    anew = {item.identity for stage in planned_rollout.stages for item in stage if item.mode is Mode.RECREATE} & {
+        one.identity for one in due
+    }
     return RecordedJobs(frozenset((each.identity, each.declared) for each in ran), frozenset(anew))
 
 

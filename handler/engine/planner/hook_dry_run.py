@@ -74,10 +74,12 @@ def deletes(hook: Hook) -> bool:
     return not lasts(hook.identity.group_kind) and (replaces(hook) or bool(hook.policies & {Policy.SUCCEEDED, Policy.FAILED}))
 
 
-def tried(decision: DryRun, hooked: PlannedHooks, due: Iterable[Identity], under_way: str = "") -> list[Finding]:
+def tried(decision: DryRun, planned_hooks: PlannedHooks, due: Iterable[Identity], under_way: str = "") -> list[Finding]:
     """Dry-run the due hooks in parallel; return every mistake. `under_way`: `due.token` of the rollout that goes on, whose objects stay."""
     found: list[Finding] = []
-    for answer in parallel([partial(_try, decision, hooked.items[one], hooked.hooks[one], under_way) for one in sorted(set(due))]):
+    for answer in parallel(
+        [partial(_try, decision, planned_hooks.items[one], planned_hooks.hooks[one], under_way) for one in sorted(set(due))]
+    ):
         if isinstance(answer, AnnealError):
             raise answer
         found += answer

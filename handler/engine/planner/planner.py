@@ -54,12 +54,12 @@ class PlanRequest:
     namespaces: frozenset[str] = frozenset()
     prune: bool = True
     keep_reason: str = ""
-    hooked: PlannedHooks = field(default_factory=PlannedHooks)
+    planned_hooks: PlannedHooks = field(default_factory=PlannedHooks)
     due: tuple[Due, ...] = ()
     notes: tuple[str, ...] = ()
     under_way: str = ""
     canaries: Canaries = field(default_factory=Canaries)
-    rolled: PlannedRollout = field(default_factory=PlannedRollout)
+    planned_rollout: PlannedRollout = field(default_factory=PlannedRollout)
     shown: bool = False
     handover: SiblingQuestions | None = None
     ran: RecordedJobs = field(default_factory=RecordedJobs)
@@ -67,7 +67,7 @@ class PlanRequest:
     @property
     def desired(self) -> dict[Identity, Desired]:
         """Every declared object, hooks included."""
-        return {item.identity: item for stage in self.stages for item in stage} | dict(self.hooked.items)
+        return {item.identity: item for stage in self.stages for item in stage} | dict(self.planned_hooks.items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +108,17 @@ class Planner:
         passing = HealthOfPlan(ask.desired, self.api.server_time(), self.custom)
         comparison = self._compare(ask, passing)
         looked, unread = self._look_outside(comparison, ask)
-        guards.refuse_empty(self.target.name, len(comparison.desired) + len(ask.rolled.doomed), comparison.members, self.target.prune)
-        handover, coming = ask.handover or SiblingQuestions(self.target), WriteOrder.of(ask.stages, ask.hooked, ask.rolled, ask.due)
+        guards.refuse_empty(
+            self.target.name, len(comparison.desired) + len(ask.planned_rollout.doomed), comparison.members, self.target.prune
+        )
+        handover, coming = (
+            ask.handover or SiblingQuestions(self.target),
+            WriteOrder.of(ask.stages, ask.planned_hooks, ask.planned_rollout, ask.due),
+        )
         decision = DryRun(self.target, self.applyset, self.api, self.is_served, coming, comparison, handover, [], ask.ran)
         mistakes = JoinedErrors()
         changes = self._decide(decision, ask, mistakes)
-        acting = RolloutActions.of(ask.rolled, ask.due, decision.judge, comparison)
+        acting = RolloutActions.of(ask.planned_rollout, ask.due, decision.judge, comparison)
         going = mistakes.of(lambda: acting.deleted(self._probe, self.prune_judge, handover, prunes=ask.prune)) or {}
         foreseen = mistakes.of(lambda: foresee(ask.canaries, changes, decision.missing, self.api, self.target)) or []
         changes.update(mistakes.of(lambda: acting.recreated(self._probe, changes)) or {})
@@ -227,7 +232,9 @@ class Planner:
             for identity, (uid, version) in comparison.same.items()
         }
         found = decision.decide()
-        found += tried(decision, ask.hooked, [due.identity for due in ask.due if due.identity in ask.hooked.items], ask.under_way)
+        found += tried(
+            decision, ask.planned_hooks, [due.identity for due in ask.due if due.identity in ask.planned_hooks.items], ask.under_way
+        )
         mistakes.problems += [item for item in found if isinstance(item, Problem)]
         mistakes.denied += [item for item in found if isinstance(item, AccessDenied)]
         changes.update((item.identity, item) for item in found if isinstance(item, Change))

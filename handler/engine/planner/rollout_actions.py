@@ -33,16 +33,18 @@ Probe = Callable[[Sequence[tuple[Resource, str, str]]], Mapping[Identity, Object
 class RolloutActions:
     """The due steps of one plan, by the object that each acts on."""
 
-    rolled: PlannedRollout
+    planned_rollout: PlannedRollout
     judge: Judge
     comparison: Comparison
     steps: Mapping[Identity, Due] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, rolled: PlannedRollout, due: Iterable[Due], judges: Judge, comparison: Comparison) -> RolloutActions:
+    def of(cls, planned_rollout: PlannedRollout, due: Iterable[Due], judges: Judge, comparison: Comparison) -> RolloutActions:
         """Take the steps of the Rollout from what is due."""
-        names = {(group.name, step.name) for group in (rolled.rollout.groups if rolled.rollout else ()) for step in group.steps}
-        return cls(rolled, judges, comparison, {one.identity: one for one in due if (one.group, one.step) in names})
+        names = {
+            (group.name, step.name) for group in (planned_rollout.rollout.groups if planned_rollout.rollout else ()) for step in group.steps
+        }
+        return cls(planned_rollout, judges, comparison, {one.identity: one for one in due if (one.group, one.step) in names})
 
     @property
     def target(self) -> Target:
@@ -61,7 +63,7 @@ class RolloutActions:
                 fix,
             )
             for identity, step in self.steps.items()
-            if identity in theirs and identity in self.rolled.watched
+            if identity in theirs and identity in self.planned_rollout.watched
         ]
         if problems:
             raise PlanRefused(*problems)
@@ -122,9 +124,9 @@ class RolloutActions:
         facts, claims = prune_judge.facts(live.values(), gone), handover.claims(live)
         found, problems = {}, []
         for identity, body in live.items():
-            step, place = self.steps[identity], self.rolled.doomed[identity].manifest.place
+            step, place = self.steps[identity], self.planned_rollout.doomed[identity].manifest.place
             ours = self._is_ours(identity, body)
-            refusal = self._not_ours(self.rolled.doomed[identity], body)
+            refusal = self._not_ours(self.planned_rollout.doomed[identity], body)
             judged = judge(body, self.target, self.comparison.desired, facts)
             change = left_to(body, *claims[identity]) if identity in claims else judged
             if refusal:
@@ -141,17 +143,17 @@ class RolloutActions:
         return identity in self.comparison.candidates or is_member(body, identity, self.target.name, self.judge.applyset)
 
     def _doomed(self, probe: Probe) -> dict[Identity, Object]:
-        wanted = {identity: item for identity, item in self.rolled.doomed.items() if identity in self.steps}
+        wanted = {identity: item for identity, item in self.planned_rollout.doomed.items() if identity in self.steps}
         found = {identity: self.comparison.candidates[identity] for identity in wanted if identity in self.comparison.candidates}
         unseen = [(item.resource, identity.namespace, identity.name) for identity, item in wanted.items() if identity not in found]
         return {**found, **(probe(unseen) if unseen else {})}
 
     def staged(self, stages: Sequence[tuple[Change, ...]], going: Mapping[Identity, Change]) -> tuple[tuple[Change, ...], ...]:
         """Return the plan's stages with the deletions in those of their groups, which are the last ones."""
-        first = len(stages) - len(self.rolled.stages)
+        first = len(stages) - len(self.planned_rollout.stages)
         found = [list(stage) for stage in stages]
         for identity in sorted(going):
-            found[first + self.rolled.group_of(identity)].append(going[identity])
+            found[first + self.planned_rollout.group_of(identity)].append(going[identity])
         return tuple(map(tuple, found))
 
 

@@ -286,10 +286,10 @@ def _rendered(look: _Look, standing: StandingCommit, *, older: bool) -> Declared
     except AnnealError as error:
         return Declared(target.name, standing, failure=error, empty=isinstance(error, PathMissing))
     items = [item for stage in prepared.stages for item in stage]
-    if not items and not prepared.rolled.doomed and not target.prune.allow_empty:
+    if not items and not prepared.planned_rollout.doomed and not target.prune.allow_empty:
         fix = f"set prune: {{allowEmpty: true}} on target {target.name} if that is meant, or correct its path and include"
         failure = PlanRefused.of(f"target {target.name}", "the render declares no object", fix=fix)
         return Declared(target.name, standing, failure=failure, empty=True)
-    hooks = {identity: item.manifest.place for identity, item in prepared.hooked.items.items()}
+    hooks = {identity: item.manifest.place for identity, item in prepared.planned_hooks.items.items()}
     places = {item.identity: item.manifest.place for item in items if item.mode is not Mode.HOOK}
     return Declared(target.name, standing, places, hooks)

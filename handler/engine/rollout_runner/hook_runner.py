@@ -48,7 +48,7 @@ class HookRunner:
     """Carries out the hooks of one rollout."""
 
     run: RunContext
-    hooked: PlannedHooks
+    planned_hooks: PlannedHooks
     applier: Applier
     waits: Waits
     journal: Journal
@@ -56,7 +56,7 @@ class HookRunner:
 
     def expect(self, *phases: Phase) -> None:
         """Record what there is to run, before the first of it runs."""
-        self.journal.expect([(phase, str(one), str(one), ACTION) for phase in phases for one in self.hooked.of(phase)])
+        self.journal.expect([(phase, str(one), str(one), ACTION) for phase in phases for one in self.planned_hooks.of(phase)])
 
     def open(self, phase: Phase, wanted: Iterable[Identity]) -> list[Identity]:
         """Return which of a phase's hooks haven't ended."""
@@ -66,7 +66,7 @@ class HookRunner:
     def phase(self, phase: Phase) -> None:
         """Run a phase's hooks, wave by wave, then delete by policy. Raises RolloutFailed, QuotaExceeded, NewerHead, StillWaiting."""
         try:
-            for wave in self.hooked.waves.get(phase, ()):
+            for wave in self.planned_hooks.waves.get(phase, ()):
                 self.wave(phase, wave)
         except ROLLOUT_FAILURES:
             with contextlib.suppress(TransientError, OperatorError):  # tidying up hides no failure
@@ -94,10 +94,12 @@ class HookRunner:
     def clear(self, phase: Phase) -> None:
         """Delete what has ended in this phase, as its policy says; only what this rollout has created. Raises AnnealError."""
         wanted = {DONE: Policy.SUCCEEDED, FAILED: Policy.FAILED}
-        for one in reversed(self.hooked.of(phase)):
+        for one in reversed(self.planned_hooks.of(phase)):
             found = self.journal.find(phase, str(one))
             policy = wanted.get(found.outcome) if found else None
-            live = self._live(one) if policy in self.hooked.hooks[one].policies and not hook_annotations.lasts(one.group_kind) else None
+            live = (
+                self._live(one) if policy in self.planned_hooks.hooks[one].policies and not hook_annotations.lasts(one.group_kind) else None
+            )
             if live and self._is_of_this(phase, live) and not kept(self._item(one), live):
                 self._delete(one, live)
 
@@ -128,7 +130,7 @@ class HookRunner:
 
     def _make_way(self, one: Identity, live: Object) -> tuple[str, str]:
         """Return the preconditions of the write over what lives under a hook's name; what would be in its way is deleted first."""
-        meta, hook, going = live["metadata"], self.hooked.hooks[one], live["metadata"].get("deletionTimestamp")
+        meta, hook, going = live["metadata"], self.planned_hooks.hooks[one], live["metadata"].get("deletionTimestamp")
         if not is_member(live, one, self.run.job.target, self.applier.planner.applyset):
             theirs = self.applier.planned.decision.judge.refusal_to_use(self._item(one), live, NO_HOOK_TAKES)
             if theirs or going or deletes(hook):
@@ -186,7 +188,7 @@ class HookRunner:
 
     # --- what is known
     def _item(self, one: Identity) -> Desired:
-        return self.hooked.items[one]
+        return self.planned_hooks.items[one]
 
     @property
     def _writer(self) -> Writer:

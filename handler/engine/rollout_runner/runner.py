@@ -66,14 +66,14 @@ class RolloutRunner:
         self.pruner = Pruner(deps.planner, self.planned, run.fence, run.between, self.applier.stored.uids, linger, run.wrote)
         self.waits = Waits(self.run)
         self.journal = Journal(self.run, self.inputs)
-        self.hooks = HookRunner(self.run, self.hooked, self.applier, self.waits, self.journal)
+        self.hooks = HookRunner(self.run, self.planned_hooks, self.applier, self.waits, self.journal)
         prepared = self.inputs.prepared
-        self.due = carries_out(self.run.state, prepared.digest, prepared.hooked, prepared.rollout, force=self.run.force)
+        self.due = carries_out(self.run.state, prepared.digest, prepared.planned_hooks, prepared.rollout, force=self.run.force)
 
     @property
-    def hooked(self) -> PlannedHooks:
+    def planned_hooks(self) -> PlannedHooks:
         """The hooks of the commit."""
-        return self.inputs.prepared.hooked
+        return self.inputs.prepared.planned_hooks
 
     def go(self) -> Plan:
         """Walk to the end; return the plan as it came out. Raises ApplyFailed; or what hooks, waits and writes raise."""
@@ -120,7 +120,7 @@ class RolloutRunner:
 
     def _carry_out(self) -> Plan:
         stages = self.planned.plan.stages
-        early = 1 if self.hooked.first else 0
+        early = 1 if self.planned_hooks.first else 0
         for stage in stages[:early]:
             self.applier.apply(stage)
         if self.due:
@@ -184,7 +184,7 @@ class RolloutRunner:
         self.applier.settle()
 
     def _all_healthy(self) -> None:
-        after = self.due and self.hooks.open(Phase.POST_SYNC, self.hooked.of(Phase.POST_SYNC))
+        after = self.due and self.hooks.open(Phase.POST_SYNC, self.planned_hooks.of(Phase.POST_SYNC))
         limits = self.run.deps.target.wait or (Wait() if after else None)
         if limits:
             self._healthy("everything", self._living(), limits)

@@ -38,7 +38,7 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
     prepared, state = inputs.prepared, run.state
     prunes = run.deps.target.prune.enabled and run.job.prune
     rolling = is_due(state, prepared.digest, force=run.force)
-    due = all_due(prepared.hooked, prepared.rolled, state, prepared.digest, force=run.force)
+    due = all_due(prepared.planned_hooks, prepared.planned_rollout, state, prepared.digest, force=run.force)
     return PlanRequest(
         inputs.commit.sha,
         inputs.reads,
@@ -48,12 +48,12 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         state.namespaces,
         prune=prunes and not run.recovery,
         keep_reason=_KEPT if prunes else "prune is off",
-        hooked=prepared.hooked,
+        planned_hooks=prepared.planned_hooks,
         due=due,
         notes=prepared.notes,
         under_way=token(under_way(state, prepared.digest, force=run.force)) if rolling else "",
         canaries=Canaries.of(prepared.rollout, due=rolling, gradual=is_gradual(run, prepared.digest)),
-        rolled=prepared.rolled,
+        planned_rollout=prepared.planned_rollout,
         shown=run.job.dry_run,
         handover=SiblingQuestions(
             run.deps.target,
@@ -64,7 +64,7 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
             frozenset(orphan.uid for orphan in state.orphans if not orphan.sibling),
             run.deps.clock,
         ),
-        ran=expired_jobs.known(state, due, prepared.rolled, prepared.digest),
+        ran=expired_jobs.known(state, due, prepared.planned_rollout, prepared.digest),
     )
 
 
@@ -80,7 +80,11 @@ _KEPT = "the state was missing; the next run prunes"  # why a recovery keeps wha
 def remarks(run: RunContext, inputs: Inputs, plan: Plan) -> tuple[str, ...]:
     """Return notes of a plan, or of what it came to."""
     prepared, target = inputs.prepared, run.job.target
-    return tuple(filter(None, (left_out(run.state, prepared.hooked, prepared.rolled, target), _kept(plan, target), _terminating(plan))))
+    return tuple(
+        filter(
+            None, (left_out(run.state, prepared.planned_hooks, prepared.planned_rollout, target), _kept(plan, target), _terminating(plan))
+        )
+    )
 
 
 def _kept(plan: Plan, target: str) -> str:

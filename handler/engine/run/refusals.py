@@ -237,7 +237,7 @@ def _declared(run: RunContext) -> dict[str, Desired]:
     prepared = run.deps.preparer.last
     if prepared is None or prepared.commit.sha != run.revision.commit:
         return {}
-    items = [*(item for stage in prepared.stages for item in stage), *prepared.hooked.items.values()]
+    items = [*(item for stage in prepared.stages for item in stage), *prepared.planned_hooks.items.values()]
     return {str(item.identity): item for item in items}
 
 

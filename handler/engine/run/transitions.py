@@ -64,7 +64,7 @@ def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin 
 def _rolling(state: State, inputs: Inputs, now: float, *, force: bool) -> State:
     """Say in an attempt's phase that it carries a rollout out; what follows one that was left, and carries none out, isn't it any more."""
     prepared, status = inputs.prepared, state.status
-    if due.carries_out(state, prepared.digest, prepared.hooked, prepared.rollout, force=force):
+    if due.carries_out(state, prepared.digest, prepared.planned_hooks, prepared.rollout, force=force):
         begins = force and status.phase == Outcome.FAILED
         return replace(state, status=run_history.rolling(status, now), waiting=None if begins else state.waiting)
     if status.phase == run_history.ROLLING:

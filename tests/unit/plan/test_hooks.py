@@ -27,24 +27,26 @@ def separated(*bodies: dict[str, Any]) -> tuple[tuple[Desired, ...], PlannedHook
     return separate(desired(*bodies, cluster_scoped=SCOPED))
 
 
-def waves(hooked: PlannedHooks, phase: Phase) -> list[list[str]]:
-    return [[one.name for one in wave] for wave in hooked.waves.get(phase, ())]
+def waves(planned_hooks: PlannedHooks, phase: Phase) -> list[list[str]]:
+    return [[one.name for one in wave] for wave in planned_hooks.waves.get(phase, ())]
 
 
 def test_hooks_of_sync_stay_among_the_stages_and_the_others_leave() -> None:
-    rest, hooked = separated(document(), job("pre", "PreSync"), job("both", "Sync,PostSync"), job("skip", "Skip"), job("fail", "SyncFail"))
+    rest, planned_hooks = separated(
+        document(), job("pre", "PreSync"), job("both", "Sync,PostSync"), job("skip", "Skip"), job("fail", "SyncFail")
+    )
     assert {item.identity.name: item.mode for item in rest} == {"web": Mode.APPLY, "both": Mode.HOOK}
-    assert {item.identity.name for item in hooked.items.values()} == {"pre", "both", "skip", "fail"}
-    assert all(item.mode is Mode.HOOK for item in hooked.items.values())
-    assert waves(hooked, Phase.PRE_SYNC) == [["pre"]]
-    assert waves(hooked, Phase.POST_SYNC) == [["both"]]
-    assert waves(hooked, Phase.SYNC_FAIL) == [["fail"]]
+    assert {item.identity.name for item in planned_hooks.items.values()} == {"pre", "both", "skip", "fail"}
+    assert all(item.mode is Mode.HOOK for item in planned_hooks.items.values())
+    assert waves(planned_hooks, Phase.PRE_SYNC) == [["pre"]]
+    assert waves(planned_hooks, Phase.POST_SYNC) == [["both"]]
+    assert waves(planned_hooks, Phase.SYNC_FAIL) == [["fail"]]
 
 
 def test_hooks_of_a_phase_go_in_waves_and_by_what_they_depend_on() -> None:
     needing = job("last", "PreSync", **{DEPENDS_ON: "batch/namespaces/shop/Job/m"})
-    _, hooked = separated(job("b", "PreSync", "2"), needing, job("m", "PreSync"), job("a", "PreSync", "-3"))
-    assert waves(hooked, Phase.PRE_SYNC) == [["a"], ["m"], ["last"], ["b"]]
+    _, planned_hooks = separated(job("b", "PreSync", "2"), needing, job("m", "PreSync"), job("a", "PreSync", "-3"))
+    assert waves(planned_hooks, Phase.PRE_SYNC) == [["a"], ["m"], ["last"], ["b"]]
 
 
 def test_what_a_hook_depends_on_may_be_declared_elsewhere_or_nowhere() -> None:
@@ -59,8 +61,10 @@ def test_what_a_hook_depends_on_may_be_declared_elsewhere_or_nowhere() -> None:
 
 
 def test_due_hooks_are_listed_in_order_but_for_those_done() -> None:
-    _, hooked = separated(job("fail", "SyncFail"), job("all", "PreSync,Sync,PostSync", "1"), job("pre", "PreSync"), job("never", "Skip"))
-    told = [(due.group, due.identity.name, due.action) for due in hooked.due()]
+    _, planned_hooks = separated(
+        job("fail", "SyncFail"), job("all", "PreSync,Sync,PostSync", "1"), job("pre", "PreSync"), job("never", "Skip")
+    )
+    told = [(due.group, due.identity.name, due.action) for due in planned_hooks.due()]
     assert told == [
         ("PreSync", "pre", "run"),
         ("PreSync", "all", "run"),
@@ -68,7 +72,7 @@ def test_due_hooks_are_listed_in_order_but_for_those_done() -> None:
         ("PostSync", "all", "run"),
         ("SyncFail", "fail", "run"),
     ]
-    left = hooked.due({("PreSync", "Job/shop/pre"), ("Sync", "Job/shop/all")})
+    left = planned_hooks.due({("PreSync", "Job/shop/pre"), ("Sync", "Job/shop/all")})
     assert [(due.group, due.identity.name) for due in left] == [("PreSync", "all"), ("PostSync", "all"), ("SyncFail", "fail")]
 
 
@@ -79,9 +83,9 @@ def test_only_hooks_that_run_make_a_rollout() -> None:
 
 
 def test_the_namespace_of_an_early_hook_comes_before_everything() -> None:
-    rest, hooked = separated(document("Namespace", "shop"), document(), job("pre", "PreSync"))
-    assert [one.name for one in hooked.first] == ["shop"]
-    staged = order(rest, "", hooked.first, hooked.items).stages
+    rest, planned_hooks = separated(document("Namespace", "shop"), document(), job("pre", "PreSync"))
+    assert [one.name for one in planned_hooks.first] == ["shop"]
+    staged = order(rest, "", planned_hooks.first, planned_hooks.items).stages
     assert [[item.identity.name for item in stage] for stage in staged] == [["shop"], ["web"]]
     assert not separated(document("Namespace", "shop"), job("post", "PostSync"))[1].first
 
@@ -109,8 +113,8 @@ def test_what_depends_on_a_later_phase_is_refused_naming_the_path(one: dict[str,
 
 
 def test_more_hooks_than_the_record_has_lines_for_are_refused() -> None:
-    _, hooked = separated(*(job(f"j{number}", "PreSync") for number in range(1000)), job("skip", "Skip"))
-    assert len(hooked.due()) == 1000
+    _, planned_hooks = separated(*(job(f"j{number}", "PreSync") for number in range(1000)), job("skip", "Skip"))
+    assert len(planned_hooks.due()) == 1000
     with pytest.raises(PlanRefused, match="hooks: would run 1,002 times in one rollout; at most 1,000 are recorded; split the target"):
         separated(*(job(f"j{number}", "PreSync,PostSync") for number in range(501)))
 
@@ -124,8 +128,8 @@ def test_a_cycle_among_hooks_is_refused_naming_the_path() -> None:
 @pytest.mark.parametrize("depends", ["shop/web", "a/b/c/d"])
 def test_a_depends_on_that_cannot_be_read_closes_no_cycle_and_is_refused_where_it_is_put_in_order(depends: str) -> None:
     plain = document(metadata={"annotations": {DEPENDS_ON: depends}})
-    rest, hooked = separated(plain, job("pre", "PreSync"))
-    assert (len(rest), hooked.runs) == (1, True)
+    rest, planned_hooks = separated(plain, job("pre", "PreSync"))
+    assert (len(rest), planned_hooks.runs) == (1, True)
     for refuse in (lambda: order(rest), lambda: separated(job("pre", "PreSync", **{DEPENDS_ON: depends}))):
         with pytest.raises(PlanRefused, match=f"{DEPENDS_ON}: "):
             refuse()
@@ -141,10 +145,10 @@ def test_every_mistake_of_every_hook_is_told_at_once() -> None:
 def test_a_finished_job_is_in_the_way_whatever_its_policy_and_data_never_is() -> None:
     claim = document("PersistentVolumeClaim", "data", metadata={"annotations": {HOOK: "PreSync"}})
     account = document("ServiceAccount", "runner", metadata={"annotations": {HOOK: "PreSync", POLICY: "HookSucceeded"}})
-    _, hooked = separated(
+    _, planned_hooks = separated(
         job("migrate", "PreSync", **{POLICY: "HookSucceeded"}), claim, account, document("Secret", metadata=account["metadata"])
     )
-    assert {one.kind: replaces(hook) for one, hook in hooked.hooks.items()} == {
+    assert {one.kind: replaces(hook) for one, hook in planned_hooks.hooks.items()} == {
         "Job": True,
         "PersistentVolumeClaim": False,
         "ServiceAccount": False,

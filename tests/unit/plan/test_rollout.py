@@ -39,7 +39,9 @@ def group(*steps: tuple[str, str], parallel: bool = False) -> dict[str, Any]:
     return {"parallel": parallel, "steps": [{"object": key, "action": action} for key, action in steps]}
 
 
-def rolled(files: Mapping[str, dict[str, Any]], document: Manifest | None, **settings: Any) -> tuple[tuple[Desired, ...], PlannedRollout]:
+def planned_rollout(
+    files: Mapping[str, dict[str, Any]], document: Manifest | None, **settings: Any
+) -> tuple[tuple[Desired, ...], PlannedRollout]:
     manifests = tuple(Manifest.of(body, f"{key}:1") for key, body in files.items())
     keys = {key: (identity_of(body),) for key, body in files.items()}
     rendered = Rendered(manifests, ReadSet(()), rollout=document, keys=keys)
@@ -52,7 +54,7 @@ FILES = {name: document(name=name) for name in ("a", "b", "c", "d")} | {"web": d
 def test_an_object_stands_in_the_stage_of_the_first_group_with_a_step_for_it() -> None:
     first = group(("web", "CreateOrUpdate"), ("b", "CreateIfNotExist"))
     second = group(("b", "CreateIfNotExist"), ("c", "Recreate"), ("d", "DeleteIfExist"))
-    automatic, found = rolled(FILES, rollout(first, second))
+    automatic, found = planned_rollout(FILES, rollout(first, second))
     assert [str(item.identity) for item in automatic] == ["ConfigMap/shop/a"]
     assert [[(item.identity.name, item.mode) for item in stage] for stage in found.stages] == [
         [("b", Mode.KEEP), ("web", Mode.APPLY)],
@@ -64,7 +66,7 @@ def test_an_object_stands_in_the_stage_of_the_first_group_with_a_step_for_it() -
 
 
 def test_each_step_that_is_not_done_is_due() -> None:
-    _, found = rolled(FILES, rollout(group(("a", "CreateOrUpdate"), ("b", "Recreate"))))
+    _, found = planned_rollout(FILES, rollout(group(("a", "CreateOrUpdate"), ("b", "Recreate"))))
     a, b = (identity_of(FILES[name]) for name in "ab")
     wanted = (
         Due("group 1", "a", samples.desired(FILES["a"])[0].identity, "CreateOrUpdate"),
@@ -76,7 +78,7 @@ def test_each_step_that_is_not_done_is_due() -> None:
 
 
 def test_without_a_rollout_all_objects_are_applied_automatically() -> None:
-    automatic, found = rolled(FILES, None)
+    automatic, found = planned_rollout(FILES, None)
     assert len(automatic) == len(FILES)
     assert found == PlannedRollout()
     assert (found.due(), found.notes, found.named) == ((), (), frozenset())
@@ -85,7 +87,7 @@ def test_without_a_rollout_all_objects_are_applied_automatically() -> None:
 def test_a_group_puts_its_objects_in_the_order_of_kinds_and_waves() -> None:
     late = document(name="late", metadata={"annotations": {"argocd.argoproj.io/sync-wave": "2"}})
     files = {"late": late, "web": FILES["web"], "a": FILES["a"]}
-    _, found = rolled(files, rollout(group(("late", "CreateOrUpdate"), ("web", "CreateOrUpdate"), ("a", "CreateOrUpdate"))))
+    _, found = planned_rollout(files, rollout(group(("late", "CreateOrUpdate"), ("web", "CreateOrUpdate"), ("a", "CreateOrUpdate"))))
     assert [item.identity.name for item in found.stages[0]] == ["a", "web", "late"]
 
 
@@ -108,7 +110,7 @@ APPLY = "CreateOrUpdate"
 )
 def test_a_dependency_may_come_in_an_earlier_group(groups: list[dict[str, Any]]) -> None:
     files = {key: body for key, body in NEEDY.items() if key != "inside" or len(groups) == 2}
-    _, found = rolled(files, rollout(*groups), **SCOPED)
+    _, found = planned_rollout(files, rollout(*groups), **SCOPED)
     assert len(found.stages) == len(groups)
 
 
@@ -131,7 +133,7 @@ def test_a_dependency_may_come_in_an_earlier_group(groups: list[dict[str, Any]])
 )
 def test_an_object_in_a_group_before_its_dependency_is_refused(document: Manifest, said: str) -> None:
     with pytest.raises(PlanRefused) as refused:
-        rolled(NEEDY, document, **SCOPED)
+        planned_rollout(NEEDY, document, **SCOPED)
     assert [each for each in str(refused.value).splitlines() if said in each]
 
 
@@ -147,7 +149,7 @@ def test_an_object_in_a_group_before_its_dependency_is_refused(document: Manifes
 def test_a_step_that_does_what_an_annotation_forbids_is_refused(annotation: str, value: str, action: str, way_out: str) -> None:
     files = {"a": document(name="a", metadata={"annotations": {annotation: value}}), "b": FILES["b"]}
     with pytest.raises(PlanRefused) as refused:
-        rolled(files, rollout(group(("a", action), ("b", "CreateOrUpdate"))))
+        planned_rollout(files, rollout(group(("a", action), ("b", "CreateOrUpdate"))))
     assert str(refused.value).startswith(
         f"a:1: ConfigMap/shop/a: {annotation}: {value}, set in git, keeps it from what step a in group 1 would do"
     )
@@ -156,19 +158,19 @@ def test_a_step_that_does_what_an_annotation_forbids_is_refused(annotation: str,
 
 def test_what_an_annotation_keeps_may_be_created_by_a_step_and_stand_beside_the_steps() -> None:
     files = {"a": document(name="a", metadata={"annotations": {"kustomize.toolkit.fluxcd.io/ssa": "IfNotPresent"}}), "b": FILES["b"]}
-    _, created = rolled(files, rollout(group(("a", "CreateIfNotExist"))))
+    _, created = planned_rollout(files, rollout(group(("a", "CreateIfNotExist"))))
     assert [item.mode for stage in created.stages for item in stage] == [Mode.KEEP]
-    automatic, _ = rolled(files, rollout(group(("b", "CreateOrUpdate"))))
+    automatic, _ = planned_rollout(files, rollout(group(("b", "CreateOrUpdate"))))
     assert [item.mode for item in automatic] == [Mode.KEEP]
 
 
 def test_what_a_step_deletes_is_found_by_its_group() -> None:
-    _, found = rolled(FILES, rollout(group(("a", "CreateOrUpdate")), group(("b", "Recreate"), ("c", "DeleteIfExist"))))
+    _, found = planned_rollout(FILES, rollout(group(("a", "CreateOrUpdate")), group(("b", "Recreate"), ("c", "DeleteIfExist"))))
     assert [found.group_of(identity) for identity in found.doomed] == [1]
 
 
 def test_deleting_a_namespace_with_all_that_is_in_it_is_no_contradiction() -> None:
-    _, found = rolled(NEEDY, rollout(group(("inside", "DeleteIfExist"), ("ns", "DeleteIfExist"))), **SCOPED)
+    _, found = planned_rollout(NEEDY, rollout(group(("inside", "DeleteIfExist"), ("ns", "DeleteIfExist"))), **SCOPED)
     assert len(found.doomed) == 2
 
 

@@ -24,9 +24,9 @@ def marked(kind: str, name: str, phase: str = "", wave: int = 0, policy: str = "
 
 
 def coming(*items: Desired) -> WriteOrder:
-    rest, hooked = separate(items)
-    ordered = order(rest, "", hooked.first, hooked.items)
-    return WriteOrder.of(ordered.stages, hooked, PlannedRollout(), hooked.due())
+    rest, planned_hooks = separate(items)
+    ordered = order(rest, "", planned_hooks.first, planned_hooks.items)
+    return WriteOrder.of(ordered.stages, planned_hooks, PlannedRollout(), planned_hooks.due())
 
 
 ACCOUNT, POD = marked("ServiceAccount", "a"), marked("Pod", "p")
@@ -61,8 +61,8 @@ def test_an_object_that_the_run_doesnt_write_has_no_write_order() -> None:
     found = coming(POD)
     assert not found.is_before(ACCOUNT.identity, POD.identity)
     hook = marked("ServiceAccount", "a", "PreSync")
-    rest, hooked = separate((hook, POD))
-    assert not WriteOrder.of(order(rest).stages, hooked, PlannedRollout(), ()).is_before(hook.identity, POD.identity), "it isn't due"
+    rest, planned_hooks = separate((hook, POD))
+    assert not WriteOrder.of(order(rest).stages, planned_hooks, PlannedRollout(), ()).is_before(hook.identity, POD.identity), "it isn't due"
 
 
 @pytest.mark.parametrize(("at_once", "due", "before"), [(False, True, True), (True, True, False), (False, False, False)])
@@ -70,7 +70,7 @@ def test_steps_of_a_group_come_one_after_another_unless_they_go_at_once(*, at_on
     items = [replace(ACCOUNT, mode=Mode.APPLY), POD]
     steps = tuple(Step(item.identity.name, f"{item.identity.name}.yaml", item.identity, "CreateOrUpdate") for item in items)
     rollout = Rollout("r", (Group("main", steps, parallel=at_once),))
-    rolled = PlannedRollout(rollout, (tuple(items),))
+    planned_rollout = PlannedRollout(rollout, (tuple(items),))
     acts = [Due("main", step.name, step.identity, step.action) for step in steps] if due else []
-    found = WriteOrder.of(rolled.stages, separate(())[1], rolled, acts)
+    found = WriteOrder.of(planned_rollout.stages, separate(())[1], planned_rollout, acts)
     assert found.is_before(ACCOUNT.identity, POD.identity) is before

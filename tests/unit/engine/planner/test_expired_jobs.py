@@ -93,9 +93,9 @@ def test_a_step_that_was_left_out_ran_only_if_an_earlier_run_has_done_it() -> No
 
 def test_a_due_recreate_step_runs_a_ttl_job_again() -> None:
     item = replace(job(), mode=Mode.RECREATE)
-    state, rolled = replace(BLANK, ran=(*after(job(), Action.CREATE).ran,)), PlannedRollout(stages=((item,),))
-    assert has_run(item, known(state, (), rolled, ""))
-    assert not has_run(item, known(state, [Due("main", "brief", item.identity, "Recreate")], rolled, ""))
+    state, planned_rollout = replace(BLANK, ran=(*after(job(), Action.CREATE).ran,)), PlannedRollout(stages=((item,),))
+    assert has_run(item, known(state, (), planned_rollout, ""))
+    assert not has_run(item, known(state, [Due("main", "brief", item.identity, "Recreate")], planned_rollout, ""))
 
 
 def test_the_record_keeps_a_digest_and_no_more() -> None:

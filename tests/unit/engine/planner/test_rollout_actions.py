@@ -70,10 +70,10 @@ class Cluster:
         keys = {manifest.identity.name: (manifest.identity,) for manifest in manifests}
         rendered = Rendered(manifests, ReadSet(()), rollout=Manifest.of({**head, "spec": spec}, "r.yaml:1"), keys=keys)
         admitted = Admission(chosen, APPLYSET, "anneal-system", discovery.find).admit(manifests)
-        automatic, rolled = roll(rendered, admitted, ACTIONS, CHECKS)
-        stages = (*order(automatic).stages, *rolled.stages)
-        ask = PlanRequest("a" * 40, "b" * 64, "c" * 64, stages, RECORDED, rolled=rolled)
-        ask = replace(ask, due=rolled.due({("all", name) for name in done}) if due else ())
+        automatic, planned_rollout = roll(rendered, admitted, ACTIONS, CHECKS)
+        stages = (*order(automatic).stages, *planned_rollout.stages)
+        ask = PlanRequest("a" * 40, "b" * 64, "c" * 64, stages, RECORDED, planned_rollout=planned_rollout)
+        ask = replace(ask, due=planned_rollout.due({("all", name) for name in done}) if due else ())
         return Planner(chosen, APPLYSET, self.api, discovery).plan(ask).plan
 
 

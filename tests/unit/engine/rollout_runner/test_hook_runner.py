@@ -19,7 +19,7 @@ from tests.unit.engine.killed_runs import killed
 NOON = 1_800_000_000.0
 
 
-def hooked() -> InMemoryCluster:
+def planned_hooks() -> InMemoryCluster:
     """A cluster whose only commit has a ConfigMap, and another that is a hook."""
     fake, hook = InMemoryCluster(), config_map("migrate", "1")
     hook["metadata"]["annotations"] = {"argocd.argoproj.io/hook": "PreSync"}
@@ -60,7 +60,7 @@ def as_before(fake: InMemoryCluster) -> None:
 
 
 def test_a_second_rollout_in_the_same_second_runs_its_own_hooks() -> None:
-    fake = hooked()
+    fake = planned_hooks()
     first, uid = forced(fake), fake.uid("migrate")
     second = forced(fake)
     assert (first.digest, first.started) == (second.digest, second.started)
@@ -72,7 +72,7 @@ def test_a_second_rollout_in_the_same_second_runs_its_own_hooks() -> None:
 def test_a_killed_rollout_goes_on_with_its_hooks_whichever_version_began_it(older: bool) -> None:
     kills = 0
     for number in range(1, 50):
-        fake = hooked()
+        fake = planned_hooks()
         if not killed(fake, number, done=True):
             break
         kills += 1

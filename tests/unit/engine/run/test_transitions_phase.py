@@ -21,7 +21,7 @@ from handler.state.summary import Summary
 from tests.unit.engine.canary_scenario import CanaryScenario
 from tests.unit.engine.state_samples import COMMIT, INPUTS, LATER, NOON, NOW, PAST_NOON, planned, state
 
-ROLLED = Inputs(replace(INPUTS.prepared, rolled=PlannedRollout(Rollout("r", (Group("one", ()),)))), "settings")
+ROLLED = Inputs(replace(INPUTS.prepared, planned_rollout=PlannedRollout(Rollout("r", (Group("one", ()),)))), "settings")
 APPLIED = RunStatus("applied", NOON)
 FAILED = RunStatus("failed", NOON, message="no room", failures=2, code="rollout-failed", who="author")
 
