@@ -36,7 +36,7 @@ MEASURED = ("unit", "rooms")
 PREFIX = "anneal-test-"
 OWNER = "owner.json"
 EXAMPLES = "ANNEAL_MODEL_EXAMPLES"
-"""Asks for a search by chance; without it the same examples are tried each time, and nobody's change fails by another's bad luck."""
+"""Asks for a search by chance; without it the same examples are tried each time, and no change fails by another's bad luck."""
 PATIENT = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}  # on a busy machine all takes long
 hypothesis.settings.register_profile("patient", derandomize=EXAMPLES not in os.environ, **PATIENT)  # type: ignore[arg-type]  # by name
 hypothesis.settings.load_profile("patient")
@@ -144,7 +144,7 @@ def moto() -> Iterator[Moto]:
 
 @pytest.fixture
 def waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever reads a secret of a store waits until it has answered, however busy the machine is; a handler goes on after 3 seconds."""
+    """A reader of a store's secret waits until it has answered, however busy the machine is; a handler goes on after 3 seconds."""
     monkeypatch.setattr(RemoteSecrets.renew, "__defaults__", (90.0,))
     monkeypatch.setattr("handler.config.remote_secrets.START", 90.0)
 

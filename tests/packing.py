@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SESSION = "ANNEAL_TEST_CONTROL_PLANE"  # the session's directory, which its workers share and its end removes
 ISOLATED = [sys.executable, "-I", "-S"]
-"""A Python that sees its standard library and what it is told, nothing that is installed here."""
+"""A Python that sees its standard library and what it is passed, nothing that is installed here."""
 
 
 def package(out: Path, *options: str) -> Path:

@@ -79,7 +79,7 @@ def offer(group: str, namespace: str, name: str, price: int = 1, **metadata: Any
 
 
 def admission(name: str, group: str, **webhook: Any) -> Document:
-    """A ValidatingWebhookConfiguration whose backend nobody runs; it is asked about Offers of `group` only."""
+    """A ValidatingWebhookConfiguration whose backend doesn't run; it is asked about Offers of `group` only."""
     rule = {"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["offers"]}
     hook = {
         "name": f"offers.{group}",

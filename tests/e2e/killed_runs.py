@@ -54,7 +54,7 @@ def kill_after(shop: Shop, wired: Wire, number: int, chosen: Chosen, job: Job | 
 
 
 def outlive(shop: Shop) -> None:
-    """Let a dead worker's Lease look as it does a long time after; nobody waits for that.
+    """Let a dead worker's Lease look as it does a long time after, without the wait.
 
     It had its usual duration, so that no busy machine takes it from those that live.
     """

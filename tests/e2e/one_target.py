@@ -118,13 +118,13 @@ class Shop:
 
     # --- the cluster
     def close(self) -> None:
-        """Delete what is left of the shop; nobody waits for it."""
+        """Delete what is left of the shop, without a wait for it."""
         spaces = [name for name in self.kubectl.run("get", "namespaces", "-o", "name").split() if f"/{self.name}" in name]
         others = [f"crd/offers.{self.group}", f"validatingwebhookconfiguration/{self.name}"]
         self.kubectl.run("delete", "--wait=false", "--ignore-not-found", *others, *spaces)
 
     def create_namespace(self, name: str = "") -> str:
-        """Make a namespace by hand: the main one unless told otherwise."""
+        """Make a namespace by hand: the main one unless another is named."""
         self.kubectl.run("create", "namespace", name or self.name)
         return name or self.name
 
@@ -159,7 +159,7 @@ class Shop:
         return found
 
     def versions(self, documents: Iterable[Document] | None = None) -> dict[str, tuple[str, str]]:
-        """Return uid and version of live objects: whoever writes one changes it, but for the status that its controller writes."""
+        """Return uid and version of live objects: each write of one changes its version, but for the status that its controller writes."""
         live = [self.live(document) for document in documents] if documents is not None else list(self.labelled().values())
         return {str(identity_of(item)): (item["metadata"]["uid"], version(item)) for item in live if item}
 

@@ -28,7 +28,7 @@ def content(body: Document) -> Document:
 
 
 def untold(before: Document, after: Document, fields: Sequence[FieldChange]) -> list[str]:
-    """Return what a plan of these fields didn't tell of a change, or told wrongly.
+    """Return what a plan of these fields left out of a change, or showed wrongly.
 
     Each named field must differ, and be there before and after as the plan says; without them both must be equal.
     """

@@ -37,7 +37,7 @@ def push(shop: Shop, documents: list[Document], *groups: Document, parallel: boo
 
 
 def progress(shop: Shop) -> Progress:
-    """Return what the record tells of the newest rollout."""
+    """Return what the record says of the newest rollout."""
     found = shop.state().rollout
     assert found, "no rollout was begun"
     return found
@@ -63,7 +63,7 @@ def written(wire: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def before(shop: Shop) -> list[Document]:
-    """What lives before the rollout that has every action, one of them changed by somebody since."""
+    """What lives before the rollout that has every action, one of them changed by a person since."""
     return [config_map(shop.name, name) for name in ("free", "settings", "seed", "migration", "old", "last")]
 
 

@@ -30,7 +30,7 @@ def work(settings: Settings, kubeconfig: str, pipe: Connection) -> None:
 
 @dataclass
 class Child:
-    """A process that runs one job, once it is told to `begin`."""
+    """A process that runs one job, once `begin` asks for it."""
 
     process: ForkServerProcess
     pipe: Connection

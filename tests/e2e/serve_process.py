@@ -131,14 +131,14 @@ class Serving:
             connection.close()
 
     def status(self, path: str) -> int:
-        """Return the status of a GET, 0 when nobody answers."""
+        """Return the status of a GET, 0 when no server answers."""
         try:
             return self.send("GET", path)[0]
         except (OSError, http.client.HTTPException):
             return 0
 
     def push(self, url: str, ref: str, after: str) -> int:
-        """Send a signed push; return the status, 0 when nobody answers."""
+        """Send a signed push; return the status, 0 when no server answers."""
         try:
             return self.send("POST", "/webhooks/github", *signed(url, ref, after))[0]
         except (OSError, http.client.HTTPException):

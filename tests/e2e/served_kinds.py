@@ -10,7 +10,7 @@ _PATIENCE = 120.0
 
 
 def until_served(shop: Shop, version: str, *, served: bool = True) -> None:
-    """Wait until the API server tells of a version of the shop's Offers, and answers for it; or neither."""
+    """Wait until the API server lists a version of the shop's Offers, and answers for it; or neither."""
     end = time.monotonic() + _PATIENCE
     while not (_is_told(shop, version) is _answers(shop, version) is served):
         assert time.monotonic() < end

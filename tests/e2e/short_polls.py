@@ -1,4 +1,4 @@
-"""The command line with short polls of a queue: a worker that is told to stop waits for the end of one."""
+"""The command line with short polls of a queue: a worker that is asked to stop waits for the end of one."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Gate:
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._way: Way = "open"
-        self._kept = socket.socket()  # never listens: nobody else gets the port while the gate is shut
+        self._kept = socket.socket()  # never listens: no other process gets the port while the gate is shut
         self._kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         self._kept.bind(("127.0.0.1", 0))
         self.port = int(self._kept.getsockname()[1])
@@ -63,13 +63,13 @@ class Gate:
                 way = self._way
                 if way != "shut":
                     self._open.add(client)
-            if way == "shut":  # turned between the two: nobody else knows of this one
+            if way == "shut":  # turned between the two: no other thread knows of this one
                 _reset(client)
             if way == "open":
                 threading.Thread(target=self._join, args=(client,), daemon=True).start()
 
     def _join(self, client: socket.socket) -> None:
-        """Connect a client with the server; one that isn't there is told by a reset."""
+        """Connect a client with the server; where there is none, the client gets a reset."""
         try:
             server = socket.create_connection(self._upstream)
         except OSError:
@@ -101,7 +101,7 @@ def kubeconfig_through(kubeconfig: Path, place: Path) -> tuple[Gate, Path]:
 
 
 def _reset(sock: socket.socket) -> None:
-    """Cut a connection with a reset, and wake whoever reads from it."""
+    """Cut a connection with a reset, and wake the thread that reads from it."""
     with contextlib.suppress(OSError):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         sock.shutdown(socket.SHUT_RDWR)

@@ -40,7 +40,7 @@ INVENTORY = {"config.k8s.io/owning-inventory": "0fa8a4a2"}
 
 @dataclass(frozen=True)
 class Planted:
-    """One object that a tool has put there. `named` and `tools`: what its refusal says; none: it is nobody's. `kept`: git declares it."""
+    """One object that a tool has put there. `named` and `tools`: what its refusal says; none: no tool owns it. `kept`: git declares it."""
 
     named: str
     tools: tuple[str, ...]

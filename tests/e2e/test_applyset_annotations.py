@@ -1,4 +1,4 @@
-"""What the record's annotations say of kinds and namespaces is a hint: whoever edits it hides no member."""
+"""What the record's annotations say of kinds and namespaces is a hint: an edit of it hides no member."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_a_canary_is_held_beside_the_old_pods_and_promoted(open_shop: Open, conn
     assert [(str(change.action), change.reason) for change in kept.prunes] == [
         ("skip", f"canary of Deployment/{shop.name}/api; goes when its rollout ends")
     ]
-    # Somebody scales the Deployment: the next share is one of what it has then.
+    # A person scales the Deployment: the next share is one of what it has then.
     shop.kubectl.run("scale", "deployment", "api", "-n", shop.name, "--replicas=7")
     with Watching.of(connection, shop.name) as watching:
         trial.let_go()

@@ -99,7 +99,7 @@ def http_event(method: str, path: str, body: bytes, headers: dict[str, str]) -> 
 
 
 def codecommit_event(fleet: Fleet, sha: str) -> dict[str, Any]:
-    """Return what EventBridge tells of a push, of a repository that a mirror on CodeCommit would have."""
+    """Return what EventBridge sends of a push, of a repository that a mirror on CodeCommit would have."""
     ref = fleet.ref(0)
     detail = {
         "event": "referenceUpdated",
@@ -193,7 +193,7 @@ def test_a_signed_push_becomes_a_recorded_commit_and_people_can_read_it(
     assert [entry["id"] for entry in read["state"]["history"]] == [run]
     assert deployed.ask("api", "GET", f"/api/targets/{fleet.target(0)}")[0] == 401
 
-    fleet.move(0, 2)  # a push that nobody told of
+    fleet.move(0, 2)  # a push that no event reports
     told = deployed.invoke("tick", {"time": "2026-11-21T12:00:00Z", "source": "aws.events", "detail-type": "Scheduled Event"})
     assert told["ticks"] in (1, 2), "a tick, and for some names a drift run of the minute before"
     assert looked_after(fleet.kubectl, STATES) >= {each.name for each in fleet.reader.settings.targets}
@@ -210,7 +210,7 @@ def test_a_signed_push_becomes_a_recorded_commit_and_people_can_read_it(
 def test_a_run_that_cannot_finish_in_time_is_finished_by_the_next_invocation(
     open_fleet: OpenFleet, deploy: Callable[..., Deployed], connection: ClusterConnection, tmp_path: Path
 ) -> None:
-    """Its first write is held until the function has told the run to end: the attempt stays open, the message comes again."""
+    """Its first write is held until the function has asked the run to end: the attempt stays open, the message comes again."""
     fleet = open_fleet(1, settings=PATIENT)
     wired = Wired.over(connection, tmp_path / "wire")
     try:

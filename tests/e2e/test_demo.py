@@ -1,4 +1,4 @@
-"""The demo, told on the session's cluster as on anybody's: every step asserts what it shows, and nothing of it stays."""
+"""The demo, run on the session's cluster as on any other: every step asserts what it shows, and nothing of it stays."""
 
 from __future__ import annotations
 

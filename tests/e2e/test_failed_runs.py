@@ -1,4 +1,4 @@
-"""Trouble leaves the record true: what failed is left behind by nobody, what is transient is tried again, what is done stays done."""
+"""Trouble leaves the record true: no failure outlasts its cause, what is transient is tried again, what is done stays done."""
 
 from __future__ import annotations
 

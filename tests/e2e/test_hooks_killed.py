@@ -1,4 +1,4 @@
-"""Hooks outlive the worker that began them: each runs once, whoever goes on."""
+"""Hooks outlive the worker that began them: each runs once, whichever worker goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that remove themselves: each runs once for each of its declarations, whoever asks how often."""
+"""Jobs that remove themselves: each runs once for each of its declarations, however many runs ask for it."""
 
 from __future__ import annotations
 

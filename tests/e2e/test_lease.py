@@ -1,4 +1,4 @@
-"""Two workers on one target: one runs, the other leaves what is asked; whoever was away too long stops."""
+"""Two workers on one target: one runs, the other leaves what is asked; a worker that was away too long stops."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_a_request_that_meets_a_lease_release_or_renewal_isnt_lost(
 
 
 def _renew_at_a_look(worker: Worker, shop: Shop, asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Renew the Lease at the worker's first look under it, so that nobody waits for a third of its duration."""
+    """Renew the Lease at the worker's first look under it, so that the test doesn't wait for a third of its duration."""
     rooms, held, start = worker.dependencies(shop.name), list[HeldLease](), HeldLease.start
     read = rooms.store.read
 

@@ -104,7 +104,7 @@ def nowhere(tmp_path: Path) -> Place:
 
 @pytest.fixture
 def place(nowhere: Place, kubectl: Kubectl) -> Iterator[Place]:
-    """The same with a cluster; nothing is left behind in the namespace that everybody has."""
+    """The same with a cluster; nothing is left behind in the namespace that every cluster has."""
     yield Place(nowhere.directory, kubectl.kubeconfig)
     name = state_name(NAME)
     for what in ("deployment/grafana", f"configmap/{name}", f"lease/{name}"):
@@ -122,7 +122,7 @@ def runs(log: Path) -> list[dict[str, Any]]:
 
 
 def scraped(log: Path) -> Callable[[], str]:
-    """Wait until a process has told where its metrics are; return what asks for them."""
+    """Wait until a process has logged where its metrics are; return what asks for them."""
 
     def told() -> list[dict[str, Any]]:
         return [line for line in lines(log) if line["message"] == "listening for metrics"]
@@ -207,7 +207,7 @@ def test_a_duration_alone_is_an_interval_and_its_runs_are_counted_by_both_names(
         ask = scraped(log)
 
         def reaches(executions: int, failed: int) -> bool:
-            """Whether so many were counted; what both tools count of one run is told together a moment later, as is its line."""
+            """Whether so many were counted; what both tools count of one run is shown together a moment later, as is its line."""
             found = counted(ask())
             logged = [run["outcome"] for run in runs(log)]
             theirs = (found["rollout_executions_total"], found["rollout_executions_failed_total"])

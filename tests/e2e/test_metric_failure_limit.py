@@ -48,7 +48,7 @@ def assert_gone(trial: Trial) -> None:
 
 
 def test_a_canary_under_a_bad_metric_goes_after_three_samples(trial: Trial, exporter: Exporter, prometheus: PrometheusHost) -> None:
-    """The limit is a canary's default; the check, its samples and their times, the limit and the way out are told."""
+    """The limit is a canary's default; the check, its samples and their times, the limit and the way out are reported."""
     metric = is_bad(trial, exporter, prometheus)
     trial.push(NEW, **QUARTER, success=[asks(metric, "< 0.01")])
     result = trial.shop.run()
@@ -97,7 +97,7 @@ def test_metric_samples_between_runs_count_for_the_failure_limit(trial: Trial, e
 
 
 def test_a_metric_without_a_number_doesnt_count_for_the_failure_limit(trial: Trial, exporter: Exporter) -> None:
-    """A canary that nobody has measured yet is held; the first number decides."""
+    """A canary without a measured number yet is held; the first number decides."""
     metric = named(trial.shop)
     trial.push(NEW, **QUARTER, success=[asks(metric, "< 0.01", failureLimit=1), asks("vector(0) / vector(0)", "< 1", failureLimit=1)])
     run = Running.of(trial.shop)

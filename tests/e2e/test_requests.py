@@ -1,4 +1,4 @@
-"""What a person asked is done once, whoever runs then: approvals, explicit commits, runs that must not prune, dry runs."""
+"""What a person asked is done once, whichever worker runs then: approvals, explicit commits, runs that must not prune, dry runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What explains that a hook or a step isn't there yet, told as its message while it is waited for."""
+"""What explains that a hook or a step isn't there yet, shown as its message while it is waited for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.e2e.workload_status import fated, made_ready
 
 
 def message(shop: Shop, name: str) -> str:
-    """Return what the record tells of a step, or of a hook by its object's name; empty: nothing yet."""
+    """Return what the record says of a step, or of a hook by its object's name; empty: nothing yet."""
     state = shop.handler.store(shop.target).read().state
     steps = state.rollout.steps if state and state.rollout else ()
     return next((each.message for each in steps if each.step.rpartition("/")[2] == name), "")

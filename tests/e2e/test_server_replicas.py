@@ -25,7 +25,7 @@ MURDERS: tuple[tuple[Part, ...], ...] = (("worker",), ("web",), ("supervisor",),
 
 
 class Murderer(threading.Thread):
-    """Kills processes of one replica after the other until it is told to stop; a replica without supervisor is started again."""
+    """Kills processes of one replica after the other until it is asked to stop; a replica without supervisor is started again."""
 
     def __init__(self, servers: list[Serving], chance: random.Random) -> None:
         super().__init__(daemon=True)
@@ -126,7 +126,7 @@ def test_three_replicas_of_which_one_is_killed_every_few_seconds_end_at_every_he
 @pytest.mark.slow
 @pytest.mark.parametrize("begun", [False, True], ids=["before a run", "at any moment"])
 def test_a_push_lost_with_its_replica_is_found_by_the_tick_of_another(open_fleet: OpenFleet, begun: bool) -> None:
-    """A machine loses power right after its 202; it never comes back, and nobody sends the webhook again."""
+    """A machine loses power right after its 202; it never comes back, and the git host doesn't send the webhook again."""
     fleet = open_fleet(4, 3)
     dying, living = fleet.serve(), fleet.serve()
     for server in (dying, living):

@@ -50,7 +50,7 @@ def anneal(fleet: Fleet, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @contextmanager
 def working(fleet: Fleet, log: Path) -> Iterator[Serving]:
-    """`anneal work` beside the servers of a fleet; it ends in order when it is told to."""
+    """`anneal work` beside the servers of a fleet; it ends in order when it is asked to."""
     worker = Serving(fleet.config, log)
     with log.open("ab") as out:
         command = [sys.executable, "-m", BRIEF, "--config", str(fleet.config), "work"]
@@ -89,7 +89,7 @@ def test_a_door_and_a_worker_beside_it_share_what_is_pushed(open_fleet: OpenFlee
 
 
 def scraped(server: Serving) -> str:
-    """Return what a server tells at `metrics.bind`."""
+    """Return what a server shows at `metrics.bind`."""
     url = f"http://127.0.0.1:{server.lines('listening for metrics')[0]['port']}/metrics"
     with urllib.request.urlopen(url, timeout=PATIENCE) as told:
         return str(told.read().decode())

@@ -1,4 +1,4 @@
-"""From a push or a replay over HTTP to what `/api` tells of it, on a real cluster and git host, also when the worker is killed."""
+"""From a push or a replay over HTTP to what `/api` shows of it, on a real cluster and git host, also when the worker is killed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LATE = "cluster: hasn't answered within"
 
 
 def read(server: Serving, path: str, token: str = READ) -> Any:
-    """Read, again where a busy machine's cluster was too slow to be told as it is now."""
+    """Read, again where a busy machine's cluster was too slow to be shown as it is now."""
     answers = []
 
     def fresh() -> bool:
@@ -114,7 +114,7 @@ def test_a_lost_record_is_found_and_the_run_after_it_prunes_by_itself(serving: S
     told = ended(serving, run)
     assert (told["run"], told["outcome"], told["counts"]) == (run, "applied", {"created": 1, "unchanged": 1, "skipped": 1}), told
     assert told["changed"] == [f"ConfigMap/{shop.name}/b create"]
-    until(lambda: serving.runs(run=run), told=serving.log.read_text)  # who asked is told first
+    until(lambda: serving.runs(run=run), told=serving.log.read_text)  # the answer comes first, then the line
     (line,) = serving.runs(run=run)
     assert (line["outcome"], line["counts"]) == ("applied", told["counts"])
     assert line["note"].startswith("1 object written; 1 object that git doesn't declare is kept, for the state was missing")

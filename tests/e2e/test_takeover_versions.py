@@ -15,7 +15,7 @@ from tests.e2e.versioned_objects import assert_spec, offered, scaler
 
 
 def entries(shop: Shop, document: Document) -> list[tuple[str, str]]:
-    """Return (manager, API version) of whoever has fields of an object, but for its status."""
+    """Return (manager, API version) of each manager that has fields of an object, but for its status."""
     live = shop.live(document)
     assert live
     return [(each["manager"], each["apiVersion"]) for each in live["metadata"]["managedFields"] if each.get("subresource") != "status"]

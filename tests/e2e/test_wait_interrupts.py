@@ -37,7 +37,7 @@ PATIENCE = 120.0
 
 
 class Noticed:
-    """A `Meanwhile` that tells when its run waits."""
+    """A `Meanwhile` that notes when its run waits."""
 
     def __init__(self) -> None:
         self.waits = threading.Event()

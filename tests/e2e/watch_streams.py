@@ -1,4 +1,4 @@
-"""Watches of the API server, each read by a thread until all that happened before the end is told."""
+"""Watches of the API server, each read by a thread until all that happened before the end is reported."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class WatchStreams:
         thread.start()
 
     def drain(self, names: Callable[[], set[str]]) -> None:
-        """Wait until all that has happened is told: `names` are those of the objects noted so far."""
+        """Wait until all that has happened is reported: `names` are those of the objects noted so far."""
         wanted = {self._last(path) for path in self._paths}
         until(lambda: wanted <= names())
 
@@ -62,7 +62,7 @@ class WatchStreams:
             response.close()
 
     def _last(self, path: str) -> str:
-        """Create an object where a watch looks, and return its name: once that is told, so is all that came before it."""
+        """Create an object where a watch looks, and return its name: once that is reported, so is all that came before it."""
         kind = path.rpartition("/")[2]
         body = {"metadata": {"generateName": "seen-"}} | ({"spec": _SPECS[kind]} if kind in _SPECS else {})
         headers = {"Authorization": self.connection.authorization(), "Content-Type": "application/json"}

@@ -25,7 +25,7 @@ def made_ready(shop: Shop, app: str) -> None:
 
 
 def stand_still(shop: Shop, *apps: str, reason: str = "Unhealthy") -> bool:
-    """Whether the pods of Deployments have come to their fate, with an event of this reason, and the controller has told so."""
+    """Whether the pods of Deployments have come to their fate, with an event of this reason, and the controller has reported so."""
     events = shop.kubectl("get", "events", "-n", shop.name, f"--field-selector=reason={reason}")["items"]
     begun = [pod for pod in shop.kubectl("get", "pods", "-n", shop.name)["items"] if pod["status"].get("startTime")]
     told = {pod["metadata"]["labels"].get("app") for pod in begun} & {event["involvedObject"]["name"].rsplit("-", 2)[0] for event in events}

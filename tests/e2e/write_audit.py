@@ -25,17 +25,17 @@ class Audit:
     def start(cls, fleet: Fleet, connection: ClusterConnection) -> Audit:
         made = cls(fleet, WatchStreams(connection))
         leases = f"/apis/coordination.k8s.io/v1/namespaces/{STATES}/leases"
-        made.streams.follow(leases, partial(made._note, "lease"))  # first: whoever writes then has taken its Lease before our eyes
+        made.streams.follow(leases, partial(made._note, "lease"))  # first: a worker that writes then has taken its Lease before our eyes
         made.streams.follow(f"/api/v1/namespaces/{fleet.name}/configmaps", partial(made._note, "object"))
         return made
 
     def stop(self) -> None:
-        """Stop, once all that has happened is told."""
+        """Stop, once all that has happened is reported."""
         self.streams.drain(lambda: {name for _, _, name, _ in self.events})
         self.streams.close()
 
     def unguarded(self) -> list[tuple[int, str]]:
-        """Return the writes of objects that happened while nobody held their target's Lease."""
+        """Return the writes of objects that happened while no worker held their target's Lease."""
         holders: dict[str, str] = {}
         found = []
         for revision, kind, name, holder in sorted(self.events):

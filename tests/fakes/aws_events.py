@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 class Context:
-    """What the runtime tells of an invocation that may take so many seconds."""
+    """What the runtime says of an invocation that may take so many seconds."""
 
     aws_request_id = "8f7d1c2e-0000-4000-8000-5f6a7b8c9d0e"
 

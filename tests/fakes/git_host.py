@@ -55,7 +55,7 @@ class GitHost:
         return self._trees[sha]
 
     def show(self) -> None:
-        """Let everybody see where the branch is."""
+        """Show every worker where the branch is."""
         self.lags = False
         if self.shown != self.head:
             self.shown = self.head

@@ -25,7 +25,7 @@ VISIBLE = {
 
 
 def settle(model: Model) -> None:
-    """Nothing goes wrong any more: one tick and one drift run of each target, and whoever must say yes says it."""
+    """Nothing goes wrong any more: one tick and one drift run of each target, and a person approves what is held."""
     model.host.down = False
     model.host.show()
     for process in model.workers:

@@ -39,8 +39,8 @@ ENDS = VISIBLE | {Outcome.BUSY}
 
 @dataclass
 class Line:
-    """The queue, its dead letters, and what was asked of it: by run, the ends that were told (`told`), and the last one that stood in the
-    record (`ends`). `look`: reads a target's record."""
+    """The queue, its dead letters, and what was asked of it: by run, the ends that were reported (`told`), and the last one that stood
+    in the record (`ends`). `look`: reads a target's record."""
 
     fifo: Fifo = field(default_factory=lambda: Fifo(now=lambda: world().now, dead=Fifo("dead.fifo", lambda: world().now)))
     asked: dict[str, Job] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Line:
         self.sqs.delete([received])
 
     def seen(self, run: str, target: str) -> bool:
-        """Judge what a record tells of a request by name: one end, which stays. Whether it tells any.
+        """Judge what a record says of a request by name: one end, which stays. Whether it has any.
 
         Another's `busy` gives way. A push whose message two have in hand is run by both: the record has the end of the later one.
         """
@@ -206,7 +206,7 @@ class QueueModel(Model):
 
 
 def answered(model: QueueModel) -> None:
-    """Whatever was asked for has ended in a way that people see, or is with whoever holds the target (I9)."""
+    """Whatever was asked for has ended in a way that people see, or is with the worker that holds the target (I9)."""
     for run, job in model.line.asked.items():
         ends = {result.outcome for result in model.line.told.get(run, ())}
         assert ends & ENDS, f"I9: {job.trigger} {run} {[delivery.id for delivery in job.deliveries]} came to {ends or 'nothing'}"

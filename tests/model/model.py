@@ -1,4 +1,4 @@
-"""The model as one object: a cluster, a git host, two workers that may be replaced, and everybody else. `state_machine` gives it rules."""
+"""The model as one object: a cluster, a git host, two workers that may be replaced, and people. `state_machine` gives it rules."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Model:
         self.pushes += 1
         self.deliveries.append(Delivery(f"d{self.pushes}", "github", "refs/heads/main", sha, "ann", "2026-03-01T12:00:00Z"))
 
-    # --- everybody else
+    # --- people
     def make(self, body: Body, manager: str = "kubectl-create") -> None:
         """Create an object by hand, if there is none."""
         kind, namespace = body["kind"], body["metadata"].get("namespace", "")
@@ -110,7 +110,7 @@ class Model:
 
     # --- time
     def advance(self, seconds: float, without: Process | None = None) -> None:
-        """Let time pass; whoever isn't stopped renews its Leases."""
+        """Let time pass; each worker that isn't stopped renews its Leases."""
         end = self.world.now + seconds
         while due := self._next_renewal(end, without):
             self.world.now = max(self.world.now, due.due or 0.0)

@@ -56,7 +56,7 @@ class Deployments(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(MOVING), to=st.sampled_from(["front", "back"]), variant=st.integers(1, 3))
     def move(self, name: str, to: str, variant: int) -> None:
-        """Move an object to a target, whoever has it; `to` no target: out of git."""
+        """Move an object to a target, whichever has it; `to` no target: out of git."""
         self.push({slot: variant if slot.target == to else 0 for slot in SLOTS if slot.name == name}, "")
 
     @rule(back=st.integers(0, 3))
@@ -135,7 +135,7 @@ class Deployments(RuleBasedStateMachine):
 
     @rule(worker=workers, gone=slots, what=meddling)
     def meddle_in_the_middle(self, worker: int, gone: Slot, what: str) -> None:
-        """Somebody is quicker than a worker that is about to delete."""
+        """A person is quicker than a worker that is about to delete."""
         for variant, method in ((1, ""), (0, "DELETE")):
             self.push({gone: variant}, "")
             self.deliver(worker, -1, keep=False)
@@ -180,7 +180,7 @@ class Deployments(RuleBasedStateMachine):
     def a_renewal_meets_trouble(self, worker: int, trouble: Order) -> None:
         self.model.workers[worker].unlucky.append(trouble)
 
-    # --- everybody else
+    # --- people
     @rule(slot=slots, what=meddling)
     def somebody_meddles(self, slot: Slot, what: str) -> None:
         if slot is ANNEX or (what in ("make", "disown") and slot.kind == "Fixed"):

@@ -1,4 +1,4 @@
-"""Threads that take turns. One runs at a time, and only while whoever conducts waits for it: what happens is decided, never raced.
+"""Threads that take turns. One runs at a time, and only while the conductor waits for it: what happens is decided, never raced.
 
 A task parks wherever the outside is met: at a request, at a sleep, at a lock that another holds. The conductor says who goes on. Time
 is a number that the conductor moves; nothing here waits for a real clock.
@@ -17,7 +17,7 @@ START = 1_800_000_000.0
 
 
 class Killed(BaseException):
-    """The process of this thread is dead: nothing it does reaches anybody."""
+    """The process of this thread is dead: nothing it does reaches the outside."""
 
 
 @dataclass
@@ -83,7 +83,7 @@ class Task:
             self._body()
         except Killed:
             pass
-        except BaseException as mistake:  # noqa: BLE001 - it is raised again by whoever conducts
+        except BaseException as mistake:  # noqa: BLE001 - it is raised again by the conductor
             self.mistake = mistake
         finally:
             self.ended = True

@@ -101,7 +101,7 @@ def known_by_commit(job: Job, run: str) -> str:
 
 
 def of_the_living(self: LeaseLock, look: Callable[[LeaseLock], Any] = LeaseLock._look) -> Any:
-    """A worker that takes the queue for a lock, and whoever holds the Lease for dead."""
+    """A worker that takes the queue for a lock, and the Lease's holder for dead."""
     return look(self)[0], True
 
 

@@ -55,7 +55,7 @@ class Order:
             return status, body, {"Retry-After": "1"} if status == 429 else {}
         if self.what == "silence":
             sleep(call.silence)
-            raise urllib3.exceptions.ReadTimeoutError(None, call.asked.path, "no answer")  # type: ignore[arg-type]  # which pool nobody asks
+            raise urllib3.exceptions.ReadTimeoutError(None, call.asked.path, "no answer")  # type: ignore[arg-type]  # its pool is not read
         raise urllib3.exceptions.ProtocolError("connection reset")
 
 
@@ -73,7 +73,7 @@ class Ended:
 
 @dataclass(eq=False)
 class Process(Machine):
-    """`sent`: told of each request when it goes out. `unlucky`: what its next renewals meet; `trace`: its last requests."""
+    """`sent`: called with each request when it goes out. `unlucky`: what its next renewals meet; `trace`: its last requests."""
 
     server: ApiServer = field(default=None)  # type: ignore[assignment]  # always given
     host: GitHost = field(default_factory=GitHost)

@@ -97,7 +97,7 @@ def test_a_vague_word_of_a_page_is_recognized(page: str, found: list[str]) -> No
 def test_docstrings_and_comments_name_their_subjects() -> None:
     found = (
         (path, line, word)
-        for path in sources("handler", "infra", "scripts")
+        for path in sources("handler", "infra", "scripts", "tests")
         for line, text in prose(path.read_text())
         for word in vague_words(text)
     )

@@ -86,7 +86,7 @@ def test_what_is_installed_is_what_is_locked() -> None:
 
 
 def test_what_is_installed_agrees_with_itself() -> None:
-    """What `pip check` tells, without pip: every requirement of every distribution is met by an installed one."""
+    """What `pip check` reports, without pip: every requirement of every distribution is met by an installed one."""
     found = {canonicalize_name(each.metadata["Name"]): each for each in metadata.distributions()}
     broken = []
     for each in found.values():

@@ -110,7 +110,7 @@ def test_every_script_that_is_named_exists(path: Path) -> None:
     assert {script for script in named if not (ROOT / "scripts" / script).is_file()} == set()
 
 
-@pytest.mark.parametrize("path", [path for path in TEXTS if path.name != "CHANGELOG.md"], ids=name)  # that one tells of what has moved
+@pytest.mark.parametrize("path", [path for path in TEXTS if path.name != "CHANGELOG.md"], ids=name)  # that one names what has moved
 def test_every_path_that_is_named_exists(path: Path) -> None:
     named = set(re.findall(r"\b(?:handler|infra|tests)/[\w./-]*\w", path.read_text()))
     made = {"infra/kubernetes/overlays/mine"}  # by the operator, as a copy

@@ -1,4 +1,4 @@
-"""What isn't reached is told in our own words, in every room that asks over the network; no vendor's text leaves any of them."""
+"""What isn't reached is reported in our own words, in every room that asks over the network; no vendor's text leaves any of them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def no_tls(connection: socket.socket) -> None:
 
 @contextmanager
 def nobody() -> Iterator[int]:
-    """Yield a port at which nobody listens."""
+    """Yield a port at which no process listens."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield int(held.getsockname()[1])

@@ -217,7 +217,7 @@ def test_a_shell_is_recognized(code: str, found: bool) -> None:
 
 
 def secret_comparisons(module: ast.AST) -> list[tuple[int, str]]:
-    """Return every `==` and `!=` that decides on a secret: such a comparison tells by its duration how much was right."""
+    """Return every `==` and `!=` that decides on a secret: such a comparison shows by its duration how much was right."""
     return [
         (node.lineno, ast.unparse(node))
         for node in ast.walk(module)

@@ -75,7 +75,7 @@ def test_a_rolled_back_rollout_is_a_failure_with_its_cause(shop: Shop) -> None:
 
 @pytest.mark.slow
 def test_a_rollout_that_goes_on_is_followed_to_its_end(shop: Shop, kubectl: Kubectl) -> None:
-    """The run is another process's, as it always is where somebody watches."""
+    """The run is another process's, as it always is where a person watches."""
     rolled(shop, timeout=600, met=SEEN)
     environ = {**os.environ, "ANNEAL_CONFIG": str(shop.cli.config), "KUBECONFIG": str(shop.cli.kubeconfig)}
     with subprocess.Popen([sys.executable, "-m", "handler", "apply"], env=environ, stdout=subprocess.DEVNULL) as run:

@@ -201,7 +201,7 @@ def test_a_server_that_has_ended(served: Night, ends: signal.Signals) -> None:
         served.is_well()
         running.send_signal(ends)
         running.wait(PATIENCE)
-    if ends == signal.SIGKILL:  # nobody says that it has ended, and its last heartbeat holds for three minutes
+    if ends == signal.SIGKILL:  # no process says that it has ended, and its last heartbeat holds for three minutes
         lease = ("lease", "anneal-heartbeat.default")
         servers = json.loads(kubectl("get", *lease, "-n", shop.namespace)["metadata"]["annotations"]["anneal.dev/servers"])
         old = json.dumps({name: {**each, "renewed": "2026-01-01T00:00:00.000000Z"} for name, each in servers.items()})

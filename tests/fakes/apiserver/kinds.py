@@ -1,4 +1,4 @@
-"""The kinds that are served, and how each is told apart: one row a kind."""
+"""The kinds that are served, and how each is distinguished: one row a kind."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WORKLOADS = (
     _row("apps", "Deployment", "deployments", "spec status"),
     _row("batch", "Job", "jobs", "spec status"),
 )
-"""Those, and what runs: nobody runs it but the test."""
+"""Those, and what runs: no controller runs it, only the test does."""
 _GONE_WHEN_EMPTY = ("data", "binaryData", "stringData")
 
 

@@ -31,7 +31,7 @@ class Conflict(Exception):
 
 
 def leaves(body: dict[str, Any]) -> Paths:
-    """Return every path of an object that somebody may own."""
+    """Return every path of an object that a manager may own."""
     own = {key: value for key, value in body.items() if key not in (*_UNOWNED, "metadata")}
     metadata = {key: value for key, value in body["metadata"].items() if key not in _UNOWNED_METADATA}
     return frozenset(_leaves({**own, "metadata": metadata} if metadata else own))
@@ -86,7 +86,7 @@ def applied(live: dict[str, Any] | None, owners: Owners, config: dict[str, Any],
 
 
 def updated(live: dict[str, Any] | None, owners: Owners, body: dict[str, Any], manager: str) -> Owners:
-    """Return the owners after a create, a PUT or another patch: what changed is the writer's, what is gone is nobody's."""
+    """Return the owners after a create, a PUT or another patch: what changed is the writer's, what is gone has no owner."""
     me: Owner = (manager, "Update")
     before = leaves(live) if live else frozenset()
     after = leaves(body)
@@ -106,7 +106,7 @@ def spelled(owners: Owners, api_version: str, time: str) -> list[dict[str, Any]]
 
 
 def read(entries: Iterable[dict[str, Any]]) -> Owners:
-    """Read `managedFields`; `.` (the map itself) is nobody's here."""
+    """Read `managedFields`; `.` (the map itself) has no owner here."""
     return {(entry["manager"], entry["operation"]): frozenset(_flat(entry["fieldsV1"])) for entry in entries}
 
 

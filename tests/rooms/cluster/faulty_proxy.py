@@ -1,4 +1,4 @@
-"""A proxy in front of the real API server that misbehaves as told: refusals, resets, halves of answers, cut watches."""
+"""A proxy in front of the real API server that misbehaves as scripted: refusals, resets, halves of answers, cut watches."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Wire:
     seen: list[tuple[str, str]] = field(default_factory=list)
     open: list[socket.socket] = field(default_factory=list)
     under_way: int = 0
-    """Requests but for GETs that the server hasn't answered yet, whoever sent them may be gone."""
+    """Requests but for GETs that the server hasn't answered yet; the client that sent one may be gone."""
     life: int = 0
     """Of connections made in an earlier life nothing more is forwarded."""
     lock: threading.Lock = field(default_factory=threading.Lock)

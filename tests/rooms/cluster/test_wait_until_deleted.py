@@ -1,4 +1,4 @@
-"""What isn't gone is told while it is waited for, with what holds it, as the real API server shows it."""
+"""What isn't gone is announced while it is waited for, with what holds it, as the real API server shows it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HELD = "anneal.dev/test"
 
 
 class Told:
-    """What was told, newest last."""
+    """What was announced, newest last."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[Problem, ...]] = []

@@ -1,4 +1,4 @@
-"""Answers that no Prometheus gives, addresses that nobody listed, and a token that is shown to nobody else."""
+"""Answers that no Prometheus gives, addresses that no setting lists, and a token that no other host is shown."""
 
 from __future__ import annotations
 

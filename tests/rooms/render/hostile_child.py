@@ -111,7 +111,7 @@ def look(_: Mapping[str, Any], __: list[bytes]) -> Iterator[bytes]:
 def escape(options: Mapping[str, Any], _: list[bytes]) -> Iterator[bytes]:
     """Close what is open, so that numbers are free again, then try everything that reaches out of a process. The pipe itself stays.
 
-    `options["place"]`: a directory in which everybody may write, with a file `there`; `options["worker"]`: the process to be harmed.
+    `options["place"]`: a directory in which every user may write, with a file `there`; `options["worker"]`: the process to be harmed.
     """
     os.closerange(0, 3)
     for name, attempt in attempts(Path(options["place"]), int(options["worker"])).items():

@@ -47,7 +47,7 @@ GROUNDS = (
 
 
 class Stage:
-    """A worker process on a ground, with copies that its user may read. `place`: a directory in which everybody may write."""
+    """A worker process on a ground, with copies that its user may read. `place`: a directory in which every user may write."""
 
     def __init__(self, ground: Ground, table: str = "hostile_child:FUNCTIONS", limits: dict[str, Any] | None = None) -> None:
         self._held = tempfile.TemporaryDirectory()  # pytest's own is closed to other users

@@ -1,4 +1,4 @@
-"""What hosts say that isn't so: a table of answers, each with the error it must end in. Told one by one, and all to one process."""
+"""What hosts say that isn't so: a table of answers, each with the error it must end in. Said one by one, and all to one process."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _OWN = ("proxy-authorization", "proxy-connection", "connection", "transfer-encod
 
 @dataclass
 class Proxy(Listening):
-    """The proxy. `password`: of the user `anneal`; empty: anybody. `seen`: method, target, headers. `drip`: CONNECT never ends."""
+    """The proxy. `password`: of the user `anneal`; empty: any user. `seen`: method, target, headers. `drip`: CONNECT never ends."""
 
     password: str = ""
     drip: bool = False

@@ -139,7 +139,7 @@ def recorded(host: Host, count: int, repositories: int, clusters: Sequence[str],
 
 @dataclass
 class Told:
-    """What a survey tells, awaited."""
+    """What a survey reports, awaited."""
 
     results: dict[str, Result | None] = field(default_factory=dict)
     mute: dict[str, str] = field(default_factory=dict)

@@ -153,7 +153,7 @@ def test_a_token_and_what_bought_it_are_masked_beyond_their_end_and_then_forgott
 
 
 def test_an_apps_key_that_was_rotated_since_it_was_asked_for_buys_a_token_at_once(hub: Hub) -> None:
-    """A store's answer is kept for a while: a key that GitHub refuses is read anew before anybody is told."""
+    """A store's answer is kept for a while: a key that GitHub refuses is read anew before an error is reported."""
     older, asked = hub.api.new_key("older"), []
 
     def again(ref: SecretRef) -> Secret:

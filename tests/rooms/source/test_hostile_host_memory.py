@@ -1,4 +1,4 @@
-"""All lies told to one process: its memory stays below what the limits add up to, and no thread or connection is left."""
+"""All lies answered to one process: its memory stays below what the limits add up to, and no thread or connection is left."""
 
 from __future__ import annotations
 

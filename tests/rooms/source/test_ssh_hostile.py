@@ -1,4 +1,4 @@
-"""URLs that mean more than they say, and hosts that never become one: each ends, within its limit, before anything of ours is told."""
+"""URLs that mean more than they say, and hosts that never become one: each ends, within its limit, before anything of ours is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Against a real sshd: which host is trusted, which key gets in, and that neither key nor passphrase is ever told."""
+"""Against a real sshd: which host is trusted, which key gets in, and that neither key nor passphrase is ever shown."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_no_secret_is_in_any_error_log_or_representation(shop: Shop, caplog: pyt
 
 
 def test_a_key_that_was_rotated_since_it_was_asked_for_signs_in_at_once(shop: Shop) -> None:
-    """A store's answer is kept for a while: what the host refuses is read anew before anybody is told."""
+    """A store's answer is kept for a while: what the host refuses is read anew before an error is reported."""
     stranger, asked = shop.host.new_key("stranger"), []
 
     def again(ref: SecretRef) -> Secret:

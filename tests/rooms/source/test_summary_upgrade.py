@@ -1,4 +1,4 @@
-"""Summaries that another version wrote: the first run that reads the record writes them anew, and then nobody does."""
+"""Summaries that another version wrote: the first run that reads the record writes them anew, and no later run does."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def test_only_targets_not_certainly_at_the_head_get_a_run_of_a_tick(host: Host, 
     with working(fleet, tmp_path / "s", deadline=2 * PATIENCE) as (worker, ran, changed):
         with changed:
             assert changed.wait_for(lambda: len({job.target for job in ran}) >= len(odd | followers), PATIENCE), len(ran)
-        until(lambda: any(record.getMessage() == "survey" for record in caplog.records))  # it may have told of the quiet ones last
+        until(lambda: any(record.getMessage() == "survey" for record in caplog.records))  # it may have counted the quiet ones last
         text = worker.answers.answer({"ask": "metrics"})["text"]
     assert {job.target for job in ran} == odd | followers
     assert {job.trigger for job in ran} == {"tick"}

@@ -1,4 +1,4 @@
-"""TLS on loopback under a private authority: who is trusted, what is told about the rest, and what happens when trust rotates."""
+"""TLS on loopback under a private authority: who is trusted, what is reported about the rest, and what happens when trust rotates."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tests.rooms.state.lease_holder import hold
 
 NAME = "anneal-shop"
 DURATIONS = (1.0, 4.0, 16.0)
-"""Of a Lease whose holder must renew it in time: where the machine was too busy for the first, the next one tells."""
+"""Of a Lease whose holder must renew it in time: where the machine was too busy for the first, the next one decides."""
 
 
 class Watchful(SystemClock):
@@ -30,7 +30,7 @@ class Watchful(SystemClock):
 
 
 class Held:
-    """A Lease in somebody's hands, and whether the machine let him renew it in time."""
+    """A held Lease, and whether the machine let its holder renew it in time."""
 
     def __init__(self, objects: StateObjects, place: str, duration: float) -> None:
         self.name = f"{NAME}-{duration:g}"
@@ -136,7 +136,7 @@ def test_unlock_tells_the_living_from_the_dead(objects: StateObjects, place: str
         lock = LeaseLock(objects, place, held.name, "two", held.duration)
         with pytest.raises(Busy):
             lock.force_unlock()
-        held.lease._ended.set()  # the process dies: nobody renews
+        held.lease._ended.set()  # the process dies: its renewals end
         assert lock.force_unlock().startswith("one_")
         with pytest.raises(LeaseLost):
             held.lease.renew()
@@ -145,7 +145,7 @@ def test_unlock_tells_the_living_from_the_dead(objects: StateObjects, place: str
 
 
 def judged(trial: Callable[[Held], None], objects: StateObjects, place: str) -> None:
-    """Try it with a Lease; a failure tells nothing where the holder could not renew in time: then it is tried with a longer one."""
+    """Try it with a Lease; a failure proves nothing where the holder could not renew in time: then it is tried with a longer one."""
     for duration in DURATIONS:
         held = Held(objects, place, duration)
         try:

@@ -35,7 +35,7 @@ def test_each_request_is_a_line_that_holds_nothing_the_client_chose(tmp_path: Pa
             connection.sendall(b"GET / HTTP/9.9\r\n\r\n")
             assert connection.recv(100).split()[1] == b"400"
         server.wait(lambda: len(requests(server)) == 5)
-        seen = {(line["method"], line["route"], line["status"]) for line in requests(server)}  # told after the answer
+        seen = {(line["method"], line["route"], line["status"]) for line in requests(server)}  # logged after the answer
         expected = {("POST", "/webhooks/github", 202), ("GET", "/api/deliveries", 200), ("GET", "other", 404), ("other", "other", 405)}
         assert seen == expected | {("other", "other", 400)}
         for line in requests(server):

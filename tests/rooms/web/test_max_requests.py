@@ -1,4 +1,4 @@
-"""The web process ends after so many requests, and another takes its place: nobody is turned away, nothing that was answered is lost."""
+"""The web process ends after so many requests, and another takes its place: no request is refused, nothing that was answered is lost."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_under_load_the_web_process_is_replaced_at_max_requests_and_each_deliver
         def send(sender: int) -> None:
             try:
                 deliver(server, [f"{sender + 1:020x}{number:020x}" for number in range(EACH)], acknowledged)
-            except Exception as error:  # noqa: BLE001 - told by the test, whatever it is
+            except Exception as error:  # noqa: BLE001 - reported by the test, whatever it is
                 failures.append(error)
 
         threads = [threading.Thread(target=send, args=(sender,)) for sender in range(SENDERS)]

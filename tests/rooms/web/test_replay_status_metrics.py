@@ -77,7 +77,7 @@ def test_metrics_have_a_listener_of_their_own_that_serves_nothing_else(serving: 
     run = serving.replay("shop-prod")
     serving.wait(lambda: status(serving, run) == "ended")
     counted = 'anneal_runs_total{code="",outcome="unchanged",target="shop-prod",trigger="replay"} 1.0'
-    serving.wait(lambda: counted in scraped(serving))  # after its end is told
+    serving.wait(lambda: counted in scraped(serving))  # after its end is shown
     code, _, text = scraped(serving).partition("\n")
     assert code == "200"
     families = {family.name for family in text_string_to_metric_families(text)}

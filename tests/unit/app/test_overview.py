@@ -48,7 +48,7 @@ def state(name: str, **parts: Any) -> State:
 
 @dataclass
 class Ways:
-    """Clusters in memory and git hosts that say what they are told to; what is in `mute` never answers."""
+    """Clusters in memory and git hosts that show the scripted `heads`; what is in `mute` never answers."""
 
     clusters: dict[Cluster, FakeObjects]
     heads: dict[str, str] = field(default_factory=dict)

@@ -141,7 +141,7 @@ def test_a_file_that_is_there_is_never_replaced_unless_asked(tmp_path: Path) -> 
     assert (code, mine.read_text()) == (1, "# mine\n"), "ended halfway, it is as it was"
 
 
-# --- where nobody can be asked
+# --- where no person can be asked
 @pytest.mark.parametrize("provider", [*TRIGGERS, init_hosts.NONE])
 def test_flags_alone_write_what_loads(tmp_path: Path, provider: str) -> None:
     path = tmp_path / "anneal.yaml"

@@ -1,4 +1,4 @@
-"""What `status` tells of health: what is waited for, and what isn't healthy, each once."""
+"""What `status` shows of health: what is waited for, and what isn't healthy, each once."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Response:
 
 
 def watched(pieces: Iterator[bytes]) -> tuple[str, int, list[Any]]:
-    """Watch from version 7; return where to go on, how often was read, and what was told."""
+    """Watch from version 7; return where to go on, how often was read, and what was reported."""
     response, lines = Response(pieces), watch.Lines()
     scope = watch.Scope(Resource("", "v1", "ConfigMap", "configmaps", namespaced=True), "shop", False, "", frozenset({WEB}), {WEB})
     api: Any = SimpleNamespace(stream=lambda _request: response)

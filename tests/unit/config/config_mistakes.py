@@ -1,4 +1,4 @@
-"""What a broken configuration is told: a small one to break, words that many messages share."""
+"""What tests of a broken configuration share: a small one to break, words that many messages have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets of stores: asked once for what several references share, again when they are old, and waited for by nobody for long."""
+"""Secrets of stores: asked once for what several references share, again when they are old, and no process waits long for one."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_every_character_of_every_secret_is_masked_and_no_other(values: list[str
 
 @pytest.mark.parametrize("mark", ["", "…", "...", "\ufffd"])
 def test_a_texts_end_that_is_a_secrets_beginning_is_masked(mark: str) -> None:
-    """Whoever cut the text knew nothing of the secret."""
+    """The program that cut the text knew nothing of the secret."""
     mask = Mask.of(["hunter2-of-the-database", "hunter2", "x" * 3000], [("oauth2", "hunter2-of-the-database")])
     for length in range(secret_mask.BEGINNING, len("hunter2-of-the-database")):
         assert mask(f"it says {'hunter2-of-the-database'[:length]}{mark}") == f"it says ***{mark}"

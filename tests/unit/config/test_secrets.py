@@ -1,4 +1,4 @@
-"""Secrets are resolved at the last moment, refused when weak, and shown to nobody."""
+"""Secrets are resolved at the last moment, refused when weak, and never shown."""
 
 from __future__ import annotations
 

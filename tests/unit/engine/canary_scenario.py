@@ -28,7 +28,7 @@ def deployment(image: str) -> dict[str, Any]:
 
 @dataclass
 class CanaryScenario:
-    """A Deployment that runs, a commit whose canary is held beside it for an hour; nobody waits within a run."""
+    """A Deployment that runs, a commit whose canary is held beside it for an hour; no run waits for it."""
 
     fake: InMemoryCluster
     old: str = ""

@@ -147,7 +147,7 @@ def raising(error: AnnealError) -> Act:
 
 
 def held_up(stage: StepStage) -> None:
-    """Wait as every action waits: until somebody ends it."""
+    """Wait as every action waits: until a beat ends it."""
     for _ in range(6000):
         stage.beat()
         threading.Event().wait(0.01)

@@ -204,7 +204,7 @@ def test_a_dry_run_a_run_without_prune_or_a_request_by_hand_withdraws_no_canary(
 
 @pytest.mark.parametrize("down", [False, True])
 def test_a_head_that_cant_be_fetched_withdraws_no_canary(*, down: bool) -> None:
-    """Nobody knows what it says: the next look may find it."""
+    """What it says is unknown: the next look may find it."""
     trial = CanaryScenario.held()
     trial.fake.host.lost.add(trial.broken())
     trial.fake.host.down = down

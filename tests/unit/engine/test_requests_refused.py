@@ -111,7 +111,7 @@ def test_a_wait_interrupted_by_a_refused_request_goes_on_at_once(handler: Handle
 
 
 def test_a_request_on_the_lease_of_a_refused_run_gets_a_run_of_its_own(server: ApiServer, host: GitHost, handler: Handler) -> None:
-    """Under the Lease, too: the next round's end would be told to who asked for this one."""
+    """Under the Lease, too: the next round's end would be reported to who asked for this one."""
     leave(handler, **opened("failed"))
     late = engine(server, host)
     deps = late.dependencies("shop")

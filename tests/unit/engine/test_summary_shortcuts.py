@@ -82,7 +82,7 @@ states = st.builds(
 
 
 class Host:
-    """A git host that tells a head and has no commit to give."""
+    """A git host that shows a head and has no commit to give."""
 
     def __init__(self, head: str) -> None:
         self.named = head

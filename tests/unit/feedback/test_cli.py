@@ -1,4 +1,4 @@
-"""What is told of a run that waits where no moving line is seen."""
+"""What is printed of a run that waits where no moving line is seen."""
 
 from __future__ import annotations
 
@@ -138,5 +138,5 @@ def test_a_command_without_a_terminal_prints_its_waits_on_standard_error(
     session._sandbox = None
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", f"shop waits for everything: {API}\n")
-    session.events.announce(phase(waiting(WEB), "shop.1"))  # nobody listens any more
+    session.events.announce(phase(waiting(WEB), "shop.1"))  # no thread listens any more
     assert "run lines" not in {thread.name for thread in threading.enumerate()}

@@ -1,4 +1,4 @@
-"""The listener for metrics alone: what it serves, and that nobody who sits on it keeps Prometheus away for long."""
+"""The listener for metrics alone: what it serves, and that no client that sits on it keeps Prometheus away for long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Prometheus is told of runs and of the door, read back by its own parser."""
+"""What Prometheus is shown of runs and of the door, read back by its own parser."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ ALL_TAKEN: dict[str, Any] = {"batchItemFailures": []}
 
 @dataclass
 class Asked:
-    """A queue that notes what it is told: which messages come again in how many seconds, and what is put."""
+    """A queue that notes what it is asked: which messages come again in how many seconds, and what is put."""
 
     postponed: list[tuple[str, float]] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
@@ -176,7 +176,7 @@ def test_a_queue_that_is_away_changes_nothing_of_a_run(server: ApiServer, host: 
 
 
 class Cut:
-    """A run that is told to end at its first write of an object."""
+    """A run that is asked to end at its first write of an object."""
 
     def __init__(self, server: ApiServer, host: GitHost) -> None:
         self.handler = engine(server, host, way=self._way)

@@ -1,4 +1,4 @@
-"""CodeCommit's events as the function takes them: decided as deliveries over HTTP are, and told again where the queue takes nothing."""
+"""CodeCommit's events as the function takes them: decided as deliveries over HTTP are, and sent again where the queue takes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reading half of the api function: the records of clusters, no memory, and a queue that nobody can look into."""
+"""The reading half of the api function: the records of clusters, no memory, and a queue that can't be looked into."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What explains that an object isn't healthy: which pod and which Warnings count, and in which words they are told."""
+"""What explains that an object isn't healthy: which pod and which Warnings count, and in which words they are reported."""
 
 from __future__ import annotations
 

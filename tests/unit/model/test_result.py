@@ -1,4 +1,4 @@
-"""A run of several rounds is told as one."""
+"""A run of several rounds is reported as one."""
 
 from __future__ import annotations
 

@@ -233,7 +233,7 @@ FLEET = TargetIndex(
 def test_what_a_delivery_costs_does_not_grow_with_the_number_of_targets(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
     compared: list[str] = []
-    fleet = TargetIndex(FLEET.targets)  # what it is told to be near is remembered
+    fleet = TargetIndex(FLEET.targets)  # it remembers which repositories `near` returned
 
     def key_of(url: str) -> str:
         parsed.append(url)

@@ -1,4 +1,4 @@
-"""What is told of files and texts of a commit."""
+"""What is shown of files and texts of a commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What git declares is admitted, or every reason is told at once with the line that would allow it."""
+"""What git declares is admitted, or every reason is reported at once with the line that would allow it."""
 
 from __future__ import annotations
 

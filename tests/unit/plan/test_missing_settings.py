@@ -1,4 +1,4 @@
-"""What several objects lack is told once, with one way out that has room for all of them."""
+"""What several objects lack is reported once, with one way out that has room for all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that only waits leaves its place: who waits for minutes holds nobody up, on a queue of one's own and on a shared one."""
+"""A run that only waits leaves its place: a wait of minutes holds up no other run, on a queue of one's own and on a shared one."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_a_dry_run_that_fails_has_ended_when_that_is_recorded(who: str) -> None:
 # --- handle
 @dataclass
 class Script:
-    """A run that ends as it is told, one end after the other, on a clock that only waiting moves."""
+    """A run that ends as scripted, one end after the other, on a clock that only waiting moves."""
 
     ends: list[Callable[[Job], Result]]
     ran: list[Job] = field(default_factory=list)

@@ -100,7 +100,7 @@ def test_a_new_worker_is_asked_again_with_all_that_was_asked_under_the_same_id(p
 
 
 def _replaced(first: Life, path: Path, objects: FakeObjects) -> Life:
-    """Take the first worker's socket away, so that nobody hears its end, and start another."""
+    """Take the first worker's socket away, so that no process hears its end, and start another."""
     path.unlink()
     second = Life(path, objects)
     first._worker.stop()
@@ -200,7 +200,7 @@ def test_the_same_frame_sent_twice_is_one_run(path: Path, objects: FakeObjects) 
     life = Life(path, objects)
     work = Work.of(PLAIN)
     outbox = Outbox(path)
-    until(outbox.ready)  # the path is there before anybody listens
+    until(outbox.ready)  # the path is there before the worker listens
     outbox.close(0.0)
     with socket_frames.connect(path, PATIENCE) as connection:
         first = socket_frames.ask(connection, {"job": message.document(work)})

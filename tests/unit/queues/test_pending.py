@@ -1,4 +1,4 @@
-"""What waits: plain jobs are coalesced, what was asked by name is done for itself and in turn, and no id that was told is lost."""
+"""What waits: plain jobs are coalesced, what was asked by name is done for itself and in turn, and no id that was answered is lost."""
 
 from __future__ import annotations
 

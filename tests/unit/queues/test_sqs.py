@@ -95,7 +95,7 @@ def test_a_profile_that_does_not_exist_is_told(aws: Moto, monkeypatch: pytest.Mo
 
 
 def test_a_refused_connection_is_told_by_the_real_client(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.socket() as taken:  # held, so that nobody else listens there
+    with socket.socket() as taken:  # held, so that no other process listens there
         taken.bind(("127.0.0.1", 0))
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{taken.getsockname()[1]}")
         assert "isn't reached" in text(trouble(SqsQueue(URL)))

@@ -137,7 +137,7 @@ def test_a_path_that_multiplies_is_given_up() -> None:
 
 
 def test_a_filter_that_multiplies_for_each_of_many_is_given_up() -> None:
-    """Ten thousand looks for each of many items would take minutes, and whoever asks meanwhile whether it may go on waits as long."""
+    """Ten thousand looks for each of many items would take minutes, and a run that asks meanwhile whether it may go on waits as long."""
     tens = "[" + ",".join("0" * 10) + "]"
     compared = compiled("{.items[?(@" + tens * 4 + "==1)]}")
     assert compared.find({"items": [[[[[1]]]]] * 10}) == []

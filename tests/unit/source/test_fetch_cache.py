@@ -21,7 +21,7 @@ PATIENCE = 30.0
 
 @dataclass
 class Fetched:
-    """A host that counts, that can be held back, and that fails as it is told."""
+    """A host that counts, that can be held back, and that fails with `error`."""
 
     error: Exception | None = None
     seen: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Packs: what git writes is read whole, what anyone else writes ends in a named error."""
+"""Packs: what git writes is read whole, what any other program writes ends in a named error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When targets are looked at although nobody pushed."""
+"""When targets are looked at although no push came."""
 
 from __future__ import annotations
 

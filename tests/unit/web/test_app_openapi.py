@@ -1,4 +1,4 @@
-"""The OpenAPI document is what the door does: its paths, its statuses, its schemas; and nobody gets a 5xx out of it."""
+"""The OpenAPI document is what the door does: its paths, its statuses, its schemas; and no request gets a 5xx out of it."""
 
 from __future__ import annotations
 

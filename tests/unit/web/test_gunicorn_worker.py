@@ -27,5 +27,5 @@ def test_reads_have_a_quarter_of_the_threads_and_deliveries_most() -> None:
     ],
 )
 def test_a_path_leads_to_its_threads(path: str, pool: str) -> None:
-    """Another spelling leads nowhere, so it waits for nobody."""
+    """Another spelling leads nowhere, so it waits for no other thread."""
     assert _pool(path) == pool

@@ -83,7 +83,7 @@ def test_without_a_token_replay_answers_401_alike_for_every_target(client: Flask
 
 
 class Unread(io.BytesIO):
-    """A body that nobody may read."""
+    """A body that must not be read."""
 
     def read(self, _size: int | None = -1) -> bytes:
         raise AssertionError("it was read")

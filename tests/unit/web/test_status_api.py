@@ -1,4 +1,4 @@
-"""`GET /api/...`: who may read what, page by page, and what is told of deliveries and runs."""
+"""`GET /api/...`: who may read what, page by page, and what is shown of deliveries and runs."""
 
 from __future__ import annotations
 

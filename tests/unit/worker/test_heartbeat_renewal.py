@@ -33,7 +33,7 @@ def settings(health_interval: float = 0.0, *clusters: Cluster) -> Settings:
 
 
 class Clusters:
-    """Two clusters in memory, and what was told of their heartbeats."""
+    """Two clusters in memory, and which renewals of their heartbeats were reported."""
 
     def __init__(self) -> None:
         self.of = {EAST: FakeObjects(clock=lambda: NOW), WEST: FakeObjects(clock=lambda: NOW)}

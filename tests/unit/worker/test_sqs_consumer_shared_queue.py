@@ -55,7 +55,7 @@ def working(path: Path, queue: SqsQueue, run: Run) -> Iterator[Worker]:
 
 
 class Ran:
-    """Ends runs as told, in turn by target; ticks find nothing new."""
+    """Ends runs as scripted, in turn by target; ticks find nothing new."""
 
     def __init__(self, *ends: Result) -> None:
         self.ends = list(ends)

@@ -157,7 +157,7 @@ def test_stopping_sets_the_event_that_runs_watch(tmp_path: Path) -> None:
 def test_a_push_that_the_host_does_not_show_comes_back_without_a_thread_and_under_its_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Six such pushes on four threads hold nobody up: the seventh target runs at once."""
+    """Six such pushes on four threads hold up no other: the seventh target runs at once."""
     settings = door_settings()
     targets = tuple(replace(settings.targets[0], name=f"t{number}") for number in range(7))
     seen, ticked, later, shown = Seen(), Seen(), 3600.0, threading.Event()

@@ -1,4 +1,4 @@
-"""What a stop does to requests: none begins any more, none is told as ended that isn't, and none that was asked by name goes silently."""
+"""What a stop does to requests: none begins any more, none is shown as ended that isn't, and none that was asked by name goes silently."""
 
 from __future__ import annotations
 

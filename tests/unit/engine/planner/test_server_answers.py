@@ -99,7 +99,7 @@ def test_a_live_object_that_comes_to_name_it_is_judged_in_its_stage(looking: Loo
 
 
 def test_a_late_refusal_by_the_server_in_its_stage_ends_the_run(looking: Looking) -> None:
-    """A Secret that somebody deletes as soon as it is there is missing for good."""
+    """A Secret that another process deletes as soon as it is there is missing for good."""
     looking.late = 1
     first, answer = looking.way, []
 

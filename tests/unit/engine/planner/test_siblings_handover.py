@@ -1,4 +1,4 @@
-"""One commit moves objects between two targets of a repository: they stay what they are, whoever runs first, and nothing is deleted."""
+"""One commit moves objects between two targets of a repository: they stay what they are, whichever runs first, and nothing is deleted."""
 
 from __future__ import annotations
 

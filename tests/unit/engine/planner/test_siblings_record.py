@@ -80,7 +80,7 @@ def test_no_sibling_is_rendered_after_the_first_that_declares_it(bench: Bench) -
 
 
 def test_what_the_pin_of_a_suspended_sibling_declares_is_kept(bench: Bench, old: str) -> None:
-    """It was told to go back while it held still, on a commit that doesn't declare x; resumed, it goes there."""
+    """A person asked it to go back while it was suspended, on a commit that doesn't declare x; resumed, it goes there."""
     bench.push(a={"z": document("z")})
     bench.applied("a")
     head = bench.push()

@@ -115,7 +115,7 @@ def test_a_step_that_failed_after_its_write_keeps_nothing() -> None:
 
 
 def test_a_plan_says_what_depends_on_a_step_and_comes_before_it() -> None:
-    """A Rollout's order replaces that of the objects; nobody is left to believe that it doesn't."""
+    """A Rollout's order replaces that of the objects; the plan says where."""
     depends = {"config.kubernetes.io/depends-on": "/namespaces/shop/ConfigMap/last"}
     bodies = {name: config_map(name, "2") for name in ("free", "early", "late", "last")}
     bodies["free"]["metadata"]["annotations"] = depends

@@ -28,13 +28,13 @@ LEAVE = {"metadata": {"labels": {PART_OF: None}}}
 
 
 def keep(fake: InMemoryCluster, name: str, change: dict[str, Any]) -> None:
-    """Somebody changes an object."""
+    """A person changes an object."""
     patch = "application/merge-patch+json"
     fake.server.must(Asked("PATCH", f"{MAPS}/{name}", {"fieldManager": "jo"}, change, patch, ""))
 
 
 def meanwhile(fake: InMemoryCluster, name: str, change: dict[str, Any]) -> None:
-    """Somebody changes an object as soon as the first group has written."""
+    """A person changes an object as soon as the first group has written."""
 
     def way(call: Call, do: Callable[[], Reply]) -> Reply:
         reply = do()
@@ -46,7 +46,7 @@ def meanwhile(fake: InMemoryCluster, name: str, change: dict[str, Any]) -> None:
 
 
 def push_and_meet(fake: InMemoryCluster, action: str, change: dict[str, Any]) -> None:
-    """Push a step that takes away `old`, which somebody changes after the plan."""
+    """Push a step that takes away `old`, which a person changes after the plan."""
     maps = {"changed": "2", "old": "1"}
     fake.push(
         {**dict.fromkeys(("free", "anew", "kept", "same", "last"), "1"), **maps},

@@ -123,7 +123,7 @@ def test_prune_disabled_declared_by_the_hook_doesnt_stop_its_own_delete_policy()
 
 @pytest.mark.parametrize("newer", [{}, {"argocd.argoproj.io/sync-options": "Prune=false,Replace=true"}])
 def test_prune_disabled_of_an_earlier_commit_of_the_hook_doesnt_stop_its_delete_policy(newer: dict[str, str]) -> None:
-    """Else a commit that takes it back, and a rollback to one from before it, would wait for somebody's hand."""
+    """Else a commit that takes it back, and a rollback to one from before it, would wait for a person's hand."""
     fake = InMemoryCluster(cluster(served=WORKLOADS))
     fake.meet = completes(fake)
     pushed(fake, "1", **{"argocd.argoproj.io/sync-options": "Prune=false"})

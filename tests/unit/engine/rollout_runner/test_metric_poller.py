@@ -1,4 +1,4 @@
-"""Questions for metrics: who judges never waits for an answer but the first, and a hanging Prometheus holds up nobody else."""
+"""Questions for metrics: who judges never waits for an answer but the first, and a hanging Prometheus holds up no other question."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Impatient:
 
 
 def ready(timeout: int = 600, progress: int = 300) -> list[dict[str, Any]]:
-    """A check of success: somebody else says `ready: yes`."""
+    """A check of success: a controller says `ready: yes`."""
     expected = [{"name": "ready", "path": "{.metadata.annotations.ready}", "default": "no", "value": {"static": "yes"}}]
     return [{"fieldComparisons": {"expectedValues": expected, "timeout": f"{timeout}s", "progressTimeout": f"{progress}s"}}]
 

@@ -1,4 +1,4 @@
-"""When a wait looks for evidence, what it then tells, and where: without a cluster, but for what one would answer."""
+"""When a wait looks for evidence, what it then reports, and where: without a cluster, but for what one would answer."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ def test_an_unavailable_prometheus_never_counts_for_the_failure_limit() -> None:
 
 
 def test_the_samples_are_asked_of_prometheus_from_the_begin_on_so_that_none_is_counted_twice() -> None:
-    """Whoever looks, and however often: a look between two samples, another process, one that comes late ask about the same moments."""
+    """However often a process looks: a look between two samples, another process, one that comes late ask about the same moments."""
     metrics = Metrics([BAD])
     for later in (0.0, 14.9, 15.0, 20.0, 30.0, 75.0, 3600.0):
         begun("prometheus", LIMITED, query=metrics).look(None, SINCE + later)

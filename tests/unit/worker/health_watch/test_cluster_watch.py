@@ -1,4 +1,4 @@
-"""What a watch tells of health that it can't write down: a cluster that doesn't answer is no healthy one."""
+"""What a watch reports of health that it can't write down: a cluster that doesn't answer is no healthy one."""
 
 from __future__ import annotations
 

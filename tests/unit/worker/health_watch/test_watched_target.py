@@ -1,4 +1,4 @@
-"""How a watched target does, by what a worker is told of its members."""
+"""How a watched target does, by what a worker learns of its members."""
 
 from __future__ import annotations
 
