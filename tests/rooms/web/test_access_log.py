@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -73,20 +74,24 @@ def test_without_the_flag_there_is_no_access_log(serving: Serving) -> None:
 def test_flags_win_over_the_environment_and_both_reach_the_web_process(
     arguments: list[str], environment: dict[str, str], bind: str, web: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    called: list[tuple[Any, ...]] = []
+    called: list[Any] = []
 
-    def supervised(*given: Any) -> int:
-        called.append(given)
-        return 0
+    def supervised(_config: Path, bind: str, _engine: Any, door: Callable[[Mapping[str, str]], int], *_: Any) -> int:
+        called.append(bind)
+        return door({"ANNEAL_ACCESS_LOG": "of the environment"})
+
+    def became(_program: str, command: list[str], environ: Mapping[str, str]) -> None:
+        called.extend((command[1:], environ))
+        raise SystemExit
 
     monkeypatch.setattr(serving, "supervised", supervised)
+    monkeypatch.setattr(os, "execve", became)
     for name in ("ANNEAL_BIND", "ANNEAL_ACCESS_LOG", "ANNEAL_MAX_REQUESTS"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "anneal.yaml").write_text(CONFIG)
     done = CliRunner().invoke(serve, ["-c", str(tmp_path / "anneal.yaml"), *arguments], env=environment)
     assert done.exit_code == 0, done.output
-    ((_, given_bind, _, given_web, *_),) = called
-    assert (given_bind, given_web) == (bind, web)
+    assert called == [bind, ["-m", "handler.web"], web]
 
 
 def healthy(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
