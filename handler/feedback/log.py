@@ -62,6 +62,7 @@ def _run(event: RunEnded) -> None:
         "outcome": result.outcome,
         "trigger": job.cause,
         "commit": result.commit,
+        "rounds": [f"{each.commit}: {each.code or each.outcome}" for each in event.rounds] if result.ends else [],
         "run": job.run,
         "requests": job.joined,
         "actor": job.actor,

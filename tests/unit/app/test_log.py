@@ -15,7 +15,7 @@ from handler.app import log, run_guard
 from handler.feedback.log import EventLog
 from handler.model.errors import Problem
 from handler.model.event import Job
-from handler.model.result import Outcome, Result
+from handler.model.result import Outcome, Result, summed
 from handler.model.run_event import RunEnded
 
 
@@ -155,6 +155,13 @@ def test_the_text_of_a_failure_stands_in_its_line_once() -> None:
     assert (text.count("is wrong, too"), text.count("mend it")) == (1, 1)
     assert line["problems"] == [str(problem) for problem in problems]
     assert logged(Result("shop", Outcome.UNCHANGED, message="is applied"))[1]["note"] == "is applied"
+
+
+def test_a_run_of_several_rounds_logs_the_end_of_each() -> None:
+    failed = Result("shop", Outcome.FAILED, commit="b" * 40, message="is wrong", code="apply-failed")
+    back = Result("shop", Outcome.ROLLED_BACK, commit="a" * 40, message="is back", code="rollout-failed")
+    assert logged(summed([failed, back]))[1]["rounds"] == [f"{'b' * 40}: apply-failed", f"{'a' * 40}: rollout-failed"]
+    assert "rounds" not in logged(failed)[1]
 
 
 def test_an_unexpected_exception_is_logged_by_its_trace_alone() -> None:

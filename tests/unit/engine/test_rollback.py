@@ -158,18 +158,18 @@ def test_an_exceeded_quota_rolls_back_as_a_refusal_does(said: Reply, code: str, 
 
 @pytest.mark.parametrize("newer", [False, True], ids=["rolled back", "a newer commit"])
 def test_a_runs_end_names_the_end_of_each_round_of_another_commit(*, newer: bool) -> None:
-    town, settings = InMemoryCluster(), ONE if newer else BACK
-    old = push(town, "1")
-    town.handler(settings).run(Job("shop", "push"))
-    heads = [push(town, "2", extra={"argocd.argoproj.io/sync-wave": "1"})]
-    handler = town.handler(settings)
+    fake, settings = InMemoryCluster(), ONE if newer else BACK
+    old = push(fake, "1")
+    fake.handler(settings).run(Job("shop", "push"))
+    heads = [push(fake, "2", extra={"argocd.argoproj.io/sync-wave": "1"})]
+    handler = fake.handler(settings)
 
     def mend() -> None:
         if newer and len(heads) == 1:
-            heads.append(push(town, "3"))
+            heads.append(push(fake, "3"))
             handler.lock(handler.target("shop")).request()
 
-    town.meet = refusing("extra", mend)
+    fake.meet = refusing("extra", mend)
     job = Job("shop", "push")
     event = RunEnded.of(job, handler.run(job), 1.0)
     first, last = event.rounds
