@@ -120,6 +120,9 @@ class Handler(Connections):
             LazyTable(self._bound_checks),
         )
 
+    def _sibling_preparer(self, target: Target, other: Discovery | None) -> Preparer:
+        return self.preparer(target, other) if other else self.dependencies(target.name).preparer
+
     def _bound_checks(self) -> Mapping[str, CheckType]:
         from handler.rollout.checks.prometheus import bound
 
@@ -157,6 +160,6 @@ class Handler(Connections):
             metrics=self._query,
             announce=self._options.announce,
             agrees=self._options.agrees,
-            siblings=OneRepository(self, target),
+            siblings=OneRepository(self, target, self._sibling_preparer),
             health=self.custom_health(target),
         )

@@ -6,11 +6,13 @@ asked then may be on this one: what git declares for it isn't deleted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from handler.app.connections import Connections
 from handler.app.record_summaries import listed
+from handler.cluster.discovery import Discovery
 from handler.config.settings import Target
 from handler.engine.planner.desired import Preparer
 from handler.engine.planner.siblings import Sibling
@@ -19,16 +21,14 @@ from handler.model.names import applyset_id
 from handler.model.target_matching import repository_key
 from handler.state.configmap import state_name
 
-if TYPE_CHECKING:
-    from handler.app.build import Handler
-
 
 class OneRepository:
-    """The siblings of one target. `ways`: to them and their clusters."""
+    """The siblings of one target. `ways`: to their clusters; `prepare`: makes a preparer, by what its own cluster or another serves."""
 
-    def __init__(self, ways: Handler, target: Target) -> None:
+    def __init__(self, ways: Connections, target: Target, prepare: Callable[[Target, Discovery | None], Preparer]) -> None:
         self._ways = ways
         self._target = target
+        self._prepare = prepare
 
     def all(self) -> Sequence[Sibling]:
         """Return the siblings. Raises AnnealError."""
@@ -67,7 +67,7 @@ class OneRepository:
         return Sibling(other, applyset, partial(self._preparer, other, uncertain), partial(self._ways.store, other), uncertain)
 
     def _preparer(self, other: Target, uncertain: bool) -> Preparer:
-        return self._ways.preparer(other, self._ways.discovery(self._target)) if uncertain else self._ways.dependencies(other.name).preparer
+        return self._prepare(other, self._ways.discovery(self._target) if uncertain else None)
 
 
 def _keys(target: Target) -> set[str]:

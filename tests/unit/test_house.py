@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tokenize
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,12 @@ def test_the_import_rule_tells_right_from_wrong(origin: str, imported: str, allo
 def test_an_import_goes_to_a_lower_layer_or_stays_in_its_room() -> None:
     found = ((path, line, imported) for path in modules() for line, imported in imports(path))
     assert [f"{name(path)}:{line}: {imported}" for path, line, imported in found if not may_import(room(path), imported)] == []
+
+
+def test_no_import_goes_round() -> None:
+    known = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in modules()}  # without the faces of packages
+    graph = {origin: {to for _, to in imports(path) if to in known and to != origin} for origin, path in known.items()}
+    TopologicalSorter(graph).prepare()  # a CycleError names the circle
 
 
 def test_the_root_has_entry_points_and_rooms_alone() -> None:
