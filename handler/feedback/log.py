@@ -62,7 +62,7 @@ def _run(event: RunEnded) -> None:
         "outcome": result.outcome,
         "trigger": job.cause,
         "commit": result.commit,
-        "rounds": [f"{each.commit}: {each.code or each.outcome}" for each in event.rounds] if result.ends else [],
+        "rounds": [f"{each.commit}: {each.code or each.outcome}" for each in result.ends],
         "run": job.run,
         "requests": job.joined,
         "actor": job.actor,

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from handler.model.event import Decision, Event, Job
 from handler.model.health import HealthState
 from handler.model.plan import Change, Hold
-from handler.model.result import Result, RoundEnd
+from handler.model.result import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +70,12 @@ class ObjectsWritten:
 class RunEnded:
     """The end of a run, or of a look that comes again (`Outcome.LAGGING`). `seconds`: its duration.
 
-    Announced by `handler.app.run_guard.announced`, in which worker, functions and commands run every job.
+    `result.rounds`: how each round ended; a commit that was rolled back from, or superseded, has its end there alone. Announced by `handler.app.run_guard.announced`, in which worker, functions and commands run every job.
     """
 
     job: Job
     result: Result
     seconds: float
-
-    @property
-    def rounds(self) -> tuple[RoundEnd, ...]:
-        """How each round ended, the first first: a commit that was rolled back from, or superseded, has its end here alone."""
-        return self.result.rounds
 
     @classmethod
     def of(cls, job: Job, result: Result, seconds: float) -> RunEnded:

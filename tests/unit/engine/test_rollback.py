@@ -172,7 +172,7 @@ def test_a_runs_end_names_the_end_of_each_round_of_another_commit(*, newer: bool
     fake.meet = refusing("extra", mend)
     job = Job("shop", "push")
     event = RunEnded.of(job, handler.run(job), 1.0)
-    first, last = event.rounds
+    first, last = event.result.rounds
     assert (first.commit, first.outcome, first.code) == (heads[0], Outcome.FAILED, "apply-failed")
     assert "no such table" in first.message
     ended = Outcome.APPLIED if newer else Outcome.ROLLED_BACK
