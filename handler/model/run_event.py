@@ -70,7 +70,8 @@ class ObjectsWritten:
 class RunEnded:
     """The end of a run, or of a look that comes again (`Outcome.LAGGING`). `seconds`: its duration.
 
-    `result.rounds`: how each round ended; a commit that was rolled back from, or superseded, has its end there alone. Announced by `handler.app.run_guard.announced`, in which worker, functions and commands run every job.
+    `result.rounds`: how each round ended; a commit that was rolled back from, or superseded, has its end there alone.
+    Announced by `handler.app.run_guard.announced`, in which worker, functions and commands run every job.
     """
 
     job: Job
