@@ -46,9 +46,8 @@ def known(state: State, due: Iterable[Due], planned_rollout: PlannedRollout, dig
     """Return what the record says. What one of format 1 names counts while the same set (`digest`) is rendered."""
     same = bool(state.commit) and state.digest == digest
     ran = [each for each in state.ran if each.declared or same]
-    anew = {item.identity for stage in planned_rollout.stages for item in stage if item.mode is Mode.RECREATE} & {
-        one.identity for one in due
-    }
+    recreated = {item.identity for stage in planned_rollout.stages for item in stage if item.mode is Mode.RECREATE}
+    anew = recreated.intersection(one.identity for one in due)
     return RecordedJobs(frozenset((each.identity, each.declared) for each in ran), frozenset(anew))
 
 

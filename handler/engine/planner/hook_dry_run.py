@@ -77,9 +77,8 @@ def deletes(hook: Hook) -> bool:
 def tried(decision: DryRun, planned_hooks: PlannedHooks, due: Iterable[Identity], under_way: str = "") -> list[Finding]:
     """Dry-run the due hooks in parallel; return every mistake. `under_way`: `due.token` of the rollout that goes on, whose objects stay."""
     found: list[Finding] = []
-    for answer in parallel(
-        [partial(_try, decision, planned_hooks.items[one], planned_hooks.hooks[one], under_way) for one in sorted(set(due))]
-    ):
+    items, hooks = planned_hooks.items, planned_hooks.hooks
+    for answer in parallel([partial(_try, decision, items[one], hooks[one], under_way) for one in sorted(set(due))]):
         if isinstance(answer, AnnealError):
             raise answer
         found += answer

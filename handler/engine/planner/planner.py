@@ -108,13 +108,10 @@ class Planner:
         passing = HealthOfPlan(ask.desired, self.api.server_time(), self.custom)
         comparison = self._compare(ask, passing)
         looked, unread = self._look_outside(comparison, ask)
-        guards.refuse_empty(
-            self.target.name, len(comparison.desired) + len(ask.planned_rollout.doomed), comparison.members, self.target.prune
-        )
-        handover, coming = (
-            ask.handover or SiblingQuestions(self.target),
-            WriteOrder.of(ask.stages, ask.planned_hooks, ask.planned_rollout, ask.due),
-        )
+        declared = len(comparison.desired) + len(ask.planned_rollout.doomed)
+        guards.refuse_empty(self.target.name, declared, comparison.members, self.target.prune)
+        handover = ask.handover or SiblingQuestions(self.target)
+        coming = WriteOrder.of(ask.stages, ask.planned_hooks, ask.planned_rollout, ask.due)
         decision = DryRun(self.target, self.applyset, self.api, self.is_served, coming, comparison, handover, [], ask.ran)
         mistakes = JoinedErrors()
         changes = self._decide(decision, ask, mistakes)
@@ -231,10 +228,8 @@ class Planner:
             identity: Change(Action.UNCHANGED, identity, uid, version, manifest=comparison.desired[identity].manifest)
             for identity, (uid, version) in comparison.same.items()
         }
-        found = decision.decide()
-        found += tried(
-            decision, ask.planned_hooks, [due.identity for due in ask.due if due.identity in ask.planned_hooks.items], ask.under_way
-        )
+        hooks = [due.identity for due in ask.due if due.identity in ask.planned_hooks.items]
+        found = [*decision.decide(), *tried(decision, ask.planned_hooks, hooks, ask.under_way)]
         mistakes.problems += [item for item in found if isinstance(item, Problem)]
         mistakes.denied += [item for item in found if isinstance(item, AccessDenied)]
         changes.update((item.identity, item) for item in found if isinstance(item, Change))

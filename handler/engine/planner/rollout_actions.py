@@ -41,9 +41,8 @@ class RolloutActions:
     @classmethod
     def of(cls, planned_rollout: PlannedRollout, due: Iterable[Due], judges: Judge, comparison: Comparison) -> RolloutActions:
         """Take the steps of the Rollout from what is due."""
-        names = {
-            (group.name, step.name) for group in (planned_rollout.rollout.groups if planned_rollout.rollout else ()) for step in group.steps
-        }
+        groups = planned_rollout.rollout.groups if planned_rollout.rollout else ()
+        names = {(group.name, step.name) for group in groups for step in group.steps}
         return cls(planned_rollout, judges, comparison, {one.identity: one for one in due if (one.group, one.step) in names})
 
     @property

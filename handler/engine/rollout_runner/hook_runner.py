@@ -97,9 +97,8 @@ class HookRunner:
         for one in reversed(self.planned_hooks.of(phase)):
             found = self.journal.find(phase, str(one))
             policy = wanted.get(found.outcome) if found else None
-            live = (
-                self._live(one) if policy in self.planned_hooks.hooks[one].policies and not hook_annotations.lasts(one.group_kind) else None
-            )
+            goes = policy in self.planned_hooks.hooks[one].policies and not hook_annotations.lasts(one.group_kind)
+            live = self._live(one) if goes else None
             if live and self._is_of_this(phase, live) and not kept(self._item(one), live):
                 self._delete(one, live)
 
