@@ -204,8 +204,8 @@ def _or_runs(asked: _Round, targets: Sequence[Target], look: Callable[[], None])
 def _unchanged(job: Job, summary: Summary) -> Result:
     due = seconds_of(summary.drift_due) if summary.drift_due else 0.0
     standing = TargetStanding(succeeded=time.time(), orphans=summary.orphans, drifted=summary.drifted, health=summary.health)
-    told = f"{summary.commit[:12]} is applied"
-    return Result(job.target, Outcome.UNCHANGED, summary.commit, job.trigger, told, next_try=due, standing=standing)
+    message = f"{summary.commit[:12]} is applied"
+    return Result(job.target, Outcome.UNCHANGED, summary.commit, job.trigger, message, next_try=due, standing=standing)
 
 
 @dataclass

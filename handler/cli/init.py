@@ -66,7 +66,7 @@ def init(session: Session, *, force: bool, namespaces: tuple[str, ...], **flags:
     text = _written(answers)
     parse(text, path.name, providers=session.triggers)
     _write(path, text, force)
-    _tell(session, path, answers)
+    _print_next(session, path, answers)
     return reports.DONE_CODE
 
 
@@ -131,7 +131,7 @@ def _write(path: Path, text: str, force: bool) -> None:
             part.unlink(missing_ok=True)
 
 
-def _tell(session: Session, path: Path, answers: Answers) -> None:
+def _print_next(session: Session, path: Path, answers: Answers) -> None:
     provider, token = answers["provider"], answers.get("token-env", "")
     commands = _next(session, path, provider)
     secret = f"read -rs {token}; export {token}" if token and token not in session.environ else ""

@@ -256,7 +256,7 @@ def _watch(api: Api, scope: Scope, version: str, lines: Lines) -> str:
         for event in _events(response):
             if event.get("type") == "ERROR":
                 return _after_error(event)
-            version = _tell(scope, event, lines) or version
+            version = _pass_on(scope, event, lines) or version
     except _TooLong:
         return ""
     except RecursionError:  # a proxy's garbage: no object in etcd is nested so deeply
@@ -292,7 +292,7 @@ def _after_error(event: dict[str, Any]) -> str:
     raise ClusterUnavailable.of("watch", f"ended with {status.get('code')} {status.get('reason')}")
 
 
-def _tell(scope: Scope, event: dict[str, Any], lines: Lines) -> str:
+def _pass_on(scope: Scope, event: dict[str, Any], lines: Lines) -> str:
     item = event["object"]
     if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
         identity = identity_of(named(item, scope.resource))

@@ -103,13 +103,13 @@ class Rotation:
             self._replaced.extend(spoken(self._settings, old.known, old.git) - now)
             self._masking = Mask.of([*now, *self._replaced])
         self._secrets, self._seen = secrets, seen
-        self._tell(changed, problems)
+        self._log(changed, problems)
 
     def _look(self) -> dict[str, tuple[int, ...] | None]:
         """Return a stamp of each file, and the stores' rounds, to compare with the last ones; None: not certain, read it again."""
         return {**{file: _stamp(file) for file in self._files}, "": (self._remote.rounds,)}
 
-    def _tell(self, changed: Collection[str], problems: tuple[Problem, ...]) -> None:
+    def _log(self, changed: Collection[str], problems: tuple[Problem, ...]) -> None:
         if changed:
             _LOG.info("secrets are renewed", extra={"fields": {"secrets": changed}})
         if problems != self._said:

@@ -95,7 +95,7 @@ class _Server:
             try:
                 pid = os.fork()
             except OSError:
-                _tell(status, NO_FORK)
+                _send_code(status, NO_FORK)
                 return True
             if pid == 0:
                 _child(self.functions, conversation.detach(), server, self.calls)
@@ -123,10 +123,10 @@ class _Server:
         if status:
             self.children[pid] = None
             self.selector.unregister(status)
-            _tell(status, code)
+            _send_code(status, code)
 
 
-def _tell(status: socket.socket, code: int | None) -> None:
+def _send_code(status: socket.socket, code: int | None) -> None:
     """Write an exit code, if there is one, and hang up; the worker may have done so before."""
     with status, contextlib.suppress(OSError):
         if code is not None:

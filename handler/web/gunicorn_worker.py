@@ -36,7 +36,7 @@ LINGER_BYTES = 64 * 1024
 STEP = 64 * 1024  # bytes that are read at once
 LOOK_EVERY = 0.5  # seconds between two looks for what is late
 AT_ONCE = 64  # connections that are accepted before others are served
-TELL_EVERY = 60.0
+LOG_EVERY = 60.0
 BODIES = 20  # bodies of the largest size that are held in memory, in all
 SPARE = 100  # descriptors that aren't connections
 CROWDED = "too-many-requests"
@@ -76,7 +76,7 @@ class DoorWorker(ThreadWorker):
         self._enough, self.max_requests = self.max_requests, sys.maxsize
         self._served = cast("ServedApplication", self.app)
         self._held = self._dropped = 0
-        self._look, self._tell = 0.0, -math.inf
+        self._look, self._log_due = 0.0, -math.inf
 
     def init_process(self) -> None:
         """Serve. What is being served at SIGTERM gets its ten seconds, and leaves the outbox its two before gunicorn kills."""
@@ -261,10 +261,10 @@ class DoorWorker(ThreadWorker):
             self._look = now + LOOK_EVERY
             for conn in [conn for conn in self._crowd if now > conn.deadline]:
                 conn.late(conn)
-        if self._dropped and now >= self._tell:
+        if self._dropped and now >= self._log_due:
             fields = {"dropped": self._dropped}
             _LOG.warning("the door is full: requests that weren't whole gave way to newer ones", extra={"fields": fields})
-            self._dropped, self._tell = 0, now + TELL_EVERY
+            self._dropped, self._log_due = 0, now + LOG_EVERY
         if self.alive and self.nr >= self._enough and self._may_end():
             _LOG.info("the web process has served enough and is replaced", extra={"fields": {"requests": self.nr}})
             self.alive = False

@@ -200,7 +200,7 @@ class _Checking:
         left = [self._said(each) for each in self.success if each.judged.verdict is not Verdict.PASSED]
         left += [self._said(each) for each in self.failure if not each.judged.known]
         held = max(self.watched.kept.since + self.watched.hold - now, 0.0)
-        self._tell(left, held)
+        self._note(left, held)
         return not left and not held
 
     def _look_at(self, due: Iterable[_Under], now: float) -> None:
@@ -253,7 +253,7 @@ class _Checking:
         text = printable(self.waits.run.mask(each.judged.message or str(each.judged.verdict)), _MESSAGE)
         return f"{each.check.name}: {text}"
 
-    def _tell(self, left: list[str], held: float) -> None:
+    def _note(self, left: list[str], held: float) -> None:
         missing = "; ".join(left)
         if missing != self.left:
             self.left, self.stands = missing, time.monotonic()
