@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from handler.engine.apply import apply
+from handler.engine.planner.planner import Planned
 from handler.model.errors import AccessDenied, LeaseLost, Moved, NotReady, PlanRefused, PlanStale
 from handler.model.names import IDENTITY
 from handler.model.plan import Action
@@ -94,22 +95,26 @@ def test_an_object_that_moves_at_each_try_ends_the_run(shop: PlannedTarget) -> N
     assert (shop.value("web"), shop.written) == ("5", [])
 
 
-def test_an_object_that_would_have_to_be_deleted_since_the_plan_is_left_to_the_next_run() -> None:
+@pytest.fixture
+def frozen() -> tuple[PlannedTarget, Planned]:
+    """A target, and a plan of an update; the object has become immutable since."""
     shop = PlannedTarget()
     shop.apply(shop.plan(recreatable("1")))
     planned = shop.plan(recreatable("2"))
     shop.patch("web", immutable=True)
     shop.written.clear()
+    return shop, planned
+
+
+def test_an_object_that_would_have_to_be_deleted_since_the_plan_is_left_to_the_next_run(frozen: tuple[PlannedTarget, Planned]) -> None:
+    shop, planned = frozen
     with pytest.raises(Moved, match="would have to be deleted now"):
         shop.apply(planned)
     assert (shop.value("web"), shop.written) == ("1", [])
 
 
-def test_put_deletes_nothing_either() -> None:
-    shop = PlannedTarget()
-    shop.apply(shop.plan(recreatable("1")))
-    planned = shop.plan(recreatable("2"))
-    shop.patch("web", immutable=True)
+def test_put_deletes_nothing_either(frozen: tuple[PlannedTarget, Planned]) -> None:
+    shop, planned = frozen
     with pytest.raises(Moved, match="would have to be deleted now"):
         shop.applier(planned).put(planned.plan.changes[0].identity)
     assert shop.value("web") == "1"
