@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import ClassVar
@@ -11,6 +13,7 @@ import pytest
 from handler.app import run_events
 from handler.app.run_events import FEEDBACK, QUEUE, RunEvents, kind
 from handler.model.run_event import HealthChanged, RunEvent, RunPhase
+from tests.source_files import ROOT
 
 PATIENT = 60.0
 
@@ -127,3 +130,9 @@ def test_each_feedback_row_names_its_event_kinds() -> None:
     kinds = set(RunEvent.__args__)
     heard = [set(kind(name).hears) for name in FEEDBACK]
     assert all(each and each <= kinds for each in heard)
+
+
+def test_a_process_loads_the_feedback_that_it_adds_and_no_other() -> None:
+    code = "import sys, handler.wsgi; print(*[name for name in sys.modules if name.startswith('handler.feedback.')])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not {"handler.feedback.cli", "handler.feedback.emf", "handler.feedback.locutus"} & set(done.stdout.split())
