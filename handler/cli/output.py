@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 import click
 
+from handler.cli.question import confirm
 from handler.config.secret_mask import Mask
 from handler.model.errors import Problem
 from handler.model.to_json import masked, plain
@@ -108,13 +109,9 @@ class Output:
     def confirm(self, question: str) -> bool:
         """Ask a person; no is the default. Raises click.Abort: Ctrl-C, or the terminal is gone."""
         if not self.piped:
-            return click.confirm(self.clean(question), default=False)
+            return confirm(self.clean(question), sys.stdin, sys.stdout)
         with open(_TERMINAL) as keys, open(_TERMINAL, "w") as shown:  # noqa: PTH123 - a device
-            print(f"{self.clean(question)} [y/N]: ", end="", file=shown, flush=True)
-            answer = keys.readline()
-        if not answer:
-            raise click.Abort
-        return answer.strip().lower() in ("y", "yes")
+            return confirm(self.clean(question), keys, shown)
 
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[None]:

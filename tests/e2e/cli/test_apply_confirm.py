@@ -53,7 +53,6 @@ class Terminal:
             self._process = subprocess.Popen(command, stdin=given, stdout=stdout, stderr=theirs, env=env, start_new_session=True)
         os.close(theirs)
         self.shown = ""
-        self._ending = ""
         self._end = time.monotonic() + PATIENCE
 
     def __enter__(self) -> Self:
@@ -80,8 +79,7 @@ class Terminal:
         raise AssertionError(self.shown)
 
     def types(self, keys: str) -> None:
-        """Type keys; at a question Ctrl-C is typed again where nothing follows: input() misses one that comes just before it waits."""
-        self._ending = keys if keys == CTRL_C and self.shown.rstrip(" ").endswith(QUESTION.rstrip()) else ""
+        """Type keys."""
         os.write(self._ours, keys.encode())
 
     def ends(self) -> tuple[int, str]:
@@ -96,9 +94,6 @@ class Terminal:
                 part = os.read(self._ours, 65536) if select.select([self._ours], [], [], 1)[0] else b""
             except OSError:  # the other end is closed
                 return
-            if part.strip() not in (b"", b"^C"):  # more than the terminal's own echo
-                self._ending = ""
-            os.write(self._ours, self._ending.encode())
             self.shown += _ESCAPES.sub("", part.decode(errors="replace")).replace("\r\n", "\n")
             yield
 

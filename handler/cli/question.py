@@ -1,0 +1,61 @@
+"""How a person is asked: a question and the line that is typed as its answer.
+
+Law: Ctrl-C always ends a question. `input()` and a plain read miss a signal that comes just before they wait (its handler runs only between
+two of Python's steps), so a line is read only when there is one, and a pipe that signals write to ends the wait as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import threading
+from collections.abc import Iterator
+from typing import TextIO
+
+import click
+
+_YES = ("y", "yes")
+_NO = ("n", "no", "")
+
+
+def confirm(question: str, keys: TextIO, shown: TextIO) -> bool:
+    """Ask until yes or no is typed; return whether it was yes. No is the default.
+
+    `keys`, `shown`: a terminal, to read from and to print to. Raises click.Abort: the terminal is gone, or its end was typed; what a
+    signal's handler raises.
+    """
+    while True:
+        print(f"{question} [y/N]: ", end="", file=shown, flush=True)
+        _await_line(keys)
+        line = keys.readline()
+        answer = line.strip().lower()
+        if not line:
+            raise click.Abort
+        if answer in (*_YES, *_NO):
+            return answer in _YES
+        print("please answer y or n", file=shown)
+
+
+def _await_line(keys: TextIO) -> None:
+    with _signalled() as signals:
+        waited: list[TextIO | int] = [keys, *signals]
+        select.select(waited, [], [])
+
+
+@contextlib.contextmanager
+def _signalled() -> Iterator[list[int]]:
+    """Yield what becomes readable when a signal comes; nothing on another than the main thread, where none is handled."""
+    if threading.current_thread() is not threading.main_thread():
+        yield []
+        return
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    before = signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
+    try:
+        yield [reads]
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(reads)
+        os.close(writes)
