@@ -41,7 +41,7 @@ def typed(
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
     wanted = {**os.environ, "TERM": "xterm", "COLUMNS": None, "LINES": None, **(environ or {})}
     env = {name: value for name, value in wanted.items() if value is not None}
-    left, shown, since, ending, end = list(dialogue), "", 0, "", time.monotonic() + PATIENCE
+    left, shown, since, end = list(dialogue), "", 0, time.monotonic() + PATIENCE
     own = [sys.executable, "-c", _OWN, *command]
     with subprocess.Popen(own, stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=cwd, start_new_session=True) as process:
         os.close(theirs)
@@ -49,7 +49,6 @@ def typed(
             while True:
                 assert time.monotonic() < end, f"waits for ever, after {shown!r}"
                 if not select.select([ours], [], [], 1.0)[0]:
-                    os.write(ours, ending.encode())  # readline misses what comes just before it waits, as it would a person's
                     continue
                 try:
                     part = os.read(ours, 65536)
@@ -58,7 +57,7 @@ def typed(
                 shown += _STYLE.sub("", part.decode(errors="replace")).replace("\r\n", "\n")
                 if left and left[0][0] in shown[since:] and shown.endswith(": "):
                     answer = left.pop(0)[1]
-                    since, ending = len(shown), answer if answer in (EOF, INTERRUPT) else ""
+                    since = len(shown)
                     os.write(ours, (answer if answer in (EOF, INTERRUPT) else f"{answer}\n").encode())
             code = process.wait(PATIENCE)
         finally:

@@ -107,7 +107,7 @@ def answered(asked: tuple[Question, ...], given: Mapping[str, str | None], outpu
 
 def _asked(question: Question, default: str | None, output: Output) -> str:
     while True:
-        text = str(click.prompt(question.text, default=default, type=str, show_default=bool(default))).strip()
+        text = output.ask(question.text, default)
         wrong = question.wrong(text)
         if wrong is None:
             return text

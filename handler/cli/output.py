@@ -17,7 +17,6 @@ from typing import Any, TextIO
 
 import click
 
-from handler.cli.question import confirm
 from handler.config.secret_mask import Mask
 from handler.model.errors import Problem
 from handler.model.to_json import masked, plain
@@ -106,12 +105,20 @@ class Output:
         for row in (heads, *cleaned):
             click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
-    def confirm(self, question: str) -> bool:
-        """Ask a person; no is the default. Raises click.Abort: Ctrl-C, or the terminal is gone."""
+    def ask(self, text: str, default: str | None) -> str:
+        """Ask for a line; return it, or the default where nothing is typed. Raises click.Abort: Ctrl-C, or the terminal is gone."""
+        from handler.cli import question
+
+        return question.ask(self.clean(text), default, sys.stdin, sys.stdout)
+
+    def confirm(self, text: str) -> bool:
+        """Ask a person; no is the default. Raises as `ask`."""
+        from handler.cli import question
+
         if not self.piped:
-            return confirm(self.clean(question), sys.stdin, sys.stdout)
+            return question.confirm(self.clean(text), sys.stdin, sys.stdout)
         with open(_TERMINAL) as keys, open(_TERMINAL, "w") as shown:  # noqa: PTH123 - a device
-            return confirm(self.clean(question), keys, shown)
+            return question.confirm(self.clean(text), keys, shown)
 
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[None]:

@@ -20,28 +20,38 @@ _YES = ("y", "yes")
 _NO = ("n", "no", "")
 
 
-def confirm(question: str, keys: TextIO, shown: TextIO) -> bool:
-    """Ask until yes or no is typed; return whether it was yes. No is the default.
+def ask(question: str, default: str | None, keys: TextIO, shown: TextIO) -> str:
+    """Ask until something is typed, or nothing where there is a default; return it without blanks around it.
 
-    `keys`, `shown`: a terminal, to read from and to print to. Raises click.Abort: the terminal is gone, or its end was typed; what a
-    signal's handler raises.
+    `keys`, `shown`: a terminal, to read from and to print to. Raises click.Abort: Ctrl-C, or the terminal is gone.
     """
     while True:
-        print(f"{question} [y/N]: ", end="", file=shown, flush=True)
-        _await_line(keys)
-        line = keys.readline()
-        answer = line.strip().lower()
-        if not line:
-            raise click.Abort
-        if answer in (*_YES, *_NO):
-            return answer in _YES
+        typed = _typed(f"{question} [{default}]: " if default else f"{question}: ", keys, shown)
+        if typed or default is not None:
+            return typed or default or ""
+
+
+def confirm(question: str, keys: TextIO, shown: TextIO) -> bool:
+    """Ask until yes or no is typed; return whether it was yes. No is the default. Raises as `ask`."""
+    while True:
+        typed = _typed(f"{question} [y/N]: ", keys, shown).lower()
+        if typed in (*_YES, *_NO):
+            return typed in _YES
         print("please answer y or n", file=shown)
 
 
-def _await_line(keys: TextIO) -> None:
-    with _signalled() as signals:
-        waited: list[TextIO | int] = [keys, *signals]
-        select.select(waited, [], [])
+def _typed(prompt: str, keys: TextIO, shown: TextIO) -> str:
+    print(prompt, end="", file=shown, flush=True)
+    try:
+        with _signalled() as signals:
+            waited: list[TextIO | int] = [keys, *signals]
+            select.select(waited, [], [])
+        line = keys.readline()
+    except KeyboardInterrupt:
+        raise click.Abort from None
+    if not line:
+        raise click.Abort
+    return line.strip()
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 import click
 import pytest
 
-from handler.cli.question import confirm
+from handler.cli.question import ask, confirm
 
 PATIENCE = 30.0
 
@@ -36,11 +36,24 @@ def test_a_question_takes_yes_or_no_and_asks_again_for_anything_else(
     keys: tuple[TextIO, TextIO], typed: str, yes: bool, asked: int
 ) -> None:
     shown = io.StringIO()
-    for line in typed.splitlines(keepends=True):
-        keys[1].write(line)
+    keys[1].write(typed)
     keys[1].close()
     assert confirm("Go on?", keys[0], shown) is yes
     assert shown.getvalue().count("Go on? [y/N]: ") == asked
+
+
+@pytest.mark.parametrize(
+    ("default", "typed", "answer", "prompt"),
+    [(None, "\n a b \n", "a b", "Name: Name: "), ("x", "\n", "x", "Name [x]: "), ("x", "y\n", "y", "Name [x]: "), ("", "\n", "", "Name: ")],
+)
+def test_a_question_with_a_default_takes_an_empty_line_for_it_and_one_without_asks_again(
+    keys: tuple[TextIO, TextIO], default: str | None, typed: str, answer: str, prompt: str
+) -> None:
+    shown = io.StringIO()
+    keys[1].write(typed)
+    keys[1].close()
+    assert ask("Name", default, keys[0], shown) == answer
+    assert shown.getvalue() == prompt
 
 
 def test_the_end_of_what_is_typed_aborts_a_question(keys: tuple[TextIO, TextIO]) -> None:
@@ -71,7 +84,7 @@ def test_a_signal_that_comes_just_before_a_question_waits_ends_it(keys: tuple[Te
     before = signal.set_wakeup_fd(-1)
     signal.set_wakeup_fd(before)
     monkeypatch.setattr(select, "select", late)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(click.Abort):
         confirm("Go on?", keys[0], io.StringIO())
     assert ends[1][0], "the wait ended by itself, not by the signal"
     assert signal.set_wakeup_fd(before) == before, "the descriptor that signals write to is given back"
