@@ -45,7 +45,8 @@ def _typed(prompt: str, keys: TextIO, shown: TextIO) -> str:
     try:
         with _signalled() as signals:
             waited: list[TextIO | int] = [keys, *signals]
-            select.select(waited, [], [])
+            while keys not in select.select(waited, [], [])[0]:
+                os.read(signals[0], 4096)  # its handler has run and hasn't ended the question
         line = keys.readline()
     except KeyboardInterrupt:
         raise click.Abort from None

@@ -88,3 +88,21 @@ def test_a_signal_that_comes_just_before_a_question_waits_ends_it(keys: tuple[Te
         confirm("Go on?", keys[0], io.StringIO())
     assert ends[1][0], "the wait ended by itself, not by the signal"
     assert signal.set_wakeup_fd(before) == before, "the descriptor that signals write to is given back"
+
+
+def test_a_signal_whose_handler_raises_nothing_leaves_a_question_open(keys: tuple[TextIO, TextIO]) -> None:
+    seen: list[int] = []
+
+    def handle(number: int, _frame: object) -> None:
+        seen.append(number)
+        keys[1].write("y\n")
+        keys[1].flush()
+
+    before = signal.signal(signal.SIGUSR1, handle)
+    try:
+        sending = threading.Timer(0.2, signal.pthread_kill, (threading.main_thread().ident, signal.SIGUSR1))
+        sending.start()
+        assert confirm("Go on?", keys[0], io.StringIO())
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert seen == [signal.SIGUSR1]
