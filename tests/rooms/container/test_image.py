@@ -140,7 +140,7 @@ def test_sigterm_ends_the_container_while_it_still_starts(image: Image, configur
     (configuration / "anneal.yaml").unlink()
     os.mkfifo(configuration / "anneal.yaml", 0o644)
     with Container(image, configuration, {"HOOK": HOOK}) as starting:
-        starting.wait(lambda: b"/bin/anneal" in Path(f"/proc/{starting.pid}/cmdline").read_bytes())  # until then process 1 is runc's own, which catches signals, too
+        starting.wait(lambda: b"/bin/anneal" in Path(f"/proc/{starting.pid}/cmdline").read_bytes())  # before, it is runc
         starting.wait(lambda: int(status(starting.pid)["SigCgt"], 16) & 1 << (signal.SIGTERM - 1))
         assert starting.stop() == 128 + signal.SIGTERM
 
