@@ -41,8 +41,8 @@ def confirm(question: str, keys: TextIO, shown: TextIO) -> bool:
 
 
 def _typed(prompt: str, keys: TextIO, shown: TextIO) -> str:
-    print(prompt, end="", file=shown, flush=True)
     try:
+        print(prompt, end="", file=shown, flush=True)
         with _signalled() as signals:
             waited: list[TextIO | int] = [keys, *signals]
             while keys not in select.select(waited, [], [])[0]:
