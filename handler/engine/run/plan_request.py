@@ -80,8 +80,8 @@ _KEPT = "the state was missing; the next run prunes"  # why a recovery keeps wha
 def remarks(run: RunContext, inputs: Inputs, plan: Plan) -> tuple[str, ...]:
     """Return notes of a plan, or of what it came to."""
     prepared, target = inputs.prepared, run.job.target
-    rollout = left_out(run.state, prepared.planned_hooks, prepared.planned_rollout, target)
-    return tuple(filter(None, (rollout, _kept(plan, target), _terminating(plan))))
+    omitted = left_out(run.state, prepared.planned_hooks, prepared.planned_rollout, target)
+    return tuple(filter(None, (omitted, _kept(plan, target), _terminating(plan))))
 
 
 def _kept(plan: Plan, target: str) -> str:
