@@ -32,16 +32,17 @@ def typed(
     *,
     environ: Mapping[str, str | None] | None = None,
     cwd: Path | None = None,
+    styled: bool = False,
 ) -> tuple[int, str]:
     """Run a command; each time that it asks, and what is shown since the last answer holds the next text, type its answer.
 
-    Return the exit code (-n: ended by signal n) and all that was shown, without colours.
+    Return the exit code (-n: ended by signal n) and all that was shown; `styled`: with its colours and movements.
     """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
     wanted = {**os.environ, "TERM": "xterm", "COLUMNS": None, "LINES": None, **(environ or {})}
     env = {name: value for name, value in wanted.items() if value is not None}
-    left, shown, since, end = list(dialogue), "", 0, time.monotonic() + PATIENCE
+    left, written, shown, since, end = list(dialogue), "", "", 0, time.monotonic() + PATIENCE
     own = [sys.executable, "-c", _OWN, *command]
     with subprocess.Popen(own, stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=cwd, start_new_session=True) as process:
         os.close(theirs)
@@ -54,7 +55,8 @@ def typed(
                     part = os.read(ours, 65536)
                 except OSError:  # the other end is closed
                     break
-                shown += _STYLE.sub("", part.decode(errors="replace")).replace("\r\n", "\n")
+                written += part.decode(errors="replace").replace("\r\n", "\n")
+                shown = _STYLE.sub("", written)
                 if left and left[0][0] in shown[since:] and shown.endswith(": "):
                     answer = left.pop(0)[1]
                     since = len(shown)
@@ -65,7 +67,7 @@ def typed(
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)
     assert not left, f"never asked: {left[0][0]!r}\n{shown}"
-    return code, shown
+    return code, written if styled else shown
 
 
 def screen(written: str) -> list[str]:
