@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from handler.model.names import Identity, kubectl
+from tests.repository.pages import PAGES, ROOT, name
 
-ROOT = Path(__file__).resolve().parents[2]
 PROSE = {"handler/config/settings.py", "handler/cli/init.py"}
 """Modules whose texts tell what a command is for, instead of advising it."""
 WITHOUT_NAMESPACE = re.compile(
     r"kubectl (?:\S+$|apply\b|config |version|create namespace |get --raw |get TYPE|get -l|rollout restart\b|[^a-z]"
     r"|\S+ (?:namespaces? |Namespace/|crd |apiservices?|\[\^))"
 )
-"""What no namespace belongs to, or what names no object: a mention of kubectl, its `-l` of README over all, a placeholder, a pattern."""
+"""What no namespace belongs to, or what names no object: a mention of kubectl, the `-l` of a page over all, a placeholder, a pattern."""
 NEEDS_TARGET = "apply|approve|history|unpin|resume|suspend|retarget|unlock|rollback|replay|prune|plan|rollout"
 COMMAND = re.compile(r"kubectl [^;`\n]+")
 BARE = re.compile(rf"^(?:run )?`?anneal (?:{NEEDS_TARGET})(?:`|$|[;,:]| (?!\{{|shop|TARGET|NAME|T\b|-f|[A-Z]))")
@@ -57,11 +57,11 @@ def test_a_command_of_a_message_names_its_namespace_and_its_target(name: str) ->
             assert not BARE.match(command), f"{name}: {command}"
 
 
-@pytest.mark.parametrize("name", ["README.md", "SECURITY.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md")))])
-def test_a_command_of_a_page_names_its_namespace(name: str) -> None:
-    for quoted in re.findall(r"`(kubectl [^`]+)`", (ROOT / name).read_text()):
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=name)
+def test_a_command_of_a_page_names_its_namespace(page: Path) -> None:
+    for quoted in re.findall(r"`(kubectl [^`]+)`", page.read_text()):
         for command in kubectl_commands(quoted):
-            assert re.search(r" (?:-n|-A)\b", command), f"{name}: {command}"
+            assert re.search(r" (?:-n|-A)\b", command), command
 
 
 @pytest.mark.parametrize("text", ["look: kubectl get configmap b", "kubectl delete pod x; then", "kubectl describe ResourceQuota"])

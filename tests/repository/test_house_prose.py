@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.repository import pages
 from tests.repository.pages import FENCE, SPAN
 from tests.source_files import ROOT, Function, modules, name, sources, tree
 
@@ -18,13 +19,7 @@ VAGUE = (
     *("told", "tells"),  # reports, shows, logs, returns
 )
 """Words that name no subject, or no act: a sentence says which person, process, object or host it means, and what that does."""
-PAGES = (
-    "README.md",
-    "SECURITY.md",
-    "CHANGELOG.md",
-    "handler/web/openapi.yaml",
-    *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
-)
+PAGES = ("handler/web/openapi.yaml", *map(pages.name, pages.PAGES))
 
 
 def vague_words(text: str) -> list[str]:

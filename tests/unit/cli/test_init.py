@@ -254,9 +254,9 @@ def test_a_provider_is_guessed_by_the_host_alone(url: str, provider: str) -> Non
     assert init_hosts.guess(url, TRIGGERS) == provider
 
 
-def test_there_is_a_row_for_each_trigger_and_readme_says_the_same() -> None:
+def test_there_is_a_row_for_each_trigger_and_its_page_says_the_same() -> None:
     assert init_hosts.HOSTS.keys() == TRIGGERS.keys()
-    table = (ROOT / "README.md").read_text().partition("| provider | path |")[2].partition("\n\n")[0]
+    table = (ROOT / "docs" / "webhooks.md").read_text().partition("| provider | path |")[2].partition("\n\n")[0]
     for provider, row in init_hosts.HOSTS.items():
         (told, *_) = [line for line in table.splitlines() if f"`/webhooks/{provider}`" in line]
         labels = re.findall(r"^  ([A-Z][A-Za-z ]+?)  ", row.steps, re.MULTILINE)
