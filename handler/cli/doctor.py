@@ -86,7 +86,9 @@ def _packages() -> str:
         try:
             found.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
-            missing.append(Problem(name, "isn't installed", fix="pip install -r requirements.txt"))
+            missing.append(
+                Problem(name, "isn't installed", fix="pipx reinstall anneal-gitops; in a clone: pip install -r requirements.txt")
+            )
     if missing:
         raise ConfigInvalid(*missing)
     return ", ".join(found)

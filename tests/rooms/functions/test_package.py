@@ -14,6 +14,7 @@ import pytest
 
 from tests.packing import ISOLATED, ROOT, package
 from tests.rooms.functions.sample_config import CONFIG
+from tests.uv import uv
 
 MB = 1_000_000
 MACHINES = {"aarch64": 183, "x86_64": 62}
@@ -86,8 +87,7 @@ def test_the_same_inputs_give_the_same_bytes_in_another_place(task: Path, tmp_pa
         shutil.copytree(ROOT / name, elsewhere / name, ignore=shutil.ignore_patterns("__pycache__"), copy_function=shutil.copyfile)
     for lock in ROOT.glob("requirements*.lock"):
         shutil.copyfile(lock, elsewhere / lock.name)
-    uv = shutil.which("uv") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "anneal" / "uv" / "bin" / "uv"
-    options = ["--uv", str(uv), "--cache", str(tmp_path / "cache"), "--platform", "host", "-o", str(tmp_path / "again.zip")]
+    options = ["--uv", uv(), "--cache", str(tmp_path / "cache"), "--platform", "host", "-o", str(tmp_path / "again.zip")]
     environ = {**os.environ, "PYTHONPATH": str(elsewhere), "TZ": "Asia/Kathmandu", "PYTHONHASHSEED": "7"}
     command = ["sh", "-c", 'umask 077; exec "$0" -P -m infra.functions.package "$@"', sys.executable, *options]
     subprocess.run(command, cwd=tmp_path, env=environ, check=True, capture_output=True)

@@ -1,0 +1,71 @@
+"""What is distributed, made once: a clone without what a checkout collects, and the wheel and sdist that are built from it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.uv import uv
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="session")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files that git has of this checkout, as a clone of its next commit would have them."""
+    place = tmp_path_factory.mktemp("packaging") / "clone"
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    for name in subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0"):
+        if name and (ROOT / name).is_file():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, place / name)
+    return place
+
+
+@pytest.fixture(scope="session")
+def distributions(clone: Path) -> Path:
+    """A directory with the wheel and the sdist."""
+    made = clone.parent / "dist"
+    subprocess.run([uv(), "build", "--quiet", "--python", sys.executable, "-o", str(made), str(clone)], check=True)
+    return made
+
+
+@pytest.fixture(scope="session")
+def wheel(distributions: Path) -> Path:
+    (found,) = distributions.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="session")
+def sdist(distributions: Path) -> Path:
+    (found,) = distributions.glob("*.tar.gz")
+    return found
+
+
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory of a user's, outside of any checkout, below an empty home."""
+    place = tmp_path_factory.mktemp("home") / "work"
+    place.mkdir()
+    return place
+
+
+@pytest.fixture(scope="module")
+def environ(foreign: Path) -> dict[str, str]:
+    """The environment of a user who has installed nothing: an empty home, no virtual environment. Downloads alone are kept."""
+    ours = {"HOME", "VIRTUAL_ENV", "PYTHONPATH", "KUBECONFIG", "COVERAGE_PROCESS_CONFIG"}
+    kept = {name: value for name, value in os.environ.items() if name not in ours and not name.startswith(("XDG_", "ANNEAL_", "PIPX_"))}
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    path = os.pathsep.join(part for part in os.environ["PATH"].split(os.pathsep) if ".venv" not in part)
+    return kept | {
+        "HOME": str(foreign.parent),
+        "PATH": path,
+        "PIP_CACHE_DIR": str(cache / "pip"),
+        "UV_CACHE_DIR": str(cache / "uv"),
+        "PIPX_DEFAULT_PYTHON": sys.executable,
+    }

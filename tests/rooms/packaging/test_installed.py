@@ -1,0 +1,144 @@
+"""Installed by pipx and by uvx, from a clone and from a wheel, into an empty home: the command works in a directory of its user's."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from packaging.version import Version
+
+from handler import __version__
+from tests.uv import uv
+
+pytestmark = pytest.mark.slow
+
+MANIFEST = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: front}\ndata: {colour: blue}\n"
+NOWHERE = """
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:9"}}]
+users: [{name: u, user: {token: of-no-cluster}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+"""
+
+
+def pipx(environ: dict[str, str], *arguments: str) -> str:
+    program = Path(sys.executable).with_name("pipx")
+    done = subprocess.run([program, *arguments], env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, environ: dict[str, str], foreign: Path) -> Path:
+    """The command as pipx installs it, by pip and its resolver, from the index of this machine."""
+    pipx(environ, "install", "--backend", "pip", str(wheel))
+    return foreign.parent / ".local" / "bin" / "anneal"
+
+
+class Runner:
+    """Runs the installed command in its user's directory."""
+
+    def __init__(self, command: Path, environ: dict[str, str], place: Path) -> None:
+        self.command, self.environ, self.place = command, environ, place
+
+    def __call__(self, *arguments: str, code: int = 0, stdin: str | None = None) -> str:
+        done = subprocess.run(
+            [self.command, *arguments], cwd=self.place, env=self.environ, input=stdin or "", capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def run(installed: Path, environ: dict[str, str], foreign: Path) -> Runner:
+    return Runner(installed, environ, foreign)
+
+
+def test_the_command_says_its_version_and_its_commands(run: Runner) -> None:
+    assert run("--version") == f"anneal {__version__}\n"
+    assert "apply" in run("--help")
+
+
+def test_the_resolver_of_pip_took_versions_that_agree(run: Runner) -> None:
+    """Not boto3 0.0.3, to which a resolver goes back where kubernetes has no ceiling."""
+    python = run.place.parent / ".local" / "share" / "pipx" / "venvs" / "anneal-gitops" / "bin" / "python"
+    subprocess.run([uv(), "pip", "check", "--quiet", "--python", str(python)], env=run.environ, check=True)
+    asked = "from importlib.metadata import version; print(version('boto3'), version('kubernetes'))"
+    boto3, kubernetes = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True).stdout.split()
+    assert Version(boto3) >= Version("1.44")
+    assert Version(kubernetes) >= Version("37.0.1")
+
+
+def test_a_first_configuration_is_written_and_checked(run: Runner) -> None:
+    asked = ("--repository", "http://127.0.0.1:9/shop.git", "-n", "shop", "--provider", "none")
+    assert "anneal check" in run("init", *asked)
+    (run.place / "kubeconfig").write_text(NOWHERE)
+    assert "127.0.0.1:9" in run("check", "--kubeconfig", "kubeconfig", code=1)
+
+
+def test_a_directory_is_rendered_in_the_sandbox_and_a_missing_cluster_is_named(run: Runner) -> None:
+    (run.place / "deploy").mkdir()
+    (run.place / "deploy" / "front.yaml").write_text(MANIFEST)
+    files = ("-f", "deploy", "--name", "shop", "-n", "shop")
+    assert "colour: blue" in run("render", *files)
+    assert "no kubeconfig was found" in run("apply", *files, "-y", code=1)
+
+
+def test_the_server_serves(run: Runner, tmp_path: Path) -> None:
+    """Its processes find the installed code, and the door answers before any cluster or git host does."""
+    config, log = tmp_path / "anneal.yaml", tmp_path / "log"
+    config.write_text(
+        """
+apiVersion: anneal.dev/v1alpha1
+kind: Config
+webhooks: {github: {secrets: [{env: HOOK}]}}
+targets: [{name: shop, repository: {url: "http://127.0.0.1:9/shop.git"}, namespaces: [shop], cluster: {kubeconfig: {file: missing}}}]
+"""
+    )
+    with log.open("wb") as out:
+        command = [str(run.command), "--config", str(config), "serve", "--bind", "127.0.0.1:0"]
+        environ = run.environ | {"HOOK": "a secret long enough to start"}
+        served = subprocess.Popen(command, cwd=run.place, env=environ, stdout=out, stderr=out)
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{_port(log)}/healthz", timeout=120) as answer:
+            assert answer.status == 200
+    finally:
+        served.send_signal(signal.SIGTERM)
+        assert served.wait(60) == 0, log.read_text()
+
+
+def _port(log: Path) -> int:
+    """Wait for the line that says where it listens."""
+    end = time.monotonic() + 120  # nothing of it is compiled yet
+    while time.monotonic() < end:
+        found = [json.loads(line) for line in log.read_text().split("\n")[:-1] if '"listening"' in line]
+        if found:
+            return int(found[0]["port"])
+        time.sleep(0.1)
+    raise AssertionError(log.read_text())
+
+
+def test_pipx_installs_a_clone(clone: Path, environ: dict[str, str], tmp_path: Path) -> None:
+    home = environ | {"HOME": str(tmp_path), "PATH": os.pathsep.join((str(Path(uv()).parent), environ["PATH"]))}
+    pipx(home, "install", "--backend", "uv", str(clone))
+    done = subprocess.run([tmp_path / ".local" / "bin" / "anneal", "--version"], cwd=tmp_path, env=home, capture_output=True, check=True)
+    assert done.stdout.decode() == f"anneal {__version__}\n"
+
+
+@pytest.mark.parametrize("source", ["clone", "wheel"])
+def test_uvx_runs_it_from(source: str, request: pytest.FixtureRequest, environ: dict[str, str], tmp_path: Path) -> None:
+    there: Path = request.getfixturevalue(source)
+    command = [uv(), "tool", "run", "--python", sys.executable, "--from", str(there), "anneal", "--version"]
+    done = subprocess.run(command, cwd=tmp_path, env=environ | {"HOME": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"anneal {__version__}\n"
