@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.clone import clone_to
 from tests.uv import uv
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="session")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files that git has of this checkout, as a clone of its next commit would have them."""
-    place = tmp_path_factory.mktemp("packaging") / "clone"
-    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    for name in subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0"):
-        if name and (ROOT / name).is_file():
-            (place / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, place / name)
-    return place
+    return clone_to(tmp_path_factory.mktemp("packaging") / "clone")
 
 
 @pytest.fixture(scope="session")
