@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.repository.pages import DOCS, ROOT
+from tests.repository.pages import DOCS, FENCE, ROOT
 
 README = ROOT / "README.md"
 TEXT = README.read_text()
@@ -13,6 +13,40 @@ TRANSCRIPT = DOCS / "demo-transcript.txt"
 
 def test_it_is_short() -> None:
     assert len(TEXT.encode()) <= 12_000
+
+
+def test_its_parts_stand_in_their_order() -> None:
+    headings = re.findall(r"^## (.+)$", TEXT, re.MULTILINE)
+    assert headings == [
+        *("See it", "Install", "The first push", "A target", "What it guarantees", "Where it runs", "Beside others"),
+        *("What isn't there yet", "Read on"),
+    ]
+    assert TEXT.index("<picture>") < TEXT.index("## See it")
+
+
+def section(heading: str) -> str:
+    return TEXT.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
+def test_the_first_push_takes_five_steps() -> None:
+    """Install, three commands, and the push itself."""
+    blocks = FENCE.findall(section("Install")) + FENCE.findall(section("The first push"))
+    commands = [line for _, text in blocks for line in text.splitlines()]
+    assert len(commands) == 4
+    assert "Then `git push`" in section("The first push")
+
+
+def test_each_of_the_eight_guarantees_leads_to_where_it_is_explained() -> None:
+    rows = re.findall(r"^\d\. \*\*.+$", section("What it guarantees"), re.MULTILINE)
+    assert len(rows) == 8
+    assert all(re.search(r"→ \[[^]]+\]\([^)]+\)$", row) for row in rows)
+
+
+def test_the_comparison_has_six_rows_of_the_whole_one() -> None:
+    whole = {line.split(" | ")[0] for line in (DOCS / "comparison.md").read_text().splitlines() if line.startswith("| ")}
+    rows = [line.split(" | ")[0] for line in section("Beside others").splitlines() if line.startswith("| ")][2:]
+    assert len(rows) == 6
+    assert set(rows) <= whole
 
 
 def told(line: str) -> str:
