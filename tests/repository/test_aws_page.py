@@ -12,7 +12,7 @@ from handler.model.result import Outcome, Result, TargetStanding
 from tests.repository.pages import DOCS, ROOT
 
 TEXT = (DOCS / "deploy" / "aws.md").read_text()
-SECTION = TEXT.partition("\n## What it costs while idle\n")[2].partition("\n## ")[0]
+SECTION = " ".join(TEXT.partition("\n## What it costs while idle\n")[2].partition("\n## ")[0].split())
 A_METRIC, AN_ALARM = 0.30, 0.10  # dollars a month, by the list
 
 
@@ -44,7 +44,7 @@ def test_an_open_wait_adds_the_one_metric_that_is_named() -> None:
 
 
 def test_every_metric_of_a_target_is_listed() -> None:
-    (listed,) = re.findall(r"by `target` (.+?); by provider", TEXT, re.DOTALL)
+    (listed,) = re.findall(r"by `target` (.+?); by provider", " ".join(TEXT.split()))
     assert set(re.findall(r"`(anneal_\w+)`", listed)) == metrics_of(TargetStanding(succeeded=1.0, waiting=1.0))
 
 
