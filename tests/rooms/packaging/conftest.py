@@ -1,4 +1,4 @@
-"""What is distributed, made once: a clone without what a checkout collects, and the wheel and sdist that are built from it."""
+"""What is distributed, made once: a clone without what a checkout collects, and a release that is built from this checkout."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.clone import clone_to
-from tests.uv import uv
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="session")
@@ -19,22 +20,23 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def distributions(clone: Path) -> Path:
-    """A directory with the wheel and the sdist."""
-    made = clone.parent / "dist"
-    subprocess.run([uv(), "build", "--quiet", "--python", sys.executable, "-o", str(made), str(clone)], check=True)
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with all that a release consists of."""
+    made = tmp_path_factory.mktemp("release") / "dist"
+    done = subprocess.run([ROOT / "scripts" / "release", "build", made], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     return made
 
 
 @pytest.fixture(scope="session")
-def wheel(distributions: Path) -> Path:
-    (found,) = distributions.glob("*.whl")
+def wheel(release: Path) -> Path:
+    (found,) = release.glob("*.whl")
     return found
 
 
 @pytest.fixture(scope="session")
-def sdist(distributions: Path) -> Path:
-    (found,) = distributions.glob("*.tar.gz")
+def sdist(release: Path) -> Path:
+    (found,) = release.glob("*.tar.gz")
     return found
 
 
