@@ -1,7 +1,7 @@
 """Processes that are known again later: a PID together with the moment the kernel started it.
 
 A PID alone may have been given to a stranger meanwhile; with boot id and start time (proc(5), field 22) it names one process for good.
-Linux only, standard library only.
+Where there is no /proc, ps says when it was started, to the second. Standard library only.
 """
 
 from __future__ import annotations
@@ -46,9 +46,15 @@ def born(pid: int) -> str:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except (FileNotFoundError, ProcessLookupError):
-        return ""
+        return "" if Path("/proc/self").exists() else _started_by_ps(pid)
     state, ticks = fields[0], fields[19]
     return "" if state in "ZX" else f"{boot}:{ticks}"  # a zombie has ended, though its parent hasn't reaped it
+
+
+def _started_by_ps(pid: int) -> str:
+    done = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    state, _, started = done.stdout.strip().partition(" ")
+    return "" if state.startswith("Z") else started.strip()
 
 
 def alive(process: Process) -> bool:

@@ -10,8 +10,8 @@ import pytest
 
 from handler.rollout.checks import CHECKS
 from tests.clone import clone_to
+from tests.layers import LAYERS, PURE
 from tests.repository.pages import ROOT, blocks
-from tests.unit.test_house import LAYERS, PURE
 
 PAGE = ROOT / "CONTRIBUTING.md"
 CHECK = "addressAssigned"

@@ -15,8 +15,8 @@ import yaml
 from handler import __version__
 from handler.cli.group import COMMANDS
 from handler.triggers import TRIGGERS
+from tests.repository.command_lines import parsed
 from tests.repository.pages import ROOT
-from tests.repository.test_pages import parsed
 
 TEMPLATES = ROOT / ".github" / "ISSUE_TEMPLATE"
 FORMS = sorted(path for path in TEMPLATES.glob("*.yml") if path.name != "config.yml")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-import shlex
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,7 +13,7 @@ import click
 import pytest
 import yaml
 
-from handler.cli.group import COMMANDS, anneal
+from handler.cli.group import COMMANDS
 from handler.config.load import load
 from handler.engine.rollout_runner.actions import ACTIONS
 from handler.model.manifest import Manifest
@@ -22,6 +21,7 @@ from handler.model.names import Identity
 from handler.rollout.checks import CHECKS
 from handler.rollout.spec import read
 from infra.functions.configured import settings_of, unfit
+from tests.repository.command_lines import parsed
 from tests.repository.pages import DOCS, FENCE, PAGES, ROOT, blocks, name, spans
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -72,14 +72,6 @@ def command_lines(path: Path) -> Iterator[str]:
 
 
 LINES = sorted({line for path in PAGES for line in command_lines(path)})
-
-
-def parsed(line: str) -> click.Context:
-    """Parse a command line as the shell's `anneal` would, without running it. Raises click.UsageError."""
-    group = anneal.make_context("anneal", shlex.split(line))
-    called, command, rest = anneal.resolve_command(group, [*group._protected_args, *group.args])
-    assert command is not None
-    return command.make_context(called, rest, parent=group)
 
 
 @pytest.mark.parametrize("line", LINES)

@@ -13,36 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.layers import ADAPTERS, LAYERS, PURE
 from tests.source_files import HANDLER, ROOT, length, modules, name, nodes, sources, tree
 
 PARTS = ("handler", "infra", "scripts", "tests")
 FILE_LINES = 400  # fewer than
 FUNCTION_LINES = 50  # at most, its docstring not counted
 
-ADAPTERS = {"triggers", "source", "render", "cluster", "state", "queues", "prometheus", "aws", "feedback"}
-LAYERS: tuple[set[str], ...] = (
-    {"model"},
-    {"config"},
-    ADAPTERS | {"health"},
-    {"rollout"},
-    {"plan"},
-    {"engine.health"},
-    {"engine.planner"},
-    {"engine.run"},
-    {"engine.apply"},
-    {"engine.waits"},
-    {"engine.rollout_runner"},
-    {"engine"},
-    {"app"},
-    {"web", "worker"},
-    {"library"},
-    {"functions"},
-    {"cli"},
-    {"wsgi", "__main__"},
-)
-"""The lowest first. A module imports its own room and rooms of lower layers; rooms of one layer never import each other."""
-PURE = {"model", "health", "rollout", "plan"}
-"""Pure rooms: they import no adapter, though one lies lower."""
 VENDORS = {
     "config": {"cel_expr_python", "yaml"},
     "source": {"cryptography", "dulwich", "urllib3", "paramiko", "jwt", "pysequoia", "semantic_version"},

@@ -291,3 +291,12 @@ def test_a_record_round_trips(tmp_path: Path, sleeper: processes.Process) -> Non
         assert json.loads((tmp_path / "record").read_text())[0]["pid"] == sleeper.pid
     finally:
         processes.stop([sleeper])
+
+
+def test_where_there_is_no_proc_ps_knows_a_process_again() -> None:
+    with subprocess.Popen(["sleep", "60"]) as child:
+        token = processes._started_by_ps(child.pid)
+        assert token
+        assert processes._started_by_ps(child.pid) == token
+        child.kill()
+    assert processes._started_by_ps(child.pid) == ""
