@@ -11,22 +11,27 @@ from infra.gobuild import BuildError
 from infra.release import build, source, version
 
 
-def main(arguments: list[str]) -> int:
-    """Run one command; 1: the tag may not be released, or a tool has failed."""
+def commands() -> argparse.ArgumentParser:
+    """Return what the script may be given."""
     parser = argparse.ArgumentParser(prog="scripts/release", allow_abbrev=False)
     parser.add_argument("--uv", default="uv", help=argparse.SUPPRESS)
-    commands = parser.add_subparsers(dest="command", required=True)
-    building = commands.add_parser("build", help="wheel, sdist, chart, SBOM, notes and checksums")
+    kinds = parser.add_subparsers(dest="command", required=True)
+    building = kinds.add_parser("build", help="wheel, sdist, chart, SBOM, notes and checksums")
     building.add_argument("directory", type=Path)
-    checking = commands.add_parser("check", help="whether code, chart and changelog agree with a tag")
+    checking = kinds.add_parser("check", help="whether code, chart and changelog agree with a tag")
     checking.add_argument("tag")
     checking.add_argument("--home", default="", metavar="URL", help="of the repository that releases: pages and metadata must name it")
     checking.add_argument("--clean", action="store_true", help="nothing may differ from the commit")
-    pushing = commands.add_parser("push", help="the chart to a registry of OCI artifacts")
+    pushing = kinds.add_parser("push", help="the chart to a registry of OCI artifacts")
     pushing.add_argument("directory", type=Path)
     pushing.add_argument("registry", help="oci://host/path")
     pushing.add_argument("--plain-http", action="store_true")
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; 1: the tag may not be released, or a tool has failed."""
+    options = commands().parse_args(arguments)
     try:
         return _run(options)
     except (BuildError, subprocess.CalledProcessError) as error:
