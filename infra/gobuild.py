@@ -1,7 +1,7 @@
-"""Programs built once from the `tool` directives of a go.mod, and kept in a cache.
+"""Programs built once from a go.mod, and kept in a cache.
 
-The cache lies outside the checkout, under a hash of go.mod, go.sum and the flags; a build goes to a directory of its own and is
-renamed when it is whole, so that an interrupted one leaves nothing that could be taken for finished. Standard library only.
+The cache lies outside the checkout, under a hash of go.mod, go.sum, our own Go files and the flags; a build goes to a directory of its
+own and is renamed when it is whole, so that an interrupted one leaves nothing that could be taken for finished. Standard library only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import fcntl
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,12 +18,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-Log = Callable[[str], None]
+from infra import goprogress
+from infra.goprogress import GoFailed, Log
+
+__all__ = ["Build", "BuildError", "Log", "locked", "report"]
+
 Finish = Callable[[str, Path], None]
 
 
 class BuildError(Exception):
     """What went wrong and what helps, ready to be shown."""
+
+
+def report(message: str) -> None:
+    """Tell on standard error how far it is: one line that is rewritten on a terminal, plain lines elsewhere."""
+    end, clear = ("", "\r\x1b[K") if sys.stderr.isatty() else ("\n", "")
+    sys.stderr.write(f"{clear}{message}{end}")
+    sys.stderr.flush()
 
 
 def _nothing_more(_go: str, _work: Path) -> None:
@@ -33,19 +43,18 @@ def _nothing_more(_go: str, _work: Path) -> None:
 
 @dataclass(frozen=True)
 class Build:
-    """The tools of one go.mod. `name` begins their cache's path, `what` and `takes` are printed while building.
+    """The programs of one go.mod. `name` begins their cache's path, `what` is printed while building.
 
-    `packages`: compiled from an empty Go build cache; `parts`: what else decides how the result looks; `no_go`: said where Go is missing;
-    `finish` is given the `go` program and the directory whose `bin` was just built.
+    `packages`: what is built, by default the tools of go.mod; `parts`: what else decides how the result looks; `no_go`: said where Go is
+    missing; `finish` is given the `go` program and the directory whose `bin` was just built.
     """
 
     name: str
     module: Path
     what: str
-    takes: str
-    packages: int
     no_go: str
     linker: str = "-s -w"
+    packages: tuple[str, ...] = ("tool",)
     parts: tuple[str, ...] = ()
     finish: Finish = _nothing_more
 
@@ -58,9 +67,9 @@ class Build:
     @property
     def key(self) -> str:
         """The hash of everything that decides what is built."""
-        texts = (part.encode() for part in (self.linker, *self.parts))
-        parts = ((self.module / "go.mod").read_bytes(), (self.module / "go.sum").read_bytes(), *texts)
-        return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+        texts = (part.encode() for part in (self.linker, *goprogress.FLAGS, *self.packages, *self.parts))
+        files = (self.module / "go.mod", self.module / "go.sum", *sorted(self.module.rglob("*.go")))
+        return hashlib.sha256(b"\0".join((*(file.read_bytes() for file in files), *texts))).hexdigest()[:16]
 
     def ensure(self, log: Log) -> Path:
         """Return the cached build, made now if it is missing; of several callers at once one builds and the others wait.
@@ -84,32 +93,18 @@ class Build:
         for leftover in self.cache.glob(".build-*"):
             shutil.rmtree(leftover, ignore_errors=True)
         work = Path(tempfile.mkdtemp(prefix=".build-", dir=self.cache))
+        began = time.monotonic()
+        log(f"building {self.what} (once)")
         try:
-            self._compile(go, work / "bin", log)
+            goprogress.build(goprogress.Order(go, self.module, self.what, self.linker, self.packages), work / "bin", log)
             self.finish(go, work)
             work.chmod(0o755)
             work.rename(directory)
+        except GoFailed as failure:
+            raise BuildError(str(failure)) from failure
         finally:
             shutil.rmtree(work, ignore_errors=True)
-
-    def _compile(self, go: str, target: Path, log: Log) -> None:
-        """Run `go build`, telling how far it is: 10 s apart, or on one line that is rewritten on a terminal."""
-        command = [go, "build", "-v", "-buildvcs=false", "-ldflags", self.linker, "-o", f"{target}/", "tool"]
-        interval = 0.2 if sys.stderr.isatty() else 10.0
-        started = shown = time.monotonic()
-        log(f"building {self.what} (once; {self.takes} on two cores from empty caches)")
-        compiled, tail = 0, [""]
-        with subprocess.Popen(command, cwd=self.module, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as build:
-            for line in build.stderr or ():
-                tail = [*tail[-19:], line.rstrip()]
-                compiled += not line.startswith(("go:", "#"))
-                now = time.monotonic()
-                if now - shown >= interval:
-                    shown = now
-                    log(f"building {self.what}: {compiled:,} of about {self.packages:,} packages, {_minutes(now - started)}")
-        if build.returncode:
-            raise BuildError("`go build` failed (Go 1.26 or newer is needed):\n  " + "\n  ".join(tail))
-        log(f"built {self.what} in {_minutes(time.monotonic() - started)}")
+        log(f"built {self.what} in {goprogress.duration(time.monotonic() - began)}")
 
 
 @contextlib.contextmanager
@@ -122,9 +117,3 @@ def locked(path: Path, *, waiting: Callable[[], None] = lambda: None) -> Iterato
             waiting()
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
-
-
-def _minutes(seconds: float) -> str:
-    """Say a duration: 4 min 42 s."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"

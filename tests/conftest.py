@@ -27,6 +27,7 @@ from infra.controlplane import controlplane as controlplanes
 from infra.controlplane import processes
 from infra.moto import Moto
 from infra.prometheushost import Exporter, PrometheusHost
+from infra.renderers import build as rendering
 from tests.kubectl import Kubectl
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -69,6 +70,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "control_plane" in getattr(item, "fixturenames", ()):
             item.add_marker("cluster")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build the programs that a collected test asks for, before the first test's time begins; with xdist, in the workers."""
+    asked = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    capture = session.config.pluginmanager.getplugin("capturemanager")
+    if session.config.option.collectonly or capture is None:
+        return
+    with capture.global_and_fixture_disabled():
+        if "control_plane" in asked and "ANNEAL_TEST_KUBECONFIG" not in os.environ:
+            controlplanes.binaries()
+        if "renderers" in asked:
+            rendering.binaries()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -124,6 +138,12 @@ def kubeconfig(control_plane: Path) -> Path:
 def kubectl(control_plane: Path) -> Kubectl:
     """kubectl against the session's cluster."""
     return Kubectl(controlplanes.binaries() / "kubectl", control_plane)
+
+
+@pytest.fixture(scope="session")
+def renderers() -> Path:
+    """The directory of kustomize and helm: a test that runs them asks for it."""
+    return rendering.binaries()
 
 
 @pytest.fixture

@@ -32,6 +32,8 @@ STAGES = (
 )
 ASSETS = ("etcd", "kube-apiserver", "kubectl")
 PROGRAMS = (*ASSETS, "kube-controller-manager", "kube-scheduler", "kwok")
+HYPERKUBE = "hyperkube"
+"""The program that is all of them but kubectl, by the name that it is called by; it lies beside this file."""
 NO_GO = (
     "the control plane is built from Go modules and there is no `go` on PATH.\n"
     "  Install Go 1.26 or newer (https://go.dev/dl/), or set KUBEBUILDER_ASSETS to a directory that holds all of\n"
@@ -92,8 +94,10 @@ def _assets() -> dict[str, Path]:
 
 
 def _finish(go: str, work: Path) -> None:
-    """Give etcd its name, and lay kwok's stages beside the programs."""
-    (work / "bin" / "server").rename(work / "bin" / "etcd")
+    """Give hyperkube the names of its servers, and lay kwok's stages beside the programs."""
+    for name in PROGRAMS:
+        if name != "kubectl":
+            (work / "bin" / name).symlink_to(HYPERKUBE)
     (work / "stages.yaml").write_text(_stages(go))
 
 
@@ -110,10 +114,9 @@ _BUILD = Build(
     name="controlplane",
     module=MODULE,
     what="the control plane",
-    takes="about 5 minutes",
-    packages=2470,
     no_go=NO_GO,
     linker=LINKER,
+    packages=(f"./{HYPERKUBE}", "tool"),
     parts=(" ".join(STAGES),),
     finish=_finish,
 )

@@ -24,6 +24,7 @@ from typing import Any
 from infra.controlplane import processes, servers
 from infra.controlplane.build import ControlPlaneError, Log, Tools, cache, kubectl_directory, locked, tools
 from infra.controlplane.servers import LOOPBACK, Layout
+from infra.gobuild import report
 
 START_TRIES = 3
 READY_SECONDS = 180.0
@@ -34,13 +35,6 @@ NODE = "node-0"
 
 class Ended(ControlPlaneError):
     """A server has ended while starting: a port was taken meanwhile, or it gave up on another that a busy machine starts slowly."""
-
-
-def report(message: str) -> None:
-    """Tell on standard error how far it is: one line that is rewritten on a terminal, plain lines elsewhere."""
-    end, clear = ("", "\r\x1b[K") if sys.stderr.isatty() else ("\n", "")
-    sys.stderr.write(f"{clear}{message}{end}")
-    sys.stderr.flush()
 
 
 def binaries(*, log: Log = report) -> Path:
@@ -108,8 +102,11 @@ def _running(layout: Layout) -> bool:
 
 
 def _end(layout: Layout) -> None:
-    """Stop what the record names and forget the instance; logs stay until the next start."""
-    processes.stop(processes.load(layout.processes)[::-1])
+    """Stop what the record names and forget the instance; logs stay until the next start.
+
+    An API server whose etcd has gone doesn't end by itself for seconds, and nothing of it is kept: it is killed.
+    """
+    processes.stop(processes.load(layout.processes)[::-1], patience=0.1)
     for path in (layout.kubeconfig, layout.processes):
         path.unlink(missing_ok=True)
     shutil.rmtree(layout.data, ignore_errors=True)

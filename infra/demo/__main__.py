@@ -13,23 +13,29 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
 from infra.controlplane import controlplane
-from infra.demo import ending, stage
+from infra.demo import ending, recording, scenes, stage
 from infra.demo.cluster import Names
 from infra.demo.narration import DemoFailed, Narrator
 from infra.demo.opening import open_stage
 from infra.demo.stage import ROOT, Stage
-from infra.demo.story import demo_all
-
-TRANSCRIPT = ROOT / "docs" / "demo-transcript.txt"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the demo; returns 0 when everything was as announced, 1 when not, 130 when interrupted."""
     given = _parser().parse_args(arguments)
+    if given.list:
+        print(scenes.listing())
+        return 0
+    try:
+        chosen = scenes.chosen(given.scene)
+    except scenes.UnknownScene as unknown:
+        print(f"demo: {unknown}", file=sys.stderr)
+        return 2
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us with it ignored
     signal.signal(signal.SIGTERM, _interrupt)
     voice = Narrator()
@@ -38,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"ended: {stage.down()}")
             return 0
         with _stage(given) as made:
-            return _run(made, voice, given)
+            return _run(made, voice, chosen, given)
     except DemoFailed as failure:
         print(f"\ndemo: {failure}", file=sys.stderr)
         return 1
@@ -47,18 +53,18 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
 
 
-def _run(made: Stage, voice: Narrator, given: argparse.Namespace) -> int:
-    """Tell the story on a stage; a failure shows the log's last lines while they are there."""
+def _run(made: Stage, voice: Narrator, chosen: Sequence[scenes.Scene], given: argparse.Namespace) -> int:
+    """Play the scenes on a stage; a failure shows the log's last lines while they are there."""
     try:
         demo = open_stage(made, voice)
-        demo_all(demo)
+        scenes.play(demo, chosen)
         ending.table(demo)
     except DemoFailed:
         print("\nthe last lines of anneal serve:", *made.log.tail(), sep="\n  ", file=sys.stderr)
         raise
     if given.record:
-        voice.save(TRANSCRIPT, ending.normal(demo))
-        print(f"\nwritten to {TRANSCRIPT.relative_to(ROOT)}")
+        written = recording.save(voice.said, ending.normal(demo), ROOT)
+        print("\nwritten:", *(str(path.relative_to(ROOT)) for path in written))
     if given.keep:
         ending.keep(demo)
         _until_interrupted()
@@ -98,9 +104,11 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("scene", nargs="*", metavar="SCENE", help="play these alone, with what they need; by default the base scenes")
+    parser.add_argument("--list", action="store_true", help="list the scenes")
     parser.add_argument("--keep", action="store_true", help="leave everything running, until Ctrl-C or scripts/demo --down")
     parser.add_argument("--down", action="store_true", help="end the demos that run, and what killed ones left behind")
-    parser.add_argument("--record", action="store_true", help=f"write the transcript to {TRANSCRIPT.relative_to(ROOT)}")
+    parser.add_argument("--record", action="store_true", help="write the transcript, the recording and its picture below docs/")
     parser.add_argument("--kubeconfig", type=Path, metavar="F", help="use this cluster, in namespaces that the demo makes and removes")
     parser.add_argument("--context", metavar="C", help="context of the kubeconfig")
     parser.add_argument("--prefix", metavar="P", help="begin the names in that cluster with this instead of demo-<random>-")

@@ -119,11 +119,14 @@ class Kubectl:
         found: dict[str, Any] = json.loads(self.run("get", *arguments, "-o", "json"))
         return found
 
-    def members(self, names: Names) -> dict[str, Thing]:
-        """Return every live object that Anneal says is its own, by `Kind/namespace/name`."""
+    def applyset(self, names: Names) -> str:
+        """Return the id that Anneal labels its own objects with."""
         record = self.get("configmap", "anneal-shop", "-n", names.state)
-        applyset = record["metadata"]["labels"]["applyset.kubernetes.io/id"]
-        kinds = ",".join((*KINDS, names.crd)) if self.exists("crd", names.crd) else ",".join(KINDS)
+        return str(record["metadata"]["labels"]["applyset.kubernetes.io/id"])
+
+    def members(self, names: Names, applyset: str) -> dict[str, Thing]:
+        """Return every live object with that id, by `Kind/namespace/name`."""
+        kinds = ",".join((*KINDS, names.crd))
         return dict(map(_thing, self.get(kinds, "-A", "-l", f"{PART_OF}={applyset}")["items"]))
 
     def record(self, names: Names) -> tuple[Any, ...]:
@@ -178,7 +181,9 @@ def refuse_taken(kubectl: Kubectl, names: Names) -> None:
 
 def clean(kubectl: Kubectl, names: Names) -> list[str]:
     """Delete the demo's namespaces and CustomResourceDefinition and wait until they are gone; return what couldn't be deleted."""
-    deletions: Sequence[tuple[str, ...]] = (("namespace", *names.namespaces), ("crd", names.crd))
+    namespaces = ("namespace", *names.namespaces)
+    kubectl.tried("delete", *namespaces, "--ignore-not-found", "--wait=false")  # they go while the other is waited for
+    deletions: Sequence[tuple[str, ...]] = (("crd", names.crd), namespaces)
     left = []
     for deletion in deletions:
         done = kubectl.tried("delete", *deletion, "--ignore-not-found", "--wait=true", "--timeout=120s")

@@ -22,7 +22,7 @@ class Clock:
 
 
 USUAL = Clock()
-QUICK = Clock("2s", "4s")
+QUICK = Clock("1s", "2s")
 
 
 def configuration(stage: Stage, repository: Repository, clock: Clock) -> str:

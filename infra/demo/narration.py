@@ -9,7 +9,7 @@ import re
 import sys
 import time
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.text import Text
@@ -23,11 +23,20 @@ class DemoFailed(Exception):
     """What the demo shows isn't so, or something it needs is missing."""
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One line, and when it was said: seconds since the beginning."""
+
+    at: float
+    text: str
+    style: str
+
+
 class Narrator:
-    """Prints the story. `lines` is all of it, without colours."""
+    """Prints the story. `said` is all of it."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self.said: list[Said] = []
         self._console = Console(highlight=False, soft_wrap=True)
         self._began = time.monotonic()
         self._steps = 0
@@ -92,16 +101,11 @@ class Narrator:
         """Return how long the demo has run."""
         return time.monotonic() - self._began
 
-    def save(self, path: Path, known: Mapping[str, str]) -> None:
-        """Write the transcript; `known` maps what differs from machine to machine to what stands for it."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(normalised("\n".join(self.lines) + "\n", known))
-
     def _print(self, text: str, style: str = "") -> None:
         if self._waiting:
             sys.stdout.write("\r\x1b[K")
             self._waiting = False
-        self.lines.append(text)
+        self.said.append(Said(self.seconds(), text, style))
         self._console.print(Text(text, style=style))
 
 

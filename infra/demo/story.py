@@ -1,13 +1,12 @@
-"""The story, step by step. Each step asserts what it shows; the order is the one of `STEPS`."""
+"""The story, scene by scene; `scenes.py` has their order. Each asserts what it shows."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
 
 from infra.demo.cluster import differing
-from infra.demo.configuration import QUICK, USUAL
+from infra.demo.configuration import QUICK
 from infra.demo.narration import DemoFailed
 from infra.demo.repository import SHOP, Commit, declared
 from infra.demo.walkthrough import Walkthrough, counted, milliseconds
@@ -105,10 +104,7 @@ def edit_healed(demo: Walkthrough) -> None:
     plan = demo.anneal("plan shop")
     voice.check("replicas: 1 → 3" in plan, "Anneal sees which field differs, and who changed it")
     began, mark = time.time(), stage.log.mark()
-    demo.serve(QUICK)
-    voice.say(
-        f"anneal serve is started anew, with a drift run every {QUICK.drift} (30m by default) and a tick every {QUICK.interval} (5m)."
-    )
+    demo.at(QUICK)
     line = stage.log.wait(mark, lambda line: line.outcome == "applied", "a drift run that repairs", stage.serving)
     voice.timing(f"repaired by a {line.trigger} run, {milliseconds(line.at - began)} after that   ({counted(line)})")
     replicas = demo.kubectl(f"get deployment web -n {names.front} -o jsonpath='{{.spec.replicas}}'")
@@ -119,6 +115,7 @@ def webhook_lost(demo: Walkthrough) -> None:
     """Push without any webhook."""
     stage, names, voice = demo.stage, demo.stage.names, demo.voice
     voice.step("A webhook gets lost")
+    demo.at(QUICK)
     demo.edit("front/web-config.yaml", "SHOP_TITLE: Tea and more", "SHOP_TITLE: Tea, kettles and more")
     commit = demo.repository.commit("A new title")
     mark = stage.log.mark()
@@ -129,10 +126,6 @@ def webhook_lost(demo: Walkthrough) -> None:
     voice.timing(f"pushed → found by a {line.trigger} run and recorded {milliseconds(line.at - pushed)}   ({counted(line)})")
     title = demo.kubectl(f"get configmap web -n {names.front} -o jsonpath='{{.data.SHOP_TITLE}}'")
     voice.check(line.outcome == "applied" and "kettles" in title and demo.is_recorded(commit), "the push was late, not lost")
-    demo.serve(USUAL)
-    voice.say(
-        "anneal serve is started anew with its usual intervals. It keeps nothing of its own: all it knows is in git and in the cluster."
-    )
 
 
 def broken_refused(demo: Walkthrough) -> None:
@@ -156,8 +149,8 @@ def broken_refused(demo: Walkthrough) -> None:
     voice.check(demo.is_recorded(undo), "git revert, and the target is well again")
 
 
-def mass_deletion(demo: Walkthrough) -> Commit:
-    """Hold what deletes too much until a person approves exactly that."""
+def mass_deletion(demo: Walkthrough) -> None:
+    """Hold what deletes too much until a person approves exactly that, and bring it back."""
     names, voice = demo.stage.names, demo.voice
     voice.step("Half of the shop is deleted by mistake")
     voice.command("git rm -r deploy/back && git commit")
@@ -178,33 +171,15 @@ def mass_deletion(demo: Walkthrough) -> Commit:
         f"{count} objects are gone, all of them declared in deploy/back",
     )
     voice.check(demo.is_recorded(commit), f"commit {commit.short} is recorded")
-    return commit
+    _reverted(demo, commit, len(before))
 
 
-def reverted(demo: Walkthrough, mistake: Commit) -> None:
-    """Bring everything back."""
+def _reverted(demo: Walkthrough, mistake: Commit, whole: int) -> None:
     names, voice = demo.stage.names, demo.voice
     voice.step("git revert brings it back")
     voice.command("git revert HEAD")
     line = demo.push(demo.repository.revert(mistake))
-    count, whole = declared("deploy/back"), declared() - declared(SERVICE_A)
+    count = declared("deploy/back")
     demo.settle()
     demo.kubectl(f"get deployments,statefulsets,jobs -n {names.back}")
     voice.check(line.counts.get("created") == count and len(demo.members()) == whole, f"all {count} objects live again, {whole} in all")
-
-
-def demo_all(demo: Walkthrough) -> None:
-    """Tell the whole story. Raises DemoFailed as soon as something isn't as announced."""
-    steps: tuple[Callable[[Walkthrough], None], ...] = (
-        first_push,
-        kubectl_leaves_it,
-        anneal_deletes_it,
-        image_changed,
-        same_push_again,
-        edit_healed,
-        webhook_lost,
-        broken_refused,
-    )
-    for step in steps:
-        step(demo)
-    reverted(demo, mass_deletion(demo))

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from infra.demo.cluster import Thing
-from infra.demo.configuration import Clock, configuration
+from infra.demo.configuration import USUAL, Clock, configuration
 from infra.demo.github import Push, deliver
 from infra.demo.narration import DemoFailed, Narrator
 from infra.demo.repository import Commit, Repository
@@ -33,12 +33,14 @@ def counted(line: Line) -> str:
 
 @dataclass(slots=True)
 class Walkthrough:
-    """The stage, the shop's repository and the voice; `last` is the webhook that was delivered last."""
+    """The stage, the shop's repository and the voice; `last` is the webhook that was delivered last, `clock` how `anneal serve` runs."""
 
     stage: Stage
     repository: Repository
     voice: Narrator
     last: Push | None = None
+    clock: Clock = USUAL
+    _applyset: str = ""
 
     # --- git
     def push(self, commit: Commit) -> Line:
@@ -106,8 +108,9 @@ class Walkthrough:
         return said
 
     def members(self) -> dict[str, Thing]:
-        """Return Anneal's objects as kubectl sees them."""
-        return self.stage.kubectl.members(self.stage.names)
+        """Return Anneal's objects as kubectl sees them, once the shop is there."""
+        self._applyset = self._applyset or self.stage.kubectl.applyset(self.stage.names)
+        return self.stage.kubectl.members(self.stage.names, self._applyset)
 
     def is_recorded(self, commit: Commit) -> bool:
         """Whether the record in the cluster names this commit."""
@@ -124,4 +127,17 @@ class Walkthrough:
     def serve(self, clock: Clock) -> float:
         """Start `anneal serve`, ending the one that runs; returns the seconds the start took."""
         self.stage.stop_anneal()
+        self.clock = clock
         return self.stage.start_anneal(configuration(self.stage, self.repository, clock))
+
+    def at(self, clock: Clock) -> None:
+        """Let `anneal serve` run by a clock: it is started anew if it runs by another."""
+        if clock == self.clock:
+            return
+        self.serve(clock)
+        if clock == USUAL:
+            known = "It keeps nothing of its own: all it knows is in git and in the cluster."
+            self.voice.say(f"anneal serve is started anew with its usual intervals. {known}")
+        else:
+            often = f"a drift run every {clock.drift} (30m by default) and a tick every {clock.interval} (5m)"
+            self.voice.say(f"anneal serve is started anew, with {often}.")

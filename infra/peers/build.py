@@ -5,10 +5,9 @@ Built apart from the control plane, so that its dependencies can't move Kubernet
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-from infra.gobuild import Build, Log
+from infra.gobuild import Build, Log, report
 
 MODULE = Path(__file__).resolve().parent
 KAPP = "v0.64.2"
@@ -19,19 +18,12 @@ BUILD = Build(
     name="peers",
     module=MODULE,
     what="kapp",
-    takes="about 2 minutes",
-    packages=700,
     no_go=NO_GO,
     linker=f"-s -w -X carvel.dev/kapp/pkg/kapp/version.Version={KAPP.removeprefix('v')}",
 )
-"""`packages` is about how many an empty Go build cache compiles."""
 
 
-def _report(message: str) -> None:
-    sys.stderr.write(f"{message}\n")
-
-
-def kapp(*, log: Log = _report) -> Path:
+def kapp(*, log: Log = report) -> Path:
     """Return the program, built first when the cache doesn't hold it. Raises BuildError."""
     return BUILD.ensure(log) / "bin" / "kapp"
 

@@ -5,27 +5,20 @@ Standard library only.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-from infra.gobuild import Build, Log
+from infra.gobuild import Build, Log, report
 
 MODULE = Path(__file__).resolve().parent
 NO_GO = "actionlint and registry are built from Go modules and there is no `go` on PATH.\n  Install Go 1.26 or newer (https://go.dev/dl/)."
 
 
-def _report(message: str) -> None:
-    sys.stderr.write(f"{message}\n")
-
-
-def binaries(*, log: Log = _report) -> Path:
+def binaries(*, log: Log = report) -> Path:
     """Return the directory that holds `actionlint` and `registry`, built first when the cache doesn't hold them. Raises BuildError."""
     return BUILD.ensure(log) / "bin"
 
 
-BUILD = Build(name="release-tools", module=MODULE, what="actionlint and registry", takes="about 20 s", packages=230, no_go=NO_GO)
-"""`packages` is how many an empty Go build cache compiles."""
-
+BUILD = Build(name="release-tools", module=MODULE, what="actionlint and registry", no_go=NO_GO)
 
 if __name__ == "__main__":
     print(binaries())

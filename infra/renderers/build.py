@@ -5,10 +5,9 @@ They are built apart from the control plane, so that their dependencies can't mo
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-from infra.gobuild import Build, Log
+from infra.gobuild import Build, Log, report
 
 MODULE = Path(__file__).resolve().parent
 HELM = "v3.22.0"
@@ -30,11 +29,7 @@ LINKER = " ".join(
 NO_GO = "kustomize and helm are built from Go modules and there is no `go` on PATH.\n  Install Go 1.26 or newer (https://go.dev/dl/)."
 
 
-def _report(message: str) -> None:
-    sys.stderr.write(f"{message}\n")
-
-
-def binaries(*, log: Log = _report) -> Path:
+def binaries(*, log: Log = report) -> Path:
     """Return the directory that holds `kustomize` and `helm`, built first when the cache doesn't hold them. Raises BuildError."""
     return BUILD.ensure(log) / "bin"
 
@@ -43,12 +38,9 @@ BUILD = Build(
     name="renderers",
     module=MODULE,
     what="kustomize and helm",
-    takes="about 2 minutes",
-    packages=1000,
     no_go=NO_GO,
     linker=LINKER,
 )
-"""`packages` is how many an empty Go build cache compiles."""
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from infra.controlplane import processes
+from infra.demo import recording, scenes, story, svg
 from infra.demo.cluster import Names
-from infra.demo.narration import DemoFailed, Narrator, normalised
+from infra.demo.narration import DemoFailed, Narrator, Said, normalised
 from infra.demo.repository import SHOP, declared
 from tests.kubectl import Kubectl
 
@@ -103,7 +104,7 @@ def test_an_ended_demo_leaves_nothing_and_a_killed_one_is_ended_by_down(
 
 
 def test_the_demo_is_true_and_a_kept_one_follows_a_push_and_is_removed_whole(kubectl: Kubectl, cache: Path, tmp_path: Path) -> None:
-    arguments = command("--kubeconfig", str(kubectl.kubeconfig), "--prefix", "told-", "--keep")
+    arguments = command("all", "--kubeconfig", str(kubectl.kubeconfig), "--prefix", "told-", "--keep")
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(cache, kubectl)) as demo:
         assert demo.stdout is not None
         told = ""
@@ -140,17 +141,70 @@ def _wait_for_title(kubectl: Kubectl) -> None:
         time.sleep(0.2)
 
 
+def test_a_scene_is_played_with_what_it_needs_in_the_order_of_the_table() -> None:
+    assert [scene.name for scene in scenes.chosen(["held", "drift"])] == ["push", "drift", "held"]
+    assert scenes.chosen(["all"]) == list(scenes.SCENES)
+    assert scenes.chosen([]) == [scene for scene in scenes.SCENES if scene.base]
+
+
+def test_what_a_scene_needs_stands_above_it_and_no_name_is_taken_twice() -> None:
+    names = [scene.name for scene in scenes.SCENES]
+    assert len({*names, scenes.ALL}) == len(names) + 1
+    for at, scene in enumerate(scenes.SCENES):
+        assert {*scene.needs} <= {*names[:at]}
+
+
+def test_a_scene_that_is_none_of_the_base_is_played_by_name_alone() -> None:
+    more = (*scenes.SCENES, scenes.Scene("later", "more", story.first_push, needs=("prune",), base=False))
+    assert "later" not in [scene.name for scene in scenes.chosen([], more)]
+    assert [scene.name for scene in scenes.chosen(["later"], more)] == ["push", "prune", "later"]
+    assert "more  (only by name)" in scenes.listing(more)
+
+
+def test_an_unknown_scene_is_refused_with_the_known_ones_before_anything_starts(cache: Path) -> None:
+    done = run_demo(cache, "prune", "nowhere")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"there is no scene nowhere; there are {', '.join(scene.name for scene in scenes.SCENES)}, all" in done.stderr
+    assert demo_directories(cache) == []
+    assert run_demo(cache, "--list").stdout.splitlines()[0].split() == ["push", "a", "push", "deploys", "the", "whole", "shop"]
+
+
 def test_a_claim_that_is_not_so_ends_the_demo_unsaid() -> None:
     voice = Narrator()
     with pytest.raises(DemoFailed, match="not so: all is well"):
         voice.check(False, "all is well")
-    assert voice.lines == []
+    assert voice.said == []
 
 
 def test_the_transcript_names_neither_paths_nor_ports_of_this_machine() -> None:
     known = {"/somewhere/me/.cache/anneal/demo/run-x": "~/.cache/anneal/demo", "/somewhere/me": "~", "127.0.0.1:40001": "127.0.0.1:3000"}
     text = "/somewhere/me/.cache/anneal/demo/run-x/anneal.yaml and /somewhere/me/y at http://127.0.0.1:40001/shop.git"
     assert normalised(text, known) == "~/.cache/anneal/demo/anneal.yaml and ~/y at http://127.0.0.1:3000/shop.git"
+
+
+def test_a_recording_is_one_run_in_three_forms_without_what_is_this_machines(tmp_path: Path) -> None:
+    said = [
+        Said(0.1, " 1 A scene", "bold cyan"),
+        Said(9.0, "   $ ls /somewhere/me", "bold"),
+        Said(9.0, "     a < b", "bright_black"),
+        Said(9.0, "", ""),
+    ]
+    written = recording.save(said, {"/somewhere/me": "~"}, tmp_path)
+    transcript, cast, picture = (path.read_text() for path in written)
+    assert transcript == " 1 A scene\n   $ ls ~\n     a < b\n\n"
+    assert recording.transcript(cast) == transcript
+    assert "a &lt; b</text>" in picture
+    assert "somewhere" not in cast + picture
+    times = [json.loads(line)[0] for line in cast.splitlines()[1:]]
+    assert times == sorted(times)
+    assert times[1] - times[0] <= recording.LONGEST
+
+
+def test_long_outputs_and_wide_lines_are_cut_in_the_picture() -> None:
+    lines = [Said(0.0, f"     {number}", "bright_black") for number in range(30)]
+    shown = [line.text.strip() for line in svg.shortened([*lines, Said(1.0, "x" * 200, "")])]
+    assert shown[: svg.LONGEST_OUTPUT] == [*map(str, range(svg.LONGEST_OUTPUT - 1)), "…"]
+    assert shown[svg.LONGEST_OUTPUT :] == ["x" * (svg.COLUMNS - 1) + "…"]
 
 
 def test_a_prefix_reaches_every_name_that_the_shop_has_in_a_cluster() -> None:

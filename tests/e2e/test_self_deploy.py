@@ -22,6 +22,8 @@ from tests.kubectl import Kubectl
 from tests.manifests import CHART, NAMES, NAMESPACE, OVERLAYS, Forms, documents, one, run
 from tests.rooms.cluster.faulty_proxy import Handler
 
+pytestmark = pytest.mark.usefixtures("renderers")
+
 SHAPES = {"single-namespace": (1, 0), "cluster-wide": (2, 0), "sqs-workers": (2, 2)}
 """How many pods take webhooks, and how many only run targets."""
 WORSE: tuple[dict[str, Any], ...] = ({"privileged": True, "allowPrivilegeEscalation": True}, {"capabilities": {}})

@@ -18,6 +18,8 @@ from handler.config.secrets import ALL, references
 from handler.worker.supervisor import STOP_SECONDS
 from tests.manifests import CHART, KUBERNETES, NAMES, NAMESPACE, OVERLAYS, Forms, Manifest, by_name, documents, one, template, tried
 
+pytestmark = pytest.mark.usefixtures("renderers")
+
 DOCKERFILE = KUBERNETES.parent / "container" / "Dockerfile"
 CONFIG = f"--set-file=config={OVERLAYS / 'single-namespace' / 'anneal.yaml'}"
 
