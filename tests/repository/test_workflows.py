@@ -16,6 +16,7 @@ import yaml
 from infra.release.__main__ import commands
 from infra.release.tools import binaries
 from tests.repository.pages import ROOT
+from tests.source_files import name, sources
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 BIN = Path(sys.executable).parent
@@ -31,8 +32,8 @@ def read(name: str) -> dict[str, Any]:
 
 def steps() -> Iterator[tuple[str, dict[str, Any]]]:
     for path in WORKFLOWS:
-        for name, job in read(path.stem)["jobs"].items():
-            yield from ((f"{path.stem}, {name}", step) for step in job.get("steps", ()))
+        for job_name, job in read(path.stem)["jobs"].items():
+            yield from ((f"{path.stem}, {job_name}", step) for step in job.get("steps", ()))
 
 
 def actionlint(*files: Path) -> subprocess.CompletedProcess[str]:
@@ -82,12 +83,13 @@ def test_one_action_has_one_commit() -> None:
 def test_rights_are_given_to_jobs_and_are_least(path: Path) -> None:
     workflow = read(path.stem)
     assert workflow["permissions"] == {}
-    writing = {name: {right for right, may in job["permissions"].items() if may == "write"} for name, job in workflow["jobs"].items()}
+    writing = {
+        job_name: {right for right, may in job["permissions"].items() if may == "write"} for job_name, job in workflow["jobs"].items()
+    }
     signing = {"id-token", "attestations"}
     allowed = {"wheel": {"id-token"}, "image": {"packages", *signing}, "chart": {"packages", *signing}, "page": {"contents", *signing}}
-    assert {name: rights for name, rights in writing.items() if rights} == (allowed if path.stem == "release" else {})
-    for name, job in workflow["jobs"].items():
-        assert "uses" in job or job["timeout-minutes"] <= 60, name
+    assert {job: rights for job, rights in writing.items() if rights} == (allowed if path.stem == "release" else {})
+    assert [job for job in workflow["jobs"].values() if "uses" not in job and job["timeout-minutes"] > 60] == []
 
 
 def test_every_script_that_a_step_runs_is_here() -> None:
@@ -114,9 +116,9 @@ def test_a_release_waits_for_every_test() -> None:
 
 def test_the_image_is_built_from_what_the_dockerfile_names() -> None:
     (build,) = [step["with"] for _, step in steps() if step.get("uses", "").startswith("docker/build-push-action@")]
-    (name,) = [step["run"] for _, step in steps() if step.get("id") == "name"]
+    (named,) = [step["run"] for _, step in steps() if step.get("id") == "name"]
     version = re.findall(r"^ARG PYTHON_VERSION=(\S+)$", DOCKERFILE, re.MULTILINE)[0]
-    assert f"docker.io/library/python:{version}-slim-bookworm" in name
+    assert f"docker.io/library/python:{version}-slim-bookworm" in named
     given = {line.partition("=")[0] for line in build["build-args"].splitlines()}
     assert given == {"PYTHON_DIGEST", "VERSION", "REVISION", "CREATED"}
     assert {each for each in given if not re.search(rf"^ARG .*\b{each}=", DOCKERFILE, re.MULTILINE)} == set()
@@ -131,3 +133,25 @@ def test_macos_runs_the_pure_tests_and_the_command_line() -> None:
     runs = "\n".join(step.get("run", "") for step in unit["steps"])
     assert "scripts/test unit" in runs
     assert "scripts/anneal --help" in runs
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in sources("tests/unit", "tests/fakes", "handler") if re.search(r"\"/(?:proc|sys|dev/shm)\b", path.read_text())],
+    ids=name,
+)
+def test_what_macos_runs_looks_before_it_reads_what_only_linux_has(path: Path) -> None:
+    assert re.search(r"\.is_dir\(\)|os\.access\(", path.read_text()), "say what happens where there is no such directory"
+
+
+def test_what_only_linux_has_is_asked_for_in_one_module() -> None:
+    asking = [path for path in sources("handler") if re.search(r"CDLL\(None\)\.\w+", path.read_text())]
+    assert list(map(name, asking)) == ["handler/model/prctl.py"]
+    assert 'if sys.platform != "linux":' in asking[0].read_text()
+
+
+def test_the_scripts_that_macos_runs_need_no_tool_of_gnu() -> None:
+    for script in ("_env", "_python", "anneal", "test"):
+        for line in (ROOT / "scripts" / script).read_text().splitlines():
+            code = re.sub(r"(?:^|\s)#.*", "", line)
+            assert not re.search(r"\b(?:flock|sha256sum|mapfile|readarray)\b|\$\{\w+,,\}", code) or "command -v" in code, line
