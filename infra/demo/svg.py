@@ -21,7 +21,7 @@ TOGETHER = 0.05
 LONGEST_OUTPUT = 9
 """Lines shown of what a command printed."""
 STILL = "service-b didn't notice"
-"""The line that ends what is shown where motion isn't wanted."""
+"""The line that ends what is shown where nothing moves: no motion is wanted, or the viewer has none."""
 CLASSES = {"": "n", "bold": "b", "bold cyan": "s", "bright_black": "o", "yellow": "t", "green": "c"}
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', 'DejaVu Sans Mono', monospace"
 STYLE = """\
@@ -43,13 +43,12 @@ def render(said: Iterable[Said]) -> str:
 <title>scripts/demo in a terminal</title>
 <style>
 {STYLE}
-.page{{animation:page {total:.2f}s step-end infinite}}
-.rest{{animation:rest {total:.2f}s step-end infinite}}
+.page{{transform:translateY({_scrolled(still)}px);animation:page {total:.2f}s step-end infinite}}
+.rest{{transform:translateY({still * HEIGHT_OF_A_ROW}px);animation:rest {total:.2f}s step-end infinite}}
 {_keyframes("page", [(at / total, _scrolled(count)) for at, count in moments])}
 {_keyframes("rest", [(at / total, count * HEIGHT_OF_A_ROW) for at, count in moments])}
 @media (prefers-reduced-motion:reduce){{
-.page{{animation:none;transform:translateY({_scrolled(still)}px)}}
-.rest{{animation:none;transform:translateY({still * HEIGHT_OF_A_ROW}px)}}
+.page,.rest{{animation:none}}
 }}
 </style>
 <rect width="{width}" height="{height}" rx="8" fill="#0d1117"/>

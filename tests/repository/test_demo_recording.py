@@ -38,4 +38,6 @@ def test_the_picture_stands_alone_is_small_and_stands_still_where_motion_is_not_
     ET.fromstring(text)
     assert len(text) < 300_000
     assert re.findall(r"href=|src=|url\(|@import", text) == []
-    assert re.search(r"prefers-reduced-motion:reduce\)\{\s*\.page\{animation:none;transform:translateY\(-\d+px\)\}", text)
+    assert re.search(r"prefers-reduced-motion:reduce\)\{\s*\.page,\.rest\{animation:none\}", text)
+    assert re.search(r"^\.page\{transform:translateY\(-\d+px\);animation:", text, re.MULTILINE)
+    assert re.search(r"^\.rest\{transform:translateY\(\d+px\);animation:", text, re.MULTILINE)
