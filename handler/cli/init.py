@@ -1,6 +1,7 @@
 """`anneal init`: writes a first anneal.yaml that loads, and says the next commands and what to set up at the git host.
 
-Law: nothing is asked of a cluster or git host; the file is written whole, once everything is answered, or not at all.
+Law: no cluster and no git host is asked; the checkout that it runs in suggests answers. The file is written whole, once everything is
+answered, or not at all.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from handler.cli.session import Session
 from handler.config.git_settings import token_user
 from handler.config.load import parse
 from handler.model.errors import ConfigInvalid
+from handler.source.checkout import checkout_around
 from handler.web import BIND
 
 _FILE = "anneal.yaml"
@@ -36,9 +38,9 @@ targets:
       url: {url}
       {auth}
     revision: {{branch: {branch}}}
-    path: {path}
-    namespaces: [{namespaces}]       # it touches no other
-    namespace: {namespace}           # for objects that name none
+    path: {path}{exclude}
+    namespaces: [{namespaces}]              # it touches no other
+    namespace: {namespace}                  # for objects that name none
     clusterScoped: [Namespace]       # cluster-scoped kinds it may declare
     # cluster: {{kubeconfig: {{file: kubeconfig}}, context: prod}}    # default: KUBECONFIG, ~/.kube/config, the pod's own account
     prune:
@@ -62,8 +64,9 @@ def init(session: Session, *, force: bool, namespaces: tuple[str, ...], **flags:
     path = Path(session.named or session.environ.get("ANNEAL_CONFIG") or _FILE)
     _refuse(path, force)
     given = {name.replace("_", "-"): value for name, value in flags.items()} | {"namespace": " ".join(namespaces) or None}
-    answers = answered(questions((*session.triggers, init_hosts.NONE)), given, session.output)
-    text = _written(answers)
+    checkout = checkout_around(path.parent)
+    answers = answered(questions((*session.triggers, init_hosts.NONE), checkout), given, session.output)
+    text = _written(answers, beside=answers["path"] in ("", ".", checkout.inside if checkout else "."))
     parse(text, path.name, providers=session.triggers)
     _write(path, text, force)
     _print_next(session, path, answers)
@@ -81,7 +84,8 @@ def _refuse(path: Path, force: bool) -> None:
         raise ConfigInvalid.of(str(path.parent), "there is no such directory", fix=f"mkdir -p {shlex.quote(str(path.parent))}")
 
 
-def _written(answers: Answers) -> str:
+def _written(answers: Answers, *, beside: bool) -> str:
+    """Return the file's text. `beside`: it may come to lie among the manifests."""
     provider, namespaces = answers["provider"], split(answers["namespace"])
     webhooks = _WEBHOOKS.format(provider=provider, variable=init_hosts.variable(provider)) if provider != init_hosts.NONE else _NO_WEBHOOKS
     return _TEMPLATE.format(
@@ -91,6 +95,7 @@ def _written(answers: Answers) -> str:
         auth=_auth(answers),
         branch=_scalar(answers["branch"]),
         path=_scalar("" if answers["path"] == "." else answers["path"]),
+        exclude=f"\n    renderer: {{exclude: [{_FILE}]}}     # this file, should it be committed" if beside else "",
         namespaces=", ".join(map(_scalar, namespaces)),
         namespace=_scalar(namespaces[0]),
     )
@@ -133,7 +138,8 @@ def _write(path: Path, text: str, force: bool) -> None:
 
 def _print_next(session: Session, path: Path, answers: Answers) -> None:
     provider, token = answers["provider"], answers.get("token-env", "")
-    commands = _next(session, path, provider)
+    config = _config_flag(session, path)
+    commands = _next(provider, config)
     secret = f"read -rs {token}; export {token}" if token and token not in session.environ else ""
     url = f"https://HOST/webhooks/{provider}"
     steps = (
@@ -149,17 +155,23 @@ def _print_next(session: Session, path: Path, answers: Answers) -> None:
         return
     output = session.output
     output.line(f"wrote {path}", "good")
+    place = "its root" if answers["path"] in ("", ".") else answers["path"]
+    output.line(f"Target {answers['name']} follows {answers['branch']} of {answers['repository']}, {place}", hang=2)
     if secret:
         output.line(f"\nFirst, the token that may read the repository, pasted:\n  {secret}", whole=True)
     output.line("\nNext:\n" + "\n".join(f"  {each}" for each in commands), whole=True)
     if steps:
+        output.line(f"\nWithout a webhook, git is looked at each minute:\n  anneal run --trigger interval{config}", whole=True)
         output.line(f"\n`anneal serve` listens on {BIND}, in plain HTTP: put a proxy with TLS")
         output.line(f"in front, and let https://HOST/webhooks/ lead to it. Then, at {init_hosts.of(provider).title}:\n{steps.rstrip()}")
 
 
-def _next(session: Session, path: Path, provider: str) -> list[str]:
+def _config_flag(session: Session, path: Path) -> str:
     here = session.named is None or (str(path) == _FILE and "ANNEAL_CONFIG" not in session.environ)
-    config = "" if here else f" -c {shlex.quote(str(path))}"
+    return "" if here else f" -c {shlex.quote(str(path))}"
+
+
+def _next(provider: str, config: str) -> list[str]:
     if provider == init_hosts.NONE:
         return [f"anneal check{config}", f"anneal apply{config}", f"anneal run --trigger interval{config}"]
     variable = init_hosts.variable(provider)

@@ -15,6 +15,7 @@ from handler.cli.init_hosts import guess
 from handler.cli.output import Output
 from handler.config.value_formats import FORMS
 from handler.model.errors import ConfigInvalid, Problem
+from handler.source.checkout import Checkout
 
 Answers = dict[str, str]  # by the flag's name without dashes
 _EXAMPLE = "https://git.example.com/acme/shop.git"
@@ -23,6 +24,8 @@ _SCP = re.compile(r"(?:([\w.-]+)@)?([A-Za-z0-9][A-Za-z0-9.-]*\.[A-Za-z0-9-]+|loc
 _BARE = re.compile(r"(?:[a-z+]+://)?([A-Za-z0-9][A-Za-z0-9-]*(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?/[^\s@?#\\]+)")
 _AZURE = re.compile(r"v3/([^/]+)/([^/]+)/([^/]+)")
 
+_PATHS = ("deploy", "manifests", "k8s", "kubernetes")
+"""Where manifests usually lie, the likeliest first."""
 _TOKEN = re.compile(r"gh[a-z]_|github_pat_|glpat-|ATBB|ATCTT")  # how the tokens of GitHub, GitLab and Bitbucket begin
 
 Wrong = tuple[str, str]  # what is wrong with an answer, and the way out
@@ -41,10 +44,12 @@ class Question:
     """Whether no default will do without a terminal."""
 
 
-def questions(providers: tuple[str, ...]) -> tuple[Question, ...]:
-    """Return the questions in their order. `providers`: whose webhooks can be chosen."""
+def questions(providers: tuple[str, ...], checkout: Checkout | None = None) -> tuple[Question, ...]:
+    """Return the questions in their order. `providers`: whose webhooks can be chosen; `checkout`: the one that `init` runs in."""
+    url = followed(checkout.remote) if checkout else None
+    own = checkout if url else None
     return (
-        Question("repository", "Repository (https:// or ssh:// URL)", url_wrong, lambda _: None, required=True),
+        Question("repository", "Repository (https:// or ssh:// URL)", url_wrong, lambda _: url, required=url is None),
         Question("ssh-key", "File of a private key that may read it", _file_wrong, _in_home("id_ed25519"), _by_ssh, required=True),
         Question("known-hosts", "File of its known_hosts lines", _file_wrong, _in_home("known_hosts"), _by_ssh, required=True),
         Question(
@@ -54,8 +59,18 @@ def questions(providers: tuple[str, ...]) -> tuple[Question, ...]:
             lambda _: "",
             lambda known: not _by_ssh(known),
         ),
-        Question("branch", "Branch", FORMS["ref"].complaint, lambda _: "main"),
-        Question("path", "Directory of the manifests (.: the root)", FORMS["path"].complaint, lambda _: "deploy"),
+        Question(
+            "branch",
+            "Branch",
+            FORMS["ref"].complaint,
+            lambda known: own.branch if own and own.branch and known["repository"] == url else "main",
+        ),
+        Question(
+            "path",
+            "Directory of the manifests (.: the root)",
+            FORMS["path"].complaint,
+            lambda known: _manifests(own) if own and known["repository"] == url else _PATHS[0],
+        ),
         Question("name", "Name of the target", FORMS["name"].complaint, lambda known: name_of(known["repository"])),
         Question(
             "namespace", "Namespaces it may touch (the first is the default)", _spaces_wrong, lambda known: known["name"], required=True
@@ -162,6 +177,25 @@ def split(text: str) -> list[str]:
 
 
 # --- defaults
+def followed(remote: str) -> str | None:
+    """Return the URL by which a server follows the repository of a checkout's remote; None where there is none, as of a directory."""
+    scheme, found, rest = remote.partition("://")
+    place, slash, path = rest.partition("/")
+    url = f"{scheme}://{place.rpartition('@')[2]}/{path}" if found and slash and scheme in ("http", "https") else remote
+    if url_wrong(url) is None:
+        return url
+    way = (url_wrong(url) or ("", ""))[1].removeprefix("write ").partition(";")[0]
+    return way if url_wrong(way) is None else None
+
+
+def _manifests(checkout: Checkout) -> str:
+    """Return the directory that `init` runs in, or one with a usual name; the root where that alone holds YAML."""
+    if checkout.inside:
+        return checkout.inside
+    usual = next((name for name in _PATHS if (checkout.root / name).is_dir()), None)
+    return usual or ("." if any(checkout.root.glob("*.y*ml")) else _PATHS[0])
+
+
 def name_of(url: str) -> str:
     """Return a name for the target of a repository."""
     last = url.rstrip("/").rpartition("/")[2].removesuffix(".git").lower()

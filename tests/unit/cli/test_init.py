@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from handler.cli import init_hosts
 from handler.cli.group import anneal
-from handler.cli.init_questions import name_of, url_wrong
+from handler.cli.init_questions import followed, name_of, url_wrong
 from handler.config.load import load
 from handler.config.settings import Rollback, Wait
 from handler.triggers import TRIGGERS
@@ -139,6 +139,61 @@ def test_a_file_that_is_there_is_never_replaced_unless_asked(tmp_path: Path) -> 
     assert "  anneal init -c anneal.yaml --force\n" in shown
     code, shown = asked(tmp_path, ("Repository", EOF), flags=("--force",))
     assert (code, mine.read_text()) == (1, "# mine\n"), "ended halfway, it is as it was"
+
+
+# --- in a checkout
+def checkout(directory: Path, remote: str, branch: str = "trunk", *files: str) -> Path:
+    subprocess.run(["git", "init", "-q", "-b", branch, str(directory)], check=True)
+    subprocess.run(["git", "-C", str(directory), "remote", "add", "origin", remote], check=True)
+    for file in files:
+        (directory / file).parent.mkdir(parents=True, exist_ok=True)
+        (directory / file).touch()
+    return directory
+
+
+def test_a_checkout_suggests_its_repository_branch_and_directory(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "work", "git@github.com:acme/shop.git", "trunk", "k8s/web.yaml")
+    dialogue = (("[https://github.com/acme/shop.git]: ", ""), ("Variable", ""), ("Branch [trunk]: ", ""), ("[k8s]: ", ""))
+    code, shown = asked(work, *dialogue, ("[shop]: ", ""), ("[shop]: ", ""), ("[github]: ", ""))
+    assert code == 0, shown
+    assert "Target shop follows trunk of https://github.com/acme/shop.git, k8s\n" in shown.replace("\r", "")
+    (target,) = load(work / "anneal.yaml").targets
+    assert (target.repository.url, target.revision.branch, target.path) == ("https://github.com/acme/shop.git", "trunk", "k8s")
+
+
+@pytest.mark.parametrize(
+    ("remote", "url"),
+    [
+        (URL, URL),
+        ("https://me:token-of-mine@git.example.com/acme/shop.git", URL),
+        ("git@git.example.com:acme/shop.git", URL),
+        (BY_SSH, BY_SSH),
+        ("git@ssh.dev.azure.com:v3/o/p/r", "https://dev.azure.com/o/p/_git/r"),
+        ("git://git.example.com/acme/shop.git", URL),
+        ("/srv/git/shop.git", None),
+        ("../shop.git", None),
+        ("", None),
+    ],
+)
+def test_a_remote_is_suggested_as_a_server_follows_it(remote: str, url: str | None) -> None:
+    assert followed(remote) == url
+
+
+def test_where_no_person_can_be_asked_a_checkout_needs_its_namespace_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(checkout(tmp_path, URL, "trunk", "web.yaml"))
+    result = run("init", "-n", "shop")
+    assert result.exit_code == 0, result.output
+    (target,) = load(tmp_path / "anneal.yaml").targets
+    assert (target.repository.url, target.revision.branch, target.path, target.namespaces) == (URL, "trunk", "", ("shop",))
+    assert target.renderer.exclude == ("anneal.yaml",), "it lies among the manifests"
+    assert "anneal init --namespace" in run("init", "--force").stderr
+
+
+def test_another_repository_than_the_checkouts_gets_nothing_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(checkout(tmp_path, URL, "trunk", "k8s/web.yaml"))
+    assert run("init", "--repository", "https://git.example.com/acme/store.git", "-n", "shop").exit_code == 0
+    (target,) = load(tmp_path / "anneal.yaml").targets
+    assert (target.name, target.revision.branch, target.path, target.renderer.exclude) == ("store", "main", "deploy", ())
 
 
 # --- where no person can be asked

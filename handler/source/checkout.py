@@ -1,0 +1,53 @@
+"""What a git checkout on disk says of itself: the remote it was cloned from and its branch, which `anneal init` suggests."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dulwich.config import ConfigFile
+
+_SHA = re.compile(rb"[0-9a-f]{40,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A work tree.
+
+    `inside`: the directory below `root`; `remote`: the URL of the branch's remote as git has it; `branch`: empty at a detached HEAD.
+    """
+
+    root: Path
+    inside: str
+    remote: str
+    branch: str
+
+
+def checkout_around(directory: Path) -> Checkout | None:
+    """Return the checkout that a directory lies in; None outside of one. No host is asked."""
+    directory = directory.resolve()
+    if not any((each / ".git").exists() for each in (directory, *directory.parents)):
+        return None
+    from dulwich.errors import FileFormatException, NotGitRepository  # noqa: PLC0415 - not needed outside a repository
+    from dulwich.repo import Repo  # noqa: PLC0415 - the same
+
+    try:
+        with Repo.discover(str(directory)) as repo:
+            root, config = Path(repo.path).resolve(), repo.get_config()
+            branch = (repo.refs.read_ref(b"HEAD") or b"").removeprefix(b"ref: refs/heads/")
+            remote = _value(config, (b"branch", branch), b"remote") or b"origin"
+            inside = directory.relative_to(root).as_posix().removeprefix(".")
+            url = _value(config, (b"remote", remote), b"url")
+    except (NotGitRepository, FileFormatException, ValueError, OSError):
+        return None
+    return Checkout(root, inside, url.decode(errors="replace"), "" if _SHA.fullmatch(branch) else branch.decode(errors="replace"))
+
+
+def _value(config: ConfigFile, section: tuple[bytes, bytes], name: bytes) -> bytes:
+    try:
+        return config.get(section, name)
+    except KeyError:
+        return b""
