@@ -14,7 +14,7 @@ import signal
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import coverage
@@ -32,8 +32,8 @@ from tests.kubectl import Kubectl
 
 ROOT = Path(__file__).resolve().parent.parent
 DIRECTORY = "ANNEAL_TEST_CONTROL_PLANE"  # set by the session for its workers
-MEASURED = ("unit", "rooms")
-"""The suites whose coverage counts: the others prove the whole, and traced they would cost twice as much."""
+MEASURED = ("unit/", "rooms/") if os.environ.get("ANNEAL_COVERAGE") == "all" else ("unit/plan/", "unit/triggers/")
+"""The tests whose coverage counts: of the pure rooms their own, or all; traced, tests take twice as long."""
 PREFIX = "anneal-test-"
 OWNER = "owner.json"
 EXAMPLES = "ANNEAL_MODEL_EXAMPLES"
@@ -45,8 +45,9 @@ hypothesis.settings.load_profile("patient")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Name the directory of the session's control plane; end those that killed sessions left behind."""
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses"):
+        os.environ.pop("COVERAGE_PROCESS_CONFIG", None)  # a test is traced, not what it starts: that would cost half of its time
     if hasattr(config, "workerinput"):
-        os.environ.pop("COVERAGE_PROCESS_CONFIG", None)  # a worker is traced, not what its tests start: that would cost half of their time
         return
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs in the background; what tests start is interrupted
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -87,9 +88,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _measured(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tests of the whole aren't traced."""
+    """Only tests whose coverage counts are traced."""
     tracing = coverage.Coverage.current()
-    if tracing is None or request.path.relative_to(ROOT / "tests").parts[0] in MEASURED:
+    if tracing is None or str(request.path.relative_to(ROOT / "tests")).startswith(MEASURED):
         yield
         return
     tracing.stop()
@@ -97,22 +98,18 @@ def _measured(request: pytest.FixtureRequest) -> Iterator[None]:
     tracing.start()
 
 
-@pytest.fixture(autouse=True)
-def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test's process has learned to mask is unknown to the next test."""
-    monkeypatch.setattr(secret_mask, "_LEARNED", secret_mask._Learned())
-
-
-@pytest.fixture(autouse=True)
-def _log_restored() -> Iterator[None]:
-    """What a test has done with the process' log ends with it."""
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """What a test has done with the process's log, and what the process has learned to mask, ends with it."""
     loggers, hooks = (logging.getLogger(), logging.getLogger("anneal")), (warnings.showwarning, threading.excepthook)
     before = [(logger.handlers[:], logger.level) for logger in loggers]
-    yield
+    secret_mask._LEARNED = secret_mask._Learned()
+    done = yield
     for logger, (handlers, level) in zip(loggers, before, strict=True):
         logger.handlers[:] = handlers
         logger.setLevel(level)
     warnings.showwarning, threading.excepthook = hooks
+    return done
 
 
 @pytest.fixture(scope="session")
@@ -150,9 +147,9 @@ def renderers() -> Path:
 def namespace(kubectl: Kubectl) -> Iterator[str]:
     """A namespace of the test's own; its deletion is not waited for."""
     name = f"t-{secrets.token_hex(5)}"
-    kubectl.run("create", "namespace", name)
+    kubectl.create_namespace(name)
     yield name
-    kubectl.run("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+    kubectl.delete_namespaces(name)
 
 
 @pytest.fixture(scope="session")

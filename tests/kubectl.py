@@ -10,10 +10,37 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import yaml
 
+from handler.cluster.connect import ClusterConnection, connect
+from handler.config.settings import Cluster
+
 _PATIENCE = 60.0
+COLLECTIONS = {
+    **{
+        ("", kind): ("/api/v1", plural)
+        for kind, plural in {
+            "ConfigMap": "configmaps",
+            "Namespace": "namespaces",
+            "PersistentVolumeClaim": "persistentvolumeclaims",
+            "Secret": "secrets",
+            "Service": "services",
+            "ServiceAccount": "serviceaccounts",
+        }.items()
+    },
+    ("apps", "Deployment"): ("/apis/apps/v1", "deployments"),
+    ("apps", "StatefulSet"): ("/apis/apps/v1", "statefulsets"),
+    ("batch", "Job"): ("/apis/batch/v1", "jobs"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): (
+        "/apis/admissionregistration.k8s.io/v1",
+        "validatingwebhookconfigurations",
+    ),
+}
+"""Group and kind -> the API's path and the resource, of what tests look at most."""
+_CONNECTIONS: dict[tuple[Path, bytes], ClusterConnection] = {}
 
 
 @dataclass(frozen=True)
@@ -40,6 +67,40 @@ class Kubectl:
         command = [str(self.program), f"--kubeconfig={self.kubeconfig}", f"--cache-dir={cache}", *arguments]
         environment = {**os.environ, "GOGC": "off"}  # it ends before its memory matters
         return subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=120, env=environment)
+
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+        """Send one request and return the answer, None where the object isn't there, or is going already: as kubectl, without its start."""
+        content = self.kubeconfig.read_bytes()
+        connection = _CONNECTIONS.get((self.kubeconfig, content))
+        if connection is None:
+            connection = connect(Cluster(), kubeconfig=str(self.kubeconfig), environ=os.environ)
+            _CONNECTIONS[self.kubeconfig, content] = connection
+        headers = {"Content-Type": "application/json", "Authorization": connection.authorization()}
+        answer = connection.pool(4).request(method, connection.host + path, body=json.dumps(body) if body else None, headers=headers)
+        if answer.status == 404 or (method, answer.status) == ("DELETE", 409):
+            return None
+        assert answer.status < 300, f"{method} {path}: {answer.status} {answer.data[:500]!r}"
+        found: dict[str, Any] = json.loads(answer.data)
+        return found
+
+    def members(self, kinds: Sequence[tuple[str, str]], selector: str) -> list[dict[str, Any]]:
+        """Return the live objects of these kinds, each a group and a kind of `COLLECTIONS`, that a label selector matches."""
+        found = []
+        for group, kind in kinds:
+            listed = self.ask("GET", f"{COLLECTIONS[group, kind][0]}/{COLLECTIONS[group, kind][1]}?labelSelector={quote(selector)}")
+            assert listed, kind
+            found += [{"apiVersion": listed["apiVersion"], "kind": kind, **item} for item in listed["items"]]
+        return found
+
+    def create_namespace(self, name: str) -> None:
+        """Make a namespace."""
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        assert self.ask("POST", "/api/v1/namespaces", body), name
+
+    def delete_namespaces(self, *names: str) -> None:
+        """Delete namespaces that may be gone already, without a wait for it."""
+        for name in names:
+            self.ask("DELETE", f"/api/v1/namespaces/{name}")
 
     def apply(self, *documents: Mapping[str, Any], options: Sequence[str] = ()) -> str:
         """Apply documents the client-side way, as people do by hand."""

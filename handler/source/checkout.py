@@ -32,12 +32,13 @@ def checkout_around(directory: Path) -> Checkout | None:
     if not any((each / ".git").exists() for each in (directory, *directory.parents)):
         return None
     from dulwich.errors import FileFormatException, NotGitRepository  # noqa: PLC0415 - not needed outside a repository
+    from dulwich.refs import HEADREF  # noqa: PLC0415 - the same
     from dulwich.repo import Repo  # noqa: PLC0415 - the same
 
     try:
         with Repo.discover(str(directory)) as repo:
             root, config = Path(repo.path).resolve(), repo.get_config()
-            branch = (repo.refs.read_ref(b"HEAD") or b"").removeprefix(b"ref: refs/heads/")
+            branch = (repo.refs.read_ref(HEADREF) or b"").removeprefix(b"ref: refs/heads/")
             remote = _value(config, (b"branch", branch), b"remote") or b"origin"
             inside = directory.relative_to(root).as_posix().removeprefix(".")
             url = _value(config, (b"remote", remote), b"url")

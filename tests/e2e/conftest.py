@@ -80,9 +80,9 @@ def shop(open_shop: Open) -> Shop:
 @pytest.fixture
 def pair(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Pair]:
     made = Pair.of(f"s-{secrets.token_hex(4)}", host, sandbox, kubectl)
-    kubectl.run("create", "namespace", made.space)
+    kubectl.create_namespace(made.space)
     yield made
-    made.a.kubectl.run("delete", "namespace", made.space, "--wait=false")
+    made.a.kubectl.delete_namespaces(made.space)
 
 
 @pytest.fixture

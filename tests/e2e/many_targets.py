@@ -57,7 +57,7 @@ class Fleet:
         self.commits = {
             (number, version): marks[f":{self._mark(number, version)}"] for number in range(self.size) for version in range(self.versions)
         }
-        self.kubectl.run("create", "namespace", self.name)
+        self.kubectl.create_namespace(self.name)
         self.config = self.place / "anneal.json"
         self.config.write_text(json.dumps(self._configuration()))
         loaded = load(self.config)
@@ -138,7 +138,7 @@ class Fleet:
     def close(self) -> None:
         for server in self.servers:
             server.stop()
-        self.kubectl.run("delete", "namespace", self.name, "--wait=false", "--ignore-not-found")
+        self.kubectl.delete_namespaces(self.name)
 
     # --- the cluster
     def state(self, number: int) -> State | None:

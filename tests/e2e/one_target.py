@@ -24,11 +24,11 @@ from infra.githost import Work
 from tests.e2e.documents import Document
 from tests.e2e.run_process import Child
 from tests.e2e.serve_process import until
-from tests.kubectl import Kubectl
+from tests.kubectl import COLLECTIONS, Kubectl
 
 STATES = "anneal-e2e"
 PATH = "deploy"
-KINDS = ["ConfigMap", "Secret", "Service", "Deployment", "StatefulSet", "Job", "PersistentVolumeClaim", "ServiceAccount", "Namespace"]
+_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SCOPED = ("Namespace", "CustomResourceDefinition.apiextensions.k8s.io", "ValidatingWebhookConfiguration.admissionregistration.k8s.io")
 MORTAL = 2.0
 """Seconds of the Lease of a shop whose workers are paused; the others have the default, whatever the machine is busy with."""
@@ -119,13 +119,15 @@ class Shop:
     # --- the cluster
     def close(self) -> None:
         """Delete what is left of the shop, without a wait for it."""
-        spaces = [name for name in self.kubectl.run("get", "namespaces", "-o", "name").split() if f"/{self.name}" in name]
-        others = [f"crd/offers.{self.group}", f"validatingwebhookconfiguration/{self.name}"]
-        self.kubectl.run("delete", "--wait=false", "--ignore-not-found", *others, *spaces)
+        spaces = self.kubectl.ask("GET", "/api/v1/namespaces") or {"items": []}
+        names = [space["metadata"]["name"] for space in spaces["items"]]
+        self.kubectl.delete_namespaces(*(name for name in names if name.startswith(self.name)))
+        self.kubectl.ask("DELETE", f"{_CRDS}/offers.{self.group}")
+        self.kubectl.ask("DELETE", f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{self.name}")
 
     def create_namespace(self, name: str = "") -> str:
         """Make a namespace by hand: the main one unless another is named."""
-        self.kubectl.run("create", "namespace", name or self.name)
+        self.kubectl.create_namespace(name or self.name)
         return name or self.name
 
     def state(self) -> State:
@@ -140,18 +142,19 @@ class Shop:
 
     def labelled(self) -> dict[str, Document]:
         """Return every live object with our label, by its identity."""
-        kinds = [*KINDS, "CustomResourceDefinition", "ValidatingWebhookConfiguration"]
-        if any(document["kind"] == "Offer" for document in self.documents) or self._offers_are_served():
-            kinds.append(f"offers.{self.group}")
-        found = self.kubectl("get", ",".join(kinds), "-A", "-l", f"{PART_OF}={self.applyset}", "--show-managed-fields")
-        return {str(identity_of(item)): item for item in found["items"]}
-
-    def _offers_are_served(self) -> bool:
-        return self.kubectl.tried("get", "crd", f"offers.{self.group}").returncode == 0
+        selector = f"{PART_OF}={self.applyset}"
+        found = self.kubectl.members(tuple(COLLECTIONS), selector)
+        if any(document["kind"] == "Offer" for document in self.documents) or self.kubectl.ask("GET", f"{_CRDS}/offers.{self.group}"):
+            found += self.kubectl("get", f"offers.{self.group}", "-A", "-l", selector, "--show-managed-fields")["items"]
+        return {str(identity_of(item)): item for item in found}
 
     def live(self, document: Document) -> Document | None:
         """Return what lives under a document's name."""
         identity = identity_of(document)
+        if (identity.group, identity.kind) in COLLECTIONS:
+            root, plural = COLLECTIONS[identity.group, identity.kind]
+            inside = f"/namespaces/{identity.namespace}" if identity.namespace else ""
+            return self.kubectl.ask("GET", f"{root}{inside}/{plural}/{identity.name}")
         kind = f"{identity.kind}.{identity.group}" if identity.group else identity.kind
         place = ["-n", identity.namespace] if identity.namespace else []
         answer = self.kubectl.run("get", kind, identity.name, *place, "--ignore-not-found", "--show-managed-fields", "-o", "json")

@@ -80,7 +80,7 @@ class Bed:
         for name, value in {"git": PASSWORD, "webhook": SECRET}.items():
             (self.place / name).write_text(value)
         for name in (NAMESPACE, "shop"):
-            self.kubectl.run("create", "namespace", name)
+            self.kubectl.create_namespace(name)
         self.kubectl.run("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
         self.account = self.kubectl.account(f"{NAMESPACE}/anneal", self.place)
 

@@ -131,7 +131,7 @@ def test_a_namespace_moves_with_what_is_in_it(pair: Pair) -> None:
     assert {change.reason for change in planned.writes if change.identity.name in (space, "inside")} == {f"taken over from {pair.a.name}"}
     pair.applied(pair.a, pair.b, pair.a)
     assert (pair.uids(*whole), pair.owners(*whole)) == (before, {pair.b.name})
-    pair.a.kubectl.run("delete", "namespace", space, "--wait=false")
+    pair.a.kubectl.delete_namespaces(space)
 
 
 def test_an_object_declared_by_both_siblings_is_refused_naming_both_files(pair: Pair) -> None:
@@ -190,7 +190,7 @@ def test_hand_over_works_with_rights_in_each_targets_namespace_alone(pair: Pair)
 def test_the_same_names_on_another_cluster_are_no_sibling(pair: Pair, spare_directory: Path) -> None:
     other = replace(pair.a.kubectl, kubeconfig=controlplanes.up(spare_directory))
     try:
-        other.run("create", "namespace", pair.space)
+        other.create_namespace(pair.space)
         ways = [Cluster(kubeconfig=SecretRef(file=str(each.kubeconfig))) for each in (pair.a.kubectl, other)]
         pair.b.kubectl = other
         pair.configure(a={"cluster": ways[0]}, b={"cluster": ways[1]})

@@ -193,7 +193,7 @@ def test_helm_installs_upgrades_and_removes_the_chart(bed: Bed, tmp_path: Path) 
     where = f"--kubeconfig={bed.kubectl.kubeconfig}", "--namespace=helm"
     release = "gitops", str(CHART), f"--values={OVERLAYS / 'sqs-workers' / 'values.yaml'}"
     config = f"--set-file=config={OVERLAYS / 'sqs-workers' / 'anneal.yaml'}"
-    bed.kubectl.run("create", "namespace", "helm")
+    bed.kubectl.create_namespace("helm")
     bed.kubectl.run("label", "namespace", "helm", "pod-security.kubernetes.io/enforce=restricted")
     run("helm", "install", *release, config, *where, "--wait", "--timeout=180s")
     told = run("helm", "upgrade", *release, config, *where, "--set=replicas=3", "--wait", "--timeout=180s")

@@ -26,9 +26,9 @@ LABEL = "anneal.dev/test"
 @pytest.fixture
 def spaces(kubectl: Kubectl, namespace: str) -> Iterator[tuple[str, str]]:
     other = f"{namespace}-b"
-    kubectl.run("create", "namespace", other)
+    kubectl.create_namespace(other)
     yield namespace, other
-    kubectl.run("delete", "namespace", other, "--wait=false")
+    kubectl.delete_namespaces(other)
 
 
 def wanted_of(apply: Apply, kind: Kind, *places: tuple[str, str], data: str = "1") -> list[tuple[Resource, Identity]]:

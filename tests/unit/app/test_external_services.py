@@ -54,6 +54,7 @@ def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("keyed")
 @pytest.mark.parametrize(
     ("broken", "kind", "said"),

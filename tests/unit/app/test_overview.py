@@ -214,6 +214,7 @@ def test_health_that_isnt_watched_any_more_is_unknown_and_ages_are_the_servers(w
     assert overview(ways, target("one"))["one"].summary.health == "healthy"
 
 
+@pytest.mark.slow
 def test_what_is_known_so_far_is_shown_while_others_are_waited_for(ways: Ways) -> None:
     remember(ways.clusters[EAST], state("near"))
     ways.mute = {WEST}

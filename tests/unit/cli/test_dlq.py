@@ -45,6 +45,7 @@ def test_a_queue_url_of_no_fifo_queue_is_told(config: str, monkeypatch: pytest.M
     assert "FIFO" in result.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "seen"),
     [
@@ -75,6 +76,7 @@ def made(aws: Moto, *, dead: bool) -> str:
     return found
 
 
+@pytest.mark.slow
 def test_a_queue_without_dead_letters_is_told(config: str, aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANNEAL_QUEUE_URL", made(aws, dead=False))
     result = run(config, "dlq", "list")
@@ -82,6 +84,7 @@ def test_a_queue_without_dead_letters_is_told(config: str, aws: Moto, monkeypatc
     assert "queue anneal.fifo: has no redrive policy" in result.output
 
 
+@pytest.mark.slow
 def test_only_the_run_that_is_named_is_asked_for_again(config: str, aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANNEAL_QUEUE_URL", made(aws, dead=True))
     queue = SqsQueue(made(aws, dead=True))
@@ -103,6 +106,7 @@ def test_only_the_run_that_is_named_is_asked_for_again(config: str, aws: Moto, m
     assert f"left: gone, replay as {gone}" in rest.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", [{"commit": "a" * 40}, {"unpin": True}, {"rollback": True}, {"approve": "h1"}, {"force": True}], ids=str)
 def test_a_dead_letter_with_a_commit_or_an_approval_is_redriven_by_run_alone(
     config: str, aws: Moto, monkeypatch: pytest.MonkeyPatch, act: dict[str, Any]

@@ -111,6 +111,7 @@ def test_every_command_over_files_has_the_same_flags(name: str) -> None:
     assert [flag for flag in flags if flag not in shown] == []
 
 
+@pytest.mark.slow
 def test_the_common_options_may_stand_before_and_after_the_command(config: str) -> None:
     before, after = run("-c", config, "plan"), run("plan", "-c", config)
     assert before.stderr == after.stderr
@@ -118,6 +119,7 @@ def test_the_common_options_may_stand_before_and_after_the_command(config: str) 
     assert "configured are: infra, shop" in run("-c", "/nonexistent", "plan", "-c", config).stderr
 
 
+@pytest.mark.slow
 def test_every_mistake_of_the_configuration_is_printed_with_its_line_and_way_out(tmp_path: Path) -> None:
     path = tmp_path / "anneal.yaml"
     path.write_text(CONFIG.replace("namespaces: [shop]", "namespace: Shop").replace("kind: Config", "kind: Confix"))
@@ -159,6 +161,7 @@ def test_an_output_form_that_a_command_doesnt_have_is_refused_wherever_it_is_giv
         assert "wide" in result.stderr
 
 
+@pytest.mark.slow
 def test_another_targets_missing_credential_is_not_in_the_way(tmp_path: Path) -> None:
     path = tmp_path / "anneal.yaml"
     auth = "shop.git, auth: {basic: {username: x, password: {env: NO_SUCH_TOKEN}}}}"

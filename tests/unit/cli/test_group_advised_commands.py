@@ -56,6 +56,7 @@ def missing(text: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted((ROOT / "handler").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
 def test_messages_advise_existing_commands_and_flags(path: Path) -> None:
     for line, text in texts(path):

@@ -51,6 +51,7 @@ TO_PROVIDER = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", [*TRIGGERS, init_hosts.NONE])
 def test_every_provider_can_be_chosen_and_is_explained(tmp_path: Path, provider: str) -> None:
     code, shown = asked(tmp_path, *TO_PROVIDER, ("[none]: ", provider))
@@ -66,6 +67,7 @@ def test_every_provider_can_be_chosen_and_is_explained(tmp_path: Path, provider:
     assert "0.0.0.0" not in shown
 
 
+@pytest.mark.slow
 def test_each_wrong_answer_is_told_and_asked_again(tmp_path: Path) -> None:
     code, shown = asked(
         tmp_path,
@@ -96,6 +98,7 @@ def test_each_wrong_answer_is_told_and_asked_again(tmp_path: Path) -> None:
     assert "  read -rs GIT_TOKEN; export GIT_TOKEN\n" in shown
 
 
+@pytest.mark.slow
 def test_a_repository_by_ssh_is_asked_for_its_key(tmp_path: Path) -> None:
     code, shown = asked(
         tmp_path,
@@ -115,6 +118,7 @@ def test_a_repository_by_ssh_is_asked_for_its_key(tmp_path: Path) -> None:
     assert (str(ssh.private_key), ssh.known_hosts) == ("file /keys/shop", "/h/.ssh/known_hosts")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [EOF, INTERRUPT], ids=["EOF", "Ctrl-C"])
 @pytest.mark.parametrize("after", [0, 3, len(TO_PROVIDER)])
 def test_an_aborted_init_writes_no_file(tmp_path: Path, end: str, after: int) -> None:
@@ -124,6 +128,7 @@ def test_an_aborted_init_writes_no_file(tmp_path: Path, end: str, after: int) ->
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_init_doesnt_ask_for_values_of_flags(tmp_path: Path) -> None:
     code, shown = asked(tmp_path, ("Branch", "stable"), flags=(*FLAGS, "--name", "web", "--token-env", "T", "--provider", "gitea"))
     assert code == 0, shown
@@ -131,6 +136,7 @@ def test_init_doesnt_ask_for_values_of_flags(tmp_path: Path) -> None:
     assert (target.name, target.revision.branch) == ("web", "stable")
 
 
+@pytest.mark.slow
 def test_a_file_that_is_there_is_never_replaced_unless_asked(tmp_path: Path) -> None:
     mine = tmp_path / "anneal.yaml"
     mine.write_text("# mine\n")

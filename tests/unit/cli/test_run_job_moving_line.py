@@ -29,6 +29,7 @@ with _shown(session, "applying shop"):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("term", ["xterm", "dumb"])
 def test_what_is_waited_for_stands_above_the_moving_line(term: str) -> None:
     ours, theirs = pty.openpty()

@@ -72,6 +72,7 @@ def test_the_server_pin_holds_for_a_kubeconfig_secret() -> None:
 RECURSIVE = kubeconfig().replace("user:\n    token: CANARY-token-of-one", "user: &a {token: CANARY, again: *a}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "told"),
     [

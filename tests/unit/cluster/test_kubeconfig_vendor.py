@@ -191,6 +191,7 @@ def write(place: Path, found: Any) -> str:
     return str(place)
 
 
+@pytest.mark.slow
 def test_every_kubeconfig_form_loads_as_by_kubernetes_config(tmp_path: Path, pem: str) -> None:
     made = {name: write(tmp_path / f"{number}.yaml", found) for number, (name, found) in enumerate(forms(tmp_path, pem).items())}
     assert {name: ours(file) for name, file in made.items()} == {name: vendors(file) for name, file in made.items()}

@@ -65,6 +65,7 @@ def test_a_diffs_values_are_masked_and_its_names_kept() -> None:
     assert "old" not in cut(unnamed, ENV)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("char", ["[", ".", " .", "a", '"', "{", "x: Invalid value: {", ' x="', '\n@@ \n- "'])
 def test_masking_takes_linear_time(char: str) -> None:
     """A webhook may say anything, and much of it."""

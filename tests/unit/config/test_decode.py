@@ -50,6 +50,7 @@ targets:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -152,6 +152,7 @@ def test_what_is_no_semver_range(text: str) -> None:
     assert FORMS["semver"].complaint(text)
 
 
+@pytest.mark.slow
 @given(st.from_regex(FORMS["semver"].pattern, fullmatch=True))
 def test_every_semver_range_that_is_accepted_can_be_used(text: str) -> None:
     NpmSpec(text)

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -48,6 +49,7 @@ def test_any_arrangement_of_yaml_is_settings_or_config_invalid(text: str) -> Non
     survives(text)
 
 
+@pytest.mark.slow
 @LITTLE
 @given(st.integers(0, len(FULL)), st.integers(0, 30), st.lists(PIECES, max_size=5).map("".join))
 def test_the_sample_with_a_piece_replaced(start: int, length: int, piece: str) -> None:
@@ -70,6 +72,7 @@ def put(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
     return [*value[:index], put(value[index], path[1:], new), *value[index + 1 :]]
 
 
+@pytest.mark.slow
 @LITTLE
 @given(st.sampled_from(places(DOCUMENT)), VALUES)
 def test_the_sample_with_any_value_of_any_type(path: tuple[str | int, ...], value: Any) -> None:

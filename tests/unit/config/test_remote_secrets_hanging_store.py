@@ -147,6 +147,7 @@ def test_no_repr_shows_a_stores_answer() -> None:
     assert "CANARY" not in f"{remote!r} {remote._answers}"
 
 
+@pytest.mark.slow
 def test_fifty_threads_see_whole_snapshots_while_a_store_rotates() -> None:
     """Argo CD's CVE-2025-55191: concurrent reads and writes of credentials crashed it."""
     hook, token = aws("anneal", "hook"), aws("anneal", "token")

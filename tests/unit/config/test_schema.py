@@ -28,6 +28,7 @@ def test_schema_json_is_what_the_code_writes() -> None:
     assert module.FILE.read_text(encoding="utf-8") == module.text(), "run `python -m handler.config.schema`"
 
 
+@pytest.mark.slow
 def test_the_schema_is_of_2020_12() -> None:
     Draft202012Validator.check_schema(schema())
 
@@ -218,6 +219,7 @@ def test_defaults_differ_from_a_target_only_in_what_is_required() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_file_has_one_property_a_line() -> None:
     lines = [line.strip() for line in module.FILE.read_text(encoding="utf-8").splitlines()]
     for definition in (schema(), *schema()["$defs"].values()):

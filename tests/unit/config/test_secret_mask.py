@@ -73,6 +73,7 @@ def test_text_without_secrets_stays() -> None:
     assert Mask.of(["x" * (SHORTEST - 1)])("xxx") == "xxx"
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(codec="utf-8", exclude_characters="*"), min_size=SHORTEST), st.text(), st.text())
 def test_no_secret_survives_whatever_surrounds_it(secret: str, before: str, after: str) -> None:
     masked = Mask.of([secret])(before + secret + after)
@@ -86,6 +87,7 @@ def test_secrets_that_overlap_are_masked_as_one() -> None:
     assert Mask.of(["abab"])("x ababab y") == "x *** y"
 
 
+@pytest.mark.slow
 @given(st.lists(st.text("ab", min_size=SHORTEST, max_size=SHORTEST + 2), max_size=6), st.text("abc", min_size=8, max_size=40))
 def test_every_character_of_every_secret_is_masked_and_no_other(values: list[str], text: str) -> None:
     covered = {
@@ -112,6 +114,7 @@ def test_a_short_end_and_what_stands_elsewhere_is_no_secrets_beginning() -> None
         assert mask(text) == text
 
 
+@pytest.mark.slow
 @given(st.text("ab", min_size=10, max_size=20), st.integers(8, 20), st.text("abc", max_size=12))
 def test_no_cut_shows_a_secrets_beginning(secret: str, length: int, before: str) -> None:
     masked = Mask.of([secret])(before + secret[:length])
@@ -141,6 +144,7 @@ def written(token: str) -> tuple[str, ...]:
     return token, base64.b64encode(token.encode()).decode(), f"Basic {basic}", f"https://x-access-token:{token}@github.com"
 
 
+@pytest.mark.slow
 def test_a_minted_token_is_masked_until_it_expires_and_then_forgotten(clock: list[float]) -> None:
     mask, made, sizes = Mask.of(["another-secret"]), [], []
     for number in range(500):
@@ -156,6 +160,7 @@ def test_a_minted_token_is_masked_until_it_expires_and_then_forgotten(clock: lis
     assert mask("another-secret and a plain word") == "*** and a plain word"
 
 
+@pytest.mark.slow
 def test_all_tokens_of_one_hour_are_masked(clock: list[float]) -> None:
     made = [mint(number) for number in range(500)]
     text = "\n".join(text for _, token in made for text in written(token))
@@ -164,6 +169,7 @@ def test_all_tokens_of_one_hour_are_masked(clock: list[float]) -> None:
     assert len(masked.splitlines()) == 2000
 
 
+@pytest.mark.slow
 def test_minted_tokens_do_not_grow_the_process(clock: list[float]) -> None:
     """A pattern for each token, kept by `re`, was more than a MiB each."""
     mask = Mask()
@@ -205,6 +211,7 @@ def test_a_configured_secret_inside_of_a_learned_one_leaves_no_rest(clock: list[
     assert Mask.of(["ghs_part"])("x left-ghs_part-and-rest ghs_part y") == "x *** *** y"
 
 
+@pytest.mark.slow
 def test_threads_mask_what_they_have_learned_at_once(clock: list[float]) -> None:
     shown: list[str] = []
 
@@ -254,6 +261,7 @@ HOLDERS: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("holder", HOLDERS)
 @given(secret=SECRETS, before=st.text(SAFE + " "), after=st.text(SAFE + " "))
 def test_no_part_of_a_composite_secret_is_shown(holder: str, secret: str, before: str, after: str) -> None:
@@ -263,6 +271,7 @@ def test_no_part_of_a_composite_secret_is_shown(holder: str, secret: str, before
     assert encoded(secret) not in mask(f"{before} {encoded(secret)} {after}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delimiter", ["=", ":", ": ", " = "])
 @given(secret=FREE, key=st.text("abcdefXYZ_", min_size=1))
 @example(secret="0000:0=", key="a")  # a delimiter at its end, too
@@ -291,6 +300,7 @@ def test_parts_of_a_secret_value() -> None:
     assert parts('{"a": [123456789, true, "inner=hunter2"]}') >= {"123456789", "inner=hunter2", "hunter2"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["a", "=", ":", "a=", "a:", '="', "='", "a://", "a://b@", ">", "<a>", "password ", "[", '{"a":', "k=v&"])
 def test_a_large_value_of_any_shape_has_parts_that_are_not_much_more_than_itself(text: str) -> None:
     value = text * (100_000 // len(text))

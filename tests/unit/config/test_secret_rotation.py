@@ -175,6 +175,7 @@ def test_every_reference_that_is_resolved_is_watched() -> None:
     assert set(references(settings)) == secrets.known.keys() == set(ref)
 
 
+@pytest.mark.slow
 def test_many_threads_see_whole_snapshots_only(rotating: Rotating) -> None:
     """Argo CD's CVE-2025-55191: concurrent reads and writes of credentials crashed it."""
     broken: list[str] = []

@@ -13,6 +13,7 @@ SCHEME = "write https://<host>/<path> or ssh://git@<host>/<path>"
 KEY = "ssh:// URLs sign in by a key: `auth: {ssh: {privateKey: ..., knownHosts: ...}}`"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("url", "why"),
     [

@@ -50,6 +50,7 @@ def recreated(fake: InMemoryCluster) -> int:
     return sum(key.startswith("anew ") for key in fake.deleted)
 
 
+@pytest.mark.slow
 def test_the_lease_holder_carries_out_a_forced_rollout_once(fake: InMemoryCluster) -> None:
     person = fake.meet = Person(fake, "changed")
     result = fake.run()
@@ -61,6 +62,7 @@ def test_the_lease_holder_carries_out_a_forced_rollout_once(fake: InMemoryCluste
     assert recreated(fake) == 2
 
 
+@pytest.mark.slow
 def test_a_forced_rollout_that_fails_again_isnt_tried_a_third_time(fake: InMemoryCluster) -> None:
     person = fake.meet = Person(fake, "changed", refuses=True)
     result = fake.run()
@@ -72,6 +74,7 @@ def test_a_forced_rollout_that_fails_again_isnt_tried_a_third_time(fake: InMemor
     assert recreated(fake) == 2
 
 
+@pytest.mark.slow
 def test_a_lease_holder_that_dies_leaves_a_forced_rollout_to_the_next_run(fake: InMemoryCluster) -> None:
     person = Person(fake, "changed")
     stop = threading.Event()

@@ -131,6 +131,7 @@ def is_quiet(metadata: dict[str, Any], head: str) -> bool:
     return found is not None and summary_shortcuts.is_settled(found, SETTINGS, home, NOW) and summary_shortcuts.is_quiet(found, head)
 
 
+@pytest.mark.slow
 @given(states, st.sampled_from([HEAD, HEAD, HEAD, OTHER]))
 @example(GOOD, HEAD)
 @example(replace(GOOD, pin=Pin(OTHER, ""), commit=OTHER), HEAD)
@@ -218,6 +219,7 @@ def test_a_summary_of_an_earlier_version_is_not_quiet() -> None:
     assert not is_quiet(metadata, HEAD)
 
 
+@pytest.mark.slow
 @given(samples.states)
 def test_a_summary_stays_below_a_kilobyte(state: State) -> None:
     assert len(summary_of(state)) <= 1024

@@ -8,6 +8,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from handler.feedback.prometheus import DoorMetrics, RunMetrics, TargetLabels
 from handler.model.event import Job
 from handler.model.health import HealthState
@@ -216,6 +218,7 @@ outbox.close(0)
 """
 
 
+@pytest.mark.slow
 def test_prometheus_client_is_loaded_by_the_counting_process_alone(tmp_path: Path) -> None:
     """Neither on import nor when the application is made and serves: a lazy import would come only then."""
     (tmp_path / "anneal.yaml").write_text(CONFIG)

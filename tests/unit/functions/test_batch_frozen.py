@@ -62,6 +62,7 @@ def process() -> Iterator[Process]:
     assert made.end() == 0
 
 
+@pytest.mark.slow
 def test_the_render_child_is_started_by_the_first_event_and_outlives_the_frost(process: Process) -> None:
     assert process.children == []
     assert process.event("1") == DONE
@@ -71,6 +72,7 @@ def test_the_render_child_is_started_by_the_first_event_and_outlives_the_frost(p
     assert process.children == [server]
 
 
+@pytest.mark.slow
 def test_a_render_child_that_was_killed_in_the_frost_is_started_again(process: Process) -> None:
     assert process.event("1") == DONE
     (server,) = process.children

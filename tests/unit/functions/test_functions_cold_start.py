@@ -41,6 +41,7 @@ def test_importing_the_entry_points_loads_nothing_heavy(tmp_path: Path) -> None:
     assert loaded("", tmp_path) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "own"),
     [
@@ -57,6 +58,7 @@ def test_each_function_has_its_own_parts_alone(code: str, own: set[str], tmp_pat
     assert loaded(code, tmp_path) == own
 
 
+@pytest.mark.slow
 def test_the_clouds_client_comes_with_the_first_job(tmp_path: Path) -> None:
     right: Any = function_url("POST", "/webhooks/github", github_headers(PUSH), PUSH)
     found = loaded(f"print(handler.functions.webhook({right!r}, None))", tmp_path)

@@ -60,6 +60,7 @@ def test_a_sample_is_judged_as_its_name_says(path: Path) -> None:
     assert sample.name.split(".")[0] == sample.kind.kind.lower()
 
 
+@pytest.mark.slow
 def test_each_kind_has_a_sample_that_is_healthy_and_one_that_is_not() -> None:
     kinds: dict[GroupKind, set[bool]] = {kind: set() for kind in (*KINDS, *READY)}
     for sample in map(Sample.of, SAMPLES):
@@ -70,6 +71,7 @@ def test_each_kind_has_a_sample_that_is_healthy_and_one_that_is_not() -> None:
     assert not READY.keys() & (KINDS.keys() | ALWAYS_HEALTHY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", ["text", 7, None, [], ["text"], {"conditions": "none"}, {"conditions": ["Ready"], "phase": ["Running"]}])
 def test_any_status_is_judged(odd: Any) -> None:
     for sample in map(Sample.of, SAMPLES):

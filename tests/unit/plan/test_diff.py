@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,6 +95,7 @@ values = st.recursive(
 bodies = st.fixed_dictionaries({"data": values, "stringData": values, "other": values, "spec": values})
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(bodies, bodies)
 def test_equal_bodies_differ_nowhere_and_different_ones_somewhere(one: dict[str, Any], other: dict[str, Any]) -> None:
@@ -103,6 +105,7 @@ def test_equal_bodies_differ_nowhere_and_different_ones_somewhere(one: dict[str,
     assert bool(field_changes(DEPLOYMENT, first, second)) == differs(first, second) == differs(second, first)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(bodies, bodies)
 def test_no_value_of_a_secret_is_ever_in_a_change(one: dict[str, Any], other: dict[str, Any]) -> None:

@@ -112,6 +112,7 @@ def test_what_depends_on_a_later_phase_is_refused_naming_the_path(one: dict[str,
     separated(job("post", "PostSync", **{DEPENDS_ON: "/namespaces/shop/ConfigMap/web"}), document())
 
 
+@pytest.mark.slow
 def test_more_hooks_than_the_record_has_lines_for_are_refused() -> None:
     _, planned_hooks = separated(*(job(f"j{number}", "PreSync") for number in range(1000)), job("skip", "Skip"))
     assert len(planned_hooks.due()) == 1000

@@ -154,6 +154,7 @@ def test_all_malformed_waves_and_depends_on_are_told_at_once() -> None:
     assert len(caught.value.problems) == 3
 
 
+@pytest.mark.slow
 def test_a_long_chain_is_ordered_without_recursion() -> None:
     chain = [after(f"/namespaces/shop/ConfigMap/{number + 1}", str(number)) for number in range(1100)]
     assert [stage[0] for stage in order(*chain)][:2] == ["ConfigMap/1099", "ConfigMap/1098"]
@@ -249,6 +250,7 @@ def graph(found: dict[str, dict[str, str]]) -> list[dict[str, Any]]:
     return [*bodies, *SHARED]
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.dictionaries(names, marks).map(graph).flatmap(lambda found: st.tuples(st.just(found), st.permutations(found))))
 def test_every_dependency_stands_earlier_and_no_object_is_lost(found: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> None:

@@ -202,6 +202,7 @@ targets = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(kinds, names, names, st.fixed_dictionaries({}, optional=optional), facts, targets, st.booleans())
 def test_no_object_is_pruned_against_any_check(

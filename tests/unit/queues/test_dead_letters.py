@@ -119,6 +119,7 @@ def test_a_queue_without_a_redrive_policy_is_told() -> None:
         DeadLetters(SqsQueue(fifo.url, fifo))
 
 
+@pytest.mark.slow
 def test_the_real_client_lists_and_asks_again(aws: Moto) -> None:
     client = boto3.client("sqs", **aws.client)
     dead = client.create_queue(QueueName="anneal-dead.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]

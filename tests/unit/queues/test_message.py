@@ -45,6 +45,7 @@ def jobs(draw: st.DrawFn) -> Job:
     )
 
 
+@pytest.mark.slow
 @given(jobs())
 def test_a_message_is_small_and_whole_in_what_decides(job: Job) -> None:
     run = f"{job.target}.0123456789ab"
@@ -188,6 +189,7 @@ def test_scheduled_jobs_are_deduplicated_by_their_moment() -> None:
     assert known(Job("shop", "tick")) != known(Job("shop", "tick"))
 
 
+@pytest.mark.slow
 @given(jobs(), st.lists(anything, max_size=3), anything)
 def test_a_document_between_our_processes_holds_the_whole_job(job: Job, merged: list[str], actor: str) -> None:
     whole = replace(job, hint="a branch", asked=12.5, moment=3.25)

@@ -50,6 +50,7 @@ class Lives:
         return [codec.read(message["work"]).job.target for message in list(self.asked) if message["ask"] == "again"]
 
 
+@pytest.mark.slow
 def test_a_target_that_cant_be_read_is_left_alone_for_a_while(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lives, now = Lives(), [0.0]
     monkeypatch.setattr(outboxes, "time", SimpleNamespace(monotonic=lambda: now[0]))

@@ -226,6 +226,7 @@ _JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(_JSON)
 def test_json_read_as_yaml_says_the_same(value: Any) -> None:
     text = json.dumps(value)

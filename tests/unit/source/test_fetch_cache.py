@@ -86,6 +86,7 @@ def test_a_commit_larger_than_the_cache_is_fetched_once_for_all_waiting_threads(
     assert len(host.seen) == (1 if kept == 1000 else 2)
 
 
+@pytest.mark.slow
 def test_an_unexpected_exception_is_transient_to_waiting_callers(waiting: threading.Semaphore) -> None:
     host = Fetched(ZeroDivisionError())
     ends = fifty(host, FetchCache(host, "repository", PATIENCE, TreeCache(1000)), waiting)

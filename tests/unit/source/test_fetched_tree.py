@@ -123,6 +123,7 @@ def test_a_submodule_stops_a_walk_and_a_link() -> None:
             look()
 
 
+@pytest.mark.slow
 def test_a_tree_bomb_ends_at_the_limit_of_entries() -> None:
     files: Files = {"f": "x"}
     for _ in range(4):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from contextlib import suppress
 
+import pytest
 from dulwich.errors import GitProtocolError
 from dulwich.protocol import pkt_line
 from hypothesis import given
@@ -18,6 +19,7 @@ ANSWERS = st.lists(st.one_of(st.sampled_from(TOKENS).map(pkt_line), SPECIAL, st.
 EXPECTED = (GitProtocolError, HostRefused, ValueError, IndexError)  # the transport reports all of them in our words
 
 
+@pytest.mark.slow
 @given(ANSWERS, st.sampled_from([0, 2]))
 def test_any_answer_to_a_fetch_is_read_or_refused(answer: bytes, version: int) -> None:
     with suppress(*EXPECTED):

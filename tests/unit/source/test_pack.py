@@ -62,6 +62,7 @@ def test_objects_come_out_the_same_in_whatever_order_they_stand(order: list[int]
     assert read_pack(written(*(chain[place] for place in order)), LIMITS) == {oid(made): (BLOB, made) for made in contents}
 
 
+@pytest.mark.slow
 def test_a_chain_of_ten_thousand_deltas_is_followed_in_either_direction() -> None:
     contents = [b"%d" % number for number in range(10_001)]
     chain = [(3, contents[0])] + [(7, (bytes.fromhex(oid(base)), delta(base, made))) for base, made in itertools.pairwise(contents)]
@@ -69,6 +70,7 @@ def test_a_chain_of_ten_thousand_deltas_is_followed_in_either_direction() -> Non
         assert len(read_pack(written(*entries), replace(LIMITS, objects=20_000))) == 10_001
 
 
+@pytest.mark.slow
 def test_many_deltas_on_one_base_that_stands_last_are_each_applied_once() -> None:
     base = bytes(1 << 20)
     made = [b"%d" % number for number in range(5000)]

@@ -70,6 +70,7 @@ def test_a_pack_cut_anywhere_is_named_broken_whatever_its_checksum(real: bytes) 
                     read_pack(cut, LIMITS)
 
 
+@pytest.mark.slow
 def test_a_pack_with_one_byte_turned_anywhere_is_named_or_hashes_right(real: bytes) -> None:
     for place in range(len(real) - 20):
         for turned in (0x01, 0x80, 0xFF):
@@ -82,6 +83,7 @@ EDIT = st.tuples(st.sampled_from(["flip", "cut", "double", "insert"]), st.intege
 EDITS = st.lists(EDIT, min_size=1, max_size=5)
 
 
+@pytest.mark.slow
 @given(EDITS)
 def test_a_pack_altered_at_random_is_named_or_hashes_right(real: bytes, edits: list[tuple[str, int, bytes]]) -> None:
     body = bytearray(real[:-20])

@@ -102,6 +102,7 @@ BLOCKS = st.tuples(st.sampled_from(["", "=", "<", "<=", ">", ">=", "^", "~"]), V
 RANGES = st.lists(st.lists(BLOCKS, min_size=1, max_size=3).map(" ".join), min_size=1, max_size=3).map(" || ".join)
 
 
+@pytest.mark.slow
 @given(RANGES, VERSIONS)
 def test_releases_are_judged_as_the_library_judges_them(text: str, version: tuple[int, int, int]) -> None:
     written = ".".join(map(str, version))
@@ -111,6 +112,7 @@ def test_releases_are_judged_as_the_library_judges_them(text: str, version: tupl
 PARTS = st.lists(st.integers(0, 20).map(str) | st.text("abz-", min_size=1, max_size=3), max_size=3)
 
 
+@pytest.mark.slow
 @given(VERSIONS, PARTS, VERSIONS, PARTS)
 def test_versions_are_ordered_as_the_library_orders_them(
     a: tuple[int, int, int], pre: list[str], b: tuple[int, int, int], post: list[str]
@@ -122,6 +124,7 @@ def test_versions_are_ordered_as_the_library_orders_them(
     assert (ours[0] < ours[1]) == (Version(first) < Version(second))
 
 
+@pytest.mark.slow
 def test_a_long_list_of_tags_is_not_kept() -> None:
     wanted = HighestTag("*")
     wanted.better(b"refs/tags/v0.0.0")

@@ -120,6 +120,7 @@ def test_a_bad_tree_is_refused_with_its_place(data: bytes, said: str) -> None:
     assert str(refused.value).isprintable()
 
 
+@pytest.mark.slow
 @given(
     st.binary(max_size=200)
     | st.lists(st.tuples(st.sampled_from(["100644", "40000", "1", "x"]), st.binary(max_size=9))).map(lambda e: tree(*e))
@@ -137,6 +138,7 @@ NAMES = st.sampled_from([b"a", b"b.yaml", b"..", b"", b"a/b", b"\xff", b".git"])
 ENTRIES = st.tuples(MODES, NAMES, st.sampled_from([b"\0", b""]), st.binary(min_size=18, max_size=21)).map(b"".join)
 
 
+@pytest.mark.slow
 @given(st.lists(ENTRIES, max_size=5).map(b"".join))
 def test_any_tree_is_read_or_refused_and_its_names_are_counted_before(data: bytes) -> None:
     try:

@@ -77,6 +77,7 @@ def test_a_record_with_a_long_rollout_is_read_without_the_decode_cache(count: in
     assert [step.started for step in state.rollout.steps].count(NOON) == 3
 
 
+@pytest.mark.slow
 def test_a_rollout_longer_than_can_be_read_is_not_written() -> None:
     long = progress(40_000, message=sha() * 8)
     with pytest.raises(StateInvalid):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -146,4 +147,5 @@ class Lockers(RuleBasedStateMachine):
 
 
 TestLockers = Lockers.TestCase
+pytest.mark.slow(TestLockers)
 TestLockers.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)

@@ -96,6 +96,7 @@ def test_a_value_that_is_no_json_object_is_refused(value: object) -> None:
         codecommit.read(value)
 
 
+@pytest.mark.slow
 def test_nesting_without_end_is_refused() -> None:
     deep: dict[str, Any] = {}
     for _ in range(100_000):
@@ -131,6 +132,7 @@ ANYTHING = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(detail=ANYTHING, region=ANYTHING)
 def test_any_detail_of_a_codecommit_event_is_read_or_refused(detail: object, region: object) -> None:

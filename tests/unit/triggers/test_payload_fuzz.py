@@ -50,6 +50,7 @@ def sound(event: Event) -> bool:
     return {type(text) for text in texts} == {str} and {type(flag) for flag in flags} == {bool}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_any_node_of_a_payload_may_be_anything_or_missing(sample: Sample) -> None:
     document = sample.document
@@ -70,6 +71,7 @@ REAL = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("provider", "event", "name"), REAL)
 def test_any_node_of_a_recorded_payload_too(shared_data: Path, provider: str, event: str, name: str) -> None:
     document = json.loads((shared_data / "webhooks" / provider / name).read_bytes())
@@ -93,6 +95,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(data=st.data())
 def test_several_nodes_may_be_anything_at_once(data: st.DataObject) -> None:
@@ -105,6 +108,7 @@ def test_several_nodes_may_be_anything_at_once(data: st.DataObject) -> None:
     assert outcome(sample.provider, host_webhooks.headers(sample.provider, body, sample.event), body) in {"event", "bad-payload"}
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     provider=st.sampled_from(PROVIDERS),
@@ -119,6 +123,7 @@ SPELLINGS = ("", "sha1=" + "a" * 40, "sha256=" + "A" * 64, "v1,", "v1 é,", "Bas
 HEADER = st.sampled_from(SPELLINGS) | st.text(st.characters(), max_size=80)
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(data=st.data())
 def test_any_headers_end_as_event_bad_payload_or_bad_signature(data: st.DataObject) -> None:
@@ -134,6 +139,7 @@ def test_any_headers_end_as_event_bad_payload_or_bad_signature(data: st.DataObje
         assert end == "bad-signature"
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     provider=st.sampled_from(PROVIDERS),
@@ -144,6 +150,7 @@ def test_no_random_delivery_passes_its_signature_check(provider: str, headers: d
     assert outcome(provider, headers, body) == "bad-signature"
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     document=st.dictionaries(st.sampled_from(["ref", "zen", "push", "eventKey", "eventType", "object_kind", "repository", "test"]), JSON)

@@ -177,6 +177,7 @@ def test_a_push_of_no_branch_and_no_tag_asks_for_nothing(provider: str, event: s
     assert (found.kind, found.note) == ("other", "a push without any branch or tag")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", ["bitbucket", "azuredevops"])
 def test_of_too_many_refs_the_first_are_listed_and_the_rest_is_not_forgotten(provider: str) -> None:
     document = PUSHES[provider].document

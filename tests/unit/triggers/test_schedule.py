@@ -79,6 +79,7 @@ def test_a_target_is_compared_again_after_about_an_interval() -> None:
     assert 0.8 * DRIFT <= min(gaps) <= max(gaps) <= 1.2 * DRIFT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("life", [30.0, 1200.0, 1799.0, 1800.0, 2000.0])
 def test_a_handler_that_is_started_again_and_again_compares_each_target_as_often(life: float) -> None:
     """It is away for five seconds each time; its monotonic clock begins anew, as on a machine that boots."""

@@ -30,6 +30,7 @@ def test_the_next_round_is_the_same() -> None:
         assert {name: round(at + 300.0, 3) for name, at in now.items()} == {name: round(at, 3) for name, at in then.items()}
 
 
+@pytest.mark.slow
 @given(
     name=st.text(max_size=20),
     interval=st.floats(1.0, 1e6),

@@ -27,6 +27,7 @@ def client() -> FlaskClient:
     return door().test_client()
 
 
+@pytest.mark.slow
 def test_the_document_is_openapi() -> None:
     validate(DOCUMENT)
     assert DOCUMENT["openapi"].startswith("3.1.")
@@ -54,6 +55,7 @@ REAL = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("url", "path", "status"), REAL)
 def test_real_answers_have_the_form_that_is_told(client: FlaskClient, url: str, path: str, status: int) -> None:
     for body, secret in ((github_push(), "GITHUB"), (github_push(), "CI"), (github_push("https://git.example.com/a/b"), "GITHUB")):
@@ -78,12 +80,14 @@ def test_a_form_with_one_key_too_many_would_be_noticed() -> None:
     assert not Draft202012Validator(schema).is_valid(refusal | {"inside": 1})
 
 
+@pytest.mark.slow
 @OPERATIONS.parametrize()
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_whatever_is_sent_is_answered_as_told(case: schemathesis.Case[Any]) -> None:
     case.validate_response(case.call(headers=BEARER), checks=CHECKS)
 
 
+@pytest.mark.slow
 @OPERATIONS.parametrize()
 @settings(max_examples=5, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_without_a_token_nothing_but_health_is_answered(case: schemathesis.Case[Any]) -> None:

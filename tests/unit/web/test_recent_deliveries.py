@@ -22,6 +22,7 @@ def ignored(count: int, said: str = "it follows refs/heads/main, and refs/heads/
     return [Decision(f"t{number}", matched=False, reason=said, change=EVENT.changes[0]) for number in range(count)]
 
 
+@pytest.mark.slow
 def test_the_memory_of_deliveries_is_bounded_by_decisions_and_not_by_deliveries_alone(known: RecentDeliveries) -> None:
     few, many = ignored(5), ignored(1000)
     tracemalloc.start()

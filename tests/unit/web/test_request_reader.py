@@ -61,6 +61,7 @@ def test_bytes_after_the_content_length_are_no_part_of_the_request(sent: bytes, 
     assert (request.path, request.body.read()) == ("/p", b"ab")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize(
     ("sent", "error"),

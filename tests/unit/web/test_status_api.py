@@ -195,6 +195,7 @@ def test_refused_deliveries_evict_only_refused_deliveries(client: FlaskClient, m
     assert len(found(get(client, "/api/deliveries?limit=2"))["process"]) == 2
 
 
+@pytest.mark.slow
 def test_many_wrong_tokens_are_counted_and_lock_nobody_out(client: FlaskClient, caplog: pytest.LogCaptureFixture) -> None:
     for number in range(300):
         header = {"Authorization": f"Bearer wrong-token-{number:06}"}

@@ -277,6 +277,7 @@ def test_one_line_is_logged_for_each_delivery(client: FlaskClient, caplog: pytes
     assert not any(secret in str(lines) for secret in SECRETS.values())
 
 
+@pytest.mark.slow
 def test_type_confusion_never_breaks_the_door(shared_data: Path, client: FlaskClient) -> None:
     document = json.loads((shared_data / "webhooks/github/push-with-new-branch.json").read_bytes())
     statuses = set()

@@ -83,6 +83,7 @@ def test_each_cluster_is_told_at_once_who_runs_and_of_its_own_targets_when_they_
     assert found.last.name == server_name()
 
 
+@pytest.mark.slow
 def test_health_is_vouched_for_as_soon_as_it_is_watched_and_for_three_intervals(
     clusters: Clusters, monkeypatch: pytest.MonkeyPatch
 ) -> None:

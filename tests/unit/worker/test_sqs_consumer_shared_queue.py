@@ -92,6 +92,7 @@ def left(queue: SqsQueue) -> int:
     return sum(map(int, found.values()))
 
 
+@pytest.mark.slow
 def test_a_message_is_run_and_acknowledged(queue: SqsQueue, tmp_path: Path) -> None:
     ran = Ran()
     runs = queue.put_all([push("infra"), push("shop-prod")])
@@ -101,6 +102,7 @@ def test_a_message_is_run_and_acknowledged(queue: SqsQueue, tmp_path: Path) -> N
     assert left(queue) == 0
 
 
+@pytest.mark.slow
 def test_a_late_push_keeps_its_message_until_it_has_ended(queue: SqsQueue, tmp_path: Path) -> None:
     late = Result("infra", Outcome.LAGGING, next_try=time.time())
     ran = Ran(late, late)
@@ -111,6 +113,7 @@ def test_a_late_push_keeps_its_message_until_it_has_ended(queue: SqsQueue, tmp_p
     assert left(queue) == 0
 
 
+@pytest.mark.slow
 def test_a_failure_without_a_record_is_not_acknowledged(queue: SqsQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqs_consumer, "TRANSIENT", Backoff(0, 0))
     ran = Ran(Result("infra", Outcome.FAILED, who="nobody"), Result("infra", Outcome.FAILED, who="nobody"))
@@ -122,6 +125,7 @@ def test_a_failure_without_a_record_is_not_acknowledged(queue: SqsQueue, tmp_pat
     assert left(queue) == 0
 
 
+@pytest.mark.slow
 def test_messages_of_a_stopping_worker_go_to_the_next_one(queue: SqsQueue, tmp_path: Path) -> None:
     begun = threading.Event()
 
@@ -141,6 +145,7 @@ def test_messages_of_a_stopping_worker_go_to_the_next_one(queue: SqsQueue, tmp_p
     assert left(queue) == 0
 
 
+@pytest.mark.slow
 def test_a_look_that_a_stopping_worker_would_have_made_is_left_to_the_next_one(queue: SqsQueue, tmp_path: Path) -> None:
     again = Job("infra", "push", hint=SHA, looks=1)
     first = Ran(Result("infra", Outcome.APPLIED, recorded=True, again=again, again_at=time.time() + 1000))
@@ -170,6 +175,7 @@ def environ(queue: SqsQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return {**SECRETS, "ANNEAL_CONFIG": str(path), "ANNEAL_SOCKET": str(tmp_path / "none"), "ANNEAL_QUEUE_URL": queue.url}
 
 
+@pytest.mark.slow
 def test_the_door_fills_the_queue_and_a_worker_elsewhere_runs_it(queue: SqsQueue, environ: dict[str, str], tmp_path: Path) -> None:
     app, outbox = wsgi.application(environ)
     body = github_push()
@@ -184,6 +190,7 @@ def test_the_door_fills_the_queue_and_a_worker_elsewhere_runs_it(queue: SqsQueue
     outbox.close()
 
 
+@pytest.mark.slow
 def test_a_queue_that_takes_nothing_is_answered_503_and_logged(environ: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
     app, outbox = wsgi.application({**environ, "ANNEAL_QUEUE_URL": environ["ANNEAL_QUEUE_URL"].replace("anneal.fifo", "gone.fifo")})
     body = github_push()

@@ -75,6 +75,7 @@ def test_an_unusable_message_ends_as_a_dead_letter_while_others_go_on(side: Side
     assert [each["received"] for each in told] == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_an_unreadable_message_blocks_its_group_only_until_it_is_a_dead_letter(side: Side) -> None:
     for number in range(10):
         side.sqs.send([SqsEntry("{odd", "shop", f"odd{number}")])

@@ -154,6 +154,7 @@ def test_stopping_sets_the_event_that_runs_watch(tmp_path: Path) -> None:
     assert released.is_set()
 
 
+@pytest.mark.slow
 def test_a_push_that_the_host_does_not_show_comes_back_without_a_thread_and_under_its_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +223,7 @@ def test_a_late_push_left_by_a_run_is_looked_for_under_its_own_run_id(tmp_path: 
         thread.join(PATIENCE)
 
 
+@pytest.mark.slow
 def test_a_target_suspended_in_the_configuration_gets_no_ticks(tmp_path: Path) -> None:
     settings = door_settings()
     shop = settings.targets[0]

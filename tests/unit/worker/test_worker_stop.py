@@ -75,6 +75,7 @@ def test_a_named_run_that_the_stop_cut_short_isnt_told_as_ended(caplog: pytest.L
     assert told(caplog, "a request ends with the worker") == [line(named.run, APPROVAL)]
 
 
+@pytest.mark.slow
 def test_a_worker_that_stops_takes_nothing_and_doesnt_say_that_it_did() -> None:
     worker = Worker(door_settings(), parts_of(lambda job, _stop, _meanwhile: Result(job.target, Outcome.UNCHANGED)))
     worker.stop()
@@ -86,6 +87,7 @@ def test_a_worker_that_stops_takes_nothing_and_doesnt_say_that_it_did() -> None:
     assert worker._queue.waiting == 0
 
 
+@pytest.mark.slow
 def test_requests_that_no_worker_has_are_logged_when_the_web_process_ends(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     outbox = Outbox(tmp_path / "s")

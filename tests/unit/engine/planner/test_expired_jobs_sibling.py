@@ -66,6 +66,7 @@ def moved(bench: Bench, *order: str) -> None:
     bench.applied(*order)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["ab", "ba", "aab", "bba"])
 def test_a_ttl_job_handed_over_doesnt_run_again_whichever_target_runs_first(done: Bench, order: str) -> None:
     moved(done, *order)
@@ -96,6 +97,7 @@ def test_a_ttl_job_that_changes_in_its_hand_over_runs(done: Bench) -> None:
     assert ran(done, "a") == ()
 
 
+@pytest.mark.slow
 def test_a_ttl_job_handed_back_doesnt_run_again(done: Bench) -> None:
     for order in ("ab", "a"):
         moved(done, *order)
@@ -104,6 +106,7 @@ def test_a_ttl_job_handed_back_doesnt_run_again(done: Bench) -> None:
         assert (done.live(MIGRATION), len(ran(done, "a"))) == (None, 1)
 
 
+@pytest.mark.slow
 def test_the_takers_own_record_prevails(done: Bench) -> None:
     """Once it has run otherwise under b, what a's record still says of earlier is past: a way back runs it, as with one target."""
     moved(done, "a", "b")

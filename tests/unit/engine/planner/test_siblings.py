@@ -71,6 +71,7 @@ def test_two_kubeconfigs_of_one_cluster_uid_lead_to_siblings() -> None:
     assert bench.owner() == "b"
 
 
+@pytest.mark.slow
 def test_objects_of_a_target_on_a_silent_cluster_are_kept_and_others_pruned() -> None:
     """A fleet of clusters goes on pruning what none declares while one of them is down."""
     second = cluster()
@@ -94,6 +95,7 @@ def test_objects_of_a_target_on_a_silent_cluster_are_kept_and_others_pruned() ->
     assert bench.live() is None
 
 
+@pytest.mark.slow
 def test_objects_of_a_target_on_a_silent_cluster_arent_taken_over() -> None:
     server = cluster()
     bench = two_clusters(server)

@@ -226,6 +226,7 @@ def test_handed_over_objects_dont_count_for_hold_above() -> None:
     assert len([each for each in state_of(bench.handler, "b").declared if each.name in "pqrs"]) == 4
 
 
+@pytest.mark.slow
 def test_an_object_is_handed_over_there_and_back_and_on(bench: Bench) -> None:
     bench.targets = (*bench.targets, Target("c", SHOP, ("shop",), path="c"))
     bench.configure()

@@ -59,6 +59,7 @@ def as_before(fake: InMemoryCluster) -> None:
         fake.server.must(Asked("PATCH", f"{MAPS}/migrate", {"fieldManager": "anneal"}, body, "application/merge-patch+json", ""))
 
 
+@pytest.mark.slow
 def test_a_second_rollout_in_the_same_second_runs_its_own_hooks() -> None:
     fake = planned_hooks()
     first, uid = forced(fake), fake.uid("migrate")
@@ -68,6 +69,7 @@ def test_a_second_rollout_in_the_same_second_runs_its_own_hooks() -> None:
     assert fake.deleted == {f"migrate {uid}": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("older", [False, True], ids=["ours", "the version before"])
 def test_a_killed_rollout_goes_on_with_its_hooks_whichever_version_began_it(older: bool) -> None:
     kills = 0

@@ -60,6 +60,7 @@ def test_force_after_a_failed_wait_waits_anew(status: RunStatus, force: bool, ke
 
 
 # --- a canary between runs that may not wait
+@pytest.mark.slow
 def test_a_canary_that_is_held_is_rolling_out_between_runs_and_says_its_share() -> None:
     trial = CanaryScenario.held()
     began = trial.state.status.since

@@ -95,6 +95,7 @@ def test_a_request_by_hand_interrupts_the_wait_without_a_look_at_the_host(scene:
     assert scene.asked == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("newer", [False, True])
 def test_a_wait_that_a_pin_has_ended_keeps_its_beginning(scene: Scene, *, newer: bool) -> None:
     run = scene.wait()
