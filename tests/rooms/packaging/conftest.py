@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.clone import clone_to
+from tests.packing import once
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -20,11 +21,13 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with all that a release consists of."""
-    made = tmp_path_factory.mktemp("release") / "dist"
-    done = subprocess.run([ROOT / "scripts" / "release", "build", made], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+def release() -> Path:
+    """A directory with all that a release consists of, built once for all of xdist's workers."""
+    with once("release") as (place, new):
+        made = place / "dist"
+        if new:
+            done = subprocess.run([ROOT / "scripts" / "release", "build", made], capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
     return made
 
 

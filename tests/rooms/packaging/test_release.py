@@ -153,6 +153,14 @@ def test_an_example_for_the_home_is_never_released(checkout: Path) -> None:
     assert list(version.disagreements(f"v{__version__}", ELSEWHERE, checkout)) == []
 
 
+def test_what_is_not_committed_is_named(checkout: Path) -> None:
+    author = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *author, "commit", "-q", "-m", "All of it"], cwd=checkout, check=True)
+    assert version.uncommitted(checkout) == []
+    (checkout / "new.txt").touch()
+    assert version.uncommitted(checkout) == ["?? new.txt"]
+
+
 def test_the_chart_and_the_code_have_one_version() -> None:
     assert [each for each in version.disagreements(f"v{__version__}") if "CHANGELOG.md" not in each] == []
 
