@@ -1,8 +1,8 @@
 """A `go build` that says how far it is: what it must compile is counted beforehand, and weighed for the time to go.
 
 What is slow, and what is done about it here: each compiler collects its own garbage a quarter as often (`GOGC`), works in one thread,
-one compiler for each core (`GOMAXPROCS`, `-p`), and writes no debug information, which the linker would drop (`-dwarf=false`); the
-standard library is compiled while modules are still downloaded. Code is optimised as usual. Standard library only.
+with one compiler more than there are cores (`GOMAXPROCS`, `-p`), and writes no debug information, which the linker would drop
+(`-dwarf=false`); the standard library is compiled while modules are still downloaded. Code is optimised as usual. Standard library only.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Order:
 
     def command(self, verb: str, *more: str) -> list[str]:
         """Return a `go` command under the flags that decide what is stale."""
-        return [self.go, verb, *FLAGS, f"-p={os.cpu_count() or 1}", "-ldflags", self.linker, *more]
+        return [self.go, verb, *FLAGS, f"-p={(os.cpu_count() or 1) + 1}", "-ldflags", self.linker, *more]
 
 
 def build(order: Order, target: Path, log: Log) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,7 @@ from infra.controlplane import build as controlplane_build
 from infra.gobuild import Build, BuildError
 from infra.goprogress import SMALLEST, Progress, duration, throttled
 
+TESTS = Path(__file__).resolve().parents[2]
 PROGRAM = 'package main\n\nimport "example.invalid/one/lib"\n\nvar version string\n\nfunc main() { println(lib.Name, version) }\n'
 
 
@@ -122,6 +124,24 @@ def test_without_a_terminal_a_line_comes_every_ten_seconds(monkeypatch: pytest.M
 @pytest.mark.parametrize(("seconds", "text"), [(8.4, "8 s"), (59.7, "1 min 00 s"), (282.0, "4 min 42 s")])
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("asked", "built"),
+    [(("tmp_path",), []), (("renderers", "tmp_path"), ["renderers"]), (("control_plane", "renderers"), ["control plane", "renderers"])],
+)
+def test_what_a_collected_test_runs_is_built_before_the_first_test_and_nothing_else(
+    asked: tuple[str, ...], built: list[str], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANNEAL_TEST_KUBECONFIG", raising=False)
+    made: list[str] = []
+    monkeypatch.setattr("infra.controlplane.controlplane.binaries", lambda: made.append("control plane"))
+    monkeypatch.setattr("infra.renderers.build.binaries", lambda: made.append("renderers"))
+    session = SimpleNamespace(items=[SimpleNamespace(fixturenames=asked)], config=request.config)
+    plugins = request.config.pluginmanager.get_plugins()
+    (conftest,) = [plugin for plugin in plugins if getattr(plugin, "__file__", None) == str(TESTS / "conftest.py")]
+    conftest.pytest_collection_finish(session)
+    assert made == built
 
 
 def test_each_server_is_hyperkube_by_its_own_name() -> None:

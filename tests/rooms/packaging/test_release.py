@@ -24,6 +24,8 @@ from infra.renderers.build import binaries as renderers
 from tests.clone import clone_to
 from tests.uv import uv
 
+pytestmark = pytest.mark.usefixtures("renderers")
+
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = {build.WHEEL, build.SDIST, build.CHART, build.SBOM, build.NOTES, build.SUMS}
 ELSEWHERE = "https://git.example.org/teams/anneal"
