@@ -42,8 +42,11 @@ def actionlint(*files: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_the_host_can_read_them() -> None:
-    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", *map(str, WORKFLOWS)]
+@pytest.mark.parametrize(
+    ("schema", "files"), [("vendor.github-workflows", WORKFLOWS), ("vendor.dependabot", [ROOT / ".github" / "dependabot.yml"])]
+)
+def test_the_host_can_read_them(schema: str, files: list[Path]) -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, *map(str, files)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
@@ -62,7 +65,7 @@ def test_they_would_find_a_missing_job_and_an_unquoted_name(tmp_path: Path) -> N
 
 
 def test_zizmor_finds_nothing() -> None:
-    command = [str(BIN / "zizmor"), "--offline", "--no-progress", "--quiet", str(ROOT / ".github" / "workflows")]
+    command = [str(BIN / "zizmor"), "--offline", "--no-progress", "--quiet", str(ROOT / ".github")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "NO_COLOR": "1"})
     assert done.returncode == 0, done.stdout
 
