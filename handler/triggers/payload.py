@@ -20,6 +20,7 @@ MAX_DIGITS = 20
 MAX_URL = 2048
 MAX_REF = 1024
 MAX_NAME = 256
+MAX_DEPTH = 100  # no host nests deeper than 10; Python's own limit is another in each version
 MAX_CHANGES = 1000  # refs of one push that are listed; of more an Event only says that there were
 MAX_VALUES = 500_000
 """Commas and opening brackets of a body; a git host's has some 30 of them a KiB. Each `{}` is 64 bytes in memory, each `{"":[]}` 300."""
@@ -49,7 +50,20 @@ def read(body: bytes) -> dict[str, Any]:
         refuse(f"not JSON: {error}"[:200])
     if not isinstance(document, dict):
         refuse("not a JSON object")
+    if _deeper(document, MAX_DEPTH):
+        refuse("nested too deeply")
     return document
+
+
+def _deeper(document: dict[str, Any], most: int) -> bool:
+    """Look through a document level by level: recursion would end where it must not."""
+    level: list[Any] = [document]
+    for _ in range(most):
+        below = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [value for values in below for value in values if isinstance(value, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def _constant(name: str) -> NoReturn:

@@ -53,8 +53,8 @@ def test_a_connection_that_joins_anothers_load_reads_its_own_secret(monkeypatch:
         return load(call, source, what, of)
 
     monkeypatch.setattr(connecting, "_in_time", joined)
-    for _ in range(2):
-        connect(Cluster(kubeconfig=REF), environ={}, store=SecretStore(store, TTL))
+    both = [connect(Cluster(kubeconfig=REF), environ={}, store=SecretStore(store, TTL)) for _ in range(2)]
+    assert len(both) == 2  # and live: the id of one that is gone may be given again
     (first, second) = [of for what, of in read if what == "text"]
     (third, fourth) = [of for what, of in read if what == "credentials"]
     assert first != second, "each reads for itself"

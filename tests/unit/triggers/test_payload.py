@@ -27,6 +27,8 @@ from handler.triggers import payload
         (b'{"b": {"a": 1, "a": 1}}', "twice"),
         (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "deep"),
         (b'{"a":' * 5000 + b"1" + b"}" * 5000, "deep"),
+        (b'{"a":' * (payload.MAX_DEPTH + 1) + b"1" + b"}" * (payload.MAX_DEPTH + 1), "deep"),
+        (b'{"a":' + b"[" * payload.MAX_DEPTH + b"]" * payload.MAX_DEPTH + b"}", "deep"),
         (b'{"a": [' + b"[]," * 500_000 + b"1]}", "too many"),
         (b'{"a": [' + b'{"":[]},' * 200_000 + b"1]}", "too many"),
         (b"[]", "object"),
@@ -38,6 +40,10 @@ def test_a_malformed_payload_is_refused_with_a_short_reason(body: bytes, reason:
     with pytest.raises(BadPayload, match=reason) as raised:
         payload.read(body)
     assert len(str(raised.value)) < 250
+
+
+def test_what_is_as_deep_as_it_may_be_is_read() -> None:
+    assert payload.read(b'{"a":' * payload.MAX_DEPTH + b"1" + b"}" * payload.MAX_DEPTH)
 
 
 def test_ordinary_json_is_read() -> None:
