@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -55,8 +57,19 @@ def _run(*command: str, epoch: int = 0, **environ: str) -> str:
     return subprocess.run(command, env=surrounding, check=True, capture_output=True, text=True).stdout
 
 
+def absolute(readme: str, home: str) -> str:
+    """Return README as an index shows it, where no file lies beside it: links and pictures lead to those of this version's tag."""
+    page, picture = (f"{home}/{kind}/v{__version__}/" for kind in ("blob", "raw"))
+    readme = re.sub(r'(\b(?:src|srcset)=")(?!https?:)', rf"\g<1>{picture}", readme)
+    readme = re.sub(r"(!\[[^\]]*\]\()(?!https?:)", rf"\g<1>{picture}", readme)
+    return re.sub(r"(\]\()(?!https?:|#)", rf"\g<1>{page}", readme)
+
+
 def _distributions(source: Path, made: Path, target: Path, epoch: int, uv: str) -> None:
     """Build sdist and wheel by the setuptools of the lock file; the wheel from the sdist, as an index would."""
+    readme = source / "README.md"
+    readme.write_text(absolute(readme.read_text(), tomllib.loads((source / "pyproject.toml").read_text())["project"]["urls"]["Repository"]))
+    os.utime(readme, (epoch, epoch))
     _run(uv, "build", "--quiet", "--no-build-isolation", "--python", sys.executable, "-o", str(made), str(source), epoch=epoch)
     shutil.copyfile(made / WHEEL, target / WHEEL)
     repacked(made / SDIST, target / SDIST, epoch)

@@ -15,6 +15,7 @@ import yaml
 from packaging.requirements import Requirement
 
 import handler
+from infra.release.build import absolute
 
 ROOT = Path(__file__).resolve().parents[3]
 NAME = f"anneal_gitops-{handler.__version__}"
@@ -61,12 +62,21 @@ def test_the_command_keeps_its_name(packed: dict[str, bytes]) -> None:
 def test_the_index_is_shown_what_a_stranger_asks_for(metadata: Message) -> None:
     assert (metadata["Name"], metadata["Version"]) == ("anneal-gitops", handler.__version__)
     assert (metadata["License-Expression"], metadata["Requires-Python"]) == ("Apache-2.0", ">=3.11")
-    assert metadata.get_payload() == (ROOT / "README.md").read_text()
+    home = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
+    assert metadata.get_payload() == absolute((ROOT / "README.md").read_text(), home)
     assert metadata["Description-Content-Type"] == "text/markdown"
     chart = yaml.safe_load((ROOT / "infra" / "kubernetes" / "chart" / "Chart.yaml").read_text())
     assert metadata["Summary"] == chart["description"]
     labels = {url.partition(", ")[0] for url in metadata.get_all("Project-URL", [])}
     assert labels == {"Repository", "Documentation", "Changelog", "Issues", "Security"}
+
+
+def test_links_and_pictures_of_the_index_lead_to_the_tag() -> None:
+    given = '[a](docs/a.md#b) [b](#install) [c](https://example.com/) [![d](docs/d.svg)](docs/d.txt) <img src="docs/e.svg"> <a href="https://x">'
+    home = "https://git.example.org/teams/anneal"
+    blob, raw = f"{home}/blob/v{handler.__version__}/docs", f"{home}/raw/v{handler.__version__}/docs"
+    wanted = f'[a]({blob}/a.md#b) [b](#install) [c](https://example.com/) [![d]({raw}/d.svg)]({blob}/d.txt) <img src="{raw}/e.svg"> <a href="https://x">'
+    assert absolute(given, home) == wanted
 
 
 def test_the_wheel_asks_for_what_requirements_ask_for(metadata: Message) -> None:
