@@ -6,6 +6,7 @@ starts it, and the session that made the directory stops it. `ANNEAL_TEST_KUBECO
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import secrets
@@ -202,6 +203,8 @@ def shared_data() -> Path:
 
 
 def _remove(directory: Path) -> None:
-    for instance in directory.iterdir():
-        controlplanes.down(instance)
+    """End what a session has left, and remove it; another session may be at it, too."""
+    with contextlib.suppress(FileNotFoundError):
+        for instance in directory.iterdir():
+            controlplanes.down(instance)
     shutil.rmtree(directory, ignore_errors=True)
