@@ -64,9 +64,9 @@ def init(session: Session, *, force: bool, namespaces: tuple[str, ...], **flags:
     path = Path(session.named or session.environ.get("ANNEAL_CONFIG") or _FILE)
     _refuse(path, force)
     given = {name.replace("_", "-"): value for name, value in flags.items()} | {"namespace": " ".join(namespaces) or None}
-    checkout = checkout_around(path.parent)
+    checkout = checkout_around(Path())
     answers = answered(questions((*session.triggers, init_hosts.NONE), checkout), given, session.output)
-    text = _written(answers, beside=answers["path"] in ("", ".", checkout.inside if checkout else "."))
+    text = _written(answers, beside=checkout is not None and path.parent.resolve() == (checkout.root / answers["path"]).resolve())
     parse(text, path.name, providers=session.triggers)
     _write(path, text, force)
     _print_next(session, path, answers)
@@ -85,7 +85,7 @@ def _refuse(path: Path, force: bool) -> None:
 
 
 def _written(answers: Answers, *, beside: bool) -> str:
-    """Return the file's text. `beside`: it may come to lie among the manifests."""
+    """Return the file's text. `beside`: it lies among the manifests."""
     provider, namespaces = answers["provider"], split(answers["namespace"])
     webhooks = _WEBHOOKS.format(provider=provider, variable=init_hosts.variable(provider)) if provider != init_hosts.NONE else _NO_WEBHOOKS
     return _TEMPLATE.format(

@@ -193,6 +193,11 @@ def test_where_no_person_can_be_asked_a_checkout_needs_its_namespace_alone(tmp_p
     assert (target.repository.url, target.revision.branch, target.path, target.namespaces) == (URL, "trunk", "", ("shop",))
     assert target.renderer.exclude == ("anneal.yaml",), "it lies among the manifests"
     assert "anneal init --namespace" in run("init", "--force").stderr
+    elsewhere = tmp_path / "etc"
+    elsewhere.mkdir()
+    assert run("init", "-n", "shop", "-c", str(elsewhere / "anneal.yaml")).exit_code == 0
+    (target,) = load(elsewhere / "anneal.yaml").targets
+    assert (target.repository.url, target.renderer.exclude) == (URL, ())
 
 
 def test_another_repository_than_the_checkouts_gets_nothing_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
