@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
-import coverage
 import hypothesis
 import pytest
 
@@ -33,8 +32,6 @@ from tests.kubectl import Kubectl
 
 ROOT = Path(__file__).resolve().parent.parent
 DIRECTORY = "ANNEAL_TEST_CONTROL_PLANE"  # set by the session for its workers
-MEASURED = ("unit/", "rooms/") if os.environ.get("ANNEAL_COVERAGE") == "all" else ("unit/plan/", "unit/triggers/")
-"""The tests whose coverage counts: of the pure rooms their own, or all; traced, tests take twice as long."""
 PREFIX = "anneal-test-"
 OWNER = "owner.json"
 EXAMPLES = "ANNEAL_MODEL_EXAMPLES"
@@ -85,18 +82,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             controlplanes.binaries()
         if "renderers" in asked:
             rendering.binaries()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _measured(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Only tests whose coverage counts are traced."""
-    tracing = coverage.Coverage.current()
-    if tracing is None or str(request.path.relative_to(ROOT / "tests")).startswith(MEASURED):
-        yield
-        return
-    tracing.stop()
-    yield
-    tracing.start()
 
 
 @pytest.hookimpl(wrapper=True)
