@@ -28,16 +28,24 @@ def shares(files: Sequence[tuple[str, int]], count: int) -> list[list[str]]:
 
 
 def main(options: Sequence[str]) -> int:
-    """Run every share with pytest's options, print each one's output when it ends, and return the worst exit code."""
+    """Run every share with pytest's options, print each one's output when it ends; return 0 if all have passed, 130 after Ctrl-C."""
     files = [(str(path), path.stat().st_size) for path in UNIT.rglob("test_*.py")]
     command = [sys.executable, "-m", "pytest", "-q", *options]
     running = [
         subprocess.Popen([*command, *sorted(share)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for share in shares(files, 2 * (os.cpu_count() or 1))
     ]
-    for each in running:
-        print(each.communicate()[0], end="", flush=True)
-    return max(each.returncode for each in running)
+    try:
+        for each in running:
+            print(each.communicate()[0], end="", flush=True)
+    except KeyboardInterrupt:  # the terminal has sent it to them, too
+        for each in running:
+            each.wait()
+        return 130
+    killed = [each for each in running if each.returncode < 0]
+    for each in killed:
+        print(f"a process of the tests was ended by signal {-each.returncode}: {' '.join(map(str, each.args))}")  # type: ignore[arg-type]  # a list
+    return 1 if killed or any(each.returncode for each in running) else 0
 
 
 if __name__ == "__main__":

@@ -140,17 +140,23 @@ def url_wrong(text: str) -> Wrong | None:
     if text.startswith(("/", ".", "~", "file:")):
         directory = shlex.quote(text.removeprefix("file://"))
         return "a directory is no repository that a server follows", f"apply it as it is: anneal apply -f {directory} --name shop -n shop"
-    meant = _SCP.fullmatch(text)
-    if meant:
-        user, host, path = meant[1] or "git", meant[2], meant[3]
-        web = f"https://{host}/{path}"
-        if host == "ssh.dev.azure.com" and (azure := _AZURE.fullmatch(path)):
-            web = f"https://dev.azure.com/{azure[1]}/{azure[2]}/_git/{azure[3]}"
-        return "git's short form for SSH isn't a URL", f"write {web}; or with a key ssh://{user}@{host}/{path}"
-    bare = _BARE.fullmatch(text)
-    if bare and not text.startswith(("http://", "https://", "ssh://")):
-        return "expected an https:// or ssh:// URL", f"write https://{bare[1]}"
+    web, by_key = _meant(text)
+    if by_key:
+        return "git's short form for SSH isn't a URL", f"write {web}; or with a key {by_key}"
+    if web and not text.startswith(("http://", "https://", "ssh://")):
+        return "expected an https:// or ssh:// URL", f"write {web}"
     return wrong[0], wrong[1] or f"write it like {_EXAMPLE}"
+
+
+def _meant(text: str) -> tuple[str, str]:
+    """Return the URL over HTTPS that another spelling means, and of git's short form the one for a key, too; else empty ones."""
+    if short := _SCP.fullmatch(text):
+        user, host, path = short[1] or "git", short[2], short[3]
+        azure = _AZURE.fullmatch(path) if host == "ssh.dev.azure.com" else None
+        web = f"https://dev.azure.com/{azure[1]}/{azure[2]}/_git/{azure[3]}" if azure else f"https://{host}/{path}"
+        return web, f"ssh://{user}@{host}/{path}"
+    bare = _BARE.fullmatch(text)
+    return (f"https://{bare[1]}", "") if bare else ("", "")
 
 
 def _variable_wrong(text: str) -> Wrong | None:
@@ -182,10 +188,7 @@ def followed(remote: str) -> str | None:
     scheme, found, rest = remote.partition("://")
     place, slash, path = rest.partition("/")
     url = f"{scheme}://{place.rpartition('@')[2]}/{path}" if found and slash and scheme in ("http", "https") else remote
-    if url_wrong(url) is None:
-        return url
-    way = (url_wrong(url) or ("", ""))[1].removeprefix("write ").partition(";")[0]
-    return way if url_wrong(way) is None else None
+    return next((each for each in (url, _meant(url)[0]) if url_wrong(each) is None), None)
 
 
 def _manifests(checkout: Checkout) -> str:

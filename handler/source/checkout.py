@@ -40,7 +40,7 @@ def checkout_around(directory: Path) -> Checkout | None:
             root, config = Path(repo.path).resolve(), repo.get_config()
             branch = (repo.refs.read_ref(HEADREF) or b"").removeprefix(b"ref: refs/heads/")
             remote = _value(config, (b"branch", branch), b"remote") or b"origin"
-            inside = directory.relative_to(root).as_posix().removeprefix(".")
+            inside = "" if directory == root else directory.relative_to(root).as_posix()
             url = _value(config, (b"remote", remote), b"url")
     except (NotGitRepository, FileFormatException, ValueError, OSError):
         return None

@@ -81,8 +81,17 @@ def test_the_home_of_the_repository_is_one() -> None:
     places = ("pyproject.toml", ".github/ISSUE_TEMPLATE/config.yml", "docs/ci.md")
     assert [place for place in places if HOME not in (ROOT / place).read_text()] == []
     if "example.com" not in HOME:
-        left = ["git", "grep", "-l", EXAMPLE, "--", ":!tests"]
+        left = ["git", "grep", "-l", EXAMPLE, "--", ":!tests", ":!infra/release", ":!CONTRIBUTING.md"]
         assert subprocess.run(left, cwd=ROOT, capture_output=True, text=True, check=False).stdout == ""
+
+
+def test_the_command_for_maintainers_replaces_the_example_everywhere(tmp_path: Path) -> None:
+    (command,) = re.findall(r"`(git grep -l \S+ -- .+? \| xargs sed -i .+?)`", (ROOT / "CONTRIBUTING.md").read_text())
+    subprocess.run(["git", "clone", "-q", str(ROOT), str(tmp_path)], check=True, capture_output=True)
+    subprocess.run(["sh", "-c", command.replace("HOST/OWNER/REPOSITORY", "git.example.org/teams/anneal")], cwd=tmp_path, check=True)
+    assert 'Repository = "https://git.example.org/teams/anneal"' in (tmp_path / "pyproject.toml").read_text()
+    left = ["git", "grep", "-l", EXAMPLE, "--", ":!tests", ":!infra/release", ":!CONTRIBUTING.md"]
+    assert subprocess.run(left, cwd=tmp_path, capture_output=True, text=True, check=False).stdout == ""
 
 
 def test_a_report_has_a_place_a_content_and_a_date_of_answer() -> None:

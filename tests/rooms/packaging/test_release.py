@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.usefixtures("renderers")
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = {build.WHEEL, build.SDIST, build.CHART, build.SBOM, build.NOTES, build.SUMS}
 ELSEWHERE = "https://git.example.org/teams/anneal"
+HOME = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
 
 
 # --- what is built
@@ -113,7 +115,8 @@ def checkout(tmp_path: Path) -> Path:
     """The files that a check reads, with a changelog that has the version's section, in a repository of their own."""
     for name in ("pyproject.toml", "docs/ci.md", ".github/ISSUE_TEMPLATE/config.yml", "infra/kubernetes/chart/Chart.yaml"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
+        text = (ROOT / name).read_text()
+        (tmp_path / name).write_text(text.replace(HOME, f"https://{version.EXAMPLE}"))  # a maintainer has replaced it
     sections = ("[Unreleased]\n\n- Later.", f"[{__version__}] - 2026-01-31\n\n### Added\n\n- All of it.", "[0.0.9] - 2025-01-01\n\n- x")
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n" + "".join(f"\n## {each}\n" for each in sections))
     for command in (["init", "-q"], ["add", "."]):

@@ -42,6 +42,13 @@ def test_one_with_a_remote_names_it_below_its_root_too(work: Path) -> None:
     assert checkout_around(work / "apps" / "web") == Checkout(work, "apps/web", URL, "trunk")
 
 
+def test_a_hidden_directory_keeps_its_dot(work: Path) -> None:
+    (work / ".deploy" / "web").mkdir(parents=True)
+    found = checkout_around(work / ".deploy" / "web")
+    assert found is not None
+    assert found.inside == ".deploy/web"
+
+
 def test_the_remote_of_the_branch_wins_over_origin(work: Path) -> None:
     git(work, "remote", "add", "origin", "https://git.example.com/me/shop.git")
     git(work, "remote", "add", "upstream", URL)
