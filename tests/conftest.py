@@ -135,7 +135,7 @@ def namespace(kubectl: Kubectl) -> Iterator[str]:
     name = f"t-{secrets.token_hex(5)}"
     kubectl.create_namespace(name)
     yield name
-    kubectl.delete_namespaces(name)
+    kubectl.leave_namespaces(name)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,7 @@
-"""kubectl of the server's own version, for tests to look at a cluster, and change it, with another's eyes than Anneal's."""
+"""kubectl of the server's own version, for tests to look at a cluster, and change it, with another's eyes than Anneal's.
+
+`ask`, and what is made of it, is for what a test does a hundred times: the API server's own bytes, over Anneal's connection.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +43,12 @@ COLLECTIONS = {
     ),
 }
 """Group and kind -> the API's path and the resource, of what tests look at most."""
+RUNNING = (
+    *(("apps/v1", plural) for plural in ("deployments", "statefulsets", "daemonsets", "replicasets")),
+    *(("batch/v1", plural) for plural in ("cronjobs", "jobs")),
+    ("autoscaling/v2", "horizontalpodautoscalers"),
+)
+"""What makes Pods, or scales them."""
 _CONNECTIONS: dict[tuple[Path, bytes], ClusterConnection] = {}
 
 
@@ -96,6 +105,18 @@ class Kubectl:
         """Make a namespace."""
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         assert self.ask("POST", "/api/v1/namespaces", body), name
+
+    def leave_namespaces(self, *names: str) -> None:
+        """End what runs in a test's namespaces; in a cluster that outlives the session delete them, a hundred requests each."""
+        session = os.environ.get("ANNEAL_TEST_CONTROL_PLANE")
+        if session is None or not self.kubeconfig.is_relative_to(session):
+            self.delete_namespaces(*names)
+            return
+        for name in names:
+            if (self.ask("GET", f"/api/v1/namespaces/{name}/pods?limit=1") or {}).get("items"):
+                for group, plural in RUNNING:
+                    self.ask("DELETE", f"/apis/{group}/namespaces/{name}/{plural}?propagationPolicy=Background")
+                self.ask("DELETE", f"/api/v1/namespaces/{name}/pods")
 
     def delete_namespaces(self, *names: str) -> None:
         """Delete namespaces that may be gone already, without a wait for it."""

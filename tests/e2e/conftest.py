@@ -82,7 +82,7 @@ def pair(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Pair]:
     made = Pair.of(f"s-{secrets.token_hex(4)}", host, sandbox, kubectl)
     kubectl.create_namespace(made.space)
     yield made
-    made.a.kubectl.delete_namespaces(made.space)
+    made.a.kubectl.leave_namespaces(made.space)
 
 
 @pytest.fixture

@@ -138,7 +138,7 @@ class Fleet:
     def close(self) -> None:
         for server in self.servers:
             server.stop()
-        self.kubectl.delete_namespaces(self.name)
+        self.kubectl.leave_namespaces(self.name)
 
     # --- the cluster
     def state(self, number: int) -> State | None:

@@ -48,6 +48,8 @@ class Shop:
     target: Target
     lease: float = 15.0
     documents: tuple[Document, ...] = ()
+    made: set[str] = field(default_factory=set)
+    """Namespaces made by hand."""
     settings: Settings = field(init=False)
     handler: Handler = field(init=False)
 
@@ -119,15 +121,14 @@ class Shop:
     # --- the cluster
     def close(self) -> None:
         """Delete what is left of the shop, without a wait for it."""
-        spaces = self.kubectl.ask("GET", "/api/v1/namespaces") or {"items": []}
-        names = [space["metadata"]["name"] for space in spaces["items"]]
-        self.kubectl.delete_namespaces(*(name for name in names if name.startswith(self.name)))
+        self.kubectl.leave_namespaces(*{self.name, f"{self.name}-jobs", *self.made, *self.target.namespaces} - {"*"})
         self.kubectl.ask("DELETE", f"{_CRDS}/offers.{self.group}")
         self.kubectl.ask("DELETE", f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{self.name}")
 
     def create_namespace(self, name: str = "") -> str:
         """Make a namespace by hand: the main one unless another is named."""
         self.kubectl.create_namespace(name or self.name)
+        self.made.add(name or self.name)
         return name or self.name
 
     def state(self) -> State:

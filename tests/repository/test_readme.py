@@ -18,7 +18,7 @@ def test_it_is_short() -> None:
 def test_its_parts_stand_in_their_order() -> None:
     headings = re.findall(r"^## (.+)$", TEXT, re.MULTILINE)
     assert headings == [
-        *("See it", "Install", "The first push", "A target", "What it guarantees", "Where it runs", "Beside others"),
+        *("See it", "Install", "The first push", "A target", "What it guarantees", "Where it runs", "Compared with Flux and Argo CD"),
         *("What isn't there yet", "Read on"),
     ]
     assert TEXT.index("<picture>") < TEXT.index("## See it")
@@ -44,7 +44,7 @@ def test_each_of_the_eight_guarantees_leads_to_where_it_is_explained() -> None:
 
 def test_the_comparison_has_six_rows_of_the_whole_one() -> None:
     whole = {line.split(" | ")[0] for line in (DOCS / "comparison.md").read_text().splitlines() if line.startswith("| ")}
-    rows = [line.split(" | ")[0] for line in section("Beside others").splitlines() if line.startswith("| ")][2:]
+    rows = [line.split(" | ")[0] for line in section("Compared with Flux and Argo CD").splitlines() if line.startswith("| ")][2:]
     assert len(rows) == 6
     assert set(rows) <= whole
 

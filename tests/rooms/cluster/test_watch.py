@@ -28,7 +28,7 @@ def spaces(kubectl: Kubectl, namespace: str) -> Iterator[tuple[str, str]]:
     other = f"{namespace}-b"
     kubectl.create_namespace(other)
     yield namespace, other
-    kubectl.delete_namespaces(other)
+    kubectl.leave_namespaces(other)
 
 
 def wanted_of(apply: Apply, kind: Kind, *places: tuple[str, str], data: str = "1") -> list[tuple[Resource, Identity]]:

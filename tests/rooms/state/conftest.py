@@ -45,4 +45,4 @@ def place(request: pytest.FixtureRequest, objects: StateObjects) -> Iterator[str
     objects.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield name
     if kubectl:
-        kubectl.delete_namespaces(name, *(f"{name}-{part}" for part in PARTS))
+        kubectl.leave_namespaces(name, *(f"{name}-{part}" for part in PARTS))
