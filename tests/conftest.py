@@ -7,6 +7,7 @@ starts it, and the session that made the directory stops it. `ANNEAL_TEST_KUBECO
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import secrets
@@ -73,6 +74,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build the programs that a collected test asks for, before the first test's time begins; with xdist, in the workers."""
+    gc.collect()
+    gc.freeze()  # thousands of tests, which live to the end: each full collection would look through them
     asked = {name for item in session.items for name in getattr(item, "fixturenames", ())}
     capture = session.config.pluginmanager.getplugin("capturemanager")
     if session.config.option.collectonly or capture is None:

@@ -43,6 +43,24 @@ COLLECTIONS = {
     ),
 }
 """Group and kind -> the API's path and the resource, of what tests look at most."""
+PATHS = {
+    name: (root, plural)
+    for root, plural, *names in (
+        *((root, plural, kind) for (_, kind), (root, plural) in COLLECTIONS.items()),
+        *(("/api/v1", plural) for plural in ("pods", "events", "limitranges")),
+        ("/api/v1", "configmaps", "configmap", "cm"),
+        ("/api/v1", "secrets", "secret"),
+        ("/api/v1", "resourcequotas", "resourcequota", "quota"),
+        ("/apis/apps/v1", "deployments", "deployment"),
+        ("/apis/apps/v1", "replicasets"),
+        ("/apis/apps/v1", "statefulsets", "statefulset"),
+        ("/apis/batch/v1", "jobs", "job"),
+        ("/apis/coordination.k8s.io/v1", "leases", "lease"),
+        ("/apis/networking.k8s.io/v1", "networkpolicies", "networkpolicy"),
+    )
+    for name in (plural, *names)
+}
+"""What a plain `get` may name -> the API's path and the resource."""
 RUNNING = (
     *(("apps/v1", plural) for plural in ("deployments", "statefulsets", "daemonsets", "replicasets")),
     *(("batch/v1", plural) for plural in ("cronjobs", "jobs")),
@@ -60,8 +78,28 @@ class Kubectl:
     kubeconfig: Path
 
     def __call__(self, *arguments: str) -> Any:
-        """Run a command that can print JSON and return it parsed."""
+        """Run a command that can print JSON and return it parsed; a plain `get` is one request."""
+        match arguments:
+            case ("get", kind, "-n", namespace) if kind in PATHS:
+                return self._got(kind, namespace)
+            case ("get", kind, "-n", namespace, "-l", selector) if kind in PATHS:
+                return self._got(kind, namespace, f"?labelSelector={quote(selector)}")
+            case ("get", kind, name, "-n", namespace) if kind in PATHS and not name.startswith("-"):
+                return self._got(kind, namespace, f"/{name}")
         return json.loads(self.run(*arguments, "-o", "json"))
+
+    def _got(self, kind: str, namespace: str, rest: str = "") -> dict[str, Any]:
+        """Return what `kubectl get` would: without managedFields, each item with its kind."""
+        root, plural = PATHS[kind]
+        found = self.ask("GET", f"{root}/namespaces/{namespace}/{plural}{rest}")
+        assert found, f"kubectl get {kind} -n {namespace}: {rest} not found"
+        for item in found.get("items", [found]):
+            item["metadata"].pop("managedFields", None)
+        if "items" in found:
+            found["items"] = [
+                {"apiVersion": found["apiVersion"], "kind": found["kind"].removesuffix("List"), **item} for item in found["items"]
+            ]
+        return found
 
     def run(self, *arguments: str, given: str | None = None) -> str:
         """Run a command and return its output; it must succeed."""
@@ -113,6 +151,7 @@ class Kubectl:
             self.delete_namespaces(*names)
             return
         for name in names:
+            self.ask("DELETE", f"/api/v1/namespaces/{name}/configmaps")  # records: who looks for all of a cluster's finds no other test's
             if (self.ask("GET", f"/api/v1/namespaces/{name}/pods?limit=1") or {}).get("items"):
                 for group, plural in RUNNING:
                     self.ask("DELETE", f"/apis/{group}/namespaces/{name}/{plural}?propagationPolicy=Background")
