@@ -21,6 +21,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from hypothesis.internal.conjecture import providers
 
 from handler.config import secret_mask
 from handler.config.remote_secrets import RemoteSecrets
@@ -40,6 +41,8 @@ EXAMPLES = "ANNEAL_MODEL_EXAMPLES"
 PATIENT = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}  # on a busy machine all takes long
 hypothesis.settings.register_profile("patient", derandomize=EXAMPLES not in os.environ, **PATIENT)  # type: ignore[arg-type]  # by name
 hypothesis.settings.load_profile("patient")
+# Else it reads every module that is loaded for values to try: ten seconds in each process, and other examples in each of xdist's workers.
+providers._get_local_constants = lambda: providers._local_constants  # which are none
 
 
 def pytest_configure(config: pytest.Config) -> None:
