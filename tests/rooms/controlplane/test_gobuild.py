@@ -34,6 +34,8 @@ def module(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def made(module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
+    kept = subprocess.run(["go", "env", "GOCACHE"], capture_output=True, text=True, check=True).stdout.strip()
+    monkeypatch.setenv("GOCACHE", kept)  # else the standard library is compiled for each test
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return Build("one", module, "one program", "install Go", linker="-s -w -X main.version=v7", packages=("./greet",))
 
