@@ -26,7 +26,7 @@ PROFILE = settings(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(0 if EXAMPLES else 300)
+@pytest.mark.timeout(0 if EXAMPLES else 900)
 def test_the_laws_hold_whatever_happens() -> None:
     with simulated():
         run_state_machine_as_test(Deployments, settings=PROFILE)
