@@ -66,7 +66,8 @@ def init(session: Session, *, force: bool, namespaces: tuple[str, ...], **flags:
     given = {name.replace("_", "-"): value for name, value in flags.items()} | {"namespace": " ".join(namespaces) or None}
     checkout = checkout_around(Path())
     answers = answered(questions((*session.triggers, init_hosts.NONE), checkout), given, session.output)
-    text = _written(answers, beside=checkout is not None and path.parent.resolve() == (checkout.root / answers["path"]).resolve())
+    beside = checkout is not None and path.parent.resolve() == (checkout.root / answers["path"]).resolve()
+    text = _written(answers, path.name if beside else "")
     parse(text, path.name, providers=session.triggers)
     _write(path, text, force)
     _print_next(session, path, answers)
@@ -84,8 +85,8 @@ def _refuse(path: Path, force: bool) -> None:
         raise ConfigInvalid.of(str(path.parent), "there is no such directory", fix=f"mkdir -p {shlex.quote(str(path.parent))}")
 
 
-def _written(answers: Answers, *, beside: bool) -> str:
-    """Return the file's text. `beside`: it lies among the manifests."""
+def _written(answers: Answers, excluded: str) -> str:
+    """Return the file's text. `excluded`: its own name, where it lies among the manifests."""
     provider, namespaces = answers["provider"], split(answers["namespace"])
     webhooks = _WEBHOOKS.format(provider=provider, variable=init_hosts.variable(provider)) if provider != init_hosts.NONE else _NO_WEBHOOKS
     return _TEMPLATE.format(
@@ -95,7 +96,7 @@ def _written(answers: Answers, *, beside: bool) -> str:
         auth=_auth(answers),
         branch=_scalar(answers["branch"]),
         path=_scalar("" if answers["path"] == "." else answers["path"]),
-        exclude=f"\n    renderer: {{exclude: [{_FILE}]}}     # this file, should it be committed" if beside else "",
+        exclude=f"\n    renderer: {{exclude: [{_scalar(excluded)}]}}     # this file, should it be committed" if excluded else "",
         namespaces=", ".join(map(_scalar, namespaces)),
         namespace=_scalar(namespaces[0]),
     )

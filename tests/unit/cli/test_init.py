@@ -193,6 +193,8 @@ def test_where_no_person_can_be_asked_a_checkout_needs_its_namespace_alone(tmp_p
     assert (target.repository.url, target.revision.branch, target.path, target.namespaces) == (URL, "trunk", "", ("shop",))
     assert target.renderer.exclude == ("anneal.yaml",), "it lies among the manifests"
     assert "anneal init --namespace" in run("init", "--force").stderr
+    assert run("init", "-n", "shop", "-c", "prod.yaml").exit_code == 0
+    assert load(tmp_path / "prod.yaml").targets[0].renderer.exclude == ("prod.yaml",)
     elsewhere = tmp_path / "etc"
     elsewhere.mkdir()
     assert run("init", "-n", "shop", "-c", str(elsewhere / "anneal.yaml")).exit_code == 0
