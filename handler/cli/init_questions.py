@@ -47,7 +47,11 @@ class Question:
 def questions(providers: tuple[str, ...], checkout: Checkout | None = None) -> tuple[Question, ...]:
     """Return the questions in their order. `providers`: whose webhooks can be chosen; `checkout`: the one that `init` runs in."""
     url = followed(checkout.remote) if checkout else None
-    own = checkout if url else None
+
+    def own(known: Answers) -> Checkout | None:
+        """Return the checkout where its own repository is followed."""
+        return checkout if url and known["repository"] == url else None
+
     return (
         Question("repository", "Repository (https:// or ssh:// URL)", url_wrong, lambda _: url, required=url is None),
         Question("ssh-key", "File of a private key that may read it", _file_wrong, _in_home("id_ed25519"), _by_ssh, required=True),
@@ -59,18 +63,8 @@ def questions(providers: tuple[str, ...], checkout: Checkout | None = None) -> t
             lambda _: "",
             lambda known: not _by_ssh(known),
         ),
-        Question(
-            "branch",
-            "Branch",
-            FORMS["ref"].complaint,
-            lambda known: own.branch if own and own.branch and known["repository"] == url else "main",
-        ),
-        Question(
-            "path",
-            "Directory of the manifests (.: the root)",
-            FORMS["path"].complaint,
-            lambda known: _manifests(own) if own and known["repository"] == url else _PATHS[0],
-        ),
+        Question("branch", "Branch", FORMS["ref"].complaint, lambda known: _branch(own(known))),
+        Question("path", "Directory of the manifests (.: the root)", FORMS["path"].complaint, lambda known: _manifests(own(known))),
         Question("name", "Name of the target", FORMS["name"].complaint, lambda known: name_of(known["repository"])),
         Question(
             "namespace", "Namespaces it may touch (the first is the default)", _spaces_wrong, lambda known: known["name"], required=True
@@ -191,8 +185,14 @@ def followed(remote: str) -> str | None:
     return next((each for each in (url, _meant(url)[0]) if url_wrong(each) is None), None)
 
 
-def _manifests(checkout: Checkout) -> str:
+def _branch(checkout: Checkout | None) -> str:
+    return (checkout.branch if checkout else "") or "main"
+
+
+def _manifests(checkout: Checkout | None) -> str:
     """Return the directory that `init` runs in, or one with a usual name; the root where that alone holds YAML."""
+    if checkout is None:
+        return _PATHS[0]
     if checkout.inside:
         return checkout.inside
     usual = next((name for name in _PATHS if (checkout.root / name).is_dir()), None)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dulwich.config import ConfigFile
-
-_SHA = re.compile(rb"[0-9a-f]{40,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +29,19 @@ def checkout_around(directory: Path) -> Checkout | None:
     if not any((each / ".git").exists() for each in (directory, *directory.parents)):
         return None
     from dulwich.errors import FileFormatException, NotGitRepository  # noqa: PLC0415 - not needed outside a repository
-    from dulwich.refs import HEADREF  # noqa: PLC0415 - the same
+    from dulwich.refs import HEADREF, LOCAL_BRANCH_PREFIX, SYMREF  # noqa: PLC0415 - the same
     from dulwich.repo import Repo  # noqa: PLC0415 - the same
 
     try:
         with Repo.discover(str(directory)) as repo:
             root, config = Path(repo.path).resolve(), repo.get_config()
-            branch = (repo.refs.read_ref(HEADREF) or b"").removeprefix(b"ref: refs/heads/")
+            _, _, branch = (repo.refs.read_ref(HEADREF) or b"").partition(SYMREF + LOCAL_BRANCH_PREFIX)
             remote = _value(config, (b"branch", branch), b"remote") or b"origin"
             inside = "" if directory == root else directory.relative_to(root).as_posix()
             url = _value(config, (b"remote", remote), b"url")
     except (NotGitRepository, FileFormatException, ValueError, OSError):
         return None
-    return Checkout(root, inside, url.decode(errors="replace"), "" if _SHA.fullmatch(branch) else branch.decode(errors="replace"))
+    return Checkout(root, inside, url.decode(errors="replace"), branch.decode(errors="replace"))
 
 
 def _value(config: ConfigFile, section: tuple[bytes, bytes], name: bytes) -> bytes:
