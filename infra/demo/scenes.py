@@ -28,7 +28,7 @@ class Scene:
 SCENES = (
     Scene("push", "a push deploys the whole shop", story.first_push, needs=()),
     Scene("kubectl", "kubectl apply leaves what is no longer declared", story.kubectl_leaves_it),
-    Scene("prune", "Anneal deletes it, and says so in the pull request", story.anneal_deletes_it),
+    Scene("prune", "Anneal deletes it, and its plan says so before", story.anneal_deletes_it),
     Scene("image", "one field changes, one object is written", story.image_changed),
     Scene("redelivery", "the same webhook again writes nothing", story.same_push_again),
     Scene("drift", "what a person changed by hand is repaired", story.edit_healed),
