@@ -15,11 +15,7 @@ UNIT = Path("tests/unit")
 
 
 def shares(files: Sequence[tuple[str, int]], count: int) -> list[list[str]]:
-    """Return the files, each a path and its bytes, in `count` lists of about the same size: the largest go first, to the emptiest.
-
-    >>> shares([("a", 5), ("b", 1), ("c", 3), ("d", 1)], 2)
-    [['a'], ['c', 'b', 'd']]
-    """
+    """Return the files, each a path and its bytes, in `count` lists of about the same size: the largest go first, to the emptiest."""
     made: list[tuple[int, list[str]]] = [(0, []) for _ in range(count)]
     for path, size in sorted(files, key=lambda file: -file[1]):
         index = min(range(count), key=lambda n: made[n][0])

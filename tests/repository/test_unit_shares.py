@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "_unit.py"
+shares = runpy.run_path(str(SCRIPT))["shares"]
 
 
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("unit_shares", SCRIPT)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_shares_are_about_equal_and_lose_no_file(script: ModuleType) -> None:
-    made = script.shares([("a", 5), ("b", 1), ("c", 3), ("d", 1)], 2)
+def test_shares_are_about_equal_and_lose_no_file() -> None:
+    made = shares([("a", 5), ("b", 1), ("c", 3), ("d", 1)], 2)
     assert made == [["a"], ["c", "b", "d"]]
-    assert script.shares([("a", 5)], 4) == [["a"]]
+    assert shares([("a", 5)], 4) == [["a"]]
 
 
 @pytest.mark.parametrize(
