@@ -45,14 +45,14 @@ def _nothing_more(_go: str, _work: Path) -> None:
 class Build:
     """The programs of one go.mod. `name` begins their cache's path, `what` is printed while building.
 
-    `packages`: what is built, by default the tools of go.mod; `parts`: what else decides how the result looks; `no_go`: said where Go is
-    missing; `finish` is given the `go` program and the directory whose `bin` was just built.
+    `packages`: what is built, by default the tools of go.mod; `parts`: what else decides how the result looks; `otherwise`: what helps
+    where Go is missing, beside its installation; `finish` is given the `go` program and the directory whose `bin` was just built.
     """
 
     name: str
     module: Path
     what: str
-    no_go: str
+    otherwise: str = ""
     linker: str = "-s -w"
     packages: tuple[str, ...] = ("tool",)
     parts: tuple[str, ...] = ()
@@ -81,7 +81,8 @@ class Build:
             return directory
         go = shutil.which("go")
         if not go:
-            raise BuildError(self.no_go)
+            way = f"Install Go 1.26 or newer (https://go.dev/dl/){self.otherwise}"
+            raise BuildError(f"there is no `go` on PATH, to build {self.what} from Go modules.\n  {way}.")
         self.cache.mkdir(parents=True, exist_ok=True)
         with locked(self.cache / "build.lock", waiting=lambda: log("another build is under way: waiting for it")):
             if not directory.is_dir():
@@ -96,7 +97,7 @@ class Build:
         began = time.monotonic()
         log(f"building {self.what} (once)")
         try:
-            goprogress.build(goprogress.Order(go, self.module, self.what, self.linker, self.packages), work / "bin", log)
+            goprogress.build(goprogress.BuildOrder(go, self.module, self.what, self.linker, self.packages), work / "bin", log)
             self.finish(go, work)
             work.chmod(0o755)
             work.rename(directory)

@@ -43,7 +43,7 @@ class GoFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Order:
+class BuildOrder:
     """What is built."""
 
     go: str
@@ -57,26 +57,26 @@ class Order:
         return [self.go, verb, *FLAGS, f"-p={(os.cpu_count() or 1) + 1}", "-ldflags", self.linker, *more]
 
 
-def build(order: Order, target: Path, log: Log) -> None:
+def build(order: BuildOrder, target: Path, log: Log) -> None:
     """Build into the directory `target`. Raises GoFailed."""
     progress, shown = Progress(order.what), throttled(log)
 
     def show() -> None:
         shown(progress.line(time.monotonic()))
 
-    with Go(order, order.command("build", "-v", *STANDARD), progress.started) as standard:
-        with Go(order, order.command("list", "-deps", "-f", FORMAT, *order.packages), progress.downloading) as listing:
+    with GoCommand(order, order.command("build", "-v", *STANDARD), progress.started) as standard:
+        with GoCommand(order, order.command("list", "-deps", "-f", FORMAT, *order.packages), progress.downloading) as listing:
             progress.expect(listing.wait(show), time.monotonic())
         with contextlib.suppress(GoFailed):  # what follows fails for the same reason, and says it
             standard.wait(show)
-    with Go(order, order.command("build", "-v", "-o", f"{target}/", *order.packages), progress.started) as compiling:
+    with GoCommand(order, order.command("build", "-v", "-o", f"{target}/", *order.packages), progress.started) as compiling:
         compiling.wait(show)
 
 
-class Go:
+class GoCommand:
     """A running `go` command, each line of whose standard error is passed on; as a context it has ended at the end."""
 
-    def __init__(self, order: Order, command: list[str], hear: Log) -> None:
+    def __init__(self, order: BuildOrder, command: list[str], hear: Log) -> None:
         self._written = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the process
         self._process = subprocess.Popen(
             command,
@@ -91,7 +91,7 @@ class Go:
         self._reader = threading.Thread(target=self._read, args=(hear,), daemon=True)
         self._reader.start()
 
-    def __enter__(self) -> Go:
+    def __enter__(self) -> GoCommand:
         return self
 
     def __exit__(self, *_: object) -> None:

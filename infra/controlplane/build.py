@@ -34,11 +34,7 @@ ASSETS = ("etcd", "kube-apiserver", "kubectl")
 PROGRAMS = (*ASSETS, "kube-controller-manager", "kube-scheduler", "kwok")
 HYPERKUBE = "hyperkube"
 """The program that is all of them but kubectl, by the name that it is called by; it lies beside this file."""
-NO_GO = (
-    "the control plane is built from Go modules and there is no `go` on PATH.\n"
-    "  Install Go 1.26 or newer (https://go.dev/dl/), or set KUBEBUILDER_ASSETS to a directory that holds all of\n"
-    f"  {', '.join(PROGRAMS)}; kwok's stages still need `go`."
-)
+OTHERWISE = f", or set KUBEBUILDER_ASSETS to a directory that holds all of\n  {', '.join(PROGRAMS)}; kwok's stages still need `go`"
 
 
 class ControlPlaneError(Exception):
@@ -114,7 +110,7 @@ _BUILD = Build(
     name="controlplane",
     module=MODULE,
     what="the control plane",
-    no_go=NO_GO,
+    otherwise=OTHERWISE,
     linker=LINKER,
     packages=(f"./{HYPERKUBE}", "tool"),
     parts=(" ".join(STAGES),),

@@ -11,14 +11,11 @@ from infra.gobuild import Build, Log, report
 
 MODULE = Path(__file__).resolve().parent
 KAPP = "v0.64.2"
-NO_GO = (
-    "kapp is built from Go modules and there is no `go` on PATH.\n  Install Go 1.26 or newer (https://go.dev/dl/), or leave out --peers."
-)
 BUILD = Build(
     name="peers",
     module=MODULE,
     what="kapp",
-    no_go=NO_GO,
+    otherwise=", or leave out --peers",
     linker=f"-s -w -X carvel.dev/kapp/pkg/kapp/version.Version={KAPP.removeprefix('v')}",
 )
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from infra.gobuild import Build, Log, report
 
 MODULE = Path(__file__).resolve().parent
-NO_GO = "actionlint and registry are built from Go modules and there is no `go` on PATH.\n  Install Go 1.26 or newer (https://go.dev/dl/)."
 
 
 def binaries(*, log: Log = report) -> Path:
@@ -18,7 +17,7 @@ def binaries(*, log: Log = report) -> Path:
     return BUILD.ensure(log) / "bin"
 
 
-BUILD = Build(name="release-tools", module=MODULE, what="actionlint and registry", no_go=NO_GO)
+BUILD = Build(name="release-tools", module=MODULE, what="actionlint and registry")
 
 if __name__ == "__main__":
     print(binaries())

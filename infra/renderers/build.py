@@ -26,7 +26,6 @@ LINKER = " ".join(
         f"-X sigs.k8s.io/kustomize/api/provenance.version={KUSTOMIZE}",
     )
 )
-NO_GO = "kustomize and helm are built from Go modules and there is no `go` on PATH.\n  Install Go 1.26 or newer (https://go.dev/dl/)."
 
 
 def binaries(*, log: Log = report) -> Path:
@@ -38,7 +37,6 @@ BUILD = Build(
     name="renderers",
     module=MODULE,
     what="kustomize and helm",
-    no_go=NO_GO,
     linker=LINKER,
 )
 

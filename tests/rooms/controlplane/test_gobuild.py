@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -37,7 +38,7 @@ def made(module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build
     kept = subprocess.run(["go", "env", "GOCACHE"], capture_output=True, text=True, check=True).stdout.strip()
     monkeypatch.setenv("GOCACHE", kept)  # else the standard library is compiled for each test
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return Build("one", module, "one program", "install Go", linker="-s -w -X main.version=v7", packages=("./greet",))
+    return Build("one", module, "one program", linker="-s -w -X main.version=v7", packages=("./greet",))
 
 
 def row(package: str, *, stale: bool = True, name: str = "", directory: Path = Path("/nowhere"), files: str = "") -> str:
@@ -73,6 +74,15 @@ def test_what_does_not_compile_says_where_and_leaves_nothing(made: Build, module
     with pytest.raises(BuildError, match=r"lib/lib\.go:3:\d+: undefined: nowhere"):
         made.ensure(silent)
     assert [path.name for path in made.cache.iterdir()] == ["build.lock"]
+
+
+def test_where_go_is_missing_its_installation_and_the_way_without_it_are_named(
+    made: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    said = r"no `go` on PATH, to build one program .+\n  Install Go 1\.26 or newer \(https://go\.dev/dl/\), or do without\."
+    with pytest.raises(BuildError, match=said):
+        replace(made, otherwise=", or do without").ensure(silent)
 
 
 def test_a_listing_that_fails_is_said(made: Build, module: Path) -> None:
