@@ -31,9 +31,9 @@ from infra.moto import Moto
 from infra.prometheushost import Exporter, PrometheusHost
 from infra.renderers import build as rendering
 from tests.kubectl import Kubectl
+from tests.packing import SESSION
 
 ROOT = Path(__file__).resolve().parent.parent
-DIRECTORY = "ANNEAL_TEST_CONTROL_PLANE"  # set by the session for its workers
 PREFIX = "anneal-test-"
 OWNER = "owner.json"
 EXAMPLES = "ANNEAL_MODEL_EXAMPLES"
@@ -58,14 +58,14 @@ def pytest_configure(config: pytest.Config) -> None:
             _remove(left.parent)
     directory = Path(tempfile.mkdtemp(prefix=PREFIX))
     processes.save([processes.Process("pytest", os.getpid(), processes.born(os.getpid()))], directory / OWNER)
-    os.environ[DIRECTORY] = str(directory)
+    os.environ[SESSION] = str(directory)
     os.environ["ANNEAL_STATUS_TIMEOUT"] = "60"  # what answers may be late on a busy machine; those that test what hangs set their own
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Stop the session's control plane, if a test asked for it."""
-    if not hasattr(config, "workerinput") and DIRECTORY in os.environ:
-        _remove(Path(os.environ.pop(DIRECTORY)))
+    if not hasattr(config, "workerinput") and SESSION in os.environ:
+        _remove(Path(os.environ.pop(SESSION)))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -108,13 +108,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def control_plane() -> Path:
     """The kubeconfig of the session's cluster."""
     given = os.environ.get("ANNEAL_TEST_KUBECONFIG")
-    return Path(given) if given else controlplanes.up(Path(os.environ[DIRECTORY]) / "run")
+    return Path(given) if given else controlplanes.up(Path(os.environ[SESSION]) / "run")
 
 
 @pytest.fixture
 def spare_directory() -> Path:
     """A directory for a control plane of the test's own; it is stopped with the session, however that ends."""
-    return Path(tempfile.mkdtemp(prefix="spare-", dir=os.environ[DIRECTORY]))
+    return Path(tempfile.mkdtemp(prefix="spare-", dir=os.environ[SESSION]))
 
 
 @pytest.fixture

@@ -19,23 +19,19 @@ import yaml
 
 from handler.cluster.connect import ClusterConnection, connect
 from handler.config.settings import Cluster
+from tests.packing import SESSION
 
 _PATIENCE = 60.0
-COLLECTIONS = {
-    **{
-        ("", kind): ("/api/v1", plural)
-        for kind, plural in {
-            "ConfigMap": "configmaps",
-            "Namespace": "namespaces",
-            "PersistentVolumeClaim": "persistentvolumeclaims",
-            "Secret": "secrets",
-            "Service": "services",
-            "ServiceAccount": "serviceaccounts",
-        }.items()
-    },
+_CORE = ("ConfigMap", "PersistentVolumeClaim", "Secret", "Service", "ServiceAccount")
+_NAMESPACED = {
+    **{("", kind): ("/api/v1", f"{kind.lower()}s") for kind in _CORE},
     ("apps", "Deployment"): ("/apis/apps/v1", "deployments"),
     ("apps", "StatefulSet"): ("/apis/apps/v1", "statefulsets"),
     ("batch", "Job"): ("/apis/batch/v1", "jobs"),
+}
+COLLECTIONS = {
+    **_NAMESPACED,
+    ("", "Namespace"): ("/api/v1", "namespaces"),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): (
         "/apis/admissionregistration.k8s.io/v1",
@@ -44,23 +40,13 @@ COLLECTIONS = {
 }
 """Group and kind -> the API's path and the resource, of what tests look at most."""
 PATHS = {
-    name: (root, plural)
-    for root, plural, *names in (
-        *((root, plural, kind) for (_, kind), (root, plural) in COLLECTIONS.items()),
-        *(("/api/v1", plural) for plural in ("pods", "events", "limitranges")),
-        ("/api/v1", "configmaps", "configmap", "cm"),
-        ("/api/v1", "secrets", "secret"),
-        ("/api/v1", "resourcequotas", "resourcequota", "quota"),
-        ("/apis/apps/v1", "deployments", "deployment"),
-        ("/apis/apps/v1", "replicasets"),
-        ("/apis/apps/v1", "statefulsets", "statefulset"),
-        ("/apis/batch/v1", "jobs", "job"),
-        ("/apis/coordination.k8s.io/v1", "leases", "lease"),
-        ("/apis/networking.k8s.io/v1", "networkpolicies", "networkpolicy"),
-    )
-    for name in (plural, *names)
+    **{name: found for (_, kind), found in _NAMESPACED.items() for name in (kind, kind.lower(), found[1])},
+    **{plural: ("/api/v1", plural) for plural in ("pods", "events", "limitranges", "resourcequotas")},
+    "cm": _NAMESPACED["", "ConfigMap"],
+    "replicasets": ("/apis/apps/v1", "replicasets"),
+    "lease": ("/apis/coordination.k8s.io/v1", "leases"),
 }
-"""What a plain `get` may name -> the API's path and the resource."""
+"""What a plain `get` in a namespace may name -> the same."""
 RUNNING = (
     *(("apps/v1", plural) for plural in ("deployments", "statefulsets", "daemonsets", "replicasets")),
     *(("batch/v1", plural) for plural in ("cronjobs", "jobs")),
@@ -95,11 +81,7 @@ class Kubectl:
         assert found, f"kubectl get {kind} -n {namespace}: {rest} not found"
         for item in found.get("items", [found]):
             item["metadata"].pop("managedFields", None)
-        if "items" in found:
-            found["items"] = [
-                {"apiVersion": found["apiVersion"], "kind": found["kind"].removesuffix("List"), **item} for item in found["items"]
-            ]
-        return found
+        return {**found, "items": _items(found)} if "items" in found else found
 
     def run(self, *arguments: str, given: str | None = None) -> str:
         """Run a command and return its output; it must succeed."""
@@ -134,9 +116,10 @@ class Kubectl:
         """Return the live objects of these kinds, each a group and a kind of `COLLECTIONS`, that a label selector matches."""
         found = []
         for group, kind in kinds:
-            listed = self.ask("GET", f"{COLLECTIONS[group, kind][0]}/{COLLECTIONS[group, kind][1]}?labelSelector={quote(selector)}")
+            root, plural = COLLECTIONS[group, kind]
+            listed = self.ask("GET", f"{root}/{plural}?labelSelector={quote(selector)}")
             assert listed, kind
-            found += [{"apiVersion": listed["apiVersion"], "kind": kind, **item} for item in listed["items"]]
+            found += _items(listed)
         return found
 
     def create_namespace(self, name: str) -> None:
@@ -146,7 +129,7 @@ class Kubectl:
 
     def leave_namespaces(self, *names: str) -> None:
         """End what runs in a test's namespaces; in a cluster that outlives the session delete them, a hundred requests each."""
-        session = os.environ.get("ANNEAL_TEST_CONTROL_PLANE")
+        session = os.environ.get(SESSION)
         if session is None or not self.kubeconfig.is_relative_to(session):
             self.delete_namespaces(*names)
             return
@@ -204,6 +187,12 @@ class Kubectl:
             rule = rules[kind, namespace if kind == "Role" else "", binding["roleRef"]["name"]]
             for subject in binding["subjects"]:
                 self.judges(f"{subject['namespace']}/{subject['name']}", allows=True, namespace=namespace, **_asked(rule))
+
+
+def _items(listed: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the objects of a list with version and kind, which it says once for all."""
+    said = {"apiVersion": listed["apiVersion"], "kind": listed["kind"].removesuffix("List")}
+    return [{**said, **item} for item in listed["items"]]
 
 
 def _place(body: Mapping[str, Any]) -> tuple[str, str]:
