@@ -14,6 +14,11 @@ from infra.githost import Work
 SSH = ("-c", "gpg.format=ssh")
 
 
+def at(day: str) -> tuple[str, str]:
+    """Return gpg's flags that stop its clock at a day (YYYYMMDD): a running one made a subkey older than its key on a busy machine."""
+    return "--faked-system-time", f"{day}T000000!"
+
+
 def ssh_key(directory: Path, name: str, kind: str = "ed25519", bits: int = 0) -> Path:
     """Make a key pair; return the private one's place."""
     place = directory / name

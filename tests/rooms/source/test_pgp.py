@@ -15,7 +15,7 @@ from handler.source.signatures.signed_commit import Unproven, split
 from handler.source.signatures.verified_source import TrustedKeys
 from infra.githost import Host, Work
 from tests.rooms.source.verify_commit import git_believes, judge, refused, rewritten
-from tests.signing import Gpg, public, raw, signed_by_ssh, ssh_key
+from tests.signing import Gpg, at, public, raw, signed_by_ssh, ssh_key
 
 
 @pytest.fixture
@@ -63,8 +63,8 @@ def test_a_signing_subkey_counts_until_it_ends_or_is_revoked(work: Work, gpg: Gp
 
 
 def test_an_expired_key_doesnt_count_although_it_was_valid_when_it_signed(work: Work, gpg: Gpg) -> None:
-    key = gpg.key("expired@example.invalid", "ed25519", "30d", "--faked-system-time", "20240101T000000")
-    commit = gpg.commit(work, key, "Signed", "--faked-system-time", "20240110T000000")
+    key = gpg.key("expired@example.invalid", "ed25519", "30d", *at("20240101"))
+    commit = gpg.commit(work, key, "Signed", *at("20240110"))
     assert "expired on 2024-01-31" in refused(work, commit, pgp=(gpg.public(key),))
     assert not pgp_works(work, gpg, commit)
 
@@ -96,8 +96,8 @@ def test_a_revoked_copy_revokes_the_key_wherever_it_stands(work: Work, gpg: Gpg)
 
 
 def test_a_renewed_copy_renews_the_key_wherever_it_stands(work: Work, gpg: Gpg) -> None:
-    key = gpg.key("copies-renewed@example.invalid", "ed25519", "30d", "--faked-system-time", "20240101T000000")
-    gpg.run("--faked-system-time", "20240102T000000", "--quick-add-key", key, "ed25519", "sign", "20d")
+    key = gpg.key("copies-renewed@example.invalid", "ed25519", "30d", *at("20240101"))
+    gpg.run(*at("20240102"), "--quick-add-key", key, "ed25519", "sign", "20d")
     old = gpg.public(key)
     gpg.run("--quick-set-expire", key, "0")
     primary_alone = gpg.public(key)
@@ -121,8 +121,8 @@ def test_a_revoked_copy_of_a_signing_subkey_revokes_it_wherever_it_stands(work: 
 
 
 def test_an_expired_signature_and_one_over_sha1_dont_count(work: Work, gpg: Gpg) -> None:
-    key = gpg.key("weak@example.invalid", "ed25519", "never", "--faked-system-time", "20240101T000000")
-    expired = gpg.commit(work, key, "Expired", "--faked-system-time", "20240110T000000", "--default-sig-expire", "5d")
+    key = gpg.key("weak@example.invalid", "ed25519", "never", *at("20240101"))
+    expired = gpg.commit(work, key, "Expired", *at("20240110"), "--default-sig-expire", "5d")
     assert "has a signature that expired on 2024-01-15" in refused(work, expired, pgp=(gpg.public(key),))
     assert not pgp_works(work, gpg, expired)
     sha1 = gpg.commit(work, key, "Weak", "--digest-algo", "SHA1", "--allow-weak-key-signatures")
@@ -150,7 +150,7 @@ def test_a_signature_of_one_kind_isnt_looked_for_among_keys_of_the_other(work: W
 
 def test_keys_that_cant_be_used_are_all_named_by_their_field(gpg: Gpg, tmp_path: Path) -> None:
     key = gpg.key("private@example.invalid")
-    gpg.key("old@example.invalid", "rsa2048", "never", "--cert-digest-algo", "SHA1", "--faked-system-time", "20150101T000000")
+    gpg.key("old@example.invalid", "rsa2048", "never", "--cert-digest-algo", "SHA1", *at("20150101"))
     good, short = public(ssh_key(tmp_path, "release")), public(ssh_key(tmp_path, "short", "rsa", 1024))
     secret = gpg.run("--armor", "--export-secret-keys", key)
     block = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDMEZ\n-----END PGP PUBLIC KEY BLOCK-----\n"

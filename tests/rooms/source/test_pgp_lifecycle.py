@@ -14,9 +14,9 @@ from pysequoia import ArmorKind, armor
 
 from infra.githost import Host, Work
 from tests.rooms.source.verify_commit import git_believes, judge, refused
-from tests.signing import Gpg
+from tests.signing import Gpg, at
 
-LONG_AGO, LATER, TODAY = (("--faked-system-time", f"{day}T000000") for day in ("20240101", "20240110", "20240301"))
+LONG_AGO, LATER, TODAY = (at(day) for day in ("20240101", "20240110", "20240301"))
 
 
 @dataclass(frozen=True)
@@ -219,14 +219,14 @@ def may_not_sign_any_more(case: Case) -> list[Row]:
 
 def dated_before_its_key(case: Case) -> list[Row]:
     key = case.key()
-    commit = case.commit(key, "--faked-system-time", "20231201T000000", "--ignore-time-conflict")
+    commit = case.commit(key, *at("20231201"), "--ignore-time-conflict")
     return [Row(commit, (case.public(key),), "was made on 2024-01-01, after the signature's date 2023-12-01; set the signer's clock")]
 
 
 def dated_in_the_future(case: Case) -> list[Row]:
     """A date proves nothing, and so refuses nothing, as for gpg."""
     key = case.key()
-    return [Row(case.commit(key, "--faked-system-time", "20700101T000000"), (case.public(key),))]
+    return [Row(case.commit(key, *at("20700101")), (case.public(key),))]
 
 
 def signed_by_a_strangers_subkey(case: Case) -> list[Row]:
