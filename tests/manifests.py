@@ -79,7 +79,7 @@ def tried(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def documents(text: str) -> list[Manifest]:
     """Parse a stream."""
-    return [document for document in yaml.safe_load_all(text) if document]
+    return [document for document in yaml.load_all(text, yaml.CSafeLoader) if document]
 
 
 def by_name(found: Sequence[Manifest]) -> dict[tuple[str, str, str], Manifest]:

@@ -18,7 +18,9 @@ from handler.model.result import Result
 from handler.render.sandbox import Sandbox
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload([__name__])
+_CONTEXT.set_forkserver_preload(
+    [__name__, "jsonschema", "handler.source.git_host", "handler.engine.rollout_runner.runner"]  # the last three: what a run imports
+)
 
 
 def work(settings: Settings, kubeconfig: str, pipe: Connection) -> None:

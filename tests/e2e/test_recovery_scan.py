@@ -156,7 +156,7 @@ def test_kube_prometheus_is_applied_without_drift_and_pruned_whole(own_cluster: 
 
 
 def _documents(text: str) -> list[dict[str, str]]:
-    return [document for document in yaml.load_all(text, yaml.BaseLoader) if document]
+    return [document for document in yaml.load_all(text, yaml.CBaseLoader) if document]
 
 
 _AGGREGATED = ("ClusterRole/admin/", "ClusterRole/edit/", "ClusterRole/view/")

@@ -45,8 +45,9 @@ class Task:
         self.ended = False
         self.mistake: BaseException | None = None
         self._body = body
-        self._go = threading.Semaphore(0)
-        self._back = threading.Semaphore(0)
+        self._go, self._back = threading.Lock(), threading.Lock()  # held, but for a moment: a Semaphore takes several times as long
+        self._go.acquire()
+        self._back.acquire()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         machine.tasks.append(self)
 

@@ -16,6 +16,8 @@ import pytest
 from tests.layers import ADAPTERS, LAYERS, PURE
 from tests.source_files import HANDLER, ROOT, length, modules, name, nodes, sources, tree
 
+pytestmark = pytest.mark.slow
+
 PARTS = ("handler", "infra", "scripts", "tests")
 FILE_LINES = 400  # fewer than
 FUNCTION_LINES = 50  # at most, its docstring not counted
@@ -130,13 +132,11 @@ def test_the_import_rule_tells_right_from_wrong(origin: str, imported: str, allo
     assert may_import(origin, imported) is allowed
 
 
-@pytest.mark.slow
 def test_an_import_goes_to_a_lower_layer_or_stays_in_its_room() -> None:
     found = ((path, line, imported) for path in modules() for line, imported in imports(path))
     assert [f"{name(path)}:{line}: {imported}" for path, line, imported in found if not may_import(room(path), imported)] == []
 
 
-@pytest.mark.slow
 def test_no_import_goes_round() -> None:
     known = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in modules()}  # without the faces of packages
     graph = {origin: {to for _, to in imports(path) if to in known and to != origin} for origin, path in known.items()}
@@ -153,7 +153,6 @@ def test_each_folder_is_a_package() -> None:
     assert [name(path.parent) for path in modules() if not (path.parent / "__init__.py").is_file()] == []
 
 
-@pytest.mark.slow
 def test_the_table_of_vendors_names_what_rooms_import_and_nothing_else() -> None:
     used: dict[str, set[str]] = {}
     for path in modules():
@@ -167,7 +166,6 @@ def test_files_are_short() -> None:
     assert {path: count for path, count in lines.items() if count >= FILE_LINES} == {}
 
 
-@pytest.mark.slow
 def test_functions_are_short() -> None:
     functions = (
         (path, node) for path in sources(*PARTS) for node in nodes(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -178,7 +176,6 @@ def test_functions_are_short() -> None:
     assert found == []
 
 
-@pytest.mark.slow
 def test_a_module_says_its_law() -> None:
     assert [name(path) for path in sources("handler", "infra", "scripts") if not ast.get_docstring(tree(path))] == []
 
@@ -187,7 +184,6 @@ def test_no_module_is_named_for_nothing_it_does() -> None:
     assert [name(path) for path in sources("handler", "infra", "scripts") if UNCLEAR & set(Path(name(path)).with_suffix("").parts)] == []
 
 
-@pytest.mark.slow
 def test_no_shell_is_run() -> None:
     found = ((path, node) for path in sources("handler", "infra", "scripts") for node in nodes(path))
     assert [f"{name(path)}:{node.lineno}" for path, node in found if isinstance(node, ast.keyword | ast.Attribute) and _shell(node)] == []
@@ -242,14 +238,12 @@ def test_a_secret_comparison_is_recognized(code: str, found: bool) -> None:
     assert bool(secret_comparisons(ast.parse(code))) is found
 
 
-@pytest.mark.slow
 def test_secrets_are_compared_in_constant_time() -> None:
     secret = [path for path in modules() if name(path) not in PUBLIC]
     found = [f"{name(path)}:{line}: {text}" for path in secret for line, text in secret_comparisons(tree(path))]
     assert [each for each in found if not (each.startswith(FENCING) and ".token" in each)] == []
 
 
-@pytest.mark.slow
 def test_each_exception_to_a_rule_carries_its_reason() -> None:
     found = ((path, each) for path in sources(*PARTS) for each in _comments(path))
     assert [f"{name(path)}:{each.start[0]}: {each.string}" for path, each in found if _bare(each.string)] == []
@@ -287,7 +281,6 @@ def test_a_bare_exception_is_recognized(comment: str, bare: bool) -> None:
     assert _bare(comment) is bare
 
 
-@pytest.mark.slow
 def test_no_credential_and_no_path_of_a_machine_is_committed() -> None:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     # Assembled, so that this file doesn't hold what it looks for.
@@ -308,7 +301,6 @@ def test_no_credential_and_no_path_of_a_machine_is_committed() -> None:
     assert found == []
 
 
-@pytest.mark.slow
 def test_no_test_imports_from_another_test() -> None:
     found = ((path, line, imported) for path in sources("tests") for line, imported in imports(path))
     tests = ((path, line, each) for path, line, each in found if each.startswith("tests.") and ".test_" in each)

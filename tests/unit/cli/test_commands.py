@@ -31,6 +31,7 @@ def commands() -> dict[str, click.Command]:
     return {name: command for name, command in found.items() if command is not None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("--help",), ("--version",), *((name, "--help") for name in COMMANDS)], ids=" ".join)
 def test_a_command_is_shown_by_its_declaration_alone(arguments: tuple[str, ...], tmp_path: Path) -> None:
     modules = loaded(tmp_path, *arguments)
@@ -38,6 +39,7 @@ def test_a_command_is_shown_by_its_declaration_alone(arguments: tuple[str, ...],
     assert ours(modules) <= SHOWN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_loads_no_library(shell: str, tmp_path: Path) -> None:
     modules = loaded(tmp_path, "completion", shell)

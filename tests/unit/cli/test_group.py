@@ -65,6 +65,7 @@ def test_python_m_handler_is_the_anneal_command() -> None:
     assert done.stdout == f"anneal {__version__}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "seen"),
     [
@@ -134,6 +135,7 @@ def test_every_mistake_of_the_configuration_is_printed_with_its_line_and_way_out
     assert {"subject", "message", "place", "fix"} == set(problems["problems"][0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["plan", "apply", "prune", "history", "approve", "unpin", "rollback", "retarget", "unlock", "resume"])
 def test_without_a_kubeconfig_the_way_out_is_named(config: str, name: str) -> None:
     result = run("-c", config, name, "shop", "-o", "json")

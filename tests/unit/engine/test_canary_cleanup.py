@@ -21,6 +21,8 @@ from tests.unit.engine.canary_scenario import PLACE, CanaryScenario
 from tests.unit.engine.in_memory_cluster import CANNOT, ROLLED, config_map, refusing
 from tests.unit.engine.killed_runs import Killed
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_canary_that_a_refused_head_has_overtaken_is_withdrawn_and_the_failure_stays_the_heads_own() -> None:
     trial = CanaryScenario.held()
@@ -65,7 +67,6 @@ def test_ticks_after_a_withdrawn_canary_fail_alike_and_delete_nothing_again() ->
     assert (entry.outcome, entry.times) == ("failed", 3)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("image", ["shop:2", "shop:4"])
 def test_once_the_head_is_mended_its_canary_begins_anew(image: str) -> None:
     """Also where it declares just what was being tried."""
@@ -80,7 +81,6 @@ def test_once_the_head_is_mended_its_canary_begins_anew(image: str) -> None:
     assert (trial.image, trial.state.attempt and trial.state.attempt.commit) == ("shop:1", mended)
 
 
-@pytest.mark.slow
 def test_a_head_reverted_to_the_recorded_commit_leaves_no_canary_behind() -> None:
     trial = CanaryScenario.held()
     trial.broken()
@@ -115,7 +115,6 @@ def test_a_promoted_canary_isnt_withdrawn(mark: str) -> None:
     assert len(result.problems) == 1
 
 
-@pytest.mark.slow
 def test_the_verdict_of_a_withdrawn_canary_counts_for_the_same_commit() -> None:
     """It was refused, and a kill came before its deletion: a head that is mended to the same fails by that."""
     trial = CanaryScenario.held()
@@ -236,7 +235,6 @@ def test_a_run_killed_before_the_canarys_deletion_leaves_it_to_the_next_run() ->
     assert f"is withdrawn, for {broken[:12]} has overtaken it" in str(result.problems[-1])
 
 
-@pytest.mark.slow
 def test_a_canary_whose_deletion_is_forbidden_is_reported_and_tried_again() -> None:
     trial = CanaryScenario.held()
     trial.broken()

@@ -19,6 +19,8 @@ from tests.fakes.engine import ONE, engine, state_of
 from tests.fakes.git_host import GitHost
 from tests.unit.engine.named_requests import asked, leave
 
+pytestmark = pytest.mark.slow
+
 NOON = "2026-03-01T12:00:00Z"
 NOBODYS = "0123456789" * 4
 OTHERS = "9876543210" * 4

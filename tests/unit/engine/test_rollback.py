@@ -21,6 +21,8 @@ from tests.fakes.engine import ONE, state_of
 from tests.unit.engine.in_memory_cluster import MAPS, InMemoryCluster, config_map, group, step
 from tests.unit.engine.rollback_commits import BACK, HOOK, push
 
+pytestmark = pytest.mark.slow
+
 REFUSED: Reply = (422, {"kind": "Status", "code": 422, "status": "Failure", "reason": "Invalid", "message": "no such table"}, {})
 
 

@@ -21,6 +21,8 @@ from tests.fakes.aws_events import FORMS, Context, Json
 from tests.fakes.feedback import AtOnce
 from tests.fakes.signed_webhooks import SECRETS, Kept, door_secrets, door_settings, github_headers, github_push
 
+pytestmark = pytest.mark.slow
+
 PUSH = github_push()
 PATH = "/webhooks/github"
 ODD = github_push(pusher={"name": 'é \u2028 " \\ \U0001f600 \x7f', "note": "spaces  and\ttabs"})
@@ -219,7 +221,6 @@ def test_a_malformed_gateway_event_is_answered(event: Any, answer: Answer) -> No
     assert answer(event, Context())["statusCode"] in (400, 401, 415)
 
 
-@pytest.mark.slow
 @forms
 @pytest.mark.parametrize("value", [None, True, 5, 1.5, {"a": "b"}, [5], [None], [["a"]]])
 @pytest.mark.parametrize("name", ["x-odd", "content-type", "host", "x-forwarded-proto", "x-hub-signature-256"])
@@ -233,7 +234,6 @@ def test_a_header_that_is_no_text_is_no_header(form: Callable[..., Json], name: 
 TEXT = st.text(max_size=40)
 
 
-@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(path=TEXT, headers=st.dictionaries(TEXT, TEXT, max_size=5), sent=TEXT, form=st.sampled_from(sorted(FORMS)))
 def test_no_text_anywhere_ends_the_function(path: str, headers: dict[str, str], sent: str, form: str) -> None:

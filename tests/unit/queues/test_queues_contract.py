@@ -24,7 +24,7 @@ from tests.fakes.sqs_fifo import Fifo
 
 PATIENCE = 60.0
 A, B = "a" * 40, "b" * 40
-KINDS = ["inline", "outbox", "moto", "fifo"]
+KINDS = ["inline", "outbox", pytest.param("moto", marks=pytest.mark.slow), "fifo"]
 
 
 class Side(Protocol):

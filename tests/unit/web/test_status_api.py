@@ -39,6 +39,7 @@ def found(response: TestResponse) -> Any:
     return response.get_json()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [*READS, "/api/targets/nobody", "/api/runs/nobody.1", "/api/runs/x", "/api/deliveries?target=nobody"])
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer wrong-token-wrong-token", "Basic YTpi", "Bearer é", "Bearer " + "a" * 9000])
 def test_without_a_token_every_read_is_answered_401(client: FlaskClient, path: str, header: str | None) -> None:
@@ -84,6 +85,7 @@ def test_a_cookie_is_no_token_and_nobody_elses_page_may_ask(client: FlaskClient)
     assert not {name.lower() for name, _ in response.headers} & {"set-cookie", "access-control-allow-origin"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", READS)
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
 def test_other_methods_than_get_are_answered_405(client: FlaskClient, path: str, method: str) -> None:

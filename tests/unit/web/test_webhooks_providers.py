@@ -20,6 +20,8 @@ from tests.fakes.feedback import AtOnce
 from tests.fakes.host_webhooks import COMMIT, KEYS, PROOF, PROVIDERS, PUSHES, SAMPLES, Sample
 from tests.fakes.signed_webhooks import Kept, mutations
 
+pytestmark = pytest.mark.slow
+
 REFUSED: dict[str, Any] = {
     "matched": [],
     "ignored": [],
@@ -182,7 +184,6 @@ BAD = (
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("body", BAD, ids=lambda body: repr(body[:16]))
 def test_a_proven_body_that_is_no_payload_is_refused(client: FlaskClient, queue: Kept, provider: str, body: bytes) -> None:
@@ -224,7 +225,6 @@ def test_no_answer_and_no_log_line_holds_a_secret(client: FlaskClient, caplog: p
     assert "delivery refused" in seen
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("sample", [sample for sample in SAMPLES if sample.kind != "other"], ids=str)
 def test_type_confusion_never_breaks_a_route(client: FlaskClient, sample: Sample) -> None:
     statuses = set()
@@ -239,7 +239,6 @@ def test_type_confusion_never_breaks_a_route(client: FlaskClient, sample: Sample
 TEXTS = st.text(st.characters(codec="latin-1", exclude_characters="\r\n\x00"), max_size=60)
 
 
-@pytest.mark.slow
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_headers_and_bytes_are_answered_without_a_5xx(client: FlaskClient, data: Any) -> None:

@@ -60,6 +60,7 @@ def test_after_stop_no_run_begins_and_named_requests_are_logged(tmp_path: Path, 
     assert sorted(lines, key=str) == sorted(map(line, runs, asked), key=str)
 
 
+@pytest.mark.slow
 def test_a_named_run_that_the_stop_cut_short_isnt_told_as_ended(caplog: pytest.LogCaptureFixture) -> None:
     def run(job: Job, _stop: threading.Event, _meanwhile: object = None) -> Result:
         worker.stop()

@@ -21,6 +21,8 @@ from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import cluster, state_of
 from tests.unit.engine.two_targets import Bench, change_of, document
 
+pytestmark = pytest.mark.slow
+
 MIGRATION = Identity("batch", "Job", "shop", "migration")
 PATH = "/apis/batch/v1/namespaces/shop/jobs/migration"
 
@@ -66,7 +68,6 @@ def moved(bench: Bench, *order: str) -> None:
     bench.applied(*order)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("order", ["ab", "ba", "aab", "bba"])
 def test_a_ttl_job_handed_over_doesnt_run_again_whichever_target_runs_first(done: Bench, order: str) -> None:
     moved(done, *order)
@@ -97,7 +98,6 @@ def test_a_ttl_job_that_changes_in_its_hand_over_runs(done: Bench) -> None:
     assert ran(done, "a") == ()
 
 
-@pytest.mark.slow
 def test_a_ttl_job_handed_back_doesnt_run_again(done: Bench) -> None:
     for order in ("ab", "a"):
         moved(done, *order)
@@ -106,7 +106,6 @@ def test_a_ttl_job_handed_back_doesnt_run_again(done: Bench) -> None:
         assert (done.live(MIGRATION), len(ran(done, "a"))) == (None, 1)
 
 
-@pytest.mark.slow
 def test_the_takers_own_record_prevails(done: Bench) -> None:
     """Once it has run otherwise under b, what a's record still says of earlier is past: a way back runs it, as with one target."""
     moved(done, "a", "b")

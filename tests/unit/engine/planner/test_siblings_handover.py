@@ -19,6 +19,8 @@ from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import SHOP, state_of
 from tests.unit.engine.two_targets import A, B, Bench, change_of, document
 
+pytestmark = pytest.mark.slow
+
 
 def test_hand_over_when_the_giver_runs_first(bench: Bench) -> None:
     uid = bench.uid()
@@ -226,7 +228,6 @@ def test_handed_over_objects_dont_count_for_hold_above() -> None:
     assert len([each for each in state_of(bench.handler, "b").declared if each.name in "pqrs"]) == 4
 
 
-@pytest.mark.slow
 def test_an_object_is_handed_over_there_and_back_and_on(bench: Bench) -> None:
     bench.targets = (*bench.targets, Target("c", SHOP, ("shop",), path="c"))
     bench.configure()

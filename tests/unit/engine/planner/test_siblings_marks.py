@@ -18,6 +18,8 @@ from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import state_of
 from tests.unit.engine.two_targets import A, B, Bench, change_of, document
 
+pytestmark = pytest.mark.slow
+
 FLUX = "kustomize.toolkit.fluxcd.io"
 IN_GIT = [(f"{FLUX}/ssa", "IfNotPresent"), (f"{FLUX}/ssa", "Ignore"), (f"{FLUX}/reconcile", "disabled")]
 ONCE = dict(IN_GIT[:1])

@@ -34,9 +34,10 @@ from tests.unit.engine.in_memory_cluster import (
     wanted,
 )
 
+pytestmark = pytest.mark.slow
+
 
 # --- each action
-@pytest.mark.slow
 def test_each_rollout_action_does_its_own_and_nothing_else() -> None:
     fake = planted()
     before = {name: fake.uid(name) for name in NAMES}
@@ -55,7 +56,6 @@ def test_nothing_is_deleted_where_nothing_lives() -> None:
     assert not fake.deleted
 
 
-@pytest.mark.slow
 def test_the_next_commit_recreates_again_and_still_leaves_alone_what_was_only_created() -> None:
     fake = planted()
     fake.push(wanted(), *GROUPS)
@@ -77,7 +77,6 @@ def test_a_run_of_the_same_commit_carries_nothing_out_again() -> None:
     assert fake.written == []
 
 
-@pytest.mark.slow
 def test_force_carries_the_steps_out_again() -> None:
     fake = planted()
     fake.push(wanted(), *GROUPS)
@@ -185,7 +184,6 @@ def test_a_refusal_of_the_dry_run_copy_by_its_name_alone_doesnt_refuse_the_recre
     assert fake.uid("anew") not in ("", uid)
 
 
-@pytest.mark.slow
 def test_a_recreate_that_is_refused_says_what_is_missing_and_the_next_commit_makes_it() -> None:
     fake = planted()
     fake.push(wanted(), *GROUPS)
@@ -240,7 +238,6 @@ def test_rbac_rights_for_one_resource_name_are_enough_for_a_recreate() -> None:
     assert fake.uid("anew") not in ("", uid)
 
 
-@pytest.mark.slow
 def test_a_recreate_without_the_right_to_create_says_what_is_missing_and_is_continued() -> None:
     fake = planted()
     fake.push(wanted(), *GROUPS)

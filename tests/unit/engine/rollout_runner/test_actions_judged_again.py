@@ -21,6 +21,8 @@ from tests.fakes.engine import ONE, cluster
 from tests.unit.engine.in_memory_cluster import DONE, MAPS, NAMES, ROLLED, InMemoryCluster, config_map, group, planted, refusing, step
 from tests.unit.engine.killed_runs import Killed
 
+pytestmark = pytest.mark.slow
+
 OTHER = "/api/v1/namespaces/other"
 KEEP = {"metadata": {"annotations": {"anneal.dev/prune": "disabled"}}}
 OWN = {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "u"}]}}

@@ -19,6 +19,8 @@ from tests.fakes.engine import ONE, cluster
 from tests.unit.engine.in_memory_cluster import MAPS, InMemoryCluster, config_map
 from tests.unit.engine.rollback_commits import HOOK, push
 
+pytestmark = pytest.mark.slow
+
 AFTER = {"argocd.argoproj.io/hook": "PostSync", "argocd.argoproj.io/hook-delete-policy": "HookSucceeded"}
 HELM = {"labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": {"meta.helm.sh/release-name": "theirs"}}
 
