@@ -18,7 +18,7 @@ from handler.cli.options import in_both_places
 USAGE = 64  # EX_USAGE of sysexits(3)
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "init": ("start", "Write a first anneal.yaml and say how to set up the webhook."),
+    "init": ("start", "Write a first anneal.yaml and say what comes next."),
     "check": ("start", "Look at all that a server and its runs need; change nothing."),
     "render": ("deploy", "Print the objects that a commit declares."),
     "plan": ("deploy", "Show what a run, or apply -f, would change; change nothing."),
@@ -37,7 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "retarget": ("decide", "Accept another repository, installation or cluster."),
     "unlock": ("decide", "Free the Lease of a worker that died."),
     "rbac": ("start", "Print the least rights that a target needs."),
-    "doctor": ("start", "The same, with this machine, its tools and a running server."),
+    "doctor": ("start", "Look as check does, and at this machine and a running server."),
     "serve": ("serve", "Serve webhooks and run targets until SIGTERM."),
     "work": ("serve", "Run what waits in a queue, without the web process."),
     "dlq": ("look", "List what ended as dead letters, or ask for it again."),

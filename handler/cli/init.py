@@ -13,6 +13,7 @@ import shlex
 from pathlib import Path
 
 from handler.cli import init_hosts, reports
+from handler.cli.init_manifests import manifests
 from handler.cli.init_questions import Answers, answered, questions, split
 from handler.cli.session import Session
 from handler.config.git_settings import token_user
@@ -23,7 +24,7 @@ from handler.web import BIND
 
 _FILE = "anneal.yaml"
 _TEMPLATE = """\
-# Anneal's configuration. Every field and its default: the JSON Schema handler/config/schema.json; `anneal check` says what is wrong.
+# Anneal's configuration. Every field and its default: docs/configuration.md in Anneal's repository; `anneal check` says what is wrong.
 apiVersion: anneal.dev/v1alpha1
 kind: Config
 stateNamespace: anneal-system        # states and Leases live there, in each target's cluster
@@ -70,7 +71,8 @@ def init(session: Session, *, force: bool, namespaces: tuple[str, ...], **flags:
     text = _written(answers, path.name if beside else "")
     parse(text, path.name, providers=session.triggers)
     _write(path, text, force)
-    _print_next(session, path, answers)
+    declared = manifests(checkout.root / answers["path"]).declared if checkout else frozenset()
+    _print_next(session, path, answers, [each for each in split(answers["namespace"]) if each not in declared | {"default"}])
     return reports.DONE_CODE
 
 
@@ -137,7 +139,8 @@ def _write(path: Path, text: str, force: bool) -> None:
             part.unlink(missing_ok=True)
 
 
-def _print_next(session: Session, path: Path, answers: Answers) -> None:
+def _print_next(session: Session, path: Path, answers: Answers, spaces: list[str]) -> None:
+    """Say what comes next. `spaces`: the namespaces that may be missing."""
     provider, token = answers["provider"], answers.get("token-env", "")
     config = _config_flag(session, path)
     commands = _next(provider, config)
@@ -151,7 +154,7 @@ def _print_next(session: Session, path: Path, answers: Answers) -> None:
         )
     )
     if session.output.as_json:
-        found = {"file": str(path), "target": answers["name"], "token": secret, "next": commands, "webhook": steps}
+        found = {"file": str(path), "target": answers["name"], "token": secret, "namespaces": spaces, "next": commands, "webhook": steps}
         session.output.document(found)
         return
     output = session.output
@@ -160,6 +163,8 @@ def _print_next(session: Session, path: Path, answers: Answers) -> None:
     output.line(f"Target {answers['name']} follows {answers['branch']} of {answers['repository']}, {place}", hang=2)
     if secret:
         output.line(f"\nFirst, the token that may read the repository, pasted:\n  {secret}", whole=True)
+    if spaces:
+        output.line("\nIf the cluster lacks them:\n" + "\n".join(f"  kubectl create namespace {each}" for each in spaces), whole=True)
     output.line("\nNext:\n" + "\n".join(f"  {each}" for each in commands), whole=True)
     if steps:
         output.line(f"\nWithout a webhook, git is looked at each minute:\n  anneal run --trigger interval{config}", whole=True)
@@ -174,6 +179,6 @@ def _config_flag(session: Session, path: Path) -> str:
 
 def _next(provider: str, config: str) -> list[str]:
     if provider == init_hosts.NONE:
-        return [f"anneal check{config}", f"anneal apply{config}", f"anneal run --trigger interval{config}"]
+        return [f"anneal check{config}", f"anneal run --trigger interval{config}"]
     variable = init_hosts.variable(provider)
     return [f'export {variable}="$(openssl rand -hex 32)"', f"anneal check{config}", f"anneal serve{config}"]

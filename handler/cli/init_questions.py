@@ -12,6 +12,7 @@ import click
 
 from handler.cli.check_table import ways
 from handler.cli.init_hosts import guess
+from handler.cli.init_manifests import directory, manifests
 from handler.cli.output import Output
 from handler.config.value_formats import FORMS
 from handler.model.errors import ConfigInvalid, Problem
@@ -24,8 +25,6 @@ _SCP = re.compile(r"(?:([\w.-]+)@)?([A-Za-z0-9][A-Za-z0-9.-]*\.[A-Za-z0-9-]+|loc
 _BARE = re.compile(r"(?:[a-z+]+://)?([A-Za-z0-9][A-Za-z0-9-]*(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?/[^\s@?#\\]+)")
 _AZURE = re.compile(r"v3/([^/]+)/([^/]+)/([^/]+)")
 
-_PATHS = ("deploy", "manifests", "k8s", "kubernetes")
-"""Where manifests usually lie, the likeliest first."""
 _TOKEN = re.compile(r"gh[a-z]_|github_pat_|glpat-|ATBB|ATCTT")  # how the tokens of GitHub, GitLab and Bitbucket begin
 
 Wrong = tuple[str, str]  # what is wrong with an answer, and the way out
@@ -58,7 +57,7 @@ def questions(providers: tuple[str, ...], checkout: Checkout | None = None) -> t
         Question("known-hosts", "File of its known_hosts lines", _file_wrong, _in_home("known_hosts"), _by_ssh, required=True),
         Question(
             "token-env",
-            "Variable of a token that may read it (empty: it is public)",
+            "Variable of the environment with a token (empty: it is public)",
             _variable_wrong,
             lambda _: "",
             lambda known: not _by_ssh(known),
@@ -67,7 +66,11 @@ def questions(providers: tuple[str, ...], checkout: Checkout | None = None) -> t
         Question("path", "Directory of the manifests (.: the root)", FORMS["path"].complaint, lambda known: _manifests(own(known))),
         Question("name", "Name of the target", FORMS["name"].complaint, lambda known: name_of(known["repository"])),
         Question(
-            "namespace", "Namespaces it may touch (the first is the default)", _spaces_wrong, lambda known: known["name"], required=True
+            "namespace",
+            "Namespaces it may touch (objects with none: the first)",
+            _spaces_wrong,
+            lambda known: _spaces(own(known), known),
+            required=True,
         ),
         Question(
             "provider",
@@ -190,13 +193,15 @@ def _branch(checkout: Checkout | None) -> str:
 
 
 def _manifests(checkout: Checkout | None) -> str:
-    """Return the directory that `init` runs in, or one with a usual name; the root where that alone holds YAML."""
+    """Return the directory that `init` runs in, or the one that holds manifests; the root where that alone holds YAML."""
     if checkout is None:
-        return _PATHS[0]
-    if checkout.inside:
-        return checkout.inside
-    usual = next((name for name in _PATHS if (checkout.root / name).is_dir()), None)
-    return usual or ("." if any(checkout.root.glob("*.y*ml")) else _PATHS[0])
+        return "deploy"
+    return checkout.inside or directory(checkout.root) or ("." if any(checkout.root.glob("*.y*ml")) else "deploy")
+
+
+def _spaces(checkout: Checkout | None, known: Answers) -> str:
+    """Return the namespaces that the manifests name; where they name none, the target's name."""
+    return " ".join(manifests(checkout.root / known["path"]).namespaces if checkout else ()) or known["name"]
 
 
 def name_of(url: str) -> str:

@@ -13,7 +13,7 @@ from handler.cli.options import PATH, command, files_options, target_argument
 @click.option("--known-hosts", metavar="FILE", help="For ssh://: the known_hosts lines of its host.")
 @click.option("--token-env", metavar="NAME", help="For https://: the environment variable of a token that may read it.")
 @click.option("--branch", help="The branch it follows [main].")
-@click.option("--path", help="Directory of the manifests in the repository; a dot: its root [deploy].")
+@click.option("--path", help="Directory of the manifests in the repository; a dot: its root [where the checkout has manifests].")
 @click.option("--name", help="The target's name [the repository's].")
 @click.option("-n", "--namespace", "namespaces", multiple=True, help="A namespace it may touch; the first is the default.")
 @click.option(

@@ -43,7 +43,7 @@ def asked(directory: Path, *dialogue: tuple[str, str], flags: tuple[str, ...] = 
 # --- on a terminal
 TO_PROVIDER = (
     ("Repository", URL),
-    ("Variable of a token", ""),
+    ("Variable of the environment", ""),
     ("Branch [main]: ", ""),
     ("[deploy]: ", ""),
     ("Name of the target [shop]: ", ""),
@@ -74,7 +74,7 @@ def test_each_wrong_answer_is_told_and_asked_again(tmp_path: Path) -> None:
         ("Repository", "git@github.com:acme/shop.git"),
         ("or with a key ssh://git@github.com/acme/shop.git\nRepository", "https://u:p@github.com/acme/shop.git"),
         ("credentials go under", "https://github.com/acme/shop.git"),
-        ("Variable of a token", "ghp_0123456789"),
+        ("Variable of the environment", "ghp_0123456789"),
         ("looks like a token", "GIT-TOKEN"),
         ("e.g. GIT_TOKEN; its value is never asked for", "GIT_TOKEN"),
         ("Branch", "refs/heads/main"),
@@ -167,6 +167,19 @@ def test_a_checkout_suggests_its_repository_branch_and_directory(tmp_path: Path)
     assert (target.repository.url, target.revision.branch, target.path) == ("https://github.com/acme/shop.git", "trunk", "k8s")
 
 
+def test_namespaces_that_manifests_name_are_suggested_and_those_that_may_be_missing_get_their_command(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "work", URL, "main", "web/web.yaml")
+    named = "apiVersion: v1\nkind: {kind}\nmetadata:\n  name: {name}\n  namespace: {name}\n"
+    (work / "web" / "web.yaml").write_text("---\n".join(named.format(kind=kind, name=kind.lower()) for kind in ("Job", "Service")))
+    (work / "web" / "job.yaml").write_text("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: job\n")
+    dialogue = (("Repository", ""), ("Variable", ""), ("Branch", ""), ("[web]: ", ""), ("[shop]: ", ""), ("[job service]: ", ""))
+    code, shown = asked(work, *dialogue, ("[none]: ", ""))
+    assert code == 0, shown
+    assert "If the cluster lacks them:\n  kubectl create namespace service\n\nNext:" in shown.replace("\r", "")
+    flags = ("-n", "default", "-n", "jobs", "-o", "json", "--repository", URL)
+    assert json.loads(run("init", "-c", str(tmp_path / "a.yaml"), *flags).stdout)["namespaces"] == ["jobs"]
+
+
 @pytest.mark.parametrize(
     ("remote", "url"),
     [
@@ -222,7 +235,7 @@ def test_flags_alone_write_what_loads(tmp_path: Path, provider: str) -> None:
     again = run("init", "-c", str(path), *FLAGS)
     assert (again.exit_code, "is there already" in again.stderr) == (1, True)
     found = json.loads(run("init", "-c", str(path), *FLAGS, "--force", "-o", "json").stdout)
-    assert found["next"] == [f"anneal check -c {path}", f"anneal apply -c {path}", f"anneal run --trigger interval -c {path}"]
+    assert found["next"] == [f"anneal check -c {path}", f"anneal run --trigger interval -c {path}"]
     assert load(path).targets
 
 

@@ -1,0 +1,86 @@
+"""Where a checkout's manifests lie and which namespaces they name: what `anneal init` suggests.
+
+Law: read as lines of text, never as YAML; a suggestion may be wrong, and the person sees it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from handler.config.value_formats import FORMS
+
+_USUAL = ("deploy", "manifests", "k8s", "kubernetes")
+"""How directories of manifests are called, the likeliest first."""
+_MOST_FILES, _MOST_BYTES, _MOST_NAMES = 5000, 64 << 10, 3
+_NOT_RENDERED = frozenset({"Chart.yaml", "kustomization.yaml", "kustomization.yml", "Kustomization"})
+_OBJECT = re.compile(r"^(?:- )?apiVersion: *[\"']?(?!anneal\.dev/|kustomize\.config\.)[\w./-]+", re.MULTILINE)
+_KIND = re.compile(r"^(?:- )?kind: *[\"']?(\w+)", re.MULTILINE)
+_NAMESPACE = re.compile(r"^  namespace: *[\"']?([\w.-]+)", re.MULTILINE)
+_NAME = re.compile(r"^  name: *[\"']?([\w.-]+)", re.MULTILINE)
+_DOCUMENT = re.compile(r"^---", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """A directory's. `namespaces`: those that its objects name, the most frequent first; `declared`: those that it declares itself."""
+
+    namespaces: tuple[str, ...] = ()
+    declared: frozenset[str] = frozenset()
+
+
+def directory(root: Path) -> str:
+    """Return the directory below a checkout's root that holds its manifests; empty: none is found, `.`: they lie in the root.
+
+    One with a usual name goes first, then the one that holds them all, then the one with the most.
+    """
+    places = Counter(path.parent.relative_to(root).as_posix() for path, _ in _objects(root))
+    tops: Counter[str] = Counter()
+    for place, count in places.items():
+        tops[place.split("/")[0]] += count
+    usual = next((name for name in _USUAL if name in tops or (not tops and (root / name).is_dir())), "")
+    if usual or not tops:
+        return usual
+    return "." if "." in tops else os.path.commonpath(places) or tops.most_common(1)[0][0]
+
+
+def manifests(place: Path) -> Manifests:
+    """Read what the manifests below a directory say of namespaces."""
+    named: Counter[str] = Counter()
+    declared = set()
+    for _, text in _objects(place):
+        for document in _DOCUMENT.split(text):
+            kind = _KIND.search(document)
+            if kind and kind[1] == "Namespace":
+                declared.update(_NAME.findall(document)[:1])
+            else:
+                named.update(_NAMESPACE.findall(document)[:1])
+    fit = [name for name, _ in named.most_common() if FORMS["namespace"].complaint(name) is None]
+    return Manifests(tuple(fit[:_MOST_NAMES]), frozenset(declared))
+
+
+def _objects(root: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the files that hold objects and no templates, with their text."""
+    seen = 0
+    for directory, below, names in os.walk(root):
+        rendered = _NOT_RENDERED.isdisjoint(names)
+        below[:] = sorted(name for name in below if name[0] != "." and name != "node_modules") if rendered else []
+        for name in sorted(name for name in names if rendered and name.endswith((".yaml", ".yml"))):
+            seen += 1
+            if seen > _MOST_FILES:
+                return
+            text = _text(Path(directory, name))
+            if _OBJECT.search(text) and _KIND.search(text) and "{{" not in text:
+                yield Path(directory, name), text
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(_MOST_BYTES)
+    except OSError:
+        return ""
