@@ -23,6 +23,8 @@ from handler.source.checkout import checkout_around
 from handler.web import BIND
 
 _FILE = "anneal.yaml"
+_ALWAYS = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+"""Namespaces that every cluster has."""
 _TEMPLATE = """\
 # Anneal's configuration. Every field and its default: docs/configuration.md in Anneal's repository; `anneal check` says what is wrong.
 apiVersion: anneal.dev/v1alpha1
@@ -70,9 +72,10 @@ def init(session: Session, *, force: bool, namespaces: tuple[str, ...], **flags:
     beside = checkout is not None and path.parent.resolve() == (checkout.root / answers["path"]).resolve()
     text = _written(answers, path.name if beside else "")
     parse(text, path.name, providers=session.triggers)
+    known = _ALWAYS | (manifests(checkout.root / answers["path"]).declared if checkout else set())
+    lacking = [each for each in dict.fromkeys(split(answers["namespace"])) if each not in known]
     _write(path, text, force)
-    declared = manifests(checkout.root / answers["path"]).declared if checkout else frozenset()
-    _print_next(session, path, answers, [each for each in split(answers["namespace"]) if each not in declared | {"default"}])
+    _print_next(session, path, answers, lacking)
     return reports.DONE_CODE
 
 
@@ -89,7 +92,7 @@ def _refuse(path: Path, force: bool) -> None:
 
 def _written(answers: Answers, excluded: str) -> str:
     """Return the file's text. `excluded`: its own name, where it lies among the manifests."""
-    provider, namespaces = answers["provider"], split(answers["namespace"])
+    provider, namespaces = answers["provider"], list(dict.fromkeys(split(answers["namespace"])))
     webhooks = _WEBHOOKS.format(provider=provider, variable=init_hosts.variable(provider)) if provider != init_hosts.NONE else _NO_WEBHOOKS
     return _TEMPLATE.format(
         webhooks=webhooks,

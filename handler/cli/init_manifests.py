@@ -16,12 +16,14 @@ from handler.config.value_formats import FORMS
 
 _USUAL = ("deploy", "manifests", "k8s", "kubernetes")
 """How directories of manifests are called, the likeliest first."""
-_MOST_FILES, _MOST_BYTES, _MOST_NAMES = 5000, 64 << 10, 3
+_MOST_FILES, _MOST_BYTES, _MOST_NAMES = 20_000, 64 << 10, 20
 _NOT_RENDERED = frozenset({"Chart.yaml", "kustomization.yaml", "kustomization.yml", "Kustomization"})
-_OBJECT = re.compile(r"^(?:- )?apiVersion: *[\"']?(?!anneal\.dev/|kustomize\.config\.)[\w./-]+", re.MULTILINE)
-_KIND = re.compile(r"^(?:- )?kind: *[\"']?(\w+)", re.MULTILINE)
-_NAMESPACE = re.compile(r"^  namespace: *[\"']?([\w.-]+)", re.MULTILINE)
-_NAME = re.compile(r"^  name: *[\"']?([\w.-]+)", re.MULTILINE)
+_OTHER = r"anneal\.dev|kustomize\.config\.k8s\.io|kind\.x-k8s\.io|skaffold|backstage\.io|eksctl\.io"
+"""Groups of files that look like objects, and that no API server takes."""
+_OBJECT = re.compile(rf"^apiVersion: *[\"']?(?!(?:{_OTHER})/)[\w./-]+", re.MULTILINE)
+_KIND = re.compile(r"^kind: *[\"']?(\w+)", re.MULTILINE)
+_METADATA = re.compile(r"^metadata: *(?:#.*)?\n((?: +.*\n?|\n)+)", re.MULTILINE)
+_FIELD = r"^{indent}{name}: *[\"']?([\w.-]+)"
 _DOCUMENT = re.compile(r"^---", re.MULTILINE)
 
 
@@ -42,10 +44,17 @@ def directory(root: Path) -> str:
     tops: Counter[str] = Counter()
     for place, count in places.items():
         tops[place.split("/")[0]] += count
+    if tops["."] * 2 < tops.total():  # a file of another tool beside the code, say
+        del places["."], tops["."]
     usual = next((name for name in _USUAL if name in tops or (not tops and (root / name).is_dir())), "")
     if usual or not tops:
         return usual
     return "." if "." in tops else os.path.commonpath(places) or tops.most_common(1)[0][0]
+
+
+def holds_any(place: Path) -> bool:
+    """Return whether there are manifests below a directory."""
+    return next(_objects(place), None) is not None
 
 
 def manifests(place: Path) -> Manifests:
@@ -56,11 +65,18 @@ def manifests(place: Path) -> Manifests:
         for document in _DOCUMENT.split(text):
             kind = _KIND.search(document)
             if kind and kind[1] == "Namespace":
-                declared.update(_NAME.findall(document)[:1])
+                declared.update(_field(document, "name"))
             else:
-                named.update(_NAMESPACE.findall(document)[:1])
+                named.update(_field(document, "namespace"))
     fit = [name for name, _ in named.most_common() if FORMS["namespace"].complaint(name) is None]
     return Manifests(tuple(fit[:_MOST_NAMES]), frozenset(declared))
+
+
+def _field(document: str, name: str) -> list[str]:
+    """Return the value of a field of metadata, if it is there."""
+    block = _METADATA.search(document)
+    indent = re.match(r"\s*?( +)", block[1]) if block else None
+    return re.findall(_FIELD.format(indent=indent[1], name=name), block[1], re.MULTILINE)[:1] if block and indent else []
 
 
 def _objects(root: Path) -> Iterator[tuple[Path, str]]:
@@ -69,18 +85,20 @@ def _objects(root: Path) -> Iterator[tuple[Path, str]]:
     for directory, below, names in os.walk(root):
         rendered = _NOT_RENDERED.isdisjoint(names)
         below[:] = sorted(name for name in below if name[0] != "." and name != "node_modules") if rendered else []
-        for name in sorted(name for name in names if rendered and name.endswith((".yaml", ".yml"))):
+        for name in sorted(name for name in names if rendered and name[0] != "." and name.endswith((".yaml", ".yml"))):
             seen += 1
             if seen > _MOST_FILES:
                 return
             text = _text(Path(directory, name))
-            if _OBJECT.search(text) and _KIND.search(text) and "{{" not in text:
+            if _OBJECT.search(text) and _KIND.search(text) and _METADATA.search(text) and "{{" not in text:
                 yield Path(directory, name), text
 
 
 def _text(path: Path) -> str:
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
+        if not path.is_file():  # a pipe or a terminal would be waited for
+            return ""
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
             return file.read(_MOST_BYTES)
     except OSError:
         return ""

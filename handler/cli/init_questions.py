@@ -12,7 +12,7 @@ import click
 
 from handler.cli.check_table import ways
 from handler.cli.init_hosts import guess
-from handler.cli.init_manifests import directory, manifests
+from handler.cli.init_manifests import directory, holds_any, manifests
 from handler.cli.output import Output
 from handler.config.value_formats import FORMS
 from handler.model.errors import ConfigInvalid, Problem
@@ -193,10 +193,12 @@ def _branch(checkout: Checkout | None) -> str:
 
 
 def _manifests(checkout: Checkout | None) -> str:
-    """Return the directory that `init` runs in, or the one that holds manifests; the root where that alone holds YAML."""
+    """Return the directory that `init` runs in, if it holds manifests, else the one that does; the root where that alone holds YAML."""
     if checkout is None:
         return "deploy"
-    return checkout.inside or directory(checkout.root) or ("." if any(checkout.root.glob("*.y*ml")) else "deploy")
+    inside = checkout.inside if checkout.inside and holds_any(checkout.root / checkout.inside) else ""
+    found = inside or directory(checkout.root) or ("." if any(checkout.root.glob("*.y*ml")) else "deploy")
+    return "deploy" if FORMS["path"].complaint(found) or not found.isprintable() else found
 
 
 def _spaces(checkout: Checkout | None, known: Answers) -> str:

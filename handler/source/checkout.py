@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 class Checkout:
     """A work tree.
 
-    `inside`: the directory below `root`; `remote`: the URL of the branch's remote as git has it; `branch`: empty at a detached HEAD.
+    `inside`: the directory below `root`; `remote`: the URL of the branch's remote as git has it; `branch`: at a detached HEAD the
+    host's default one, empty when git has noted none.
     """
 
     root: Path
@@ -29,7 +30,7 @@ def checkout_around(directory: Path) -> Checkout | None:
     if not any((each / ".git").exists() for each in (directory, *directory.parents)):
         return None
     from dulwich.errors import FileFormatException, NotGitRepository  # noqa: PLC0415 - not needed outside a repository
-    from dulwich.refs import HEADREF, LOCAL_BRANCH_PREFIX, SYMREF  # noqa: PLC0415 - the same
+    from dulwich.refs import HEADREF, LOCAL_BRANCH_PREFIX, SYMREF, Ref  # noqa: PLC0415 - the same
     from dulwich.repo import Repo  # noqa: PLC0415 - the same
 
     try:
@@ -37,6 +38,9 @@ def checkout_around(directory: Path) -> Checkout | None:
             root, config = Path(repo.path).resolve(), repo.get_config()
             _, _, branch = (repo.refs.read_ref(HEADREF) or b"").partition(SYMREF + LOCAL_BRANCH_PREFIX)
             remote = _value(config, (b"branch", branch), b"remote") or b"origin"
+            if not branch:  # detached, as in CI: the host's default branch, as git clone has noted it
+                tracked = b"refs/remotes/" + remote + b"/"
+                _, _, branch = (repo.refs.read_ref(Ref(tracked + b"HEAD")) or b"").partition(SYMREF + tracked)
             inside = "" if directory == root else directory.relative_to(root).as_posix()
             url = _value(config, (b"remote", remote), b"url")
     except (NotGitRepository, FileFormatException, ValueError, OSError):

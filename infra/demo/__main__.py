@@ -102,6 +102,12 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
+def _file(text: str) -> Path:
+    if not Path(text).is_file():
+        raise argparse.ArgumentTypeError(f"there is no file {text}")
+    return Path(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scene", nargs="*", metavar="SCENE", help="play these alone, with what they need; by default the base scenes")
@@ -109,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--keep", action="store_true", help="leave everything running, until Ctrl-C or scripts/demo --down")
     parser.add_argument("--down", action="store_true", help="end the demos that run, and what killed ones left behind")
     parser.add_argument("--record", action="store_true", help="write the transcript, the recording and its picture below docs/")
-    parser.add_argument("--kubeconfig", type=Path, metavar="F", help="use this cluster, in namespaces that the demo makes and removes")
+    parser.add_argument("--kubeconfig", type=_file, metavar="F", help="use this cluster, in namespaces that the demo makes and removes")
     parser.add_argument("--context", metavar="C", help="context of the kubeconfig")
     parser.add_argument("--prefix", metavar="P", help="begin the names in that cluster with this instead of demo-<random>-")
     return parser

@@ -18,6 +18,7 @@ def commands() -> argparse.ArgumentParser:
     kinds = parser.add_subparsers(dest="command", required=True)
     building = kinds.add_parser("build", help="wheel, sdist, chart, SBOM, notes and checksums")
     building.add_argument("directory", type=Path)
+    building.add_argument("--uncommitted", action="store_true", help="build what differs from the commit, too: no release, to try it")
     checking = kinds.add_parser("check", help="whether code, chart and changelog agree with a tag")
     checking.add_argument("tag")
     checking.add_argument("--home", default="", metavar="URL", help="of the repository that releases: pages and metadata must name it")
@@ -34,6 +35,9 @@ def main(arguments: list[str]) -> int:
     options = commands().parse_args(arguments)
     try:
         return _run(options)
+    except OSError as error:
+        print(f"release: {error.filename or options.directory}: {error.strerror}; name a directory that may be written", file=sys.stderr)
+        return 1
     except (BuildError, subprocess.CalledProcessError) as error:
         print(f"release: {getattr(error, 'stderr', None) or error}", file=sys.stderr)
         return 1
@@ -41,10 +45,17 @@ def main(arguments: list[str]) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     if options.command == "build":
+        if not options.uncommitted and (differs := version.uncommitted()):
+            print(*(f"release: not committed: {line}" for line in differs), sep="\n", file=sys.stderr)
+            print("release: commit or stash it; to try a build of it: scripts/release build --uncommitted DIR", file=sys.stderr)
+            return 1
         build.build(options.directory, source.committed(), options.uv)
         print(*sorted(str(path) for path in options.directory.iterdir()), sep="\n")
         return 0
     if options.command == "push":
+        if not (options.directory / build.CHART).is_file():
+            print(f"release: there is no {build.CHART} in {options.directory}; make it: scripts/release build DIR", file=sys.stderr)
+            return 1
         print(build.push(options.directory, options.registry, plain_http=options.plain_http))
         return 0
     found = list(version.disagreements(options.tag, options.home))

@@ -165,6 +165,8 @@ def test_an_unknown_scene_is_refused_with_the_known_ones_before_anything_starts(
     done = run_demo(cache, "prune", "nowhere")
     assert (done.returncode, done.stdout) == (2, "")
     assert f"there is no scene nowhere; there are {', '.join(scene.name for scene in scenes.SCENES)}, all" in done.stderr
+    done = run_demo(cache, "--kubeconfig", "/nowhere/config")
+    assert (done.returncode, "argument --kubeconfig: there is no file /nowhere/config" in done.stderr) == (2, True)
     assert demo_directories(cache) == []
     assert run_demo(cache, "--list").stdout.splitlines()[0].split() == ["push", "a", "push", "deploys", "the", "whole", "shop"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -24,6 +25,11 @@ def test_the_committed_picture_is_what_the_code_draws(name: str) -> None:
 def test_the_pictures_are_written_where_a_page_looks_for_them(tmp_path: Path) -> None:
     write(tmp_path / "images")
     assert {path.name for path in (tmp_path / "images").iterdir()} == {f"flow-{name}.svg" for name in THEMES}
+
+
+def test_an_argument_is_refused_before_anything_is_drawn() -> None:
+    done = subprocess.run([ROOT / "scripts" / "pages", "--help"], capture_output=True, text=True, check=False)
+    assert (done.returncode, "expected no argument, found --help" in done.stderr) == (2, True)
 
 
 def test_readme_shows_each_on_its_page() -> None:

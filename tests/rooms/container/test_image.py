@@ -135,14 +135,14 @@ def test_sigterm_ends_the_container_with_0(container: Container) -> None:
     assert not [line for line in container.lines() if line["level"] == "error"]
 
 
-def test_sigterm_ends_the_container_while_it_still_starts(image: Image, configuration: Path) -> None:
-    """A signal without a handler doesn't reach process 1; here reading the configuration waits for a writer that never comes."""
-    (configuration / "anneal.yaml").unlink()
-    os.mkfifo(configuration / "anneal.yaml", 0o644)
-    with Container(image, configuration, {"HOOK": HOOK}) as starting:
-        starting.wait(lambda: b"/bin/anneal" in Path(f"/proc/{starting.pid}/cmdline").read_bytes())  # before, it is runc
-        starting.wait(lambda: int(status(starting.pid)["SigCgt"], 16) & 1 << (signal.SIGTERM - 1))
-        assert starting.stop() == 128 + signal.SIGTERM
+def test_sigterm_ends_the_container_before_it_serves(image: Image, configuration: Path) -> None:
+    """A signal without a handler doesn't reach process 1; here reading the kubeconfig waits for a writer that never comes."""
+    os.mkfifo(configuration / "kubeconfig", 0o644)
+    environ = {"HOOK": HOOK, "KUBECONFIG": "/etc/anneal/kubeconfig"}
+    with Container(image, configuration, environ, ("history",)) as waiting:
+        waiting.wait(lambda: b"/bin/anneal" in Path(f"/proc/{waiting.pid}/cmdline").read_bytes())  # before, it is runc
+        waiting.wait(lambda: int(status(waiting.pid)["SigCgt"], 16) & 1 << (signal.SIGTERM - 1))
+        assert waiting.stop() == 128 + signal.SIGTERM
 
 
 def test_the_function_image_holds_the_entry_points_and_their_runtime(configuration: Path) -> None:

@@ -26,7 +26,9 @@ def release() -> Path:
     with once("release") as (place, new):
         made = place / "dist"
         if new:
-            done = subprocess.run([ROOT / "scripts" / "release", "build", made], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [ROOT / "scripts" / "release", "build", "--uncommitted", made], capture_output=True, text=True, check=False
+            )
             assert done.returncode == 0, done.stderr
     return made
 

@@ -19,6 +19,7 @@ import yaml
 
 from handler import __version__
 from infra.release import build, source, version
+from infra.release.__main__ import main
 from infra.release.tools import binaries as tools
 from infra.renderers.build import binaries as renderers
 from tests.clone import clone_to
@@ -48,8 +49,8 @@ def test_the_same_commit_gives_the_same_bytes_in_another_place(release: Path, tm
     for path in clone.rglob("*.py"):
         os.utime(path)
     environ = {"PYTHONPATH": str(clone), "TZ": "Asia/Kathmandu", "PYTHONHASHSEED": "7", "SOURCE_DATE_EPOCH": str(source.committed())}
-    command = ["sh", "-c", 'umask 077; exec "$0" -P -m infra.release --uv "$@"', sys.executable, uv(), "build", str(tmp_path / "again")]
-    subprocess.run(command, cwd=tmp_path, env=os.environ | environ, check=True, capture_output=True)
+    command = ["sh", "-c", 'umask 077; exec "$0" -P -m infra.release --uv "$@"', sys.executable, uv(), "build", "--uncommitted"]
+    subprocess.run([*command, str(tmp_path / "again")], cwd=tmp_path, env=os.environ | environ, check=True, capture_output=True)
     for name in sorted(NAMES):
         assert (tmp_path / "again" / name).read_bytes() == (release / name).read_bytes(), name
 
@@ -163,6 +164,22 @@ def test_what_is_not_committed_is_named(checkout: Path) -> None:
     assert version.uncommitted(checkout) == []
     (checkout / "new.txt").touch()
     assert version.uncommitted(checkout) == ["?? new.txt"]
+
+
+def test_what_is_not_committed_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(version, "uncommitted", lambda: ["?? new.txt"])
+    assert main(["build", str(tmp_path / "dist")]) == 1
+    assert "release: not committed: ?? new.txt\nrelease: commit or stash it" in capfd.readouterr().err
+    assert not (tmp_path / "dist").exists()
+
+
+def test_a_directory_that_is_none_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert main(["build", "--uncommitted", str(tmp_path / "file")]) == 1
+    assert main(["push", str(tmp_path), "oci://registry.example.com"]) == 1
+    said = capfd.readouterr().err
+    assert f"release: {tmp_path}/file: File exists; name a directory" in said
+    assert f"release: there is no {build.CHART} in {tmp_path}; make it: scripts/release build DIR" in said
 
 
 def test_the_chart_and_the_code_have_one_version() -> None:

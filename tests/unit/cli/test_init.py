@@ -176,8 +176,23 @@ def test_namespaces_that_manifests_name_are_suggested_and_those_that_may_be_miss
     code, shown = asked(work, *dialogue, ("[none]: ", ""))
     assert code == 0, shown
     assert "If the cluster lacks them:\n  kubectl create namespace service\n\nNext:" in shown.replace("\r", "")
-    flags = ("-n", "default", "-n", "jobs", "-o", "json", "--repository", URL)
+    flags = ("-n", "default", "-n", "jobs", "-n", "jobs", "-o", "json", "--repository", URL)
     assert json.loads(run("init", "-c", str(tmp_path / "a.yaml"), *flags).stdout)["namespaces"] == ["jobs"]
+    assert load(tmp_path / "a.yaml").targets[0].namespaces == ("default", "jobs")
+
+
+def test_neither_a_directory_without_manifests_is_suggested_nor_a_name_that_isnt_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = checkout(tmp_path / "work", URL, "main", "web/web.yaml", "docs/readme.md")
+    (work / "web" / "web.yaml").write_text("apiVersion: v1\nkind: Service\nmetadata: \n  name: web\n")
+    for place, path in (("docs", "web"), ("web", "web")):
+        monkeypatch.chdir(work / place)
+        assert run("init", "-n", "shop", "-c", "a.yaml").exit_code == 0
+        assert load(work / place / "a.yaml").targets[0].path == path
+    (work / "web").rename(work / "a\nb")
+    monkeypatch.chdir(work)
+    assert run("init", "-n", "shop").exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,10 @@ def written(root: Path, files: dict[str, str]) -> Path:
         ({"anneal.yaml": "apiVersion: anneal.dev/v1alpha1\nkind: Config\n"}, ""),
         ({".hidden/web.yaml": OBJECT, "node_modules/a/web.yaml": OBJECT, "values.yaml": "replicas: 1\n"}, ""),
         ({"web/service.yaml": OBJECT.replace("\n", "\r\n")}, "web"),
+        ({"web/service.yaml": f"\ufeff{OBJECT}"}, "web"),
+        ({"skaffold.yaml": OBJECT.replace("v1", "skaffold/v4"), "release/web.yaml": OBJECT}, "release"),
+        ({"kind.yaml": "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n", "schema.yaml": "apiVersion: v1\nkind: A\n"}, ""),
+        ({".tool.yml": OBJECT, "one.yaml": OBJECT, "apps/a/a.yaml": OBJECT, "apps/b/b.yaml": OBJECT}, "apps"),
     ],
 )
 def test_the_directory_that_holds_the_manifests_is_found(tmp_path: Path, files: dict[str, str], found: str) -> None:
@@ -42,10 +47,11 @@ def test_the_directory_that_holds_the_manifests_is_found(tmp_path: Path, files: 
 
 
 def test_namespaces_are_those_that_objects_name_the_most_frequent_first(tmp_path: Path) -> None:
-    account = "---\nsubjects:\n- kind: ServiceAccount\n  name: web\n"
+    account = "subjects:\n- kind: ServiceAccount\n  name: web\n  namespace: of-a-subject\n"
     files = {
-        "a.yaml": OBJECT + '  namespace: "jobs"\n---\n' + OBJECT + "  namespace: shop\n" + account,
+        "a.yaml": OBJECT + '  namespace: "jobs"\n---\n' + OBJECT + "  namespace: shop\n---\n" + OBJECT + account,
         "b.yaml": OBJECT + "  namespace: shop # the shop's\n---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: jobs\n",
+        "four.yaml": "apiVersion: v1\nkind: A\nmetadata:\n    labels:\n        namespace: no\n    namespace: shop\n",
         "c.yaml": OBJECT + "  namespace: {{ .ns }}\n",
     }
     found = manifests(written(tmp_path, files))
@@ -55,3 +61,10 @@ def test_namespaces_are_those_that_objects_name_the_most_frequent_first(tmp_path
 def test_a_directory_without_manifests_or_none_at_all_says_nothing(tmp_path: Path) -> None:
     assert manifests(written(tmp_path, {"a.yaml": "a: 1\n"})).namespaces == ()
     assert manifests(tmp_path / "gone").namespaces == ()
+
+
+def test_a_pipe_a_terminal_and_a_broken_link_are_no_manifests_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.yaml")
+    (tmp_path / "b.yaml").symlink_to("/dev/tty")
+    (tmp_path / "c.yaml").symlink_to(tmp_path / "gone")
+    assert directory(tmp_path) == ""

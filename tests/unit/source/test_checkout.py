@@ -56,6 +56,15 @@ def test_the_remote_of_the_branch_wins_over_origin(work: Path) -> None:
     assert checkout_around(work) == Checkout(work, "", URL, "trunk")
 
 
+def test_a_detached_head_follows_the_default_branch_of_the_host(work: Path, tmp_path: Path) -> None:
+    clone = tmp_path.resolve() / "clone"
+    git(work, "branch", "side")
+    git(tmp_path, "clone", "-q", str(work), str(clone))
+    git(clone, "checkout", "-q", "--detach", "origin/side")
+    found = checkout_around(clone)
+    assert (found and found.branch, found and found.remote) == ("trunk", str(work))
+
+
 def test_another_work_tree_has_its_own_branch_and_the_same_remote(work: Path) -> None:
     git(work, "remote", "add", "origin", URL)
     git(work, "worktree", "add", "-q", "-b", "next", "../next")
