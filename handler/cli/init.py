@@ -14,7 +14,7 @@ from pathlib import Path
 
 from handler.cli import init_hosts, reports
 from handler.cli.init_manifests import manifests
-from handler.cli.init_questions import Answers, answered, questions, split
+from handler.cli.init_questions import Answers, answered, checkout_of, questions, split
 from handler.cli.session import Session
 from handler.config.git_settings import token_user
 from handler.config.load import parse
@@ -69,11 +69,12 @@ def init(session: Session, *, force: bool, namespaces: tuple[str, ...], **flags:
     given = {name.replace("_", "-"): value for name, value in flags.items()} | {"namespace": " ".join(namespaces) or None}
     checkout = checkout_around(Path())
     answers = answered(questions((*session.triggers, init_hosts.NONE), checkout), given, session.output)
+    checkout = checkout_of(checkout, answers)
     beside = checkout is not None and path.parent.resolve() == (checkout.root / answers["path"]).resolve()
     text = _written(answers, path.name if beside else "")
     parse(text, path.name, providers=session.triggers)
     known = _ALWAYS | (manifests(checkout.root / answers["path"]).declared if checkout else set())
-    lacking = [each for each in dict.fromkeys(split(answers["namespace"])) if each not in known]
+    lacking = [each for each in split(answers["namespace"]) if each not in known]
     _write(path, text, force)
     _print_next(session, path, answers, lacking)
     return reports.DONE_CODE
@@ -92,7 +93,7 @@ def _refuse(path: Path, force: bool) -> None:
 
 def _written(answers: Answers, excluded: str) -> str:
     """Return the file's text. `excluded`: its own name, where it lies among the manifests."""
-    provider, namespaces = answers["provider"], list(dict.fromkeys(split(answers["namespace"])))
+    provider, namespaces = answers["provider"], split(answers["namespace"])
     webhooks = _WEBHOOKS.format(provider=provider, variable=init_hosts.variable(provider)) if provider != init_hosts.NONE else _NO_WEBHOOKS
     return _TEMPLATE.format(
         webhooks=webhooks,

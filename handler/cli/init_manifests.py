@@ -13,17 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from handler.config.value_formats import FORMS
+from handler.render.folders import CHART, KUSTOMIZATIONS, KUSTOMIZE
 
 _USUAL = ("deploy", "manifests", "k8s", "kubernetes")
 """How directories of manifests are called, the likeliest first."""
 _MOST_FILES, _MOST_BYTES, _MOST_NAMES = 20_000, 64 << 10, 20
-_NOT_RENDERED = frozenset({"Chart.yaml", "kustomization.yaml", "kustomization.yml", "Kustomization"})
-_OTHER = r"anneal\.dev|kustomize\.config\.k8s\.io|kind\.x-k8s\.io|skaffold|backstage\.io|eksctl\.io"
+_NOT_RENDERED = frozenset({CHART, *KUSTOMIZATIONS})
+_OTHER = rf"anneal\.dev|{re.escape(KUSTOMIZE.rstrip('/'))}|kind\.x-k8s\.io|skaffold|backstage\.io|eksctl\.io"
 """Groups of files that look like objects, and that no API server takes."""
 _OBJECT = re.compile(rf"^apiVersion: *[\"']?(?!(?:{_OTHER})/)[\w./-]+", re.MULTILINE)
 _KIND = re.compile(r"^kind: *[\"']?(\w+)", re.MULTILINE)
-_METADATA = re.compile(r"^metadata: *(?:#.*)?\n((?: +.*\n?|\n)+)", re.MULTILINE)
-_FIELD = r"^{indent}{name}: *[\"']?([\w.-]+)"
+_METADATA = re.compile(r"^metadata: *(?:(\{.*)|(?:#.*)?\n((?: +.*\n?|\n)+))", re.MULTILINE)
+"""Written in braces on its line, or in lines below it."""
 _DOCUMENT = re.compile(r"^---", re.MULTILINE)
 
 
@@ -75,8 +76,11 @@ def manifests(place: Path) -> Manifests:
 def _field(document: str, name: str) -> list[str]:
     """Return the value of a field of metadata, if it is there."""
     block = _METADATA.search(document)
-    indent = re.match(r"\s*?( +)", block[1]) if block else None
-    return re.findall(_FIELD.format(indent=indent[1], name=name), block[1], re.MULTILINE)[:1] if block and indent else []
+    if block is None:
+        return []
+    first = re.match(r"\s*?( +)\S", block[2] or "")
+    before = f"^{first[1]}" if first else r"[{,] *"
+    return re.findall(rf"{before}{name}: *[\"']?([\w.-]+)", block[1] or block[2], re.MULTILINE)[:1]
 
 
 def _objects(root: Path) -> Iterator[tuple[Path, str]]:

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
@@ -46,11 +47,7 @@ class Question:
 def questions(providers: tuple[str, ...], checkout: Checkout | None = None) -> tuple[Question, ...]:
     """Return the questions in their order. `providers`: whose webhooks can be chosen; `checkout`: the one that `init` runs in."""
     url = followed(checkout.remote) if checkout else None
-
-    def own(known: Answers) -> Checkout | None:
-        """Return the checkout where its own repository is followed."""
-        return checkout if url and known["repository"] == url else None
-
+    own = partial(checkout_of, checkout)
     return (
         Question("repository", "Repository (https:// or ssh:// URL)", url_wrong, lambda _: url, required=url is None),
         Question("ssh-key", "File of a private key that may read it", _file_wrong, _in_home("id_ed25519"), _by_ssh, required=True),
@@ -175,11 +172,16 @@ def _spaces_wrong(text: str) -> Wrong | None:
 
 
 def split(text: str) -> list[str]:
-    """Return the names in a text, separated by commas or spaces."""
-    return text.replace(",", " ").split()
+    """Return the names in a text, separated by commas or spaces, each once."""
+    return list(dict.fromkeys(text.replace(",", " ").split()))
 
 
 # --- defaults
+def checkout_of(checkout: Checkout | None, known: Answers) -> Checkout | None:
+    """Return the checkout if its own repository is followed, else None: then it says nothing of the answers."""
+    return checkout if checkout and followed(checkout.remote) == known["repository"] else None
+
+
 def followed(remote: str) -> str | None:
     """Return the URL by which a server follows the repository of a checkout's remote; None where there is none, as of a directory."""
     scheme, found, rest = remote.partition("://")

@@ -193,6 +193,7 @@ def test_neither_a_directory_without_manifests_is_suggested_nor_a_name_that_isnt
     (work / "web").rename(work / "a\nb")
     monkeypatch.chdir(work)
     assert run("init", "-n", "shop").exit_code == 0
+    assert load(work / "anneal.yaml").targets[0].path == "deploy"
 
 
 @pytest.mark.parametrize(
@@ -235,6 +236,10 @@ def test_another_repository_than_the_checkouts_gets_nothing_from_it(tmp_path: Pa
     assert run("init", "--repository", "https://git.example.com/acme/store.git", "-n", "shop").exit_code == 0
     (target,) = load(tmp_path / "anneal.yaml").targets
     assert (target.name, target.revision.branch, target.path, target.renderer.exclude) == ("store", "main", "deploy", ())
+    (tmp_path / "k8s" / "web.yaml").write_text("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
+    flags = ("--repository", "https://git.example.com/acme/store.git", "-n", "shop", "--path", "k8s", "--force")
+    assert "kubectl create namespace shop" in run("init", *flags).stdout
+    assert "kubectl create namespace shop" not in run("init", "--repository", URL, *flags[2:]).stdout
 
 
 # --- where no person can be asked

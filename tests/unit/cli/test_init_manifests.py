@@ -37,6 +37,7 @@ def written(root: Path, files: dict[str, str]) -> Path:
         ({".hidden/web.yaml": OBJECT, "node_modules/a/web.yaml": OBJECT, "values.yaml": "replicas: 1\n"}, ""),
         ({"web/service.yaml": OBJECT.replace("\n", "\r\n")}, "web"),
         ({"web/service.yaml": f"\ufeff{OBJECT}"}, "web"),
+        ({"web/service.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"}, "web"),
         ({"skaffold.yaml": OBJECT.replace("v1", "skaffold/v4"), "release/web.yaml": OBJECT}, "release"),
         ({"kind.yaml": "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n", "schema.yaml": "apiVersion: v1\nkind: A\n"}, ""),
         ({".tool.yml": OBJECT, "one.yaml": OBJECT, "apps/a/a.yaml": OBJECT, "apps/b/b.yaml": OBJECT}, "apps"),
@@ -52,6 +53,7 @@ def test_namespaces_are_those_that_objects_name_the_most_frequent_first(tmp_path
         "a.yaml": OBJECT + '  namespace: "jobs"\n---\n' + OBJECT + "  namespace: shop\n---\n" + OBJECT + account,
         "b.yaml": OBJECT + "  namespace: shop # the shop's\n---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: jobs\n",
         "four.yaml": "apiVersion: v1\nkind: A\nmetadata:\n    labels:\n        namespace: no\n    namespace: shop\n",
+        "flow.yaml": "apiVersion: v1\nkind: A\nmetadata: {name: a, labels: {namespace-of: b}, namespace: shop}\n",
         "c.yaml": OBJECT + "  namespace: {{ .ns }}\n",
     }
     found = manifests(written(tmp_path, files))
