@@ -13,8 +13,6 @@ from handler.state.record import Run
 
 _HEADS = ("WHEN", "OUTCOME", "COMMIT", "SUBJECT", "BY", "CHANGES", "SECONDS")
 _SUBJECT = 48
-_CLOCK = frozenset({"tick", "drift"})
-"""Triggers of runs that the time of day asked for: what they found, a push or drift, is in their changes."""
 
 
 @from_files(record=True, number="limit")
@@ -41,7 +39,5 @@ def history(session: Session, target: str | None, limit: int) -> int:
 def _row(run: Run) -> tuple[str, ...]:
     times = f", {run.times} times" if run.times > 1 else ""
     subject = run.subject if len(run.subject) <= _SUBJECT else run.subject[: _SUBJECT - 1] + "…"
-    trigger = "clock" if run.trigger in _CLOCK else run.trigger
-    by = f"{trigger} by {run.actor}" if run.actor else trigger
     when = ago(run.last or run.started, time.time())
-    return when, f"{run.outcome}{times}", run.commit[:12], subject, by, counted(run.counts), f"{run.duration:.1f}"
+    return when, f"{run.outcome}{times}", run.commit[:12], subject, run.asked_by, counted(run.counts), f"{run.duration:.1f}"

@@ -142,9 +142,8 @@ def _health_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
 def run_text(run: Run, now: float) -> str:
     """Return one run in a line; why a request was refused, or what interrupted or overtook a wait, stands nowhere else."""
     times = f" ({run.times} times, last {ago(run.last, now)})" if run.times > 1 else ""
-    by = f" by {run.actor}" if run.actor else ""
     said = " ".join(run.message.splitlines()) if run.outcome in _EXPLAINED else counted(run.counts)
-    return f"{run.outcome}, {run.trigger}{by} {ago(run.started, now)}, {run.duration:.1f} s: {said}{times}"
+    return f"{run.outcome}, {run.asked_by} {ago(run.started, now)}, {run.duration:.1f} s: {said}{times}"
 
 
 def _people_rows(state: State, now: float) -> Iterator[tuple[str, str]]:

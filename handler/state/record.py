@@ -276,6 +276,12 @@ class Run:
     last: Time = ""
     digest: Line = ""
 
+    @property
+    def asked_by(self) -> str:
+        """Who asked for it, as people read it: `push by ada`, and `clock` for a tick or a drift run, whatever that found."""
+        trigger = "clock" if self.trigger in ("tick", "drift") else self.trigger
+        return f"{trigger} by {self.actor}" if self.actor else trigger
+
 
 @dataclass(frozen=True, slots=True)
 class State:

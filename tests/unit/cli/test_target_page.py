@@ -80,6 +80,7 @@ def test_a_refused_request_says_why_for_nothing_else_of_the_record_does() -> Non
     seen = "target shop: can't approve h1; nothing is held; anneal status shop"
     refused = Run("shop.1", "replay", "refused", stamp(NOW - 60), actor="ann", duration=0.2, message=seen)
     assert run_text(refused, NOW) == f"refused, replay by ann 1 min ago, 0.2 s: {seen}"
+    assert run_text(replace(refused, trigger="drift", actor=""), NOW) == f"refused, clock 1 min ago, 0.2 s: {seen}"
 
 
 def test_more_than_ten_unhealthy_objects_are_counted() -> None:
