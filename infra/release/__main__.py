@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from infra.gobuild import BuildError
@@ -35,12 +36,19 @@ def main(arguments: list[str]) -> int:
     options = commands().parse_args(arguments)
     try:
         return _run(options)
-    except OSError as error:
-        print(f"release: {error.filename or options.directory}: {error.strerror}; name a directory that may be written", file=sys.stderr)
-        return 1
     except (BuildError, subprocess.CalledProcessError) as error:
         print(f"release: {getattr(error, 'stderr', None) or error}", file=sys.stderr)
         return 1
+
+
+def _unwritable(directory: Path) -> str:
+    """Say, before minutes of work, why nothing can be put into a directory, which is made if it isn't there; empty: it can."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            return ""
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -48,6 +56,9 @@ def _run(options: argparse.Namespace) -> int:
         if not options.uncommitted and (differs := version.uncommitted()):
             print(*(f"release: not committed: {line}" for line in differs), sep="\n", file=sys.stderr)
             print("release: commit or stash it; to try a build of it: scripts/release build --uncommitted DIR", file=sys.stderr)
+            return 1
+        if complaint := _unwritable(options.directory):
+            print(f"release: {options.directory}: {complaint}; name a directory that may be written", file=sys.stderr)
             return 1
         build.build(options.directory, source.committed(), options.uv)
         print(*sorted(str(path) for path in options.directory.iterdir()), sep="\n")

@@ -31,9 +31,8 @@ _DYNAMIC = 'dynamic = ["version", "dependencies"]'
 
 
 def build(target: Path, epoch: int, uv: str) -> None:
-    """Fill a directory, made when it isn't there. Raises subprocess.CalledProcessError: a tool has failed."""
+    """Fill a directory that is there. Raises subprocess.CalledProcessError: a tool has failed."""
     os.umask(0o022)  # the wheel keeps modes
-    target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         work = Path(temporary)
         source = exported(work / "source", epoch)
