@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from infra import goprogress
-from infra.goprogress import GoFailed, Log
+from infra.goprogress import BuildOrder, GoFailed, Log
+from infra.gotrim import LeftOut, NothingToTrim
 
-__all__ = ["Build", "BuildError", "Log", "locked", "report"]
+__all__ = ["Build", "BuildError", "LeftOut", "Log", "locked", "report"]
 
 Finish = Callable[[str, Path], None]
 
@@ -45,8 +46,9 @@ def _nothing_more(_go: str, _work: Path) -> None:
 class Build:
     """The programs of one go.mod. `name` begins their cache's path, `what` is printed while building.
 
-    `packages`: what is built, by default the tools of go.mod; `parts`: what else decides how the result looks; `otherwise`: what helps
-    where Go is missing, beside its installation; `finish` is given the `go` program and the directory whose `bin` was just built.
+    `packages`: what is built, by default the tools of go.mod; `left_out`: what isn't compiled of other modules; `parts`: what else decides
+    how the result looks; `otherwise`: what helps where Go is missing, beside its installation; `finish` is given the `go` program and the
+    directory whose `bin` was just built.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Build:
     otherwise: str = ""
     linker: str = "-s -w"
     packages: tuple[str, ...] = ("tool",)
+    left_out: tuple[LeftOut, ...] = ()
     parts: tuple[str, ...] = ()
     finish: Finish = _nothing_more
 
@@ -67,7 +70,7 @@ class Build:
     @property
     def key(self) -> str:
         """The hash of everything that decides what is built."""
-        texts = (part.encode() for part in (self.linker, *goprogress.FLAGS, *self.packages, *self.parts))
+        texts = (part.encode() for part in (self.linker, *goprogress.FLAGS, *self.packages, *self.parts, *map(str, self.left_out)))
         files = (self.module / "go.mod", self.module / "go.sum", *sorted(self.module.rglob("*.go")))
         return hashlib.sha256(b"\0".join((*(file.read_bytes() for file in files), *texts))).hexdigest()[:16]
 
@@ -97,11 +100,12 @@ class Build:
         began = time.monotonic()
         log(f"building {self.what} (once)")
         try:
-            goprogress.build(goprogress.BuildOrder(go, self.module, self.what, self.linker, self.packages), work / "bin", log)
+            sources = self.cache / "sources"
+            goprogress.build(BuildOrder(go, self.module, self.what, self.linker, self.packages, sources, self.left_out), work / "bin", log)
             self.finish(go, work)
             work.chmod(0o755)
             work.rename(directory)
-        except GoFailed as failure:
+        except (GoFailed, NothingToTrim) as failure:
             raise BuildError(str(failure)) from failure
         finally:
             shutil.rmtree(work, ignore_errors=True)

@@ -12,7 +12,7 @@ import pytest
 
 from infra import goprogress
 from infra.controlplane import build as controlplane_build
-from infra.gobuild import Build, BuildError
+from infra.gobuild import Build, BuildError, LeftOut
 from infra.goprogress import SMALLEST, Progress, duration, throttled
 
 TESTS = Path(__file__).resolve().parents[2]
@@ -89,6 +89,53 @@ def test_a_listing_that_fails_is_said(made: Build, module: Path) -> None:
     (module / "greet" / "main.go").write_text(PROGRAM.replace("one/lib", "one/missing"))
     with pytest.raises(BuildError, match=r"example\.invalid/one/missing"):
         made.ensure(silent)
+
+
+CROWD = {
+    "crowd/go.mod": "module example.invalid/crowd\n\ngo 1.26.0\n",
+    "crowd/name.go": 'package crowd\n\nconst Name = "crowd"\n',
+    "crowd/helper.go": 'package crowd\n\nimport "example.invalid/crowd/heavy"\n\nconst Heavy = heavy.Name\n',
+    "crowd/heavy/heavy.go": 'package heavy\n\nconst Name = "heavy"\n',
+    "module/calm/calm.go": 'package crowd\n\nconst Name = "calm"\n',
+    "module/greet/main.go": PROGRAM.replace("one/lib", "crowd").replace("lib.", "crowd."),
+}
+
+
+@pytest.fixture
+def crowded(made: Build, tmp_path: Path) -> Build:
+    """A program of a module whose helper drags a package in."""
+    for name, text in CROWD.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    require = "require example.invalid/crowd v1.0.0\nreplace example.invalid/crowd => ../crowd\n"
+    with (made.module / "go.mod").open("a") as file:
+        file.write(require)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("left_out", "packages", "says"),
+    [
+        ((), 3, "crowd v7\n"),
+        ((LeftOut("example.invalid/crowd", "helper.go"),), 2, "crowd v7\n"),
+        ((LeftOut("example.invalid/crowd", "*.go", instead="calm/calm.go"),), 2, "calm v7\n"),
+    ],
+)
+def test_what_is_left_out_drags_nothing_in(
+    crowded: Build, monkeypatch: pytest.MonkeyPatch, left_out: tuple[LeftOut, ...], packages: int, says: str
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(goprogress, "QUIET", 0.0)
+    directory = replace(crowded, left_out=left_out).ensure(told.append)
+    done = subprocess.run([str(directory / "bin" / "greet")], capture_output=True, text=True, check=True)
+    assert done.stderr == says
+    assert any(f" of {packages} packages" in line for line in told)
+
+
+def test_what_is_to_be_left_out_must_be_there(crowded: Build) -> None:
+    with pytest.raises(BuildError, match=r"^example\.invalid/crowd has no gone/\*\.go: see what has become of it"):
+        replace(crowded, left_out=(LeftOut("example.invalid/crowd", "gone/*.go"),)).ensure(silent)
+    assert sorted(path.name for path in crowded.cache.iterdir()) == ["build.lock", "sources"]
 
 
 def test_the_total_is_what_is_stale_and_what_was_begun_before() -> None:
