@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import base64
 import hmac
+import io
 import shutil
 import signal
 import ssl
@@ -25,12 +26,13 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import IO
 from urllib.parse import unquote
 
-from infra.gitwork import Work, git_environment, run_git
+from infra.gitwork import Work, git_environment, init_repository, run_git
 
 __all__ = ["Host", "Work"]
 
@@ -64,6 +66,7 @@ class Host:
         self.fail = 0
         self.requests: list[Request] = []
         self.connections = 0
+        self.answers: dict[tuple[object, ...], tuple[dict[str, str], bytes]] = {}
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.host = self
         self._scheme = "https" if certificate else "http"
@@ -109,18 +112,16 @@ class Host:
     def create(self, name: str) -> Path:
         """Make a bare repository that may be pushed to."""
         bare = self.root / f"{name}.git"
-        run_git(self.root, "init", "-q", "--bare", "--initial-branch=main", str(bare))
-        run_git(bare, "config", "http.receivepack", "true")
-        run_git(bare, "config", "receive.denyDeleteCurrent", "ignore")
+        init_repository(bare, "main", "[http]\n\treceivepack = true\n[receive]\n\tdenyDeleteCurrent = ignore\n", bare=True)
         return bare
 
     def settings(self) -> dict[str, str]:
-        """Return the switches as git configuration of one request."""
-        return {
-            "uploadpack.allowFilter": str(self.filters).lower(),
-            "uploadpack.allowAnySHA1InWant": str(self.any_sha).lower(),
-            "uploadpack.allowReachableSHA1InWant": str(self.any_sha).lower(),
-        }
+        """Return the switches as git configuration of one request, as git's environment has it."""
+        switches = {"allowFilter": self.filters, "allowAnySHA1InWant": self.any_sha, "allowReachableSHA1InWant": self.any_sha}
+        rows = {"GIT_CONFIG_COUNT": str(len(switches))}
+        for row, (name, on) in enumerate(switches.items()):
+            rows |= {f"GIT_CONFIG_KEY_{row}": f"uploadpack.{name}", f"GIT_CONFIG_VALUE_{row}": str(on).lower()}
+        return rows
 
 
 class _Server(ThreadingHTTPServer):
@@ -208,24 +209,47 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _run_backend(self, host: Host, body: IO[bytes]) -> None:
-        """Run `git http-backend` as CGI (RFC 3875) and stream what it prints."""
-        with subprocess.Popen(
-            ["git", *_flags(host), "http-backend"], env=self._cgi(host), stdin=body, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        ) as backend:
+        """Run `git http-backend` as CGI (RFC 3875) and stream what it prints; what can't have changed is said again."""
+        asked = self._capabilities(host)
+        if asked in host.answers:
+            headers, content = host.answers[asked]
+            self._stream(headers, io.BytesIO(content))
+            return
+        with subprocess.Popen([_backend()], env=self._cgi(host), stdin=body, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as backend:
             assert backend.stdout is not None  # noqa: S101 - it is a pipe
-            headers = _cgi_headers(backend.stdout)
-            self._begin(int(headers.pop("Status", "200").split()[0]))
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Transfer-Encoding", "chunked")
-            self.end_headers()
-            try:
-                while data := backend.stdout.read1(CHUNK):  # type: ignore[attr-defined]  # Popen types its pipe as IO
-                    self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
-                self.wfile.write(b"0\r\n\r\n")
-            except OSError:
+            headers, out = _cgi_headers(backend.stdout), backend.stdout
+            if asked and "Status" not in headers:
+                content = out.read()
+                host.answers[asked] = headers, content
+                out = io.BytesIO(content)
+            if not self._stream(headers, out):
                 backend.kill()
-                self.close_connection = True
+
+    def _capabilities(self, host: Host) -> tuple[object, ...]:
+        """Return what the answer depends on, if it is protocol 2's to `info/refs`, which tells of no ref (gitprotocol-v2); else nothing."""
+        path, _, query = self.path.partition("?")
+        config = host.root / unquote(path).removeprefix("/").removesuffix("/info/refs") / "config"
+        version_2 = host.protocol_v2 and self.headers.get("Git-Protocol") == "version=2"
+        if not version_2 or (self.command, query) != ("GET", "service=git-upload-pack") or not config.is_file():
+            return ()
+        return path, config.read_bytes(), *host.settings().values()
+
+    def _stream(self, headers: dict[str, str], out: IO[bytes]) -> bool:
+        """Answer with headers of CGI and what is read; tell whether the client has stayed to the end."""
+        self._begin(int(headers.get("Status", "200").split()[0]))
+        for name, value in headers.items():
+            if name != "Status":
+                self.send_header(name, value)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        try:
+            while data := out.read1(CHUNK):  # type: ignore[attr-defined]  # Popen types its pipe as IO
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+            self.wfile.write(b"0\r\n\r\n")
+        except OSError:
+            self.close_connection = True
+            return False
+        return True
 
     def _cgi(self, host: Host) -> dict[str, str]:
         path, _, query = self.path.partition("?")
@@ -242,11 +266,13 @@ class _Handler(BaseHTTPRequestHandler):
         }
         if host.protocol_v2 and "Git-Protocol" in self.headers:
             meta["GIT_PROTOCOL"] = self.headers["Git-Protocol"]
-        return git_environment(host.root) | meta
+        return git_environment(host.root) | host.settings() | meta
 
 
-def _flags(host: Host) -> list[str]:
-    return [flag for name, value in host.settings().items() for flag in ("-c", f"{name}={value}")]
+@cache
+def _backend() -> str:
+    """Return the program itself: `git http-backend` would start it, which costs as much again."""
+    return f"{run_git(Path('/'), '--exec-path')}/git-http-backend"
 
 
 def _cgi_headers(out: IO[bytes]) -> dict[str, str]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import tempfile
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -34,6 +37,28 @@ def run_git(directory: Path, *arguments: str, stdin: bytes = b"") -> str:
     return done.stdout.decode(errors="replace").rstrip("\n")
 
 
+def init_repository(directory: Path, branch: str, config: str, *, bare: bool) -> None:
+    """Make a repository as `git init` does, with a configuration appended to its own: a copy of one that git made."""
+    if (directory / "HEAD").exists():
+        return
+    for name, content in _initialised(branch, bare=bare).items():
+        if content is None:
+            (directory / name).mkdir(parents=True, exist_ok=True)
+        else:
+            (directory / name).write_bytes(content)
+    with (directory / "config").open("a") as file:
+        file.write(config)
+
+
+@cache
+def _initialised(branch: str, *, bare: bool) -> dict[str, bytes | None]:
+    """Return the files that `git init` makes, and its directories, parents first."""
+    with tempfile.TemporaryDirectory() as made:
+        run_git(Path(made), "init", "-q", "--template=", f"--initial-branch={branch}", *(["--bare"] if bare else []))
+        root = Path(made) if bare else Path(made) / ".git"
+        return {str(path.relative_to(root)): None if path.is_dir() else path.read_bytes() for path in (root, *sorted(root.rglob("*")))}
+
+
 @dataclass
 class Work:
     """A working clone: write, commit, push. `remote` is a URL or a path of a bare repository."""
@@ -52,9 +77,8 @@ class Work:
 
     def init(self) -> Work:
         """Make the working clone."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        self.git("init", "-q", f"--initial-branch={self.branch}")
-        self.git("remote", "add", "origin", self.remote)
+        origin = f'[remote "origin"]\n\turl = {json.dumps(self.remote)}\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n'
+        init_repository(self.directory / ".git", self.branch, origin, bare=False)
         return self
 
     def git(self, *arguments: str, stdin: bytes = b"") -> str:
@@ -89,7 +113,9 @@ class Work:
 
     def head(self) -> str:
         """Return the id of the current commit."""
-        return self.git("rev-parse", "HEAD")
+        _, found, ref = (self.directory / ".git" / "HEAD").read_text().rstrip().partition("ref: ")
+        branch = self.directory / ".git" / ref
+        return branch.read_text().rstrip() if found and branch.is_file() else self.git("rev-parse", "HEAD")
 
     def push(self, force: bool = False, ref: str = "") -> None:
         """Push the branch, or a ref spec."""

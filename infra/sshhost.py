@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from infra.debian import unpacked
-from infra.gitwork import run_git
+from infra.gitwork import init_repository
 
 PACKAGES = ("openssh-server", "libnss-wrapper")
 UNPRIVILEGED = 64123  # an id that no system gives away (Debian policy 9.2.2: 60000-64999 is handed out by hand)
@@ -75,7 +75,7 @@ class SshHost:
     def create(self, name: str) -> Path:
         """Make a bare repository."""
         bare = self.root / f"{name}.git"
-        run_git(self.root, "init", "-q", "--bare", "--initial-branch=main", str(bare))
+        init_repository(bare, "main", "", bare=True)
         return bare
 
     def new_key(self, name: str, kind: str = "ed25519", passphrase: str = "", pem: str = "") -> Path:

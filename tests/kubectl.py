@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -19,18 +20,12 @@ import yaml
 
 from handler.cluster.connect import ClusterConnection, connect
 from handler.config.settings import Cluster
+from tests.kubectl_requests import NAMESPACED, Asked, asked, documents
 from tests.packing import SESSION
 
 _PATIENCE = 60.0
-_CORE = ("ConfigMap", "PersistentVolumeClaim", "Secret", "Service", "ServiceAccount")
-_NAMESPACED = {
-    **{("", kind): ("/api/v1", f"{kind.lower()}s") for kind in _CORE},
-    ("apps", "Deployment"): ("/apis/apps/v1", "deployments"),
-    ("apps", "StatefulSet"): ("/apis/apps/v1", "statefulsets"),
-    ("batch", "Job"): ("/apis/batch/v1", "jobs"),
-}
 COLLECTIONS = {
-    **_NAMESPACED,
+    **NAMESPACED,
     ("", "Namespace"): ("/api/v1", "namespaces"),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): (
@@ -39,14 +34,6 @@ COLLECTIONS = {
     ),
 }
 """Group and kind -> the API's path and the resource, of what tests look at most."""
-PATHS = {
-    **{name: found for (_, kind), found in _NAMESPACED.items() for name in (kind, kind.lower(), found[1])},
-    **{plural: ("/api/v1", plural) for plural in ("pods", "events", "limitranges", "resourcequotas")},
-    "cm": _NAMESPACED["", "ConfigMap"],
-    "replicasets": ("/apis/apps/v1", "replicasets"),
-    "lease": ("/apis/coordination.k8s.io/v1", "leases"),
-}
-"""What a plain `get` in a namespace may name -> the same."""
 RUNNING = (
     *(("apps/v1", plural) for plural in ("deployments", "statefulsets", "daemonsets", "replicasets")),
     *(("batch/v1", plural) for plural in ("cronjobs", "jobs")),
@@ -64,30 +51,57 @@ class Kubectl:
     kubeconfig: Path
 
     def __call__(self, *arguments: str) -> Any:
-        """Run a command that can print JSON and return it parsed; a plain `get` is one request."""
-        match arguments:
-            case ("get", kind, "-n", namespace) if kind in PATHS:
-                return self._got(kind, namespace)
-            case ("get", kind, "-n", namespace, "-l", selector) if kind in PATHS:
-                return self._got(kind, namespace, f"?labelSelector={quote(selector)}")
-            case ("get", kind, name, "-n", namespace) if kind in PATHS and not name.startswith("-"):
-                return self._got(kind, namespace, f"/{name}")
+        """Run a command that can print JSON and return it parsed."""
         return json.loads(self.run(*arguments, "-o", "json"))
 
-    def _got(self, kind: str, namespace: str, rest: str = "") -> dict[str, Any]:
-        """Return what `kubectl get` would: without managedFields, each item with its kind."""
-        root, plural = PATHS[kind]
-        found = self.ask("GET", f"{root}/namespaces/{namespace}/{plural}{rest}")
-        assert found, f"kubectl get {kind} -n {namespace}: {rest} not found"
-        for item in found.get("items", [found]):
-            item["metadata"].pop("managedFields", None)
-        return {**found, "items": _items(found)} if "items" in found else found
+    def has(self, kind: str, name: str, namespace: str) -> bool:
+        """Tell whether there is such an object."""
+        return bool(self.run("get", kind, name, "-n", namespace, "--ignore-not-found", "-o", "json"))
 
     def run(self, *arguments: str, given: str | None = None) -> str:
-        """Run a command and return its output; it must succeed."""
+        """Run a command and return its output; it must succeed. What is one request is sent as one, without a start of kubectl."""
+        plain = asked(arguments)
+        if plain:
+            return self._sent(plain)
+        if arguments == ("create", "-f", "-") and given:
+            return "".join(self._created(document) for document in documents(given))
         done = self.tried(*arguments, given=given)
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
         return done.stdout
+
+    def _sent(self, request: Asked) -> str:
+        """Return what kubectl would print of the answer: without managedFields, each item with its kind."""
+        root, plural = (request.root, request.plural) if request.plural else self._resource(request.kind)[:2]
+        path = f"{root}/namespaces/{request.namespace}/{plural}{request.rest}{request.query}"
+        found = self.ask(request.method, path, request.body, request.content)
+        assert found or "--ignore-not-found" in request.flags, f"{request.method} {path}: not found"
+        if found is None:
+            return ""
+        for item in found.get("items", [found]) if "--show-managed-fields" not in request.flags else ():
+            item["metadata"].pop("managedFields", None)
+        return json.dumps({**found, "items": _items(found)} if "items" in found else found)
+
+    def _created(self, document: Mapping[str, Any]) -> str:
+        """Create an object as `kubectl create` does, and name it."""
+        group, _, version = document["apiVersion"].rpartition("/")
+        root, plural, namespaced = self._resource(f"{document['kind']}.{version}.{group}")
+        place = f"/namespaces/{document['metadata'].get('namespace', 'default')}" if namespaced else ""
+        path = f"{root}{place}/{plural}?fieldManager=kubectl-create&fieldValidation=Strict"
+        assert self.ask("POST", path, document), f"POST {path}: not found"
+        return f"{plural}/{document['metadata'].get('name', '')} created\n"
+
+    def _resource(self, named: str) -> tuple[str, str, bool]:
+        """Return path and resource of what names its group, as `offers.example.com` or `Offer.v2.example.com`; is it namespaced?"""
+        name, _, group = named.partition(".")
+        version, _, rest = group.partition(".")
+        if re.fullmatch(r"v\d+((alpha|beta)\d+)?", version):
+            group = rest
+        else:
+            version = (self.ask("GET", f"/apis/{group}") or {})["preferredVersion"]["version"]
+        root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        resources = (self.ask("GET", root) or {})["resources"]
+        (found,) = (each for each in resources if name in (each["name"], each["kind"], each["singularName"]) and "/" not in each["name"])
+        return root, found["name"], found["namespaced"]
 
     def tried(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run a command that may fail."""
@@ -97,15 +111,18 @@ class Kubectl:
         environment = {**os.environ, "GOGC": "off"}  # it ends before its memory matters
         return subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=120, env=environment)
 
-    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+    def ask(
+        self, method: str, path: str, body: Mapping[str, Any] | str | None = None, content: str = "application/json"
+    ) -> dict[str, Any] | None:
         """Send one request and return the answer, None where the object isn't there, or is going already: as kubectl, without its start."""
-        content = self.kubeconfig.read_bytes()
-        connection = _CONNECTIONS.get((self.kubeconfig, content))
+        settings = self.kubeconfig.read_bytes()
+        connection = _CONNECTIONS.get((self.kubeconfig, settings))
         if connection is None:
             connection = connect(Cluster(), kubeconfig=str(self.kubeconfig), environ=os.environ)
-            _CONNECTIONS[self.kubeconfig, content] = connection
-        headers = {"Content-Type": "application/json", "Authorization": connection.authorization()}
-        answer = connection.pool(4).request(method, connection.host + path, body=json.dumps(body) if body else None, headers=headers)
+            _CONNECTIONS[self.kubeconfig, settings] = connection
+        headers = {"Content-Type": content, "Authorization": connection.authorization()}
+        sent = body if isinstance(body, str) or not body else json.dumps(body)
+        answer = connection.pool(4).request(method, connection.host + path, body=sent or None, headers=headers)
         if answer.status == 404 or (method, answer.status) == ("DELETE", 409):
             return None
         assert answer.status < 300, f"{method} {path}: {answer.status} {answer.data[:500]!r}"
@@ -159,17 +176,22 @@ class Kubectl:
 
         """
         spec = {"user": f"system:serviceaccount:{account.replace('/', ':')}", "resourceAttributes": attributes}
-        asked = json.dumps({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec})
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
         end = time.monotonic() + _PATIENCE
-        while bool(json.loads(self.run("create", "-f", "-", "-o", "json", given=asked))["status"].get("allowed")) is not allows:
+        while (
+            bool((self.ask("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review) or {})["status"].get("allowed"))
+            is not allows
+        ):
             assert time.monotonic() < end, f"{account} is {'not ' if allows else ''}allowed {attributes}"
             time.sleep(0.1)
 
     def account(self, name: str, place: Path) -> Path:
         """Make a ServiceAccount, `namespace/name`, without any right; return the kubeconfig that signs in as it, in this directory."""
         namespace, _, own = name.partition("/")
-        self.run("create", "serviceaccount", own, "-n", namespace)
-        token = self.run("create", "token", own, "-n", namespace, "--duration=1h").strip()
+        accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+        assert self.ask("POST", accounts, {"metadata": {"name": own}}), f"{namespace} is gone"
+        request = {"spec": {"expirationSeconds": 3600}}
+        token = (self.ask("POST", f"{accounts}/{own}/token", request) or {})["status"]["token"]
         config = yaml.safe_load(self.kubeconfig.read_text())
         config["users"] = [{"name": user["name"], "user": {"token": token}} for user in config["users"]]
         path = place / f"{own}.kubeconfig"
@@ -179,8 +201,7 @@ class Kubectl:
     def grant(self, given: str) -> None:
         """Apply roles and their bindings to ServiceAccounts, and wait until the API server judges by the last rule of each."""
         self.run("apply", "-f", "-", given=given)
-        streams = [each for each in yaml.safe_load_all(given) if each]
-        found = [item for each in streams for item in (each["items"] if each["kind"] == "List" else [each])]
+        found = documents(given)
         rules = {(each["kind"], *_place(each)): each["rules"][-1] for each in found if each.get("rules")}
         for binding in (each for each in found if each["kind"].endswith("Binding")):
             kind, (namespace, _) = binding["roleRef"]["kind"], _place(binding)

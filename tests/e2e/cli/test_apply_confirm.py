@@ -219,7 +219,7 @@ def test_where_standard_input_is_the_manifests_the_terminal_itself_is_asked(
         assert f"+ create ConfigMap/{shop.namespace}/piped  standard input:1" in terminal.asks()
         terminal.types(keys)
         assert terminal.ends()[0] == code, terminal.shown
-    assert (kubectl.tried("get", "cm", "piped", "-n", shop.namespace).returncode == 0) is (code == 0)
+    assert kubectl.has("cm", "piped", shop.namespace) is (code == 0)
 
 
 def test_nothing_piped_in_is_a_mistake_of_usage_and_no_wait(shop: Shop) -> None:

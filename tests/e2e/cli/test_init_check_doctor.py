@@ -76,7 +76,7 @@ def test_the_commands_that_init_prints_lead_to_a_serving_server(shop: Shop, plac
     with (place / "log").open("wb") as log:
         served = subprocess.Popen(["sh", "-ec", f"{export}\nexec {serve}"], cwd=place, env=env, stderr=log)
         try:
-            until(lambda: kubectl.tried("get", "cm", "three", "-n", shop.namespace).returncode == 0, told=(place / "log").read_text)
+            until(lambda: kubectl.has("cm", "three", shop.namespace), told=(place / "log").read_text)
         finally:
             served.send_signal(signal.SIGTERM)
             assert served.wait(PATIENCE) == 0
@@ -90,7 +90,7 @@ def test_without_webhooks_the_commands_that_init_prints_apply(shop: Shop, place:
     with (place / "log").open("wb") as log:
         running = subprocess.Popen(shlex.split(run), cwd=place, env=env, stdout=log, stderr=log)
         try:
-            until(lambda: kubectl.tried("get", "cm", "three", "-n", shop.namespace).returncode == 0, told=(place / "log").read_text)
+            until(lambda: kubectl.has("cm", "three", shop.namespace), told=(place / "log").read_text)
         finally:
             running.send_signal(signal.SIGTERM)
             running.wait(PATIENCE)

@@ -139,7 +139,7 @@ def test_a_quota_used_up_in_the_middle_runs_sync_fail_hooks_and_rolls_back(shop:
     full(shop, kubectl, 1)
     ended = shop.cli.json("apply", code=1)
     assert (ended["outcome"], ended["code"], ended["who"]) == ("failed", "quota-exceeded", "operator")
-    assert kubectl.tried("get", "secret", "tell", "-n", shop.namespace).returncode == 0
+    assert kubectl.has("secret", "tell", shop.namespace)
     assert len(there(shop, kubectl)) == 1
 
     shop.configure("wait: {timeout: 2m}\nrollback: {onFailure: true}")
@@ -156,7 +156,7 @@ def test_a_full_quota_is_the_operators_before_the_first_write(shop: Shop, kubect
     ended = shop.cli.json("apply", code=1)
     assert (ended["code"], ended["who"], ended["counts"], ended["changes"]) == ("quota-exceeded", "operator", {}, [])
     assert len(ended["problems"]) == 3
-    assert kubectl.tried("get", "secret", "login", "-n", shop.namespace).returncode == 1
+    assert not kubectl.has("secret", "login", shop.namespace)
 
 
 def test_an_object_deleted_for_a_recreate_that_exceeds_the_quota_is_reported(
@@ -225,7 +225,7 @@ def test_prunes_are_not_objects_written(shop: Shop, kubectl: Kubectl) -> None:
     shop.declare(value="2")
     shop.push("The last goes, too")
     assert shop.cli.json("apply", "-y")["message"] == "1 object pruned"
-    assert kubectl.tried("get", "configmap", "one", "-n", shop.namespace).returncode == 1
+    assert not kubectl.has("configmap", "one", shop.namespace)
 
 
 def test_an_approval_and_a_rollback_are_called_so(shop: Shop, kubectl: Kubectl) -> None:

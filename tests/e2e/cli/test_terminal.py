@@ -27,7 +27,7 @@ def test_apply_on_a_terminal_asks_before_a_prune(shop: Shop, kubectl: Kubectl) -
     code, shown = typed(shop, "y", "apply")
     assert code == 0, shown
     assert f"ConfigMap/{shop.namespace}/three pruned" in shown
-    assert kubectl.tried("get", "cm", "three", "-n", shop.namespace).returncode == 1
+    assert not kubectl.has("cm", "three", shop.namespace)
 
 
 def test_colour_and_tables_are_for_terminals_and_no_color_is_obeyed(shop: Shop) -> None:
