@@ -226,7 +226,7 @@ class _Handler(BaseHTTPRequestHandler):
                 backend.kill()
 
     def _capabilities(self, host: Host) -> tuple[object, ...]:
-        """Return what the answer depends on, if it is protocol 2's to `info/refs`, which tells of no ref (gitprotocol-v2); else nothing."""
+        """Return what the answer depends on, if it is protocol 2's to `info/refs`, which names no ref (gitprotocol-v2); else nothing."""
         path, _, query = self.path.partition("?")
         config = host.root / unquote(path).removeprefix("/").removesuffix("/info/refs") / "config"
         version_2 = host.protocol_v2 and self.headers.get("Git-Protocol") == "version=2"
