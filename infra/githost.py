@@ -210,29 +210,31 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _run_backend(self, host: Host, body: IO[bytes]) -> None:
         """Run `git http-backend` as CGI (RFC 3875) and stream what it prints; what can't have changed is said again."""
-        asked = self._capabilities(host)
+        environment = self._cgi(host)
+        asked = self._capabilities(host, environment)
         if asked in host.answers:
             headers, content = host.answers[asked]
             self._stream(headers, io.BytesIO(content))
             return
-        with subprocess.Popen([_backend()], env=self._cgi(host), stdin=body, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as backend:
+        with subprocess.Popen([_backend()], env=environment, stdin=body, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as backend:
             assert backend.stdout is not None  # noqa: S101 - it is a pipe
             headers, out = _cgi_headers(backend.stdout), backend.stdout
             if asked and "Status" not in headers:
                 content = out.read()
-                host.answers[asked] = headers, content
+                if backend.wait() == 0:
+                    host.answers[asked] = headers, content
                 out = io.BytesIO(content)
             if not self._stream(headers, out):
                 backend.kill()
 
-    def _capabilities(self, host: Host) -> tuple[object, ...]:
+    def _capabilities(self, host: Host, environment: dict[str, str]) -> tuple[object, ...]:
         """Return what the answer depends on, if it is protocol 2's to `info/refs`, which names no ref (gitprotocol-v2); else nothing."""
         path, _, query = self.path.partition("?")
         config = host.root / unquote(path).removeprefix("/").removesuffix("/info/refs") / "config"
-        version_2 = host.protocol_v2 and self.headers.get("Git-Protocol") == "version=2"
-        if not version_2 or (self.command, query) != ("GET", "service=git-upload-pack") or not config.is_file():
+        asked = (environment.get("GIT_PROTOCOL"), self.command, query)
+        if asked != ("version=2", "GET", "service=git-upload-pack") or not config.is_file():
             return ()
-        return path, config.read_bytes(), *host.settings().values()
+        return path, config.read_bytes(), *(value for name, value in environment.items() if name.startswith("GIT_CONFIG_"))
 
     def _stream(self, headers: dict[str, str], out: IO[bytes]) -> bool:
         """Answer with headers of CGI and what is read; tell whether the client has stayed to the end."""

@@ -38,7 +38,7 @@ def run_git(directory: Path, *arguments: str, stdin: bytes = b"") -> str:
 
 
 def init_repository(directory: Path, branch: str, config: str, *, bare: bool) -> None:
-    """Make a repository as `git init` does, with a configuration appended to its own: a copy of one that git made."""
+    """Make a repository as `git init` does without templates, with a configuration appended to its own: a copy of one that git made."""
     if (directory / "HEAD").exists():
         return
     for name, content in _initialised(branch, bare=bare).items():
@@ -46,7 +46,7 @@ def init_repository(directory: Path, branch: str, config: str, *, bare: bool) ->
             (directory / name).mkdir(parents=True, exist_ok=True)
         else:
             (directory / name).write_bytes(content)
-    with (directory / "config").open("a") as file:
+    with (directory / "config").open("a", encoding="utf-8") as file:
         file.write(config)
 
 
@@ -77,7 +77,9 @@ class Work:
 
     def init(self) -> Work:
         """Make the working clone."""
-        origin = f'[remote "origin"]\n\turl = {json.dumps(self.remote)}\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n'
+        origin = (
+            f'[remote "origin"]\n\turl = {json.dumps(self.remote, ensure_ascii=False)}\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n'
+        )
         init_repository(self.directory / ".git", self.branch, origin, bare=False)
         return self
 

@@ -15,11 +15,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from infra.gotrim import LeftOut, trimmed
 
@@ -28,10 +29,10 @@ Log = Callable[[str], None]
 FLAGS = ("-buildvcs=false", "-gcflags=all=-dwarf=false")
 ENVIRONMENT = {"CGO_ENABLED": "0", "GOWORK": "off"}
 """`CGO_ENABLED=0`: as Kubernetes' and etcd's own releases are built; no C compiler is needed."""
-CORES = os.cpu_count() or 1
-DEFAULTS = {"GOGC": "off", "GOMEMLIMIT": "2GiB", "GOMAXPROCS": str(max(1, CORES // 4))}
-"""What holds unless the environment says otherwise: a compiler collects only near the limit, which few packages come to, and is not
-parallel in itself where as many run beside it as there are cores."""
+DEFAULTS = {"GOGC": "off", "GOMEMLIMIT": "2GiB"}
+"""What holds unless the environment says otherwise: a compiler collects only near the limit, which few packages come to."""
+FEW = 7
+"""Up to so many cores a compiler keeps to one, as many run beside it; where there are more, some packages are waited for by all others."""
 STANDARD = ("net/http/httputil", "net/http/pprof", "html/template", "encoding/xml", "encoding/gob", "crypto/x509", "go/parser", "testing")
 """Of the standard library what all these programs use, with what lies below it."""
 SMALLEST = 90_000
@@ -63,7 +64,7 @@ class BuildOrder:
 
     def command(self, verb: str, *more: str) -> list[str]:
         """Return a `go` command under the flags that decide what is stale."""
-        return [self.go, verb, f"-p={CORES}", *FLAGS, "-ldflags", self.linker, *more]
+        return [self.go, verb, *FLAGS, "-ldflags", self.linker, *more]
 
 
 def build(order: BuildOrder, target: Path, log: Log) -> None:
@@ -77,25 +78,35 @@ def build(order: BuildOrder, target: Path, log: Log) -> None:
         with GoCommand(order, list(command), progress.downloading) as running:
             return running.wait(show)
 
-    with GoCommand(order, order.command("build", "-v", *STANDARD), progress.started) as standard:
+    parallel, environment = parallelism()
+    with GoCommand(order, order.command("build", *parallel, "-v", *STANDARD), progress.started, environment) as standard:
         trim = trimmed(partial(heard, order.go), order.module, order.left_out, order.sources)
         listed = heard(*order.command("list", *trim, "-deps", "-f", FORMAT, *order.packages))
         progress.expect(listed, time.monotonic())
         with contextlib.suppress(GoFailed):  # what follows fails for the same reason, and says it
             standard.wait(show)
-    with GoCommand(order, order.command("build", *trim, "-v", "-o", f"{target}/", *order.packages), progress.started) as compiling:
+    whole = order.command("build", *parallel, *trim, "-v", "-o", f"{target}/", *order.packages)
+    with GoCommand(order, whole, progress.started, environment) as compiling:
         compiling.wait(show)
+
+
+def parallelism() -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the flags and the environment by which compilers share the cores; nothing where the environment sets it, or Go does better."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if cores > FEW or "GOMAXPROCS" in os.environ or "-p" in os.environ.get("GOFLAGS", ""):
+        return (), {}
+    return (f"-p={cores}",), {"GOMAXPROCS": "1"}
 
 
 class GoCommand:
     """A running `go` command, each line of whose standard error is passed on; as a context it has ended at the end."""
 
-    def __init__(self, order: BuildOrder, command: list[str], hear: Log) -> None:
+    def __init__(self, order: BuildOrder, command: list[str], hear: Log, environment: Mapping[str, str] = MappingProxyType({})) -> None:
         self._written = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the process
         self._process = subprocess.Popen(
             command,
             cwd=order.module,
-            env={**DEFAULTS, **os.environ, **ENVIRONMENT},
+            env={**DEFAULTS, **os.environ, **environment, **ENVIRONMENT},
             stdin=subprocess.DEVNULL,
             stdout=self._written,
             stderr=subprocess.PIPE,

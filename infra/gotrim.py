@@ -22,7 +22,7 @@ class NothingToTrim(Exception):
 
 @dataclass(frozen=True)
 class LeftOut:
-    """The files of `module` whose names match `pattern`; `instead`, a file beside our go.mod, is compiled as the only one of them."""
+    """The files of `module` whose names match `pattern`; `instead`, a file beside our go.mod, is compiled in their place."""
 
     module: str
     pattern: str
@@ -66,4 +66,5 @@ def _replaced(one: LeftOut, root: Path, ours: Path) -> dict[str, str]:
     files = sorted(map(str, root.glob(one.pattern)))
     if not files:
         raise NothingToTrim(f"{one.module} has no {one.pattern}: see what has become of it, and of the reason to leave it out")
-    return dict.fromkeys(files, "") | ({files[0]: str(ours / one.instead)} if one.instead else {})
+    given = {str(Path(files[0]).with_name(Path(one.instead).name)): str(ours / one.instead)} if one.instead else {}
+    return dict.fromkeys(files, "") | given  # under its own name: go takes `_linux.go` as a condition

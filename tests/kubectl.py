@@ -91,17 +91,22 @@ class Kubectl:
         return f"{plural}/{document['metadata'].get('name', '')} created\n"
 
     def _resource(self, named: str) -> tuple[str, str, bool]:
-        """Return path and resource of what names its group, as `offers.example.com` or `Offer.v2.example.com`; is it namespaced?"""
+        """Return path and resource of what names its group, as `offers.example.com` or `Offer.v2.example.com`; tell if it is namespaced."""
         name, _, group = named.partition(".")
         version, _, rest = group.partition(".")
         if re.fullmatch(r"v\d+((alpha|beta)\d+)?", version):
             group = rest
         else:
-            version = (self.ask("GET", f"/apis/{group}") or {})["preferredVersion"]["version"]
+            served = self.ask("GET", f"/apis/{group}")
+            assert served, f"{group} isn't served"
+            version = served["preferredVersion"]["version"]
         root = f"/apis/{group}/{version}" if group else f"/api/{version}"
-        resources = (self.ask("GET", root) or {})["resources"]
-        (found,) = (each for each in resources if name in (each["name"], each["kind"], each["singularName"]) and "/" not in each["name"])
-        return root, found["name"], found["namespaced"]
+        listed = self.ask("GET", root)
+        assert listed, f"{root} isn't served"
+        for each in listed["resources"]:
+            if name in (each["name"], each["kind"], each["singularName"]) and "/" not in each["name"]:
+                return root, each["name"], each["namespaced"]
+        raise AssertionError(f"{root} has no {name}")
 
     def tried(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run a command that may fail."""

@@ -93,6 +93,7 @@ def test_a_listing_that_fails_is_said(made: Build, module: Path) -> None:
 
 CROWD = {
     "crowd/go.mod": "module example.invalid/crowd\n\ngo 1.26.0\n",
+    "crowd/a_plan9.go": "package crowd\n",  # whose name is a condition
     "crowd/name.go": 'package crowd\n\nconst Name = "crowd"\n',
     "crowd/helper.go": 'package crowd\n\nimport "example.invalid/crowd/heavy"\n\nconst Heavy = heavy.Name\n',
     "crowd/heavy/heavy.go": 'package heavy\n\nconst Name = "heavy"\n',
@@ -130,6 +131,26 @@ def test_what_is_left_out_drags_nothing_in(
     done = subprocess.run([str(directory / "bin" / "greet")], capture_output=True, text=True, check=True)
     assert done.stderr == says
     assert any(f" of {packages} packages" in line for line in told)
+
+
+@pytest.mark.parametrize(
+    ("cores", "environ", "shared"),
+    [
+        (2, {}, (("-p=2",), {"GOMAXPROCS": "1"})),
+        (64, {}, ((), {})),
+        (2, {"GOMAXPROCS": "2"}, ((), {})),
+        (2, {"GOFLAGS": "-mod=mod -p=1"}, ((), {})),
+    ],
+)
+def test_few_cores_have_a_compiler_each_unless_the_environment_says_otherwise(
+    cores: int, environ: dict[str, str], shared: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("GOMAXPROCS", "GOFLAGS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("infra.goprogress.os.sched_getaffinity", lambda _pid: range(cores), raising=False)
+    assert goprogress.parallelism() == shared
 
 
 def test_what_is_to_be_left_out_must_be_there(crowded: Build) -> None:
