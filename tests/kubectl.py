@@ -74,8 +74,9 @@ class Kubectl:
         root, plural = (request.root, request.plural) if request.plural else self._resource(request.kind)[:2]
         path = f"{root}/namespaces/{request.namespace}/{plural}{request.rest}{request.query}"
         found = self.ask(request.method, path, request.body, request.content)
-        assert found or "--ignore-not-found" in request.flags, f"{request.method} {path}: not found"
-        if found is None:
+        silent = "--ignore-not-found" in request.flags
+        assert found or silent, f"{request.method} {path}: not found"
+        if not found or (silent and found.get("items") == []):
             return ""
         for item in found.get("items", [found]) if "--show-managed-fields" not in request.flags else ():
             item["metadata"].pop("managedFields", None)
