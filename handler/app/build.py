@@ -103,11 +103,11 @@ class Handler(Connections):
     def render(self, target: Target, tree: Tree, *, older: bool = False) -> Rendered:
         """Render a target's path of a tree; asks no cluster. `older`: see `RenderRequest`. Raises AuthorError with every mistake in git."""
         request = request_for(target, self.source(target), {}, older=older)
-        return self.tables.renderers[target.renderer.type].render(tree, request, self._sandbox)
+        return self.tables.renderers[target.renderer.chosen].render(tree, request, self._sandbox)
 
     def preparer(self, target: Target, discovery: Discovery) -> Preparer:
         """Return what prepares a target's commits by what a cluster serves."""
-        renderer = self.tables.renderers[target.renderer.type]
+        renderer = self.tables.renderers[target.renderer.chosen]
         return Preparer(
             target,
             applyset_id(state_name(target.name), self.settings.state_namespace),

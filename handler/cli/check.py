@@ -119,7 +119,7 @@ _PARTS: tuple[tuple[str, Callable[[str], bool], Callable[[Settings, Secrets], st
     ("webhooks", lambda path: path.startswith("webhooks.") or ".repository.webhook." in path, _webhooks),
     ("tokens", lambda path: path.startswith("replay."), _tokens),
     ("prometheus", lambda path: path.startswith("prometheus["), _prometheus),
-    ("credentials", lambda path: ".repository.auth." in path, _credentials),
+    ("credentials", lambda path: ".repository.auth." in path or ".charts[" in path, _credentials),
 )
 """Row, whether a problem's path belongs to it, and what is said where nothing is wrong; empty: nothing of the kind is configured."""
 _DOORS = ("webhooks", "tokens")

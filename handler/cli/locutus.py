@@ -31,7 +31,8 @@ from handler.cli.run_job import stoppable
 from handler.cli.session import Session
 from handler.config.git_settings import Repository, directory_url
 from handler.config.load import API_VERSION
-from handler.config.settings import Prune, RendererSettings, Settings, Target
+from handler.config.renderer_settings import RendererSettings
+from handler.config.settings import Prune, Settings, Target
 from handler.config.value_formats import RANGES
 from handler.feedback.exposition import Exposition
 from handler.model.errors import AnnealError

@@ -16,9 +16,10 @@ import yaml
 from handler.config import value_formats
 from handler.config.git_settings import SecretRef
 from handler.config.setting_rules import RULES, UNIQUE
-from handler.config.settings_shape import Slot, slots
+from handler.config.settings_shape import Json, Slot, slots
 from handler.config.value_formats import FORMS, RANGES, ValueFormat
 from handler.config.yaml_nodes import ConfigMistakes, join, pairs, place, scalar, word
+from handler.model.manifest import canonical
 
 Pairs = dict[str, tuple[yaml.Node, yaml.Node]]
 BAD: Any = object()
@@ -123,6 +124,8 @@ class Decoder:
             return self._choice(node, get_args(hint), subject)
         if hint is bool:
             return self._truth(node, subject)
+        if hint is Json:
+            return self._json(node, subject)
         if slot.kind in RANGES:
             return self._number(node, hint, slot.kind, subject)
         return self._text(node, slot, subject)
@@ -139,6 +142,30 @@ class Decoder:
         if scalar(node) not in _TRUTH:
             self.mistakes.add(node, subject, f"expected true or false, found {scalar(node)}")
         return _TRUTH.get(scalar(node), BAD)
+
+    def _json(self, node: yaml.Node, subject: str) -> Any:
+        """Return a mapping as canonical JSON, its scalars as YAML 1.2 reads them."""
+        if word(node) != "a mapping":
+            return self._wrong(node, subject, "a mapping")
+        value = self._free(node, subject)
+        return BAD if value is BAD else Json(canonical(value).decode()) if value else Json("")
+
+    def _free(self, node: yaml.Node, subject: str) -> Any:
+        if isinstance(node, yaml.SequenceNode):
+            items = [self._free(item, f"{subject}[{index}]") for index, item in enumerate(node.value)]
+            return BAD if any(item is BAD for item in items) else items
+        if isinstance(node, yaml.MappingNode):
+            found = pairs(node, subject, self.mistakes)
+            values = {key: self._free(value, join(subject, key)) for key, (_, value) in (found or {}).items()}
+            return BAD if found is None or any(value is BAD for value in values.values()) else values
+        text, kind = scalar(node), word(node)
+        if kind == "nothing":
+            return None
+        if kind == "true or false" and text in _TRUTH:
+            return _TRUTH[text]
+        if kind == "a number" and _NUMBER.fullmatch(text):
+            return float(text) if any(sign in text for sign in ".eE") else int(text)
+        return text if kind == "text" else self._wrong(node, subject, "text in quotes, a number, true or false")
 
     def _choice(self, node: yaml.Node, options: tuple[str, ...], subject: str) -> Any:
         expected = f"one of {', '.join(options)}"

@@ -140,6 +140,8 @@ class _Builder:
             return {"enum": list(get_args(hint))}
         if hint is bool:
             return {"type": "boolean"}
+        if kind == "json":
+            return {"type": "object"}
         return _number(hint, kind) if kind in RANGES else _text(kind)
 
 

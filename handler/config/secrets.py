@@ -14,6 +14,7 @@ from typing import Literal, NoReturn, Protocol
 from handler.config import secret_strength
 from handler.config.git_settings import SecretRef, git_references
 from handler.config.remote_secrets import Fetch, RemoteSecrets, nowhere, text_of
+from handler.config.renderer_settings import chart_references
 from handler.config.secret_mask import Mask
 from handler.config.secret_sources import found
 from handler.config.settings import ReplayToken, Settings
@@ -71,8 +72,8 @@ class Accepted:
 class Secrets:
     """Every resolved secret of a configuration, as one snapshot.
 
-    `webhooks`: by provider; `tokens`: replay tokens; `git`: passwords, keys and passphrases of git hosts; `metrics`: tokens for Prometheus;
-    `known`: all of them.
+    `webhooks`: by provider; `tokens`: replay tokens; `git`: passwords, keys and passphrases of git hosts and chart sources; `metrics`:
+    tokens for Prometheus; `known`: all of them.
     """
 
     webhooks: Mapping[str, tuple[Accepted, ...]] = field(default_factory=dict)
@@ -163,7 +164,7 @@ def references(settings: Settings, needs: Collection[Need] = ALL) -> Iterator[Se
     """Yield every reference of a configuration that these needs resolve."""
     for target in settings.targets:
         if "git" in needs:
-            yield from (ref for _, ref in git_references(target.repository))
+            yield from (ref for _, ref in (*git_references(target.repository), *chart_references(target.charts)))
         if "clusters" in needs and target.cluster.kubeconfig:
             yield target.cluster.kubeconfig
         if "webhooks" in needs:
@@ -194,6 +195,7 @@ def spoken(settings: Settings, *secrets: Mapping[SecretRef, Secret]) -> set[str]
     """Return every text that is secret: the values, and passwords behind their user as HTTP Basic sends them (RFC 7617)."""
     found = {secret.reveal() for each in secrets for secret in each.values()}
     users = [(basic.username, basic.password) for target in settings.targets if (basic := target.repository.auth.basic)]
+    users += [(each.auth.username, each.auth.password) for target in settings.targets for each in target.charts if each.auth]
     return found | {f"{name}:{each[ref].reveal()}" for name, ref in users for each in secrets if ref in each}
 
 
@@ -237,10 +239,12 @@ class _Reader:
         return self.known[ref]
 
     def git(self, settings: Settings) -> Iterator[tuple[SecretRef, Secret]]:
-        """Yield what signs in to git hosts."""
+        """Yield what signs in to git hosts and chart sources."""
         for target in settings.targets:
-            for place, ref in git_references(target.repository):
-                secret = self.read(ref, f"targets[{target.name}].repository.auth.{place}", strong=False)
+            ours = [(f"repository.auth.{place}", ref) for place, ref in git_references(target.repository)]
+            ours += [(f"charts{place}", ref) for place, ref in chart_references(target.charts)]
+            for place, ref in ours:
+                secret = self.read(ref, f"targets[{target.name}].{place}", strong=False)
                 if secret:
                     yield ref, secret
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from handler.config import cel
 from handler.config.git_settings import Repository, RepositoryAuth, Revision, SecretRef, Verify
+from handler.config.renderer_settings import HELM, KUSTOMIZE, OPTIONS, Chart, ChartSource, RendererSettings
 from handler.config.settings import (
     Cluster,
     Eks,
@@ -128,6 +129,34 @@ def each_kind_once(entries: tuple[HealthCheckExpr, ...]) -> Iterator[Fault]:
         seen.add(str(entry))
 
 
+def options_fit(kind: str, *values: object) -> Iterator[Fault]:
+    """Each option is one of the chosen renderer's: one that does nothing is a misunderstanding."""
+    blank = RendererSettings()
+    for name, value in zip(_OPTIONS, values, strict=True):
+        owner = next(each for each, names in _OWNERS.items() if name in names)
+        fits = kind == owner if owner else kind not in OPTIONS
+        if value != getattr(blank, name) and not fits:
+            way = f"write `type: {owner}` beside it" if owner else "remove it; what belongs to the render is said by the tool's own files"
+            yield Fault(name, f"is an option of {owner or 'file'}, and type is {kind}", way)
+
+
+def one_chart(oci: str, repository: str, name: str) -> Iterator[Fault]:
+    """A chart is in a registry, or has a name in a repository."""
+    if bool(oci) == bool(repository):
+        yield Fault("", f"expected oci or repository, found {'both' if oci else 'none'}")
+    elif bool(repository) != bool(name):
+        yield Fault("name", "a repository and a name belong together", "write `repository` and `name`, or `oci` alone")
+
+
+def values_have_namespace(renderer: RendererSettings, namespace: str) -> Iterator[Fault]:
+    """Values of the cluster are read in the target's namespace."""
+    if renderer.values_from and not namespace:
+        yield Fault("namespace", "renderer.valuesFrom is read in the target's namespace, and none is written", "add `namespace: …`")
+
+
+_OWNERS: dict[str, tuple[str, ...]] = {"": ("include", "exclude"), KUSTOMIZE: OPTIONS[KUSTOMIZE], HELM: OPTIONS[HELM]}
+_OPTIONS = tuple(name for names in _OWNERS.values() for name in names)
+
 SOME = ((IgnoreRule, "paths"), (ReplayToken, "targets"), (ReplayToken, "may"), (Target, "namespaces"), (Target, "adopt"))
 """Lists that hold at least one item."""
 PLACES = ("env", "file", "aws_secrets_manager", "aws_parameter", "kubernetes_secret")
@@ -141,6 +170,9 @@ RULES = (
     SettingRule(Cluster, ("kubeconfig", "context", "in_cluster", "eks"), one_cluster),
     *(SettingRule(cls, (name,), some(name)) for cls, name in SOME),
     *(SettingRule(HealthCheckExpr, (name,), compiles(name)) for name in ("in_progress", "failed", "current")),
+    SettingRule(RendererSettings, ("type", *_OPTIONS), options_fit),
+    SettingRule(Chart, ("oci", "repository", "name"), one_chart),
+    SettingRule(Target, ("renderer", "namespace"), values_have_namespace),
     SettingRule(Settings, ("health_check_exprs",), each_kind_once),
     SettingRule(Target, ("health_check_exprs",), each_kind_once),
     SettingRule(Target, ("namespaces",), star_alone),
@@ -148,5 +180,5 @@ RULES = (
     SettingRule(Target, ("rollback", "wait", "rollout"), fails_at_all),
 )
 
-UNIQUE: dict[type, str] = {Target: "name", ReplayToken: "name", PrometheusSettings: "url"}
+UNIQUE: dict[type, str] = {Target: "name", ReplayToken: "name", PrometheusSettings: "url", ChartSource: "url"}
 """Lists of these hold no two items with the same value of that key."""

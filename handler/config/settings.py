@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from handler.config.git_settings import Repository, Revision, SecretRef, Verify, WebhookSecrets
+from handler.config.renderer_settings import ChartSource, RendererSettings
 from handler.config.settings_shape import doc as _doc
 from handler.model.names import STATE_NAMESPACE
 
@@ -58,15 +59,6 @@ class ReplaySettings:
     """Who may ask for runs over HTTP."""
 
     tokens: tuple[ReplayToken, ...] = _doc("Named tokens.", factory=tuple)
-
-
-@dataclass(frozen=True, slots=True)
-class RendererSettings:
-    """Which renderer turns the tree into documents."""
-
-    type: str = _doc("Name of a renderer.", "file", kind="renderer")
-    include: tuple[str, ...] = _doc("Globs below `path`.", kind="glob", factory=lambda: ("**/*.yaml", "**/*.yml", "**/*.json"))
-    exclude: tuple[str, ...] = _doc("Globs below `path` left out again.", kind="glob", factory=tuple)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +206,10 @@ class Target:
     revision: Revision = _doc("Branch, tag, range of versions or commit.", factory=lambda: Revision(branch="main"))
     path: str = _doc("Directory of the repository; empty: its root.", "", kind="path")
     renderer: RendererSettings = _doc("How documents are made.", factory=RendererSettings)
+    charts: tuple[ChartSource, ...] = _doc("Where Helm charts that git doesn't hold may come from.", factory=tuple)
+    sandbox: Literal["strict", "weak"] = _doc(
+        "weak: run kustomize and helm also where the kernel offers no walls for files and sockets, as on AWS Lambda.", "strict"
+    )
     cluster: Cluster = _doc("Which cluster.", factory=Cluster)
     namespace: str = _doc("For objects that name none; empty: such objects are refused.", "", kind="namespace")
     cluster_scoped: tuple[str, ...] = _doc(

@@ -9,6 +9,7 @@ import hashlib
 from dataclasses import asdict
 from typing import Any
 
+from handler.config.renderer_settings import shape_of
 from handler.config.settings import Target
 from handler.model.manifest import canonical
 
@@ -28,6 +29,12 @@ def settings_digest(target: Target) -> str:
     else:  # which keys count, not their order and comments
         shape["verify"]["ssh"] = sorted({" ".join(key.split()[:2]) for key in target.verify.ssh})
         shape["verify"]["pgp"] = sorted({block.strip() for block in target.verify.pgp})
+    shape["renderer"] = shape_of(target.renderer)
+    del shape["sandbox"]  # where it may run, not what it makes
+    if not target.charts:
+        del shape["charts"]
+    else:  # where they come from, not who signs in
+        shape["charts"] = sorted(source.url for source in target.charts)
     if not target.rollout:
         del shape["rollout"]
     del shape["prune"]["hold_above"]  # when a person is asked, not what is done

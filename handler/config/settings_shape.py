@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache, partial
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
 
 from handler.config.value_formats import duration
 from handler.model.to_json import camel
+
+Json = NewType("Json", str)
+"""A mapping of any content, as canonical JSON; empty: none is written."""
 
 
 def doc(text: str, default: Any = MISSING, *, factory: Any = MISSING, kind: str = "") -> Any:
@@ -55,7 +59,7 @@ def _slot(field: Field[Any], hint: Any) -> Slot:
         optional=NoneType in options,
         required=default is MISSING,
         default=default,
-        kind=field.metadata.get("kind", ""),
+        kind="json" if words is Json else field.metadata.get("kind", ""),
         doc=field.metadata["doc"],
         words=get_args(words) if lists else (),
     )
@@ -65,6 +69,8 @@ def written(value: Any, kind: str = "") -> Any:
     """Return a value as YAML or JSON would hold it; what equals its default is left out of mappings."""
     if kind == "duration":
         return duration(value)
+    if kind == "json":
+        return json.loads(value or "{}")
     if isinstance(value, tuple):
         return [written(item) for item in value]
     if is_dataclass(value) and not isinstance(value, type):

@@ -112,6 +112,8 @@ _HTTP = (
 )
 _DOTS = ValueRefusal(r"/\.\.?(?:/|$)", "has a `.` or `..` in its path")
 
+_OCI_AUTH = ValueRefusal(r"^[a-z]+://[^/]*@", "holds credentials", "credentials go under `charts: [{url: ..., auth: {...}}]`")
+
 _hidden = partial(ValueFormat, private="something else")
 
 FORMS: dict[str, ValueFormat] = {
@@ -173,6 +175,52 @@ FORMS: dict[str, ValueFormat] = {
     ),
     "serviceAccount": ValueFormat("<namespace>/<name> of a ServiceAccount", rf"{LABEL}/{LABEL}(?:\.{LABEL})*", example="shop/deployer"),
     "pointer": ValueFormat("a JSON pointer, e.g. /spec/replicas", r"(?:/(?:[^~/]|~[01])*)+", (_CONTROLS,), example="/spec/replicas"),
+    "ociUrl": ValueFormat(
+        "an oci:// URL of a chart",
+        rf"oci://{_HOST}/[a-z0-9][a-z0-9._/-]*",
+        (_OCI_AUTH, _DOTS, *_PLAIN),
+        example="oci://registry.example.com/charts/web",
+        private="a URL",
+    ),
+    "chartUrl": ValueFormat(
+        "an https:// or http:// URL of a chart repository",
+        rf"https?://{_HOST}(?:/[^ ?#\\]*)?",
+        (*_HTTP, _DOTS),
+        example="https://charts.example.com/stable",
+        private="a URL",
+    ),
+    "chartPrefix": ValueFormat(
+        "an oci://, https:// or http:// URL, up to where charts may lie",
+        rf"(?:oci|https?)://{_HOST}(?:/[^ ?#\\]*)?",
+        (_OCI_AUTH, ValueRefusal(r"^(?!(?:oci|https?)://)", "has another scheme or none", "write oci://<host>/<path>"), *_PLAIN, _DOTS),
+        example="oci://registry.example.com/charts",
+        private="a URL",
+    ),
+    "chartName": ValueFormat("the name of a chart", r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252})", example="web"),
+    "chartVersion": ValueFormat(
+        "a version, or a range of versions as Helm reads it, e.g. 1.2.3, ^1.2 or >=1.2 <2",
+        r"[0-9A-Za-z.+*^~<>=!|, -]{1,200}",
+        example="1.2.3",
+    ),
+    "sha256": ValueFormat("sha256: and 64 hex digits", r"sha256:[0-9a-f]{64}"),
+    "objectName": ValueFormat("the name of an object (a-z, 0-9, -, .)", rf"{LABEL}(?:\.{LABEL})*", example="shop-values"),
+    "dataKey": ValueFormat("a key of a ConfigMap or Secret", r"[A-Za-z0-9._-]{1,253}", example="values.yaml"),
+    "releaseName": ValueFormat(
+        "the name of a release: at most 53 of a-z, 0-9, -, .",
+        r"(?=.{1,53}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*",
+        example="shop",
+    ),
+    "valuesFile": ValueFormat(
+        "a file inside the repository",
+        r".+",
+        (
+            _CONTROLS,
+            ValueRefusal("^/", "is absolute", "paths begin at `path` of the target, without `/`"),
+            ValueRefusal(r"\\", r"holds a backslash", "separate directories by `/`"),
+            ValueRefusal("^[A-Za-z][A-Za-z0-9+.-]*:", "is a URL", "commit the file, or write what it holds under `values`"),
+        ),
+        example="values-prod.yaml",
+    ),
     "renderer": ValueFormat("the name of a renderer", example="file"),
     "env": _hidden("the name of an environment variable", r"[A-Za-z_][A-Za-z0-9_]*", example="GIT_TOKEN"),
     "secretFile": _hidden("the path of a file", r".+", (_CONTROLS,), example="/run/secrets/token"),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from handler.model.errors import OperatorError
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.tree import ReadSet
@@ -49,10 +51,84 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What charts ask of a cluster: `version` (`v1.36.3`), `api_versions` (`apps/v1`, `apps/v1/Deployment`), sorted."""
+
+    version: str
+    api_versions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChartReference:
+    """A chart that git doesn't hold: `url` of the registry or repository, `name` in a repository, `version` or a range, `digest` if known.
+
+    `place`: file:line of what asks for it.
+    """
+
+    url: str
+    name: str
+    version: str
+    digest: str = ""
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedChart:
+    """A chart's archive. `version`: the one that a range led to; `digest`: `sha256:…` of `data`, a .tgz."""
+
+    reference: ChartReference
+    version: str
+    digest: str
+    data: bytes = field(repr=False)
+
+
+class OutsideInputs(Protocol):
+    """What a render takes from elsewhere than git, for one target. Each answer is in the read set, under the name that `ask` takes."""
+
+    def ask(self, name: str) -> str:
+        """Return what an outside read (`//cluster`, `//values/Secret/shop/db`, `//chart/…`) is now. Raises AnnealError."""
+
+    def cluster(self) -> ClusterFacts:
+        """Return the version and API versions of the target's cluster. Raises AnnealError."""
+
+    def values(self, kind: str, name: str) -> Mapping[str, bytes] | None:
+        """Return the data of a ConfigMap or Secret in the target's namespace, read with the target's rights; None: there is none."""
+
+    def chart(self, reference: ChartReference) -> FetchedChart:
+        """Return a chart's archive. Raises AnnealError: the operator doesn't list its URL, it isn't there, or its bytes have changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class NothingOutside:
+    """Knows git only: `cluster` is the one that the tools take without being told, values and charts are refused."""
+
+    def ask(self, name: str) -> str:  # noqa: ARG002 - the port's signature
+        """Return nothing."""
+        return ""
+
+    def cluster(self) -> ClusterFacts:
+        """Return no version and no API versions."""
+        return ClusterFacts("", ())
+
+    def values(self, kind: str, name: str) -> Mapping[str, bytes] | None:
+        """Raise OperatorError: no cluster is known."""
+        raise OperatorError.of(f"{kind} {name}", "holds values, and no cluster is asked here")
+
+    def chart(self, reference: ChartReference) -> FetchedChart:
+        """Raise OperatorError: nothing is fetched."""
+        raise OperatorError.of(
+            f"chart {reference.name or reference.url}", "isn't in git, and nothing is fetched here", place=reference.place
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class RenderRequest:
     """What to render. `path`: directory of the repository; `include`, `exclude`: globs below it; `known`: files rendered before.
 
     `rollout`: a Rollout's path from the root; empty: none. `older`: render without one that the commit lacks. `called`: for messages.
+    `options`: the renderer's, each a typed value; None: its defaults. `configuration`: what a trigger hands to a renderer that takes one.
+    `outside`: all that isn't git. `installed`: what `Rendered.installs` was when the target's first commit was recorded; empty: none was.
+    `weak`: programs may run without walls for files and sockets.
     """
 
     path: str
@@ -62,6 +138,19 @@ class RenderRequest:
     known: Files = field(default_factory=dict, repr=False)
     older: bool = False
     called: Called = Called()
+    options: object = None
+    configuration: Mapping[str, object] = field(default_factory=dict, repr=False)
+    outside: OutsideInputs = field(default_factory=NothingOutside, repr=False, compare=False)
+    installed: str = ""
+    weak: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UnstableFields:
+    """What of an object is made anew at each render. `paths`: JSON pointers; `why`: the functions and their lines."""
+
+    paths: tuple[str, ...]
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +159,9 @@ class Rendered:
 
     `keys`: the Rollout's names of objects -> their identities in `manifests`. A file's document is called by the path below the request's,
     those after the first with `!1`, `!2` … behind it; a List is all its items. `where`: called only when the Rollout has mistakes.
+    `renderer`: which one made them. `notes`: what a plan should say of the render. `unstable`: objects that a second render of the same
+    inputs makes otherwise -> the fields that differ, with why. `installs`: digest of what a first install is made of; empty: no such thing.
+    `charts`: those that were fetched, for the record.
     """
 
     manifests: tuple[Manifest, ...]
@@ -78,3 +170,8 @@ class Rendered:
     rollout: Manifest | None = None
     keys: Mapping[str, tuple[Identity, ...]] = field(default_factory=dict, repr=False)
     where: Where = field(default=nowhere, repr=False, compare=False)
+    renderer: str = "file"
+    notes: tuple[str, ...] = ()
+    unstable: Mapping[Identity, UnstableFields] = field(default_factory=dict)
+    installs: str = ""
+    charts: tuple[FetchedChart, ...] = field(default=(), repr=False)

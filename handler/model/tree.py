@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -57,9 +57,23 @@ class Tree(Protocol):
         """Return the contents of these blobs, fetching at once what isn't here yet."""
 
 
+OUTSIDE = "//"
+"""How the name of a read begins that isn't git's: no path of a tree does."""
+Outside = Callable[[str], str]
+"""The name of such a read -> what it is now: a version, a digest, empty where there is nothing. Raises AnnealError: it can't be asked."""
+
+
+def nothing_outside(name: str) -> str:  # noqa: ARG001 - the port's signature
+    """Know nothing but git: what was read elsewhere is always another."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class ReadSet:
-    """Every path a render read and every look-up that failed (`oid` empty), so that a new tree can be compared."""
+    """Every path a render read and every look-up that failed (`oid` empty), so that a new tree can be compared.
+
+    Beside paths it holds what came from elsewhere than git, by names that begin with `OUTSIDE`: all inputs are one digest.
+    """
 
     paths: tuple[tuple[str, str], ...]
 
@@ -73,10 +87,19 @@ class ReadSet:
         lines = "".join(f"{oid or '-'} {path}\n" for path, oid in self.paths)
         return hashlib.sha256(lines.encode()).hexdigest()
 
-    def on(self, tree: Tree) -> ReadSet:
-        """Look the same paths up in another tree."""
-        entries = ((path, tree.lookup(path)) for path, _ in self.paths)
-        return ReadSet(tuple((path, entry.oid if entry else "") for path, entry in entries))
+    def on(self, tree: Tree, outside: Outside = nothing_outside) -> ReadSet:
+        """Look the same paths up in another tree, and what isn't git's where it comes from now."""
+        found = ((path, outside(path) if path.startswith(OUTSIDE) else _oid(tree, path)) for path, _ in self.paths)
+        return ReadSet(tuple(found))
+
+    def holds(self, outside: Outside) -> bool:
+        """Whether what was read elsewhere than in git is what it was."""
+        return all(outside(path) == seen for path, seen in self.paths if path.startswith(OUTSIDE))
+
+
+def _oid(tree: Tree, path: str) -> str:
+    entry = tree.lookup(path)
+    return entry.oid if entry else ""
 
 
 @contextlib.contextmanager

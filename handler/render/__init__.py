@@ -16,6 +16,7 @@ from typing import Protocol
 
 from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import Tree
+from handler.render.auto import AutoRenderer
 from handler.render.files import FileRenderer
 from handler.render.sandbox import Sandbox, SandboxLimits
 
@@ -29,4 +30,5 @@ class Renderer(Protocol):
         """Return the objects and everything that was read; raises AuthorError for what git must change."""
 
 
-RENDERERS: Mapping[str, Renderer] = {"file": FileRenderer()}
+_BY_NAME: Mapping[str, Renderer] = {"file": FileRenderer()}
+RENDERERS: Mapping[str, Renderer] = {"auto": AutoRenderer(_BY_NAME), **_BY_NAME}

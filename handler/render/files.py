@@ -130,11 +130,11 @@ class FileRenderer:
         Raises SourceRefused: the path isn't a directory of the commit, or a link, an LFS pointer or a limit forbids it; ManifestInvalid:
         all documents that can't be read or may not be in git; RenderFailed: the child died.
         """
-        path = _normal(request.path)
+        path = normal(request.path)
         root, reads = _root(tree, path)
         selecting = FileSelection(tree, root, Selection.of(request.include, request.exclude))
         files = selecting.run()
-        rollout, looked = _rollout(tree, _normal(request.rollout), older=request.older)
+        rollout, looked = _rollout(tree, normal(request.rollout), older=request.older)
         if rollout:
             files.pop(rollout.path, None)
         if len(files) > MAX_FILES:
@@ -242,8 +242,8 @@ def _by_document(manifests: Iterable[Manifest]) -> list[tuple[Identity, ...]]:
     return list(map(tuple, found))
 
 
-def _normal(path: str) -> str:
-    """`./deploy//prod/` -> `deploy/prod`, `.` -> the empty root; `..` stays, and is refused when it leads out."""
+def normal(path: str) -> str:
+    """Return `deploy/prod` for `./deploy//prod/`, the empty root for `.`; `..` stays, and is refused when it leads out."""
     return "/".join(part for part in path.split("/") if part not in ("", "."))
 
 

@@ -10,7 +10,8 @@ from flask import Flask
 
 from handler.config.git_settings import Repository, SecretRef, WebhookSecrets
 from handler.config.load import FILE_ONLY
-from handler.config.settings import RendererSettings, Settings, Target, WebhookSettings
+from handler.config.renderer_settings import RendererSettings
+from handler.config.settings import Settings, Target, WebhookSettings
 from handler.config.webhook_providers import STOCK, webhooks_of
 from handler.library import RENDERERS, TRIGGERS, Tables, build
 from handler.model.errors import ConfigInvalid
@@ -68,7 +69,7 @@ def test_a_trigger_that_can_be_no_path_is_refused() -> None:
 
 def test_settings_of_a_programs_own_are_held_to_the_tables() -> None:
     odd = Settings((Target("shop", SHOP.repository, ("shop",), renderer=RendererSettings("filling")),))
-    with pytest.raises(ConfigInvalid, match="target shop: renderer 'filling' isn't known here; known are: file"):
+    with pytest.raises(ConfigInvalid, match="target shop: renderer 'filling' isn't known here; known are: auto, file"):
         build(odd)
     given = Settings((SHOP,), webhooks=WebhookSettings(github=WebhookSecrets((SecretRef(env="HOOK"),)), max_body=5000))
     made = with_ours().admitted(given)

@@ -14,6 +14,7 @@ from handler.config import git_settings as g
 from handler.config import load as loading
 from handler.config import settings as s
 from handler.config.load import find, load, parse
+from handler.config.renderer_settings import OPTIONS, ChartSource, RendererSettings
 from handler.config.settings_shape import slots
 from handler.model.errors import ConfigInvalid
 
@@ -40,9 +41,11 @@ ISSUERS = s.HealthCheckExpr(
 )
 
 
+CHARTS = ChartSource("https://charts.example.com", g.BasicAuth("anneal", g.SecretRef(env="CHARTS_TOKEN")), "/etc/anneal/charts.pem")
+
+
 def test_the_full_sample_is_read_into_every_field() -> None:
-    settings = load(SAMPLES / "full.yaml", renderers=("file", "jsonnet"))
-    shop, edge, keyed, app = settings.targets
+    shop = load(SAMPLES / "full.yaml", renderers=("file", "jsonnet")).targets[0]
     assert shop == s.Target(
         name="shop-prod",
         repository=g.Repository(
@@ -55,7 +58,9 @@ def test_the_full_sample_is_read_into_every_field() -> None:
         namespaces=("shop", "shop-jobs"),
         revision=g.Revision(tag="v1.2"),
         path="deploy/prod",
-        renderer=s.RendererSettings("jsonnet", ("**/*.jsonnet",), ("drafts/**",)),
+        renderer=RendererSettings("jsonnet", ("**/*.jsonnet",), ("drafts/**",)),
+        charts=(CHARTS,),
+        sandbox="weak",
         cluster=s.Cluster(g.SecretRef(file="/etc/anneal/kubeconfig"), "prod", server="https://10.0.0.1:6443"),
         namespace="shop",
         cluster_scoped=("Namespace", "CustomResourceDefinition.apiextensions.k8s.io"),
@@ -77,6 +82,10 @@ def test_the_full_sample_is_read_into_every_field() -> None:
         evidence=s.EvidenceSettings("record"),
         suspend=True,
     )
+
+
+def test_the_full_sample_has_targets_of_each_sign_in_revision_and_cluster() -> None:
+    _, edge, keyed, app = load(SAMPLES / "full.yaml", renderers=("file", "jsonnet")).targets
     assert keyed.repository.auth == g.RepositoryAuth(
         ssh=g.SshAuth(g.SecretRef(file="/run/secrets/key"), "/etc/anneal/known_hosts", g.SecretRef(env="KEY_PASSPHRASE"))
     )
@@ -135,6 +144,7 @@ def test_the_full_sample_leaves_no_setting_out() -> None:
         *("revision.branch", "revision.semver", "revision.commit", "cluster.in_cluster", "cluster.eks"),
         *("repository.auth.ssh", "repository.auth.github_app"),
         *(f"repository.auth.basic.password.{each}" for each in ("file", *OF_CLOUDS)),
+        *(f"renderer.{each}" for names in OPTIONS.values() for each in names),
         *(f"cluster.kubeconfig.{each}" for each in ("env", *OF_CLOUDS)),
     }
     assert defaults_in(settings) == set()

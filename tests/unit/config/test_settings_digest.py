@@ -10,6 +10,7 @@ import pytest
 from handler.config import git_settings as g
 from handler.config import settings as s
 from handler.config import settings_digest as digest
+from handler.config.renderer_settings import ChartSource, RendererSettings
 from handler.config.settings_digest import settings_digest
 
 TARGET = s.Target("shop", g.Repository("https://git.example.com/shop.git"), ("shop", "jobs"), cluster_scoped=("Namespace", "ClusterRole.x"))
@@ -18,7 +19,7 @@ SHAPES: dict[str, Any] = {
     "namespaces": ("shop",),
     "revision": g.Revision(tag="main"),
     "path": "deploy",
-    "renderer": s.RendererSettings(exclude=("x",)),
+    "renderer": RendererSettings(exclude=("x",)),
     "namespace": "shop",
     "cluster_scoped": ("Namespace",),
     "impersonate": s.Impersonate("shop/deployer"),
@@ -28,6 +29,7 @@ SHAPES: dict[str, Any] = {
     "recreate": s.RecreateSettings(("Deployment.apps",)),
     "verify": g.Verify(ssh=("ssh-ed25519 AAAA",)),
     "rollout": "deploy/rollout.yaml",
+    "charts": (ChartSource("oci://registry.example.com/charts"),),
 }
 NEUTRAL: dict[str, Any] = {
     "name": "other",
@@ -39,6 +41,7 @@ NEUTRAL: dict[str, Any] = {
     "health_check_exprs": (s.HealthCheckExpr("example.com/v1", "true"),),
     "rollback": s.Rollback(on_failure=True),
     "evidence": s.EvidenceSettings("record"),
+    "sandbox": "weak",
 }
 
 

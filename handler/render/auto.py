@@ -1,0 +1,52 @@
+"""Which renderer a directory is meant for: what `type: auto` does, the default of a target.
+
+    Chart.yaml                                            helm
+    kustomization.yaml, kustomization.yml, Kustomization  kustomize
+    anything else                                         files
+
+Law: only the target's path itself is looked at, never what lies below; each look is in the read set, so that a commit which adds or
+removes one of these files renders anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from handler.model.render import Rendered, RenderRequest
+from handler.model.tree import ReadSet, Tree, judged_from, resolve_links
+from handler.render.files import normal
+from handler.render.folders import CHART, KUSTOMIZATIONS
+from handler.render.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from handler.render import Renderer
+
+_MARKS = {CHART: "helm", **dict.fromkeys(KUSTOMIZATIONS, "kustomize")}
+
+
+class AutoRenderer:
+    """Lets one of the other renderers do it. `renderers`: their table."""
+
+    def __init__(self, renderers: Mapping[str, Renderer]) -> None:
+        self._renderers = renderers
+
+    def render(self, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
+        """Render by what the path holds. Raises AuthorError for what git must change."""
+        name, looked = chosen(tree, request.path)
+        known = ReadSet.of(looked)
+        with judged_from(known):
+            rendered = self._renderers.get(name, self._renderers["file"]).render(tree, request, sandbox)
+        return replace(rendered, reads=ReadSet.of(looked | dict(rendered.reads.paths)))
+
+
+def chosen(tree: Tree, path: str) -> tuple[str, dict[str, str]]:
+    """Return the name of the renderer that a directory is meant for, and what was looked at. Raises SourceRefused."""
+    looked: dict[str, str] = {}
+    for mark, name in _MARKS.items():
+        resolved = resolve_links(tree, "/".join(part for part in (normal(path), mark) if part))
+        looked.update(resolved.looked)
+        if resolved.entry is not None:
+            return name, looked
+    return "file", looked
