@@ -1,0 +1,88 @@
+"""Which programs render: found once where the operator put them, asked for their version, known by their bytes.
+
+Law: a tool is an input like any other: its digest is in the read set, so that another kustomize or helm renders anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from handler.model.errors import OperatorError
+from handler.model.tree import OUTSIDE
+
+DIRECTORY = "ANNEAL_TOOLS"
+"""The environment variable that names a directory of tools; it is looked into before PATH."""
+_OLDEST = {"kustomize": (5, 8, 1), "helm": (3, 16, 0)}
+_VERSION = {"kustomize": ("version",), "helm": ("version", "--template", "{{.Version}}")}
+_FOUND = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
+_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A program that renders. `path`: absolute, no link; `version`: as it says itself; `digest`: sha256 of its bytes."""
+
+    name: str
+    path: str
+    version: str
+    digest: str
+
+    @property
+    def read(self) -> str:
+        """The name of this input in a read set."""
+        return read_name(self.name)
+
+
+def read_name(tool: str) -> str:
+    """Return the name of a tool in a read set."""
+    return f"{OUTSIDE}tool/{tool}"
+
+
+def find(name: str) -> Tool:
+    """Return `kustomize` or `helm` as installed here. Raises OperatorError: there is none, it is too old, or doesn't start."""
+    directory = os.environ.get(DIRECTORY, "")
+    found = shutil.which(name, path=directory) if directory else None
+    found = found or shutil.which(name)
+    oldest = ".".join(map(str, _OLDEST[name]))
+    if not found:
+        fix = (
+            f"install {name} {oldest} or newer on PATH; the container image has it, and scripts/package --renderers packs it for functions"
+        )
+        raise OperatorError.of(name, "isn't installed here, and makes the objects of this path", fix=fix)
+    path = Path(found).resolve()
+    facts = path.stat()
+    return _known(name, str(path), facts.st_mtime_ns, facts.st_size)
+
+
+@lru_cache(maxsize=8)
+def _known(name: str, path: str, _changed: int, _size: int) -> Tool:
+    version = _version(name, path)
+    numbers = _FOUND.search(version)
+    oldest = _OLDEST[name]
+    if not numbers or tuple(map(int, numbers.groups())) < oldest:
+        least = ".".join(map(str, oldest))
+        raise OperatorError.of(
+            name, f"{path} is version {version[:40] or 'unknown'}; {least} or newer is needed", fix=f"install {name} {least}"
+        )
+    with Path(path).open("rb") as program:
+        return Tool(name, path, numbers.group(), hashlib.file_digest(program, "sha256").hexdigest())
+
+
+def _version(name: str, path: str) -> str:
+    """Ask the operator's own program for its version: nothing of git is near."""
+    command = [path, *_VERSION[name]]
+    environment = {"HOME": "/nonexistent", "PATH": ""}
+    try:
+        done = subprocess.run(  # noqa: S603 - the operator's own program, fixed arguments
+            command, capture_output=True, timeout=_SECONDS, env=environment, stdin=subprocess.DEVNULL, check=False, text=True
+        )
+    except (OSError, subprocess.TimeoutExpired) as failed:
+        raise OperatorError.of(name, f"{path} can't be started: {getattr(failed, 'strerror', None) or 'it hangs'}") from None
+    return done.stdout.strip()
