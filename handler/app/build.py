@@ -116,8 +116,8 @@ class Handler(Connections):
             lambda tree, request: renderer.render(tree, request, self._sandbox),
             discovery,
             self._environ.get(WORKLOAD, ""),
-            self.tables.actions,
-            LazyTable(self._bound_checks),
+            actions=self.tables.actions,
+            checks=LazyTable(self._bound_checks),
         )
 
     def _sibling_preparer(self, target: Target, other: Discovery | None) -> Preparer:

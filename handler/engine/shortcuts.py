@@ -48,4 +48,5 @@ def same_reads(run: RunContext) -> bool:
         return False
     tree = run.deps.preparer.tree(run.revision.commit)
     run.round.commit = run.titled(tree.commit)
-    return ReadSet(tuple((path, "") for path in state.reads_paths)).on(tree).digest() == state.reads
+    known = ReadSet(tuple((path, "") for path in state.reads_paths))
+    return run.deps.preparer.reads_on(tree, known).digest() == state.reads

@@ -35,11 +35,13 @@ class Basis:
     """What a mistake follows from, beside the target's settings: with all of it as it was, it would be made again.
 
     `reads`: (path, id), empty: unknown; `unserved`: (apiVersion, kind); `siblings`: targets whose records were read, with resourceVersion.
+    `renderer`: which one the tree chose.
     """
 
     reads: tuple[tuple[str, str], ...] = ()
     unserved: tuple[tuple[str, str], ...] = ()
     siblings: tuple[tuple[str, str], ...] = ()
+    renderer: str = ""
 
 
 class AnnealError(Exception):

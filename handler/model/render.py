@@ -146,6 +146,14 @@ class RenderRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedRender:
+    """What a target's record says of its renders. `renderer`: of the recorded commit, empty: none is recorded; `installed`: see below."""
+
+    renderer: str = ""
+    installed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class UnstableFields:
     """What of an object is made anew at each render. `paths`: JSON pointers; `why`: the functions and their lines."""
 

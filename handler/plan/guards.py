@@ -6,7 +6,7 @@ A later plan with the same reads and settings passes if its guarded changes are 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from handler.config.settings import Prune
 from handler.model.errors import PlanRefused, Problem
@@ -27,13 +27,13 @@ def refuse_empty(target: str, desired: int, members: int, prune: Prune) -> None:
         raise PlanRefused(lacking(problem, target, {"prune.allowEmpty": ("true",)}, fix=fix))
 
 
-def hold_for(changes: Sequence[Change], members: int, prune: Prune, reads: str, settings: str) -> Hold | None:
+def hold_for(changes: Sequence[Change], members: int, prune: Prune, reads: str, settings: str, other: Mapping[Key, str]) -> Hold | None:
     """Return why the plan must wait for approval, or None: a deletion above both thresholds, or one that leaves no live member.
 
-    What is approved also names the fields that go of objects that stay.
+    What is approved also names the fields that go of objects that stay. `other`: what else must be approved, each with its reason.
     """
     removals = [change for change in changes if change.removes]
-    reasons = []
+    reasons = list(other.values())
     limit = prune.hold_above
     if len(removals) > limit.count and len(removals) > limit.fraction * members:
         share = 100 * len(removals) / members if members else 100
@@ -46,7 +46,7 @@ def hold_for(changes: Sequence[Change], members: int, prune: Prune, reads: str, 
         reasons.append(several if members > 1 else "the only live object would be deleted, it isn't declared any more")
     if not reasons:
         return None
-    keys = tuple(sorted(change.key() for change in changes if change.removes or change.drops))
+    keys = tuple(sorted([*other, *(change.key() for change in changes if change.removes or change.drops)]))
     return Hold(hold_id(keys, reads, settings), tuple(reasons), keys)
 
 

@@ -1,19 +1,21 @@
 """Fields that others may own: rules of the target, an annotation, and what every cluster needs.
 
 An ignored field is left out when another manager owns it live, else its live value is adopted: ignoring never resets a value and never
-fails. An object that isn't there yet is created as git declares it.
+fails. An object that isn't there yet is created as git declares it. A field that each render makes anew (a chart's random password) keeps
+its live value, ignored or not: nothing is rotated that git didn't change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
 from handler.config.settings import IgnoreRule
 from handler.model.manifest import at
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, Identity
+from handler.model.render import UnstableFields
 from handler.plan.managed_fields import child, owners
 
 ANNOTATION = "anneal.dev/ignore"  # comma-separated JSON pointers (RFC 6901) on a manifest
@@ -48,15 +50,19 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Ignoring:
-    """What one run ignores. `scaled`: (kind, namespace, name) of what a declared HPA scales."""
+    """What one run ignores. `scaled`: (kind, namespace, name) of what a declared HPA scales; `unstable`: what each render makes anew."""
 
     rules: tuple[IgnoreRule, ...]
     scaled: frozenset[tuple[str, str, str]] = frozenset()
+    unstable: Mapping[Identity, UnstableFields] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, rules: Sequence[IgnoreRule], bodies: Sequence[dict[str, Any]]) -> Ignoring:
+    def of(
+        cls, rules: Sequence[IgnoreRule], bodies: Sequence[dict[str, Any]], unstable: Mapping[Identity, UnstableFields] | None = None
+    ) -> Ignoring:
         """Collect the rules, and the targets of every declared HorizontalPodAutoscaler among the bodies."""
-        return cls(tuple(rules), frozenset(_scaled(body) for body in bodies if body.get("kind") == "HorizontalPodAutoscaler"))
+        scaled = frozenset(_scaled(body) for body in bodies if body.get("kind") == "HorizontalPodAutoscaler")
+        return cls(tuple(rules), scaled, unstable or {})
 
     def effective(self, identity: Identity, desired: dict[str, Any], live: dict[str, Any]) -> dict[str, Any]:
         """Return the desired body with ignored fields left out or adopted; `desired` itself is changed."""
@@ -64,7 +70,17 @@ class Ignoring:
             for path, live_path in reversed(list(_expand(desired, live, _steps(pointer)))):  # backwards: list elements may go
                 if path not in _NEVER:
                     _yield_to_live(desired, live, path, live_path)
+        for pointer in self.held(identity):
+            for path, live_path in _expand(desired, live, _steps(pointer)):
+                if path not in _NEVER:
+                    _hold(desired, live, path, live_path)
         return desired
+
+    def held(self, identity: Identity) -> list[str]:
+        """Return the pointers of what a render makes anew each time and no rule names: their live values stay, and stay ours."""
+        unstable = self.unstable.get(identity)
+        ruled = [_steps(path) for rule in self.rules if _selects(rule, identity) for path in rule.paths] if unstable else []
+        return [path for path in unstable.paths if not any(_names(each, _steps(path)) for each in ruled)] if unstable else []
 
     def spared(self, identity: Identity, desired: dict[str, Any], live: dict[str, Any]) -> list[Path]:
         """Return the paths of live that are ignored: their owners keep them."""
@@ -143,6 +159,18 @@ def _get(node: Any, path: Path) -> Any:
             return _ABSENT
         node = node[step]
     return node
+
+
+def _names(rule: list[str], steps: list[str]) -> bool:
+    """Whether a rule's pointer is that of a field or of something around it."""
+    return len(rule) <= len(steps) and all(ours in ("*", theirs) for ours, theirs in zip(rule, steps, strict=False))
+
+
+def _hold(desired: dict[str, Any], live: dict[str, Any], path: Path, live_path: Path) -> None:
+    """Declare a field as it lives; one that isn't there yet is created as it was rendered."""
+    parent, value = _get(desired, path[:-1]), _get(live, live_path)
+    if value is not _ABSENT and parent is not _ABSENT:
+        parent[path[-1]] = value
 
 
 def _yield_to_live(desired: dict[str, Any], live: dict[str, Any], path: Path, live_path: Path) -> None:

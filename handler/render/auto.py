@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from handler.model.errors import AnnealError
 from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import ReadSet, Tree, judged_from, resolve_links
 from handler.render.files import normal
@@ -36,8 +37,12 @@ class AutoRenderer:
         """Render by what the path holds. Raises AuthorError for what git must change."""
         name, looked = chosen(tree, request.path)
         known = ReadSet.of(looked)
-        with judged_from(known):
-            rendered = self._renderers.get(name, self._renderers["file"]).render(tree, request, sandbox)
+        try:
+            with judged_from(known):
+                rendered = self._renderers.get(name, self._renderers["file"]).render(tree, request, sandbox)
+        except AnnealError as error:
+            error.basis = replace(error.basis, renderer=name)
+            raise
         return replace(rendered, reads=ReadSet.of(looked | dict(rendered.reads.paths)))
 
 

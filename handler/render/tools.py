@@ -26,7 +26,7 @@ _SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class RenderTool:
     """A program that renders. `path`: absolute, no link; `version`: as it says itself; `digest`: sha256 of its bytes."""
 
     name: str
@@ -45,7 +45,7 @@ def read_name(tool: str) -> str:
     return f"{OUTSIDE}tool/{tool}"
 
 
-def find(name: str) -> Tool:
+def find(name: str) -> RenderTool:
     """Return `kustomize` or `helm` as installed here. Raises OperatorError: there is none, it is too old, or doesn't start."""
     directory = os.environ.get(DIRECTORY, "")
     found = shutil.which(name, path=directory) if directory else None
@@ -62,7 +62,7 @@ def find(name: str) -> Tool:
 
 
 @lru_cache(maxsize=8)
-def _known(name: str, path: str, _changed: int, _size: int) -> Tool:
+def _known(name: str, path: str, _changed: int, _size: int) -> RenderTool:
     version = _version(name, path)
     numbers = _FOUND.search(version)
     oldest = _OLDEST[name]
@@ -72,7 +72,7 @@ def _known(name: str, path: str, _changed: int, _size: int) -> Tool:
             name, f"{path} is version {version[:40] or 'unknown'}; {least} or newer is needed", fix=f"install {name} {least}"
         )
     with Path(path).open("rb") as program:
-        return Tool(name, path, numbers.group(), hashlib.file_digest(program, "sha256").hexdigest())
+        return RenderTool(name, path, numbers.group(), hashlib.file_digest(program, "sha256").hexdigest())
 
 
 def _version(name: str, path: str) -> str:

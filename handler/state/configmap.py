@@ -45,7 +45,7 @@ INSTALLATION = "anneal.dev/installation"
 _PLAIN = ("commit", "repository", "path")
 _GROUPED = {
     "target": ("target", "installation", "cluster_uid", "format"),
-    "applied": ("reads", "settings", "digest", "drift_due"),
+    "applied": ("reads", "settings", "digest", "drift_due", "renderer", "installed"),
 }
 _FORMAT_1 = {"target": ("repository",), "applied": ("commit",)}
 """What stood in those groups before it became a plain key. A repository is still written there, empty: readers of format 1 ask for one."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from handler.model.event import Delivery
 from handler.model.names import GroupKind, Identity
+from handler.model.render import RecordedRender
 from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word, seconds_of
 
 
@@ -29,8 +30,11 @@ class Ran:
     open: bool = False
 
 
-FORMAT = 4
-"""Version of the layout: a newer one is refused, an older one read and written anew. 1: no plain keys; 2: no health; 3: no refusal."""
+FORMAT = 5
+"""Version of the layout: a newer one is refused, an older one read and written anew.
+
+1: no plain keys; 2: no health; 3: no refusal; 4: no renderer.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +294,7 @@ class State:
     `commit` of `repository` and `path` is applied whole; `reads` and `settings` say from what, `digest` what was rendered. A record belongs
     to no repository until a run has begun to apply. `waiting`, `rollout`: of the open attempt, or the last one. `kinds`, `namespaces`
     (besides the state's own): where members can be, widened before the first write. `declared`: by the commit; `ran`: Jobs of it.
+    `renderer`: which one made it, empty: files (formats 1 to 4); `installed`: `Rendered.installs` of the first commit.
     """
 
     target: Line
@@ -314,6 +319,8 @@ class State:
     pin: Pin | None = None
     suspend: Suspend | None = None
     requested: NamedRequest | None = None
+    renderer: Word = ""
+    installed: Sha = ""
     orphans: tuple[Orphan, ...] = ()
     declared: tuple[Identity, ...] = ()
     ran: tuple[Ran, ...] = ()
@@ -322,6 +329,11 @@ class State:
     drift: tuple[Drift, ...] = ()
     kinds: frozenset[GroupKind] = frozenset()
     namespaces: frozenset[str] = frozenset()
+
+    @property
+    def render(self) -> RecordedRender:
+        """What it says of the renders of the target."""
+        return RecordedRender(self.renderer or "file", self.installed) if self.commit else RecordedRender()
 
     @property
     def fresh(self) -> bool:

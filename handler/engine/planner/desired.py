@@ -7,7 +7,7 @@ neither fetches nor renders it again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -15,19 +15,23 @@ from handler.cluster.discovery import Discovery
 from handler.config.git_settings import Revision
 from handler.config.settings import Target
 from handler.engine.planner import canaries
-from handler.model.errors import AuthorError, PlanRefused
+from handler.model.errors import AnnealError, AuthorError, PlanRefused, Problem
 from handler.model.manifest import Manifest, digest_of
 from handler.model.names import Identity
 from handler.model.refs import Head
-from handler.model.render import Called, Files, Rendered, RenderRequest
+from handler.model.render import Called, Files, NothingOutside, OutsideInputs, RecordedRender, Rendered, RenderRequest, nowhere
 from handler.model.rollout import Mode, Rollout
 from handler.model.tree import CommitInfo, ReadSet, Tree, judged_from
 from handler.plan.admission import Admission, Desired
 from handler.plan.hooks import PlannedHooks, separate
+from handler.plan.ignore import Ignoring
 from handler.plan.order import order
 from handler.plan.rollout import PlannedRollout, refuse_strays, roll
 from handler.rollout.interfaces import ActionReader, CheckType
 from handler.state.record import Approval, Pin
+
+
+NOTHING_RECORDED = RecordedRender()
 
 
 class CommitSource(Protocol):
@@ -48,21 +52,18 @@ class Prepared:
     """A commit's desired set. `reads`: what it was made from, `digest`: the rendered set.
 
     `planned_hooks`: its hooks; those of the `Sync` phase stand in `stages`, too. `awaits`: what must be healthy before each object.
-    `planned_rollout`: its Rollout, whose groups end `stages`; `document`, `keys`: what that was read from. `notes`: what a plan says.
+    `planned_rollout`: its Rollout, whose groups end `stages`. `rendered`: what the renderer made of it. `notes`: what a plan says.
     """
 
     commit: CommitInfo
     reads: ReadSet
     digest: str
     stages: tuple[tuple[Desired, ...], ...]
-    manifests: tuple[Manifest, ...] = field(default=(), repr=False)
-    files: Files = field(default_factory=dict, repr=False)
+    rendered: Rendered = field(default_factory=lambda: Rendered((), ReadSet(())), repr=False)
     planned_hooks: PlannedHooks = field(default_factory=PlannedHooks, repr=False)
     awaits: Mapping[Identity, frozenset[Identity]] = field(default_factory=dict, repr=False)
     notes: tuple[str, ...] = ()
     planned_rollout: PlannedRollout = field(default_factory=PlannedRollout, repr=False)
-    document: Manifest | None = field(default=None, repr=False)
-    keys: Mapping[str, tuple[Identity, ...]] = field(default_factory=dict, repr=False)
 
     @property
     def rollout(self) -> Rollout | None:
@@ -103,7 +104,7 @@ class Inputs:
 class Preparer:
     """Prepares commits of one target; it outlives runs, for the sake of what it rendered last.
 
-    `own`: namespace/name of the workload that this handler runs in, which goes last. `recorded`: the commit that the state named at the end
+    `own`: namespace/name of the workload that this handler runs in, which goes last. `outside`: what isn't git. `recorded`: the commit that the state named at the end
     of this process's last run, and when that was (monotonic seconds); None before the first. `actions`, `checks`: what a Rollout may name.
     """
 
@@ -114,6 +115,7 @@ class Preparer:
     render: Callable[[Tree, RenderRequest], Rendered]
     discovery: Discovery
     own: str = ""
+    outside: OutsideInputs = field(default_factory=NothingOutside)
     actions: Mapping[str, ActionReader] = field(default_factory=dict)
     checks: Mapping[str, CheckType] = field(default_factory=dict)
     last: Prepared | None = field(default=None)
@@ -127,29 +129,44 @@ class Preparer:
         """Return a commit's tree. Raises RefNotFound: the host no longer has it."""
         return self.source.fetch(sha, self.target.path)
 
-    def prepare(self, sha: str, *, older: bool = False) -> Prepared:
+    def prepare(self, sha: str, recorded: RecordedRender = NOTHING_RECORDED, *, older: bool = False) -> Prepared:
         """Fetch, render, admit and order a commit; what was rendered from the same reads is not rendered again.
 
-        Signatures are checked each time: a key may have ended since. `older`: the commit isn't the head; one from before the target's
-        Rollout goes without, so that there is a way back to it. Raises AuthorError: every mistake in git, all at once.
+        Signatures are checked and what isn't git is asked each time: either may have changed. `recorded`: what the record says of renders.
+        `older`: the commit isn't the head; one from before the target's Rollout goes without, so that there is a way back to it. Raises
+        AuthorError: every mistake in git, all at once.
         """
         last = self.last  # another thread may `forget` it meanwhile
-        if last and not older and self.target.rollout and last.document is None:
+        if last and not older and self.target.rollout and last.rendered.rollout is None:
             last = None  # a head without its Rollout is refused
-        if last and last.commit.sha == sha:
+        if last and last.commit.sha == sha and last.reads.holds(self.outside.ask):
             self.source.recheck(sha, self.target.path)
             return last
         tree = self.tree(sha)
-        if last and last.reads.on(tree) == last.reads:
-            rendered = Rendered(last.manifests, last.reads, last.files, last.document, last.keys)
-        else:
-            rendered = self.render(tree, self.request(older=older))
+        known = last.rendered if last and self.reads_on(tree, last.reads) == last.reads else None
+        rendered = known or self._rendered(tree, recorded, older=older)
         with judged_from(rendered.reads):
             return self._ordered(tree, rendered)
+
+    def _rendered(self, tree: Tree, recorded: RecordedRender, *, older: bool) -> Rendered:
+        """Render; where another renderer than the recorded one was chosen and fails, say also how to stay with that."""
+        try:
+            return self.render(tree, self.request(recorded, older=older))
+        except AnnealError as error:
+            renderer = error.basis.renderer
+            if renderer and recorded.renderer not in ("", renderer):
+                error.problems = (*error.problems, _unchosen(self.target.name, recorded.renderer, renderer))
+            raise
+
+    def reads_on(self, tree: Tree, reads: ReadSet) -> ReadSet:
+        """Return what a read set would hold for another tree, now."""
+        return reads.on(tree, self.outside.ask)
 
     def _ordered(self, tree: Tree, rendered: Rendered) -> Prepared:
         refuse_strays(rendered.manifests, self.target)
         admitted = self._admit(rendered.manifests)
+        named = {manifest.identity: item.identity for manifest, item in zip(rendered.manifests, admitted, strict=True)}
+        rendered = replace(rendered, unstable={named.get(identity, identity): each for identity, each in rendered.unstable.items()})
         automatic, planned_rollout = roll(rendered, admitted, self.actions, self.checks)
         canaries.refuse(planned_rollout.rollout, {item.identity: item for item in admitted}, rendered.where)
         automatic, left_out = _without_unserved(automatic)
@@ -163,14 +180,19 @@ class Preparer:
             reads=rendered.reads,
             digest=digest_of((*rendered.manifests, *([rendered.rollout] if rendered.rollout else []))),
             stages=(*ordered.stages, *planned_rollout.stages),
-            manifests=rendered.manifests,
-            files=rendered.files,
+            rendered=replace(rendered, where=nowhere, keys=rendered.keys if rendered.rollout else {}),
             planned_hooks=planned_hooks,
             awaits=ordered.awaits,
-            notes=(*without, *left_out, *planned_rollout.notes, *planned_hooks.notes, *ordered.notes),
+            notes=(
+                *without,
+                *rendered.notes,
+                *_held_values(rendered, self.target),
+                *left_out,
+                *planned_rollout.notes,
+                *planned_hooks.notes,
+                *ordered.notes,
+            ),
             planned_rollout=planned_rollout,
-            document=rendered.rollout,
-            keys=rendered.keys if rendered.rollout else {},
         )
         return prepared
 
@@ -182,11 +204,13 @@ class Preparer:
     def size(self) -> int:
         """How many objects are kept for the next run."""
         last = self.last
-        return len(last.manifests) if last else 0
+        return len(last.rendered.manifests) if last else 0
 
-    def request(self, *, older: bool = False) -> RenderRequest:
+    def request(self, recorded: RecordedRender = NOTHING_RECORDED, *, older: bool = False) -> RenderRequest:
         """Return what the renderer is asked for."""
-        return request_for(self.target, self.source, self.last.files if self.last else {}, older=older)
+        last = self.last
+        request = request_for(self.target, self.source, last.rendered.files if last else {}, older=older)
+        return replace(request, outside=self.outside, installed=recorded.installed)
 
     def _admit(self, manifests: tuple[Manifest, ...]) -> tuple[Desired, ...]:
         try:
@@ -218,6 +242,11 @@ class Preparer:
         return head == pin.commit or self.reads_at(head) in ("", pin.away)
 
 
+def _unchosen(target: str, recorded: str, now: str) -> Problem:
+    message, fix = changed_renderer(recorded, now)
+    return Problem(f"target {target}", message, fix=fix)
+
+
 def request_for(target: Target, source: CommitSource, known: Files, *, older: bool) -> RenderRequest:
     """Return what a renderer is asked for. `source`: a directory's `shown` is how commands in messages name it."""
     options = target.renderer
@@ -225,7 +254,28 @@ def request_for(target: Target, source: CommitSource, known: Files, *, older: bo
     namespaces = (target.namespace, *ours) if target.namespace else target.namespaces
     shown = getattr(source, "shown", None)
     called = Called(target.name, namespaces, shown or "", in_git=shown is None)
-    return RenderRequest(target.path, options.include, options.exclude, target.rollout, known, older, called)
+    weak = target.sandbox == "weak"
+    return RenderRequest(target.path, options.include, options.exclude, target.rollout, known, older, called, options, weak=weak)
+
+
+def changed_renderer(recorded: str, now: str) -> tuple[str, str]:
+    """Return what is wrong, and the way out, where what a path holds chooses another renderer than made the recorded objects."""
+    return (
+        f"{now} makes its objects from now on, and {recorded} made the recorded ones",
+        f"to stay with that: renderer: {{type: {recorded}}}",
+    )
+
+
+def _held_values(rendered: Rendered, target: Target) -> Iterator[str]:
+    """Yield a note of each object that every render makes anew, where no rule of the target says so."""
+    ignoring = Ignoring.of(target.ignore, (), rendered.unstable)
+    for identity in rendered.unstable:
+        paths = ignoring.held(identity)
+        if paths:
+            place = f", namespace: {identity.namespace}" if identity.namespace else ""
+            rule = f"ignore: [{{select: {{kind: {identity.kind}, name: {identity.name}{place}}}, paths: [{', '.join(paths)}]}}]"
+            seen = f"each render makes {', '.join(paths)} anew ({rendered.unstable[identity].why}): a live value stays as it is"
+            yield f"{identity}: {seen}; to say so for good: {rule}"
 
 
 def _without_unserved(items: Sequence[Desired]) -> tuple[tuple[Desired, ...], tuple[str, ...]]:

@@ -27,6 +27,7 @@ from handler.model.errors import AccessDenied, ClusterUnavailable, Problem
 from handler.model.health import Health
 from handler.model.names import PART_OF, GroupKind, Identity, Resource
 from handler.model.plan import Action, Change, Due, Plan
+from handler.model.render import UnstableFields
 from handler.model.rollout import Mode
 from handler.plan import guards
 from handler.plan.admission import Desired
@@ -43,7 +44,8 @@ class PlanRequest:
     """What one plan is made for.
 
     `recorded`, `namespaces`: the kinds and namespaces the state lists; `prune`: whether candidates may go; `due`: hooks and steps to carry
-    out; `under_way`: `due.token` of the rollout that goes on; `shown`: the plan is only read; `handover`: None: there are no siblings.
+    out; `unstable`: see `Rendered`; `guarded`: what a person must approve beside deletions, each with its reason; `under_way`: `due.token`
+    of the rollout that goes on; `shown`: the plan is only read; `handover`: None: there are no siblings.
     """
 
     commit: str
@@ -57,6 +59,8 @@ class PlanRequest:
     planned_hooks: PlannedHooks = field(default_factory=PlannedHooks)
     due: tuple[Due, ...] = ()
     notes: tuple[str, ...] = ()
+    unstable: Mapping[Identity, UnstableFields] = field(default_factory=dict)
+    guarded: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     under_way: str = ""
     canaries: Canaries = field(default_factory=Canaries)
     planned_rollout: PlannedRollout = field(default_factory=PlannedRollout)
@@ -140,7 +144,7 @@ class Planner:
             due=ask.due,
         )
         members = comparison.members - sum(is_kept(change) or change.is_left for change in prunes)
-        hold = guards.hold_for(plan.changes, members, self.target.prune, ask.reads, ask.settings)
+        hold = guards.hold_for(plan.changes, members, self.target.prune, ask.reads, ask.settings, ask.guarded)
         live = (*comparison.same, *comparison.undecided, *bodies, *comparison.hooks, *comparison.left)
         present = frozenset(identity.group_kind for identity in live)
         left = given(ask.ran, comparison.desired, handover)
@@ -158,7 +162,7 @@ class Planner:
 
     def _fresh(self, ask: PlanRequest) -> Comparison:
         bodies = [item.manifest.body() for item in ask.desired.values() if item.identity.kind == "HorizontalPodAutoscaler"]
-        ignoring = Ignoring.of(self.target.ignore, bodies)
+        ignoring = Ignoring.of(self.target.ignore, bodies, ask.unstable)
         return Comparison(
             self.target.name,
             self.applyset,

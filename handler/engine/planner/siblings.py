@@ -17,6 +17,7 @@ from handler.engine.planner.desired import Preparer
 from handler.model.errors import AnnealError, ClusterUnavailable, Moved, PathMissing, PlanRefused, Problem, TransientError
 from handler.model.names import PART_OF, Identity
 from handler.model.plan import Change
+from handler.model.render import RecordedRender
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired
 from handler.plan.handover import Declared, StandingCommit, kept_for, left_off_head, may_declare, refused, refused_to_strangers
@@ -282,7 +283,8 @@ def _rendered(look: _Look, standing: StandingCommit, *, older: bool) -> Declared
     """Render a sibling; an empty set that its target doesn't allow is a failure of its runs, as a path that isn't there is."""
     target = look.sibling.target
     try:
-        prepared = replace(look.preparer).prepare(standing.commit, older=older)
+        recorded = look.state.render if look.state else RecordedRender()
+        prepared = replace(look.preparer).prepare(standing.commit, recorded, older=older)
     except AnnealError as error:
         return Declared(target.name, standing, failure=error, empty=isinstance(error, PathMissing))
     items = [item for stage in prepared.stages for item in stage]

@@ -258,9 +258,10 @@ class RunContext:
     # --- what to do
     def inputs(self) -> Inputs:
         """Return the revision's desired set."""
-        prepared = self.deps.preparer.prepare(self.revision.commit, older=self.revision.commit != self.revision.head)
+        older = self.revision.commit != self.revision.head
+        prepared = self.deps.preparer.prepare(self.revision.commit, self.state.render, older=older)
         self.round.commit, self.round.reads = self.titled(prepared.commit), prepared.reads
-        self.mask = CommitMask(self.deps.mask, prepared.manifests)
+        self.mask = CommitMask(self.deps.mask, prepared.rendered.manifests)
         return Inputs(prepared, self.deps.settings, self.deps.target.repository.url, self.deps.target.path)
 
     def hold(self, planned: Planned, inputs: Inputs) -> Hold | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from handler.config.renderer_settings import AUTO
 from handler.engine.health.target_health import MISSING, HealthLook, judged_absent
 from handler.engine.planner import expired_jobs
 from handler.engine.planner.canaries import Canaries
-from handler.engine.planner.desired import Inputs
+from handler.engine.planner.desired import Inputs, changed_renderer
 from handler.engine.planner.due import all_due, is_due, left_out, token, under_way
 from handler.engine.planner.planner import Planned, PlanRequest
 from handler.engine.planner.siblings import SiblingQuestions
@@ -51,6 +52,8 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         planned_hooks=prepared.planned_hooks,
         due=due,
         notes=prepared.notes,
+        unstable=prepared.rendered.unstable,
+        guarded=_guarded(run, prepared.rendered.renderer),
         under_way=token(under_way(state, prepared.digest, force=run.force)) if rolling else "",
         canaries=Canaries.of(prepared.rollout, due=rolling, gradual=is_gradual(run, prepared.digest)),
         planned_rollout=prepared.planned_rollout,
@@ -66,6 +69,15 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         ),
         ran=expired_jobs.known(state, due, prepared.planned_rollout, prepared.digest),
     )
+
+
+def _guarded(run: RunContext, renderer: str) -> dict[tuple[str, str, str], str]:
+    """Hold a plan whose objects another renderer made than the recorded ones, and nobody has chosen it by name."""
+    recorded, chosen = run.state.render.renderer, run.deps.target.renderer.chosen
+    if chosen != AUTO or recorded in ("", renderer):
+        return {}
+    message, fix = changed_renderer(recorded, renderer)
+    return {("render", f"renderer {renderer}", ""): f"{message}; {fix}"}
 
 
 def is_gradual(run: RunContext, digest: str) -> bool:

@@ -246,7 +246,8 @@ def _reads_the_same(run: RunContext, refusal: Refusal) -> bool:
         return False
     tree = run.deps.preparer.tree(run.revision.commit)
     run.round.commit = run.titled(tree.commit)
-    return ReadSet(tuple((path, "") for path in refusal.paths)).on(tree).digest() == refusal.reads
+    known = ReadSet(tuple((path, "") for path in refusal.paths))
+    return run.deps.preparer.reads_on(tree, known).digest() == refusal.reads
 
 
 def _facts(run: RunContext) -> RefusalFacts:

@@ -115,6 +115,8 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
         settings="" if recovery else inputs.settings,
         reads_paths=tuple(path for path, _ in inputs.prepared.reads.paths),
         digest=inputs.prepared.digest,
+        renderer=inputs.prepared.rendered.renderer,
+        installed=state.installed or inputs.prepared.rendered.installs,
         declared=desired,
         health=replace(state.health, apart=apart(planned.desired, skipped)),
         attempt=None,

@@ -25,7 +25,7 @@ def changes(**counts: int) -> list[Change]:
 
 
 def hold(found: list[Change], members: int, prune: Prune | None = None) -> Hold | None:
-    return hold_for(found, members, prune or Prune(), "reads", "settings")
+    return hold_for(found, members, prune or Prune(), "reads", "settings", {})
 
 
 def test_an_empty_render_is_refused_with_the_way_out() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -64,9 +65,9 @@ def test_nothing_is_rendered_or_asked_of_siblings_unless_something_is_pruned_or_
     """Whatever else a run does: create, update, adopt, make anew, leave alone, hold a pin, look for drift."""
     rendered, prepare = set(), Preparer.prepare
 
-    def noted(self: Preparer, sha: str, *, older: bool = False) -> Prepared:
+    def noted(self: Preparer, *asked: Any, **how: Any) -> Prepared:
         rendered.add(self.target.name)
-        return prepare(self, sha, older=older)
+        return prepare(self, *asked, **how)
 
     monkeypatch.setattr(Preparer, "prepare", noted)
     states = f"/api/v1/namespaces/{bench.handler.settings.state_namespace}/configmaps"
