@@ -30,7 +30,6 @@ from handler.plan.rollout import PlannedRollout, refuse_strays, roll
 from handler.rollout.interfaces import ActionReader, CheckType
 from handler.state.record import Approval, Pin
 
-
 NOTHING_RECORDED = RecordedRender()
 
 
@@ -104,8 +103,9 @@ class Inputs:
 class Preparer:
     """Prepares commits of one target; it outlives runs, for the sake of what it rendered last.
 
-    `own`: namespace/name of the workload that this handler runs in, which goes last. `outside`: what isn't git. `recorded`: the commit that the state named at the end
-    of this process's last run, and when that was (monotonic seconds); None before the first. `actions`, `checks`: what a Rollout may name.
+    `own`: namespace/name of the workload that this handler runs in, which goes last. `outside`: what isn't git. `recorded`: the
+    commit that the state named at the end of this process's last run, and when that was (monotonic seconds); None before the first.
+    `actions`, `checks`: what a Rollout may name.
     """
 
     target: Target

@@ -9,6 +9,7 @@ import pytest
 
 from handler.config.settings import IgnoreRule, IgnoreSelect
 from handler.model.names import IDENTITY, PART_OF, Identity, identity_of
+from handler.model.render import UnstableFields
 from handler.plan.ignore import ANNOTATION, Ignoring
 from tests.unit.plan.samples import desired, document, entry
 
@@ -230,3 +231,37 @@ def test_a_field_ignored_by_position_is_matched_to_the_live_element_of_its_name(
     live = document("Deployment", api="apps/v1", spec={"containers": [{"name": "sidecar", "image": "s"}, {"name": "app", "image": "a"}]})
     ignoring = Ignoring((IgnoreRule(IgnoreSelect(), ("/spec/containers/0/image",)),))
     assert ("spec", "containers", 1, "image") in ignoring.spared(identity_of(declared), declared, live)
+
+
+ANEW = UnstableFields(("/spec/replicas", "/spec/seed"), "randInt at templates/web.yaml:3")
+
+
+@pytest.mark.parametrize(
+    ("declared", "lives", "applied"),
+    [
+        ({"replicas": 7, "seed": "b"}, {"replicas": 1, "seed": "a"}, {"replicas": 1, "seed": "a"}),
+        ({"replicas": 7, "seed": "b"}, {"seed": "a"}, {"replicas": 7, "seed": "a"}),
+        ({"replicas": 7}, {"replicas": 1, "seed": "a"}, {"replicas": 1, "seed": "a"}),
+        ({"replicas": 7, "paused": True}, {"replicas": 1, "paused": False}, {"replicas": 1, "paused": True}),
+    ],
+    ids=["both live", "one isn't there yet", "one isn't rendered now", "another field changes"],
+)
+def test_what_each_render_makes_anew_is_created_once_and_then_stays(
+    declared: dict[str, Any], lives: dict[str, Any], applied: dict[str, Any]
+) -> None:
+    body, live = (document("Deployment", api="apps/v1", spec=spec) for spec in (declared, lives))
+    for manager in ("anneal", "helm"):
+        lived = owned(live, entry({"f:spec": {f"f:{name}": {} for name in lives}}, manager))
+        ignoring = Ignoring((), unstable={identity_of(body): ANEW})
+        assert ignoring.effective(identity_of(body), copy.deepcopy(body), lived)["spec"] == applied
+
+
+@pytest.mark.parametrize(
+    ("rule", "held"),
+    [("/spec/replicas", ["/spec/seed"]), ("/spec/*", []), ("/spec", []), ("/spec/replicas/a", ["/spec/replicas", "/spec/seed"])],
+)
+def test_a_rule_that_names_such_a_field_or_what_is_around_it_decides(rule: str, held: list[str]) -> None:
+    identity = identity_of(DECLARED)
+    ignoring = Ignoring((IgnoreRule(IgnoreSelect(kind="Deployment"), (rule,)),), unstable={identity: ANEW})
+    assert ignoring.held(identity) == held
+    assert Ignoring((), unstable={identity: ANEW}).held(Identity("", "ConfigMap", "shop", "other")) == []

@@ -1,0 +1,113 @@
+"""Options of renderers: each belongs to one of them, values keep their types, and what isn't written changes no digest."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from handler.config import git_settings as g
+from handler.config import settings as s
+from handler.config.load import parse
+from handler.config.renderer_settings import Chart, ChartSource, RendererSettings, ValuesFrom
+from handler.config.secrets import resolve_all
+from handler.config.settings_digest import settings_digest
+from handler.model.errors import ConfigInvalid
+from tests.unit.config.config_mistakes import HEAD
+
+RENDERERS = ("auto", "file", "kustomize", "helm", "own")
+START = HEAD + "targets:\n- name: shop\n  repository: {url: 'https://git.example.com/shop.git'}\n  namespaces: [shop]\n"
+
+
+def target(text: str) -> s.Target:
+    return parse(START + text, renderers=RENDERERS).targets[0]
+
+
+def mistakes(text: str) -> list[str]:
+    with pytest.raises(ConfigInvalid) as caught:
+        target(text)
+    return str(caught.value).splitlines()
+
+
+def test_without_a_word_the_tree_decides_and_globs_mean_files() -> None:
+    assert target("").renderer.chosen == "auto"
+    assert target("  renderer: {include: ['*.yaml']}\n").renderer.chosen == "file"
+    assert target("  renderer: {type: helm}\n").renderer.chosen == "helm"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("type: helm, include: ['*.yaml']", "renderer.include: is an option of file, and type is helm"),
+        ("type: file, generate: true", "renderer.generate: is an option of kustomize, and type is file; write `type: kustomize` beside it"),
+        ("valuesFiles: [prod.yaml]", "renderer.valuesFiles: is an option of helm, and type is auto; write `type: helm` beside it"),
+        ("type: kustomize, values: {a: b}", "renderer.values: is an option of helm, and type is kustomize; write `type: helm` beside it"),
+        ("type: helm, chart: {version: 1.0.0}", "renderer.chart: expected oci or repository, found none"),
+        (
+            "type: helm, chart: {oci: 'oci://a.example/b', repository: 'https://a.example', name: b, version: 1.0.0}",
+            "renderer.chart: expected oci or repository, found both",
+        ),
+        (
+            "type: helm, chart: {repository: 'https://a.example', version: 1.0.0}",
+            "renderer.chart.name: a repository and a name belong together; write `repository` and `name`, or `oci` alone",
+        ),
+        ("type: helm, valuesFiles: ['https://a.example/b.yaml']", "which is a URL; commit the file, or write what it holds under `values`"),
+        ("type: helm, valuesFiles: [/etc/passwd]", "which is absolute"),
+        ("type: helm, values: [a]", "renderer.values: expected a mapping, found a list"),
+        ("type: helm, values: {a: {b: 1, b: 2}}", "renderer.values.a.b: written twice"),
+        ("type: helm, values: {a: on}", "renderer.values.a: expected text in quotes, a number, true or false, found true or false"),
+        ("type: helm, values: {a: 2026-01-01}", "renderer.values.a: expected text in quotes, a number, true or false, found a date"),
+        (
+            "type: helm, valuesFrom: [{kind: Secret, name: db}]",
+            "renderer.valuesFrom is read in the target's namespace, and none is written",
+        ),
+        ("type: helm, valuesFrom: [{kind: Service, name: db}]", "valuesFrom[db].kind: expected one of ConfigMap, Secret"),
+    ],
+)
+def test_an_option_that_would_do_nothing_or_cant_be_read_is_named(options: str, expected: str) -> None:
+    found = mistakes(f"  renderer: {{{options}}}\n")
+    assert any(expected in line for line in found), found
+
+
+def test_values_keep_the_types_that_yaml_gives_them() -> None:
+    text = "  renderer:\n    type: helm\n    values: {a: 1, b: 1.5, c: true, d: null, e: 'on', g: [x, {y: []}], h: '1'}\n    set: {'image.tag': '1.10', n: 3}\n"
+    found = target(text).renderer
+    assert json.loads(found.values) == {"a": 1, "b": 1.5, "c": True, "d": None, "e": "on", "g": ["x", {"y": []}], "h": "1"}
+    assert json.loads(found.set) == {"image.tag": "1.10", "n": 3}
+
+
+def test_charts_and_values_from_are_read() -> None:
+    found = target(
+        "  namespace: shop\n"
+        "  charts: [{url: 'oci://registry.example.com/charts', auth: {username: me, password: {env: TOKEN}}}]\n"
+        "  renderer:\n    type: helm\n    chart: {oci: 'oci://registry.example.com/charts/web', version: ^1.2}\n"
+        "    valuesFrom: [{kind: Secret, name: db, key: password, targetPath: db.password, optional: true}]\n"
+    )
+    assert found.renderer.chart == Chart("^1.2", "oci://registry.example.com/charts/web")
+    assert found.renderer.values_from == (ValuesFrom("Secret", "db", "password", "db.password", True),)
+    assert found.charts == (ChartSource("oci://registry.example.com/charts", g.BasicAuth("me", g.SecretRef(env="TOKEN"))),)
+
+
+def test_a_chart_sources_password_is_resolved_and_masked() -> None:
+    source = ChartSource("https://charts.example.com", g.BasicAuth("me", g.SecretRef(env="TOKEN")))
+    settings = s.Settings((s.Target("shop", g.Repository("https://git.example.com/a.git"), ("shop",), charts=(source,)),))
+    secrets = resolve_all(settings, {"TOKEN": "canary-value"})
+    assert secrets.read(g.SecretRef(env="TOKEN")).reveal() == "canary-value"
+    assert "canary-value" not in secrets.mask("sent canary-value to them")
+
+
+def test_what_isnt_written_keeps_the_digest_and_every_option_changes_it() -> None:
+    plain = s.Target("shop", g.Repository("https://git.example.com/a.git"), ("shop",))
+    digests = [settings_digest(plain)]
+    for renderer in (
+        RendererSettings("file"),
+        RendererSettings("kustomize"),
+        RendererSettings("kustomize", generate=True),
+        RendererSettings("helm"),
+    ):
+        digests.append(settings_digest(replace(plain, renderer=renderer)))
+    digests.append(settings_digest(replace(plain, renderer=RendererSettings("helm", chart=Chart("1.0.0", "oci://a.example/b")))))
+    digests.append(settings_digest(replace(plain, renderer=RendererSettings(exclude=("a",)))))
+    assert len(set(digests)) == len(digests)
+    assert digests[0] == "067ad1dda7eb3abf2bfc9339a69047d0ff62bba0a5ba82fbbbde79bb25360166"  # as before there were renderers

@@ -1,0 +1,165 @@
+"""What isn't git is an input like git: short-cuts, approvals and the kept render compare it; a renderer that changes is held."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handler.config.renderer_settings import RendererSettings
+from handler.config.settings import IgnoreRule, IgnoreSelect
+from handler.model.event import Job
+from handler.model.result import Outcome, Result
+from handler.model.tree import OUTSIDE
+from tests.fakes.apiserver import ApiServer
+from tests.fakes.apiserver.server import Asked
+from tests.fakes.engine import cluster, pushed, state_of
+from tests.fakes.git_host import GitHost
+from tests.unit.engine.rendering import CHART, Elsewhere, FromElsewhere, rendering
+
+CHARTED = {"shop/Chart.yaml": "name: web\n"}
+
+
+@pytest.fixture
+def server() -> ApiServer:
+    return cluster()
+
+
+@pytest.fixture
+def host() -> GitHost:
+    return GitHost()
+
+
+def push(host: GitHost, files: dict[str, str]) -> str:
+    sha = host.commit(files)
+    host.push(sha)
+    return sha
+
+
+def live(server: ApiServer) -> dict[str, Any]:
+    return dict(server.must(Asked("GET", "/api/v1/namespaces/shop/configmaps/web", {}, None, "", ""))["data"])
+
+
+def ran(result: Result) -> Outcome:
+    assert not result.problems, result.message
+    return result.outcome
+
+
+def test_a_drift_run_asks_again_what_is_not_git_and_a_push_without_change_asks_nothing(server: ApiServer, host: GitHost) -> None:
+    push(host, CHARTED)
+    elsewhere = Elsewhere()
+    handler = rendering(server, host, FromElsewhere("helm"), elsewhere)
+    assert ran(handler.run(Job("shop", "push"))) is Outcome.APPLIED
+    assert CHART in state_of(handler).reads_paths
+    elsewhere.says[CHART] = "2"
+    elsewhere.asked.clear()
+    assert ran(handler.run(Job("shop", "push"))) is Outcome.UNCHANGED
+    assert elsewhere.asked == []
+    assert ran(handler.run(Job("shop", "drift"))) is Outcome.APPLIED
+    assert live(server)["key"] == "2"
+
+
+def test_a_commit_that_changes_nothing_read_renders_only_where_what_is_elsewhere_changed(server: ApiServer, host: GitHost) -> None:
+    push(host, CHARTED)
+    renderer, elsewhere = FromElsewhere("helm"), Elsewhere()
+    handler = rendering(server, host, renderer, elsewhere)
+    handler.run(Job("shop", "push"))
+    count = len(renderer.requests)
+    push(host, CHARTED | {"docs/a.md": "a"})
+    assert ran(handler.run(Job("shop", "push"))) is Outcome.UNCHANGED
+    assert len(renderer.requests) == count
+    push(host, CHARTED | {"docs/a.md": "b"})
+    elsewhere.says[CHART] = "2"
+    assert ran(handler.run(Job("shop", "push"))) is Outcome.APPLIED
+    assert live(server)["key"] == "2"
+
+
+def test_an_approval_is_of_what_was_elsewhere_when_it_was_held(server: ApiServer, host: GitHost) -> None:
+    pushed(host)
+    handler = rendering(server, host, FromElsewhere("helm"), elsewhere := Elsewhere())
+    assert ran(handler.run(Job("shop", "push"))) is Outcome.APPLIED
+    push(host, CHARTED)
+    held = handler.run(Job("shop", "push"))
+    assert ran(held) is Outcome.HELD
+    first = state_of(handler).held
+    elsewhere.says[CHART] = "2"
+    assert first
+    again = handler.run(Job("shop", "approve", approve=first.id, actor="ada"))
+    second = state_of(handler).held
+    assert again.outcome is Outcome.HELD
+    assert second
+    assert second.id != first.id
+    assert ran(handler.run(Job("shop", "approve", approve=second.id, actor="ada"))) is Outcome.APPLIED
+    assert live(server)["key"] == "2"
+    assert state_of(handler).renderer == "helm"
+
+
+def test_a_renderer_that_the_tree_changes_is_held_and_names_how_to_stay(server: ApiServer, host: GitHost) -> None:
+    pushed(host)
+    handler = rendering(server, host, FromElsewhere())
+    handler.run(Job("shop", "push"))
+    assert state_of(handler).renderer == "file"
+    push(host, {**host.commits[host.head], "shop/kustomization.yaml": "resources: [web.yaml]\n"})
+    held = handler.run(Job("shop", "push"))
+    assert ran(held) is Outcome.HELD
+    assert (
+        "kustomize makes its objects from now on, and file made the recorded ones; to stay with that: renderer: {type: file}"
+        in held.message
+    )
+    assert state_of(handler).renderer == "file"
+    assert live(server) == {"key": "1"}
+
+
+def test_a_renderer_that_is_chosen_by_name_is_not_held(server: ApiServer, host: GitHost) -> None:
+    pushed(host)
+    rendering(server, host, FromElsewhere()).run(Job("shop", "push"))
+    push(host, CHARTED)
+    elsewhere = Elsewhere(says={CHART: "2"})
+    handler = rendering(server, host, FromElsewhere("helm"), elsewhere, settings={"renderer": RendererSettings("helm")})
+    assert ran(handler.run(Job("shop", "push"))) is Outcome.APPLIED
+
+
+def test_a_first_run_is_held_by_no_renderer_and_the_installation_is_remembered(server: ApiServer, host: GitHost) -> None:
+    push(host, CHARTED)
+    renderer = FromElsewhere("helm")
+    handler = rendering(server, host, renderer)
+    assert ran(handler.run(Job("shop", "push"))) is Outcome.APPLIED
+    assert renderer.requests[0].installed == ""
+    push(host, CHARTED | {"shop/values.yaml": "a: b\n"})
+    assert ran(handler.run(Job("shop", "push"))) is Outcome.UNCHANGED
+    assert renderer.requests[-1].installed == "a" * 64
+    assert state_of(handler).installed == "a" * 64
+
+
+def test_a_value_that_each_render_makes_anew_is_created_once_and_never_rotated(server: ApiServer, host: GitHost) -> None:
+    push(host, CHARTED)
+    renderer, elsewhere = FromElsewhere("helm", unstable={"password": "randAlphaNum at templates/a.yaml:3"}), Elsewhere()
+    rendering(server, host, renderer, elsewhere).run(Job("shop", "push"))
+    first = live(server)
+    assert first["password"]
+    handler = rendering(server, host, renderer, elsewhere)  # one that remembers nothing renders anew
+    found = handler.run(Job("shop", "drift"))
+    assert ran(found) is Outcome.UNCHANGED
+    assert live(server) == first
+    elsewhere.says[CHART] = "2"
+    changed = handler.run(Job("shop", "drift"))
+    assert ran(changed) is Outcome.APPLIED
+    assert live(server) == first | {"key": "2"}
+    assert changed.plan
+    note = next(note for note in changed.plan.notes if "anew" in note)
+    assert "randAlphaNum at templates/a.yaml:3" in note
+    assert "ignore: [{select: {kind: ConfigMap, name: web, namespace: shop}, paths: [/data/password]}]" in note
+
+
+def test_a_value_made_anew_that_the_target_ignores_needs_no_note(server: ApiServer, host: GitHost) -> None:
+    push(host, CHARTED)
+    rules = (IgnoreRule(IgnoreSelect(kind="ConfigMap"), ("/data/password",)),)
+    renderer = FromElsewhere("helm", unstable={"password": "randAlphaNum"})
+    handler = rendering(server, host, renderer, settings={"ignore": rules})
+    planned = handler.run(Job("shop", "push")).plan
+    assert planned
+    assert not [note for note in planned.notes if "anew" in note]
+
+
+def test_no_path_of_git_is_taken_for_an_input_from_elsewhere() -> None:
+    assert OUTSIDE.startswith("/")

@@ -1,0 +1,33 @@
+"""Only the target's path itself says which renderer it is meant for."""
+
+from __future__ import annotations
+
+import pytest
+
+from handler.render.auto import chosen
+from tests.fakes.source_tree import FakeTree
+
+
+@pytest.mark.parametrize(
+    ("files", "name"),
+    [
+        ({"deploy/web.yaml": ""}, "file"),
+        ({"deploy/Chart.yaml": ""}, "helm"),
+        ({"deploy/kustomization.yaml": ""}, "kustomize"),
+        ({"deploy/kustomization.yml": ""}, "kustomize"),
+        ({"deploy/Kustomization": ""}, "kustomize"),
+        ({"deploy/Chart.yaml": "", "deploy/kustomization.yaml": ""}, "helm"),
+        ({"deploy/base/kustomization.yaml": "", "deploy/web.yaml": ""}, "file"),
+        ({"kustomization.yaml": "", "Chart.yaml": "", "deploy/web.yaml": ""}, "file"),
+        ({"deploy/kustomization.json": "", "deploy/chart.yaml": ""}, "file"),
+    ],
+)
+def test_the_path_decides_and_nothing_above_or_below_it(files: dict[str, str], name: str) -> None:
+    assert chosen(FakeTree(files), "./deploy/")[0] == name
+
+
+def test_every_look_is_a_read_so_that_a_file_that_comes_renders_anew() -> None:
+    _, looked = chosen(FakeTree({"deploy/web.yaml": ""}), "deploy")
+    assert looked == dict.fromkeys(
+        (f"deploy/{name}" for name in ("Chart.yaml", "kustomization.yaml", "kustomization.yml", "Kustomization")), ""
+    )
