@@ -71,7 +71,8 @@ def test_an_option_that_would_do_nothing_or_cant_be_read_is_named(options: str, 
 
 
 def test_values_keep_the_types_that_yaml_gives_them() -> None:
-    text = "  renderer:\n    type: helm\n    values: {a: 1, b: 1.5, c: true, d: null, e: 'on', g: [x, {y: []}], h: '1'}\n    set: {'image.tag': '1.10', n: 3}\n"
+    values = "{a: 1, b: 1.5, c: true, d: null, e: 'on', g: [x, {y: []}], h: '1'}"
+    text = f"  renderer:\n    type: helm\n    values: {values}\n    set: {{'image.tag': '1.10', n: 3}}\n"
     found = target(text).renderer
     assert json.loads(found.values) == {"a": 1, "b": 1.5, "c": True, "d": None, "e": "on", "g": ["x", {"y": []}], "h": "1"}
     assert json.loads(found.set) == {"image.tag": "1.10", "n": 3}
@@ -99,15 +100,14 @@ def test_a_chart_sources_password_is_resolved_and_masked() -> None:
 
 def test_what_isnt_written_keeps_the_digest_and_every_option_changes_it() -> None:
     plain = s.Target("shop", g.Repository("https://git.example.com/a.git"), ("shop",))
-    digests = [settings_digest(plain)]
-    for renderer in (
+    written = (
         RendererSettings("file"),
         RendererSettings("kustomize"),
         RendererSettings("kustomize", generate=True),
         RendererSettings("helm"),
-    ):
-        digests.append(settings_digest(replace(plain, renderer=renderer)))
-    digests.append(settings_digest(replace(plain, renderer=RendererSettings("helm", chart=Chart("1.0.0", "oci://a.example/b")))))
-    digests.append(settings_digest(replace(plain, renderer=RendererSettings(exclude=("a",)))))
+        RendererSettings("helm", chart=Chart("1.0.0", "oci://a.example/b")),
+        RendererSettings(exclude=("a",)),
+    )
+    digests = [settings_digest(plain), *(settings_digest(replace(plain, renderer=renderer)) for renderer in written)]
     assert len(set(digests)) == len(digests)
     assert digests[0] == "067ad1dda7eb3abf2bfc9339a69047d0ff62bba0a5ba82fbbbde79bb25360166"  # as before there were renderers

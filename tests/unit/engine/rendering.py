@@ -57,7 +57,7 @@ class FromElsewhere:
 def rendering(
     server: ApiServer, host: GitHost, renderer: FromElsewhere, elsewhere: Elsewhere | None = None, settings: Mapping[str, Any] | None = None
 ) -> Handler:
-    """Return a handler whose directories with a Chart.yaml or kustomization are this renderer's. It remembers nothing of another handler."""
+    """Return a handler whose directories with a Chart.yaml or kustomization are this renderer's; it shares no memory."""
     target = replace(Target("shop", SHOP, ("shop",), path="shop"), **(settings or {}))
     made = engine(server, host, Settings(targets=(target,)))
     table = {"file": RENDERERS["file"], "kustomize": renderer, "helm": renderer}
