@@ -15,6 +15,7 @@ from pathlib import Path
 from handler.app.external_services import fetcher
 from handler.cli import needed_rights, reports
 from handler.cli.check_table import Findings
+from handler.cli.diff import by
 from handler.cli.filenames import from_files
 from handler.cli.rbac import needed
 from handler.cli.render import rendered_at
@@ -181,7 +182,8 @@ class _TargetChecks:
 
     def _render(self) -> str:
         _, self.rendered = rendered_at(self.session, self.target)
-        return f"{many(len(self.rendered.manifests), 'object')} in {self.target.path or 'the whole repository'}"
+        made = f"{many(len(self.rendered.manifests), 'object')} in {self.target.path or 'the whole repository'}"
+        return f"{made}{by(self.rendered.renderer)}"
 
     def _rights(self) -> str:
         """Ask for what `anneal rbac` prints. Raises AccessDenied with every missing right that a run can't do without."""

@@ -7,6 +7,7 @@ from collections import Counter
 from handler.cli.output import Output
 from handler.model.numbers import counted, many
 from handler.model.plan import DONE, Action, Change, Due, FieldChange, Hold, Plan
+from handler.model.render import FILES
 
 _LOOK = {
     Action.CREATE: ("+", "create", "good", "good"),
@@ -29,11 +30,16 @@ def show(output: Output, plan: Plan, way_out: str = "") -> None:
         _due(output, due)
     words = Counter(f"{'to ' if change.writes else ''}{_LOOK[change.action][1]}" for change in plan.changes)
     gone = f"; {many(plan.removed, 'field')} removed" if plan.removed else ""
-    output.line(f"{plan.target} at {plan.commit[:12]}: {counted(words)}{gone}", "head")
+    output.line(f"{plan.target} at {plan.commit[:12]}{by(plan.renderer)}: {counted(words)}{gone}", "head")
     for note in plan.notes:
         output.line(f"note: {note}", "dim")
     if plan.hold:
         hold(output, plan.target, plan.hold, way_out, listed=True)
+
+
+def by(renderer: str) -> str:
+    """Say which renderer made the objects; nothing of plain files."""
+    return f", by {renderer}" if renderer != FILES else ""
 
 
 def hold(output: Output, target: str, held: Hold, way_out: str = "", *, listed: bool = False) -> None:

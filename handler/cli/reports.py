@@ -178,6 +178,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
     return {
         "target": plan.target,
         "commit": plan.commit,
+        "renderer": plan.renderer,
         "digest": plan.digest(),
         "counts": plan.counts(done=False),
         "removedFields": plan.removed,

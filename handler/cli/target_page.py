@@ -109,6 +109,8 @@ def _commit_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
     if state.commit:
         run = next((run for run in state.history if run.commit == state.commit and run.subject), None)
         yield "commit", state.commit[:12] + (_titled(run.subject, run.author, ago(run.started, now)) if run else "")
+    if state.renderer:
+        yield "renderer", state.renderer
     if state.history:
         yield "last run", run_text(state.history[0], now)
     if state.attempt:

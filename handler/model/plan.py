@@ -10,6 +10,7 @@ from enum import StrEnum
 from handler.model.manifest import Manifest, canonical
 from handler.model.names import Identity
 from handler.model.numbers import many
+from handler.model.render import FILES
 
 
 class Action(StrEnum):
@@ -136,7 +137,10 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything one run would do. `stages` are applied in order, `prunes` afterwards in theirs; `due`: see `Due`."""
+    """Everything one run would do. `stages` are applied in order, `prunes` afterwards in theirs; `due`: see `Due`.
+
+    `renderer`: which one made what git declares.
+    """
 
     target: str
     commit: str
@@ -147,6 +151,7 @@ class Plan:
     live_members: int = 0
     outside: tuple[Identity, ...] = field(default=())
     due: tuple[Due, ...] = ()
+    renderer: str = FILES
 
     @property
     def changes(self) -> tuple[Change, ...]:

@@ -14,6 +14,8 @@ from handler.model.tree import ReadSet
 
 Files = Mapping[tuple[str, str], tuple[Manifest, ...]]
 """(path, blob id) -> the file's documents: what has not changed needn't be read again."""
+FILES = "file"
+"""The renderer of plain manifests."""
 Where = Callable[[Sequence[str]], Sequence[int]]
 """Paths of fields of a Rollout -> the line of each, or of the nearest parent that is there; 0: none is known."""
 
@@ -100,7 +102,7 @@ class OutsideInputs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NothingOutside:
-    """Knows git only: `cluster` is the one that the tools take without being told, values and charts are refused."""
+    """Knows git only: `cluster` is the one that the tools assume by themselves, values and charts are refused."""
 
     def ask(self, name: str) -> str:  # noqa: ARG002 - the port's signature
         """Return nothing."""
@@ -178,7 +180,7 @@ class Rendered:
     rollout: Manifest | None = None
     keys: Mapping[str, tuple[Identity, ...]] = field(default_factory=dict, repr=False)
     where: Where = field(default=nowhere, repr=False, compare=False)
-    renderer: str = "file"
+    renderer: str = FILES
     notes: tuple[str, ...] = ()
     unstable: Mapping[Identity, UnstableFields] = field(default_factory=dict)
     installs: str = ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from handler.model.event import Delivery
 from handler.model.names import GroupKind, Identity
-from handler.model.render import RecordedRender
+from handler.model.render import FILES, RecordedRender
 from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word, seconds_of
 
 
@@ -333,7 +333,7 @@ class State:
     @property
     def render(self) -> RecordedRender:
         """What it says of the renders of the target."""
-        return RecordedRender(self.renderer or "file", self.installed) if self.commit else RecordedRender()
+        return RecordedRender(self.renderer or FILES, self.installed) if self.commit else RecordedRender()
 
     @property
     def fresh(self) -> bool:

@@ -27,7 +27,7 @@ from handler.model.errors import AccessDenied, ClusterUnavailable, Problem
 from handler.model.health import Health
 from handler.model.names import PART_OF, GroupKind, Identity, Resource
 from handler.model.plan import Action, Change, Due, Plan
-from handler.model.render import UnstableFields
+from handler.model.render import FILES, UnstableFields
 from handler.model.rollout import Mode
 from handler.plan import guards
 from handler.plan.admission import Desired
@@ -44,8 +44,8 @@ class PlanRequest:
     """What one plan is made for.
 
     `recorded`, `namespaces`: the kinds and namespaces the state lists; `prune`: whether candidates may go; `due`: hooks and steps to carry
-    out; `unstable`: see `Rendered`; `guarded`: what a person must approve beside deletions, each with its reason; `under_way`: `due.token`
-    of the rollout that goes on; `shown`: the plan is only read; `handover`: None: there are no siblings.
+    out; `renderer`, `unstable`: see `Rendered`; `guarded`: what a person must approve beside deletions, each with its reason;
+    `under_way`: `due.token` of the rollout that goes on; `shown`: the plan is only read; `handover`: None: there are no siblings.
     """
 
     commit: str
@@ -59,6 +59,7 @@ class PlanRequest:
     planned_hooks: PlannedHooks = field(default_factory=PlannedHooks)
     due: tuple[Due, ...] = ()
     notes: tuple[str, ...] = ()
+    renderer: str = FILES
     unstable: Mapping[Identity, UnstableFields] = field(default_factory=dict)
     guarded: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     under_way: str = ""
@@ -142,6 +143,7 @@ class Planner:
             live_members=comparison.members,
             outside=tuple(change.identity for change in prunes if change.reason.startswith("outside:")),
             due=ask.due,
+            renderer=ask.renderer,
         )
         members = comparison.members - sum(is_kept(change) or change.is_left for change in prunes)
         hold = guards.hold_for(plan.changes, members, self.target.prune, ask.reads, ask.settings, ask.guarded)

@@ -52,6 +52,7 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         planned_hooks=prepared.planned_hooks,
         due=due,
         notes=prepared.notes,
+        renderer=prepared.rendered.renderer,
         unstable=prepared.rendered.unstable,
         guarded=_guarded(run, prepared.rendered.renderer),
         under_way=token(under_way(state, prepared.digest, force=run.force)) if rolling else "",
@@ -72,7 +73,7 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
 
 
 def _guarded(run: RunContext, renderer: str) -> dict[tuple[str, str, str], str]:
-    """Hold a plan whose objects another renderer made than the recorded ones, and nobody has chosen it by name."""
+    """Hold a plan whose objects another renderer made than the recorded ones, where its name isn't configured."""
     recorded, chosen = run.state.render.renderer, run.deps.target.renderer.chosen
     if chosen != AUTO or recorded in ("", renderer):
         return {}
