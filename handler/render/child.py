@@ -157,7 +157,8 @@ def _perform(functions: Functions, conversation: int, server: int, calls: seccom
     gc.disable()
     pipe = _alone(conversation)
     request = json.loads(_read(pipe, struct.unpack("!I", _read(pipe, 4))[0]))
-    options, parts = request["options"], (_read(pipe, size) for size in request["parts"])
+    options = request["options"]
+    parts: Iterator[bytes] = (_read(pipe, size) for size in request["parts"])
     try:
         if request.get("program"):
             options, parts = _ran(request, parts, pipe, server)

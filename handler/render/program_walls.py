@@ -118,7 +118,7 @@ def _environment(standing: Standing) -> dict[str, str]:
     kinds = ("CACHE", "CONFIG", "DATA")
     given = standing.order["environment"].items()
     return {
-        **{name: own for name in ("HOME", "TMPDIR")},
+        **dict.fromkeys(("HOME", "TMPDIR"), own),
         **{f"XDG_{kind}_HOME": f"{own}/{kind.lower()}" for kind in kinds},
         **{f"HELM_{kind}_HOME": f"{own}/{kind.lower()}/helm" for kind in kinds},
         "PATH": "",

@@ -42,16 +42,24 @@ def become(uid: int, *, filters: bool) -> None:
 
 def work(table: str, limits: dict[str, Any]) -> None:
     """Answer each call until the input ends."""
-    from handler.model.errors import RenderFailed  # noqa: PLC0415 - found only where it was copied to
+    from handler.model.errors import OperatorError, RenderFailed  # noqa: PLC0415 - found only where it was copied to
+    from handler.render.programs import Program, ProgramLimits  # noqa: PLC0415 - the same
     from handler.render.sandbox import Sandbox, SandboxLimits  # noqa: PLC0415 - the same
 
     with Sandbox(table, SandboxLimits(**limits)) as sandbox:
         for line in sys.stdin:
             asked = json.loads(line)
+            program, parts = asked.get("program"), [part.encode() for part in asked.get("parts", ())]
+            if program:
+                bounds = ProgramLimits(**program.pop("limits", {}))
+                program = Program(limits=bounds, **{name: tuple(v) if isinstance(v, list) else v for name, v in program.items()})
             try:
-                said = [piece.decode() for piece in sandbox.run(asked["function"], asked["options"], [], bytes, subject="deploy")]
+                found = sandbox.run(asked["function"], asked["options"], parts, bytes, "deploy", program, weak=asked.get("weak", False))
+                said = [piece.decode() for piece in found]
             except RenderFailed as failed:
                 said = [failed.reason, str(failed)]
+            except OperatorError as failed:
+                said = ["operator", str(failed)]
             sys.stdout.write(json.dumps(said) + "\n")
             sys.stdout.flush()
 
