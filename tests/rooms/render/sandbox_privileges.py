@@ -26,11 +26,12 @@ HOSTILE = Build(name="hostile", module=Path(__file__).with_name("hostile_program
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """`uid`: of the worker; `filters`: whether its children may install one."""
+    """`uid`: of the worker; `filters`: whether its children may install one; `landlock`: whether the kernel has it."""
 
     name: str
     uid: int
     filters: bool
+    landlock: bool = True
 
     def missing(self) -> str:
         """Say why it can't be had here; empty: it can."""
@@ -49,10 +50,14 @@ GROUNDS = (
 )
 
 
+WITHOUT_LANDLOCK = (Ground("root without Landlock", 0, True, False), Ground("ordinary without Landlock", ORDINARY, True, False))
+
+
 class Stage:
     """A worker process on a ground, with copies that its user may read. `place`: a directory in which every user may write."""
 
-    def __init__(self, ground: Ground, table: str = "hostile_child:FUNCTIONS", limits: dict[str, Any] | None = None) -> None:
+    def __init__(self, ground: Ground, table: str = "hostile_child:FUNCTIONS", limits: dict[str, Any] | None = None, *, temporary: Path | None = None) -> None:
+        """`temporary`: of another stage; by default one of its own."""
         self._held = tempfile.TemporaryDirectory(prefix="anneal-stage-")  # pytest's own is closed to other users
         root = Path(self._held.name)
         root.chmod(0o755)
@@ -67,11 +72,12 @@ class Stage:
         self.place.chmod(0o777)
         (self.place / "there").write_text("there")
         (self.place / "there").chmod(0o666)
-        self.temporary = root / "tmp"
-        self.temporary.mkdir()
+        self.temporary = temporary or root / "tmp"
+        self.temporary.mkdir(exist_ok=True)
         self.temporary.chmod(0o1777)
         program = str(root / "sandbox_worker.py")
-        command = [str(_interpreter()), program, str(ground.uid), str(ground.filters), table, json.dumps(limits or {})]
+        lacking = "" if ground.filters and ground.landlock else "landlock" if ground.filters else "filters"
+        command = [str(_interpreter()), program, str(ground.uid), lacking, table, json.dumps(limits or {})]
         environ = {"CANARY": "canary", "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(self.temporary)}
         self._process = subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ)
         self.pid = self._process.pid
@@ -89,7 +95,7 @@ class Stage:
         return self.hear()
 
     def run(self, *arguments: str, **about: Any) -> list[str]:
-        """Run the program and return its exit code, its directory and its streams, or the failure's reason and message."""
+        """Run the program; return its exit code, its directory, its streams and the walls it lacked, or a failure's reason and message."""
         self.begin(*arguments, **about)
         return self.hear()
 

@@ -4,9 +4,11 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,10 +32,12 @@ var acts = map[string]func([]string){
 	"close":      func([]string) { os.Stdout.Close(); os.Stderr.Close(); sleep() },
 	"background": background,
 	"bomb":       bomb,
+	"forks":      forks,
 	"threads":    threads,
 	"vanish":     func(args []string) { fmt.Print(answer(os.RemoveAll(args[0]))) },
 	"start":      start,
-	"crash":      func([]string) { syscall.Kill(syscall.Getpid(), syscall.SIGABRT); sleep() },
+	"fail":       func([]string) { panic("failed") },
+	"killed":     func([]string) { syscall.Kill(syscall.Getpid(), syscall.SIGKILL) },
 }
 
 func main() {
@@ -111,6 +115,8 @@ func memory([]string) {
 
 // hidden does the same after the first thread of the process has ended.
 func hidden(args []string) {
+	debug.SetGCPercent(-1) // the collector would wait for that thread
+	debug.SetMemoryLimit(math.MaxInt64)
 	go memory(args)
 	syscall.RawSyscall(syscall.SYS_EXIT, 0, 0, 0)
 }
@@ -184,6 +190,13 @@ func background(args []string) {
 func bomb(args []string) {
 	for {
 		exec.Command(args[0], "bomb", args[0]).Start()
+	}
+}
+
+// forks doubles as fast as the kernel can.
+func forks([]string) {
+	for {
+		syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 	}
 }
 
