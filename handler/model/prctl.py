@@ -9,7 +9,6 @@ import sys
 
 _PDEATHSIG, _DUMPABLE, _SECCOMP, _SUBREAPER, _NO_NEW_PRIVS = 1, 4, 22, 36, 38
 _MODE_FILTER = 2
-_NEW_IPC, _NEW_NETWORK = 0x0800_0000, 0x4000_0000
 _SECCOMP_CALL = {"x86_64": 317, "aarch64": 277}
 _SET_FILTER, _NEW_LISTENER = 1, 8
 
@@ -27,11 +26,6 @@ def die_with_parent(number: int) -> bool:
 def adopt_orphans() -> bool:
     """Become the parent of what processes below this one leave behind. Returns whether it is so."""
     return _prctl(_SUBREAPER, 1)
-
-
-def own_network() -> bool:
-    """Leave the network and System V's memory of all others for ones of its own; root may. Returns whether it is so."""
-    return sys.platform == "linux" and bool(ctypes.CDLL(None).unshare(_NEW_NETWORK | _NEW_IPC) == 0)
 
 
 def gain_no_privileges() -> bool:

@@ -72,7 +72,6 @@ def run(
     """
     place = order["place"]
     executables = [_opened(path) for path in (*([order["path"]] if order["path"] else []), *order["beside"])]
-    prctl.own_network()
     prctl.adopt_orphans()
     private = take_over(place)
     _reachable(order["beside"])
