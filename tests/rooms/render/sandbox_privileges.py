@@ -56,7 +56,9 @@ WITHOUT_LANDLOCK = (Ground("root without Landlock", 0, True, False), Ground("ord
 class Stage:
     """A worker process on a ground, with copies that its user may read. `place`: a directory in which every user may write."""
 
-    def __init__(self, ground: Ground, table: str = "hostile_child:FUNCTIONS", limits: dict[str, Any] | None = None, *, temporary: Path | None = None) -> None:
+    def __init__(
+        self, ground: Ground, table: str = "hostile_child:FUNCTIONS", limits: dict[str, Any] | None = None, *, temporary: Path | None = None
+    ) -> None:
         """`temporary`: of another stage; by default one of its own."""
         self._held = tempfile.TemporaryDirectory(prefix="anneal-stage-")  # pytest's own is closed to other users
         root = Path(self._held.name)

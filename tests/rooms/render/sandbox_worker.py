@@ -58,7 +58,8 @@ def work(table: str, limits: dict[str, Any]) -> None:
             program, parts = asked.get("program"), [part.encode() for part in asked.get("parts", ())]
             if program:
                 bounds = ProgramLimits(**program.pop("limits", {}))
-                program = Program(limits=bounds, **{name: tuple(v) if isinstance(v, list) else v for name, v in program.items()})
+                about: dict[str, Any] = {name: tuple(each) if isinstance(each, list) else each for name, each in program.items()}
+                program = Program(limits=bounds, **about)
             try:
                 found = sandbox.run(asked["function"], asked["options"], parts, bytes, "deploy", program, weak=asked.get("weak", False))
                 said = [piece.decode() for piece in found] + ([", ".join(sandbox.lacks)] if program else [])

@@ -32,7 +32,7 @@ BASES = {
     "over/lay/kustomization.yaml": "resources: [../../base]\nnamePrefix: x-\n",
 }
 CHARTS = {
-    "kustomization.yaml": "helmGlobals: {chartHome: charts}\nhelmCharts:\n- name: shop\n  releaseName: one\n  valuesInline: {word: inline}\n",
+    "kustomization.yaml": "helmGlobals: {chartHome: charts}\nhelmCharts:\n- {name: shop, releaseName: one, valuesInline: {word: inline}}\n",
     **{f"charts/shop/{path}": text for path, text in CHART.items()},
 }
 

@@ -74,6 +74,7 @@ def test_a_program_for_another_architecture_is_killed(ground: Ground, stage: Sta
 
 def test_proc_environ_and_mem_of_the_worker_are_closed_to_its_user(ground: Ground, stage: Stage) -> None:
     """A process that isn't dumpable belongs to root in /proc; as root it does so anyhow."""
+    assert stage.call("echo") == ["still here"], "its server runs"
     (server,) = Path(f"/proc/{stage.pid}/task/{stage.pid}/children").read_text().split()
     if not ground.filters:
         pytest.skip("PR_SET_DUMPABLE is refused there, too")
@@ -101,8 +102,8 @@ OPEN = ". It can make shared memory, make directories and links"
 @pytest.mark.parametrize(
     ("refusing", "line"),
     [
-        (False, f"walls          ok       of a render child: seccomp, {STANDING}"),
-        (True, f"walls          warning  of a render child: no seccomp filter, {STANDING}{OPEN}"),
+        (False, f"walls          ok       of a render child: seccomp, {STANDING}; of programs: Landlock, seccomp"),
+        (True, f"walls          warning  of a render child: no seccomp filter, {STANDING}; of programs: no Landlock, no seccomp{OPEN}"),
     ],
     ids=["here", "where the kernel takes no filter"],
 )
@@ -114,3 +115,6 @@ def test_doctor_says_which_walls_stand(tmp_path: Path, refusing: bool, line: str
     )
     assert line in done.stdout.splitlines(), done
     assert ("AWS Lambda refuses it" in done.stdout) is refusing
+    assert (
+        "kustomize and helm don't run here; a target with `sandbox: weak` lets them open files, open connections" in done.stdout
+    ) is refusing
