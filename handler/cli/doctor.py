@@ -136,11 +136,11 @@ def _walls(session: Session, findings: Findings) -> None:
         *([] if "take more memory" in found.can else [f"{limits.memory >> 20:,} MiB of memory"]),
     ]
     text = f"of a render child: {', '.join(standing)}; {programs}"
-    if open_to_programs:
-        findings.warn("walls", f"{text}. {open_to_programs}", _PROGRAM_WALLS_FIX)
-    if found.can:
-        findings.warn("walls", f"{text}. It can {', '.join(found.can)}", _WALLS_FIX)
-    elif not open_to_programs:
+    open_to_child = f"It can {', '.join(found.can)}" if found.can else ""
+    if open_to_child or open_to_programs:
+        fixes = [*([_WALLS_FIX] if open_to_child else []), *([_PROGRAM_WALLS_FIX] if open_to_programs else [])]
+        findings.warn("walls", ". ".join(filter(None, (text, open_to_child, open_to_programs))), "; ".join(fixes))
+    else:
         findings.good("walls", text)
 
 
@@ -149,7 +149,7 @@ def _program_walls(sandbox: Sandbox) -> tuple[str, str]:
     (can,) = sandbox.run("program walls", {}, [], decode_program_walls, "render child", probe(os.getpid()), weak=True)
     lacks = sandbox.lacks
     walls = ", ".join(f"no {name}" if wall in lacks else name for wall, name in ((FILES, "Landlock"), (CALLS, "seccomp")))
-    follows = f"kustomize and helm don't run here; a target with `sandbox: weak` lets them {', '.join(can)}" if lacks else ""
+    follows = f"Kustomize and helm don't run here; a target with `sandbox: weak` lets them {', '.join(can)}" if lacks else ""
     return f"of programs: {walls}", follows
 
 

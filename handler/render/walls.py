@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from handler.render.programs import Program
+from handler.render.programs import Program, ProgramLimits
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _IPC_RMID = 0
@@ -56,7 +56,7 @@ def try_walls(options: Mapping[str, Any], _: Sequence[bytes]) -> Iterator[bytes]
 
 def probe(worker: int) -> Program:
     """Return what has these walls tried where a program would be. `worker`: the handler's process id."""
-    return Program("", (str(worker),), {})
+    return Program("", (str(worker),), {}, limits=ProgramLimits(processes=2))  # it tries to start one
 
 
 def try_program_walls(arguments: Sequence[str]) -> None:

@@ -32,6 +32,17 @@ def test_each_run_has_a_closed_directory_that_is_removed_with_its_content(tempor
     assert list(temporary.iterdir()) == []
 
 
+def test_a_base_that_was_cleaned_away_is_made_anew(temporary: Path) -> None:
+    directories = PrivateDirectories()
+    with directories.one() as first:
+        pass
+    Path(first).parent.rmdir()
+    with directories.one() as second:
+        assert Path(second).is_dir()
+    directories.close()
+    assert list(temporary.iterdir()) == []
+
+
 def test_a_directory_is_removed_when_its_run_fails(temporary: Path) -> None:
     directories = PrivateDirectories()
     with pytest.raises(RuntimeError), directories.one():
