@@ -31,15 +31,17 @@ def refuse(numbers: tuple[int, ...] = (), error: int = errno.EPERM) -> None:
         raise OSError(ctypes.get_errno(), "prctl")
 
 
-def become(uid: int, lacking: str) -> None:
-    """Take that place, and begin anew there: only exec makes a process that changed its uid an ordinary one of its new user.
-
-    `lacking`: `filters`: as in AWS Lambda; `landlock`: as on a kernel that was built without it.
-    """
-    if lacking == "filters":
+def lack(what: str) -> None:
+    """Do without `filters`, as in AWS Lambda, or without `landlock`, as on a kernel that was built without it."""
+    if what == "filters":
         refuse()
-    if lacking == "landlock":
+    if what == "landlock":
         refuse(LANDLOCK, errno.ENOSYS)
+
+
+def become(uid: int, lacking: str) -> None:
+    """Take that place, and begin anew there: only exec makes a process that changed its uid an ordinary one of its new user."""
+    lack(lacking)
     os.setgroups([])
     os.setgid(uid)
     os.setuid(uid)
