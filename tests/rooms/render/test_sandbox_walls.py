@@ -98,6 +98,8 @@ STANDING = "a uid of its own, no descriptors, 1,024 MiB of memory"
 OPEN = "It can make shared memory, make directories and links"
 WEAK = "Kustomize and helm don't run here; a target with `sandbox: weak` lets them open files"
 
+MORE = "open connections, start processes, make shared memory"
+
 
 @pytest.mark.skipif(bool(GROUNDS[0].missing()), reason=GROUNDS[0].missing() or "it can be tried")
 @pytest.mark.parametrize(
@@ -106,8 +108,7 @@ WEAK = "Kustomize and helm don't run here; a target with `sandbox: weak` lets th
         ("", f"ok       of a render child: seccomp, {STANDING}; of programs: Landlock, seccomp"),
         (
             "filters",
-            f"warning  of a render child: no seccomp filter, {STANDING}; of programs: no Landlock, no seccomp. {OPEN}. {WEAK},"
-            " open connections, start processes, make shared memory",
+            f"warning  of a render child: no seccomp filter, {STANDING}; of programs: no Landlock, no seccomp. {OPEN}. {WEAK}, {MORE}",
         ),
         ("landlock", f"warning  of a render child: seccomp, {STANDING}; of programs: no Landlock, seccomp. {WEAK}"),
     ],
