@@ -1,4 +1,4 @@
-"""What keeps a render child in, found by trying to get out: for `anneal doctor`. One file, so that both ends agree.
+"""What keeps a render child and its programs in, found by trying to get out: for `anneal doctor`. One file, so that both ends agree.
 
 Law: an attempt that succeeds changes nothing, or is undone at once.
 """
@@ -13,6 +13,8 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
+
+from handler.render.programs import Program, ProgramLimits
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _IPC_RMID = 0
@@ -50,6 +52,38 @@ def try_walls(options: Mapping[str, Any], _: Sequence[bytes]) -> Iterator[bytes]
     seccomp = _refused(lambda: os.mkdir("")) == errno.EPERM  # noqa: PTH102 - a path of no name, which is nowhere
     can = [what for what, attempt in attempts.items() if not _refused(attempt)]
     yield json.dumps({"seccomp": seccomp, "can": can if seccomp else [*can, _NAMES]}).encode()
+
+
+def probe(worker: int) -> Program:
+    """Return what has these walls tried where a program would be. `worker`: the handler's process id."""
+    return Program("", (str(worker),), {}, limits=ProgramLimits(processes=2))  # it tries to start one
+
+
+def try_program_walls(arguments: Sequence[str]) -> None:
+    """Try everything once in a program's place, and write what was possible to standard output. `arguments`: the handler's process id."""
+    worker = int(arguments[0])
+    attempts: Mapping[str, Callable[[], object]] = {
+        "open files": lambda: os.close(os.open("/", os.O_RDONLY)),
+        "open connections": lambda: socket.socket().close(),
+        "start processes": _fork,
+        "make shared memory": _share,
+        "signal the handler": lambda: os.kill(worker, 0),
+        "read the handler's memory": lambda: _peek(worker),
+    }
+    os.write(1, json.dumps([what for what, attempt in attempts.items() if not _refused(attempt)]).encode())
+
+
+def read_program_walls(_: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
+    """Hand on what was written there."""
+    yield parts[0]
+
+
+def decode_program_walls(frame: bytes) -> tuple[str, ...]:
+    """Read it, in the worker. Raises ValueError if it is something else."""
+    match json.loads(frame):
+        case [*can] if all(isinstance(each, str) and each.isprintable() for each in can):
+            return tuple(can)
+    raise ValueError("not what a program finds")
 
 
 def _refused(attempt: Callable[[], object]) -> int:
