@@ -167,6 +167,6 @@ def _placed(place: str) -> Iterator[None]:
     try:
         yield
     except AnnealError as error:
-        if not place:
-            raise
-        raise type(error)(*(replace(problem, place=place) for problem in error.problems)) from None
+        if place:
+            error.problems = tuple(replace(problem, place=place) for problem in error.problems)
+        raise

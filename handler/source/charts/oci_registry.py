@@ -143,7 +143,7 @@ class OciRegistry:
             return None
         parameters = {name.lower(): value for name, value in _PARAMETER.findall(bearer[1])}
         try:
-            realm = answer.url.joined(parameters.get("realm", ""))
+            realm = ChartUrl.of(parameters.get("realm", ""))
         except ValueError as wrong:
             raise self._nonsense(answer, f"a token service that {wrong}") from None
         return f"Bearer {self._token(realm, parameters.get('service', ''))}"
