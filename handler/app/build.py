@@ -17,6 +17,7 @@ from handler.app.external_services import ExternalServices
 from handler.app.sibling_targets import OneRepository
 from handler.app.tables import LazyTable, Tables
 from handler.cluster.discovery import Discovery
+from handler.config.renderer_settings import ChartSource
 from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
 from handler.config.settings_digest import settings_digest
@@ -129,11 +130,11 @@ class Handler(Connections):
         from handler.app.outside_inputs import TargetInputs
         from handler.source.charts.chart_pins import ChartPins
 
-        return TargetInputs(target, self.api(target), discovery, lambda: self.charts(target), pins or ChartPins())
+        return TargetInputs(target, self.api(target), discovery, lambda: self.charts(target.charts), pins or ChartPins())
 
-    def charts(self, target: Target) -> ChartFetcher:
-        """Return what fetches a target's charts, shared by targets that list the same sources. Raises ConfigInvalid: one can't be used."""
-        return self._charts(target.charts, partial(read_index, self._sandbox))
+    def charts(self, sources: tuple[ChartSource, ...]) -> ChartFetcher:
+        """Return what fetches charts, shared by targets that list the same sources. Raises ConfigInvalid: one can't be used."""
+        return self._charts(sources, partial(read_index, self._sandbox))
 
     def _sibling_preparer(self, target: Target, other: Discovery | None) -> Preparer:
         return self.preparer(target, other) if other else self.dependencies(target.name).preparer

@@ -40,7 +40,7 @@ class TargetInputs:
     api: Api
     discovery: Discovery
     fetcher: Callable[[], ChartFetcher]
-    pins: ChartPins = ChartPins()
+    pins: ChartPins = field(default_factory=ChartPins)
     _charts: dict[str, FetchedChart] = field(default_factory=dict)
     _objects: dict[tuple[str, str], dict[str, Any] | None] = field(default_factory=dict)
 

@@ -8,7 +8,7 @@
       digest: sha256:…                           of the archive
 
 Law: a lock decides versions by equality of what is asked, never by comparing versions: one that no longer fits is refused, not passed by.
-`lock_entries` and `remote_dependencies` run in the render child.
+`lock_entries` and `dependencies` run in the render child.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ def read_lock(sandbox: Sandbox, data: bytes, path: str) -> tuple[KnownChart, ...
 
 
 def read_dependencies(sandbox: Sandbox, data: bytes, path: str) -> tuple[ChartReference, ...]:
-    """Return the dependencies of a Chart.yaml (or requirements.yaml) that come from elsewhere. Raises as `read_lock`."""
+    """Return the dependencies of a Chart.yaml, Chart.lock or requirements.yaml that charts/ need not hold. Raises as `read_lock`.
+
+    Those of `file://` are in the same checkout.
+    """
     rows = _read(sandbox, "chart-dependencies", data, path)
     return tuple(ChartReference(url, name, version, place=place) for url, name, _, version, _, place in rows)
 
@@ -98,8 +101,8 @@ def lock_entries(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator
     yield from map(_encoded, _listed(parts[0], options["path"], "charts", _locked))
 
 
-def remote_dependencies(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
-    """Yield the dependencies of a Chart.yaml that have a repository elsewhere, or mistakes. Options: `path`: of the one part."""
+def dependencies(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
+    """Yield the dependencies of a Chart.yaml that name a repository, or mistakes. Options: `path`: of the one part."""
     yield from map(_encoded, _listed(parts[0], options["path"], "dependencies", _dependency))
 
 
@@ -159,5 +162,5 @@ def _dependency(entry: Any, document: Document) -> Iterator[Row | Problem]:
     elif url.startswith(("@", "alias:")):
         fix = "write the repository's URL"
         yield Problem(f"dependency {printable(name, 80)}", f"{printable(url, 80)} is a name that only `helm repo add` knows", place, fix)
-    elif url.startswith(("oci:", "https:", "http:")):
+    elif url:
         yield (url, name, "", version, "", place)

@@ -16,7 +16,7 @@ from handler.model.rollout import API_VERSION, KIND
 from handler.model.tree import printable
 from handler.render import folders
 from handler.render.chart_index import index_entries
-from handler.render.chart_lock import lock_entries, remote_dependencies
+from handler.render.chart_lock import dependencies, lock_entries
 from handler.render.document import Document
 from handler.render.documents import documents
 from handler.render.frames import encode, encode_lines
@@ -95,5 +95,5 @@ FUNCTIONS: Mapping[str, Function] = {
     "walls": try_walls,
     "chart-index": index_entries,
     "chart-lock": lock_entries,
-    "chart-dependencies": remote_dependencies,
+    "chart-dependencies": dependencies,
 }
