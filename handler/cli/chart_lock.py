@@ -9,16 +9,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from handler.config.renderer_settings import ChartSource
+from handler.app.external_services import fetcher
+from handler.config.load import ConfigNotFound
+from handler.config.renderer_settings import ChartSource, chart_references
+from handler.config.secret_mask import Mask
+from handler.config.secrets import Secrets, resolve
 from handler.config.settings import Target
 from handler.model.errors import AnnealError
 from handler.model.render import ChartReference, FetchedChart, KnownChart, chart_identity
+from handler.render.chart_index import read_index
 from handler.render.chart_lock import LOCK, read_dependencies, read_lock
+from handler.source.charts.chart_fetcher import ChartFetcher
+from handler.source.git_host import SharedConnections
 
 if TYPE_CHECKING:
     from handler.cli.session import Session
@@ -45,34 +53,30 @@ class ToLock:
 
 def lock_charts(session: Session, directory: Path) -> list[str]:
     """Write the locks below a directory of a checkout; return a line for each chart. Raises AnnealError: one can't be had."""
-    from handler.app.build import Handler
-    from handler.config.load import ConfigNotFound
-    from handler.config.settings import Settings
-
     session.sandbox.start()
+    read = partial(read_dependencies, session.sandbox)
+    found = to_lock(directory, _targets(session), read)
+    fetch = _fetching(session, found)
+    return [line for each in found for line in write_lock(each, fetch, partial(read_lock, session.sandbox))]
+
+
+def _targets(session: Session) -> Sequence[Target]:
     try:
-        targets: Sequence[Target] = session.all_or(None)
-        settings, secrets = session.settings, session.secrets
+        return session.settings.targets
     except ConfigNotFound:
-        from handler.config.secrets import Secrets
-
-        targets, settings, secrets = (), Settings(), Secrets()
-    handler = Handler(settings, secrets, session.sandbox, session.environ, session.options)
-    read = _reading(session)
-    found = to_lock(directory, targets, read)
-    return [
-        line
-        for each in found
-        for line in write_lock(
-            each,
-            lambda reference, sources: handler.charts(sources).fetch(reference),
-            lambda data, path: read_lock(session.sandbox, data, path),
-        )
-    ]
+        return ()
 
 
-def _reading(session: Session) -> ReadDependencies:
-    return lambda data, path: read_dependencies(session.sandbox, data, path)
+def _fetching(session: Session, found: Sequence[ToLock]) -> Fetch:
+    """Return what fetches charts, with the secrets of the sources that are needed, and of no others."""
+    stores = fetcher(session.environ)
+    refs = {ref for each in found for _, ref in chart_references(each.sources)}
+    read = {ref: resolve(ref, session.environ, stores) for ref in refs}
+    secrets = Secrets(git=read, known=read, masking=Mask.of({secret.reveal() for secret in read.values()}))
+    session.output.mask = secrets.mask
+    pools = SharedConnections().pools
+    made = cache(lambda sources: ChartFetcher(sources, secrets, partial(read_index, session.sandbox), pools))
+    return lambda reference, sources: made(sources).fetch(reference)
 
 
 def to_lock(directory: Path, targets: Iterable[Target], read: ReadDependencies) -> list[ToLock]:
@@ -89,8 +93,8 @@ def to_lock(directory: Path, targets: Iterable[Target], read: ReadDependencies) 
             continue
         key = next((each for each in found if each.resolve() == place), place)
         before = found.get(key, ToLock(key, ()))
-        chart = target.renderer.chart
-        own = (ChartReference(chart.oci or chart.repository, chart.name, chart.version),) if chart else ()
+        asked = target.renderer.chart
+        own = (ChartReference(asked.oci or asked.repository, asked.name, asked.version),) if asked else ()
         if before.references or own:
             found[key] = replace(before, references=(*before.references, *own), sources=(*before.sources, *target.charts))
     return [found[path] for path in sorted(found)]

@@ -22,7 +22,7 @@ KEPT = 100  # entries of one target's record
 
 @dataclass(frozen=True, slots=True)
 class ExpectedDigest:
-    """What a chart's archive must be; `source` says from where that is known, as it reads after `is known`."""
+    """What a chart's archive must be; `source` says from where that is known, as it reads after the digest."""
 
     digest: str
     source: str
@@ -45,9 +45,9 @@ class ChartPins:
     def expected(self, reference: ChartReference, version: str) -> ExpectedDigest | None:
         """Return what the archive of a version must be; None: it is used for the first time."""
         if reference.digest:
-            return ExpectedDigest(reference.digest, f"from {reference.place or 'the target'}")
+            return ExpectedDigest(reference.digest, f"as is written for {reference.place or 'the target'}")
         found = [each for each in self._of(reference) if version in (each.version, each.asked)]
-        return ExpectedDigest(found[-1].digest, f"since commit {found[-1].commit[:12] or '(none)'}") if found else None
+        return ExpectedDigest(found[-1].digest, f"as was recorded with commit {found[-1].commit[:12] or '(none)'}") if found else None
 
     def judge(self, reference: ChartReference, version: str, digest: str) -> None:
         """Raise ChartChanged, naming both digests and the ways out, if a version isn't what is known of it."""
@@ -55,7 +55,7 @@ class ChartPins:
         if expected is None or expected.digest == digest:
             return
         subject = f"chart {printable(reference.name or reference.url)} {printable(version, 80)}"
-        seen = f"{printable(reference.url)} serves {digest}, and {expected.digest} is known {expected.source}: its bytes have changed"
+        seen = f"{printable(reference.url)} serves {digest}, not {expected.digest} {expected.source}: its bytes have changed"
         fix = (
             "ask who publishes it; where the change is meant, run `anneal vendor DIR --lock` and commit anneal.lock,"
             f" or write in the target: renderer: {{chart: {{digest: {digest}}}}}"

@@ -111,7 +111,7 @@ def test_other_bytes_for_a_known_version_are_refused(registry: str, sandbox: San
     second = fetcher(sandbox, source).fetch(reference)
     (problem,) = refused.value.problems
     assert second.digest != first.digest
-    assert f"serves {second.digest}, and {first.digest} is known since commit cccccccccccc" in problem.message
+    assert f"serves {second.digest}, not {first.digest} as was recorded with commit cccccccccccc" in problem.message
     assert problem.place == "Chart.yaml:7"
     assert f"renderer: {{chart: {{digest: {second.digest}}}}}" in problem.fix
     assert "anneal vendor DIR --lock" in problem.fix
