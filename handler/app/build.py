@@ -35,7 +35,7 @@ from handler.model.render import OutsideInputs, Rendered
 from handler.model.result import Outcome, Result
 from handler.model.rollout import Moments
 from handler.model.tree import Tree
-from handler.render.chart_index import read_index
+from handler.render.chart_readers import read_index
 from handler.render.sandbox import Sandbox
 from handler.state.configmap import state_name
 

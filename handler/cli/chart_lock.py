@@ -23,8 +23,8 @@ from handler.config.secrets import Secrets, resolve
 from handler.config.settings import Target
 from handler.model.errors import AnnealError
 from handler.model.render import ChartReference, FetchedChart, KnownChart, chart_identity
-from handler.render.chart_index import read_index
-from handler.render.chart_lock import LOCK, read_dependencies, read_lock
+from handler.render.chart_lock import LOCK
+from handler.render.chart_readers import read_dependencies, read_index, read_lock
 from handler.source.charts.chart_fetcher import ChartFetcher
 from handler.source.git_host import SharedConnections
 

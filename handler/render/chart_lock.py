@@ -8,94 +8,31 @@
       digest: sha256:…                           of the archive
 
 Law: a lock decides versions by equality of what is asked, never by comparing versions: one that no longer fits is refused, not passed by.
-`lock_entries` and `dependencies` run in the render child.
+Runs in the render child.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from handler.config.value_formats import FORMS
-from handler.model.errors import ManifestInvalid, Problem
-from handler.model.render import ChartReference, KnownChart, chart_identity
+from handler.model.errors import Problem
 from handler.model.tree import printable
 from handler.render.document import Document
 from handler.render.documents import documents
-from handler.render.frames import decode, encode
-
-if TYPE_CHECKING:
-    from handler.render.sandbox import Sandbox
+from handler.render.frames import encode
 
 LOCK = "anneal.lock"
 MAX_LOCKED = 1000
-RELOCK = "run `anneal vendor DIR --lock` on the directory and commit what it writes"
 _FIX = f"let `anneal vendor DIR --lock` write {LOCK}"
 _FIELDS = ("url", "name", "range", "version", "digest")
 _NEEDED = ("url", "version", "digest")
-_TEXT = "a text"
+LockRow = tuple[str, str, str, str, str, str]
+"""url, name, range, version, digest, file:line."""
 
 
-def read_lock(sandbox: Sandbox, data: bytes, path: str) -> tuple[KnownChart, ...]:
-    """Return the entries of a lock, each with its place. Raises ManifestInvalid: every mistake with its line; RenderFailed."""
-    rows = _read(sandbox, "chart-lock", data, path)
-    return tuple(KnownChart(url, name, asked or version, version, digest, place=place) for url, name, asked, version, digest, place in rows)
-
-
-def read_dependencies(sandbox: Sandbox, data: bytes, path: str) -> tuple[ChartReference, ...]:
-    """Return the dependencies of a Chart.yaml, Chart.lock or requirements.yaml that charts/ need not hold. Raises as `read_lock`.
-
-    Those of `file://` are in the same checkout.
-    """
-    rows = _read(sandbox, "chart-dependencies", data, path)
-    return tuple(ChartReference(url, name, version, place=place) for url, name, _, version, _, place in rows)
-
-
-def locked(reference: ChartReference, lock: Sequence[KnownChart]) -> ChartReference:
-    """Return a reference with the version and digest that a lock gives it; one with a digest of its own, or that isn't locked, as it is.
-
-    Raises ManifestInvalid: the chart is locked, but not for what is asked now.
-    """
-    if reference.digest:
-        return reference
-    wanted = chart_identity(reference.url, reference.name)
-    same = [each for each in lock if chart_identity(each.url, each.name) == wanted]
-    for each in same:
-        if each.asked == reference.version:
-            return replace(reference, version=each.version, digest=each.digest)
-    if same:
-        subject = f"chart {printable(reference.name or reference.url)}"
-        seen = f"{LOCK} has it for {same[0].asked} ({same[0].place}), and {printable(reference.version, 80)} is asked for"
-        raise ManifestInvalid(Problem(subject, seen, reference.place, RELOCK))
-    return reference
-
-
-Row = tuple[str, str, str, str, str, str]
-
-
-def _read(sandbox: Sandbox, function: str, data: bytes, path: str) -> list[Row]:
-    found = sandbox.run(function, {"path": path}, [data], _decode, subject=path)
-    problems = [each for each in found if isinstance(each, Problem)]
-    if problems:
-        raise ManifestInvalid(*problems)
-    return [each for each in found if not isinstance(each, Problem)]
-
-
-def _decode(frame: bytes) -> Row | Problem:
-    if frame[:1] == b"P":
-        problem = decode(frame)
-        if isinstance(problem, Problem):
-            return problem
-    facts = json.loads(frame)
-    if isinstance(facts, list) and len(facts) == 6 and all(isinstance(fact, str) and len(fact) <= 5000 for fact in facts):
-        url, name, asked, version, digest, place = facts
-        return url, name, asked, version, digest, place
-    raise ValueError("no entry of a lock")
-
-
-# --- in the child
 def lock_entries(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
     """Yield the entries of a lock, or its mistakes. Options: `path`: of the one part."""
     yield from map(_encoded, _listed(parts[0], options["path"], "charts", _locked))
@@ -106,11 +43,11 @@ def dependencies(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator
     yield from map(_encoded, _listed(parts[0], options["path"], "dependencies", _dependency))
 
 
-def _encoded(row: Row | Problem) -> bytes:
+def _encoded(row: LockRow | Problem) -> bytes:
     return encode(row) if isinstance(row, Problem) else json.dumps(row).encode()
 
 
-def _listed(data: bytes, path: str, key: str, read: Any) -> Iterator[Row | Problem]:
+def _listed(data: bytes, path: str, key: str, read: Any) -> Iterator[LockRow | Problem]:
     """Yield what is read of each entry of a list in the one document of a file."""
     for document in documents(data, path):
         if isinstance(document, Problem):
@@ -127,7 +64,7 @@ def _listed(data: bytes, path: str, key: str, read: Any) -> Iterator[Row | Probl
             yield from read(entry, document)
 
 
-def _locked(entry: Any, document: Document) -> Iterator[Row | Problem]:
+def _locked(entry: Any, document: Document) -> Iterator[LockRow | Problem]:
     place = document.place(entry)
     if not isinstance(entry, dict) or not all(isinstance(entry.get(name, ""), str) for name in _FIELDS):
         yield Problem(LOCK, f"an entry is a mapping of texts: {', '.join(_FIELDS)}", place, _FIX)
@@ -151,7 +88,7 @@ def _locked(entry: Any, document: Document) -> Iterator[Row | Problem]:
     yield (texts["url"], texts["name"], texts["range"], texts["version"], texts["digest"], place)
 
 
-def _dependency(entry: Any, document: Document) -> Iterator[Row | Problem]:
+def _dependency(entry: Any, document: Document) -> Iterator[LockRow | Problem]:
     place = document.place(entry)
     if not isinstance(entry, dict):
         yield Problem("dependencies", "an entry isn't a mapping", place)

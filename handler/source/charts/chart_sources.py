@@ -1,6 +1,6 @@
 """Which of the operator's prefixes covers a URL, and what signs in there.
 
-Law: what no prefix covers is never asked, whoever names it: git, an index, a redirect, a registry's challenge.
+Law: what no prefix covers is never asked, whatever names it: git, an index, a redirect, a registry's challenge.
 """
 
 from __future__ import annotations

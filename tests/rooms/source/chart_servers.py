@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import ssl
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from handler.config.git_settings import BasicAuth, SecretRef
 from handler.config.renderer_settings import ChartSource
 from handler.config.secrets import Reading, Secret, Secrets
 from handler.model.render import ChartReference
-from handler.render.chart_index import read_index
+from handler.render.chart_readers import read_index
 from handler.render.sandbox import Sandbox
 from handler.source.bounded_connections import Pools
 from handler.source.charts.chart_fetcher import ChartFetcher
@@ -112,21 +113,24 @@ MISSING = body(b"", 404)
 
 @dataclass
 class ChartHost(Listening):
-    """A server. `answers`: by path, its query cut off, else `otherwise`; `seen`: path and headers of each request."""
+    """A server. `answers`: by path, its query cut off, else `otherwise`; `seen`: path and headers of each request; `trust`: speak TLS."""
 
     answers: dict[str, Reply | Answer] = field(default_factory=dict)
     otherwise: Answer = lambda _path, _headers: MISSING
     seen: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    trust: ssl.SSLContext | None = None
 
     def __enter__(self) -> Self:
         server = _Server(("127.0.0.1", 0), _Handler)
         server.host = self
+        if self.trust:
+            server.socket = self.trust.wrap_socket(server.socket, server_side=True)
         self._listen(server)
         return self
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if self.trust else 'http'}://127.0.0.1:{self.port}"
 
     @property
     def oci(self) -> str:

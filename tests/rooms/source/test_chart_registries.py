@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import ssl
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from handler.cli.chart_lock import lock_charts
+from handler.cli.output import Output
+from handler.cli.session import Session
 from handler.config.renderer_settings import ChartSource
 from handler.model.errors import AccessDenied, ChartChanged, ChartNotAllowed, ChartUnavailable, ConfigInvalid
-from handler.model.render import ChartReference
+from handler.model.render import ChartReference, KnownChart
+from handler.render.chart_readers import read_lock
 from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_pins import ChartPins
+from tests.rooms.source.certificates import Authority
 from tests.rooms.source.chart_servers import (
     AUTH,
     BASIC,
     ChartHost,
+    FakeChart,
+    Reply,
     digest,
     fetcher,
     forwarded,
@@ -115,6 +126,76 @@ def test_other_bytes_for_a_known_version_are_refused(registry: str, sandbox: San
     assert problem.place == "Chart.yaml:7"
     assert f"renderer: {{chart: {{digest: {second.digest}}}}}" in problem.fix
     assert "anneal vendor DIR --lock" in problem.fix
+
+
+def test_a_registry_under_a_private_authority_is_trusted_by_its_ca_file(sandbox: Sandbox, tmp_path: Path) -> None:
+    ours = Authority(tmp_path, "ours")
+    trust = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trust.load_cert_chain(ours.certificate("host"))
+    chart = FakeChart()
+    with ChartHost(answers=chart.answers(), trust=trust) as host:
+        assert fetcher(sandbox, ChartSource(host.oci, ca_file=str(ours.file))).fetch(web(host)).data == chart.archive
+        for file in ("", str(Authority(tmp_path, "theirs").file)):
+            with pytest.raises(ConfigInvalid, match=r"certificate is not trusted.*charts: \[\{url: oci://.*caFile"):
+                fetcher(sandbox, ChartSource(host.oci, AUTH, file)).fetch(web(host))
+        assert len(host.seen) == 2
+    with pytest.raises(ConfigInvalid, match="no such file"):
+        fetcher(sandbox, ChartSource(host.oci, ca_file=str(tmp_path / "missing")))
+
+
+def test_runs_at_once_share_one_fetch(sandbox: Sandbox) -> None:
+    under_way, go = threading.Event(), threading.Event()
+    chart = FakeChart()
+    with ChartHost(answers=chart.answers()) as host:
+        manifest = host.answers["/v2/charts/web/manifests/1.0.0"]
+        assert isinstance(manifest, Reply)
+
+        def held(_path: str, _headers: dict[str, str]) -> Reply:
+            under_way.set()
+            go.wait(60)
+            return manifest
+
+        host.answers["/v2/charts/web/manifests/1.0.0"] = held
+        ours = fetcher(sandbox, ChartSource(host.address))
+        joined = threading.Event()
+        do = ours._flights._join
+
+        def join(*arguments: Any) -> Any:
+            found = do(*arguments)
+            if not found[1]:
+                joined.set()
+            return found
+
+        ours._flights._join = join  # type: ignore[method-assign,assignment]  # tells when the second has joined the first
+        with ThreadPoolExecutor() as threads:
+            first = threads.submit(ours.fetch, web(host, place="a:1"))
+            assert under_way.wait(60)
+            second = threads.submit(ours.fetch, web(host, place="b:2"))
+            assert joined.wait(60)
+            go.set()
+            found = first.result(60), second.result(60)
+    assert [(each.reference.place, each.data) for each in found] == [("a:1", chart.archive), ("b:2", chart.archive)]
+    assert len(host.seen) == 2
+
+
+def test_a_checkout_is_locked_with_what_a_registry_serves(registry: str, charts: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / "Chart.yaml").write_text(
+        f"apiVersion: v2\nname: shop\nversion: 1.0.0\ndependencies: [{{name: web, version: ^1, repository: 'oci://{registry}/charts'}}]\n"
+    )
+    config = tmp_path / "anneal.yaml"
+    config.write_text(
+        "apiVersion: anneal.dev/v1alpha1\nkind: Config\ntargets:\n- name: shop\n  namespaces: [shop]\n  path: web\n"
+        "  repository: {url: https://git.example.com/shop.git, auth: {basic: {username: x, password: {env: MISSING}}}}\n"
+        f"  charts: [{{url: 'http://{registry}/charts'}}]\n"
+    )
+    with Session(Output(), {}, config=str(config)) as session:
+        (line,) = lock_charts(session, tmp_path)
+        known = read_lock(session.sandbox, (tmp_path / "web" / "anneal.lock").read_bytes(), "web/anneal.lock")
+    wanted = digest(charts["1.10.0"].read_bytes())
+    assert line == f"{tmp_path / 'web' / 'anneal.lock'}: web 1.10.0 {wanted}"
+    assert known == (KnownChart(f"oci://{registry}/charts/web", "", "^1", "1.10.0", wanted, place="web/anneal.lock:3"),)
 
 
 # --- signing in

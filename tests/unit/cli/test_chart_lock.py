@@ -12,7 +12,7 @@ from handler.config.git_settings import Repository
 from handler.config.renderer_settings import Chart, ChartSource, RendererSettings
 from handler.config.settings import Target
 from handler.model.render import ChartReference, FetchedChart, KnownChart
-from handler.render.chart_lock import read_dependencies, read_lock
+from handler.render.chart_readers import read_dependencies, read_lock
 from handler.render.sandbox import Sandbox
 from tests.fakes.sandbox import InProcess
 
