@@ -42,7 +42,7 @@ class ChartCache:
         self._lock = threading.Lock()
 
     def get(self, owner: object, digest: str) -> bytes | None:
-        """Return an archive that was fetched for this owner: what one target may read, another may not."""
+        """Return an archive that was fetched for this owner: a version of a chart, from the sources of some targets and for no others."""
         with self._lock:
             found = self._kept.get((owner, digest))
             if found is not None:
@@ -99,7 +99,7 @@ class ChartFetcher:
             wanted = self._wanted(reference, pins)
             version = pins.version(reference)
             expected = pins.expected(reference, version) if version else None
-            kept = self._cache.get(self._owner, expected.digest) if expected else None
+            kept = self._cache.get(self._owner_of(wanted, version), expected.digest) if expected else None
             if kept is not None and expected:
                 return FetchedChart(reference, version, expected.digest, kept)
             key = (*chart_identity(reference.url, reference.name), version or reference.version, reference.digest, pins)
@@ -119,13 +119,16 @@ class ChartFetcher:
         self._http.sources.needed(url, subject, prefix=url.parent if url.scheme == "oci" else url)
         return _Wanted(url, name, reference, pins, subject)
 
+    def _owner_of(self, wanted: _Wanted, version: str) -> object:
+        return self._owner, str(wanted.url), wanted.name, version
+
     def _fetched(self, wanted: _Wanted, version: str) -> FetchedChart:
         with Deadline(left(self._limits.total)) as deadline:
             of = self._of_registry if wanted.url.scheme == "oci" else self._of_repository
             version, data = of(wanted, version or wanted.reference.version, deadline)
         digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
         wanted.pins.judge(wanted.reference, version, digest)
-        self._cache.put(self._owner, digest, data)
+        self._cache.put(self._owner_of(wanted, version), digest, data)
         return FetchedChart(wanted.reference, version, digest, data)
 
     def _of_registry(self, wanted: _Wanted, version: str, deadline: Deadline) -> tuple[str, bytes]:
@@ -144,7 +147,7 @@ class ChartFetcher:
     def _pulled(self, registry: OciRegistry, wanted: _Wanted, version: str, tag: str = "") -> bytes:
         layer = registry.layer(tag or version)
         wanted.pins.judge(wanted.reference, version, layer.digest)
-        kept = self._cache.get(self._owner, layer.digest)
+        kept = self._cache.get(self._owner_of(wanted, version), layer.digest)
         return registry.archive(layer) if kept is None else kept
 
     def _of_repository(self, wanted: _Wanted, version: str, deadline: Deadline) -> tuple[str, bytes]:

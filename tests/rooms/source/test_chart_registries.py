@@ -166,7 +166,7 @@ def test_runs_at_once_share_one_fetch(sandbox: Sandbox) -> None:
                 joined.set()
             return found
 
-        ours._flights._join = join  # type: ignore[method-assign,assignment]  # tells when the second has joined the first
+        ours._flights._join = join  # type: ignore[method-assign,assignment]  # sees when the second has joined the first
         with ThreadPoolExecutor() as threads:
             first = threads.submit(ours.fetch, web(host, place="a:1"))
             assert under_way.wait(60)

@@ -11,7 +11,7 @@ import pytest
 from handler.config.git_settings import SecretRef
 from handler.config.renderer_settings import ChartSource
 from handler.config.secrets import Secret, Secrets
-from handler.model.errors import AccessDenied, ChartUnavailable, ConfigInvalid, SourceRefused
+from handler.model.errors import AccessDenied, ChartChanged, ChartUnavailable, ConfigInvalid, SourceRefused
 from handler.model.render import ChartReference
 from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_pins import ChartPins
@@ -127,6 +127,13 @@ def test_what_is_known_by_its_digest_is_not_asked_for_again(host: ChartHost, san
     assert len(host.seen) == 2
     ours.fetch(stable(host, "^1"), replace(pins, commit="c2"))  # the next commit resolves the range anew
     assert len(host.seen) > 2
+
+
+def test_a_digest_that_belongs_to_another_version_is_refused_though_it_is_kept(host: ChartHost, sandbox: Sandbox) -> None:
+    ours = fetcher(sandbox, ChartSource(host.address, AUTH))
+    other = ours.fetch(stable(host, "2.0.0"))
+    with pytest.raises(ChartChanged, match=f"not {other.digest} as is written for the target"):
+        ours.fetch(stable(host, "1.2.0", digest=other.digest))
 
 
 def test_what_isnt_there(host: ChartHost, sandbox: Sandbox) -> None:
