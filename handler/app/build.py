@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from handler.app.connections import Connections, Options
@@ -16,6 +17,7 @@ from handler.app.external_services import ExternalServices
 from handler.app.sibling_targets import OneRepository
 from handler.app.tables import LazyTable, Tables
 from handler.cluster.discovery import Discovery
+from handler.config.renderer_settings import ChartSource
 from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
 from handler.config.settings_digest import settings_digest
@@ -29,15 +31,18 @@ from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.event import Job
 from handler.model.names import applyset_id, run_id
 from handler.model.queue_view import ALONE, QueueView
-from handler.model.render import Rendered
+from handler.model.render import OutsideInputs, Rendered
 from handler.model.result import Outcome, Result
 from handler.model.rollout import Moments
 from handler.model.tree import Tree
+from handler.render.chart_readers import read_index
 from handler.render.sandbox import Sandbox
 from handler.state.configmap import state_name
 
 if TYPE_CHECKING:
     from handler.rollout.interfaces import CheckType
+    from handler.source.charts.chart_fetcher import ChartFetcher
+    from handler.source.charts.chart_pins import ChartPins
 
 __all__ = ["Handler", "Options"]
 WORKLOAD = "ANNEAL_WORKLOAD"
@@ -119,6 +124,17 @@ class Handler(Connections):
             actions=self.tables.actions,
             checks=LazyTable(self._bound_checks),
         )
+
+    def outside(self, target: Target, discovery: Discovery, pins: ChartPins | None = None) -> OutsideInputs:
+        """Return what one run of a target takes from elsewhere than git. `pins`: what its record knows of charts, and the commit."""
+        from handler.app.outside_inputs import TargetInputs
+        from handler.source.charts.chart_pins import ChartPins
+
+        return TargetInputs(target, self.api(target), discovery, lambda: self.charts(target.charts), pins or ChartPins())
+
+    def charts(self, sources: tuple[ChartSource, ...]) -> ChartFetcher:
+        """Return what fetches charts, shared by targets that list the same sources. Raises ConfigInvalid: one can't be used."""
+        return self._charts(sources, partial(read_index, self._sandbox))
 
     def _sibling_preparer(self, target: Target, other: Discovery | None) -> Preparer:
         return self.preparer(target, other) if other else self.dependencies(target.name).preparer

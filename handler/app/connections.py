@@ -17,6 +17,7 @@ from handler.cluster.connect import ClusterConnection, connect
 from handler.cluster.discovery import Discovery
 from handler.cluster.kubeconfig import SecretStore
 from handler.cluster.own_objects import OwnObjects
+from handler.config.renderer_settings import ChartSource
 from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
 from handler.engine.planner.desired import CommitSource
@@ -34,6 +35,8 @@ from handler.state.store import StateStore
 
 if TYPE_CHECKING:
     from handler.prometheus.client import PrometheusClient
+    from handler.source.charts.chart_fetcher import ChartFetcher
+    from handler.source.charts.chart_repository import ReadIndex
     from handler.source.git_host import GitHost
 
 T = TypeVar("T")
@@ -208,6 +211,14 @@ class Connections:
         key = ("git", repository.url, repository.auth, repository.tls)
         secrets = self.secrets
         return self._once(key, lambda: GitHost(repository, secrets.read, mask=secrets.mask, again=secrets.again, shared=shared))
+
+    def _charts(self, sources: tuple[ChartSource, ...], read_index: ReadIndex) -> ChartFetcher:
+        """Return what fetches charts from these sources; connections are those of git hosts, the cache is shared by all."""
+        from handler.source.charts.chart_fetcher import ChartCache, ChartFetcher
+        from handler.source.git_host import SharedConnections
+
+        shared, cache = self._once(("sharing",), SharedConnections), self._once(("chart cache",), ChartCache)
+        return self._once(("charts", sources), lambda: ChartFetcher(sources, self.secrets, read_index, shared.pools, cache))
 
     def _cluster_uid(self, target: Target, objects: Callable[[Target], OwnObjects]) -> Callable[[bool], str]:
         """Return a function that reads a cluster's uid, once unless a fresh one is wanted."""

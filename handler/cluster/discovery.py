@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,15 +15,17 @@ from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.names import GroupKind, Resource
 
 _ALWAYS = {("v1", "ConfigMap"), ("coordination.k8s.io/v1", "Lease")}
+_VERSION = re.compile(r"v[0-9][0-9A-Za-z.+-]{0,62}")
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
 
 @dataclass(frozen=True, slots=True)
 class ServedKinds:
-    """The kinds of every served version, preferred versions first, and the groups that don't answer."""
+    """The kinds of every served version, preferred versions first, and the groups that don't answer. `versions`: `apps/v1`, also theirs."""
 
     resources: tuple[Resource, ...]
     stale: frozenset[str]
+    versions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ class Discovery:
         self._api = api
         self._lock = threading.Lock()
         self._index: KindIndex | None = None
+        self._version = ""
 
     def find(self, api_version: str, kind: str) -> Resource | None:
         """Return a kind in exactly this version (`apps/v1`, `Deployment`), or None."""
@@ -69,10 +73,24 @@ class Discovery:
         """Groups whose APIService is dead: their objects aren't known now."""
         return self._load().served.stale
 
+    def version(self) -> str:
+        """Return the server's version, e.g. `v1.36.3`. Raises AnnealError."""
+        with self._lock:
+            if not self._version:
+                self._version = _server_version(self._api)
+            return self._version
+
+    def api_versions(self) -> tuple[str, ...]:
+        """Return all that is served as Helm names it, sorted: `apps/v1` and `apps/v1/Deployment`. Raises AnnealError."""
+        served = self._load().served
+        kinds = (f"{resource.api_version}/{resource.kind}" for resource in served.resources)
+        return tuple(sorted({*served.versions, *kinds}))
+
     def refresh(self) -> None:
         """Discover again at the next use."""
         with self._lock:
             self._index = None
+            self._version = ""
 
     def _load(self) -> KindIndex:
         with self._lock:
@@ -102,18 +120,27 @@ def _document(api: Api, path: str) -> dict[str, Any]:
     return answer
 
 
+def _server_version(api: Api) -> str:
+    found = (api.get("/version") or {}).get("gitVersion")
+    if not isinstance(found, str) or not _VERSION.fullmatch(found):
+        raise ClusterUnavailable.of("discovery /version", "names no version of Kubernetes")
+    return found
+
+
 def read_aggregated(documents: Iterable[dict[str, Any]]) -> ServedKinds:
     """Read APIGroupDiscoveryLists. A version of a dead APIService has freshness Stale and possibly no `resources`."""
     resources: list[Resource] = []
     stale: set[str] = set()
+    versions: list[str] = []
     for document in documents:
         for item in document.get("items") or ():
             group = str((item.get("metadata") or {}).get("name") or "")
             for version in item.get("versions") or ():
                 if version.get("freshness") == "Stale":
                     stale.add(group)
+                versions.append(f"{group}/{version['version']}".lstrip("/"))
                 resources.extend(_aggregated_version(group, version))
-    return ServedKinds(tuple(resources), frozenset(stale))
+    return ServedKinds(tuple(resources), frozenset(stale), tuple(versions))
 
 
 def _aggregated_version(group: str, version: dict[str, Any]) -> Iterator[Resource]:
@@ -140,7 +167,7 @@ def _ask_classic(api: Api, answers: list[dict[str, Any]]) -> ServedKinds:
             raise answer
         else:
             resources.extend(_classic_version(group_name, version, answer))
-    return ServedKinds(tuple(resources), frozenset(stale))
+    return ServedKinds(tuple(resources), frozenset(stale), tuple(f"{group}/{version}".lstrip("/") for group, version in wanted))
 
 
 def _classic_version(group: str, version: str, answer: dict[str, Any]) -> Iterator[Resource]:

@@ -128,6 +128,14 @@ class ServerPinned(OperatorError, code="server-pinned"):
     """The kubeconfig points to another API server than `cluster.server` pins."""
 
 
+class ChartNotAllowed(OperatorError, code="chart-not-allowed"):
+    """A chart, its index, a redirect or a token would come from where the target's `charts` don't lead. Nothing was asked there."""
+
+
+class ChartChanged(OperatorError, code="chart-changed"):
+    """Another archive is served for a version of a chart than is known: locked in git, set for the target, or recorded at first use."""
+
+
 class KubeconfigInvalid(OperatorError, code="kubeconfig-invalid"):
     """The kubeconfig, its credentials or the trust in the API server can't be used."""
 
@@ -185,6 +193,10 @@ class RolloutFailed(AuthorError, code="rollout-failed"):
 # --- retried
 class GitUnavailable(TransientError, code="git-unavailable"):
     """The git host doesn't answer, answers nonsense or too slowly."""
+
+
+class ChartUnavailable(TransientError, code="chart-unavailable"):
+    """A registry or chart repository has no such chart or version yet, doesn't answer, or answers nonsense or too much."""
 
 
 class ClusterUnavailable(TransientError, code="cluster-unavailable"):

@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from handler.model.chart_url import canonical
 from handler.model.errors import OperatorError
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
-from handler.model.tree import ReadSet
+from handler.model.tree import OUTSIDE, ReadSet
 
+CHART_READ = f"{OUTSIDE}chart/"
 Files = Mapping[tuple[str, str], tuple[Manifest, ...]]
 """(path, blob id) -> the file's documents: what has not changed needn't be read again."""
 FILES = "file"
@@ -82,6 +84,49 @@ class FetchedChart:
     version: str
     digest: str
     data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownChart:
+    """A chart that was used before, or is locked in git. `url`, `name`, `asked`: as a reference has them, `asked` a version or a range.
+
+    `version`: what that led to; `digest`: of the archive; `commit`: of a record, the one that was rendered with it; `place`: of a lock.
+    """
+
+    url: str
+    name: str
+    asked: str
+    version: str
+    digest: str
+    commit: str = ""
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """One version of a chart in a repository's index. `digest`: 64 hex digits, or empty."""
+
+    version: str
+    urls: tuple[str, ...]
+    digest: str = ""
+
+
+def chart_identity(url: str, name: str) -> tuple[str, str]:
+    """Return by what a chart is known: its URL without what doesn't distinguish it, and its name; the name of oci:// is in the URL."""
+    url = canonical(url)
+    return (f"{url}/{name}", "") if name and url.startswith("oci://") else (url, name)
+
+
+def chart_read(reference: ChartReference) -> str:
+    """Return the name of a chart in a read set: `//chart/<url>/<name>/<version asked>`; what it is there is the archive's digest."""
+    return f"{CHART_READ}{reference.url}/{reference.name}/{reference.version}"
+
+
+def chart_asked(read: str) -> ChartReference:
+    """Return the reference that a read of `chart_read` names; neither names nor versions hold a slash."""
+    rest, _, version = read.removeprefix(CHART_READ).rpartition("/")
+    url, _, name = rest.rpartition("/")
+    return ChartReference(url, name, version)
 
 
 class OutsideInputs(Protocol):

@@ -15,6 +15,8 @@ from handler.model.render import Called, places
 from handler.model.rollout import API_VERSION, KIND
 from handler.model.tree import printable
 from handler.render import folders
+from handler.render.chart_index import index_entries
+from handler.render.chart_lock import dependencies, lock_entries
 from handler.render.document import Document
 from handler.render.documents import documents
 from handler.render.frames import encode, encode_lines
@@ -87,4 +89,12 @@ def find_lines(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[b
     yield encode_lines(lines(parts[0], options["path"], options["fields"]))
 
 
-FUNCTIONS: Mapping[str, Function] = {"file": render_files, "lines": find_lines, "walls": try_walls, "program walls": read_program_walls}
+FUNCTIONS: Mapping[str, Function] = {
+    "file": render_files,
+    "lines": find_lines,
+    "walls": try_walls,
+    "program walls": read_program_walls,
+    "chart-index": index_entries,
+    "chart-lock": lock_entries,
+    "chart-dependencies": dependencies,
+}

@@ -83,10 +83,11 @@ def order_of(name: bytes) -> Order | None:
     parts = match[4].decode().split(".") if match[4] else []
     if any(not part or (part.isdigit() and len(part) > 1 and part[0] == "0") for part in parts):
         return None
-    return int(match[1]), int(match[2]), int(match[3]), _order_of_parts(parts)
+    return int(match[1]), int(match[2]), int(match[3]), order_of_parts(parts)
 
 
-def _order_of_parts(parts: list[str]) -> tuple[Any, ...]:
+def order_of_parts(parts: list[str]) -> tuple[Any, ...]:
+    """Return what the parts of a pre-release are compared by; none: it is a release."""
     return (0, *((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts)) if parts else (1,)
 
 
@@ -100,7 +101,7 @@ def _comparators(text: str) -> list[Comparator]:
 
 
 def _order_of_version(version: Any) -> Order:
-    return version.major, version.minor, version.patch, _order_of_parts(list(version.prerelease))
+    return version.major, version.minor, version.patch, order_of_parts(list(version.prerelease))
 
 
 def _all_hold(comparators: list[Comparator], version: Order) -> bool:

@@ -81,7 +81,7 @@ class ApiServer:
         if asked.path in ("/api", "/apis"):
             return 200, discovery(asked.path == "/api", self._served)
         if asked.path == "/version":
-            return 200, {"major": "1", "minor": "36"}
+            return 200, {"major": "1", "minor": "36", "gitVersion": "v1.36.3"}
         place = place_of(asked.path)
         row = self._by_place.get((place.group, asked.path.strip("/").split("/")[2 if place.group else 1], place.resource))
         if row is None:

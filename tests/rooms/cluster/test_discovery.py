@@ -56,6 +56,13 @@ def test_all_kinds_are_known_after_two_requests(api: Api, discovery: Discovery) 
     assert api.requests == 2
 
 
+def test_what_helm_is_told_of_the_cluster(api: Api, discovery: Discovery) -> None:
+    served = discovery.api_versions()
+    assert {"v1", "v1/Secret", "apps/v1", "apps/v1/Deployment", "policy/v1/PodDisruptionBudget"} <= set(served)
+    assert list(served) == sorted(set(served))
+    assert discovery.version() == (api.get("/version") or {})["gitVersion"]
+
+
 def test_listable_kinds_can_be_listed_and_deleted_and_come_once(discovery: Discovery) -> None:
     kinds = [resource.group_kind for resource in discovery.listable()]
     assert len(kinds) == len(set(kinds)) > 40

@@ -36,6 +36,7 @@ def test_aggregated_discovery_is_read_with_all_its_holes() -> None:
         Resource("", "v1", "Node", "nodes", False, frozenset({"get", "list"})),
     )
     assert found.stale == {"metrics.k8s.io"}
+    assert found.versions == ("apps/v1", "apps/v1beta1", "metrics.k8s.io/v1", "v1")
 
 
 class Says:
@@ -83,3 +84,19 @@ def test_a_broken_discovery_is_refused_rather_than_without_kinds(core: Any, grou
 def test_a_whole_discovery_is_accepted() -> None:
     says: Any = Says(aggregated(CORE), aggregated(LEASES))
     assert Discovery(says).find("v1", "ConfigMap")
+    assert Discovery(says).api_versions() == ("coordination.k8s.io/v1", "coordination.k8s.io/v1/Lease", "v1", "v1/ConfigMap")
+
+
+def test_the_servers_version_is_asked_once_until_it_is_refreshed() -> None:
+    says: Any = Says(aggregated(CORE), aggregated(LEASES))
+    discovery = Discovery(says)
+    says.documents["/version"] = {"gitVersion": "v1.36.3+k3s1"}
+    assert discovery.version() == "v1.36.3+k3s1"
+    for nonsense in ({}, None, {"gitVersion": "1"}, {"gitVersion": 1}, {"gitVersion": "v1\n--set x=y"}):
+        says.documents["/version"] = nonsense
+        assert discovery.version() == "v1.36.3+k3s1"
+        with pytest.raises(ClusterUnavailable, match="names no version"):
+            Discovery(says).version()
+    says.documents["/version"] = {"gitVersion": "v1.37.0"}
+    discovery.refresh()
+    assert discovery.version() == "v1.37.0"

@@ -1,0 +1,126 @@
+"""What one run of a target takes from elsewhere than git: its cluster, values that live there, charts, tools.
+
+    //tool/<name>                      sha256 of the program
+    //cluster/version, //cluster/apis  its version; sha256 of the list of what it serves
+    //values/<kind>/<name>             uid/resourceVersion of an object in the target's namespace; empty: there is none
+    //chart/<url>/<name>/<asked>       digest of the archive
+
+Law: made for one run and one commit, and gone with it: within it each answer is asked for once and stays, the next run asks anew. Values
+are read with the target's rights, discovery with the handler's own.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from handler.cluster.api import Api
+from handler.cluster.discovery import Discovery
+from handler.config.settings import Target
+from handler.model.errors import ClusterUnavailable
+from handler.model.render import CHART_READ, ChartReference, ClusterFacts, FetchedChart, chart_asked, chart_identity, chart_read
+from handler.model.tree import OUTSIDE
+from handler.render.tools import find
+from handler.source.charts.chart_fetcher import ChartFetcher
+from handler.source.charts.chart_pins import ChartPins
+
+_TOOL, _VALUES = f"{OUTSIDE}tool/", f"{OUTSIDE}values/"
+_PLURALS = {"ConfigMap": "configmaps", "Secret": "secrets"}
+
+
+@dataclass(slots=True)
+class TargetInputs:
+    """`handler.model.render.OutsideInputs` of one run. `api`: as the target's identity; `pins`: what the record knows of charts."""
+
+    target: Target
+    api: Api
+    discovery: Discovery
+    fetcher: Callable[[], ChartFetcher]
+    pins: ChartPins = field(default_factory=ChartPins)
+    _charts: dict[str, FetchedChart] = field(default_factory=dict)
+    _objects: dict[tuple[str, str], dict[str, Any] | None] = field(default_factory=dict)
+
+    def ask(self, name: str) -> str:
+        """Return what an outside read is now; empty for one that isn't known. Raises AnnealError: it can't be asked."""
+        if name.startswith(_TOOL):
+            return find(name.removeprefix(_TOOL)).digest
+        if name == f"{OUTSIDE}cluster/version":
+            return self.discovery.version()
+        if name == f"{OUTSIDE}cluster/apis":
+            return hashlib.sha256("\n".join(self.discovery.api_versions()).encode()).hexdigest()
+        if name.startswith(_VALUES):
+            kind, _, which = name.removeprefix(_VALUES).partition("/")
+            return _version_of(self._object(kind, which))
+        return self._chart_digest(name) if name.startswith(CHART_READ) else ""
+
+    def cluster(self) -> ClusterFacts:
+        """Return the version and API versions of the target's cluster, as discovery knows them. Raises AnnealError."""
+        return ClusterFacts(self.discovery.version(), self.discovery.api_versions())
+
+    def values(self, kind: str, name: str) -> Mapping[str, bytes] | None:
+        """Return the data of a ConfigMap or Secret in the target's namespace, read with the target's rights; None: there is none."""
+        live = self._object(kind, name)
+        if live is None:
+            return None
+        texts = live.get("data") or {} if kind == "ConfigMap" else {}
+        encoded = live.get("binaryData") if kind == "ConfigMap" else live.get("data")
+        try:
+            binary = {key: base64.b64decode(value, validate=True) for key, value in (encoded or {}).items()}
+            return {**{key: value.encode() for key, value in texts.items()}, **binary}
+        except (binascii.Error, AttributeError, TypeError, ValueError):
+            raise ClusterUnavailable.of(f"{kind}/{self.namespace}/{name}", "holds what is no data of a ConfigMap or Secret") from None
+
+    def chart(self, reference: ChartReference) -> FetchedChart:
+        """Return a chart's archive, fetched at most once. Raises AnnealError: see `ChartFetcher.fetch`."""
+        name = chart_read(reference)
+        kept = self._charts.get(name)
+        if kept is None or reference.digest not in ("", kept.digest):
+            kept = self._charts[name] = self.fetcher().fetch(reference, self.pins)
+        return replace(kept, reference=reference)
+
+    @property
+    def charts(self) -> tuple[FetchedChart, ...]:
+        """The charts that were fetched, for `ChartPins.recorded`."""
+        return tuple(self._charts.values())
+
+    @property
+    def namespace(self) -> str:
+        """Where values live: the target's namespace, or the first of its whitelist."""
+        first = self.target.namespaces[0]
+        return self.target.namespace or (first if first != "*" else "default")
+
+    def _chart_digest(self, name: str) -> str:
+        """Return the digest that a chart has for this commit; nothing is asked where it is known."""
+        reference = chart_asked(name)
+        if name not in self._charts:
+            reference = replace(reference, digest=self._written(reference))
+            version = self.pins.version(reference)
+            expected = self.pins.expected(reference, version) if version else None
+            if expected:
+                return expected.digest
+        return self.chart(reference).digest
+
+    def _written(self, reference: ChartReference) -> str:
+        """Return the digest that the target itself gives its chart."""
+        chart = self.target.renderer.chart
+        if chart is None or chart.version != reference.version:
+            return ""
+        ours = chart_identity(chart.oci or chart.repository, chart.name)
+        return chart.digest if ours == chart_identity(reference.url, reference.name) else ""
+
+    def _object(self, kind: str, name: str) -> dict[str, Any] | None:
+        if (kind, name) not in self._objects:
+            path = f"/api/v1/namespaces/{self.namespace}/{_PLURALS[kind]}/{name}"
+            self._objects[kind, name] = self.api.get(path, subject=f"{kind}/{self.namespace}/{name}")
+        return self._objects[kind, name]
+
+
+def _version_of(live: dict[str, Any] | None) -> str:
+    if live is None:
+        return ""
+    metadata = live["metadata"]
+    return f"{metadata.get('uid')}/{metadata.get('resourceVersion')}"

@@ -1,0 +1,202 @@
+"""`anneal vendor DIR --lock`: writes anneal.lock beside each chart of a checkout that needs charts from elsewhere, and for targets' charts.
+
+Law: a person runs it and commits what it writes: it resolves every range anew and takes what is served now, and says which bytes of a known
+version have changed. Without a configuration only the repositories that a Chart.yaml names are asked, without credentials.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from handler.app.external_services import fetcher
+from handler.config.load import ConfigNotFound
+from handler.config.renderer_settings import ChartSource, chart_references
+from handler.config.secret_mask import Mask
+from handler.config.secrets import Secrets, resolve
+from handler.config.settings import Target
+from handler.model.errors import AnnealError
+from handler.model.render import ChartReference, FetchedChart, KnownChart, chart_identity
+from handler.render.chart_lock import LOCK
+from handler.render.chart_readers import read_dependencies, read_index, read_lock
+from handler.source.charts.chart_fetcher import ChartFetcher
+from handler.source.git_host import SharedConnections
+
+if TYPE_CHECKING:
+    from handler.cli.session import Session
+
+LOCK_OPTION = click.option("--lock", "with_lock", is_flag=True, help=f"Write {LOCK}: versions and digests of charts from elsewhere.")
+_CHART, _CHART_LOCK, _OLD, _OLD_LOCK = "Chart.yaml", "Chart.lock", "requirements.yaml", "requirements.lock"
+_LOCAL = "file://"
+_HEAD = "# Charts from elsewhere, and the bytes that they must have. `anneal vendor DIR --lock` writes this file: commit it.\ncharts:\n"
+_NO_FIELD = frozenset({"name", "range"})  # left out where they are empty
+
+ReadDependencies = Callable[[bytes, str], Sequence[ChartReference]]
+ReadLock = Callable[[bytes, str], Sequence[KnownChart]]
+Fetch = Callable[[ChartReference, tuple[ChartSource, ...]], FetchedChart]
+
+
+@dataclass(frozen=True, slots=True)
+class ToLock:
+    """One directory and what is rendered there: the charts from elsewhere, and where the operator lets them come from."""
+
+    directory: Path
+    references: tuple[ChartReference, ...]
+    sources: tuple[ChartSource, ...] = ()
+
+
+def lock_charts(session: Session, directory: Path) -> list[str]:
+    """Write the locks below a directory of a checkout; return a line for each chart. Raises AnnealError: one can't be had."""
+    session.sandbox.start()
+    read = partial(read_dependencies, session.sandbox)
+    found = to_lock(directory, _targets(session), read)
+    fetch = _fetching(session, found)
+    return [line for each in found for line in write_lock(each, fetch, partial(read_lock, session.sandbox))]
+
+
+def _targets(session: Session) -> Sequence[Target]:
+    try:
+        return session.settings.targets
+    except ConfigNotFound:
+        return ()
+
+
+def _fetching(session: Session, found: Sequence[ToLock]) -> Fetch:
+    """Return what fetches charts, with the secrets of the sources that are needed, and of no others."""
+    stores = fetcher(session.environ)
+    refs = {ref for each in found for _, ref in chart_references(each.sources)}
+    read = {ref: resolve(ref, session.environ, stores) for ref in refs}
+    secrets = Secrets(git=read, known=read, masking=Mask.of({secret.reveal() for secret in read.values()}))
+    session.output.mask = secrets.mask
+    pools = SharedConnections().pools
+    made = cache(lambda sources: ChartFetcher(sources, secrets, partial(read_index, session.sandbox), pools))
+    return lambda reference, sources: made(sources).fetch(reference)
+
+
+def to_lock(directory: Path, targets: Iterable[Target], read: ReadDependencies) -> list[ToLock]:
+    """Return what is rendered below a directory, in order: charts that are in no other chart's charts/, and targets' paths."""
+    found: dict[Path, ToLock] = {}
+    for chart in _charts(directory):
+        references = _needed(chart, read, set())
+        if references:
+            found[chart] = ToLock(chart, tuple(dict.fromkeys(references)))
+    root = _checkout(directory)
+    for target in targets:
+        place = root / target.path if target.path else root
+        if not place.is_relative_to(directory.resolve()) or not place.is_dir():
+            continue
+        key = next((each for each in found if each.resolve() == place), place)
+        before = found.get(key, ToLock(key, ()))
+        asked = target.renderer.chart
+        own = (ChartReference(asked.oci or asked.repository, asked.name, asked.version),) if asked else ()
+        if before.references or own:
+            found[key] = replace(before, references=(*before.references, *own), sources=(*before.sources, *target.charts))
+    return [found[path] for path in sorted(found)]
+
+
+def write_lock(what: ToLock, fetch: Fetch, read: ReadLock) -> Iterator[str]:
+    """Fetch the charts of one directory, write its lock where it differs, and yield what has become of each. Raises AnnealError."""
+    path = what.directory / LOCK
+    before = {_key(each): each for each in _before(path, read)}
+    entries = [_locked(reference, what.sources, fetch) for reference in what.references]
+    entries = sorted({_key(each): each for each in entries}.values(), key=lambda each: (each.url, each.name, each.asked))
+    text = _HEAD + "".join(_written(each) for each in entries)
+    if not path.is_file() or path.read_text() != text:
+        path.write_text(text)
+    for each in entries:
+        yield f"{path}: {_change(each, before.get(_key(each)))}"
+
+
+def _charts(directory: Path) -> list[Path]:
+    """Return the directories of charts, links not followed; what is below a chart is a part of it, but for charts of their own beside."""
+    found: list[Path] = []
+    for path in sorted(directory.rglob(_CHART)):
+        inside = any("charts" in path.parent.relative_to(each).parts for each in found if path.parent.is_relative_to(each))
+        if not inside and not path.is_symlink() and ".git" not in path.parts:
+            found.append(path.parent)
+    return found
+
+
+def _needed(chart: Path, read: ReadDependencies, seen: set[Path]) -> list[ChartReference]:
+    """Return the charts from elsewhere that a chart needs: its own, those of charts/, those of the charts beside it that it needs."""
+    if chart.resolve() in seen or not chart.is_dir():
+        return []
+    seen.add(chart.resolve())
+    own = [*_asked(chart, _CHART, _CHART_LOCK, read), *_asked(chart, _OLD, _OLD_LOCK, read)]
+    below = (each.parent for each in sorted((chart / "charts").glob(f"*/{_CHART}")))
+    beside = (chart / each.url.removeprefix(_LOCAL) for each in own if each.url.startswith(_LOCAL))
+    return [
+        *(each for each in own if not each.url.startswith(_LOCAL)),
+        *(needed for each in (*below, *beside) for needed in _needed(each, read, seen)),
+    ]
+
+
+def _asked(chart: Path, file: str, lock: str, read: ReadDependencies) -> list[ChartReference]:
+    """Return dependencies as they are asked for when rendering: by the version of Chart.lock, else by their range. Vendored ones aren't."""
+    wanted = _read(chart / file, read)
+    versions = {(each.url, each.name): each.version for each in _read(chart / lock, read)} if wanted else {}
+    return [
+        replace(each, version=versions.get((each.url, each.name), each.version)) for each in wanted if not _is_vendored(chart, each.name)
+    ]
+
+
+def _is_vendored(chart: Path, name: str) -> bool:
+    charts = chart / "charts"
+    return (charts / name / _CHART).is_file() or any(charts.glob(f"{name}-[0-9]*.tgz"))
+
+
+def _read(file: Path, read: ReadDependencies) -> Sequence[ChartReference]:
+    return read(file.read_bytes(), str(file)) if file.is_file() and not file.is_symlink() else ()
+
+
+def _checkout(directory: Path) -> Path:
+    """Return the root of the repository that a directory is in; itself where it is in none."""
+    whole = directory.resolve()
+    return next((each for each in (whole, *whole.parents) if (each / ".git").exists()), whole)
+
+
+def _locked(reference: ChartReference, sources: tuple[ChartSource, ...], fetch: Fetch) -> KnownChart:
+    chart = fetch(reference, sources or (ChartSource(reference.url),))
+    url, name = chart_identity(reference.url, reference.name)
+    return KnownChart(url, name, reference.version, chart.version, chart.digest)
+
+
+def _before(path: Path, read: ReadLock) -> Sequence[KnownChart]:
+    """Return what a lock holds; one that can't be read is written anew."""
+    try:
+        return read(path.read_bytes(), str(path)) if path.is_file() else ()
+    except AnnealError:
+        return ()
+
+
+def _key(chart: KnownChart) -> tuple[str, str, str]:
+    return (*chart_identity(chart.url, chart.name), chart.asked)
+
+
+def _written(chart: KnownChart) -> str:
+    fields: Mapping[str, str] = {
+        "url": chart.url,
+        "name": chart.name,
+        "range": chart.asked if chart.asked != chart.version else "",
+        "version": chart.version,
+        "digest": chart.digest,
+    }
+    lines = [f"{name}: {json.dumps(text)}" for name, text in fields.items() if text or name not in _NO_FIELD]
+    return "- " + "\n  ".join(lines) + "\n"
+
+
+def _change(chart: KnownChart, before: KnownChart | None) -> str:
+    name = chart.name or chart.url.rpartition("/")[2]
+    if before is None:
+        return f"{name} {chart.version} {chart.digest}"
+    if before.version != chart.version:
+        return f"{name} {before.version} -> {chart.version} {chart.digest}"
+    if before.digest != chart.digest:
+        return f"{name} {chart.version}: ITS BYTES HAVE CHANGED, {before.digest} -> {chart.digest}"
+    return f"{name} {chart.version} as before"

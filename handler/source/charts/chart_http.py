@@ -1,0 +1,188 @@
+"""One bounded GET: what it may send, how long it may take, where it may lead, whom it may trust.
+
+Law: a redirect is followed only below a listed prefix; each request carries what its own prefix signs in with, and a token of a registry
+stays with that registry. Bodies are never unpacked, so that a size is a size. A vendor's exception may hold a proxy's or a host's secrets:
+errors are in our own words.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+import urllib3
+from urllib3.exceptions import HTTPError, ProtocolError, SSLError
+from urllib3.response import BaseHTTPResponse
+
+from handler import __version__
+from handler.model.chart_url import ChartUrl
+from handler.model.connection_failure import tls_reason, words
+from handler.model.errors import AccessDenied, AnnealError, ChartUnavailable, ConfigInvalid
+from handler.model.tree import printable
+from handler.source.bounded_connections import Deadline, Pools
+from handler.source.charts.chart_limits import ChartLimits
+from handler.source.charts.chart_sources import ListedSource, ListedSources
+
+MakePools = Callable[[str, str, str], Pools]  # (scheme, host:port, file of authorities) -> the connections, shared or not
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class ChartAnswer:
+    """What a host answered. `url`: where in the end; `headers`: without regard to case."""
+
+    status: int
+    url: ChartUrl
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ChartRequest:
+    """One GET. `most`: bytes of its answer; `authorization`: instead of what the source signs in with; None: that.
+
+    `expected`: statuses that are returned, beside 200, instead of raised.
+    """
+
+    url: ChartUrl
+    source: ListedSource
+    most: int
+    accept: str = "*/*"
+    authorization: str | None = None
+    expected: frozenset[int] = frozenset()
+
+
+class ChartHttp:
+    """The way to the hosts of one target's charts. Safe to share between threads."""
+
+    def __init__(self, sources: ListedSources, pools: MakePools, limits: ChartLimits) -> None:
+        self.sources = sources
+        self.limits = limits
+        self._pools = pools
+
+    def get(self, deadline: Deadline, asked: ChartRequest, subject: str) -> ChartAnswer:
+        """Return an answer, redirects followed.
+
+        Raises ChartNotAllowed: a redirect elsewhere; AccessDenied; ConfigInvalid: its certificate isn't trusted; ChartUnavailable: it isn't
+        there, too large, too slow, or no answer at all.
+        """
+        request = asked
+        for _ in range(self.limits.redirects + 1):
+            answer = self._signed_in(deadline, request, subject)
+            if answer.status not in _REDIRECTS:
+                return answer if answer.status in {200, *asked.expected} else _refuse(answer, request.source, subject)
+            request = self._redirected(request, answer, subject)
+        raise ChartUnavailable.of(subject, f"{asked.url} redirects more than {self.limits.redirects} times")
+
+    def _redirected(self, request: ChartRequest, answer: ChartAnswer, subject: str) -> ChartRequest:
+        try:
+            url = request.url.joined(answer.headers.get("Location", ""))
+        except ValueError as wrong:
+            raise ChartUnavailable.of(subject, f"{request.url} redirects to what {wrong}") from None
+        if request.source.api.covers(request.url) and request.source.api.covers(url):
+            return ChartRequest(url, request.source, request.most, request.accept, request.authorization)
+        source = self.sources.needed(url, subject, f"{request.url} redirects to", url.parent)
+        kept = request.authorization if source is request.source and url.origin == request.url.origin else None
+        return ChartRequest(url, source, request.most, request.accept, kept)
+
+    def _signed_in(self, deadline: Deadline, request: ChartRequest, subject: str) -> ChartAnswer:
+        """Send; refused credentials are read anew once: they may have been rotated."""
+        if request.authorization is not None:
+            return self._once(deadline, request, request.authorization, subject)
+        sign_in = request.source.sign_in
+        authorization = sign_in.authorization()
+        answer = self._once(deadline, request, authorization, subject)
+        if answer.status not in (401, 403) or not sign_in.refused(authorization):
+            return answer
+        return self._once(deadline, request, sign_in.authorization(), subject)
+
+    def _once(self, deadline: Deadline, request: ChartRequest, authorization: str, subject: str) -> ChartAnswer:
+        try:
+            response = self._connected(deadline, request, authorization)
+            try:
+                body = b"" if response.status in _REDIRECTS else self._read(response, request, subject)
+                if deadline.expired:  # an answer without a length, cut by us, looks whole
+                    raise TimeoutError
+                return ChartAnswer(response.status, request.url, response.headers, body)
+            finally:
+                deadline.watch(None)
+                response.close()
+        except (AnnealError, HTTPError, OSError, ValueError) as error:
+            if deadline.expired:
+                raise ChartUnavailable.of(subject, f"{request.url} took longer than {deadline.seconds:g} s") from None
+            raise (error if isinstance(error, AnnealError) else _explained(error, request, subject)) from None
+
+    def _connected(self, deadline: Deadline, request: ChartRequest, authorization: str) -> BaseHTTPResponse:
+        """Send; a connection that the host closed while idle is replaced once."""
+        try:
+            return self._sent(deadline, request, authorization)
+        except ProtocolError:
+            if deadline.expired:
+                raise
+            return self._sent(deadline, request, authorization)
+
+    def _sent(self, deadline: Deadline, request: ChartRequest, authorization: str) -> BaseHTTPResponse:
+        url, limits = request.url, self.limits
+        headers = {"User-Agent": f"anneal/{__version__}", "Accept": request.accept, "Accept-Encoding": "identity"}
+        if authorization:
+            headers["Authorization"] = authorization
+        return (
+            self._pools(url.scheme, url.netloc, request.source.ca_file)
+            .present()
+            .request(
+                "GET",
+                f"{url}{'?' if url.query else ''}{url.query}",
+                headers=headers,
+                preload_content=False,
+                decode_content=False,
+                redirect=False,
+                retries=False,
+                timeout=urllib3.Timeout(connect=deadline.left(limits.connect), read=deadline.left(limits.read)),
+            )
+        )
+
+    def _read(self, response: BaseHTTPResponse, request: ChartRequest, subject: str) -> bytes:
+        declared = response.headers.get("Content-Length", "")
+        if declared.isascii() and declared.isdigit() and int(declared[:18]) > request.most:
+            raise _too_large(request, subject)
+        body = bytearray()
+        while part := response.read1(_CHUNK, decode_content=False):
+            body += part
+            if len(body) > request.most:
+                raise _too_large(request, subject)
+        response.release_conn()
+        return bytes(body)
+
+
+def _too_large(request: ChartRequest, subject: str) -> ChartUnavailable:
+    return ChartUnavailable.of(subject, f"{request.url} sends more than {request.most:,} bytes")
+
+
+def _explained(error: Exception, request: ChartRequest, subject: str) -> AnnealError:
+    if isinstance(error, SSLError | ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
+        seen = f"{request.url}: its TLS certificate is not trusted ({tls_reason(error) or 'handshake failed'})"
+        return ConfigInvalid.of(subject, seen, fix=f"charts: [{{url: {request.source.prefix}, caFile: <PEM file>}}]")
+    return ChartUnavailable.of(subject, f"{request.url}: {words(error) or 'no valid answer'}")
+
+
+def _refuse(answer: ChartAnswer, source: ListedSource, subject: str) -> NoReturn:
+    if answer.status in (401, 403):
+        raise denied(answer.status, answer.url, source, subject)
+    if answer.status == 407:
+        raise AccessDenied.of(subject, "the proxy answered 407: it wants other credentials", fix="put them into HTTPS_PROXY or HTTP_PROXY")
+    if answer.status in (404, 410):
+        raise ChartUnavailable.of(subject, f"{answer.url} answers {answer.status}: it isn't there, or not for these credentials")
+    raise ChartUnavailable.of(subject, f"{answer.url} answers {answer.status}")
+
+
+def denied(status: int, url: ChartUrl, source: ListedSource, subject: str) -> AccessDenied:
+    """Return the error for a host that refuses what a source signs in with, or wants that it does."""
+    if source.sign_in.named:
+        seen = f"{url} answered {status} to our credentials ({source.sign_in.named})"
+        return AccessDenied.of(subject, seen, fix=f"give others in the target's charts[{source.prefix}], or let them read it")
+    basic = "{username: <user>, password: {env: CHARTS_PASSWORD}}"
+    fix = f"write in the target: charts: [{{url: {printable(str(source.prefix))}, auth: {basic}}}]"
+    return AccessDenied.of(subject, f"{url} answered {status}, and no credentials are configured for it", fix=fix)

@@ -1,0 +1,126 @@
+"""`anneal vendor --lock`: which charts of a checkout are locked, and what is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from handler.cli.chart_lock import ToLock, to_lock, write_lock
+from handler.config.git_settings import Repository
+from handler.config.renderer_settings import Chart, ChartSource, RendererSettings
+from handler.config.settings import Target
+from handler.model.render import ChartReference, FetchedChart, KnownChart
+from handler.render.chart_readers import read_dependencies, read_lock
+from handler.render.sandbox import Sandbox
+from tests.fakes.sandbox import InProcess
+
+SANDBOX = cast("Sandbox", InProcess())
+URL = "https://charts.example.com/stable"
+A, B = (f"sha256:{letter * 64}" for letter in "ab")
+SOURCES = (ChartSource("oci://registry.example.com/charts"),)
+
+
+def reading(data: bytes, path: str) -> tuple[ChartReference, ...]:
+    return read_dependencies(SANDBOX, data, path)
+
+
+def locks(data: bytes, path: str) -> tuple[KnownChart, ...]:
+    return read_lock(SANDBOX, data, path)
+
+
+def chart(directory: Path, dependencies: str = "", lock: str = "") -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "Chart.yaml").write_text(f"apiVersion: v2\nname: x\nversion: 1.0.0\ndependencies: [{dependencies}]\n")
+    if lock:
+        (directory / "Chart.lock").write_text(f"dependencies: [{lock}]\n")
+
+
+def asked(found: list[ToLock], root: Path) -> dict[str, list[str]]:
+    return {str(each.directory.relative_to(root)): [f"{ref.name or ref.url} {ref.version}" for ref in each.references] for each in found}
+
+
+def test_each_chart_that_needs_charts_is_found_with_what_it_needs(tmp_path: Path) -> None:
+    chart(tmp_path / "none")
+    chart(tmp_path / "web", f"{{name: db, version: ^1, repository: {URL}}}, {{name: beside, version: 1.0.0, repository: 'file://../lib'}}")
+    chart(tmp_path / "lib", f"{{name: deep, version: 2.x, repository: {URL}}}")
+    chart(tmp_path / "web" / "charts" / "in", f"{{name: inner, version: 3.0.0, repository: {URL}}}")
+    locked = f"{{name: db, version: 1.4.0, repository: {URL}}}"
+    chart(tmp_path / "pinned", f"{{name: db, version: ^1, repository: {URL}}}", locked)
+    chart(tmp_path / "had" / "charts" / "db")
+    chart(tmp_path / "had", f"{{name: db, version: ^1, repository: {URL}}}")
+    (tmp_path / "link").symlink_to(tmp_path / "web")
+    assert asked(to_lock(tmp_path, (), reading), tmp_path) == {
+        "lib": ["deep 2.x"],
+        "pinned": ["db 1.4.0"],
+        "web": ["db ^1", "inner 3.0.0", "deep 2.x"],
+    }
+
+
+def test_charts_that_need_each_other_end(tmp_path: Path) -> None:
+    chart(tmp_path / "a", "{name: b, version: 1.0.0, repository: 'file://../b'}")
+    chart(tmp_path / "b", f"{{name: a, version: 1.0.0, repository: 'file://../a'}}, {{name: db, version: '1', repository: {URL}}}")
+    assert asked(to_lock(tmp_path, (), reading), tmp_path) == {"a": ["db 1"], "b": ["db 1"]}
+
+
+def test_charts_of_targets_are_found_by_their_path_in_the_checkout(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "deploy" / "shop").mkdir(parents=True)
+    repository = Repository("https://git.example.com/shop.git")
+    renderer = RendererSettings(type="helm", chart=Chart(version="^1", oci="oci://registry.example.com/charts/web"))
+    inside = Target("shop", repository, ("shop",), path="deploy/shop", renderer=renderer, charts=SOURCES)
+    outside = Target("other", repository, ("shop",), path="other", renderer=renderer, charts=SOURCES)
+    (found,) = to_lock(tmp_path / "deploy", (inside, outside), reading)
+    assert found == ToLock(tmp_path / "deploy" / "shop", (ChartReference("oci://registry.example.com/charts/web", "", "^1"),), SOURCES)
+
+
+def test_a_target_lends_its_sources_to_the_chart_at_its_path(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    chart(tmp_path / "web", f"{{name: db, version: ^1, repository: {URL}}}")
+    target = Target("shop", Repository("https://git.example.com/shop.git"), ("shop",), path="web", charts=SOURCES)
+    (found,) = to_lock(tmp_path, (target,), reading)
+    assert (found.sources, [each.name for each in found.references]) == (SOURCES, ["db"])
+
+
+def test_a_lock_is_written_as_it_is_read_and_says_what_has_changed(tmp_path: Path) -> None:
+    serves = {"db": ("1.2.0", A), "": ("2.0.0", A)}
+    given: list[tuple[ChartSource, ...]] = []
+
+    def fetch(reference: ChartReference, sources: tuple[ChartSource, ...]) -> FetchedChart:
+        given.append(sources)
+        return FetchedChart(reference, *serves[reference.name], b"")
+
+    what = ToLock(tmp_path, (ChartReference(URL, "db", "^1"), ChartReference("oci://h/charts/web", "", "2.0.0")))
+    lock = tmp_path / "anneal.lock"
+    assert list(write_lock(what, fetch, locks)) == [f"{lock}: db 1.2.0 {A}", f"{lock}: web 2.0.0 {A}"]
+    assert given == [(ChartSource(URL),), (ChartSource("oci://h/charts/web"),)]
+    assert [replaced(each) for each in locks(lock.read_bytes(), str(lock))] == [
+        KnownChart(URL, "db", "^1", "1.2.0", A),
+        KnownChart("oci://h/charts/web", "", "2.0.0", "2.0.0", A),
+    ]
+    written = lock.read_text()
+    assert list(write_lock(what, fetch, locks)) == [f"{lock}: db 1.2.0 as before", f"{lock}: web 2.0.0 as before"]
+    assert lock.read_text() == written
+    serves |= {"db": ("1.3.0", B), "": ("2.0.0", B)}
+    assert list(write_lock(what, fetch, locks)) == [
+        f"{lock}: db 1.2.0 -> 1.3.0 {B}",
+        f"{lock}: web 2.0.0: ITS BYTES HAVE CHANGED, {A} -> {B}",
+    ]
+
+
+def replaced(chart: KnownChart) -> KnownChart:
+    return KnownChart(chart.url, chart.name, chart.asked, chart.version, chart.digest)
+
+
+def test_a_lock_that_cant_be_read_is_written_anew(tmp_path: Path) -> None:
+    (tmp_path / "anneal.lock").write_text("<<<<<<< ours")
+    what = ToLock(tmp_path, (ChartReference(URL, "db", "^1"),))
+    assert len(list(write_lock(what, lambda reference, _: FetchedChart(reference, "1.0.0", A, b""), locks))) == 1
+    assert locks((tmp_path / "anneal.lock").read_bytes(), "anneal.lock")
+
+
+def test_a_broken_chart_is_refused_with_its_place(tmp_path: Path) -> None:
+    chart(tmp_path / "web", "x")
+    with pytest.raises(Exception, match=r"web/Chart.yaml:1: dependencies: an entry isn't a mapping"):
+        to_lock(tmp_path, (), reading)
