@@ -61,9 +61,9 @@ class ChartUse:
 
 @dataclass(slots=True)
 class Closure:
-    """`generated`: kustomizations that git doesn't hold. `built`: the one that is built; `readings`: by file; `charts`: those inflated.
+    """`generated`: kustomizations that git doesn't hold; `remote_allowed`: what would be fetched is passed over.
 
-    `named`: file -> file:line of the first entry that names it.
+    `built`: the one that is built; `readings`: by file; `charts`: those inflated; `named`: file -> file:line of the first entry that does.
     """
 
     tree: Tree
@@ -72,6 +72,7 @@ class Closure:
     charts_allowed: bool
     files: TreeFiles
     generated: Mapping[str, bytes] = field(default_factory=dict)
+    remote_allowed: bool = False
     built: str = ""
     readings: dict[str, Reading] = field(default_factory=dict)
     charts: list[ChartUse] = field(default_factory=list)
@@ -94,7 +95,7 @@ class Closure:
                         self._follow(reference, task)
                 for entry in reading.charts:
                     self._chart(entry, task)
-        return [*self._problems, *self._remote_problems()]
+        return [*self._problems, *([] if self.remote_allowed else self._remote_problems())]
 
     def pointers(self) -> list[Problem]:
         """Return one problem for each entry that names a file whose content is in Git LFS."""

@@ -8,6 +8,7 @@ Law: what isn't here may still be no file of the tree; whoever reads a tree refu
 
 from __future__ import annotations
 
+import posixpath
 import re
 from dataclasses import dataclass
 from urllib.parse import parse_qs
@@ -50,7 +51,7 @@ def remote_directory(text: str) -> RemoteDirectory | None:
     location, _, query = text.partition("?")
     host, rest = _host(location[len("git::") :] if location[:5].lower() == "git::" else location)
     parts = _split(rest, whole=host == "file://") if host else None
-    if parts is None or not parts[0] or parts[1].lstrip("/").split("/")[0] == "..":
+    if parts is None or not parts[0] or posixpath.normpath(parts[1].lstrip("/")).split("/")[0] == "..":
         return None
     asked = parse_qs(query)
     ref = next((asked[name][0] for name in ("ref", "version") if asked.get(name)), "")
