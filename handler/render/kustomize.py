@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from handler.config.renderer_settings import RendererSettings
 from handler.model.errors import AnnealError, ManifestInvalid, Problem
 from handler.model.manifest import Manifest
 from handler.model.render import ChartReference, FetchedChart, OutsideInputs, Rendered, RenderRequest
@@ -31,20 +32,17 @@ from handler.render.rollout_file import read_rollout
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
 
+LIMITS = ProgramLimits()
+"""Of a build; where charts are inflated, of kustomize and helm together."""
 CLUSTER = f"{OUTSIDE}cluster"
 """The read of the cluster's version and API versions."""
 
 
-@dataclass(frozen=True, slots=True)
-class KustomizeOptions:
-    """`generate`: make a kustomization where the path has none, as Flux does; `helm_charts`: inflate `helmCharts`."""
-
-    generate: bool = False
-    helm_charts: bool = False
-
-
 class KustomizeRenderer:
-    """Renders a directory with a kustomization. The read set: the trees of the directories that it is built of, tools, and charts."""
+    """Renders a directory with a kustomization; `request.options`: `RendererSettings`.
+
+    The read set: the trees of the directories that it is built of, the tools, and charts from elsewhere.
+    """
 
     def render(self, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
         """Return the objects in the order of `kustomize build`.
@@ -52,7 +50,7 @@ class KustomizeRenderer:
         Raises SourceRefused: the path, a link or a limit; ManifestInvalid: every entry that isn't the tree's, or what kustomize refuses;
         OperatorError: no kustomize, or no helm, or their walls don't stand; RenderFailed: a program broke a limit.
         """
-        options = request.options if isinstance(request.options, KustomizeOptions) else KustomizeOptions()
+        options = request.options if isinstance(request.options, RendererSettings) else RendererSettings()
         path, rollout = normal(request.path), normal(request.rollout)
         files = TreeFiles(tree, reads=directory(tree, path)[1])
         with _judged_from(files):
@@ -105,10 +103,10 @@ class _Build:
         """Return what is run: nothing of it may be fetched or started but helm, where charts are inflated."""
         kustomize = self._tool("kustomize")
         if not self.closure.charts:
-            return Program(kustomize.path, ("build", "."), files, self.path)
+            return Program(kustomize.path, ("build", "."), files, self.path, limits=LIMITS)
         helm = self._tool("helm")
         arguments = ("build", ".", "--enable-helm", "--helm-command", helm.path, *self._cluster(helm))
-        return Program(kustomize.path, arguments, files, self.path, (helm.path,), ProgramLimits(processes=2))
+        return Program(kustomize.path, arguments, files, self.path, (helm.path,), replace(LIMITS, processes=2))
 
     def _tool(self, name: str) -> tools.Tool:
         tool = tools.find(name)
