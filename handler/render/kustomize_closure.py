@@ -178,7 +178,8 @@ class Closure:
         """Take what an entry leads to as what it is there for."""
         sort, text, place = reference.sort, reference.text, _place(task, reference.line)
         if entry is None:
-            if sort != entries.VALUES or not self.readings[task.path].charts:  # a chart that is fetched may hold them
+            fetched = any(chart.repo for chart in self.readings[task.path].charts)
+            if sort != entries.VALUES or not fetched:  # a chart from elsewhere may hold them
                 self._refuse(text, f"isn't in commit {self.tree.commit.sha[:12]}", place, "add it, or remove this entry")
         elif entry.mode == TREE and sort in (entries.FILE, entries.PATCH, entries.VALUES):
             self._refuse(text, f"is a directory; {reference.field} takes files", place)

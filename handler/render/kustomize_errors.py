@@ -30,6 +30,10 @@ _INNER = re.compile(r".*(?:recursed accumulation of path|couldn't make target fo
 _CYCLE = re.compile(r".*(?=cycle detected: )", re.DOTALL)
 _NO_DIRECTORY = re.compile(r"accumulation err='(?P<why>.*)': must build at directory: .*", re.DOTALL)
 _FROM = re.compile(r"(?:accumulating|merging) resources from '(?P<named>[^']*)': ", re.DOTALL)
+_BASE = re.compile(
+    r"accumulation err='accumulating resources from '(?P<named>[^']*)': '[^']*' must resolve to a file': "
+    r"(?:recursed merging from path '[^']*': )?"
+)
 _CONFIGURED = re.compile(r"trouble configuring builtin (?P<kind>\w+) with config: `.*`: ", re.DOTALL)
 _IDENTITY = re.compile(r"\b(\w+)\.(?:\[noVer\]|v\w+)\.(?:\[noGrp\]|[\w.-]+)/([\w.-]*?)\.(\[noNs\]|[\w-]+)(?![\w.-])")
 _BUILTIN = {
@@ -75,6 +79,13 @@ _RULES = (
         *_PATCHES,
         fix="correct the patch's kind, name and namespace, or remove it",
     ),
+    _rule(r"no matches for Id (?P<id>[^;]+); failed to find unique target.*", "a patch is for {id}, which no resource declares", *_PATCHES),
+    _rule(
+        r"(?:configmap|secret) (?P<named>\S+) illegally repeats the key `(?P<key>[^`]*)`",
+        "{named} has the key {key} twice",
+        "configMapGenerator",
+        "secretGenerator",
+    ),
     _rule(r"unable to parse SM or JSON patch.*", "a patch is neither an object nor a list of JSON patch operations", *_PATCHES),
     _rule(r"(?P<why>\w+ operation does not apply: .*)", "a JSON patch fails: {why}", *_PATCHES),
     _rule(
@@ -99,6 +110,12 @@ _RULES = (
         r"cycle detected: candidate root '(?P<outer>[^']*)' contains visited root '(?P<named>[^']*)'.*",
         "{outer} is built of {named}, which lies in it or refers back to it",
         fix="move what both need to a directory beside them",
+    ),
+    _rule(
+        r"expected kind 'Component' for path '(?P<named>[^']*)'.*", "{named} is no component", "components", fix="list it under resources"
+    ),
+    _rule(
+        r"expected kind != 'Component' for path '(?P<named>[^']*)'.*", "{named} is a component", "resources", fix="list it under components"
     ),
     _rule(r"(?P<why>loading CRDs .*)", "{why}", "crds"),
     _rule(
@@ -143,7 +160,7 @@ def _reduced(text: str, root: str) -> tuple[str, str, str]:
             text = text[cycle.end() :]
         if file := _NO_DIRECTORY.fullmatch(text):
             text = file["why"]
-        if source := _FROM.match(text):
+        if source := _BASE.match(text) or _FROM.match(text):
             named, text = source["named"], text[source.end() :]
         if text == before:
             return text, folder, named

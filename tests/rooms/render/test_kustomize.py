@@ -129,8 +129,8 @@ FLUX = {
 
 def test_a_tree_without_a_kustomization_gets_the_one_that_flux_makes(sandbox: Sandbox) -> None:
     made = render(sandbox, FLUX, generate=True)
-    assert [str(each.identity) for each in made.manifests] == ["ConfigMap/x", "ConfigMap/b", "ConfigMap/k-web"]
-    assert [each.place for each in made.manifests] == ["deploy/a/deep/x.yml:1", "deploy/b.yaml:1", "deploy/web/web.yaml:1"]
+    found = {str(each.identity): each.place for each in made.manifests}
+    assert found == {"ConfigMap/x": "deploy/a/deep/x.yml:1", "ConfigMap/b": "deploy/b.yaml:1", "ConfigMap/k-web": "deploy/web/web.yaml:1"}
     assert [name for name, _ in made.reads.paths] == [".sourceignore", "//tool/kustomize", "deploy"]
     (found,) = refused(sandbox, FLUX)
     assert str(found).startswith("deploy: holds no kustomization.yaml")
