@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from handler.cli.session import Session
 from handler.config.git_settings import Repository
-from handler.model.errors import AnnealError, ConfigInvalid, ManifestInvalid, SourceRefused
+from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, ManifestInvalid, SourceRefused
 from handler.model.render import Called
 from handler.model.tree import Tree
 from handler.render.folders import KUSTOMIZATIONS, inside
@@ -61,10 +61,13 @@ class RemoteBases:
             return _file(text)
         try:
             return self._directory(remote)
-        except AnnealError:
+        except (GitUnavailable, AccessDenied) as no_repository:
             if not is_remote_file(text) or remote.ref:
                 raise
-            return _file(text)
+            try:
+                return _file(text)
+            except AnnealError:
+                raise no_repository from None
 
     def _directory(self, remote: RemoteDirectory) -> Fetched:
         """Fetch a directory of a repository with everything that its kustomization builds on."""

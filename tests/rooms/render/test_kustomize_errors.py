@@ -55,7 +55,7 @@ TABLE = {
     "component as resource": (
         "",
         {"a.yaml/kustomization.yaml": f"{COMPONENT}namePrefix: x-\n"},
-        "1: kustomize: deploy/a.yaml is a component; list it under",
+        "1: a.yaml: deploy/a.yaml is a component; list it under",
     ),
     "resource as component": ("components: [c]\n", {"c/kustomization.yaml": "namePrefix: a-\n"}, "2: kustomize: deploy/c is no component"),
     "in a base": (
