@@ -25,7 +25,9 @@ from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, Probl
 from handler.model.numbers import many
 from handler.model.render import RenderRequest
 from handler.render import RENDERERS
-from handler.render.walls import SandboxWalls
+from handler.render.program_walls import CALLS, FILES
+from handler.render.sandbox import Sandbox
+from handler.render.walls import SandboxWalls, decode_program_walls, probe
 from handler.source.local_tree import open_local
 
 _PACKAGES = ("click", "dulwich", "kubernetes", "urllib3", "PyYAML", "jsonschema", "Flask", "gunicorn", "rich")
@@ -35,6 +37,10 @@ _SAMPLE = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: doctor}\ndata: {a: 
 _WALLS_FIX = (
     "on Linux on x86_64 or aarch64, let the container's seccomp profile allow prctl (PR_SET_NO_NEW_PRIVS and PR_SET_SECCOMP; the"
     " runtime's default does); AWS Lambda refuses it, and its virtual machine is the wall (SECURITY.md)"
+)
+_PROGRAM_WALLS_FIX = (
+    "run on Linux 5.13 or newer with Landlock, let the container's seccomp profile allow landlock_create_ruleset and seccomp, or set"
+    " `sandbox: weak` on targets whose repositories you trust as much as this machine"
 )
 _TOKEN = "export ANNEAL_TOKEN=VALUE, of one of its `replay.tokens` that may read"  # noqa: S105 - says where a token is found
 
@@ -119,6 +125,7 @@ def _walls(session: Session, findings: Findings) -> None:
     about = {"worker": os.getpid(), "memory": limits.memory}
     try:
         (found,) = session.sandbox.run("walls", about, [], SandboxWalls.read, subject="render child")
+        programs, open_to_programs = _program_walls(session.sandbox)
     except AnnealError as error:
         findings.bad("walls", error.problems)
         return
@@ -128,11 +135,22 @@ def _walls(session: Session, findings: Findings) -> None:
         *([] if "open files" in found.can else ["no descriptors"]),
         *([] if "take more memory" in found.can else [f"{limits.memory >> 20:,} MiB of memory"]),
     ]
-    text = f"of a render child: {', '.join(standing)}"
-    if found.can:
-        findings.warn("walls", f"{text}. It can {', '.join(found.can)}", _WALLS_FIX)
+    text = f"of a render child: {', '.join(standing)}; {programs}"
+    open_to_child = f"It can {', '.join(found.can)}" if found.can else ""
+    if open_to_child or open_to_programs:
+        fixes = [*([_WALLS_FIX] if open_to_child else []), *([_PROGRAM_WALLS_FIX] if open_to_programs else [])]
+        findings.warn("walls", ". ".join(filter(None, (text, open_to_child, open_to_programs))), "; ".join(fixes))
     else:
         findings.good("walls", text)
+
+
+def _program_walls(sandbox: Sandbox) -> tuple[str, str]:
+    """Return the walls of programs that stand and those that don't, and what follows for programs; empty: all stand."""
+    (can,) = sandbox.run("program walls", {}, [], decode_program_walls, "render child", probe(os.getpid()), weak=True)
+    lacks = sandbox.lacks
+    walls = ", ".join(f"no {name}" if wall in lacks else name for wall, name in ((FILES, "Landlock"), (CALLS, "seccomp")))
+    follows = f"Kustomize and helm don't run here; a target with `sandbox: weak` lets them {', '.join(can)}" if lacks else ""
+    return f"of programs: {walls}", follows
 
 
 # --- clusters

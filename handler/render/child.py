@@ -47,6 +47,7 @@ def main(control: int, table: str) -> None:
     """Serve until the worker closes its end. `table`: `module:NAME` of the functions a child may be asked for."""
     os.environ.clear()
     prctl.keep_private()
+    prctl.adopt_orphans()  # else they would be the container's first process' to bury
     module, _, name = table.partition(":")
     functions: Functions = getattr(importlib.import_module(module), name)
     server = _Server(socket.socket(fileno=control), functions, seccomp.build())
@@ -107,13 +108,16 @@ class _Server:
         return True
 
     def _reap(self) -> None:
-        while self.children:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                return
-            _kill(pid)  # whatever it has left in its process group
-            self._forget(pid, os.waitstatus_to_exitcode(status))
-            self.children.pop(pid, None)
+        """Hear of children that ended, and bury what a program of theirs started."""
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                if pid in self.children:
+                    _kill(pid)  # whatever it has left in its process group
+                    self._forget(pid, os.waitstatus_to_exitcode(status))
+                    del self.children[pid]
 
     def _cancel(self, pid: int) -> None:
         self._forget(pid)

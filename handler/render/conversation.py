@@ -29,7 +29,8 @@ PIECES = 200_000
 
 _SERIOUS = (
     "run it on Linux 5.13 or newer on x86_64 or aarch64, with a seccomp profile that allows landlock_create_ruleset and seccomp"
-    " (the runtime's default does), or set `sandbox: weak` on the target if all who can push to it may read what the handler's user may (SECURITY.md)"
+    " (the runtime's default does), or set `sandbox: weak` on the target if all who can push to it may read what the handler's user may:"
+    " see SECURITY.md"
 )
 
 

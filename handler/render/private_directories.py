@@ -38,7 +38,8 @@ class PrivateDirectories:
     def one(self) -> Iterator[str]:
         """Make the directory of one run, and remove it with whatever is in it. Raises OSError."""
         with self._lock:
-            if not self._base:
+            if not os.path.isdir(self._base):  # noqa: PTH112 - as below; what cleans up temporary files may have removed it
+                self._unlock()
                 _sweep()
                 self._base, self._held = _locked_base()
         place = f"{self._base}/run-{next(self._numbers)}"
@@ -53,8 +54,13 @@ class PrivateDirectories:
         with self._lock:
             if self._base:
                 remove(self._base)
-                os.close(self._held)
-                self._base = ""
+            self._unlock()
+            self._base = ""
+
+    def _unlock(self) -> None:
+        if self._held >= 0:
+            os.close(self._held)
+            self._held = -1
 
 
 def _locked_base() -> tuple[str, int]:

@@ -49,8 +49,8 @@ class Standing:
 def become(standing: Standing, output: int, errors: int, report: socket.socket, instead: Callable[[Sequence[str]], None]) -> NoReturn:
     """Put on the walls and become the program. Never returns.
 
-    `output`, `errors`: its standard streams; `report`: gets the descriptor where each start of a thread or process is allowed, and as JSON what
-    `lacks` and why it `failed`, and ends when it has begun; `instead`: what is done where there is no program.
+    `output`, `errors`: its standard streams; `report`: gets the descriptor where each start of a thread or process is allowed,
+    and as JSON what `lacks` and why it `failed`, and ends when it has begun; `instead`: what is done where there is no program.
     """
     lacks: list[str] = []
     try:

@@ -15,6 +15,7 @@ import contextlib
 import fcntl
 import json
 import os
+import select
 import selectors
 import signal
 import socket
@@ -35,7 +36,7 @@ TIMEOUT, MEMORY, CPU, OUTPUT, PROCESSES, SPACE, LEFT, CRASHED, KILLED, WALLS, UN
 ERRORS = 64 << 10
 """Bytes of standard error that are kept: the last ones."""
 
-_TICK, _FIRST_LOOK, _REST = 0.01, 0.2, 20  # seconds; the directory is looked through again after so many times as long as that took
+_TICK, _FIRST_LOOK, _REST = 0.01, 0.05, 20  # seconds; the directory is looked through again after so many times as long as that took
 _CHUNK = 1 << 18
 _RECEIVE, _SEND, _NOTICE, _FIRST_ARGUMENT, _GO_ON = 0xC050_2100, 0xC018_2101, 80, 32, 1
 """Of seccomp_unotify(2): its two ioctls, the size of struct seccomp_notif and where the call's flags are, the flag that lets it go on."""
@@ -209,6 +210,12 @@ class _Watch:
 
     def _judge_start(self, listener: int) -> None:
         """Let a thread or a process be started where there is room for one, or end the program: a fork bomb outruns every clock."""
+        events = select.poll()
+        events.register(listener, select.POLLIN)
+        if not any(event & select.POLLIN for _, event in events.poll(0)):
+            self.sources.unregister(listener)  # all have ended, and a kernel before 6.6 would wait for ever to hear of another
+            os.close(listener)
+            return
         request = bytearray(_NOTICE)
         with contextlib.suppress(OSError):  # who asked is gone
             fcntl.ioctl(listener, _RECEIVE, request)

@@ -1,4 +1,4 @@
-"""What keeps a render child in, found by trying to get out: for `anneal doctor`. One file, so that both ends agree.
+"""What keeps a render child and its programs in, found by trying to get out: for `anneal doctor`. One file, so that both ends agree.
 
 Law: an attempt that succeeds changes nothing, or is undone at once.
 """
@@ -13,6 +13,8 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
+
+from handler.render.programs import Program, ProgramLimits
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _IPC_RMID = 0
@@ -50,6 +52,11 @@ def try_walls(options: Mapping[str, Any], _: Sequence[bytes]) -> Iterator[bytes]
     seccomp = _refused(lambda: os.mkdir("")) == errno.EPERM  # noqa: PTH102 - a path of no name, which is nowhere
     can = [what for what, attempt in attempts.items() if not _refused(attempt)]
     yield json.dumps({"seccomp": seccomp, "can": can if seccomp else [*can, _NAMES]}).encode()
+
+
+def probe(worker: int) -> Program:
+    """Return what has these walls tried where a program would be. `worker`: the handler's process id."""
+    return Program("", (str(worker),), {}, limits=ProgramLimits(processes=2))  # it tries to start one
 
 
 def try_program_walls(arguments: Sequence[str]) -> None:

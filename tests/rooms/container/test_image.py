@@ -92,7 +92,8 @@ def test_it_serves_a_signed_push_as_an_ordinary_user_without_any_right(container
 
 def test_render_children_in_the_image_are_behind_every_sandbox_wall(container: Container) -> None:
     walls = next(line for line in container.run("anneal", "doctor").stdout.splitlines() if line.startswith("walls "))
-    assert walls == "walls          ok       of a render child: seccomp, no descriptors, 1,024 MiB of memory"
+    seen = "walls          ok       of a render child: seccomp, no descriptors, 1,024 MiB of memory; of programs: Landlock, seccomp"
+    assert walls == seen
 
 
 def test_the_container_writes_only_to_tmpfs_and_starts_no_shell(container: Container) -> None:

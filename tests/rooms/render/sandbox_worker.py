@@ -31,15 +31,17 @@ def refuse(numbers: tuple[int, ...] = (), error: int = errno.EPERM) -> None:
         raise OSError(ctypes.get_errno(), "prctl")
 
 
-def become(uid: int, lacking: str) -> None:
-    """Take that place, and begin anew there: only exec makes a process that changed its uid an ordinary one of its new user.
-
-    `lacking`: `filters`: as in AWS Lambda; `landlock`: as on a kernel that was built without it.
-    """
-    if lacking == "filters":
+def lack(what: str) -> None:
+    """Do without `filters`, as in AWS Lambda, or without `landlock`, as on a kernel that was built without it."""
+    if what == "filters":
         refuse()
-    if lacking == "landlock":
+    if what == "landlock":
         refuse(LANDLOCK, errno.ENOSYS)
+
+
+def become(uid: int, lacking: str) -> None:
+    """Take that place, and begin anew there: only exec makes a process that changed its uid an ordinary one of its new user."""
+    lack(lacking)
     os.setgroups([])
     os.setgid(uid)
     os.setuid(uid)
@@ -58,7 +60,8 @@ def work(table: str, limits: dict[str, Any]) -> None:
             program, parts = asked.get("program"), [part.encode() for part in asked.get("parts", ())]
             if program:
                 bounds = ProgramLimits(**program.pop("limits", {}))
-                program = Program(limits=bounds, **{name: tuple(v) if isinstance(v, list) else v for name, v in program.items()})
+                about: dict[str, Any] = {name: tuple(each) if isinstance(each, list) else each for name, each in program.items()}
+                program = Program(limits=bounds, **about)
             try:
                 found = sandbox.run(asked["function"], asked["options"], parts, bytes, "deploy", program, weak=asked.get("weak", False))
                 said = [piece.decode() for piece in found] + ([", ".join(sandbox.lacks)] if program else [])

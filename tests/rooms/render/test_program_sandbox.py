@@ -153,6 +153,14 @@ def test_a_program_that_starts_others_is_bounded_as_a_whole(stage: Stage) -> Non
     assert stage.run("start", str(stage.program), "memory", **about)[0] == "memory"
 
 
+def test_what_a_program_left_is_buried_by_the_fork_server(stage: Stage) -> None:
+    about: dict[str, Any] = {"beside": [str(stage.program)], "limits": {**QUICK, "processes": 2}}
+    for _ in range(3):
+        assert stage.run("background", str(stage.program), **about)[0] == "crash"
+    [server] = Path(f"/proc/{stage.pid}/task/{stage.pid}/children").read_text().split()
+    _until(lambda: Path(f"/proc/{server}/task/{server}/children").read_text() == "")
+
+
 def test_a_program_starts_nothing_but_what_is_named(stage: Stage) -> None:
     assert stage.run("start", str(stage.program), "look", limits={"processes": 2})[2].split()[0] in REFUSED
     about: dict[str, Any] = {"beside": [str(stage.program)], "limits": {"processes": 2}}

@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ BASES = {
     "over/lay/kustomization.yaml": "resources: [../../base]\nnamePrefix: x-\n",
 }
 CHARTS = {
-    "kustomization.yaml": "helmGlobals: {chartHome: charts}\nhelmCharts:\n- name: shop\n  releaseName: one\n  valuesInline: {word: inline}\n",
+    "kustomization.yaml": "helmGlobals: {chartHome: charts}\nhelmCharts:\n- {name: shop, releaseName: one, valuesInline: {word: inline}}\n",
     **{f"charts/shop/{path}": text for path, text in CHART.items()},
 }
 
@@ -53,10 +54,10 @@ def sandbox() -> Iterator[Sandbox]:
         yield shared
 
 
-def _run(sandbox: Sandbox, path: Path, *arguments: str, files: Mapping[str, str] | None = None, **about: object) -> list[str]:
+def _run(sandbox: Sandbox, path: Path, *arguments: str, files: Mapping[str, str] | None = None, **about: Any) -> list[str]:
     """Return exit code, output and errors."""
     given = files or {}
-    program = Program(str(path), arguments, {name: at for at, name in enumerate(given)}, **about)  # type: ignore[arg-type]
+    program = Program(str(path), arguments, {name: at for at, name in enumerate(given)}, **about)
     code, _, *said = sandbox.run("said", {}, [text.encode() for text in given.values()], bytes, "deploy", program)
     return [each.decode() for each in (code, *said)]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.rooms.render.sandbox_privileges import GROUNDS, ROOT, Ground, Stage
-from tests.rooms.render.sandbox_worker import refuse
+from tests.rooms.render.sandbox_worker import lack
 
 TIGHT = {"memory": 256 << 20, "cpu": 2, "seconds": 120, "output": 1 << 20}
 DESCRIPTORS = {"open", "write", "environ", "socket", "listener", "socketpair", "pipe", "memfd", "dup"}
@@ -74,6 +74,7 @@ def test_a_program_for_another_architecture_is_killed(ground: Ground, stage: Sta
 
 def test_proc_environ_and_mem_of_the_worker_are_closed_to_its_user(ground: Ground, stage: Stage) -> None:
     """A process that isn't dumpable belongs to root in /proc; as root it does so anyhow."""
+    assert stage.call("echo") == ["still here"], "its server runs"
     (server,) = Path(f"/proc/{stage.pid}/task/{stage.pid}/children").read_text().split()
     if not ground.filters:
         pytest.skip("PR_SET_DUMPABLE is refused there, too")
@@ -94,23 +95,29 @@ def test_nothing_is_written_even_where_files_may_be_opened() -> None:
 
 
 STANDING = "a uid of its own, no descriptors, 1,024 MiB of memory"
-OPEN = ". It can make shared memory, make directories and links"
+OPEN = "It can make shared memory, make directories and links"
+WEAK = "Kustomize and helm don't run here; a target with `sandbox: weak` lets them open files"
+
+MORE = "open connections, start processes, make shared memory"
 
 
 @pytest.mark.skipif(bool(GROUNDS[0].missing()), reason=GROUNDS[0].missing() or "it can be tried")
 @pytest.mark.parametrize(
-    ("refusing", "line"),
+    ("lacking", "line"),
     [
-        (False, f"walls          ok       of a render child: seccomp, {STANDING}"),
-        (True, f"walls          warning  of a render child: no seccomp filter, {STANDING}{OPEN}"),
+        ("", f"ok       of a render child: seccomp, {STANDING}; of programs: Landlock, seccomp"),
+        (
+            "filters",
+            f"warning  of a render child: no seccomp filter, {STANDING}; of programs: no Landlock, no seccomp. {OPEN}. {WEAK}, {MORE}",
+        ),
+        ("landlock", f"warning  of a render child: seccomp, {STANDING}; of programs: no Landlock, seccomp. {WEAK}"),
     ],
-    ids=["here", "where the kernel takes no filter"],
+    ids=["here", "where the kernel takes no filter", "where the kernel has no Landlock"],
 )
-def test_doctor_says_which_walls_stand(tmp_path: Path, refusing: bool, line: str) -> None:
+def test_doctor_says_which_walls_stand(tmp_path: Path, lacking: str, line: str) -> None:
     command = [sys.executable, "-m", "handler", "--config", str(tmp_path / "none.yaml"), "--kubeconfig", str(tmp_path / "none"), "doctor"]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False, preexec_fn=refuse if refusing else None
-    )
-    assert line in done.stdout.splitlines(), done
-    assert ("AWS Lambda refuses it" in done.stdout) is refusing
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False, preexec_fn=lambda: lack(lacking))
+    assert f"walls          {line}" in done.stdout.splitlines(), done
+    assert ("AWS Lambda refuses it" in done.stdout) is (lacking == "filters")
+    assert ("or set `sandbox: weak` on targets whose repositories you trust" in done.stdout) is bool(lacking)

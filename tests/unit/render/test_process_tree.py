@@ -1,0 +1,44 @@
+"""What processes take is read as proc(5) has it; a directory is measured, and what can't be looked into counts as too much."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from handler.render.process_tree import space, usage
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+
+
+def test_a_process_and_all_below_it_are_counted_or_the_first_alone() -> None:
+    script = "import subprocess, sys; subprocess.Popen(['sleep', '60']); x = bytearray(50 << 20); print('on', flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout
+        child.stdout.readline()
+        alone = usage(os.getpid(), child.pid, alone=True, most=9)
+        below = usage(child.pid, child.pid, alone=False, most=9)
+        assert (alone.processes, below.processes) == (1, 1)
+        assert alone.memory > 50 << 20 > below.memory > 0
+        assert alone.threads >= 1
+        assert alone.seconds > 0
+        both = usage(os.getpid(), child.pid, alone=False, most=99)
+        assert both.processes >= 2
+        assert usage(os.getpid(), child.pid, alone=False, most=0).processes <= 1
+        for pid in Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split():
+            os.kill(int(pid), 9)
+    assert usage(os.getpid(), child.pid, alone=True, most=9).processes == 0
+
+
+def test_names_bytes_and_depth_of_a_directory_are_bounded(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "file").write_bytes(os.urandom(1 << 20))
+    assert not space(str(tmp_path), 2, 2 << 20)
+    assert space(str(tmp_path), 1, 2 << 20)
+    assert space(str(tmp_path), 2, 1 << 19)
+    assert not space(str(tmp_path / "gone"), 1, 1)
+    (tmp_path / "/".join("d" * 110)).mkdir(parents=True)
+    assert space(str(tmp_path), 1000, 2 << 20)
