@@ -15,9 +15,9 @@ import pytest
 from handler.cli.output import Output
 from handler.cli.session import Session
 from handler.cli.vendor import vendor
-from handler.source.local_tree import open_local
 from handler.model.render import RenderRequest
 from handler.render import RENDERERS
+from handler.source.local_tree import open_local
 from infra.githost import Host, Work
 from tests.rooms.render.kustomize_trees import config, public_tools
 
@@ -145,7 +145,7 @@ def test_what_cant_be_had_is_told_with_its_line_and_the_rest_is_done(
     code, told = run(capsys)
     assert code == 1
     assert [each["place"] for each in told["problems"]] == [f"deploy/kustomization.yaml:{line}" for line in (2, 3, 4)]
-    assert [each["message"].partition(" (")[0] for each in told["problems"]][0] == "neither a tag nor a branch of the host"
+    assert told["problems"][0]["message"].partition(" (")[0] == "neither a tag nor a branch of the host"
     assert len(told["vendored"]) == 1
     assert file.read_text().splitlines()[1] == f"- {url}//web?ref=gone"
 
@@ -182,7 +182,8 @@ def test_a_private_host_is_signed_in_to_as_the_configuration_says(
     assert (code, "401" in told["problems"][0]["message"]) == (1, True)
     written = checkout / "anneal.yaml"
     written.write_text(
-        f"apiVersion: anneal.dev/v1alpha1\nkind: Config\ntargets:\n- name: shop\n  repository: {{url: {host.url_of('acme/other')}, auth: {{basic: {{username: me, password: {{env: GIT_TOKEN}}}}}}}}\n"
+        f"apiVersion: anneal.dev/v1alpha1\nkind: Config\ntargets:\n- name: shop\n  repository: {{url: {host.url_of('acme/other')}, "
+        "auth: {basic: {username: me, password: {env: GIT_TOKEN}}}}\n"
         "  path: deploy\n  namespaces: [shop]\n"
     )
     monkeypatch.setenv("GIT_TOKEN", "hunter2")

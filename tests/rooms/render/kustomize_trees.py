@@ -68,8 +68,10 @@ spec:
 """
 
 
-def render(sandbox: Sandbox, files: Files, path: str = "deploy", links: Files | None = None, **options: bool) -> Rendered:
-    request = RenderRequest(path, options=RendererSettings(**options), weak=True)
+def render(
+    sandbox: Sandbox, files: Files, path: str = "deploy", links: Files | None = None, *, generate: bool = False, helm_charts: bool = False
+) -> Rendered:
+    request = RenderRequest(path, options=RendererSettings(generate=generate, helm_charts=helm_charts), weak=True)
     return RENDERERS["kustomize"].render(FakeTree(files, links), request, sandbox)
 
 
@@ -77,9 +79,9 @@ def asked(sandbox: Sandbox, files: Files, request: RenderRequest) -> Rendered:
     return RENDERERS["kustomize"].render(FakeTree(files), replace(request, weak=True), sandbox)
 
 
-def refused(sandbox: Sandbox, files: Files, path: str = "deploy", **options: bool) -> tuple[Problem, ...]:
+def refused(sandbox: Sandbox, files: Files, path: str = "deploy", *, helm_charts: bool = False) -> tuple[Problem, ...]:
     with pytest.raises(ManifestInvalid) as caught:
-        render(sandbox, files, path, **options)
+        render(sandbox, files, path, helm_charts=helm_charts)
     return caught.value.problems
 
 
@@ -118,7 +120,8 @@ BASE = {
         "resources: [web.yaml, service.yaml]\nconfigMapGenerator:\n- name: settings\n  literals: [level=info]\n  files: [motd=motd.txt]\n"
     ),
     "base/web.yaml": deployment("web"),
-    "base/service.yaml": "# a comment\napiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n",
+    "base/service.yaml": "# a comment\napiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
+    "spec: {selector: {app: web}, ports: [{port: 80}]}\n",
     "base/motd.txt": "hello\n",
 }
 TREES: dict[str, tuple[Files, str, tuple[str, ...]]] = {
@@ -155,7 +158,8 @@ TREES: dict[str, tuple[Files, str, tuple[str, ...]]] = {
         {
             **BASE,
             "over/kustomization.yaml": (
-                "resources: [../base]\npatchesStrategicMerge:\n- merge.yaml\n- |-\n  apiVersion: v1\n  kind: Service\n  metadata: {name: web}\n"
+                "resources: [../base]\npatchesStrategicMerge:\n- merge.yaml\n- |-\n  apiVersion: v1\n  kind: Service\n"
+                "  metadata: {name: web}\n"
                 "  spec: {type: NodePort}\npatchesJson6902:\n- target: {version: v1, kind: Service, name: web}\n  path: json.yaml\n"
                 "patches:\n- patch: |-\n    - {op: replace, path: /spec/replicas, value: 4}\n  target: {kind: Deployment}\n"
                 "- path: remove.yaml\n"
@@ -182,7 +186,8 @@ TREES: dict[str, tuple[Files, str, tuple[str, ...]]] = {
     "plugins": (
         {
             "deploy/kustomization.yaml": (
-                "resources: [a.yaml]\ngenerators:\n- gen.yaml\n- ../more\ntransformers:\n- |-\n  apiVersion: builtin\n  kind: PrefixTransformer\n"
+                "resources: [a.yaml]\ngenerators:\n- gen.yaml\n- ../more\ntransformers:\n- |-\n  apiVersion: builtin\n"
+                "  kind: PrefixTransformer\n"
                 "  metadata: {name: p}\n  prefix: pre-\n  fieldSpecs: [{path: metadata/name}]\n"
             ),
             "deploy/a.yaml": config("a"),
@@ -199,7 +204,8 @@ TREES: dict[str, tuple[Files, str, tuple[str, ...]]] = {
         {
             **BASE,
             "over/kustomization.yaml": (
-                "resources: [../base, ns.yaml]\nsortOptions: {order: legacy, legacySortOptions: {orderFirst: [Namespace], orderLast: [Service]}}\n"
+                "resources: [../base, ns.yaml]\nsortOptions: {order: legacy, "
+                "legacySortOptions: {orderFirst: [Namespace], orderLast: [Service]}}\n"
             ),
             "over/ns.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n",
         },
@@ -209,15 +215,18 @@ TREES: dict[str, tuple[Files, str, tuple[str, ...]]] = {
     "openapi": (
         {
             "deploy/kustomization.yaml": (
-                "resources: [tea.yaml]\nopenapi: {path: schema.json}\ncrds: [schema.json]\npatches:\n- path: patch.yaml\nconfigurations: [names.yaml]\n"
+                "resources: [tea.yaml]\nopenapi: {path: schema.json}\ncrds: [schema.json]\npatches:\n"
+                "- path: patch.yaml\nconfigurations: [names.yaml]\n"
             ),
             "deploy/tea.yaml": (
-                "apiVersion: example.com/v1\nkind: Tea\nmetadata: {name: green}\nspec: {leaves: [{name: a, grams: 1}, {name: b, grams: 2}]}\n"
+                "apiVersion: example.com/v1\nkind: Tea\nmetadata: {name: green}\nspec: {leaves: [{name: a, grams: 1}, "
+                "{name: b, grams: 2}]}\n"
             ),
             "deploy/patch.yaml": "apiVersion: example.com/v1\nkind: Tea\nmetadata: {name: green}\nspec: {leaves: [{name: b, grams: 5}]}\n",
             "deploy/names.yaml": "namePrefix:\n- {path: metadata/name}\n",
             "deploy/schema.json": (
-                '{"definitions": {"v1.Tea": {"type": "object", "properties": {"spec": {"type": "object", "properties": {"leaves": {"type": "array",'
+                '{"definitions": {"v1.Tea": {"type": "object", "properties": {"spec": {"type": "object", '
+                '"properties": {"leaves": {"type": "array",'
                 ' "items": {"type": "object"}, "x-kubernetes-patch-merge-key": "name", "x-kubernetes-patch-strategy": "merge"}}}},'
                 ' "x-kubernetes-group-version-kind": [{"group": "example.com", "kind": "Tea", "version": "v1"}]}}}'
             ),

@@ -42,7 +42,7 @@ class Elsewhere:
     """Gives one archive for every chart. `wanted`: what was asked for."""
 
     data: bytes = b""
-    facts: ClusterFacts = ClusterFacts("", ())
+    facts: ClusterFacts = field(default_factory=lambda: ClusterFacts("", ()))
     wanted: list[ChartReference] = field(default_factory=list)
 
     def ask(self, name: str) -> str:
@@ -111,7 +111,10 @@ def test_a_chart_is_rendered_for_the_targets_cluster_unless_the_entry_says_other
     made = asked(sandbox, files, RenderRequest("deploy", options=ALLOWED, outside=elsewhere))
     assert bodies(made.manifests)[0]["data"] == {"version": "v1.33.7", "tea": "true"}
     assert made.notes == (
-        "chart cache is rendered for Kubernetes v1.33.7 of the cluster: deploy/kustomization.yaml:2 writes no kubeVersion and no apiVersions",
+        (
+            "chart cache is rendered for Kubernetes v1.33.7 of the cluster: "
+            "deploy/kustomization.yaml:2 writes no kubeVersion and no apiVersions"
+        ),
     )
     files["deploy/kustomization.yaml"] = "helmCharts:\n- {name: cache, kubeVersion: 1.31.0, apiVersions: [example.com/v1]}\n"
     made = asked(sandbox, files, RenderRequest("deploy", options=ALLOWED, outside=elsewhere))

@@ -41,12 +41,18 @@ TABLE = {
         "2: kustomize: a replacement takes a value of ConfigMap/gone, which no resource declares",
     ),
     "replacement field": (
-        "replacements:\n- source: {kind: ConfigMap, name: a, fieldPath: data.z}\n  targets: [{select: {kind: ConfigMap}, fieldPaths: [data.b]}]\n",
+        (
+            "replacements:\n- source: {kind: ConfigMap, name: a, fieldPath: data.z}\n"
+            "  targets: [{select: {kind: ConfigMap}, fieldPaths: [data.b]}]\n"
+        ),
         {},
         "2: kustomize: a replacement takes data.z of ConfigMap/a, which has none",
     ),
     "replacement target": (
-        "replacements: [{source: {kind: ConfigMap, name: a, fieldPath: data.a}, targets: [{select: {kind: ConfigMap}, fieldPaths: [x.y]}]}]\n",
+        (
+            "replacements: [{source: {kind: ConfigMap, name: a, fieldPath: data.a}, targets: [{select: {kind: ConfigMap}, "
+            "fieldPaths: [x.y]}]}]\n"
+        ),
         {},
         "2: kustomize: unable to find field",
     ),
@@ -99,7 +105,8 @@ def test_warnings_of_a_build_that_succeeds_are_notes_but_for_old_fields(sandbox:
     from tests.rooms.render.kustomize_trees import render  # noqa: PLC0415 - the one test that renders
 
     files = {
-        "deploy/kustomization.yaml": "resources: [a.yaml]\ncommonLabels: {a: b}\nvars: [{name: X, objref: {kind: Deployment, name: a, apiVersion: apps/v1}}]\n",
+        "deploy/kustomization.yaml": "resources: [a.yaml]\ncommonLabels: {a: b}\nvars: [{name: X, "
+        "objref: {kind: Deployment, name: a, apiVersion: apps/v1}}]\n",
         "deploy/a.yaml": deployment("a"),
     }
     notes = render(sandbox, files).notes
