@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("start", "Write a first anneal.yaml and say what comes next."),
     "check": ("start", "Look at all that a server and its runs need; change nothing."),
     "render": ("deploy", "Print the objects that a commit declares."),
+    "vendor": ("start", "Write remote bases of a checkout's kustomizations into it."),
     "plan": ("deploy", "Show what a run, or apply -f, would change; change nothing."),
     "apply": ("deploy", "Bring the cluster to what git, files or standard input (-f) declare."),
     "prune": ("deploy", "Delete what git no longer declares."),

@@ -1,4 +1,4 @@
-"""Folders of a commit whose objects kustomize or Helm must make: one problem a folder, with the command that makes them. Pure.
+"""Folders among plain manifests whose objects kustomize or Helm must make: one problem a folder, with what renders it. Pure.
 
     deploy/Chart.yaml                     a chart: everything below it is Helm's
     deploy/overlays/prod/kustomization    kustomize's, with everything below it, the folders it refers to and the files it names
@@ -98,8 +98,8 @@ def find(files: Iterable[tuple[str, bytes]]) -> FoundFolders:
 def chart_problem(path: str, called: Called, root: str, others: Sequence[str] = ()) -> Problem:
     """Return the problem of a Helm chart. `others`: the files that are neither Helm's nor kustomize's."""
     build = f"helm template {called.name} {_shell(called, path)} --include-crds{called.namespaced}"
-    seen = f"a Helm chart ({CHART}): Helm makes its objects, and isn't run here"
-    return Problem(_shown(called, path), seen, fix=_ways(build, "", [path], called, root, others))
+    seen = f"a Helm chart ({CHART}): Helm makes its objects, and this renderer reads plain manifests"
+    return Problem(_shown(called, path), seen, fix=_ways("helm", path, build, "", [path], called, root, others))
 
 
 def _kustomize(tree: Sequence[Folder], called: Called, root: str, others: Sequence[str], places: Sequence[str]) -> Problem:
@@ -108,22 +108,29 @@ def _kustomize(tree: Sequence[Folder], called: Called, root: str, others: Sequen
     one, leaves = posixpath.basename(tree[0].marker), _leaves(tree)
     seen = f"a kustomize folder ({one})" if len(tree) == 1 else f"{len(tree)} kustomize folders that belong together"
     rest = [_within(each, common) for each in leaves[1:]]
-    others_too = f"; or build another of them: {', '.join(rest[:4])}{', …' if len(rest) > 4 else ''}" if rest else ""
-    fix = _ways(f"kustomize build {_shell(called, leaves[0])}", others_too, [each.path for each in tree], called, root, others)
+    others_too = f", or another of them: {', '.join(rest[:4])}{', …' if len(rest) > 4 else ''}" if rest else ""
+    build = f"kustomize build {_shell(called, leaves[0])}"
+    fix = _ways("kustomize", leaves[0], build, others_too, [each.path for each in tree], called, root, others)
     if len(tree) == 1 and tree[0].lists and _is_whole(tree[0], places):
         ignoring = _ignoring([_within(tree[0].marker, root)], called, root)
         fix = f"it only lists plain manifests; to apply them as they are: {ignoring}; or {fix}"
-    return Problem(_shown(called, common), f"{seen}: kustomize makes the objects, and isn't run here", fix=fix)
+    return Problem(_shown(called, common), f"{seen}: kustomize makes the objects, and this renderer reads plain manifests", fix=fix)
 
 
-def _ways(build: str, note: str, folders: Iterable[str], called: Called, root: str, others: Sequence[str]) -> str:
-    """Return the ways out: make the objects where they are applied, or commit them; or leave the folders out, where anything is left."""
-    # `build` prints the objects; `note`: what else may be built. What git declares is made in git first: applied by hand under the target's
-    # name it would be another target's.
-    applied = f"{build} | {called.command}"
-    by_hand = f"{applied}{note}; or commit what that prints, instead"
-    in_git = f"commit what this prints, instead: {build} > {called.name}.yaml{note}; or apply it as another target: {applied}"
-    text = in_git if called.in_git else by_hand
+def _ways(kind: str, path: str, build: str, note: str, folders: Iterable[str], called: Called, root: str, others: Sequence[str]) -> str:
+    """Return the ways out: let its own renderer make the objects, or commit them; or leave the folders out, where anything is left.
+
+    `kind`, `path`: the renderer, and what it would render; `note`: what else it could; `build`: prints the objects.
+    """
+    # What git declares is rendered from git: applied by hand under the target's name it would be another target's.
+    own = (
+        f"write renderer: {{type: {kind}}}"
+        if path == root
+        else f"let another target render it: {{path: {path}, renderer: {{type: {kind}}}}}"
+    )
+    by_hand = called.command.replace("-f -", f"-f {_shell(called, path)}", 1)
+    made = f"commit what this prints, instead: {build} > {called.name}.yaml"
+    text = f"{own}{note}; or {made}" if called.in_git else f"{by_hand}{note}; or commit what `{build}` prints, instead"
     left_out = {_top(path, root, others) for path in folders}
     if not others or root in left_out:
         return text

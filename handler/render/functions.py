@@ -9,17 +9,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from handler.model.errors import Problem
+from handler.model.errors import ManifestInvalid, Problem
 from handler.model.manifest import Manifest
 from handler.model.render import Called, places
 from handler.model.rollout import API_VERSION, KIND
 from handler.model.tree import printable
 from handler.render import folders
+from handler.render.chart_archive import unpacked
 from handler.render.chart_index import index_entries
 from handler.render.chart_lock import dependencies, lock_entries
 from handler.render.document import Document
 from handler.render.documents import documents
 from handler.render.frames import encode, encode_lines
+from handler.render.kustomize_output import built, read_kustomizations
 from handler.render.lines import lines
 from handler.render.objects import objects
 from handler.render.walls import read_program_walls, try_walls
@@ -89,6 +91,15 @@ def find_lines(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[b
     yield encode_lines(lines(parts[0], options["path"], options["fields"]))
 
 
+def chart_files(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
+    """Unpack a chart's archive. Options: `place`: of what names it. Yields each file, or mistakes."""
+    try:
+        for path, data in unpacked(parts[0], options["place"]).items():
+            yield b"F" + path.encode() + b"\0" + data
+    except ManifestInvalid as refused:
+        yield from map(encode, refused.problems)
+
+
 FUNCTIONS: Mapping[str, Function] = {
     "file": render_files,
     "lines": find_lines,
@@ -97,4 +108,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "chart-index": index_entries,
     "chart-lock": lock_entries,
     "chart-dependencies": dependencies,
+    "kustomizations": read_kustomizations,
+    "kustomize": built,
+    "chart files": chart_files,
 }

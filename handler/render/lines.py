@@ -47,12 +47,12 @@ def _line(standing: Standing, field: str) -> int:
 
 
 def _yaml(data: bytes, path: str) -> Iterator[Standing]:
-    for document in yaml_documents(data, path, _Noting):
+    for document in yaml_documents(data, path, Noting):
         if isinstance(document, Document):
             yield document.standing
 
 
-class _Noting(Builder):
+class Noting(Builder):
     """Notes where every key and item stands. `below`: what stands in a mapping or sequence, by its `id`; those of one document live on."""
 
     def _document(self, parser: Any) -> Document:

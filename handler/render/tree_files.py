@@ -6,11 +6,11 @@ refused by name. Every tree and link that decided what is there is in `reads`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from handler.model.errors import SourceRefused
-from handler.model.tree import DIRECTORY, LINK, Tree, TreeEntry, is_lfs_pointer, printable, resolve_links
+from handler.model.tree import DIRECTORY, LINK, OUTSIDE, Tree, TreeEntry, is_lfs_pointer, printable, resolve_links
 from handler.render.folders import inside
 
 MAX_FILES = 20_000
@@ -20,26 +20,27 @@ _LINK_FIX = "remove it, or let it lead to a file of the repository"
 
 @dataclass(slots=True)
 class TreeFiles:
-    """What was taken of a tree. `blobs`: path -> id; `reads`: path -> id of each directory and of links' ends; `pointers`: Git LFS's."""
+    """What was taken of a tree. `blobs`: path -> id; `reads`: path -> id of each directory and of links' ends; `pointers`: Git LFS's.
+
+    `taken`: the directories, each as it was asked for.
+    """
 
     tree: Tree
     blobs: dict[str, str] = field(default_factory=dict)
     reads: dict[str, str] = field(default_factory=dict)
     pointers: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)
 
     def add(self, directory: str) -> None:
         """Take a directory with everything below it. Raises SourceRefused: it isn't there, a link leads elsewhere, there are too many."""
-        if any(inside(directory, taken) for taken in self.reads if self._is_tree(taken)):
+        if any(inside(directory, taken) for taken in self.taken):
             return
         resolved = resolve_links(self.tree, directory)
         self.reads.update(resolved.looked)
         if resolved.entry is None or resolved.entry.mode != DIRECTORY:
             raise SourceRefused.of(printable(directory), f"is no directory of commit {self.tree.commit.sha[:12]}")
+        self.taken.add(directory)
         self._walk(resolved.entry, directory, (resolved.entry.path,))
-
-    def _is_tree(self, path: str) -> bool:
-        entry = self.tree.lookup(path)
-        return entry is not None and entry.mode == DIRECTORY
 
     def add_file(self, path: str) -> bool:
         """Take one file; False: there is none. Raises SourceRefused: a link leads elsewhere."""
@@ -49,6 +50,15 @@ class TreeFiles:
             return False
         self.blobs[path] = resolved.entry.oid
         return True
+
+    def decisive(self) -> dict[str, str]:
+        """Return the reads without those that follow from a directory's: its id stands for everything below it."""
+        trees = {path for path, oid in self.reads.items() if oid and self._is_tree(path)}
+        return {path: oid for path, oid in self.reads.items() if not any(above in trees for above in _above(path))}
+
+    def _is_tree(self, path: str) -> bool:
+        entry = self.tree.lookup(path)
+        return entry is not None and entry.mode == DIRECTORY
 
     def contents(self) -> dict[str, bytes]:
         """Return the content of every file but Git LFS' pointers, which `pointers` names then. Raises SourceRefused: they are too large."""
@@ -86,3 +96,10 @@ class TreeFiles:
         self.blobs[path] = entry.oid
         if len(self.blobs) > MAX_FILES:
             raise SourceRefused.of(printable(path), f"is one of more than {MAX_FILES:,} files; at most so many are rendered")
+
+
+def _above(path: str) -> Iterator[str]:
+    """Yield the directories around a path, the root last; a read from elsewhere has none."""
+    while path and not path.startswith(OUTSIDE):
+        path = path.rpartition("/")[0]
+        yield path

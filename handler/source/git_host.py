@@ -91,6 +91,16 @@ class GitHost:
         """
         return Head(revision.commit) if revision.commit else self._looks.get(revision, since)
 
+    def guess(self, name: str) -> Head:
+        """Return what a short name means, as `git fetch` guesses: an id, a tag, a branch; empty: what HEAD leads to. Raises as `head`."""
+        if is_commit_id(name):
+            return Head(name)
+        for ref in (f"refs/tags/{name}", f"refs/heads/{name}") if name else ("HEAD",):
+            found = None if name and ref_problem(ref) else self._look(git_protocol.ExactRef(ref))
+            if found:
+                return found
+        raise RefNotFound.of(printable(name) or "HEAD", f"neither a tag nor a branch of the host ({self._transport.subject})")
+
     def _asked(self, revision: Revision) -> Head:
         return self._highest(revision.semver) if revision.semver else self._named(revision.ref)
 

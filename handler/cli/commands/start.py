@@ -47,6 +47,16 @@ def doctor() -> None:
     """Look at this machine and its tools, at what `anneal check` looks at, and at a running server; change nothing."""
 
 
+@command("vendor", renders=True)
+@click.argument("directory", type=PATH)
+def vendor() -> None:
+    """Fetch what kustomizations below DIRECTORY take from elsewhere, and write it below DIRECTORY/vendor, for a commit to hold.
+
+    Entries of resources, bases and components that name a URL are rewritten in place. A private host is signed in to as anneal.yaml
+    says for a repository there.
+    """
+
+
 @command("rbac")
 @target_argument
 @click.option("--namespaced", is_flag=True, help='Where the whitelist is "*": only the namespaces that are used now.')

@@ -187,7 +187,7 @@ def test_a_chart_in_a_directory_is_one_line_with_the_command_that_applies_it(sho
     (chart / "templates" / "web.yaml").write_text("kind: {{ .Values.kind }}\n{{ fail }}\n")
     flags = ("--name", "web", "-n", shop.namespace, "--state-namespace", shop.namespace)
     refused = shop.cli("apply", "-f", str(chart), *flags, code=1).stderr.splitlines()
-    assert refused[0] == f"{chart}/: a Helm chart (Chart.yaml): Helm makes its objects, and isn't run here"
+    assert refused[0] == f"{chart}/: a Helm chart (Chart.yaml): Helm makes its objects, and this renderer reads plain manifests"
     command = (
         f"helm template web '{chart}' --include-crds --namespace {shop.namespace} | anneal apply -f - --name web -n {shop.namespace} -y"
     )

@@ -1,4 +1,4 @@
-"""Helm charts and kustomize folders among a commit's files: one line each, with the command that makes their objects."""
+"""Helm charts and kustomize folders among a commit's plain manifests: one line each, with what renders them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from handler.render import RENDERERS, Sandbox
 from tests.fakes.source_tree import FakeTree
 
 CALLED = Called("shop", ("shop", "jobs"))
-TO = "anneal apply -f - --name shop -n shop -n jobs -y"
-HELM = "a Helm chart (Chart.yaml): Helm makes its objects, and isn't run here"
-MADE = "kustomize makes the objects, and isn't run here"
+TO = "--name shop -n shop -n jobs -y"
+HELM = "a Helm chart (Chart.yaml): Helm makes its objects, and this renderer reads plain manifests"
+MADE = "kustomize makes the objects, and this renderer reads plain manifests"
 CHART = {
     "Chart.yaml": "apiVersion: v2\nname: web\nversion: 0.1.0\n",
     "values.yaml": "replicas: 1\n",
@@ -51,7 +51,7 @@ def refused(sandbox: Sandbox, files: dict[str, str], path: str = "deploy", calle
 
 # --- Helm
 def test_a_helm_chart_is_refused_in_one_line_with_helm_template(sandbox: Sandbox) -> None:
-    made = f"helm template shop deploy --include-crds --namespace shop | {TO}; or commit what that prints, instead"
+    made = f"anneal apply -f deploy {TO}; or commit what `helm template shop deploy --include-crds --namespace shop` prints, instead"
     assert refused(sandbox, under("deploy", CHART)) == (Problem("deploy/", HELM, fix=made),)
 
 
@@ -91,7 +91,7 @@ def test_a_kubernetes_object_in_a_file_called_chart_yaml_is_applied(sandbox: San
 )
 def test_a_kustomization_is_known_by_its_name(sandbox: Sandbox, name: str, text: str) -> None:
     (found,) = refused(sandbox, {f"deploy/{name}": text, "deploy/web.yaml": config("web"), "deploy/patch.yaml": "- op: remove\n"})
-    made = f"kustomize build deploy | {TO}; or commit what that prints, instead"
+    made = f"anneal apply -f deploy {TO}; or commit what `kustomize build deploy` prints, instead"
     assert found == Problem("deploy/", f"a kustomize folder ({name}): {MADE}", fix=made)
 
 
@@ -109,8 +109,8 @@ def test_kustomize_bases_and_overlays_are_refused_in_one_line_naming_the_buildab
     (found,) = refused(sandbox, files)
     assert (found.subject, found.message) == ("deploy/k/", f"4 kustomize folders that belong together: {MADE}")
     assert found.fix == (
-        f"kustomize build deploy/k/over/dev | {TO}; or build another of them: over/prod; or commit what that prints, instead;"
-        " or leave it out: printf '%s\\n' /k/ >> deploy/.annealignore"
+        f"anneal apply -f deploy/k/over/dev {TO}, or another of them: over/prod;"
+        " or commit what `kustomize build deploy/k/over/dev` prints, instead; or leave it out: printf '%s\\n' /k/ >> deploy/.annealignore"
     )
     assert [each.subject for each in refused(sandbox, files, "deploy/k/over")] == ["deploy/k/over/"]
 
@@ -147,7 +147,7 @@ def test_a_new_kustomization_is_seen_although_the_other_files_are_known(sandbox:
 
 def test_commands_name_the_directory_as_the_user_did(sandbox: Sandbox) -> None:
     (found,) = refused(sandbox, {"kustomization.yaml": "namePrefix: a-\n"}, "", Called("shop", ("shop",), "my deploy"))
-    assert found.fix.startswith("kustomize build 'my deploy' | anneal apply -f - --name shop -n shop -y")
+    assert found.fix.startswith("anneal apply -f 'my deploy' --name shop -n shop -y")
 
 
 def test_a_yaml_file_without_a_kubernetes_object_is_refused_in_one_line(sandbox: Sandbox) -> None:
@@ -155,9 +155,11 @@ def test_a_yaml_file_without_a_kubernetes_object_is_refused_in_one_line(sandbox:
     assert str(found).startswith("deploy/compose.yaml:1: document: isn't a Kubernetes object")
 
 
-def test_of_a_configured_target_the_way_out_begins_in_git_and_takes_no_record_of_its_name(sandbox: Sandbox) -> None:
-    (found,) = refused(sandbox, {"deploy/kustomization.yaml": "namePrefix: a-\n"}, "", replace(CALLED, in_git=True))
-    assert found.fix == (
-        "commit what this prints, instead: kustomize build deploy > shop.yaml; "
-        "or apply it as another target: kustomize build deploy | anneal apply -f - --name shop-built -n shop -n jobs -y"
-    )
+def test_of_a_configured_target_the_way_out_is_its_renderer_and_one_of_another_target_below(sandbox: Sandbox) -> None:
+    in_git = replace(CALLED, in_git=True)
+    (found,) = refused(sandbox, {"deploy/kustomization.yaml": "namePrefix: a-\n"}, "deploy", in_git)
+    assert found.fix == "write renderer: {type: kustomize}; or commit what this prints, instead: kustomize build deploy > shop.yaml"
+    (found,) = refused(sandbox, {"deploy/kustomization.yaml": "namePrefix: a-\n"}, "", in_git)
+    assert found.fix.startswith("let another target render it: {path: deploy, renderer: {type: kustomize}}; or commit")
+    (found,) = refused(sandbox, under("deploy/web", CHART), "deploy/web/templates", in_git)
+    assert found.fix.startswith("let another target render it: {path: deploy/web, renderer: {type: helm}}; or commit")

@@ -1,0 +1,56 @@
+"""One file over HTTP, for `anneal vendor`: no credentials are sent, and a redirect never leaves TLS."""
+
+from __future__ import annotations
+
+from urllib.parse import urljoin, urlsplit
+
+import urllib3
+from urllib3.exceptions import HTTPError
+
+from handler.model.errors import GitUnavailable, SourceRefused
+from handler.source.bounded_connections import Deadline, pools_for
+from handler.source.host_limits import HostLimits
+from handler.source.http_transport import explained
+from handler.source.upload_pack import shown_url
+
+REDIRECTS = 5
+_SCHEMES = ("http", "https")
+
+
+def fetch_file(url: str, limits: HostLimits = HostLimits()) -> bytes:  # noqa: B008 - frozen
+    """Return what a URL holds. Raises GitUnavailable: the host fails or has no such file; SourceRefused: it is too large, or leads away."""
+    subject = shown_url(url)
+    try:
+        with Deadline(limits.total) as deadline:
+            for _ in range(REDIRECTS + 1):
+                found, url = _asked(url, subject, limits, deadline)
+                if found is not None:
+                    return found
+    except (HTTPError, OSError, ValueError) as error:
+        raise explained(error, subject) from None
+    raise SourceRefused.of(subject, f"is redirected more than {REDIRECTS} times")
+
+
+def _asked(url: str, subject: str, limits: HostLimits, deadline: Deadline) -> tuple[bytes | None, str]:
+    """Return the content of a URL, or None and where it leads."""
+    parts = urlsplit(url)
+    if parts.scheme not in _SCHEMES or not parts.hostname or "@" in parts.netloc:
+        raise SourceRefused.of(subject, "isn't a plain http:// or https:// URL")
+    timeout = urllib3.Timeout(connect=deadline.left(limits.connect), read=deadline.left(limits.read))
+    response = pools_for(parts.scheme, parts.netloc, "").request(
+        "GET", url, headers={"User-Agent": "anneal"}, preload_content=False, redirect=False, retries=False, timeout=timeout
+    )
+    try:
+        if 300 <= response.status < 400:
+            there = urljoin(url, response.headers.get("Location", ""))
+            if parts.scheme == "https" and not there.startswith("https:"):
+                raise SourceRefused.of(subject, "is redirected to plain http://")
+            return None, there
+        if response.status != 200:
+            raise GitUnavailable.of(subject, f"the host answered {response.status}")
+        data = bytes(response.read(limits.object + 1, decode_content=True))
+        if len(data) > limits.object:
+            raise SourceRefused.of(subject, f"has more than {limits.object:,} bytes")
+        return data, url
+    finally:
+        response.close()
