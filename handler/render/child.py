@@ -3,6 +3,7 @@
 Law: a child may crash, loop or eat memory without harm. It has no environment and one open pipe, gets no other descriptor, starts no
 process and makes no system call but those of `seccomp` (where the kernel takes the filter); as root it becomes an uid of its own, for
 RLIMIT_NPROC doesn't bind root. It dies with the server or the worker. The server is `python -I -S`: nothing of the worker is in it.
+Where a call names a program, the child first runs that (`supervisor`), and only then gives up its last rights and reads what it said.
 
 For each render the server reads one byte with two sockets: the child's conversation, and one for its exit code; closing that kills it.
 """
@@ -20,16 +21,18 @@ import signal
 import socket
 import struct
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from handler.model import prctl
-from handler.render import seccomp
+from handler.render import seccomp, supervisor
+from handler.render.walls import try_program_walls
 
 MEMORY, FAILED, UNLIMITED, NO_FORK = 70, 71, 72, 73
 """Exit codes of a child: out of memory, an exception, its limits can't be set, it couldn't be started."""
-DATA, END, NOTE = b"D", b"E", b"X"
-"""Kinds of a frame: one piece of the result, the end of it, the name of an exception. Each follows its length, four bytes."""
+DATA, END, NOTE, LACK = b"D", b"E", b"X", b"L"
+"""Kinds of a frame: one piece of the result, the end of it, the name of an exception or what explains an exit code, a wall that a program
+lacks. Each follows its length, four bytes."""
 
 _PRIVATE_UID = 2_000_000_000
 _OVERFLOW = 65_534
@@ -154,13 +157,18 @@ def _perform(functions: Functions, conversation: int, server: int, calls: seccom
     gc.disable()
     pipe = _alone(conversation)
     request = json.loads(_read(pipe, struct.unpack("!I", _read(pipe, 4))[0]))
+    options, parts = request["options"], (_read(pipe, size) for size in request["parts"])
     try:
+        if request.get("program"):
+            options, parts = _ran(request, parts, pipe, server)
         _limit(request["limits"], server, calls)
+    except supervisor.ProgramEnded as ended:
+        pipe.sendall(_frame(NOTE, ended.note.encode()))
+        return ended.code
     except (OSError, ValueError):
         return UNLIMITED
     try:
-        parts = [_read(pipe, size) for size in request["parts"]]
-        _answer(pipe, functions[request["function"]](request["options"], parts))
+        _answer(pipe, functions[request["function"]](options, list(parts)))
     except MemoryError:
         return MEMORY
     except BaseException as failed:  # noqa: BLE001 - even an exit or an interrupt is a failed render
@@ -177,8 +185,30 @@ def _alone(conversation: int) -> socket.socket:
     os.dup2(os.open(os.devnull, os.O_RDWR), 2)
     if conversation != _CONVERSATION:
         os.dup2(conversation, _CONVERSATION)
+    os.set_inheritable(_CONVERSATION, False)
     os.closerange(_CONVERSATION + 1, os.sysconf("SC_OPEN_MAX"))
     return socket.socket(fileno=_CONVERSATION)
+
+
+def _ran(request: Mapping[str, Any], parts: Iterator[bytes], pipe: socket.socket, server: int) -> tuple[dict[str, Any], Iterator[bytes]]:
+    """Run the program of a request; return the options and the parts that its function gets. Raises ProgramEnded."""
+
+    def take_over(place: str) -> bool:
+        private = os.geteuid() == 0 and _drop_root(place)
+        _die_with(server)
+        return private
+
+    finished = supervisor.run(request["program"], parts, take_over, try_program_walls)
+    for wall in finished.lacks:
+        pipe.sendall(_frame(LACK, wall.encode()))
+    options = {**request["options"], "exit_code": finished.exit_code, "home": finished.home}
+    return options, iter((finished.output, finished.errors))
+
+
+def _die_with(server: int) -> None:
+    prctl.die_with_parent(signal.SIGKILL)
+    if os.getppid() != server:
+        os._exit(FAILED)  # it died before the signal was set up
 
 
 def _limit(limits: Mapping[str, int], server: int, calls: seccomp.Filter | None) -> None:
@@ -191,9 +221,7 @@ def _limit(limits: Mapping[str, int], server: int, calls: seccomp.Filter | None)
     resource.setrlimit(resource.RLIMIT_CPU, (limits["cpu"], limits["cpu"] + 1))
     if sys.platform == "linux":  # elsewhere address space can't be limited, and a parent's death sends no signal
         _set(resource.RLIMIT_AS, limits["memory"])
-    prctl.die_with_parent(signal.SIGKILL)
-    if os.getppid() != server:
-        os._exit(FAILED)  # it died before the signal was set up
+    _die_with(server)
     _set(resource.RLIMIT_NOFILE, limits["files"])  # those that are open stay so; the number of one that is closed isn't given again
     prctl.gain_no_privileges()
     if calls:
@@ -204,14 +232,16 @@ def _set(limit: int, value: int) -> None:
     resource.setrlimit(limit, (value, value))
 
 
-def _drop_root() -> None:
-    """Take an uid that no other process has; where a user namespace lacks it, uid 65534."""
+def _drop_root(place: str = "") -> bool:
+    """Take an uid that no other process has, and a directory along; where a user namespace lacks it, uid 65534. Returns whether it has."""
     os.setgroups([])
     for uid in (_PRIVATE_UID + os.getpid(), _OVERFLOW):
         with contextlib.suppress(OSError):
+            if place:
+                os.chown(place, uid, uid, follow_symlinks=False)
             os.setgid(uid)
             os.setuid(uid)
-            return
+            return uid != _OVERFLOW
     raise PermissionError("may not change its uid")
 
 

@@ -16,13 +16,21 @@ from dataclasses import dataclass
 from typing import NoReturn, Self, TypeVar
 
 from handler.model.errors import OperatorError, Problem, RenderFailed
-from handler.render.child import DATA, END, MEMORY, NO_FORK, NOTE, UNLIMITED
+from handler.render import supervisor
+from handler.render.child import DATA, END, LACK, MEMORY, NO_FORK, NOTE, UNLIMITED
+from handler.render.programs import Program
 
 T = TypeVar("T")
 
 _CHUNK = 1 << 18
 PIECES = 200_000
 """Pieces of one answer: each is an object here, so that many small ones would take far more memory than they have bytes."""
+
+
+_SERIOUS = (
+    "run it on Linux 5.13 or newer on x86_64 or aarch64, with a seccomp profile that allows landlock_create_ruleset and seccomp (the runtime's"
+    " default does), or set `sandbox: weak` on the target if all who can push to it may read what the handler's user may (SECURITY.md)"
+)
 
 
 class ServerDied(Exception):
@@ -38,6 +46,7 @@ class RenderCall:
     seconds: float
     output: int
     subject: str
+    program: Program | None = None
 
 
 class Conversation:
@@ -50,6 +59,7 @@ class Conversation:
         self.code: int | None = None
         self.heard = 0
         self.note = ""
+        self.lacks: list[str] = []
         self.buffer = bytearray()
         self.outgoing = [memoryview(data) for data in (struct.pack("!I", len(request.head)), request.head, *request.parts) if data]
 
@@ -83,8 +93,8 @@ class Conversation:
                     if len(result) >= PIECES:
                         self._fail("output", f"made more than {PIECES:,} pieces of output")
                     result.append(self._decoded(decode, piece))
-                elif kind == NOTE:
-                    self.note = piece[:80].decode("ascii", "replace")
+                elif kind in (NOTE, LACK):
+                    self._hear(kind, piece)
                 else:
                     self._fail("crash", "said what is no frame")
             if over:
@@ -150,6 +160,13 @@ class Conversation:
             yield frame[:1], frame[1:]
         del self.buffer[:at]
 
+    def _hear(self, kind: bytes, piece: bytes) -> None:
+        said = piece[:200].decode("ascii", "replace")
+        if kind == NOTE:
+            self.note = said
+        else:
+            self.lacks.append(said)
+
     def _decoded(self, decode: Callable[[bytes], T], piece: bytes) -> T:
         try:
             return decode(piece)
@@ -165,12 +182,44 @@ class Conversation:
             raise OperatorError.of("render child", "its limits can't be set", fix=fix)
         if self.code == NO_FORK:
             raise OperatorError.of("render child", "the system has no room for another process")
+        if self.request.program:
+            self._judge_program(self.request.program, self.code)
         if self.code == MEMORY or -self.code == signal.SIGKILL:
             self._fail("memory", "needed more memory than it may have")
         if -self.code == signal.SIGXCPU:
             self._fail("cpu", "needed more processor time than it may have")
         died = f"died of {signal.Signals(-self.code).name}" if self.code < 0 else f"failed ({self.note or f'exit code {self.code}'})"
         self._fail("crash", died)
+
+    def _judge_program(self, program: Program, code: int) -> None:
+        """Name what a program did, or why it wasn't started, if that ended the child."""
+        limits = program.limits
+        ends = {
+            supervisor.TIMEOUT: ("timeout", f"took longer than {limits.seconds:g} s"),
+            supervisor.MEMORY: ("memory", f"needed more than {limits.memory >> 20:,} MiB of memory"),
+            supervisor.CPU: ("cpu", f"needed more than {limits.cpu:,} s of processor time"),
+            supervisor.OUTPUT: ("output", f"made more than {limits.output:,} bytes of output"),
+            supervisor.SPACE: ("output", f"left more than {limits.entries:,} files or {limits.space >> 20:,} MiB in its directory"),
+            supervisor.PROCESSES: ("crash", f"started more processes or threads than it may have ({limits.processes:,} at once)"),
+            supervisor.LEFT: ("crash", "ended and left a process running"),
+        }
+        if code in ends:
+            reason, message = ends[code]
+            raise RenderFailed(Problem(self.request.subject, f"{program.name} {message}"), reason=reason)
+        refused = {
+            supervisor.WALLS: (f"isn't started: the walls {self.note} don't stand here", _SERIOUS),
+            supervisor.UNSTARTED: (
+                f"can't be started: {self.note}",
+                f"install it where every user may run it; it is looked for at {program.path}",
+            ),
+            supervisor.UNPLACED: (
+                f"gets no files: {self.note}",
+                "set TMPDIR to a directory that every user may enter, with room for a tree",
+            ),
+        }
+        if code in refused:
+            message, fix = refused[code]
+            raise OperatorError.of("render child", f"{program.name} {message}", fix=fix)
 
     def _fail(self, reason: str, message: str) -> NoReturn:
         raise RenderFailed(Problem(self.request.subject, f"the render child {message}"), reason=reason)

@@ -20,7 +20,7 @@ from handler.render.documents import documents
 from handler.render.frames import encode, encode_lines
 from handler.render.lines import lines
 from handler.render.objects import objects
-from handler.render.walls import try_walls
+from handler.render.walls import read_program_walls, try_walls
 
 _FIX = f"write one document of kind: {KIND}, apiVersion: {API_VERSION}"
 
@@ -87,4 +87,4 @@ def find_lines(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[b
     yield encode_lines(lines(parts[0], options["path"], options["fields"]))
 
 
-FUNCTIONS: Mapping[str, Function] = {"file": render_files, "lines": find_lines, "walls": try_walls}
+FUNCTIONS: Mapping[str, Function] = {"file": render_files, "lines": find_lines, "walls": try_walls, "program walls": read_program_walls}

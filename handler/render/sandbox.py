@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -22,6 +22,8 @@ from handler.model import prctl
 from handler.model.deadline import left
 from handler.model.errors import OperatorError, RenderFailed, Stopping
 from handler.render.conversation import Conversation, RenderCall, ServerDied
+from handler.render.private_directories import PrivateDirectories
+from handler.render.programs import Program
 
 T = TypeVar("T")
 
@@ -46,11 +48,16 @@ class SandboxLimits:
 
 
 class Sandbox:
-    """The fork server as its worker sees it. Used as a context, or closed by `close`."""
+    """The fork server as its worker sees it. Used as a context, or closed by `close`. `lacks`: the walls that the last program lacked."""
 
-    def __init__(self, functions: str = "handler.render.functions:FUNCTIONS", limits: SandboxLimits | None = None) -> None:
-        """`functions`: `module:NAME` of the table the server offers."""
+    def __init__(
+        self, functions: str = "handler.render.functions:FUNCTIONS", limits: SandboxLimits | None = None, *, weak: bool = False
+    ) -> None:
+        """`functions`: `module:NAME` of the table the server offers; `weak`: programs run also where their walls don't stand."""
         self.limits = limits or SandboxLimits()
+        self.lacks: tuple[str, ...] = ()
+        self._weak = weak
+        self._places = PrivateDirectories()
         self._functions = functions
         self._lock = threading.Lock()
         self._server: subprocess.Popen[bytes] | None = None
@@ -74,6 +81,7 @@ class Sandbox:
         with self._lock:
             self._stop()
             beside, self._beside = self._beside, {}
+        self._places.close()
         for each in beside.values():
             each.close()
 
@@ -83,34 +91,49 @@ class Sandbox:
             return self._beside.setdefault(functions, Sandbox(functions, limits))
 
     def run(
-        self, function: str, options: Mapping[str, Any], parts: Sequence[bytes], decode: Callable[[bytes], T], subject: str = "render"
+        self,
+        function: str,
+        options: Mapping[str, Any],
+        parts: Sequence[bytes],
+        decode: Callable[[bytes], T],
+        subject: str = "render",
+        program: Program | None = None,
+        *,
+        weak: bool = False,
     ) -> list[T]:
         """Call a function of the table in a child of its own and return what it yields.
 
-        `options` go as JSON, `parts` as bytes; `decode` reads each piece of the result and raises ValueError if it can't. Raises
-        RenderFailed: the child crashed, ran out of memory or time, or said too much (`reason` says which); OperatorError: no child can be
-        started here; Stopping: there was less time than a child may take.
+        `options` go as JSON, `parts` as bytes; `decode` reads each piece of the result and raises ValueError if it can't. A `program` is
+        run first, over files that are the parts: the function then gets what it wrote to standard output and the end of standard error, and
+        in the options `exit_code` and `home`, its directory. `weak`: it is run also where its walls don't stand; `lacks` names these then.
+
+        Raises RenderFailed: the child or its program crashed, ran out of memory or time, or said too much (`reason` says which);
+        OperatorError: no child can be started here, or a program's walls don't stand; Stopping: there was less time than a child may take.
         """
-        seconds = left(self.limits.seconds)
+        most = self.limits.seconds + (program.limits.seconds if program else 0)
+        seconds = left(most)
+        call = RenderCall(b"", tuple(parts), seconds, self.limits.output, subject, program)
+        head = {"function": function, "options": options, "limits": asdict(self.limits), "parts": [len(part) for part in parts]}
         try:
-            return self._run(function, options, parts, decode, subject, seconds)
+            return self._run(call, head, decode, weak=weak or self._weak)
         except RenderFailed as error:
-            if seconds < self.limits.seconds and error.reason == "timeout":
+            if seconds < most and error.reason == "timeout":
                 raise Stopping.of(subject, f"hasn't ended in the {seconds:.0f} s that were left; the next run goes on") from None
             raise
 
-    def _run(
-        self, function: str, options: Mapping[str, Any], parts: Sequence[bytes], decode: Callable[[bytes], T], subject: str, seconds: float
-    ) -> list[T]:
-        head = {"function": function, "options": options, "limits": asdict(self.limits), "parts": [len(part) for part in parts]}
-        request = RenderCall(json.dumps(head).encode(), tuple(parts), seconds, self.limits.output, subject)
+    def _run(self, call: RenderCall, head: dict[str, Any], decode: Callable[[bytes], T], *, weak: bool) -> list[T]:
         for _ in range(2):
-            try:
-                server, conversation = self._ask(request)
-            except OSError as refused:
-                raise OperatorError.of("render child", f"can't be started: {refused.strerror}") from None
-            with conversation, contextlib.suppress(ServerDied):
-                return conversation.run(decode)
+            with contextlib.ExitStack() as place:
+                try:
+                    if call.program:
+                        head["program"] = call.program.order(place.enter_context(self._places.one()), weak=weak)
+                    server, conversation = self._ask(replace(call, head=json.dumps(head).encode()))
+                except OSError as refused:
+                    raise OperatorError.of("render child", f"can't be started: {refused.strerror}") from None
+                with conversation, contextlib.suppress(ServerDied):
+                    found = conversation.run(decode)
+                    self.lacks = tuple(conversation.lacks) if call.program else self.lacks
+                    return found
             self._discard(server)
         raise OperatorError.of("render child", "its fork server doesn't stay alive", fix="see what it wrote to standard error")
 

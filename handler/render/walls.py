@@ -52,6 +52,33 @@ def try_walls(options: Mapping[str, Any], _: Sequence[bytes]) -> Iterator[bytes]
     yield json.dumps({"seccomp": seccomp, "can": can if seccomp else [*can, _NAMES]}).encode()
 
 
+def try_program_walls(arguments: Sequence[str]) -> None:
+    """Try everything once in a program's place, and write what was possible to standard output. `arguments`: the handler's process id."""
+    worker = int(arguments[0])
+    attempts: Mapping[str, Callable[[], object]] = {
+        "open files": lambda: os.close(os.open("/", os.O_RDONLY)),
+        "open connections": lambda: socket.socket().close(),
+        "start processes": _fork,
+        "make shared memory": _share,
+        "signal the handler": lambda: os.kill(worker, 0),
+        "read the handler's memory": lambda: _peek(worker),
+    }
+    os.write(1, json.dumps([what for what, attempt in attempts.items() if not _refused(attempt)]).encode())
+
+
+def read_program_walls(_: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
+    """Hand on what was written there."""
+    yield parts[0]
+
+
+def decode_program_walls(frame: bytes) -> tuple[str, ...]:
+    """Read it, in the worker. Raises ValueError if it is something else."""
+    match json.loads(frame):
+        case [*can] if all(isinstance(each, str) and each.isprintable() for each in can):
+            return tuple(can)
+    raise ValueError("not what a program finds")
+
+
 def _refused(attempt: Callable[[], object]) -> int:
     """Return the number of the error; 0: there was none."""
     try:

@@ -1,0 +1,130 @@
+"""What stands around a program, put on by its process itself just before it becomes the program.
+
+Law: each wall is tried, and what didn't stand is told; nothing of the handler is left: no variable, no descriptor but three, no signal's
+treatment. Limits are those of one process, or of a user that no other process has, so that the handler's own threads never count.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from handler.model import prctl
+from handler.render import seccomp
+from handler.render.landlock import restrict
+
+FILES = "of files (Landlock)"
+CALLS = "of sockets and processes (seccomp)"
+
+THREADS = 128
+"""Of one process: Go starts one for each processor, and for each call that blocks."""
+_DESCRIPTORS = 1024
+_PROCESSORS = 4
+_MEMORY_SHARE = 0.85  # of its limit, from which Go's collector works harder
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a program starts. `order`: as the worker sent it; `home`: its files; `own`: what its variables name; `private`: its uid is.
+
+    `executables`: open descriptors of the program, if there is one, and of those that it may start.
+    """
+
+    order: Mapping[str, Any]
+    home: str
+    own: str
+    executables: Sequence[int]
+    private: bool
+    parent: int
+
+
+def become(standing: Standing, output: int, errors: int, report: int, instead: Callable[[Sequence[str]], None]) -> NoReturn:
+    """Put on the walls and become the program. Never returns.
+
+    `output`, `errors`: its standard streams; `report`: is told as JSON what `lacks` and why it `failed`, and ends when it has begun;
+    `instead`: what is done where there is no program.
+    """
+    lacks: list[str] = []
+    try:
+        order = standing.order
+        arguments = [each.replace("{home}", standing.home) for each in order["arguments"]]
+        environment = _environment(standing)
+        _settle(standing, output, errors)
+        lacks += _walls(standing)
+        if not lacks or order["weak"]:
+            _tell(report, lacks)
+            if not standing.executables:
+                os.close(report)
+                instead(arguments)
+                os._exit(0)
+            target = standing.executables[0] if os.execve in os.supports_fd else order["path"]
+            os.execve(target, [order["path"], *arguments], environment)  # noqa: S606 - no shell is what is wanted
+        _tell(report, lacks)
+    except OSError as refused:
+        _tell(report, lacks, str(refused.strerror))
+    finally:
+        os._exit(127)
+
+
+def _tell(report: int, lacks: Sequence[str], failed: str = "") -> None:
+    os.write(report, json.dumps({"lacks": lacks, "failed": failed}).encode() + b"\n")
+
+
+def _settle(standing: Standing, output: int, errors: int) -> None:
+    """Take the streams, the directory and the limits of the program."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)  # Python ignores them, and a program would go on to
+    os.dup2(output, 1)
+    os.dup2(errors, 2)
+    os.umask(0o077)
+    os.chdir(f"{standing.home}/{standing.order['directory']}")
+    limits = standing.order["limits"]
+    wanted = {
+        resource.RLIMIT_CPU: limits["cpu"],
+        resource.RLIMIT_FSIZE: limits["file"],
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NOFILE: _DESCRIPTORS,
+        **({resource.RLIMIT_NPROC: limits["processes"] * THREADS + 1} if standing.private else {}),
+    }
+    for limit, value in wanted.items():
+        hard = resource.getrlimit(limit)[1]
+        least = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(limit, (least, least))
+
+
+def _walls(standing: Standing) -> list[str]:
+    """Put up the walls that hold for good; return those that don't stand."""
+    prctl.gain_no_privileges()
+    prctl.die_with_parent(signal.SIGKILL)
+    if os.getppid() != standing.parent:
+        os._exit(127)
+    places = [os.open(standing.order["place"], os.O_RDONLY)]
+    null = os.open(os.devnull, os.O_RDWR)
+    calls = seccomp.build_program(starts=bool(standing.order["beside"])) if sys.platform == "linux" else None
+    files = restrict(places, standing.executables, [null])
+    filtered = bool(calls and prctl.filter_calls(calls.program(os.getpid())))
+    return [*([] if files else [FILES]), *([] if filtered else [CALLS])]
+
+
+def _environment(standing: Standing) -> dict[str, str]:
+    """Return all the variables that a program has: homes of its own, and bounds for Go's runtime."""
+    own, limits = standing.own, standing.order["limits"]
+    kinds = ("CACHE", "CONFIG", "DATA")
+    given = standing.order["environment"].items()
+    return {
+        **{name: own for name in ("HOME", "TMPDIR")},
+        **{f"XDG_{kind}_HOME": f"{own}/{kind.lower()}" for kind in kinds},
+        **{f"HELM_{kind}_HOME": f"{own}/{kind.lower()}/helm" for kind in kinds},
+        "PATH": "",
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "GOMEMLIMIT": f"{int(limits['memory'] * _MEMORY_SHARE / limits['processes'])}B",
+        "GOMAXPROCS": str(min(_PROCESSORS, os.cpu_count() or 1)),
+        **{name: value.replace("{home}", standing.home) for name, value in given},
+    }

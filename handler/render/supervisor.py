@@ -1,0 +1,224 @@
+"""Runs one program for a render child, and watches it: its files are written, its walls put up, its output read, its limits kept.
+
+    take over     the run's directory, with a uid of its own where the child is root's
+    write         the files of the order, regular ones only
+    start         a process that puts on its walls and becomes the program       program_walls, landlock, seccomp
+    watch         memory, processors, processes, space, time, output
+
+Law: what breaks a limit ends the child by an exit code, and the fork server kills the whole process group, from which a program can't
+escape. A program that ended leaves no process. The group, not a list, is killed, so that no fork is missed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from handler.model import prctl
+from handler.render.process_tree import Usage, space, usage
+from handler.render.program_walls import THREADS, Standing, become
+from handler.render.programs import inside
+
+TIMEOUT, MEMORY, CPU, OUTPUT, PROCESSES, SPACE, LEFT, WALLS, UNSTARTED, UNPLACED = range(80, 90)
+"""Exit codes of a child whose program broke a limit (five, and the space of its directory), left a process behind, or didn't start."""
+ERRORS = 64 << 10
+"""Bytes of standard error that are kept: the last ones."""
+
+_TICK, _FIRST_LOOK, _REST = 0.01, 0.2, 20  # seconds; the directory is looked through again after so many times as long as that took
+_CHUNK = 1 << 18
+
+
+class ProgramEnded(Exception):
+    """The program did what ends the child, or didn't start. `code`: the child's exit code; `note`: what the worker is told."""
+
+    def __init__(self, code: int, note: str = "") -> None:
+        """Keep both."""
+        super().__init__(code)
+        self.code = code
+        self.note = note
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What a program said, and the walls that it lacked."""
+
+    output: bytes
+    errors: bytes
+    exit_code: int
+    home: str
+    lacks: tuple[str, ...]
+
+
+def run(
+    order: Mapping[str, Any], parts: Iterator[bytes], take_over: Callable[[str], bool], instead: Callable[[Sequence[str]], None]
+) -> Finished:
+    """Run the program of an order to its end.
+
+    `parts`: the call's, in order; `take_over`: gives up root and makes a directory that of the new user, and returns whether no other
+    process has that user; `instead`: what is run where the order names no executable. Raises ProgramEnded.
+    """
+    place = order["place"]
+    executables = [_opened(path) for path in (*([order["path"]] if order["path"] else []), *order["beside"])]
+    prctl.own_network()
+    prctl.adopt_orphans()
+    private = take_over(place)
+    _reachable(order["beside"])
+    home, own = f"{place}/files", f"{place}/own"
+    try:
+        os.mkdir(home, 0o700)  # noqa: PTH102 - thousands of files: strings are faster
+        os.mkdir(own, 0o700)  # noqa: PTH102 - the same
+        _write(home, order["files"], parts)
+    except OSError as refused:
+        raise ProgramEnded(UNPLACED, str(refused.strerror)) from None
+    watch = _Watch(order["limits"], alone=not order["beside"], place=place)
+    lacks = watch.start(Standing(order, home, own, executables, private, os.getpid()), instead)
+    code = watch.run()
+    os.closerange(min(executables, default=4), os.sysconf("SC_OPEN_MAX"))
+    return Finished(bytes(watch.said[0]), bytes(watch.said[1][-ERRORS:]), code, home, lacks)
+
+
+def _opened(path: str) -> int:
+    """Open an executable, as root where the child still is: its directory may be closed to the user that runs it."""
+    try:
+        return os.open(path, getattr(os, "O_PATH", os.O_RDONLY))
+    except OSError as refused:
+        raise ProgramEnded(UNSTARTED, str(refused.strerror)) from None
+
+
+def _reachable(beside: Sequence[str]) -> None:
+    for path in beside:
+        if not os.access(path, os.X_OK):
+            raise ProgramEnded(UNSTARTED, f"user {os.geteuid()} may not run {path}")
+
+
+def _write(home: str, files: Mapping[str, int], parts: Iterator[bytes]) -> None:
+    """Write each part where it belongs, one after the other, so that all of them are never held at once."""
+    places: dict[int, list[str]] = {}
+    for path, part in files.items():
+        if not inside(path):
+            raise ProgramEnded(UNPLACED, "a path leads elsewhere")
+        places.setdefault(part, []).append(path)
+    made = {""}
+    for number, data in enumerate(parts):
+        for path in places.get(number, ()):
+            folder = path.rpartition("/")[0]
+            if folder not in made:
+                os.makedirs(f"{home}/{folder}", 0o700, exist_ok=True)  # noqa: PTH103 - as above
+                made.add(folder)
+            descriptor = os.open(f"{home}/{path}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor
+                file.write(data)
+
+
+@dataclass(slots=True)
+class _Watch:
+    """Owns the running program. `said`: its two streams so far; `alone`: it may start no process."""
+
+    limits: Mapping[str, Any]
+    alone: bool
+    place: str
+    said: tuple[bytearray, bytearray] = field(default_factory=lambda: (bytearray(), bytearray()))
+    heard: int = 0
+    pid: int = 0
+    pipes: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
+
+    def start(self, standing: Standing, instead: Callable[[Sequence[str]], None]) -> tuple[str, ...]:
+        """Start the program; return the walls it lacks. Raises ProgramEnded."""
+        ends = [os.pipe() for _ in range(3)]
+        try:
+            self.pid = os.fork()
+        except OSError as refused:
+            raise ProgramEnded(UNSTARTED, str(refused.strerror)) from None
+        if self.pid == 0:
+            become(standing, ends[0][1], ends[1][1], ends[2][1], instead)
+        for _, write in ends:
+            os.close(write)
+        for number in range(2):
+            os.set_blocking(ends[number][0], False)
+            self.pipes.register(ends[number][0], selectors.EVENT_READ, self.said[number])
+        with open(ends[2][0], "rb") as report:  # noqa: PTH123 - a descriptor
+            told = [json.loads(line) for line in report]
+        lacks = tuple(told[0]["lacks"]) if told else ()
+        if lacks and not standing.order["weak"]:
+            raise ProgramEnded(WALLS, " and ".join(lacks))
+        if not told or told[-1]["failed"]:
+            raise ProgramEnded(UNSTARTED, told[-1]["failed"] if told else "it died before")
+        self.alone = self.alone and not lacks
+        return lacks
+
+    def run(self) -> int:
+        """Read and watch until the program has ended; return its exit code, negative: the signal's. Raises ProgramEnded."""
+        begun = next_check = time.monotonic()
+        next_look = begun + _FIRST_LOOK
+        while True:
+            self._read(_TICK if self.pipes.get_map() else _TICK / 10)
+            ended, status, used = os.wait4(self.pid, os.WNOHANG)
+            if ended:
+                return self._end(os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime)
+            now = time.monotonic()
+            if now - begun > self.limits["seconds"]:
+                raise ProgramEnded(TIMEOUT)
+            if now >= next_check:
+                self._check(usage(os.getpid(), self.pid, alone=self.alone))
+                next_check = now + _TICK
+            if now >= next_look:
+                self._look()
+                looked = time.monotonic()
+                next_look = looked + max(_FIRST_LOOK, (looked - now) * _REST)
+
+    def _read(self, wait: float) -> None:
+        """Take what the program says; wait so long where it says nothing."""
+        if not self.pipes.get_map():
+            time.sleep(wait)
+        for key, _ in self.pipes.select(wait):
+            with contextlib.suppress(BlockingIOError):
+                data = os.read(key.fd, _CHUNK)
+                if not data:
+                    self.pipes.unregister(key.fd)
+                    os.close(key.fd)
+                self._keep(key.data, data)
+
+    def _keep(self, said: bytearray, data: bytes) -> None:
+        self.heard += len(data)
+        said += data
+        if len(self.said[0]) > self.limits["output"] or self.heard > self.limits["output"] + ERRORS:
+            raise ProgramEnded(OUTPUT)
+        if said is self.said[1] and len(said) > 4 * ERRORS:
+            del said[:-ERRORS]
+
+    def _check(self, used: Usage) -> None:
+        if used.memory > self.limits["memory"]:
+            raise ProgramEnded(MEMORY)
+        if used.seconds > self.limits["cpu"]:
+            raise ProgramEnded(CPU)
+        if used.processes > self.limits["processes"] or used.threads > self.limits["processes"] * THREADS:
+            raise ProgramEnded(PROCESSES)
+
+    def _look(self) -> None:
+        if space(self.place, self.limits["entries"], self.limits["space"]):
+            raise ProgramEnded(SPACE)
+
+    def _end(self, code: int, seconds: float) -> int:
+        """Read the rest; see that nothing is left running."""
+        while self.pipes.get_map() and self.pipes.select(0):
+            self._read(0)
+        if self.pipes.get_map() or _left_behind():
+            raise ProgramEnded(LEFT)
+        if code < 0 and seconds >= self.limits["cpu"]:
+            raise ProgramEnded(CPU)
+        return code
+
+
+def _left_behind() -> bool:
+    """Whether a process is left that the program started; those that have ended are forgotten."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+        return True
+    return False
