@@ -18,6 +18,7 @@ from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import Tree
 from handler.render.auto import AutoRenderer
 from handler.render.files import FileRenderer
+from handler.render.helm import HelmRenderer
 from handler.render.sandbox import Sandbox, SandboxLimits
 
 __all__ = ["RENDERERS", "FileRenderer", "Renderer", "Sandbox", "SandboxLimits"]
@@ -30,5 +31,5 @@ class Renderer(Protocol):
         """Return the objects and everything that was read; raises AuthorError for what git must change."""
 
 
-_BY_NAME: Mapping[str, Renderer] = {"file": FileRenderer()}
+_BY_NAME: Mapping[str, Renderer] = {"file": FileRenderer(), "helm": HelmRenderer()}
 RENDERERS: Mapping[str, Renderer] = {"auto": AutoRenderer(_BY_NAME), **_BY_NAME}

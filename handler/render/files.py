@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
 
-from handler.model.errors import AnnealError, ManifestInvalid, PathMissing, Problem, RenderFailed, SourceRefused
+from handler.model.errors import ManifestInvalid, PathMissing, Problem, SourceRefused
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.render import Called, Rendered, RenderRequest, nowhere
 from handler.model.tree import DIRECTORY, LINK, MAX_PATH, ReadSet, Tree, TreeEntry, is_lfs_pointer, judged_from, printable, resolve_links
-from handler.render.document import MAX_ROLLOUT_BYTES
 from handler.render.folders import BARE, CHART, IGNORE_FILE, chart_problem, inside
-from handler.render.frames import decode, decode_lines
+from handler.render.frames import decode
 from handler.render.globs import IgnoreLine, Selection, ignore_rules, ignored
 from handler.render.objects import declared_twice
+from handler.render.rollout_file import find_rollout, lines_of, single
 from handler.render.sandbox import Sandbox
 
 T = TypeVar("T")
@@ -131,10 +130,10 @@ class FileRenderer:
         all documents that can't be read or may not be in git; RenderFailed: the child died.
         """
         path = normal(request.path)
-        root, reads = _root(tree, path)
+        root, reads = directory(tree, path)
         selecting = FileSelection(tree, root, Selection.of(request.include, request.exclude))
         files = selecting.run()
-        rollout, looked = _rollout(tree, normal(request.rollout), older=request.older)
+        rollout, looked = find_rollout(tree, normal(request.rollout), older=request.older)
         if rollout:
             files.pop(rollout.path, None)
         if len(files) > MAX_FILES:
@@ -150,9 +149,9 @@ class FileRenderer:
             manifests = tuple(manifest for documents in found.values() for manifest in documents)
             first: dict[Identity, str] = {}
             _refuse([twice for each in manifests if (twice := declared_twice(each, first))])  # the child has seen the fresh files only
-            document = _single(read, rollout) if rollout else None
+            document = single(read.get(printable(rollout.path, MAX_PATH), ()), rollout) if rollout else None
         keys = _keys(selecting.names, {key[0]: found[key] for key in found})
-        where = partial(_lines, sandbox, rollout.path, contents[rollout.path]) if rollout else nowhere
+        where = lines_of(sandbox, rollout.path, contents[rollout.path]) if rollout else nowhere
         return Rendered(manifests, known, found, document, keys, where)
 
 
@@ -183,45 +182,6 @@ def _read(
     return {place: tuple(group) for place, group in groupby(manifests, key=lambda row: row.place.rpartition(":")[0])}
 
 
-def _rollout(tree: Tree, path: str, *, older: bool) -> tuple[TreeEntry | None, dict[str, str]]:
-    """Find the target's Rollout, if it names one, and all that was looked at on the way."""
-    if not path:
-        return None, {}
-    resolved = resolve_links(tree, path)
-    entry, subject = resolved.entry, printable(path)
-    if entry is None and older:
-        return None, dict(resolved.looked)
-    if entry is None:
-        fix = "correct `rollout` of the target, or add the file"
-        raise SourceRefused.of(subject, f"isn't in commit {tree.commit.sha[:12]}; the target takes its Rollout from there", fix=fix)
-    if entry.mode == DIRECTORY:
-        raise SourceRefused.of(subject, "is a directory; `rollout` of a target names a file")
-    if len(tree.blobs([entry.oid])[entry.oid]) > MAX_ROLLOUT_BYTES:
-        raise SourceRefused.of(subject, f"has more than {MAX_ROLLOUT_BYTES:,} bytes")
-    return entry, dict(resolved.looked)
-
-
-def _single(read: Mapping[str, tuple[Manifest, ...]], rollout: TreeEntry) -> Manifest:
-    """Return the Rollout that the child has read; one that says neither that nor what is wrong isn't believed."""
-    path = printable(rollout.path, MAX_PATH)
-    found = read.get(path, ())
-    if len(found) != 1:
-        raise RenderFailed.of(path, "was not answered by the render child")
-    return found[0]
-
-
-def _lines(sandbox: Sandbox, path: str, data: bytes, fields: Sequence[str]) -> Sequence[int]:
-    """Let a child find the lines of a Rollout's fields; without them mistakes are reported without lines."""
-    shown = printable(path, MAX_PATH)
-    options = {"path": shown, "fields": list(fields)}
-    decoder = partial(decode_lines, count=len(fields), last=len(data) + 1)
-    try:
-        found = sandbox.run("lines", options, [data], decoder, subject=shown)
-    except AnnealError:
-        found = []
-    return found[0] if found else nowhere(fields)
-
-
 def _keys(names: Mapping[str, str], found: Mapping[str, Sequence[Manifest]]) -> dict[str, tuple[Identity, ...]]:
     """Return how a Rollout may call objects: by the path where their file is seen, its further documents by `!1` and so on."""
     first: dict[str, tuple[Identity, ...]] = {}
@@ -247,7 +207,8 @@ def normal(path: str) -> str:
     return "/".join(part for part in path.split("/") if part not in ("", "."))
 
 
-def _root(tree: Tree, path: str) -> tuple[TreeEntry, dict[str, str]]:
+def directory(tree: Tree, path: str) -> tuple[TreeEntry, dict[str, str]]:
+    """Return the directory that a target renders, and what was looked at. Raises PathMissing; SourceRefused: it is a file."""
     resolved = resolve_links(tree, path)
     if resolved.entry is None:
         fix = "correct `path` of the target, or add the directory; a target whose objects others have taken over can be removed"

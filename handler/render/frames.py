@@ -11,8 +11,10 @@ from collections.abc import Sequence
 
 from handler.model.errors import Problem
 from handler.model.manifest import Manifest
+from handler.model.tree import printable
 
 Row = Manifest | Problem
+MAX_NOTE = 1_000
 
 
 def encode(row: Row) -> bytes:
@@ -34,6 +36,16 @@ def decode(frame: bytes) -> Row:
         if _is_head(facts) and isinstance(body, dict) and isinstance(body.get("metadata"), dict):
             return Manifest.of(body, *facts)
     raise ValueError("neither an object nor a mistake")
+
+
+def encode_note(text: str) -> bytes:
+    """Write what a plan should say of a render."""
+    return b"N" + text.encode()
+
+
+def decode_noted(frame: bytes) -> Row | str:
+    """Read one object, mistake or note. Raises ValueError: the frame is neither."""
+    return printable(frame[1:].decode(), MAX_NOTE) if frame[:1] == b"N" else decode(frame)
 
 
 def encode_lines(lines: Sequence[int]) -> bytes:

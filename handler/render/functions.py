@@ -9,15 +9,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from handler.model.errors import Problem
+from handler.model.errors import ManifestInvalid, Problem
 from handler.model.manifest import Manifest
 from handler.model.render import Called, places
 from handler.model.rollout import API_VERSION, KIND
 from handler.model.tree import printable
 from handler.render import folders
+from handler.render.chart_facts import encode_facts
+from handler.render.chart_scan import scan_chart
 from handler.render.document import Document
 from handler.render.documents import documents
-from handler.render.frames import encode, encode_lines
+from handler.render.frames import encode, encode_lines, encode_note
+from handler.render.helm_output import read_output
 from handler.render.lines import lines
 from handler.render.objects import objects
 from handler.render.walls import read_program_walls, try_walls
@@ -87,4 +90,25 @@ def find_lines(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[b
     yield encode_lines(lines(parts[0], options["path"], options["fields"]))
 
 
-FUNCTIONS: Mapping[str, Function] = {"file": render_files, "lines": find_lines, "walls": try_walls, "program walls": read_program_walls}
+def scan(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
+    """Look through a Helm chart: see `scan_chart`. Yields its facts, or mistakes."""
+    try:
+        yield encode_facts(scan_chart(options, parts))
+    except ManifestInvalid as refused:
+        yield from map(encode, refused.problems)
+
+
+def read_helm(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
+    """Read what helm printed: see `read_output`."""
+    for row in read_output(options, parts):
+        yield encode_note(row) if isinstance(row, str) else encode(row)
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    "file": render_files,
+    "lines": find_lines,
+    "walls": try_walls,
+    "program walls": read_program_walls,
+    "chart": scan,
+    "helm": read_helm,
+}
