@@ -31,6 +31,9 @@ _EXECUTION = re.compile(r"execution error at \(([^\s:]+):(\d+)(?::\d+)?\): (.*)"
 _YAML = re.compile(r"YAML parse error on ([^\s:]+): (.*)", re.DOTALL)
 _LINE = re.compile(r"(?:error converting YAML to JSON: )?yaml: (?:line (\d+): )?(.*)", re.DOTALL)
 _SHAPE = re.compile(r"error unmarshaling JSON: .*?json: cannot unmarshal (\w+) into Go (?:struct field \S*?\.?(metadata\S*|kind|apiVersion|\w+)|value)")
+_TYPES = {"object": "a mapping", "array": "a list", "string": "text", "number": "a number", "bool": "true or false"}
+_METASCHEMA = re.compile(r"\S+ (is not valid against metaschema).*", re.DOTALL)
+_LOADING = re.compile(r'failing loading "([^"]*)"')
 _SOURCE_AT = re.compile(r"at ([^\s:]+/[^\s:]+):(\d+)")
 _LEAF = re.compile(r"^\s*- (?:at '([^']*)': |([^:\s]+): )(.*)$")
 _PARENT = re.compile(r"validation failed$|'(?:allOf|anyOf|oneOf|not)' failed")
@@ -83,7 +86,8 @@ class Sources:
 
 def problems(errors: str, sources: Sources, exit_code: int) -> list[Problem]:
     """Return what made helm fail; at least one problem."""
-    said = errors.partition("Error: ")[2].partition("\n\nUse --debug flag")[0].strip()
+    begun = errors.partition("Error: ")[2] or "".join(errors.partition("template: ")[1:])  # the end of a long one has lost its beginning
+    said = begun.partition("\n\nUse --debug flag")[0].strip()
     if not said:
         return [Problem("helm", f"ended with exit code {exit_code}: {sources.clean(errors[-300:]) or 'it said nothing'}", sources.chart)]
     found = next(filter(None, (list(read(said, sources)) for read in _READERS)), None)
@@ -137,7 +141,7 @@ def _rendered(said: str, sources: Sources) -> Iterator[Problem]:
     if line:
         words = f"line {line[1]} of a document that it renders: {line[2]}" if line[1] else line[2]
     elif shape:
-        words = f"renders a document whose {shape[2].partition('.')[0]} holds {shape[1]}" if shape[2] else f"renders a document that is {shape[1]}"
+        words = f"a document that it renders {'' if shape[2] else 'is '}" + (f"has {_TYPES.get(shape[1], shape[1])} in {shape[2]}" if shape[2] else _TYPES.get(shape[1], shape[1]))
     fix = f"see what it renders: helm template {sources.chart or '.'} --debug"
     yield Problem("rendered YAML", words, sources.place(found[1]), fix)
 
@@ -148,6 +152,9 @@ def _schema(said: str, sources: Sources) -> Iterator[Problem]:
     if not head.startswith("values don't meet the specifications"):
         return
     lines = body.splitlines()
+    broken = _METASCHEMA.search(body)
+    if broken:
+        lines = [*body[: broken.start()].splitlines(), " ".join(broken[0].partition(" ")[2].split())]
     tops = {each.removesuffix(":") for each in lines if each.endswith(":") and not each.startswith((" ", "-"))}
     chart = ""
     for line in lines:
@@ -157,7 +164,15 @@ def _schema(said: str, sources: Sources) -> Iterator[Problem]:
         elif leaf and not _PARENT.search(leaf[3]):
             yield _refused_value(chart, leaf, sources)
         elif line.strip() and not leaf:
-            yield Problem("values", line, _schema_place(chart, sources))
+            yield _refused_schema(chart, line, sources)
+
+
+def _refused_schema(chart: str, line: str, sources: Sources) -> Problem:
+    elsewhere = _LOADING.search(line)
+    place = _schema_place(chart, sources)
+    if elsewhere:
+        return Problem(SCHEMA, f"refers to {elsewhere[1]}, which isn't read here", place, "write it into the schema itself, below $defs")
+    return Problem(SCHEMA, line, place)
 
 
 def _refused_value(chart: str, leaf: re.Match[str], sources: Sources) -> Problem:

@@ -15,6 +15,7 @@ from handler.model.errors import Problem
 from handler.model.tree import MAX_PATH, printable
 from handler.render.document import Document
 from handler.render.documents import documents
+from handler.render.folders import IGNORE_FILE
 from handler.render.frames import Row
 from handler.render.helm_messages import Sources, problems, warnings
 from handler.render.objects import objects
@@ -37,15 +38,21 @@ def read_output(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[
         yield from problems(said, sources, options["exit_code"])
         return
     yield from warnings(said, sources)
-    yield from objects(_documents(parts[0], sources, options["kinds"]))
+    yield from map(_advised, objects(_documents(parts[0], sources, options["kinds"])))
 
 
 def _documents(output: bytes, sources: Sources, kinds: Mapping[str, Mapping[str, int]]) -> Iterator[Document | Problem]:
     cuts = [*_PIECE.finditer(output)]
-    for cut, end in zip(cuts, [*(each.start() for each in cuts[1:]), len(output)], strict=True):
+    ends = [*(each.start() for each in cuts[1:]), len(output)]
+    for cut, end in zip(cuts, ends, strict=False):
         place = printable(sources.place(cut[1].decode("utf-8", "replace")), MAX_PATH)
         for found in documents(output[cut.end() : end], f"{place}.yaml" if place.endswith(".json") else place):
             yield _misplaced(found, place) if isinstance(found, Problem) else _placed(found, place, kinds.get(place, {}))
+
+
+def _advised(row: Row) -> Row:
+    """Return a mistake without the advice on files that aren't meant for the cluster: a template is."""
+    return replace(row, fix="") if isinstance(row, Problem) and IGNORE_FILE in row.fix else row
 
 
 def _placed(found: Document, place: str, kinds: Mapping[str, int]) -> Document:

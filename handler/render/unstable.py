@@ -38,10 +38,9 @@ def renamed(first: Sequence[Manifest], second: Sequence[Manifest], uses: Sequenc
 
 
 def reason(place: str, uses: Sequence[Use]) -> str:
-    """Name the calls that make something anew, those of the object's own template first."""
+    """Name the calls that make something anew: those of the object's own template, where it has any."""
     path = place.rpartition(":")[0]
-    own = [use for use in uses if use.place.rpartition(":")[0] == path]
-    return calls([*own, *(use for use in uses if use not in own)] if own else uses, _SHOWN)
+    return calls([use for use in uses if use.place.rpartition(":")[0] == path] or uses, _SHOWN)
 
 
 def calls(uses: Iterable[Use], shown: int) -> str:
