@@ -11,7 +11,7 @@ _PDEATHSIG, _DUMPABLE, _SECCOMP, _SUBREAPER, _NO_NEW_PRIVS = 1, 4, 22, 36, 38
 _MODE_FILTER = 2
 _NEW_IPC, _NEW_NETWORK = 0x0800_0000, 0x4000_0000
 _SECCOMP_CALL = {"x86_64": 317, "aarch64": 277}
-_SET_FILTER = 1
+_SET_FILTER, _NEW_LISTENER = 1, 8
 
 
 def keep_private() -> bool:
@@ -41,12 +41,27 @@ def gain_no_privileges() -> bool:
 
 def filter_calls(program: bytes) -> bool:
     """Filter the process' system calls by a BPF program; needs no_new_privs. Returns whether the kernel does."""
-    kept = ctypes.create_string_buffer(program, len(program))
-    header = ctypes.create_string_buffer(struct.pack("HP", len(program) // 8, ctypes.addressof(kept)))  # struct sock_fprog
-    if _prctl(_SECCOMP, _MODE_FILTER, ctypes.addressof(header)):
-        return True
-    number = _SECCOMP_CALL.get(platform.machine()) if sys.platform == "linux" else None  # seccomp(2), where only prctl is refused
-    return bool(number and ctypes.CDLL(None).syscall(*map(ctypes.c_long, (number, _SET_FILTER, 0, ctypes.addressof(header)))) == 0)
+    header = _Header(program)
+    return _prctl(_SECCOMP, _MODE_FILTER, header.address) or _seccomp(0, header) == 0  # seccomp(2), where only prctl is refused
+
+
+def report_calls(program: bytes) -> int:
+    """The same for a program that hands calls to another process; return the descriptor where that hears of them, or -1: there is none."""
+    return _seccomp(_NEW_LISTENER, _Header(program))
+
+
+class _Header:
+    """A struct sock_fprog, which lives as long as this."""
+
+    def __init__(self, program: bytes) -> None:
+        self._program = ctypes.create_string_buffer(program, len(program))
+        self._header = ctypes.create_string_buffer(struct.pack("HP", len(program) // 8, ctypes.addressof(self._program)))
+        self.address = ctypes.addressof(self._header)
+
+
+def _seccomp(flags: int, header: _Header) -> int:
+    number = _SECCOMP_CALL.get(platform.machine()) if sys.platform == "linux" else None
+    return int(ctypes.CDLL(None).syscall(*map(ctypes.c_long, (number, _SET_FILTER, flags, header.address)))) if number else -1
 
 
 def _prctl(option: int, *arguments: int) -> bool:

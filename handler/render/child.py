@@ -30,9 +30,9 @@ from handler.render.walls import try_program_walls
 
 MEMORY, FAILED, UNLIMITED, NO_FORK = 70, 71, 72, 73
 """Exit codes of a child: out of memory, an exception, its limits can't be set, it couldn't be started."""
-DATA, END, NOTE, LACK = b"D", b"E", b"X", b"L"
-"""Kinds of a frame: one piece of the result, the end of it, the name of an exception or what explains an exit code, a wall that a program
-lacks. Each follows its length, four bytes."""
+DATA, END, NOTE, LACK, PROGRAM = b"D", b"E", b"X", b"L", b"P"
+"""Kinds of a frame: one piece of the result, the end of it, the name of an exception, a wall that a program lacks, how it ended. Each
+follows its length, four bytes."""
 
 _PRIVATE_UID = 2_000_000_000
 _OVERFLOW = 65_534
@@ -157,14 +157,16 @@ def _perform(functions: Functions, conversation: int, server: int, calls: seccom
     gc.disable()
     pipe = _alone(conversation)
     request = json.loads(_read(pipe, struct.unpack("!I", _read(pipe, 4))[0]))
-    options, parts = request["options"], (_read(pipe, size) for size in request["parts"])
+    options = request["options"]
+    parts: Iterator[bytes] = (_read(pipe, size) for size in request["parts"])
     try:
         if request.get("program"):
             options, parts = _ran(request, parts, pipe, server)
         _limit(request["limits"], server, calls)
     except supervisor.ProgramEnded as ended:
-        pipe.sendall(_frame(NOTE, ended.note.encode()))
-        return ended.code
+        pipe.sendall(_frame(PROGRAM, bytes([ended.code]) + ended.note.encode()))
+        os.killpg(0, signal.SIGKILL)
+        return FAILED
     except (OSError, ValueError):
         return UNLIMITED
     try:

@@ -17,7 +17,7 @@ from typing import NoReturn, Self, TypeVar
 
 from handler.model.errors import OperatorError, Problem, RenderFailed
 from handler.render import supervisor
-from handler.render.child import DATA, END, LACK, MEMORY, NO_FORK, NOTE, UNLIMITED
+from handler.render.child import DATA, END, LACK, MEMORY, NO_FORK, NOTE, PROGRAM, UNLIMITED
 from handler.render.programs import Program
 
 T = TypeVar("T")
@@ -28,8 +28,8 @@ PIECES = 200_000
 
 
 _SERIOUS = (
-    "run it on Linux 5.13 or newer on x86_64 or aarch64, with a seccomp profile that allows landlock_create_ruleset and seccomp (the runtime's"
-    " default does), or set `sandbox: weak` on the target if all who can push to it may read what the handler's user may (SECURITY.md)"
+    "run it on Linux 5.13 or newer on x86_64 or aarch64, with a seccomp profile that allows landlock_create_ruleset and seccomp"
+    " (the runtime's default does), or set `sandbox: weak` on the target if all who can push to it may read what the handler's user may (SECURITY.md)"
 )
 
 
@@ -93,7 +93,7 @@ class Conversation:
                     if len(result) >= PIECES:
                         self._fail("output", f"made more than {PIECES:,} pieces of output")
                     result.append(self._decoded(decode, piece))
-                elif kind in (NOTE, LACK):
+                elif kind in (NOTE, LACK, PROGRAM):
                     self._hear(kind, piece)
                 else:
                     self._fail("crash", "said what is no frame")
@@ -162,10 +162,13 @@ class Conversation:
 
     def _hear(self, kind: bytes, piece: bytes) -> None:
         said = piece[:200].decode("ascii", "replace")
-        if kind == NOTE:
-            self.note = said
-        else:
+        if kind == LACK:
             self.lacks.append(said)
+        elif kind == NOTE:
+            self.note = said
+        elif self.request.program and piece:
+            self.note = said[1:]
+            self._judge_program(self.request.program, piece[0])
 
     def _decoded(self, decode: Callable[[bytes], T], piece: bytes) -> T:
         try:
@@ -182,8 +185,6 @@ class Conversation:
             raise OperatorError.of("render child", "its limits can't be set", fix=fix)
         if self.code == NO_FORK:
             raise OperatorError.of("render child", "the system has no room for another process")
-        if self.request.program:
-            self._judge_program(self.request.program, self.code)
         if self.code == MEMORY or -self.code == signal.SIGKILL:
             self._fail("memory", "needed more memory than it may have")
         if -self.code == signal.SIGXCPU:
@@ -192,7 +193,7 @@ class Conversation:
         self._fail("crash", died)
 
     def _judge_program(self, program: Program, code: int) -> None:
-        """Name what a program did, or why it wasn't started, if that ended the child."""
+        """Name what a program did, or why it wasn't started."""
         limits = program.limits
         ends = {
             supervisor.TIMEOUT: ("timeout", f"took longer than {limits.seconds:g} s"),
@@ -202,6 +203,8 @@ class Conversation:
             supervisor.SPACE: ("output", f"left more than {limits.entries:,} files or {limits.space >> 20:,} MiB in its directory"),
             supervisor.PROCESSES: ("crash", f"started more processes or threads than it may have ({limits.processes:,} at once)"),
             supervisor.LEFT: ("crash", "ended and left a process running"),
+            supervisor.KILLED: ("memory", "was killed by the system, as happens where memory runs out"),
+            supervisor.CRASHED: ("crash", f"died of {self.note}"),
         }
         if code in ends:
             reason, message = ends[code]

@@ -9,6 +9,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 _DEEPEST = 100  # directories below each other
 _TIMES, _THREADS, _RESIDENT = slice(11, 15), 17, 21  # fields of proc(5)'s `stat`, counted from the state
@@ -25,9 +26,13 @@ class Usage:
     threads: int = 0
 
 
-def usage(parent: int, first: int, *, alone: bool) -> Usage:
-    """Return what one child takes, and unless it is `alone` every other process below the parent. Elsewhere than on Linux: nothing."""
-    rows = [row for pid in ([first] if alone else _below(parent)) if (row := _stat(pid))]
+def usage(parent: int, first: int, *, alone: bool, most: int) -> Usage:
+    """Return what one child takes, and unless it is `alone` every other process below the parent. Elsewhere than on Linux: nothing.
+
+    `most`: no more processes are looked at than one above that: a fork bomb grows faster than it can be walked.
+    """
+    found = [first] if alone else islice(_below(parent), most + 1)
+    rows = [row for pid in found if (row := _stat(pid))]
     ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
     return Usage(
         memory=sum(row[_RESIDENT] for row in rows) * page,

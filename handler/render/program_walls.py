@@ -10,6 +10,7 @@ import json
 import os
 import resource
 import signal
+import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ CALLS = "of sockets and processes (seccomp)"
 
 THREADS = 128
 """Of one process: Go starts one for each processor, and for each call that blocks."""
+_SLACK = 4  # the watchdog names what exceeds it; the kernel's own bound, and that of processor time, come later
 _DESCRIPTORS = 1024
 _PROCESSORS = 4
 _MEMORY_SHARE = 0.85  # of its limit, from which Go's collector works harder
@@ -44,11 +46,11 @@ class Standing:
     parent: int
 
 
-def become(standing: Standing, output: int, errors: int, report: int, instead: Callable[[Sequence[str]], None]) -> NoReturn:
+def become(standing: Standing, output: int, errors: int, report: socket.socket, instead: Callable[[Sequence[str]], None]) -> NoReturn:
     """Put on the walls and become the program. Never returns.
 
-    `output`, `errors`: its standard streams; `report`: is told as JSON what `lacks` and why it `failed`, and ends when it has begun;
-    `instead`: what is done where there is no program.
+    `output`, `errors`: its standard streams; `report`: gets the descriptor where each start of a thread or process is allowed, and as JSON what
+    `lacks` and why it `failed`, and ends when it has begun; `instead`: what is done where there is no program.
     """
     lacks: list[str] = []
     try:
@@ -56,11 +58,11 @@ def become(standing: Standing, output: int, errors: int, report: int, instead: C
         arguments = [each.replace("{home}", standing.home) for each in order["arguments"]]
         environment = _environment(standing)
         _settle(standing, output, errors)
-        lacks += _walls(standing)
+        lacks += _walls(standing, report)
         if not lacks or order["weak"]:
             _tell(report, lacks)
             if not standing.executables:
-                os.close(report)
+                report.close()
                 instead(arguments)
                 os._exit(0)
             target = standing.executables[0] if os.execve in os.supports_fd else order["path"]
@@ -72,8 +74,8 @@ def become(standing: Standing, output: int, errors: int, report: int, instead: C
         os._exit(127)
 
 
-def _tell(report: int, lacks: Sequence[str], failed: str = "") -> None:
-    os.write(report, json.dumps({"lacks": lacks, "failed": failed}).encode() + b"\n")
+def _tell(report: socket.socket, lacks: Sequence[str], failed: str = "") -> None:
+    os.write(report.fileno(), json.dumps({"lacks": lacks, "failed": failed}).encode() + b"\n")
 
 
 def _settle(standing: Standing, output: int, errors: int) -> None:
@@ -82,15 +84,14 @@ def _settle(standing: Standing, output: int, errors: int) -> None:
         signal.signal(number, signal.SIG_DFL)  # Python ignores them, and a program would go on to
     os.dup2(output, 1)
     os.dup2(errors, 2)
-    os.umask(0o077)
     os.chdir(f"{standing.home}/{standing.order['directory']}")
     limits = standing.order["limits"]
     wanted = {
-        resource.RLIMIT_CPU: limits["cpu"],
+        resource.RLIMIT_CPU: limits["cpu"] + 1,
         resource.RLIMIT_FSIZE: limits["file"],
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_NOFILE: _DESCRIPTORS,
-        **({resource.RLIMIT_NPROC: limits["processes"] * THREADS + 1} if standing.private else {}),
+        **({resource.RLIMIT_NPROC: limits["processes"] * THREADS * _SLACK} if standing.private else {}),
     }
     for limit, value in wanted.items():
         hard = resource.getrlimit(limit)[1]
@@ -98,7 +99,7 @@ def _settle(standing: Standing, output: int, errors: int) -> None:
         resource.setrlimit(limit, (least, least))
 
 
-def _walls(standing: Standing) -> list[str]:
+def _walls(standing: Standing, report: socket.socket) -> list[str]:
     """Put up the walls that hold for good; return those that don't stand."""
     prctl.gain_no_privileges()
     prctl.die_with_parent(signal.SIGKILL)
@@ -107,6 +108,9 @@ def _walls(standing: Standing) -> list[str]:
     places = [os.open(standing.order["place"], os.O_RDONLY)]
     null = os.open(os.devnull, os.O_RDWR)
     calls = seccomp.build_program(starts=bool(standing.order["beside"])) if sys.platform == "linux" else None
+    listener = prctl.report_calls(seccomp.build_starts()) if calls else -1
+    if listener >= 0:
+        socket.send_fds(report, [b"\n"], [listener])
     files = restrict(places, standing.executables, [null])
     filtered = bool(calls and prctl.filter_calls(calls.program(os.getpid())))
     return [*([] if files else [FILES]), *([] if filtered else [CALLS])]
@@ -118,7 +122,7 @@ def _environment(standing: Standing) -> dict[str, str]:
     kinds = ("CACHE", "CONFIG", "DATA")
     given = standing.order["environment"].items()
     return {
-        **{name: own for name in ("HOME", "TMPDIR")},
+        **dict.fromkeys(("HOME", "TMPDIR"), own),
         **{f"XDG_{kind}_HOME": f"{own}/{kind.lower()}" for kind in kinds},
         **{f"HELM_{kind}_HOME": f"{own}/{kind.lower()}/helm" for kind in kinds},
         "PATH": "",

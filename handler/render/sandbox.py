@@ -110,23 +110,22 @@ class Sandbox:
         Raises RenderFailed: the child or its program crashed, ran out of memory or time, or said too much (`reason` says which);
         OperatorError: no child can be started here, or a program's walls don't stand; Stopping: there was less time than a child may take.
         """
-        most = self.limits.seconds + (program.limits.seconds if program else 0)
-        seconds = left(most)
+        seconds = left(self.limits.seconds + (program.limits.seconds if program else 0))
         call = RenderCall(b"", tuple(parts), seconds, self.limits.output, subject, program)
         head = {"function": function, "options": options, "limits": asdict(self.limits), "parts": [len(part) for part in parts]}
         try:
-            return self._run(call, head, decode, weak=weak or self._weak)
+            return self._run(call, {**head, "weak": weak or self._weak}, decode)
         except RenderFailed as error:
-            if seconds < most and error.reason == "timeout":
+            if seconds < (program or self).limits.seconds and error.reason == "timeout":
                 raise Stopping.of(subject, f"hasn't ended in the {seconds:.0f} s that were left; the next run goes on") from None
             raise
 
-    def _run(self, call: RenderCall, head: dict[str, Any], decode: Callable[[bytes], T], *, weak: bool) -> list[T]:
+    def _run(self, call: RenderCall, head: dict[str, Any], decode: Callable[[bytes], T]) -> list[T]:
         for _ in range(2):
             with contextlib.ExitStack() as place:
                 try:
                     if call.program:
-                        head["program"] = call.program.order(place.enter_context(self._places.one()), weak=weak)
+                        head["program"] = call.program.order(place.enter_context(self._places.one()), weak=head["weak"])
                     server, conversation = self._ask(replace(call, head=json.dumps(head).encode()))
                 except OSError as refused:
                     raise OperatorError.of("render child", f"can't be started: {refused.strerror}") from None

@@ -135,9 +135,10 @@ _ARGUMENTS = (16, 24, 32, 40)
 _ALLOW: _Step = (_RETURN, 0, 0, 0x7FFF_0000)
 _REFUSE: _Step = (_RETURN, 0, 0, 0x0005_0001)  # EPERM
 _UNKNOWN: _Step = (_RETURN, 0, 0, 0x0005_0026)  # ENOSYS: a C library then takes the older call
+_HAND_OVER: _Step = (_RETURN, 0, 0, 0x7FC0_0000)
 _KILL: _Step = (_RETURN, 0, 0, 0x8000_0000)
 
-_CLONE_THREAD = 0x1_0000
+CLONE_THREAD = 0x1_0000
 _CLONE_REFUSED = 0x7E02_8000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET; CLONE_PARENT
 _SIGURG = 23
 """Go's runtime interrupts its threads by it; who doesn't wait for it ignores it. A process that a program started has another id."""
@@ -176,7 +177,7 @@ def build_program(*, starts: bool, machine: str = "") -> Filter | None:
     numbers = _numbers(machine)
     if numbers is None:
         return None
-    thread: list[_Step] = [] if starts else [(_ANY_BIT, 0, 1, _CLONE_THREAD)]
+    thread: list[_Step] = [] if starts else [(_ANY_BIT, 0, 1, CLONE_THREAD)]
     clone: list[_Step] = [(_ANY_BIT, 1 + len(thread), 0, _CLONE_REFUSED), *thread, _ALLOW, _REFUSE]
     commands = [step for command in _FCNTL for step in ((_EQUAL, 0, 1, command), _ALLOW)]
     steps = [
@@ -188,6 +189,12 @@ def build_program(*, starts: bool, machine: str = "") -> Filter | None:
         *_about(numbers["tgkill"], 2, [(_EQUAL, 0, 1, _SIGURG), _ALLOW, (_LOAD, 0, 0, _NUMBER)]),
     ]
     return Filter(_packed(steps), tuple(numbers[name] for name in SIGNAL))
+
+
+def build_starts(machine: str = "") -> bytes:
+    """Return the filter that hands each start of a thread or process to who listens; what `build_program` refuses isn't handed over."""
+    numbers = _numbers(machine) or {}
+    return _packed([(_LOAD, 0, 0, _NUMBER), (_EQUAL, 0, 1, numbers["clone"]), _HAND_OVER, _ALLOW])
 
 
 def _numbers(machine: str) -> Mapping[str, int] | None:

@@ -5,16 +5,20 @@
     start         a process that puts on its walls and becomes the program       program_walls, landlock, seccomp
     watch         memory, processors, processes, space, time, output
 
-Law: what breaks a limit ends the child by an exit code, and the fork server kills the whole process group, from which a program can't
-escape. A program that ended leaves no process. The group, not a list, is killed, so that no fork is missed.
+Law: what breaks a limit ends the whole process group, the child in it, from which a program can't escape: no fork is missed. The child
+says why before. A program that ended leaves no process.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import selectors
+import signal
+import socket
+import struct
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,18 +28,21 @@ from handler.model import prctl
 from handler.render.process_tree import Usage, space, usage
 from handler.render.program_walls import THREADS, Standing, become
 from handler.render.programs import inside
+from handler.render.seccomp import CLONE_THREAD
 
-TIMEOUT, MEMORY, CPU, OUTPUT, PROCESSES, SPACE, LEFT, WALLS, UNSTARTED, UNPLACED = range(80, 90)
-"""Exit codes of a child whose program broke a limit (five, and the space of its directory), left a process behind, or didn't start."""
+TIMEOUT, MEMORY, CPU, OUTPUT, PROCESSES, SPACE, LEFT, CRASHED, KILLED, WALLS, UNSTARTED, UNPLACED = range(80, 92)
+"""What a child says of a program that broke a limit, left a process behind, died of a signal, or wasn't started."""
 ERRORS = 64 << 10
 """Bytes of standard error that are kept: the last ones."""
 
 _TICK, _FIRST_LOOK, _REST = 0.01, 0.2, 20  # seconds; the directory is looked through again after so many times as long as that took
 _CHUNK = 1 << 18
+_RECEIVE, _SEND, _NOTICE, _FIRST_ARGUMENT, _GO_ON = 0xC050_2100, 0xC018_2101, 80, 32, 1
+"""Of seccomp_unotify(2): its two ioctls, the size of struct seccomp_notif and where the call's flags are, the flag that lets it go on."""
 
 
 class ProgramEnded(Exception):
-    """The program did what ends the child, or didn't start. `code`: the child's exit code; `note`: what the worker is told."""
+    """The program did what ends the child, or didn't start. `code`: one of the above; `note`: what explains it."""
 
     def __init__(self, code: int, note: str = "") -> None:
         """Keep both."""
@@ -70,6 +77,7 @@ def run(
     private = take_over(place)
     _reachable(order["beside"])
     home, own = f"{place}/files", f"{place}/own"
+    os.umask(0o077)
     try:
         os.mkdir(home, 0o700)  # noqa: PTH102 - thousands of files: strings are faster
         os.mkdir(own, 0o700)  # noqa: PTH102 - the same
@@ -118,7 +126,7 @@ def _write(home: str, files: Mapping[str, int], parts: Iterator[bytes]) -> None:
 
 @dataclass(slots=True)
 class _Watch:
-    """Owns the running program. `said`: its two streams so far; `alone`: it may start no process."""
+    """Owns the running program. `said`: its two streams so far, of which are `open`; `alone`: it may start no process."""
 
     limits: Mapping[str, Any]
     alone: bool
@@ -126,24 +134,25 @@ class _Watch:
     said: tuple[bytearray, bytearray] = field(default_factory=lambda: (bytearray(), bytearray()))
     heard: int = 0
     pid: int = 0
-    pipes: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
+    open: int = 2
+    sources: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
     def start(self, standing: Standing, instead: Callable[[Sequence[str]], None]) -> tuple[str, ...]:
         """Start the program; return the walls it lacks. Raises ProgramEnded."""
-        ends = [os.pipe() for _ in range(3)]
+        ends = [os.pipe() for _ in range(2)]
+        report, told_by = socket.socketpair()
         try:
             self.pid = os.fork()
         except OSError as refused:
             raise ProgramEnded(UNSTARTED, str(refused.strerror)) from None
         if self.pid == 0:
-            become(standing, ends[0][1], ends[1][1], ends[2][1], instead)
-        for _, write in ends:
+            become(standing, ends[0][1], ends[1][1], told_by, instead)
+        told_by.close()
+        for (read, write), said in zip(ends, self.said, strict=True):
             os.close(write)
-        for number in range(2):
-            os.set_blocking(ends[number][0], False)
-            self.pipes.register(ends[number][0], selectors.EVENT_READ, self.said[number])
-        with open(ends[2][0], "rb") as report:  # noqa: PTH123 - a descriptor
-            told = [json.loads(line) for line in report]
+            os.set_blocking(read, False)
+            self.sources.register(read, selectors.EVENT_READ, said)
+        told = self._told(report)
         lacks = tuple(told[0]["lacks"]) if told else ()
         if lacks and not standing.order["weak"]:
             raise ProgramEnded(WALLS, " and ".join(lacks))
@@ -152,12 +161,25 @@ class _Watch:
         self.alone = self.alone and not lacks
         return lacks
 
+    def _told(self, report: socket.socket) -> list[dict[str, Any]]:
+        """Hear what the process says before it becomes the program, and take the descriptor that asks for each start."""
+        heard = b""
+        with report:
+            while True:
+                data, descriptors, _, _ = socket.recv_fds(report, _CHUNK, 1)
+                for each in descriptors:
+                    os.set_inheritable(each, False)
+                    self.sources.register(each, selectors.EVENT_READ)
+                if not data:
+                    return [json.loads(line) for line in heard.split(b"\n") if line]
+                heard += data
+
     def run(self) -> int:
-        """Read and watch until the program has ended; return its exit code, negative: the signal's. Raises ProgramEnded."""
+        """Read and watch until the program has ended; return its exit code. Raises ProgramEnded."""
         begun = next_check = time.monotonic()
         next_look = begun + _FIRST_LOOK
         while True:
-            self._read(_TICK if self.pipes.get_map() else _TICK / 10)
+            self._read(_TICK if self.open else _TICK / 10)
             ended, status, used = os.wait4(self.pid, os.WNOHANG)
             if ended:
                 return self._end(os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime)
@@ -165,7 +187,7 @@ class _Watch:
             if now - begun > self.limits["seconds"]:
                 raise ProgramEnded(TIMEOUT)
             if now >= next_check:
-                self._check(usage(os.getpid(), self.pid, alone=self.alone))
+                self._check(self._usage())
                 next_check = now + _TICK
             if now >= next_look:
                 self._look()
@@ -174,15 +196,26 @@ class _Watch:
 
     def _read(self, wait: float) -> None:
         """Take what the program says; wait so long where it says nothing."""
-        if not self.pipes.get_map():
-            time.sleep(wait)
-        for key, _ in self.pipes.select(wait):
+        for key, _ in self.sources.select(wait):
+            if key.data is None:
+                self._judge_start(key.fd)
+                continue
             with contextlib.suppress(BlockingIOError):
                 data = os.read(key.fd, _CHUNK)
                 if not data:
-                    self.pipes.unregister(key.fd)
+                    self.sources.unregister(key.fd)
                     os.close(key.fd)
+                    self.open -= 1
                 self._keep(key.data, data)
+
+    def _judge_start(self, listener: int) -> None:
+        """Let a thread or a process be started where there is room for one, or end the program: a fork bomb outruns every clock."""
+        request = bytearray(_NOTICE)
+        with contextlib.suppress(OSError):  # who asked is gone
+            fcntl.ioctl(listener, _RECEIVE, request)
+            flags = struct.unpack_from("=Q", request, _FIRST_ARGUMENT)[0]
+            self._check(self._usage(), processes=not flags & CLONE_THREAD, threads=1)
+            fcntl.ioctl(listener, _SEND, struct.pack("=QqiI", struct.unpack_from("=Q", request)[0], 0, 0, _GO_ON))
 
     def _keep(self, said: bytearray, data: bytes) -> None:
         self.heard += len(data)
@@ -192,12 +225,17 @@ class _Watch:
         if said is self.said[1] and len(said) > 4 * ERRORS:
             del said[:-ERRORS]
 
-    def _check(self, used: Usage) -> None:
+    def _usage(self) -> Usage:
+        return usage(os.getpid(), self.pid, alone=self.alone, most=self.limits["processes"])
+
+    def _check(self, used: Usage, processes: int = 0, threads: int = 0) -> None:
+        """Compare what is used, and so many more processes and threads, with the limits."""
         if used.memory > self.limits["memory"]:
             raise ProgramEnded(MEMORY)
         if used.seconds > self.limits["cpu"]:
             raise ProgramEnded(CPU)
-        if used.processes > self.limits["processes"] or used.threads > self.limits["processes"] * THREADS:
+        most = self.limits["processes"]
+        if used.processes + processes > most or used.threads + threads > most * THREADS:
             raise ProgramEnded(PROCESSES)
 
     def _look(self) -> None:
@@ -206,12 +244,14 @@ class _Watch:
 
     def _end(self, code: int, seconds: float) -> int:
         """Read the rest; see that nothing is left running."""
-        while self.pipes.get_map() and self.pipes.select(0):
+        while self.open and any(key.data is not None for key, _ in self.sources.select(0)):
             self._read(0)
-        if self.pipes.get_map() or _left_behind():
+        if self.open or _left_behind():
             raise ProgramEnded(LEFT)
-        if code < 0 and seconds >= self.limits["cpu"]:
-            raise ProgramEnded(CPU)
+        if -code == signal.SIGKILL:
+            raise ProgramEnded(CPU if seconds >= self.limits["cpu"] else KILLED)
+        if code < 0:
+            raise ProgramEnded(CRASHED, signal.Signals(-code).name)
         return code
 
 

@@ -20,6 +20,11 @@ def echo(options: Mapping[str, Any], parts: list[bytes]) -> Iterable[bytes]:
     return [str(options["word"]).encode(), *parts]
 
 
+def said(options: Mapping[str, Any], parts: list[bytes]) -> Iterable[bytes]:
+    """Hand on what a program did: its exit code and directory, then its two streams."""
+    return [str(options["exit_code"]).encode(), str(options["home"]).encode(), *parts]
+
+
 def abort(_: Mapping[str, Any], __: list[bytes]) -> Iterable[bytes]:
     os.abort()
 
@@ -197,6 +202,6 @@ FUNCTIONS = {
     function.__name__: function
     for function in (
         *(echo, abort, segfault, leave, say_and_die, fail, eat, spin, sleep, flood, crumble, garble, pid, bomb, regain, touch, look),
-        *(escape, foreign),
+        *(escape, foreign, said),
     )
 }

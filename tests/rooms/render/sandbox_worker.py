@@ -15,14 +15,15 @@ import sys
 from typing import Any
 
 PRCTL_AND_SECCOMP = {"x86_64": (157, 317), "aarch64": (167, 277)}
+LANDLOCK = (444, 445, 446)
 _PR_SET_SECCOMP, _FILTER = 22, 2
 
 
-def refuse() -> None:
-    """From now on refuse every prctl and every new filter, as AWS Lambda's own filter does. Only root can, without no_new_privs."""
+def refuse(numbers: tuple[int, ...] = (), error: int = errno.EPERM) -> None:
+    """From now on refuse these calls: by default every prctl and new filter, as AWS Lambda's own filter does. Only root can so simply."""
     steps = [(0x20, 0, 0, 0)]
-    for number in PRCTL_AND_SECCOMP[platform.machine()]:
-        steps += [(0x15, 0, 1, number), (0x06, 0, 0, 0x0005_0000 | errno.EPERM)]
+    for number in numbers or PRCTL_AND_SECCOMP[platform.machine()]:
+        steps += [(0x15, 0, 1, number), (0x06, 0, 0, 0x0005_0000 | error)]
     program = b"".join(struct.pack("HBBI", *step) for step in [*steps, (0x06, 0, 0, 0x7FFF_0000)])
     kept = ctypes.create_string_buffer(program)
     header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(kept))
@@ -30,10 +31,15 @@ def refuse() -> None:
         raise OSError(ctypes.get_errno(), "prctl")
 
 
-def become(uid: int, *, filters: bool) -> None:
-    """Take that place, and begin anew there: only exec makes a process that changed its uid an ordinary one of its new user."""
-    if not filters:
+def become(uid: int, lacking: str) -> None:
+    """Take that place, and begin anew there: only exec makes a process that changed its uid an ordinary one of its new user.
+
+    `lacking`: `filters`: as in AWS Lambda; `landlock`: as on a kernel that was built without it.
+    """
+    if lacking == "filters":
         refuse()
+    if lacking == "landlock":
+        refuse(LANDLOCK, errno.ENOSYS)
     os.setgroups([])
     os.setgid(uid)
     os.setuid(uid)
@@ -42,21 +48,29 @@ def become(uid: int, *, filters: bool) -> None:
 
 def work(table: str, limits: dict[str, Any]) -> None:
     """Answer each call until the input ends."""
-    from handler.model.errors import RenderFailed  # noqa: PLC0415 - found only where it was copied to
+    from handler.model.errors import OperatorError, RenderFailed  # noqa: PLC0415 - found only where it was copied to
+    from handler.render.programs import Program, ProgramLimits  # noqa: PLC0415 - the same
     from handler.render.sandbox import Sandbox, SandboxLimits  # noqa: PLC0415 - the same
 
     with Sandbox(table, SandboxLimits(**limits)) as sandbox:
         for line in sys.stdin:
             asked = json.loads(line)
+            program, parts = asked.get("program"), [part.encode() for part in asked.get("parts", ())]
+            if program:
+                bounds = ProgramLimits(**program.pop("limits", {}))
+                program = Program(limits=bounds, **{name: tuple(v) if isinstance(v, list) else v for name, v in program.items()})
             try:
-                said = [piece.decode() for piece in sandbox.run(asked["function"], asked["options"], [], bytes, subject="deploy")]
+                found = sandbox.run(asked["function"], asked["options"], parts, bytes, "deploy", program, weak=asked.get("weak", False))
+                said = [piece.decode() for piece in found] + ([", ".join(sandbox.lacks)] if program else [])
             except RenderFailed as failed:
                 said = [failed.reason, str(failed)]
+            except OperatorError as failed:
+                said = ["operator", str(failed)]
             sys.stdout.write(json.dumps(said) + "\n")
             sys.stdout.flush()
 
 
 if __name__ == "__main__":
     if sys.argv[1].isdigit():
-        become(int(sys.argv[1]), filters=sys.argv[2] == "True")
+        become(int(sys.argv[1]), sys.argv[2])
     work(sys.argv[1], json.loads(sys.argv[2]))

@@ -15,13 +15,13 @@ HEADERS = {
     "x86_64": ("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "/usr/include/asm/unistd_64.h"),
     "aarch64": ("/usr/include/asm-generic/unistd.h",),
 }
-ALLOW, REFUSE, KILL = 0x7FFF_0000, 0x0005_0001, 0x8000_0000
+ALLOW, REFUSE, UNKNOWN, KILL = 0x7FFF_0000, 0x0005_0001, 0x0005_0026, 0x8000_0000
 PID, X32 = 4_711, 0x4000_0000
 
 
-def verdict(program: bytes, architecture: int, number: int, argument: int = 0, flags: int = 0) -> int:
+def verdict(program: bytes, architecture: int, number: int, argument: int = 0, flags: int = 0, second: int = 0, third: int = 0) -> int:
     """Run a classic BPF program over one struct seccomp_data. `argument`: the first one; `flags`: the fourth, of what has it there."""
-    data = struct.pack("<IIQ6Q", number, architecture, 0, argument, 0, 0, flags, 0, 0)
+    data = struct.pack("<IIQ6Q", number, architecture, 0, argument, second, third, flags, 0, 0)
     steps = list(struct.iter_unpack("<HBBI", program))
     at = loaded = 0
     while True:
@@ -29,8 +29,8 @@ def verdict(program: bytes, architecture: int, number: int, argument: int = 0, f
         at += 1
         if code == 0x20:
             (loaded,) = struct.unpack_from("<I", data, operand)
-        elif code == 0x15:
-            at += yes if loaded == operand else no
+        elif code in (0x15, 0x45):
+            at += yes if (loaded == operand if code == 0x15 else loaded & operand) else no
         else:
             assert code == 0x06
             return int(operand)
@@ -82,6 +82,56 @@ def test_a_machine_whose_numbers_are_not_known_has_no_filter() -> None:
     assert seccomp.build(machine="riscv64") is None
 
 
+# --- the filter of programs
+class Asked:
+    """What one machine's filter of a program says to calls by name."""
+
+    def __init__(self, machine: str, *, starts: bool = False) -> None:
+        built = seccomp.build_program(starts=starts, machine=machine)
+        assert built
+        self.program = built.program(PID)
+        self.machine = machine
+
+    def __call__(self, name: str, *arguments: int) -> int:
+        first, second, third = (*arguments, 0, 0, 0)[:3]
+        number = seccomp._NUMBERS[name][list(ARCHITECTURES).index(self.machine)]
+        assert number is not None
+        return verdict(self.program, ARCHITECTURES[self.machine], number, first, second=second, third=third)
+
+
+@pytest.mark.parametrize("starts", [False, True])
+@pytest.mark.parametrize("machine", ARCHITECTURES)
+def test_a_programs_system_call_that_is_not_named_is_refused(machine: str, starts: bool) -> None:
+    column, made = list(ARCHITECTURES).index(machine), Asked(machine, starts=starts).program
+    named = {seccomp._NUMBERS[name][column] for name in (*seccomp.PROGRAM, *(seccomp.START if starts else ()))} - {None}
+    judged = {number: verdict(made, ARCHITECTURES[machine], number, argument=PID + 1, second=1 << 20) for number in range(1024)}
+    assert {number for number, found in judged.items() if found == ALLOW} - named <= (
+        {seccomp._NUMBERS["clone"][column]} if starts else set()
+    )
+    assert named <= {number for number, found in judged.items() if found == ALLOW}
+    assert {found for number, found in judged.items() if number not in named} <= {REFUSE, UNKNOWN, ALLOW}
+
+
+@pytest.mark.parametrize("machine", ARCHITECTURES)
+def test_a_program_starts_threads_and_only_where_it_may_processes_but_never_namespaces(machine: str) -> None:
+    alone, starting = Asked(machine), Asked(machine, starts=True)
+    thread, process, namespaces = 0x50F00, 17 | 0x4100, [1 << bit for bit in (17, *range(25, 31))]
+    assert (alone("clone", thread), alone("clone", process)) == (ALLOW, REFUSE)
+    assert (starting("clone", thread), starting("clone", process)) == (ALLOW, ALLOW)
+    assert {each("clone", flags | new) for each in (alone, starting) for flags in (thread, process) for new in namespaces} == {REFUSE}
+    assert (alone("clone3"), starting("clone3")) == (UNKNOWN, UNKNOWN)
+
+
+@pytest.mark.parametrize("machine", ARCHITECTURES)
+def test_a_program_signals_itself_and_others_by_what_they_ignore_and_limits_itself_alone(machine: str) -> None:
+    ask = Asked(machine)
+    assert (ask("kill", PID, 9), ask("tgkill", PID, PID, 6)) == (ALLOW, ALLOW)
+    assert (ask("kill", PID + 1, 9), ask("kill", 0, 9), ask("tgkill", PID + 1, PID + 1, 9)) == (REFUSE, REFUSE, REFUSE)
+    assert ask("tgkill", PID + 1, PID + 1, 23) == ALLOW
+    assert (ask("prlimit64", 0), ask("prlimit64", PID + 1)) == (ALLOW, REFUSE)
+    assert (ask("fcntl", 3, 2), ask("fcntl", 3, 8), ask("fcntl", 3, 15), ask("fcntl", 3, 10)) == (ALLOW, REFUSE, REFUSE, REFUSE)
+
+
 @pytest.mark.parametrize("machine", HEADERS)
 def test_the_numbers_are_those_of_the_kernels_headers(machine: str) -> None:
     found = next((path for path in map(Path, HEADERS[machine]) if path.exists()), None)
@@ -89,5 +139,8 @@ def test_the_numbers_are_those_of_the_kernels_headers(machine: str) -> None:
         pytest.skip(f"no {HEADERS[machine][0]}: apt-get install linux-libc-dev")
     defined = dict(re.findall(r"^#define __NR(?:3264)?_(\w+)\s+(\d+)$", found.read_text(), re.MULTILINE))
     column = list(HEADERS).index(machine)
-    assert {name: numbers[column] for name, numbers in seccomp._NUMBERS.items()} == {name: int(defined[name]) for name in seccomp._NUMBERS}
-    assert set(seccomp._NUMBERS) == {*seccomp.RENDER, *seccomp.PLAIN, *seccomp.ABORT}
+    defined.setdefault("newfstatat", defined.get("fstatat", ""))  # its name in the generic table
+    known = {name: numbers[column] for name, numbers in seccomp._NUMBERS.items()}
+    assert known == {name: int(defined[name]) if name in defined else None for name in seccomp._NUMBERS}
+    used = {*seccomp.RENDER, *seccomp.PLAIN, *seccomp.ABORT, *seccomp.PROGRAM, *seccomp.START, *seccomp.CONDITIONAL, *seccomp.SIGNAL}
+    assert set(seccomp._NUMBERS) == used

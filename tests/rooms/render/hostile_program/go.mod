@@ -1,0 +1,3 @@
+module anneal.invalid/hostile
+
+go 1.26.0
