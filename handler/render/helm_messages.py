@@ -24,7 +24,7 @@ MAX_SHOWN = 1_000
 _LEAST_HIDDEN = 3  # characters of a secret text: a shorter one would mask parts of any word
 _HIDDEN = "***"
 _FRAME = re.compile(r'template: ([^\s:]+):(\d+)(?::\d+)?: (?:executing "[^"]*" )?')
-_AT = re.compile(r"at <(.*?)>: ", re.DOTALL)
+_OF_TPL = re.compile(r'template: gotpl:[\d:]+ (?:executing "gotpl" )?')
 _TPL = re.compile(r'(?:error during tpl function execution for|cannot parse template) "(?:[^"\\]|\\.)*+": ')
 _PARSE = re.compile(r"parse error at \(([^\s:]+):(\d+)\): (.*)", re.DOTALL)
 _EXECUTION = re.compile(r"execution error at \(([^\s:]+):(\d+)(?::\d+)?\): (.*)", re.DOTALL)
@@ -119,10 +119,8 @@ def _template(said: str, sources: Sources) -> Iterator[Problem]:
     frames = [each for each in _FRAME.finditer(said) if "/" in each[1]]
     if said.startswith("template: ") and frames:
         first, last = frames[0], frames[-1]
-        expression = _AT.match(said, last.end())
         rest = _TPL.sub("", said[last.end() :])
-        words = re.sub(r"template: gotpl:\d+:\d+: executing \"gotpl\" ", "", rest)
-        words = words if expression else rest
+        words = _OF_TPL.sub("", rest)
         outer, inner = (sources.place(each[1], each[2]) for each in (first, last))
         called = f" (called at {outer})" if outer != inner else ""
         yield Problem("template", f"{_without_template(words)[: MAX_SHOWN - 200]}{called}", inner)
