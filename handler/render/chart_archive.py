@@ -11,7 +11,6 @@ import io
 import tarfile
 import zlib
 from collections.abc import Iterator
-from typing import IO
 
 from handler.model.errors import ManifestInvalid
 from handler.model.tree import printable
@@ -21,15 +20,16 @@ MAX_FILE = 5 << 20  # helm's own (loader.MaxDecompressedFileSize)
 MAX_ENTRIES = 20_000
 
 
-class _Bounded(io.RawIOBase):
-    """Reads what is unpacked, up to a limit: headers that declare gigabytes cost nothing."""
+class _Bounded(gzip.GzipFile):
+    """Unpacks up to a limit: headers that declare gigabytes cost nothing."""
 
-    def __init__(self, packed: IO[bytes]) -> None:
-        self._packed = packed
+    def __init__(self, data: bytes) -> None:
+        super().__init__(fileobj=io.BytesIO(data))
         self._left = MAX_UNPACKED
 
-    def read(self, size: int = -1, /) -> bytes:
-        data = self._packed.read(min(size, self._left + 1) if size >= 0 else self._left + 1)
+    def read(self, size: int | None = -1) -> bytes:
+        most = self._left + 1
+        data = super().read(most if size is None or size < 0 else min(size, most))
         self._left -= len(data)
         if self._left < 0:
             raise tarfile.ReadError(f"unpacks to more than {MAX_UNPACKED:,} bytes")
@@ -37,9 +37,9 @@ class _Bounded(io.RawIOBase):
 
 
 def unpacked(data: bytes, place: str) -> dict[str, bytes]:
-    """Return the files of a chart's .tgz, by their path below its directory. Raises ManifestInvalid: it isn't one, or an entry is refused."""
+    """Return the files of a chart's .tgz by their path below its directory. Raises ManifestInvalid: it is none, or an entry is refused."""
     try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed, tarfile.open(fileobj=_Bounded(packed), mode="r|") as archive:
+        with _Bounded(data) as packed, tarfile.open(fileobj=packed, mode="r|") as archive:
             return dict(_files(archive, place))
     except (tarfile.TarError, OSError, EOFError, zlib.error, ValueError) as broken:
         said = printable(str(broken), 120)

@@ -134,9 +134,7 @@ class _Release:
             *values.arguments,
         )
 
-    def _rendered(
-        self, made: _Made, known: ReadSet, installs: str, rollout: RolloutFile, chart: ChartFiles, *, upgrade: bool
-    ) -> Rendered:
+    def _rendered(self, made: _Made, known: ReadSet, installs: str, rollout: RolloutFile, chart: ChartFiles, *, upgrade: bool) -> Rendered:
         idle = {manifest.identity for manifest in made.manifests if _is_idle(manifest, upgrade=upgrade)}
         manifests = tuple(manifest for manifest in made.manifests if manifest.identity not in idle)
         kept = {identity: fields for identity, fields in made.unstable.items() if identity not in idle}

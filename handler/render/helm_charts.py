@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from handler.config.renderer_settings import Chart
 from handler.model.errors import ManifestInvalid, Problem, SourceRefused
+from handler.model.manifest import Manifest
 from handler.model.render import ChartReference, FetchedChart, OutsideInputs
 from handler.model.tree import DIRECTORY, MAX_PATH, OUTSIDE, printable, resolve_links
 from handler.render.chart_facts import ChartFacts, Dependency, decode_facts
@@ -99,7 +100,9 @@ class Completion:
             fix = "run `helm dependency build`, and pack the chart anew"
             return [Problem(subject, "isn't in the archive of the chart that needs it", needed.place, fix)]
         if (needed.at, needed.name) in self.tried:
-            return [Problem(subject, f"{needed.repository} is a chart of another name", needed.place, "write `name:` as its Chart.yaml does")]
+            return [
+                Problem(subject, f"{needed.repository} is a chart of another name", needed.place, "write `name:` as its Chart.yaml does")
+            ]
         self.tried.add((needed.at, needed.name))
         if needed.repository.startswith(_FILE):
             return self._from_tree(needed, subject)
@@ -165,15 +168,16 @@ def below(files: Mapping[str, bytes], directory: str) -> dict[str, bytes]:
 
 def scan(chart: ChartFiles, beside: Sequence[tuple[str, bytes]], sandbox: Sandbox) -> ChartFacts:
     """Let a child look through a chart. Raises ManifestInvalid: an archive in it is refused."""
+    place = printable(chart.place, MAX_PATH)
     options = {
-        "place": printable(chart.place, MAX_PATH),
+        "place": place,
         "paths": [printable(path, MAX_PATH) for path in chart.files],
         "archive": chart.archive,
         "moved": chart.moved,
         "beside": [name for name, _ in beside],
     }
     parts = [*chart.files.values(), *(data for _, data in beside)]
-    rows = sandbox.run("chart", options, parts, _decoded, subject=options["place"] or "repository")
+    rows = sandbox.run("chart", options, parts, _decoded, subject=place or "repository")
     problems = [row for row in rows if isinstance(row, Problem)]
     if problems:
         raise ManifestInvalid(*problems)
@@ -181,9 +185,7 @@ def scan(chart: ChartFiles, beside: Sequence[tuple[str, bytes]], sandbox: Sandbo
 
 
 def _decoded(frame: bytes) -> ChartFacts | Problem:
-    if frame[:1] != b"P":
-        return decode_facts(frame)
-    row = decode(frame)
-    if not isinstance(row, Problem):
-        raise ValueError("no mistake")
+    row = decode(frame) if frame[:1] == b"P" else decode_facts(frame)
+    if isinstance(row, Manifest):
+        raise ValueError("an object")  # noqa: TRY004 - what a decoder raises
     return row

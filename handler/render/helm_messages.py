@@ -30,7 +30,9 @@ _PARSE = re.compile(r"parse error at \(([^\s:]+):(\d+)\): (.*)", re.DOTALL)
 _EXECUTION = re.compile(r"execution error at \(([^\s:]+):(\d+)(?::\d+)?\): (.*)", re.DOTALL)
 _YAML = re.compile(r"YAML parse error on ([^\s:]+): (.*)", re.DOTALL)
 _LINE = re.compile(r"(?:error converting YAML to JSON: )?yaml: (?:line (\d+): )?(.*)", re.DOTALL)
-_SHAPE = re.compile(r"error unmarshaling JSON: .*?json: cannot unmarshal (\w+) into Go (?:struct field \S*?\.?(metadata\S*|kind|apiVersion|\w+)|value)")
+_SHAPE = re.compile(
+    r"error unmarshaling JSON: .*?json: cannot unmarshal (\w+) into Go (?:struct field \S*?\.?(metadata\S*|kind|apiVersion|\w+)|value)"
+)
 _TYPES = {"object": "a mapping", "array": "a list", "string": "text", "number": "a number", "bool": "true or false"}
 _METASCHEMA = re.compile(r"\S+ (is not valid against metaschema).*", re.DOTALL)
 _LOADING = re.compile(r'failing loading "([^"]*)"')
@@ -139,7 +141,9 @@ def _rendered(said: str, sources: Sources) -> Iterator[Problem]:
     if line:
         words = f"line {line[1]} of a document that it renders: {line[2]}" if line[1] else line[2]
     elif shape:
-        words = f"a document that it renders {'' if shape[2] else 'is '}" + (f"has {_TYPES.get(shape[1], shape[1])} in {shape[2]}" if shape[2] else _TYPES.get(shape[1], shape[1]))
+        words = f"a document that it renders {'' if shape[2] else 'is '}" + (
+            f"has {_TYPES.get(shape[1], shape[1])} in {shape[2]}" if shape[2] else _TYPES.get(shape[1], shape[1])
+        )
     fix = f"see what it renders: helm template {sources.chart or '.'} --debug"
     yield Problem("rendered YAML", words, sources.place(found[1]), fix)
 
@@ -237,10 +241,12 @@ def _unpacked(said: str, sources: Sources) -> Iterator[Problem]:
         yield Problem("chart archive", f"can't be unpacked: {found[2]}", sources.in_chart(f"charts/{found[1].rpartition('/')[2]}"))
 
 
-def _set(said: str, sources: Sources) -> Iterator[Problem]:
+def _set(said: str, _: Sources) -> Iterator[Problem]:
     found = _SET.match(said)
     if found:
-        yield Problem("renderer.set", f"can't be read: {found[1]}", fix="write a path as helm's --set takes it, e.g. image.tag or hosts[0].name")
+        yield Problem(
+            "renderer.set", f"can't be read: {found[1]}", fix="write a path as helm's --set takes it, e.g. image.tag or hosts[0].name"
+        )
 
 
 _Reader = Callable[[str, Sources], Iterable[Problem]]

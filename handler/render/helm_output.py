@@ -79,4 +79,3 @@ def secret_texts(data: str) -> Iterator[str]:
             waiting += value
         elif value is not None and not isinstance(value, bool):
             yield str(value)
-

@@ -34,7 +34,7 @@ def renamed(first: Sequence[Manifest], second: Sequence[Manifest], uses: Sequenc
     for manifest in first:
         if manifest.identity not in again:
             why = reason(manifest.place, uses)
-            yield f"{manifest.place}: {manifest.identity} is another object at each render: {why}; each run makes it anew and prunes the last"
+            yield f"{manifest.place}: {manifest.identity} is another object at each render: {why}; each run prunes the last one"
 
 
 def reason(place: str, uses: Sequence[Use]) -> str:

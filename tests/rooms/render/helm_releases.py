@@ -38,11 +38,14 @@ def sandbox() -> Iterator[Sandbox]:
         yield sandbox
 
 
+FACTS = ClusterFacts("v1.36.3", ("shop.example.com/v1", "shop.example.com/v1/Till"))
+
+
 @dataclass
 class Elsewhere:
     """What isn't git, given by a test. `asked`: the charts that were fetched."""
 
-    facts: ClusterFacts = ClusterFacts("v1.36.3", ("shop.example.com/v1", "shop.example.com/v1/Till"))
+    facts: ClusterFacts = FACTS
     objects: Mapping[tuple[str, str], Mapping[str, bytes]] = field(default_factory=dict)
     charts: Mapping[str, bytes] = field(default_factory=dict)
     asked: list[ChartReference] = field(default_factory=list)
@@ -73,8 +76,8 @@ def digest(data: bytes | str) -> str:
 
 def options(*, values: Mapping[str, Any] | None = None, assigned: Mapping[str, Any] | None = None, **others: Any) -> RendererSettings:
     """Return the settings of a renderer as configuration makes them. `assigned`: those of `set`."""
-    texts = {name: Json(json.dumps(each)) for name, each in (("values", values), ("set", assigned)) if each is not None}
-    return RendererSettings(type="helm", **texts, **others)
+    texts = [Json("" if each is None else json.dumps(each)) for each in (values, assigned)]
+    return RendererSettings("helm", values=texts[0], set=texts[1], **others)
 
 
 def rendered(

@@ -42,7 +42,7 @@ SAMPLES: dict[str, dict[str, str | bytes]] = {
     "tpl and files": {
         "values.yaml": "text: '{{ .Release.Name }}-{{ .Release.Namespace }}'\n",
         "files/motd.txt": "welcome\nto the shop\n",
-        "templates/a.yaml": f"{CONFIG.format('a')}data:\n  motd: {{{{ .Files.Get \"files/motd.txt\" | quote }}}}\n  t: {{{{ tpl .Values.text . }}}}\n",
+        "templates/a.yaml": f'{CONFIG.format("a")}data:\n  motd: {{{{ .Files.Get "files/motd.txt" | quote }}}}\n  t: {{{{ tpl .Values.text . }}}}\n',
     },
     "schema": {"values.schema.json": '{"required": ["a"]}', "values.yaml": "a: 1\n", "templates/a.yaml": CONFIG.format("a")},
     "capabilities": {
@@ -94,7 +94,9 @@ def test_an_object_stands_where_its_template_says_its_kind(sandbox: Sandbox) -> 
             "templates/a.yaml": "{{- /* first */}}\n" + CONFIG.format("a"),
             "templates/many.yaml": "---\n".join(CONFIG.format(f"{name}") for name in "bc"),
             "charts/db-1.2.3.tgz": SAMPLES["subchart as archive"]["charts/db-1.2.3.tgz"],
-            **{f"charts/other/{path}": data for path, data in {**DB, "Chart.yaml": "name: other\nversion: 1.0.0\napiVersion: v2\n"}.items()},
+            **{
+                f"charts/other/{path}": data for path, data in {**DB, "Chart.yaml": "name: other\nversion: 1.0.0\napiVersion: v2\n"}.items()
+            },
         }
     )
     places = {each.identity.name: each.place for each in rendered(sandbox, files).manifests}
@@ -121,7 +123,12 @@ def test_a_rollout_calls_objects_by_their_template_or_their_name(sandbox: Sandbo
 # --- values
 def test_later_values_stand_above_earlier_ones(sandbox: Sandbox) -> None:
     files = {
-        **chart({"values.yaml": "a: chart\nb: chart\nc: chart\nd: chart\ne: chart\nf: chart\nm: {x: chart, z: chart}\n", "templates/a.yaml": ECHO}),
+        **chart(
+            {
+                "values.yaml": "a: chart\nb: chart\nc: chart\nd: chart\ne: chart\nf: chart\nm: {x: chart, z: chart}\n",
+                "templates/a.yaml": ECHO,
+            }
+        ),
         "values/one.yaml": "b: one\nc: one\nd: one\ne: one\nf: one\nm: {w: one}\n",
         "deploy/two.yaml": "c: two\nd: two\ne: two\nf: two\n",
     }
@@ -249,7 +256,9 @@ def test_the_first_commit_is_an_install_until_something_changes(sandbox: Sandbox
     later = rendered(sandbox, {**files, "deploy/values.yaml": "a: 1\n"}, installed=first.installs)
     assert names(later) == ["ConfigMap/false-true"]
     assert names(rendered(sandbox, files, options(assigned={"a": 1}), installed=first.installs)) == ["ConfigMap/false-true"]
-    assert names(rendered(sandbox, files, options(), installed=first.installs)) == ["ConfigMap/true-false"]  # `type: helm` is what auto took
+    assert names(rendered(sandbox, files, options(), installed=first.installs)) == [
+        "ConfigMap/true-false"
+    ]  # `type: helm` is what auto took
 
 
 def test_hooks_that_helm_wouldnt_run_now_are_left_out(sandbox: Sandbox) -> None:
@@ -277,7 +286,7 @@ def test_what_is_made_anew_at_each_render_is_named_by_field_and_call(sandbox: Sa
 
 
 def test_a_clock_is_seen_a_second_later(sandbox: Sandbox) -> None:
-    files = chart({"templates/a.yaml": CONFIG.format("a") + "data: {at: {{ now | date \"2006-01-02 15:04:05\" | quote }}}\n"})
+    files = chart({"templates/a.yaml": CONFIG.format("a") + 'data: {at: {{ now | date "2006-01-02 15:04:05" | quote }}}\n'})
     [fields] = rendered(sandbox, files).unstable.values()
     assert fields.paths == ("/data/at",)
 
@@ -291,7 +300,9 @@ def test_a_name_that_is_made_anew_is_noted(sandbox: Sandbox) -> None:
 
 
 def test_lookups_are_noted_with_their_lines(sandbox: Sandbox) -> None:
-    files = chart({f"templates/{number}.yaml": f'\n# {{{{ lookup "v1" "Secret" "shop" "a" }}}}\n{CONFIG.format(f"c{number}")}' for number in range(7)})
+    files = chart(
+        {f"templates/{number}.yaml": f'\n# {{{{ lookup "v1" "Secret" "shop" "a" }}}}\n{CONFIG.format(f"c{number}")}' for number in range(7)}
+    )
     [note] = rendered(sandbox, files).notes
     assert note.startswith("lookup at deploy/templates/0.yaml:2, lookup at deploy/templates/1.yaml:2")
     assert "and 2 more: finds nothing here" in note

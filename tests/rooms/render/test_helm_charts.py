@@ -17,7 +17,11 @@ from tests.rooms.render.helm_releases import CHART, Elsewhere, by_helm, chart, d
 __all__ = ["sandbox"]
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Chart.Name }}-{{ .Values.port }}}\n"
-DB: Mapping[str, str] = {"Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.2.3\n", "values.yaml": "port: 5432\n", "templates/db.yaml": CONFIG}
+DB: Mapping[str, str] = {
+    "Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.2.3\n",
+    "values.yaml": "port: 5432\n",
+    "templates/db.yaml": CONFIG,
+}
 ARCHIVE = packed({f"db/{path}": data for path, data in DB.items()})
 
 
@@ -43,7 +47,10 @@ def test_a_chart_beside_this_one_is_packed_into_it(sandbox: Sandbox, tmp_path: P
 
 
 def test_a_chart_beside_it_may_need_another(sandbox: Sandbox) -> None:
-    lib = {"Chart.yaml": "apiVersion: v2\nname: lib\nversion: 1.0.0\n", "templates/_p.tpl": '{{ define "port" }}{{ .Values.port }}{{ end }}'}
+    lib = {
+        "Chart.yaml": "apiVersion: v2\nname: lib\nversion: 1.0.0\n",
+        "templates/_p.tpl": '{{ define "port" }}{{ .Values.port }}{{ end }}',
+    }
     db = {**DB, "Chart.yaml": f"{DB['Chart.yaml']}dependencies: [{{name: lib, version: 1.0.0, repository: 'file://../lib'}}]\n"}
     db["templates/db.yaml"] = CONFIG.replace("{{ .Values.port }}", '{{ include "port" . }}')
     files = {**needs("{name: db, version: 1.x, repository: 'file://../libs/db'}"), **under("libs/db", db), **under("libs/lib", lib)}
@@ -53,7 +60,10 @@ def test_a_chart_beside_it_may_need_another(sandbox: Sandbox) -> None:
 
 
 def test_mistakes_in_a_chart_beside_it_have_its_place(sandbox: Sandbox) -> None:
-    files = {**needs("{name: db, version: 1.x, alias: one, repository: 'file://../db'}"), **under("db", {**DB, "templates/x.yaml": "{{ .Values.a.b }}"})}
+    files = {
+        **needs("{name: db, version: 1.x, alias: one, repository: 'file://../db'}"),
+        **under("db", {**DB, "templates/x.yaml": "{{ .Values.a.b }}"}),
+    }
     with pytest.raises(ManifestInvalid) as caught:
         rendered(sandbox, files)
     assert caught.value.problems[0].place == "db/templates/x.yaml:1"
@@ -69,7 +79,12 @@ BUILD = "run `helm dependency build deploy` and commit deploy/charts/"
         (
             "{name: db, version: 1.x, repository: '@stable'}",
             {},
-            Problem("dependency db", "isn't in charts/, and its repository @stable is a name of one machine's helm", "deploy/Chart.yaml:5", BUILD),
+            Problem(
+                "dependency db",
+                "isn't in charts/, and its repository @stable is a name of one machine's helm",
+                "deploy/Chart.yaml:5",
+                BUILD,
+            ),
         ),
         (
             "{name: db, version: 1.x, repository: 'file://../db'}",
@@ -94,7 +109,9 @@ BUILD = "run `helm dependency build deploy` and commit deploy/charts/"
         (
             "{name: other, version: 1.x, repository: 'file://../db'}",
             under("db", DB),
-            Problem("dependency other", "file://../db is a chart of another name", "deploy/Chart.yaml:5", "write `name:` as its Chart.yaml does"),
+            Problem(
+                "dependency other", "file://../db is a chart of another name", "deploy/Chart.yaml:5", "write `name:` as its Chart.yaml does"
+            ),
         ),
         ("{version: 1.x}", {}, Problem("dependency ?", "has no name", "deploy/Chart.yaml:5", "write `name:`")),
     ],
@@ -126,8 +143,13 @@ def test_charts_that_need_each_other_are_refused(sandbox: Sandbox) -> None:
 
 # --- from elsewhere
 def test_charts_from_elsewhere_are_fetched_and_read(sandbox: Sandbox) -> None:
-    outside = Elsewhere(charts={"db": ARCHIVE, "cache": packed({f"cache/{path}": data.replace("db", "cache") for path, data in DB.items()})})
-    files = needs("{name: db, version: 1.x, repository: 'https://charts.example.com/stable/'}", "{name: cache, version: ^1, repository: 'oci://r.example.com/c'}")
+    outside = Elsewhere(
+        charts={"db": ARCHIVE, "cache": packed({f"cache/{path}": data.replace("db", "cache") for path, data in DB.items()})}
+    )
+    files = needs(
+        "{name: db, version: 1.x, repository: 'https://charts.example.com/stable/'}",
+        "{name: cache, version: ^1, repository: 'oci://r.example.com/c'}",
+    )
     found = rendered(sandbox, files, outside=outside)
     assert sorted(names(found)) == ["ConfigMap/cache-5432", "ConfigMap/db-5432"]
     assert outside.asked == [
@@ -135,7 +157,9 @@ def test_charts_from_elsewhere_are_fetched_and_read(sandbox: Sandbox) -> None:
         ChartReference("oci://r.example.com/c/cache", "", "^1", place="deploy/Chart.yaml:6"),
     ]
     reads = {path: seen for path, seen in found.reads.paths if path.startswith("//chart/")}
-    assert reads == {name: outside.ask(name) for name in ("//chart/https://charts.example.com/stable//db/1.x", "//chart/oci://r.example.com/c/cache//^1")}
+    assert reads == {
+        name: outside.ask(name) for name in ("//chart/https://charts.example.com/stable//db/1.x", "//chart/oci://r.example.com/c/cache//^1")
+    }
     assert [each.digest for each in found.charts] == [digest(ARCHIVE), found.charts[1].digest]
     assert found.manifests[0].place.endswith("-1.2.3.tgz/templates/db.yaml:2")
 
@@ -143,7 +167,9 @@ def test_charts_from_elsewhere_are_fetched_and_read(sandbox: Sandbox) -> None:
 def test_the_locked_version_is_fetched(sandbox: Sandbox) -> None:
     lock = "dependencies:\n- {name: db, repository: 'https://charts.example.com', version: 1.2.3}\ndigest: sha256:00\n"
     outside = Elsewhere(charts={"db": ARCHIVE})
-    rendered(sandbox, needs("{name: db, version: 1.x, repository: 'https://charts.example.com', condition: db.on}", lock=lock), outside=outside)
+    rendered(
+        sandbox, needs("{name: db, version: 1.x, repository: 'https://charts.example.com', condition: db.on}", lock=lock), outside=outside
+    )
     assert [each.version for each in outside.asked] == ["1.2.3"]
 
 
@@ -176,7 +202,9 @@ def test_mistakes_in_an_archive_have_its_place(sandbox: Sandbox) -> None:
 
 
 def test_an_archive_without_the_charts_that_it_needs_is_named(sandbox: Sandbox) -> None:
-    data = packed({"db/Chart.yaml": f"{DB['Chart.yaml']}dependencies: [{{name: lib, version: 1.x, repository: 'https://x.example.com'}}]\n"})
+    data = packed(
+        {"db/Chart.yaml": f"{DB['Chart.yaml']}dependencies: [{{name: lib, version: 1.x, repository: 'https://x.example.com'}}]\n"}
+    )
     with pytest.raises(SourceRefused, match=r"db-1\.2\.3\.tgz/Chart\.yaml:4: dependency lib: isn't in the archive"):
         rendered(sandbox, {"deploy/x": ""}, options(chart=Chart("1.x", oci="oci://r.example.com/db")), Elsewhere(charts={"db": data}))
 
