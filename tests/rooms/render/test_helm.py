@@ -42,7 +42,8 @@ SAMPLES: dict[str, dict[str, str | bytes]] = {
     "tpl and files": {
         "values.yaml": "text: '{{ .Release.Name }}-{{ .Release.Namespace }}'\n",
         "files/motd.txt": "welcome\nto the shop\n",
-        "templates/a.yaml": f'{CONFIG.format("a")}data:\n  motd: {{{{ .Files.Get "files/motd.txt" | quote }}}}\n  t: {{{{ tpl .Values.text . }}}}\n',
+        "templates/a.yaml": CONFIG.format("a")
+        + 'data:\n  motd: {{ .Files.Get "files/motd.txt" | quote }}\n  t: {{ tpl .Values.text . }}\n',
     },
     "schema": {"values.schema.json": '{"required": ["a"]}', "values.yaml": "a: 1\n", "templates/a.yaml": CONFIG.format("a")},
     "capabilities": {

@@ -1,0 +1,46 @@
+"""What every renderer owes, as data: one sample tree each. A new renderer is one row here; `test_renderer_contract` asks the same of all.
+
+A sample is rendered at `deploy`. `broken`: the same with a mistake in it, which is reported at `place` in the tool's own words (`said`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+Files = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RendererSample:
+    """A tree for one renderer. `mark`: the file by which `type: auto` knows it; empty: it takes what no other does."""
+
+    renderer: str
+    files: Files
+    broken: Files
+    place: str
+    said: str
+    mark: str = ""
+
+
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {text: hello}\n"
+SECOND = CONFIG.replace("name: a", "name: b")
+CHART = "apiVersion: v2\nname: web\nversion: 0.1.0\n"
+
+SAMPLES = (
+    RendererSample(
+        "file",
+        {"deploy/a.yaml": CONFIG, "deploy/b.yaml": SECOND},
+        {"deploy/a.yaml": CONFIG, "deploy/b.yaml": "kind: ConfigMap\nmetadata: [\n"},
+        "deploy/b.yaml:3",
+        "did not find expected node content",
+    ),
+    RendererSample(
+        "helm",
+        {"deploy/Chart.yaml": CHART, "deploy/templates/a.yaml": CONFIG, "deploy/templates/b.yaml": SECOND},
+        {"deploy/Chart.yaml": CHART, "deploy/templates/a.yaml": CONFIG, "deploy/templates/b.yaml": "\n{{ .Values.a.b }}\n"},
+        "deploy/templates/b.yaml:2",
+        "nil pointer evaluating interface {}.b",
+        "Chart.yaml",
+    ),
+)
