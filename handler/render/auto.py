@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from handler.model.errors import AnnealError
 from handler.model.render import Rendered, RenderRequest
-from handler.model.tree import ReadSet, Tree, judged_from, resolve_links
+from handler.model.tree import ReadSet, Tree, resolve_links
 from handler.render.files import normal
 from handler.render.folders import CHART, KUSTOMIZATIONS
 from handler.render.sandbox import Sandbox
@@ -35,9 +36,12 @@ class AutoRenderer:
     def render(self, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
         """Render by what the path holds. Raises AuthorError for what git must change."""
         name, looked = chosen(tree, request.path)
-        known = ReadSet.of(looked)
-        with judged_from(known):
+        try:
             rendered = self._renderers.get(name, self._renderers["file"]).render(tree, request, sandbox)
+        except AnnealError as error:
+            if error.basis.reads:  # what doesn't say from which reads it follows doesn't follow from these alone
+                error.basis = replace(error.basis, reads=ReadSet.of(dict(error.basis.reads) | looked).paths)
+            raise
         return replace(rendered, reads=ReadSet.of(looked | dict(rendered.reads.paths)))
 
 

@@ -106,7 +106,7 @@ class _Release:
             files.add(path)
         take_files(files, paths)
         found = contents(files)
-        values = layered(self.settings, [(printable(each), found[each]) for each in paths], outside)
+        values = layered(self.settings, [(printable(each), found[each]) for each in paths], outside, self.namespace)
         return fetched or ChartFiles(below(found, path), path), values
 
     def _cluster(self, facts: ChartFacts) -> tuple[ClusterFacts, dict[str, str]]:

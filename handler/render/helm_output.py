@@ -31,9 +31,9 @@ def read_output(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[
     Parts: standard output, the end of standard error. Options: `exit_code`, `home`; `chart`, `roots`, `values`: see `Sources`; `kinds`: see
     `ChartFacts`; `hidden`: texts of Secrets.
     """
-    hidden = tuple(text for each in options["hidden"] for text in secret_texts(each))
-    sources = Sources(options["chart"], options["roots"], options["values"], options["home"], hidden)
     said = parts[1].decode("utf-8", "replace")
+    hidden = tuple(text for each in options["hidden"] for text in secret_texts(each)) if said else ()
+    sources = Sources(options["chart"], options["roots"], options["values"], options["home"], hidden)
     if options["exit_code"]:
         yield from problems(said, sources, options["exit_code"])
         return

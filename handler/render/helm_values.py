@@ -62,11 +62,14 @@ def take_files(files: TreeFiles, paths: list[str]) -> None:
         raise SourceRefused(*(Problem(printable(path), seen, fix=fix) for path in missing))
 
 
-def layered(settings: RendererSettings, files: list[tuple[str, bytes]], outside: OutsideInputs) -> Values:
-    """Return all values of a release. `files`: those of `valuesFiles`, in order. Raises AnnealError: values of the cluster are missing."""
+def layered(settings: RendererSettings, files: list[tuple[str, bytes]], outside: OutsideInputs, namespace: str) -> Values:
+    """Return all values of a release. `files`: those of `valuesFiles`, in order; `namespace`: where those of the cluster are.
+
+    Raises AnnealError: values of the cluster are missing.
+    """
     values = Values([*files])
     for each in settings.values_from:
-        _from_cluster(each, outside, values)
+        _from_cluster(each, outside, namespace, values)
     if settings.values:
         values.layers.append(("renderer.values", settings.values.encode()))
     for path, value in json.loads(settings.set or "{}").items():
@@ -79,7 +82,7 @@ def read_name(kind: str, name: str) -> str:
     return f"{OUTSIDE}values/{kind}/{name}"
 
 
-def _from_cluster(source: ValuesFrom, outside: OutsideInputs, values: Values) -> None:
+def _from_cluster(source: ValuesFrom, outside: OutsideInputs, namespace: str, values: Values) -> None:
     name = read_name(source.kind, source.name)
     if name not in values.reads:
         values.reads[name] = outside.ask(name)
@@ -88,7 +91,7 @@ def _from_cluster(source: ValuesFrom, outside: OutsideInputs, values: Values) ->
     if data is None or source.key not in data:
         if source.optional:
             return
-        raise _missing(source, shown, is_there=data is not None)
+        raise _missing(source, shown, namespace, is_there=data is not None)
     text = _text(data[source.key], f"{shown}, key {source.key}")
     if source.kind == "Secret":
         values.hidden.append(text)
@@ -96,10 +99,11 @@ def _from_cluster(source: ValuesFrom, outside: OutsideInputs, values: Values) ->
     values.layers.append((f"{shown} (key {source.key})", layer.encode()))
 
 
-def _missing(source: ValuesFrom, shown: str, *, is_there: bool) -> OperatorError:
-    seen = f"has no key {source.key}" if is_there else "isn't there, in the target's namespace"
-    create = f"kubectl create {'secret generic' if source.kind == 'Secret' else 'configmap'} {source.name} --from-file={source.key}=FILE"
-    way = "write `key:` of renderer.valuesFrom as it has it" if is_there else f"create it: {create} -n NAMESPACE"
+def _missing(source: ValuesFrom, shown: str, namespace: str, *, is_there: bool) -> OperatorError:
+    seen = f"has no key {source.key}" if is_there else f"isn't there, in namespace {namespace}"
+    kind = "secret generic" if source.kind == "Secret" else "configmap"
+    create = f"kubectl create {kind} {source.name} -n {namespace} --from-file={source.key}=values.yaml"
+    way = "write `key:` of renderer.valuesFrom as it has it" if is_there else f"create it: {create}"
     return OperatorError.of(shown, f"{seen}; renderer.valuesFrom takes values from it", fix=f"{way}; or write `optional: true` there")
 
 

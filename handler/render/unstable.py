@@ -14,6 +14,7 @@ from handler.model.render import UnstableFields
 from handler.render.chart_facts import Use
 
 _SHOWN = 3
+_NOTES = 20
 
 
 def unstable(first: Sequence[Manifest], second: Sequence[Manifest], uses: Sequence[Use]) -> dict[Identity, UnstableFields]:
@@ -29,12 +30,14 @@ def unstable(first: Sequence[Manifest], second: Sequence[Manifest], uses: Sequen
 
 
 def renamed(first: Sequence[Manifest], second: Sequence[Manifest], uses: Sequence[Use]) -> Iterator[str]:
-    """Yield a note on each object that has another name, or isn't there, in a second render."""
+    """Yield notes on the objects that have another name, or aren't there, in a second render; so many at most."""
     again = {manifest.identity for manifest in second}
-    for manifest in first:
-        if manifest.identity not in again:
-            why = reason(manifest.place, uses)
-            yield f"{manifest.place}: {manifest.identity} is another object at each render: {why}; each run prunes the last one"
+    other = [manifest for manifest in first if manifest.identity not in again]
+    for manifest in other[:_NOTES]:
+        why = reason(manifest.place, uses)
+        yield f"{manifest.place}: {manifest.identity} is another object at each render: {why}; each run prunes the last one"
+    if len(other) > _NOTES:
+        yield f"{len(other) - _NOTES:,} more objects are others at each render"
 
 
 def reason(place: str, uses: Sequence[Use]) -> str:

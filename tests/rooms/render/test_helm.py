@@ -193,7 +193,7 @@ def test_one_value_of_the_cluster_is_typed_as_flux_does(text: str, wanted: objec
 @pytest.mark.parametrize(
     ("data", "source", "message"),
     [
-        (None, ValuesFrom("Secret", "db"), "isn't there, in the target's namespace"),
+        (None, ValuesFrom("Secret", "db"), "isn't there, in namespace shop"),
         ({"other": b""}, ValuesFrom("Secret", "db"), "has no key values.yaml"),
         ({"k": b"\xff"}, ValuesFrom("Secret", "db", "k"), "isn't UTF-8"),
         ({"k": b"1"}, ValuesFrom("Secret", "db", "k", "list[0]"), "targetPath 'list[0]' is no path of mappings"),
@@ -333,3 +333,24 @@ def test_a_mistake_follows_from_what_was_read(sandbox: Sandbox) -> None:
 def test_settings_of_another_kind_are_the_defaults(sandbox: Sandbox) -> None:
     files = chart({"templates/a.yaml": CONFIG.format("a")})
     assert rendered(sandbox, files, None).installs == rendered(sandbox, files, RendererSettings()).installs
+
+
+def test_a_mistake_that_follows_from_more_than_the_chart_doesnt_seem_to_follow_from_its_mark_alone(sandbox: Sandbox) -> None:
+    files = chart({"templates/a.yaml": CONFIG.format("a")})
+    request = RenderRequest("deploy", called=Called("web"), options=options(values_files=("missing.yaml",)))
+    with pytest.raises(AuthorError) as caught:
+        RENDERERS["auto"].render(FakeTree(files), request, sandbox)
+    assert caught.value.basis.reads == ()
+    with pytest.raises(AuthorError) as caught:
+        RENDERERS["auto"].render(FakeTree({**files, "deploy/templates/a.yaml": "{{ nope }}"}), RenderRequest("deploy"), sandbox)
+    assert {path for path, _ in caught.value.basis.reads} == {"deploy", "deploy/Chart.yaml", "//tool/helm"}
+
+
+def test_a_chart_may_be_the_whole_repository(sandbox: Sandbox) -> None:
+    files = {"Chart.yaml": CHART, "templates/a.yaml": ECHO, "charts/db/Chart.yaml": DB["Chart.yaml"], "prod.yaml": "a: 1\n"}
+    found = rendered(sandbox, files, options(values_files=("prod.yaml",)), path=".")
+    assert seen(found)["a"] == 1
+    assert [each.place for each in found.manifests] == ["templates/a.yaml:2"]
+    assert found.keys.keys() == {"templates/a.yaml", "ConfigMap/web"}
+    with pytest.raises(AuthorError, match=r"^templates/a\.yaml:1: template:"):
+        rendered(sandbox, {**files, "templates/a.yaml": "{{ .Values.a.b.c }}"}, path=".")
