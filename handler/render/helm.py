@@ -30,6 +30,7 @@ from handler.render import tools
 from handler.render.chart_facts import ChartFacts
 from handler.render.chart_scan import CLOCK, EMPTY_HERE
 from handler.render.files import MAX_PROBLEMS, directory, normal
+from handler.render.folders import CHART
 from handler.render.frames import decode_noted
 from handler.render.helm_charts import ChartFiles, Completion, below, contents, fetched_chart
 from handler.render.helm_values import Values, layered, take_files, value_files
@@ -46,6 +47,8 @@ _AT_ONCE = 500  # API versions in one argument: Linux takes 128 KiB
 _MAX_SHOWN = 5
 _SECOND = 1.0
 _VALUES = "values.yaml"
+_FIELD = re.compile(r"Chart\.yaml: chart\.metadata\.(\w+)|(kubeVersion|chart): (?:chart requires|library charts)")
+_FIELDS = {"kubeVersion": "kubeVersion", "chart": "type"}
 _HOOKS = {False: frozenset({"pre-install", "post-install"}), True: frozenset({"pre-upgrade", "post-upgrade"})}
 
 
@@ -218,24 +221,32 @@ class _Making:
     def _refuse(self, problems: list[Problem]) -> None:
         if not problems:
             return
-        shown = [self._valued(each) for each in problems[:MAX_PROBLEMS]]
+        shown = self._valued(problems[:MAX_PROBLEMS])
         if len(problems) > MAX_PROBLEMS:
             shown.append(Problem("render", f"{len(problems) - MAX_PROBLEMS:,} more mistakes are not shown"))
         if all(each.subject.startswith("renderer.") for each in shown):
             raise OperatorError(*shown)
         raise ManifestInvalid(*shown)
 
-    def _valued(self, problem: Problem) -> Problem:
-        """Return a mistake of a value with the place where it is written, if any file of values has it."""
-        subject, _, path = problem.subject.partition(" ")
-        if subject != "values" or not path:
+    def _valued(self, problems: list[Problem]) -> list[Problem]:
+        """Return mistakes, those of values with the place where each is written, if any file of values has it."""
+        paths = [each.subject.partition(" ")[2] if each.subject.startswith("values ") else "" for each in problems]
+        fields = [field for path in paths for field in (path, path.rpartition(".")[0])]
+        own = "/".join(filter(None, [self.chart.place, _VALUES])), self.chart.files.get(_VALUES, b"")
+        places: dict[int, str] = {}
+        for name, data in (own, *self.values.layers) if any(paths) else ():
+            found = iter(lines_of(self.release.sandbox, name, data)(fields))
+            places |= {number: f"{name}:{line}" for number, (line, above) in enumerate(zip(found, found, strict=True)) if line != above}
+        return [self._charted(replace(each, place=places.get(number, each.place))) for number, each in enumerate(problems)]
+
+    def _charted(self, problem: Problem) -> Problem:
+        """Return a mistake of Chart.yaml with the line of the field that it is about."""
+        about = _FIELD.match(f"{problem.subject}: {problem.message}")
+        if not about or not problem.place.endswith(CHART):
             return problem
-        own = self.chart.files.get(_VALUES, b"")
-        for name, data in reversed([("/".join(filter(None, [self.chart.place, _VALUES])), own), *self.values.layers]):
-            line, above = lines_of(self.release.sandbox, name, data)([path, path.rpartition(".")[0]])
-            if line and line != above:
-                return replace(problem, place=f"{name}:{line}")
-        return problem
+        data = self.chart.files.get(CHART, b"")
+        [line] = lines_of(self.release.sandbox, problem.place, data)([about[1] or _FIELDS[about[2]]])
+        return replace(problem, place=f"{problem.place}:{line}") if line else problem
 
 
 def _layer(number: int) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from handler.model.errors import Problem
 from handler.model.rollout import key_in_path
-from handler.model.tree import printable
+from handler.model.tree import MAX_PATH, printable
 
 SCHEMA = "values.schema.json"
 MAX_SHOWN = 1_000
@@ -94,7 +94,7 @@ def problems(errors: str, sources: Sources, exit_code: int) -> list[Problem]:
         return [Problem("helm", f"ended with exit code {exit_code}: {sources.clean(errors[-300:]) or 'it said nothing'}", sources.chart)]
     found = next(filter(None, (list(read(said, sources)) for read in _READERS)), None)
     found = found or [Problem("helm", said, sources.chart)]
-    return [replace(each, message=sources.clean(each.message), place=sources.clean(each.place)) for each in found]
+    return [replace(each, message=sources.clean(each.message), place=printable(each.place, MAX_PATH)) for each in found]
 
 
 def warnings(errors: str, sources: Sources) -> Iterable[str]:
@@ -211,7 +211,7 @@ def _values_file(said: str, sources: Sources) -> Iterator[Problem]:
     if not found:
         return
     line = _LINE.match(found[2])
-    path = sources.clean(found[1])
+    path = found[1].removeprefix(f"{sources.home}/")
     place = sources.values.get(path, path)
     shape = re.search(r"cannot unmarshal (\w+) into", found[2])
     words = line[2] if line else f"is {shape[1]}, not a mapping" if shape else found[2]

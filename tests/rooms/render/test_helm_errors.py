@@ -95,7 +95,7 @@ TABLE: dict[str, tuple[Mapping[str, str], Problem]] = {
         Problem(
             "kubeVersion",
             "chart requires kubeVersion: >=1.99 which is incompatible with Kubernetes v1.36.3",
-            "deploy/Chart.yaml",
+            "deploy/Chart.yaml:4",
             "take a version of the chart that is made for this cluster",
         ),
     ),
@@ -104,13 +104,13 @@ TABLE: dict[str, tuple[Mapping[str, str], Problem]] = {
         Problem(
             "chart",
             "library charts are not installable",
-            "deploy/Chart.yaml",
+            "deploy/Chart.yaml:4",
             "make it a dependency of a chart of `type: application`, and render that",
         ),
     ),
     "a version that is none": (
         {"Chart.yaml": CHART.replace("0.1.0", "foo")},
-        Problem("Chart.yaml", 'chart.metadata.version "foo" is invalid', "deploy/Chart.yaml"),
+        Problem("Chart.yaml", 'chart.metadata.version "foo" is invalid', "deploy/Chart.yaml:3"),
     ),
     "Chart.yaml that is no YAML": (
         {"Chart.yaml": f"{CHART}x: [\n"},
