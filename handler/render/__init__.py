@@ -21,6 +21,7 @@ from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import Tree
 from handler.render.auto import AutoRenderer
 from handler.render.files import FileRenderer
+from handler.render.helm import HelmRenderer
 from handler.render.kustomize import KustomizeRenderer
 from handler.render.programs import Program, ProgramLimits
 from handler.render.sandbox import Sandbox, SandboxLimits
@@ -35,5 +36,5 @@ class Renderer(Protocol):
         """Return the objects and everything that was read; raises AuthorError for what git must change."""
 
 
-_BY_NAME: Mapping[str, Renderer] = {"file": FileRenderer(), "kustomize": KustomizeRenderer()}
+_BY_NAME: Mapping[str, Renderer] = {"file": FileRenderer(), "helm": HelmRenderer(), "kustomize": KustomizeRenderer()}
 RENDERERS: Mapping[str, Renderer] = {"auto": AutoRenderer(_BY_NAME), **_BY_NAME}

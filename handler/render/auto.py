@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from handler.model.errors import AnnealError
 from handler.model.render import Rendered, RenderRequest
-from handler.model.tree import ReadSet, Tree, judged_from, resolve_links
+from handler.model.tree import ReadSet, Tree, resolve_links
 from handler.render.files import normal
 from handler.render.folders import CHART, KUSTOMIZATIONS
 from handler.render.sandbox import Sandbox
@@ -36,12 +36,11 @@ class AutoRenderer:
     def render(self, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
         """Render by what the path holds. Raises AuthorError for what git must change."""
         name, looked = chosen(tree, request.path)
-        known = ReadSet.of(looked)
         try:
-            with judged_from(known):
-                rendered = self._renderers.get(name, self._renderers["file"]).render(tree, request, sandbox)
+            rendered = self._renderers[name].render(tree, request, sandbox)
         except AnnealError as error:
-            error.basis = replace(error.basis, renderer=name)
+            reads = error.basis.reads and ReadSet.of(dict(error.basis.reads) | looked).paths  # none: it doesn't follow from these alone
+            error.basis = replace(error.basis, reads=reads, renderer=name)
             raise
         return replace(rendered, reads=ReadSet.of(looked | dict(rendered.reads.paths)))
 

@@ -16,11 +16,14 @@ from handler.model.rollout import API_VERSION, KIND
 from handler.model.tree import printable
 from handler.render import folders
 from handler.render.chart_archive import unpacked
+from handler.render.chart_facts import encode_facts
 from handler.render.chart_index import index_entries
 from handler.render.chart_lock import dependencies, lock_entries
+from handler.render.chart_scan import scan_chart
 from handler.render.document import Document
 from handler.render.documents import documents
-from handler.render.frames import encode, encode_lines
+from handler.render.frames import encode, encode_lines, encode_note
+from handler.render.helm_output import read_output
 from handler.render.kustomize_output import built, read_kustomizations
 from handler.render.lines import lines
 from handler.render.objects import objects
@@ -100,6 +103,20 @@ def chart_files(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[
         yield from map(encode, refused.problems)
 
 
+def scan(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
+    """Look through a Helm chart: see `scan_chart`. Yields its facts, or mistakes."""
+    try:
+        yield encode_facts(scan_chart(options, parts))
+    except ManifestInvalid as refused:
+        yield from map(encode, refused.problems)
+
+
+def read_helm(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
+    """Read what helm printed: see `read_output`."""
+    for row in read_output(options, parts):
+        yield encode_note(row) if isinstance(row, str) else encode(row)
+
+
 FUNCTIONS: Mapping[str, Function] = {
     "file": render_files,
     "lines": find_lines,
@@ -111,4 +128,6 @@ FUNCTIONS: Mapping[str, Function] = {
     "kustomizations": read_kustomizations,
     "kustomize": built,
     "chart files": chart_files,
+    "chart": scan,
+    "helm": read_helm,
 }

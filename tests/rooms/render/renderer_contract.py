@@ -26,6 +26,7 @@ class RendererSample:
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {text: hello}\n"
 SECOND = CONFIG.replace("name: a", "name: b")
 BASE = {"base/kustomization.yaml": "resources:\n- b.yaml\n"}
+CHART = "apiVersion: v2\nname: web\nversion: 0.1.0\n"
 
 SAMPLES = (
     RendererSample(
@@ -42,5 +43,13 @@ SAMPLES = (
         "base/kustomization.yaml:2",
         "mapping values are not allowed in this context",
         "kustomization.yaml",
+    ),
+    RendererSample(
+        "helm",
+        {"deploy/Chart.yaml": CHART, "deploy/templates/a.yaml": CONFIG, "deploy/templates/b.yaml": SECOND},
+        {"deploy/Chart.yaml": CHART, "deploy/templates/a.yaml": CONFIG, "deploy/templates/b.yaml": "\n{{ .Values.a.b }}\n"},
+        "deploy/templates/b.yaml:2",
+        "nil pointer evaluating interface {}.b",
+        "Chart.yaml",
     ),
 )

@@ -1,0 +1,271 @@
+"""The Helm renderer: `helm template` of a chart in the tree, or of one from elsewhere, as a program in the sandbox.
+
+    gather    the chart, the charts that it needs, values in their order      helm_charts, helm_values, tree_files
+    look      a child: name, places, functions that make things anew          chart_scan, chart_archive, chart_facts
+    ask       the cluster's version and APIs, where the chart looks at them   OutsideInputs
+    run       install or upgrade                                              programs; in the child helm_output, helm_messages
+    again     where something is made anew, a second time                     unstable
+
+Law: all that the output follows from is in the read set: directories and files of git, the tool, the cluster where it is looked at, objects
+that hold values, charts from elsewhere. Helm asks nothing itself: it has no network, no cluster, no plugin.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from handler.config.renderer_settings import RendererSettings, shape_of
+from handler.model.errors import ManifestInvalid, OperatorError, Problem
+from handler.model.manifest import Manifest, at, canonical
+from handler.model.names import Identity
+from handler.model.render import ClusterFacts, Rendered, RenderRequest
+from handler.model.rollout import ARGO_HOOK, HELM_HOOK
+from handler.model.tree import OUTSIDE, ReadSet, Tree, judged_from, printable
+from handler.render import tools
+from handler.render.chart_facts import ChartFacts
+from handler.render.chart_scan import CLOCK, EMPTY_HERE
+from handler.render.files import MAX_PROBLEMS, directory, normal
+from handler.render.folders import CHART
+from handler.render.frames import decode_noted
+from handler.render.helm_charts import ChartFiles, Completion, below, contents, fetched_chart
+from handler.render.helm_values import Values, layered, take_files, value_files
+from handler.render.programs import Program
+from handler.render.rollout_file import RolloutFile, lines_of, read_rollout
+from handler.render.sandbox import Sandbox
+from handler.render.tree_files import TreeFiles
+from handler.render.unstable import calls, renamed, unstable
+
+VERSION, APIS = f"{OUTSIDE}cluster/version", f"{OUTSIDE}cluster/apis"
+"""Names of what a chart looks at of the cluster, in a read set."""
+_API, _VERSION = re.compile(r"[A-Za-z0-9./-]+"), re.compile(r"v?[0-9]+\.[0-9]+[A-Za-z0-9.+-]*")
+_AT_ONCE = 500  # API versions in one argument: Linux takes 128 KiB
+_MAX_SHOWN = 5
+_SECOND = 1.0
+_VALUES = "values.yaml"
+_FIELD = re.compile(r"Chart\.yaml: chart\.metadata\.(\w+)|(kubeVersion|chart): (?:chart requires|library charts)")
+_FIELDS = {"kubeVersion": "kubeVersion", "chart": "type"}
+_HOOKS = {False: frozenset({"pre-install", "post-install"}), True: frozenset({"pre-upgrade", "post-upgrade"})}
+
+
+class HelmRenderer:
+    """Renders a chart. `request.options`: `RendererSettings`."""
+
+    def render(self, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
+        """Return the objects that helm would install, or upgrade to, in its order.
+
+        Raises SourceRefused: the path, a file of values or a chart that is needed isn't there, or a link or limit forbids it;
+        ManifestInvalid: what helm refuses, or renders that can't be applied; RenderFailed: helm broke a limit; OperatorError: there is no
+        helm here, values of the cluster are missing, `set` can't be read.
+        """
+        options = request.options if isinstance(request.options, RendererSettings) else RendererSettings()
+        return _Release(tree, request, sandbox, options, tools.find("helm")).render()
+
+
+@dataclass(slots=True)
+class _Release:
+    """One render of one release."""
+
+    tree: Tree
+    request: RenderRequest
+    sandbox: Sandbox
+    settings: RendererSettings
+    tool: tools.Tool
+
+    @property
+    def name(self) -> str:
+        return self.settings.release_name or self.request.called.name
+
+    @property
+    def namespace(self) -> str:
+        first = self.request.called.namespaces[0]
+        return "default" if first == "*" else first
+
+    def render(self) -> Rendered:
+        rollout = read_rollout(self.tree, self.request, normal(self.request.rollout), self.sandbox)
+        files = TreeFiles(self.tree)
+        chart, values = self._inputs(files)
+        facts = Completion(chart, files, self.request.outside, self.sandbox).run(values.layers)
+        cluster, asked = self._cluster(facts)
+        inputs = ReadSet.of({**files.reads, **values.reads, **chart.reads, **asked, self.tool.read: self.tool.digest})
+        installs = self._installs(inputs)
+        upgrade = self.request.installed not in ("", installs)
+        known = ReadSet.of({**dict(inputs.paths), **rollout.reads})
+        with judged_from(known):
+            made = _Making(self, chart, values, facts, self._arguments(chart, values, cluster, upgrade=upgrade)).run()
+        return self._rendered(made, known, installs, rollout, chart, upgrade=upgrade)
+
+    def _inputs(self, files: TreeFiles) -> tuple[ChartFiles, Values]:
+        """Return the chart as git or its origin has it, and all values."""
+        path, outside = normal(self.request.path), self.request.outside
+        fetched = fetched_chart(self.settings.chart, outside) if self.settings.chart else None
+        paths = value_files(self.settings, path)
+        if fetched is None:
+            directory(self.tree, path)
+            files.add(path)
+        take_files(files, paths)
+        found = contents(files)
+        values = layered(self.settings, [(printable(each), found[each]) for each in paths], outside, self.namespace)
+        return fetched or ChartFiles(below(found, path), path), values
+
+    def _cluster(self, facts: ChartFacts) -> tuple[ClusterFacts, dict[str, str]]:
+        """Return what the cluster is, where the chart looks at it; a chart that doesn't isn't bound to one."""
+        if not facts.asks_cluster:
+            return ClusterFacts("", ()), {}
+        return self.request.outside.cluster(), {name: self.request.outside.ask(name) for name in (VERSION, APIS)}
+
+    def _installs(self, inputs: ReadSet) -> str:
+        """Return the digest of all that an install is made of: while it is the recorded one, what runs is still the install."""
+        shape = {name: value for name, value in shape_of(self.settings).items() if name != "type"}
+        facts = (inputs.digest(), self.name, self.namespace, shape)
+        return hashlib.sha256(canonical(facts)).hexdigest()
+
+    def _arguments(self, chart: ChartFiles, values: Values, cluster: ClusterFacts, *, upgrade: bool) -> tuple[str, ...]:
+        apis = [each for each in cluster.api_versions if _API.fullmatch(each)]
+        chunks = [apis[start : start + _AT_ONCE] for start in range(0, len(apis), _AT_ONCE)]
+        return (
+            *("template", self.name, "chart.tgz" if chart.archive else "./chart", "--namespace", self.namespace),
+            *(() if self.settings.skip_crds else ("--include-crds",)),
+            *(("--kube-version", cluster.version) if _VERSION.fullmatch(cluster.version) else ()),
+            *(word for chunk in chunks for word in ("--api-versions", ",".join(chunk))),
+            *(("--is-upgrade",) if upgrade else ()),
+            *(word for number in range(len(values.layers)) for word in ("-f", _layer(number))),
+            *values.arguments,
+        )
+
+    def _rendered(self, made: _Made, known: ReadSet, installs: str, rollout: RolloutFile, chart: ChartFiles, *, upgrade: bool) -> Rendered:
+        idle = {manifest.identity for manifest in made.manifests if _is_idle(manifest, upgrade=upgrade)}
+        manifests = tuple(manifest for manifest in made.manifests if manifest.identity not in idle)
+        kept = {identity: fields for identity, fields in made.unstable.items() if identity not in idle}
+        act, other = ("upgrade", "install") if upgrade else ("install", "upgrade")
+        count = f"{len(idle)} hook{'' if len(idle) == 1 else 's'}"
+        left_out = (f"{count} that only an {other} runs left out: release {self.name} is rendered for an {act}",) if idle else ()
+        return Rendered(
+            manifests,
+            known,
+            rollout=rollout.document,
+            keys=_keys(manifests, chart.place),
+            where=rollout.where,
+            renderer="helm",
+            notes=(*made.notes, *left_out),
+            unstable=kept,
+            installs=installs,
+            charts=tuple(chart.fetched),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    manifests: tuple[Manifest, ...]
+    notes: tuple[str, ...]
+    unstable: Mapping[Identity, Any]
+
+
+@dataclass(slots=True)
+class _Making:
+    """Runs helm, twice where the chart makes something anew."""
+
+    release: _Release
+    chart: ChartFiles
+    values: Values
+    facts: ChartFacts
+    arguments: tuple[str, ...]
+
+    def run(self) -> _Made:
+        """Return the objects. Raises ManifestInvalid, OperatorError, RenderFailed."""
+        manifests, warnings = self._once()
+        anew = [use for use in self.facts.uses if use.function not in EMPTY_HERE]
+        notes = [*self._empty(), *warnings]
+        if not anew:
+            return _Made(manifests, tuple(notes), {})
+        if any(use.function in CLOCK for use in anew):
+            time.sleep(_SECOND)
+        again, _ = self._once()
+        notes += renamed(manifests, again, anew)
+        return _Made(manifests, tuple(notes), unstable(manifests, again, anew))
+
+    def _empty(self) -> Iterator[str]:
+        for function in EMPTY_HERE:
+            uses = [use for use in self.facts.uses if use.function == function]
+            if uses:
+                yield f"{calls(uses, _MAX_SHOWN)}: finds nothing here, as in helm template: no render asks a cluster or DNS"
+
+    def _once(self) -> tuple[tuple[Manifest, ...], list[str]]:
+        parts, files = self._files()
+        program = Program(self.release.tool.path, self.arguments, files, environment={"HELM_NO_PLUGINS": "1"})
+        options = {
+            "chart": printable(self.chart.place),
+            "roots": self.facts.roots,
+            "kinds": self.facts.kinds,
+            "values": {_layer(number): name for number, (name, _) in enumerate(self.values.layers)},
+            "hidden": self.values.hidden,
+        }
+        subject = printable(self.release.request.path) or "repository"
+        rows = self.release.sandbox.run(
+            "helm", options, parts, decode_noted, subject=subject, program=program, weak=self.release.request.weak
+        )
+        self._refuse([row for row in rows if isinstance(row, Problem)])
+        return tuple(row for row in rows if isinstance(row, Manifest)), [row for row in rows if isinstance(row, str)]
+
+    def _files(self) -> tuple[list[bytes], dict[str, int]]:
+        """Return what is written for helm: the parts of a call, and where each is put."""
+        prefix = "" if self.chart.archive else "chart/"
+        placed = {f"{prefix}{path}": data for path, data in self.chart.files.items()}
+        placed |= {_layer(number): data for number, (_, data) in enumerate(self.values.layers)}
+        return list(placed.values()), {path: number for number, path in enumerate(placed)}
+
+    def _refuse(self, problems: list[Problem]) -> None:
+        if not problems:
+            return
+        shown = self._valued(problems[:MAX_PROBLEMS])
+        if len(problems) > MAX_PROBLEMS:
+            shown.append(Problem("render", f"{len(problems) - MAX_PROBLEMS:,} more mistakes are not shown"))
+        if all(each.subject.startswith("renderer.") for each in shown):
+            raise OperatorError(*shown)
+        raise ManifestInvalid(*shown)
+
+    def _valued(self, problems: list[Problem]) -> list[Problem]:
+        """Return mistakes, those of values with the place where each is written, if any file of values has it."""
+        paths = [each.subject.partition(" ")[2] if each.subject.startswith("values ") else "" for each in problems]
+        fields = [field for path in paths for field in (path, path.rpartition(".")[0])]
+        own = "/".join(filter(None, [self.chart.place, _VALUES])), self.chart.files.get(_VALUES, b"")
+        places: dict[int, str] = {}
+        for name, data in (own, *self.values.layers) if any(paths) else ():
+            found = iter(lines_of(self.release.sandbox, name, data)(fields))
+            places |= {number: f"{name}:{line}" for number, (line, above) in enumerate(zip(found, found, strict=True)) if line != above}
+        return [self._charted(replace(each, place=places.get(number, each.place))) for number, each in enumerate(problems)]
+
+    def _charted(self, problem: Problem) -> Problem:
+        """Return a mistake of Chart.yaml with the line of the field that it is about."""
+        about = _FIELD.match(f"{problem.subject}: {problem.message}")
+        if not about or not problem.place.endswith(CHART):
+            return problem
+        data = self.chart.files.get(CHART, b"")
+        [line] = lines_of(self.release.sandbox, problem.place, data)([about[1] or _FIELDS[about[2]]])
+        return replace(problem, place=f"{problem.place}:{line}") if line else problem
+
+
+def _layer(number: int) -> str:
+    return f"values/{number}.yaml"
+
+
+def _is_idle(manifest: Manifest, *, upgrade: bool) -> bool:
+    """Whether it is a hook that helm wouldn't run now, but at the other of install and upgrade."""
+    if HELM_HOOK.encode() not in manifest.raw:
+        return False
+    annotations = at(manifest.body(), "metadata", "annotations") or {}
+    words = {word.strip() for word in str(annotations.get(HELM_HOOK) or "").split(",")}
+    return not annotations.get(ARGO_HOOK) and bool(words & _HOOKS[not upgrade]) and not words & _HOOKS[upgrade]
+
+
+def _keys(manifests: Sequence[Manifest], place: str) -> dict[str, tuple[Identity, ...]]:
+    """Return how a Rollout may call objects: all of a template by its path below the chart, one by its kind and name."""
+    found: dict[str, tuple[Identity, ...]] = {}
+    for manifest in manifests:
+        template = manifest.place.rpartition(":")[0].removeprefix(f"{place}/" if place else "")
+        found[template] = (*found.get(template, ()), manifest.identity)
+    return {**found, **{str(manifest.identity): (manifest.identity,) for manifest in manifests}}

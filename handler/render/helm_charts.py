@@ -1,0 +1,191 @@
+"""The chart that a target renders, whole: its files, and the charts that it needs, where helm looks for them.
+
+    in the tree        the directory `path`; or the archive of `renderer.chart`
+    charts/            as git has it
+    file://../other    taken from the tree, put into charts/ as `helm dependency build` would pack it
+    oci://, https://   fetched by the handler, put into charts/ as .tgz; the version of Chart.lock, else the range
+
+Law: nothing is fetched but by `OutsideInputs.chart`; the child looks at the bytes, the worker places them.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from handler.config.renderer_settings import Chart
+from handler.model.errors import ManifestInvalid, Problem, SourceRefused
+from handler.model.manifest import Manifest
+from handler.model.render import ChartReference, FetchedChart, OutsideInputs
+from handler.model.tree import DIRECTORY, MAX_PATH, OUTSIDE, printable, resolve_links
+from handler.render.chart_facts import ChartFacts, Dependency, decode_facts
+from handler.render.folders import CHART, inside
+from handler.render.frames import decode
+from handler.render.sandbox import Sandbox
+from handler.render.tree_files import TreeFiles
+
+_FILE, _REMOTE = "file://", ("oci://", "https://", "http://")
+_MAX_ROUNDS = 10  # of charts that need charts
+
+
+@dataclass(slots=True)
+class ChartFiles:
+    """A chart as helm is given it. `files`: path below it -> bytes; `place`: its path in git; `archive`: `files` is one .tgz.
+
+    `moved`: path below it of what was put there -> its path in git; `fetched`: the archives from elsewhere; `reads`: of those.
+    """
+
+    files: dict[str, bytes]
+    place: str
+    archive: bool = False
+    moved: dict[str, str] = field(default_factory=dict)
+    fetched: list[FetchedChart] = field(default_factory=list)
+    reads: dict[str, str] = field(default_factory=dict)
+
+    def fetch(self, reference: ChartReference, outside: OutsideInputs) -> FetchedChart:
+        """Fetch a chart, and note that it was. Raises AnnealError."""
+        found = outside.chart(reference)
+        name = read_name(reference)
+        self.reads[name] = outside.ask(name)
+        self.fetched.append(found)
+        return found
+
+
+def read_name(reference: ChartReference) -> str:
+    """Return the name, in a read set, of a chart from elsewhere."""
+    return f"{OUTSIDE}chart/{reference.url}/{reference.name}/{reference.version}"
+
+
+def fetched_chart(chart: Chart, outside: OutsideInputs) -> ChartFiles:
+    """Return the chart that an operator wrote. Raises AnnealError: it can't be fetched."""
+    found = ChartFiles({}, "", archive=True)
+    archive = found.fetch(ChartReference(chart.oci or chart.repository, chart.name, chart.version, chart.digest), outside)
+    name = chart.name or chart.oci.rpartition("/")[2]
+    found.place = printable(f"{name}-{archive.version}.tgz")
+    found.files["chart.tgz"] = archive.data
+    return found
+
+
+@dataclass(slots=True)
+class Completion:
+    """Puts into charts/ what a chart needs. `tree_files`: holds the chart's directory already."""
+
+    chart: ChartFiles
+    tree_files: TreeFiles
+    outside: OutsideInputs
+    sandbox: Sandbox
+    tried: set[tuple[str, str]] = field(default_factory=set)
+
+    def run(self, beside: Sequence[tuple[str, bytes]]) -> ChartFacts:
+        """Return the facts of the whole chart. `beside`: values whose texts templates may execute.
+
+        Raises SourceRefused: charts are missing, all of them named; ManifestInvalid: an archive is refused; AnnealError: one can't be had.
+        """
+        for _ in range(_MAX_ROUNDS):
+            facts = scan(self.chart, beside, self.sandbox)
+            problems = [problem for each in facts.missing for problem in self._supply(each)]
+            if problems:
+                raise SourceRefused(*problems)
+            if not facts.missing:
+                return facts
+        raise SourceRefused.of("dependencies", f"need each other more than {_MAX_ROUNDS} deep", place=self._place(CHART))
+
+    def _supply(self, needed: Dependency) -> list[Problem]:
+        """Add one chart; return why it can't be."""
+        subject = f"dependency {needed.name or '?'}"
+        if not needed.name:
+            return [Problem(subject, "has no name", needed.place, "write `name:`")]
+        if self.chart.archive:
+            fix = "run `helm dependency build`, and pack the chart anew"
+            return [Problem(subject, "isn't in the archive of the chart that needs it", needed.place, fix)]
+        if (needed.at, needed.name) in self.tried:
+            return [
+                Problem(subject, f"{needed.repository} is a chart of another name", needed.place, "write `name:` as its Chart.yaml does")
+            ]
+        self.tried.add((needed.at, needed.name))
+        if needed.repository.startswith(_FILE):
+            return self._from_tree(needed, subject)
+        if needed.repository.startswith(_REMOTE):
+            self._from_elsewhere(needed)
+            return []
+        seen = "isn't in charts/"
+        if needed.repository:
+            seen += f", and its repository {needed.repository} is a name of one machine's helm"
+        return [Problem(subject, seen, needed.place, self._way(needed))]
+
+    def _way(self, needed: Dependency) -> str:
+        above = printable(self._place(needed.at) or ".")
+        return f"run `helm dependency build {above}` and commit {posixpath.join(above, 'charts')}/"
+
+    def _from_tree(self, needed: Dependency, subject: str) -> list[Problem]:
+        home = self._place(needed.at)
+        source = posixpath.normpath(posixpath.join(home, needed.repository.removeprefix(_FILE)))
+        if source.startswith(("..", "/")):
+            return [Problem(subject, f"{needed.repository} leads out of the repository", needed.place, self._way(needed))]
+        source = "" if source == "." else source
+        resolved = resolve_links(self.tree_files.tree, source)
+        if resolved.entry is None or resolved.entry.mode != DIRECTORY:
+            self.tree_files.reads.update(resolved.looked)
+            seen = f"{needed.repository} leads to {printable(source)}, which is no directory of the commit"
+            return [Problem(subject, seen, needed.place, self._way(needed))]
+        if inside(home, source):
+            return [Problem(subject, f"{needed.repository} leads to a directory that the chart itself is in", needed.place)]
+        self.tree_files.add(source)
+        target = posixpath.join(needed.at, "charts", needed.name)
+        self.chart.moved[target] = printable(source, MAX_PATH)
+        self.chart.files |= {posixpath.join(target, path): data for path, data in below(contents(self.tree_files), source).items()}
+        return []
+
+    def _from_elsewhere(self, needed: Dependency) -> None:
+        url, name = needed.repository, needed.name
+        if url.startswith("oci://"):
+            url, name = f"{url.rstrip('/')}/{name}", ""
+        archive = self.chart.fetch(ChartReference(url, name, needed.version, place=needed.place), self.outside)
+        target = posixpath.join(needed.at, "charts", f"{needed.name}-{archive.version}.tgz")
+        self.chart.moved[target] = printable(f"{needed.name}-{archive.version}.tgz")
+        self.chart.files[target] = archive.data
+
+    def _place(self, at: str) -> str:
+        """Return the path in git of a chart, by its path below the rendered one."""
+        return self.chart.moved.get(at) or posixpath.join(self.chart.place, at).removesuffix("/")
+
+
+def contents(files: TreeFiles) -> Mapping[str, bytes]:
+    """Return what was taken of the tree. Raises SourceRefused: Git LFS holds a file, or they are too large."""
+    found = files.contents()
+    if files.pointers:
+        lfs = "is a Git LFS pointer; LFS isn't supported"
+        raise SourceRefused(*(Problem(printable(path), lfs) for path in sorted(files.pointers)[:100]))
+    return found
+
+
+def below(files: Mapping[str, bytes], directory: str) -> dict[str, bytes]:
+    """Return the files below a directory, by their path below it."""
+    cut = len(directory) + 1 if directory else 0
+    return {path[cut:]: data for path, data in files.items() if inside(path, directory)}
+
+
+def scan(chart: ChartFiles, beside: Sequence[tuple[str, bytes]], sandbox: Sandbox) -> ChartFacts:
+    """Let a child look through a chart. Raises ManifestInvalid: an archive in it is refused."""
+    place = printable(chart.place, MAX_PATH)
+    options = {
+        "place": place,
+        "paths": [printable(path, MAX_PATH) for path in chart.files],
+        "archive": chart.archive,
+        "moved": chart.moved,
+        "beside": [name for name, _ in beside],
+    }
+    parts = [*chart.files.values(), *(data for _, data in beside)]
+    rows = sandbox.run("chart", options, parts, _decoded, subject=place or "repository")
+    problems = [row for row in rows if isinstance(row, Problem)]
+    if problems:
+        raise ManifestInvalid(*problems)
+    return next((row for row in rows if isinstance(row, ChartFacts)), ChartFacts())
+
+
+def _decoded(frame: bytes) -> ChartFacts | Problem:
+    row = decode(frame) if frame[:1] == b"P" else decode_facts(frame)
+    if isinstance(row, Manifest):
+        raise ValueError("an object")  # noqa: TRY004 - what a decoder raises
+    return row

@@ -1,0 +1,69 @@
+"""Two renders of the same inputs -> what a chart makes anew each time: random names, keys, certificates, times. Pure.
+
+Law: paths and functions are named, never a value. What differs is kept as it is live, so that no run rotates it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from handler.model.manifest import Manifest
+from handler.model.names import Identity
+from handler.model.render import UnstableFields
+from handler.render.chart_facts import Use
+
+_SHOWN = 3
+_NOTES = 20
+
+
+def unstable(first: Sequence[Manifest], second: Sequence[Manifest], uses: Sequence[Use]) -> dict[Identity, UnstableFields]:
+    """Return the fields that differ between two renders, by object. `uses`: calls that may be why."""
+    again = {manifest.identity: manifest for manifest in second}
+    found: dict[Identity, UnstableFields] = {}
+    for manifest in first:
+        other = again.get(manifest.identity)
+        if other is not None and other.raw != manifest.raw:
+            paths = tuple(_differing("", manifest.body(), other.body()))
+            found[manifest.identity] = UnstableFields(paths, reason(manifest.place, uses))
+    return found
+
+
+def renamed(first: Sequence[Manifest], second: Sequence[Manifest], uses: Sequence[Use]) -> Iterator[str]:
+    """Yield notes on the objects that have another name, or aren't there, in a second render; so many at most."""
+    again = {manifest.identity for manifest in second}
+    other = [manifest for manifest in first if manifest.identity not in again]
+    for manifest in other[:_NOTES]:
+        why = reason(manifest.place, uses)
+        yield f"{manifest.place}: {manifest.identity} is another object at each render: {why}; each run prunes the last one"
+    if len(other) > _NOTES:
+        yield f"{len(other) - _NOTES:,} more objects are others at each render"
+
+
+def reason(place: str, uses: Sequence[Use]) -> str:
+    """Name the calls that make something anew: those of the object's own template, where it has any."""
+    path = place.rpartition(":")[0]
+    return calls([use for use in uses if use.place.rpartition(":")[0] == path] or uses, _SHOWN)
+
+
+def calls(uses: Iterable[Use], shown: int) -> str:
+    """Name calls with their places, so many at most."""
+    every = list(dict.fromkeys(f"{use.function} at {use.place}" for use in uses))
+    more = f" and {len(every) - shown:,} more" if len(every) > shown else ""
+    return f"{', '.join(every[:shown])}{more}"
+
+
+def _differing(path: str, one: Any, other: Any) -> Iterator[str]:
+    """Yield JSON pointers of what differs, as deep as both have the same shape."""
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        yield from _each(path, one, other)
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        yield from _each(path, dict(enumerate(one)), dict(enumerate(other)))
+    elif one != other:
+        yield path
+
+
+def _each(path: str, one: Mapping[Any, Any], other: Mapping[Any, Any]) -> Iterator[str]:
+    for key, value in one.items():
+        if value != other[key]:
+            yield from _differing(f"{path}/{str(key).replace('~', '~0').replace('/', '~1')}", value, other[key])
