@@ -54,8 +54,15 @@ class _Header:
 
 
 def _seccomp(flags: int, header: _Header) -> int:
-    number = _SECCOMP_CALL.get(platform.machine()) if sys.platform == "linux" else None
-    return int(ctypes.CDLL(None).syscall(*map(ctypes.c_long, (number, _SET_FILTER, flags, header.address)))) if number else -1
+    number = _SECCOMP_CALL.get(platform.machine())
+    return system_call(number, _SET_FILTER, flags, header.address) if number else -1
+
+
+def system_call(number: int, *arguments: int) -> int:
+    """Make a call that the C library has no name for; return its answer, or -1: it is refused, or this isn't Linux."""
+    if sys.platform != "linux":
+        return -1
+    return int(ctypes.CDLL(None).syscall(*map(ctypes.c_long, (number, *arguments))))
 
 
 def _prctl(option: int, *arguments: int) -> bool:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
-import sys
 from collections.abc import Iterable
+
+from handler.model.prctl import system_call
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # on every architecture
 _ASK_VERSION, _PATH_BENEATH = 1, 1
@@ -30,13 +31,13 @@ def restrict(within: Iterable[int], execute: Iterable[int], use: Iterable[int]) 
     Each is an open descriptor. `within`: directories below which regular files and directories may be made, read, written and removed;
     `execute`: files that it may become; `use`: files that it may read and write.
     """
-    version = _called(_CREATE, None, 0, _ASK_VERSION) if sys.platform == "linux" else -1
+    version = system_call(_CREATE, 0, 0, _ASK_VERSION)
     if version < 1:
         return False
     rights = (1 << _FILES.get(version, _MOST_FILES)) - 1
     words = (rights, *((3,) if version >= _NETWORK else ()), *((3,) if version >= _SCOPES else ()))
     attributes = ctypes.create_string_buffer(struct.pack(f"={len(words)}Q", *words), len(words) * 8)  # struct landlock_ruleset_attr
-    ruleset = _called(_CREATE, attributes, len(words) * 8, 0)
+    ruleset = system_call(_CREATE, ctypes.addressof(attributes), len(words) * 8, 0)
     if ruleset < 0:
         return False
     try:
@@ -44,11 +45,7 @@ def restrict(within: Iterable[int], execute: Iterable[int], use: Iterable[int]) 
         given += [(each, _EXECUTE | _READ) for each in execute]
         given += [(each, rights & (_READ | _WRITE | _TRUNCATE)) for each in use]
         rules = (ctypes.create_string_buffer(struct.pack("=Qi", allowed, each), 12) for each, allowed in given)
-        return all(_called(_ADD, ruleset, _PATH_BENEATH, rule, 0) == 0 for rule in rules) and _called(_RESTRICT, ruleset, 0) == 0
+        added = [system_call(_ADD, ruleset, _PATH_BENEATH, ctypes.addressof(rule), 0) for rule in rules]
+        return not any(added) and system_call(_RESTRICT, ruleset, 0) == 0
     finally:
         os.close(ruleset)
-
-
-def _called(number: int, *arguments: ctypes.Array[ctypes.c_char] | int | None) -> int:
-    words = (ctypes.c_void_p(ctypes.addressof(each)) if isinstance(each, ctypes.Array) else ctypes.c_long(each or 0) for each in arguments)
-    return int(ctypes.CDLL(None).syscall(ctypes.c_long(number), *words))

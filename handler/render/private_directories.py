@@ -1,7 +1,7 @@
 """The directories that programs run in: one base of each sandbox, in it one directory of each run, removed when the run is over.
 
 Law: a base is locked while its worker lives (flock), so that one of a dead worker is known and swept; only the owner's own real
-directories are. Nobody but root and the run's own user may enter a run's directory; all others may pass the base and not list it. Removal
+directories are. Only root and the run's own user may enter a run's directory; all others may pass the base and not list it. Removal
 takes any tree that a hostile program can leave, however deep, and follows no link.
 """
 

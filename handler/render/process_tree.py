@@ -10,7 +10,9 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
+_PROC = Path("/proc")
 _DEEPEST = 100  # directories below each other
 _TIMES, _THREADS, _RESIDENT = slice(11, 15), 17, 21  # fields of proc(5)'s `stat`, counted from the state
 _BLOCK = 512  # bytes: what st_blocks counts
@@ -31,6 +33,8 @@ def usage(parent: int, first: int, *, alone: bool, most: int) -> Usage:
 
     `most`: no more processes are looked at than one above that: a fork bomb grows faster than it can be walked.
     """
+    if not _PROC.is_dir():
+        return Usage()
     found = [first] if alone else islice(_below(parent), most + 1)
     rows = [row for pid in found if (row := _stat(pid))]
     ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")

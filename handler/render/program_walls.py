@@ -1,7 +1,7 @@
 """What stands around a program, put on by its process itself just before it becomes the program.
 
-Law: each wall is tried, and what didn't stand is told; nothing of the handler is left: no variable, no descriptor but three, no signal's
-treatment. Limits are those of one process, or of a user that no other process has, so that the handler's own threads never count.
+Law: each wall is tried, and what doesn't stand is reported; nothing of the handler is left: no variable, no descriptor but three, no
+signal's treatment. Limits are those of one process, or of a user that no other process has, so that the handler's own threads never count.
 """
 
 from __future__ import annotations
@@ -60,21 +60,21 @@ def become(standing: Standing, output: int, errors: int, report: socket.socket, 
         _settle(standing, output, errors)
         lacks += _walls(standing, report)
         if not lacks or order["weak"]:
-            _tell(report, lacks)
+            _report(report, lacks)
             if not standing.executables:
                 report.close()
                 instead(arguments)
                 os._exit(0)
             target = standing.executables[0] if os.execve in os.supports_fd else order["path"]
             os.execve(target, [order["path"], *arguments], environment)  # noqa: S606 - no shell is what is wanted
-        _tell(report, lacks)
+        _report(report, lacks)
     except OSError as refused:
-        _tell(report, lacks, str(refused.strerror))
+        _report(report, lacks, str(refused.strerror))
     finally:
         os._exit(127)
 
 
-def _tell(report: socket.socket, lacks: Sequence[str], failed: str = "") -> None:
+def _report(report: socket.socket, lacks: Sequence[str], failed: str = "") -> None:
     os.write(report.fileno(), json.dumps({"lacks": lacks, "failed": failed}).encode() + b"\n")
 
 

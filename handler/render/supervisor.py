@@ -140,28 +140,28 @@ class _Watch:
     def start(self, standing: Standing, instead: Callable[[Sequence[str]], None]) -> tuple[str, ...]:
         """Start the program; return the walls it lacks. Raises ProgramEnded."""
         ends = [os.pipe() for _ in range(2)]
-        report, told_by = socket.socketpair()
+        report, reporter = socket.socketpair()
         try:
             self.pid = os.fork()
         except OSError as refused:
             raise ProgramEnded(UNSTARTED, str(refused.strerror)) from None
         if self.pid == 0:
-            become(standing, ends[0][1], ends[1][1], told_by, instead)
-        told_by.close()
+            become(standing, ends[0][1], ends[1][1], reporter, instead)
+        reporter.close()
         for (read, write), said in zip(ends, self.said, strict=True):
             os.close(write)
             os.set_blocking(read, False)
             self.sources.register(read, selectors.EVENT_READ, said)
-        told = self._told(report)
-        lacks = tuple(told[0]["lacks"]) if told else ()
+        reported = self._heard(report)
+        lacks = tuple(reported[0]["lacks"]) if reported else ()
         if lacks and not standing.order["weak"]:
             raise ProgramEnded(WALLS, " and ".join(lacks))
-        if not told or told[-1]["failed"]:
-            raise ProgramEnded(UNSTARTED, told[-1]["failed"] if told else "it died before")
+        if not reported or reported[-1]["failed"]:
+            raise ProgramEnded(UNSTARTED, reported[-1]["failed"] if reported else "it died before")
         self.alone = self.alone and not lacks
         return lacks
 
-    def _told(self, report: socket.socket) -> list[dict[str, Any]]:
+    def _heard(self, report: socket.socket) -> list[dict[str, Any]]:
         """Hear what the process says before it becomes the program, and take the descriptor that asks for each start."""
         heard = b""
         with report:

@@ -11,7 +11,7 @@ import pytest
 
 from handler.render.process_tree import space, usage
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="only Linux has it")
 
 
 def test_a_process_and_all_below_it_are_counted_or_the_first_alone() -> None:
