@@ -74,7 +74,7 @@ class _Release:
     request: RenderRequest
     sandbox: Sandbox
     settings: RendererSettings
-    tool: tools.Tool
+    tool: tools.RenderTool
 
     @property
     def name(self) -> str:

@@ -108,12 +108,12 @@ class _Build:
         arguments = ("build", ".", "--enable-helm", "--helm-command", helm.path, *self._cluster(helm))
         return Program(kustomize.path, arguments, files, self.path, (helm.path,), replace(LIMITS, processes=2))
 
-    def _tool(self, name: str) -> tools.Tool:
+    def _tool(self, name: str) -> tools.RenderTool:
         tool = tools.find(name)
         self.closure.files.reads[tool.read] = tool.digest
         return tool
 
-    def _cluster(self, helm: tools.Tool) -> Iterator[str]:
+    def _cluster(self, helm: tools.RenderTool) -> Iterator[str]:
         """Yield the flags that say for which cluster charts are rendered, where an entry doesn't; note what is assumed."""
         silent = [use for use in self.closure.charts if not (use.entry.kube_version and use.entry.api_versions)]
         if not silent:
