@@ -30,8 +30,9 @@ from handler.engine.run.dependencies import Dependencies
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.event import Job
 from handler.model.names import applyset_id, run_id
+from handler.model.outside_inputs import OutsideInputs
 from handler.model.queue_view import ALONE, QueueView
-from handler.model.render import OutsideInputs, Rendered
+from handler.model.render import RecordedRender, Rendered
 from handler.model.result import Outcome, Result
 from handler.model.rollout import Moments
 from handler.model.tree import Tree
@@ -42,7 +43,6 @@ from handler.state.configmap import state_name
 if TYPE_CHECKING:
     from handler.rollout.interfaces import CheckType
     from handler.source.charts.chart_fetcher import ChartFetcher
-    from handler.source.charts.chart_pins import ChartPins
 
 __all__ = ["Handler", "Options"]
 WORKLOAD = "ANNEAL_WORKLOAD"
@@ -121,16 +121,18 @@ class Handler(Connections):
             lambda tree, request: renderer.render(tree, request, self._sandbox),
             discovery,
             self._environ.get(WORKLOAD, ""),
+            lambda recorded, commit: self.outside(target, discovery, recorded, commit),
             actions=self.tables.actions,
             checks=LazyTable(self._bound_checks),
         )
 
-    def outside(self, target: Target, discovery: Discovery, pins: ChartPins | None = None) -> OutsideInputs:
-        """Return what one run of a target takes from elsewhere than git. `pins`: what its record knows of charts, and the commit."""
+    def outside(self, target: Target, discovery: Discovery, recorded: RecordedRender, commit: str) -> OutsideInputs:
+        """Return what one run of a target takes from elsewhere than git. `recorded`: what its record says of renders."""
         from handler.app.outside_inputs import TargetInputs
         from handler.source.charts.chart_pins import ChartPins
 
-        return TargetInputs(target, self.api(target), discovery, lambda: self.charts(target.charts), pins or ChartPins())
+        pins = ChartPins(recorded.charts, commit)
+        return TargetInputs(target, self.api(target), discovery, lambda: self.charts(target.charts), pins)
 
     def charts(self, sources: tuple[ChartSource, ...]) -> ChartFetcher:
         """Return what fetches charts, shared by targets that list the same sources. Raises ConfigInvalid: one can't be used."""

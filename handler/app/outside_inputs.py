@@ -22,13 +22,25 @@ from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.config.settings import Target
 from handler.model.errors import ClusterUnavailable
-from handler.model.render import CHART_READ, ChartReference, ClusterFacts, FetchedChart, chart_asked, chart_identity, chart_read
+from handler.model.outside_inputs import (
+    APIS,
+    CHART_READ,
+    VALUES,
+    VERSION,
+    ChartReference,
+    ClusterFacts,
+    FetchedChart,
+    KnownChart,
+    chart_asked,
+    chart_identity,
+    chart_read,
+)
 from handler.model.tree import OUTSIDE
 from handler.render.tools import find
 from handler.source.charts.chart_fetcher import ChartFetcher
 from handler.source.charts.chart_pins import ChartPins
 
-_TOOL, _VALUES = f"{OUTSIDE}tool/", f"{OUTSIDE}values/"
+_TOOL = f"{OUTSIDE}tool/"
 _PLURALS = {"ConfigMap": "configmaps", "Secret": "secrets"}
 
 
@@ -48,12 +60,12 @@ class TargetInputs:
         """Return what an outside read is now; empty for one that isn't known. Raises AnnealError: it can't be asked."""
         if name.startswith(_TOOL):
             return find(name.removeprefix(_TOOL)).digest
-        if name == f"{OUTSIDE}cluster/version":
+        if name == VERSION:
             return self.discovery.version()
-        if name == f"{OUTSIDE}cluster/apis":
+        if name == APIS:
             return hashlib.sha256("\n".join(self.discovery.api_versions()).encode()).hexdigest()
-        if name.startswith(_VALUES):
-            kind, _, which = name.removeprefix(_VALUES).partition("/")
+        if name.startswith(VALUES):
+            kind, _, which = name.removeprefix(VALUES).partition("/")
             return _version_of(self._object(kind, which))
         return self._chart_digest(name) if name.startswith(CHART_READ) else ""
 
@@ -82,10 +94,9 @@ class TargetInputs:
             kept = self._charts[name] = self.fetcher().fetch(reference, self.pins)
         return replace(kept, reference=reference)
 
-    @property
-    def charts(self) -> tuple[FetchedChart, ...]:
-        """The charts that were fetched, for `ChartPins.recorded`."""
-        return tuple(self._charts.values())
+    def recorded(self) -> tuple[KnownChart, ...]:
+        """Return what the record should hold of charts: what it holds, and those that were fetched for this commit."""
+        return self.pins.recorded(self._charts.values())
 
     @property
     def namespace(self) -> str:

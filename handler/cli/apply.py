@@ -21,6 +21,7 @@ DIFFERS = 2
 def plan(session: Session, target: str | None, commit: str, no_prune: bool, with_prune: bool, exit_code: bool) -> int:
     """Show what a run of TARGET would change, or one of files; change nothing."""
     name, prune = session.target(target).name, prunes(session, no_prune=no_prune, with_prune=with_prune)
+    session.sandbox.weak = True  # it only shows
     job = Job(name, "oneoff", commit=commit, force=True, dry_run=True, prune=prune, actor=local_user())
     ended = run(session, job, f"planning {name}")
     code = show(session, ended, approving(session, prunes=with_prune))

@@ -22,7 +22,7 @@ from handler.config.secret_mask import Mask
 from handler.config.secrets import Secrets, resolve
 from handler.config.settings import Target
 from handler.model.errors import AnnealError
-from handler.model.render import ChartReference, FetchedChart, KnownChart, chart_identity
+from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart, chart_identity
 from handler.render.chart_lock import LOCK
 from handler.render.chart_readers import read_dependencies, read_index, read_lock
 from handler.source.charts.chart_fetcher import ChartFetcher

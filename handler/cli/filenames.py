@@ -146,6 +146,7 @@ def _files(target: str | None, commit: str | None, flags: Mapping[str, Any], *, 
 def _open(session: Session, files: FilenameFlags, *, record: bool) -> str:
     settings = files.settings()
     source = _later(session, files) if record else read(session, files)
+    session.sandbox.weak = True  # files of this machine, as kustomize build and helm template would take them
     session.from_files, session.output.way_out = True, _way_out
     session.output.piped = files.piped
     session.path = Path("command line")  # no file configures it

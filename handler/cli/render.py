@@ -25,6 +25,7 @@ from handler.model.tree import CommitInfo
 def render(session: Session, target: str | None, commit: str, rollout: bool, show_secrets: bool) -> int:
     """Print the objects that a commit of TARGET declares, as YAML or JSON. Asks no cluster."""
     chosen = session.target(target)
+    session.sandbox.weak = True  # it only shows
     with session.output.working(f"rendering {chosen.name}"):
         info, rendered = rendered_at(session, chosen, commit)
     if rollout:

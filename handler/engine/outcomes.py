@@ -45,7 +45,8 @@ def commit_only(run: RunContext) -> Result:
     """Record a commit that changes nothing the render reads."""
     result = run.result(Outcome.UNCHANGED, "nothing that it reads changed")
     deliveries = run_history.deliveries(run.state.deliveries, run.job.deliveries)
-    return _end(run, replace(run.state, commit=run.revision.commit, held=None, deliveries=deliveries), result)
+    charts = run.outside(run.revision.commit).recorded()
+    return _end(run, replace(run.state, commit=run.revision.commit, charts=charts, held=None, deliveries=deliveries), result)
 
 
 def unwritten(run: RunContext, inputs: Inputs, planned: Planned) -> Result:

@@ -13,7 +13,6 @@ from handler.engine.run.context import RunContext
 from handler.engine.run.revision import pin_left
 from handler.engine.summary_shortcuts import UNSETTLED
 from handler.model.result import Outcome, Result
-from handler.model.tree import ReadSet
 from handler.state.record_format import seconds_of
 
 
@@ -48,5 +47,4 @@ def same_reads(run: RunContext) -> bool:
         return False
     tree = run.deps.preparer.tree(run.revision.commit)
     run.round.commit = run.titled(tree.commit)
-    known = ReadSet(tuple((path, "") for path in state.reads_paths))
-    return run.deps.preparer.reads_on(tree, known).digest() == state.reads
+    return run.reads_on(tree, state.reads_paths, run.revision.commit).digest() == state.reads

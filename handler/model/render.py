@@ -5,15 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from handler.model.chart_url import canonical
-from handler.model.errors import OperatorError
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
-from handler.model.tree import OUTSIDE, ReadSet
+from handler.model.outside_inputs import KnownChart, NothingOutside, OutsideInputs
+from handler.model.tree import ReadSet
 
-CHART_READ = f"{OUTSIDE}chart/"
 Files = Mapping[tuple[str, str], tuple[Manifest, ...]]
 """(path, blob id) -> the file's documents: what has not changed needn't be read again."""
 FILES = "file"
@@ -55,120 +52,6 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterFacts:
-    """What charts ask of a cluster: `version` (`v1.36.3`), `api_versions` (`apps/v1`, `apps/v1/Deployment`), sorted."""
-
-    version: str
-    api_versions: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ChartReference:
-    """A chart that git doesn't hold: `url` of the registry or repository, `name` in a repository, `version` or a range, `digest` if known.
-
-    `place`: file:line of what asks for it.
-    """
-
-    url: str
-    name: str
-    version: str
-    digest: str = ""
-    place: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class FetchedChart:
-    """A chart's archive. `version`: the one that a range led to; `digest`: `sha256:…` of `data`, a .tgz."""
-
-    reference: ChartReference
-    version: str
-    digest: str
-    data: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class KnownChart:
-    """A chart that was used before, or is locked in git. `url`, `name`, `asked`: as a reference has them, `asked` a version or a range.
-
-    `version`: what that led to; `digest`: of the archive; `commit`: of a record, the one that was rendered with it; `place`: of a lock.
-    """
-
-    url: str
-    name: str
-    asked: str
-    version: str
-    digest: str
-    commit: str = ""
-    place: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
-    """One version of a chart in a repository's index. `digest`: 64 hex digits, or empty."""
-
-    version: str
-    urls: tuple[str, ...]
-    digest: str = ""
-
-
-def chart_identity(url: str, name: str) -> tuple[str, str]:
-    """Return by what a chart is known: its URL without what doesn't distinguish it, and its name; the name of oci:// is in the URL."""
-    url = canonical(url)
-    return (f"{url}/{name}", "") if name and url.startswith("oci://") else (url, name)
-
-
-def chart_read(reference: ChartReference) -> str:
-    """Return the name of a chart in a read set: `//chart/<url>/<name>/<version asked>`; what it is there is the archive's digest."""
-    return f"{CHART_READ}{reference.url}/{reference.name}/{reference.version}"
-
-
-def chart_asked(read: str) -> ChartReference:
-    """Return the reference that a read of `chart_read` names; neither names nor versions hold a slash."""
-    rest, _, version = read.removeprefix(CHART_READ).rpartition("/")
-    url, _, name = rest.rpartition("/")
-    return ChartReference(url, name, version)
-
-
-class OutsideInputs(Protocol):
-    """What a render takes from elsewhere than git, for one target. Each answer is in the read set, under the name that `ask` takes."""
-
-    def ask(self, name: str) -> str:
-        """Return what an outside read (`//cluster`, `//values/Secret/shop/db`, `//chart/…`) is now. Raises AnnealError."""
-
-    def cluster(self) -> ClusterFacts:
-        """Return the version and API versions of the target's cluster. Raises AnnealError."""
-
-    def values(self, kind: str, name: str) -> Mapping[str, bytes] | None:
-        """Return the data of a ConfigMap or Secret in the target's namespace, read with the target's rights; None: there is none."""
-
-    def chart(self, reference: ChartReference) -> FetchedChart:
-        """Return a chart's archive. Raises AnnealError: the operator doesn't list its URL, it isn't there, or its bytes have changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class NothingOutside:
-    """Knows git only: `cluster` is the one that the tools assume by themselves, values and charts are refused."""
-
-    def ask(self, name: str) -> str:  # noqa: ARG002 - the port's signature
-        """Return nothing."""
-        return ""
-
-    def cluster(self) -> ClusterFacts:
-        """Return no version and no API versions."""
-        return ClusterFacts("", ())
-
-    def values(self, kind: str, name: str) -> Mapping[str, bytes] | None:
-        """Raise OperatorError: no cluster is known."""
-        raise OperatorError.of(f"{kind} {name}", "holds values, and no cluster is asked here")
-
-    def chart(self, reference: ChartReference) -> FetchedChart:
-        """Raise OperatorError: nothing is fetched."""
-        raise OperatorError.of(
-            f"chart {reference.name or reference.url}", "isn't in git, and nothing is fetched here", place=reference.place
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class RenderRequest:
     """What to render. `path`: directory of the repository; `include`, `exclude`: globs below it; `known`: files rendered before.
 
@@ -194,10 +77,14 @@ class RenderRequest:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRender:
-    """What a target's record says of its renders. `renderer`: of the recorded commit, empty: none is recorded; `installed`: see below."""
+    """What a target's record says of its renders. `renderer`: of the recorded commit, empty: none is recorded; `installed`: see below.
+
+    `charts`: those from elsewhere that were used, oldest first.
+    """
 
     renderer: str = ""
     installed: str = ""
+    charts: tuple[KnownChart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +103,6 @@ class Rendered:
     those after the first with `!1`, `!2` … behind it; a List is all its items. `where`: called only when the Rollout has mistakes.
     `renderer`: which one made them. `notes`: what a plan should say of the render. `unstable`: objects that a second render of the same
     inputs makes otherwise -> the fields that differ, with why. `installs`: digest of what a first install is made of; empty: no such thing.
-    `charts`: those that were fetched, for the record.
     """
 
     manifests: tuple[Manifest, ...]
@@ -229,4 +115,3 @@ class Rendered:
     notes: tuple[str, ...] = ()
     unstable: Mapping[Identity, UnstableFields] = field(default_factory=dict)
     installs: str = ""
-    charts: tuple[FetchedChart, ...] = field(default=(), repr=False)

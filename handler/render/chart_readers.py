@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from handler.model.errors import ChartUnavailable, ManifestInvalid, Problem
-from handler.model.render import ChartReference, IndexEntry, KnownChart, chart_identity
+from handler.model.outside_inputs import ChartReference, IndexEntry, KnownChart, chart_identity
 from handler.model.tree import printable
 from handler.render.chart_index import BATCH, LONGEST, MAX_URLS
 from handler.render.chart_lock import LOCK, LockRow

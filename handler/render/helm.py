@@ -23,9 +23,10 @@ from handler.config.renderer_settings import RendererSettings, shape_of
 from handler.model.errors import ManifestInvalid, OperatorError, Problem
 from handler.model.manifest import Manifest, at, canonical
 from handler.model.names import Identity
-from handler.model.render import ClusterFacts, Rendered, RenderRequest
+from handler.model.outside_inputs import APIS, VERSION, ClusterFacts
+from handler.model.render import Rendered, RenderRequest
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK
-from handler.model.tree import OUTSIDE, ReadSet, Tree, judged_from, printable
+from handler.model.tree import ReadSet, Tree, judged_from, printable
 from handler.render import tools
 from handler.render.chart_facts import ChartFacts
 from handler.render.chart_scan import CLOCK, EMPTY_HERE
@@ -40,8 +41,6 @@ from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
 from handler.render.unstable import calls, renamed, unstable
 
-VERSION, APIS = f"{OUTSIDE}cluster/version", f"{OUTSIDE}cluster/apis"
-"""Names of what a chart looks at of the cluster, in a read set."""
 _API, _VERSION = re.compile(r"[A-Za-z0-9./-]+"), re.compile(r"v?[0-9]+\.[0-9]+[A-Za-z0-9.+-]*")
 _AT_ONCE = 500  # API versions in one argument: Linux takes 128 KiB
 _MAX_SHOWN = 5
@@ -154,7 +153,6 @@ class _Release:
             notes=(*made.notes, *left_out),
             unstable=kept,
             installs=installs,
-            charts=tuple(chart.fetched),
         )
 
 

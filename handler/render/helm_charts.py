@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from handler.config.renderer_settings import Chart
 from handler.model.errors import ManifestInvalid, Problem, SourceRefused
 from handler.model.manifest import Manifest
-from handler.model.render import ChartReference, FetchedChart, OutsideInputs
-from handler.model.tree import DIRECTORY, MAX_PATH, OUTSIDE, printable, resolve_links
+from handler.model.outside_inputs import ChartReference, FetchedChart, OutsideInputs, chart_read
+from handler.model.tree import DIRECTORY, MAX_PATH, printable, resolve_links
 from handler.render.chart_facts import ChartFacts, Dependency, decode_facts
 from handler.render.folders import CHART, inside
 from handler.render.frames import decode
@@ -46,15 +46,10 @@ class ChartFiles:
     def fetch(self, reference: ChartReference, outside: OutsideInputs) -> FetchedChart:
         """Fetch a chart, and note that it was. Raises AnnealError."""
         found = outside.chart(reference)
-        name = read_name(reference)
+        name = chart_read(reference)
         self.reads[name] = outside.ask(name)
         self.fetched.append(found)
         return found
-
-
-def read_name(reference: ChartReference) -> str:
-    """Return the name, in a read set, of a chart from elsewhere."""
-    return f"{OUTSIDE}chart/{reference.url}/{reference.name}/{reference.version}"
 
 
 def fetched_chart(chart: Chart, outside: OutsideInputs) -> ChartFiles:

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 
 from handler.config.renderer_settings import RendererSettings, ValuesFrom
 from handler.model.errors import OperatorError, Problem, SourceRefused
-from handler.model.render import OutsideInputs
-from handler.model.tree import OUTSIDE, printable
+from handler.model.outside_inputs import VALUES, OutsideInputs
+from handler.model.tree import printable
 from handler.render.tree_files import TreeFiles
 
 _STEP = re.compile(r"((?:[^.\\\[\]]|\\.)+)(?:\.(?=.)|\Z)", re.DOTALL)  # of a path, up to a point that isn't escaped; no item of a list
@@ -79,7 +79,7 @@ def layered(settings: RendererSettings, files: list[tuple[str, bytes]], outside:
 
 def read_name(kind: str, name: str) -> str:
     """Return the name, in a read set, of an object that holds values."""
-    return f"{OUTSIDE}values/{kind}/{name}"
+    return f"{VALUES}{kind}/{name}"
 
 
 def _from_cluster(source: ValuesFrom, outside: OutsideInputs, namespace: str, values: Values) -> None:

@@ -19,8 +19,9 @@ from typing import Any
 from handler.config.renderer_settings import RendererSettings
 from handler.model.errors import AnnealError, ManifestInvalid, Problem
 from handler.model.manifest import Manifest
-from handler.model.render import ChartReference, FetchedChart, OutsideInputs, Rendered, RenderRequest
-from handler.model.tree import MAX_PATH, OUTSIDE, ReadSet, Tree, judged_from, printable
+from handler.model.outside_inputs import APIS, VERSION, ChartReference, OutsideInputs, chart_read
+from handler.model.render import Rendered, RenderRequest
+from handler.model.tree import MAX_PATH, ReadSet, Tree, judged_from, printable
 from handler.render import tools
 from handler.render.files import MAX_PROBLEMS, directory, normal
 from handler.render.frames import Row, decode, decode_noted
@@ -34,8 +35,6 @@ from handler.render.tree_files import TreeFiles
 
 LIMITS = ProgramLimits()
 """Of a build; where charts are inflated, of kustomize and helm together."""
-CLUSTER = f"{OUTSIDE}cluster"
-"""The read of the cluster's version and API versions."""
 
 
 class KustomizeRenderer:
@@ -69,7 +68,6 @@ class KustomizeRenderer:
             where=found.where,
             renderer="kustomize",
             notes=tuple(dict.fromkeys(build.notes)),
-            charts=tuple(build.charts),
         )
 
 
@@ -80,7 +78,6 @@ class _Build:
     closure: Closure
     request: RenderRequest
     path: str
-    charts: list[FetchedChart] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def run(self, sandbox: Sandbox) -> tuple[Manifest, ...]:
@@ -120,7 +117,7 @@ class _Build:
             return
         outside = self.request.outside
         facts = outside.cluster()
-        self.closure.files.reads[CLUSTER] = outside.ask(CLUSTER)
+        self.closure.files.reads |= {name: outside.ask(name) for name in (VERSION, APIS)}
         yield from ("--helm-kube-version", facts.version) if facts.version else ()
         for each in facts.api_versions:
             yield from ("--helm-api-versions", each)
@@ -137,8 +134,7 @@ class _Build:
         """Return the files of a chart where kustomize looks for one that it has pulled."""
         outside: OutsideInputs = self.request.outside
         chart = outside.chart(wanted)
-        self.closure.files.reads[f"{OUTSIDE}chart/{wanted.url}/{wanted.name}/{wanted.version}"] = chart.digest
-        self.charts.append(chart)
+        self.closure.files.reads[chart_read(wanted)] = chart.digest
         subject = f"chart {printable(use.entry.name, 80)}"
         rows = sandbox.run("chart files", {"place": use.place}, [chart.data], _decode_file, subject=subject)
         _refuse([row for row in rows if isinstance(row, Problem)])

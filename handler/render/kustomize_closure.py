@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from handler.model.errors import AnnealError, Problem, SourceRefused
-from handler.model.render import Called, ChartReference
+from handler.model.outside_inputs import ChartReference
+from handler.model.render import Called
 from handler.model.tree import DIRECTORY as TREE
 from handler.model.tree import MAX_PATH, Tree, TreeEntry, is_lfs_pointer, printable, resolve_links
 from handler.render import kustomization as entries

@@ -56,7 +56,7 @@ class Sandbox:
         """`functions`: `module:NAME` of the table the server offers; `weak`: programs run also where their walls don't stand."""
         self.limits = limits or SandboxLimits()
         self.lacks: tuple[str, ...] = ()
-        self._weak = weak
+        self.weak = weak
         self._places = PrivateDirectories()
         self._functions = functions
         self._lock = threading.Lock()
@@ -114,7 +114,7 @@ class Sandbox:
         call = RenderCall(b"", tuple(parts), seconds, self.limits.output, subject, program)
         head = {"function": function, "options": options, "limits": asdict(self.limits), "parts": [len(part) for part in parts]}
         try:
-            return self._run(call, {**head, "weak": weak or self._weak}, decode)
+            return self._run(call, {**head, "weak": weak or self.weak}, decode)
         except RenderFailed as error:
             if seconds < (program or self).limits.seconds and error.reason == "timeout":
                 raise Stopping.of(subject, f"hasn't ended in the {seconds:.0f} s that were left; the next run goes on") from None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from handler.model.event import Delivery
 from handler.model.names import GroupKind, Identity
+from handler.model.outside_inputs import KnownChart
 from handler.model.render import FILES, RecordedRender
 from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word, seconds_of
 
@@ -294,7 +295,8 @@ class State:
     `commit` of `repository` and `path` is applied whole; `reads` and `settings` say from what, `digest` what was rendered. A record belongs
     to no repository until a run has begun to apply. `waiting`, `rollout`: of the open attempt, or the last one. `kinds`, `namespaces`
     (besides the state's own): where members can be, widened before the first write. `declared`: by the commit; `ran`: Jobs of it.
-    `renderer`: which one made it, empty: files (formats 1 to 4); `installed`: `Rendered.installs` of the first commit.
+    `renderer`: which one made it, empty: files (formats 1 to 4); `installed`: `Rendered.installs` of the first commit; `charts`: see
+    `RecordedRender`.
     """
 
     target: Line
@@ -321,6 +323,7 @@ class State:
     requested: NamedRequest | None = None
     renderer: Word = ""
     installed: Sha = ""
+    charts: tuple[KnownChart, ...] = ()
     orphans: tuple[Orphan, ...] = ()
     declared: tuple[Identity, ...] = ()
     ran: tuple[Ran, ...] = ()
@@ -333,7 +336,7 @@ class State:
     @property
     def render(self) -> RecordedRender:
         """What it says of the renders of the target."""
-        return RecordedRender(self.renderer or FILES, self.installed) if self.commit else RecordedRender()
+        return RecordedRender((self.renderer or FILES) if self.commit else "", self.installed, self.charts)
 
     @property
     def fresh(self) -> bool:

@@ -18,8 +18,9 @@ from handler.engine.planner import canaries
 from handler.model.errors import AnnealError, AuthorError, PlanRefused, Problem
 from handler.model.manifest import Manifest, digest_of
 from handler.model.names import Identity
+from handler.model.outside_inputs import KnownChart, NothingOutside, OutsideInputs
 from handler.model.refs import Head
-from handler.model.render import Called, Files, NothingOutside, OutsideInputs, RecordedRender, Rendered, RenderRequest, nowhere
+from handler.model.render import Called, Files, RecordedRender, Rendered, RenderRequest, nowhere
 from handler.model.rollout import Mode, Rollout
 from handler.model.tree import CommitInfo, ReadSet, Tree, judged_from
 from handler.plan.admission import Admission, Desired
@@ -77,12 +78,16 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """From what a run was made: the record compares these. `settings`: digest of the target's settings; `repository`: its URL."""
+    """From what a run was made: the record compares these. `settings`: digest of the target's settings; `repository`: its URL.
+
+    `charts`: for the record.
+    """
 
     prepared: Prepared
     settings: str
     repository: str = ""
     path: str = ""
+    charts: tuple[KnownChart, ...] = ()
 
     @property
     def reads(self) -> str:
@@ -103,9 +108,9 @@ class Inputs:
 class Preparer:
     """Prepares commits of one target; it outlives runs, for the sake of what it rendered last.
 
-    `own`: namespace/name of the workload that this handler runs in, which goes last. `outside`: what isn't git. `recorded`: the
-    commit that the state named at the end of this process's last run, and when that was (monotonic seconds); None before the first.
-    `actions`, `checks`: what a Rollout may name.
+    `own`: namespace/name of the workload that this handler runs in, which goes last. `outside`: makes what isn't git,
+    for one run. `recorded`: the commit that the state named at the end of this process's last run, and when that was (monotonic seconds);
+    None before the first. `actions`, `checks`: what a Rollout may name.
     """
 
     target: Target
@@ -115,7 +120,7 @@ class Preparer:
     render: Callable[[Tree, RenderRequest], Rendered]
     discovery: Discovery
     own: str = ""
-    outside: OutsideInputs = field(default_factory=NothingOutside)
+    outside: Callable[[RecordedRender, str], OutsideInputs] = lambda _recorded, _commit: NothingOutside()
     actions: Mapping[str, ActionReader] = field(default_factory=dict)
     checks: Mapping[str, CheckType] = field(default_factory=dict)
     last: Prepared | None = field(default=None)
@@ -129,38 +134,37 @@ class Preparer:
         """Return a commit's tree. Raises RefNotFound: the host no longer has it."""
         return self.source.fetch(sha, self.target.path)
 
-    def prepare(self, sha: str, recorded: RecordedRender = NOTHING_RECORDED, *, older: bool = False) -> Prepared:
+    def prepare(
+        self, sha: str, recorded: RecordedRender = NOTHING_RECORDED, outside: OutsideInputs | None = None, *, older: bool = False
+    ) -> Prepared:
         """Fetch, render, admit and order a commit; what was rendered from the same reads is not rendered again.
 
-        Signatures are checked and what isn't git is asked each time: either may have changed. `recorded`: what the record says of renders.
-        `older`: the commit isn't the head; one from before the target's Rollout goes without, so that there is a way back to it. Raises
-        AuthorError: every mistake in git, all at once.
+        Signatures are checked and what isn't git is asked each time: either may have changed. `recorded`: what the record says of renders;
+        `outside`: what isn't git, None: made for this commit. `older`: the commit isn't the head; one from before the target's Rollout goes
+        without, so that there is a way back to it. Raises AuthorError: every mistake in git, all at once.
         """
+        outside = outside or self.outside(recorded, sha)
         last = self.last  # another thread may `forget` it meanwhile
         if last and not older and self.target.rollout and last.rendered.rollout is None:
             last = None  # a head without its Rollout is refused
-        if last and last.commit.sha == sha and last.reads.holds(self.outside.ask):
+        if last and last.commit.sha == sha and last.reads.holds(outside.ask):
             self.source.recheck(sha, self.target.path)
             return last
         tree = self.tree(sha)
-        known = last.rendered if last and self.reads_on(tree, last.reads) == last.reads else None
-        rendered = known or self._rendered(tree, recorded, older=older)
+        known = last.rendered if last and last.reads.on(tree, outside.ask) == last.reads else None
+        rendered = known or self._rendered(tree, recorded, outside, older=older)
         with judged_from(rendered.reads):
             return self._ordered(tree, rendered)
 
-    def _rendered(self, tree: Tree, recorded: RecordedRender, *, older: bool) -> Rendered:
+    def _rendered(self, tree: Tree, recorded: RecordedRender, outside: OutsideInputs, *, older: bool) -> Rendered:
         """Render; where another renderer than the recorded one was chosen and fails, say also how to stay with that."""
         try:
-            return self.render(tree, self.request(recorded, older=older))
+            return self.render(tree, replace(self.request(older=older), outside=outside, installed=recorded.installed))
         except AnnealError as error:
             renderer = error.basis.renderer
             if renderer and recorded.renderer not in ("", renderer):
                 error.problems = (*error.problems, _unchosen(self.target.name, recorded.renderer, renderer))
             raise
-
-    def reads_on(self, tree: Tree, reads: ReadSet) -> ReadSet:
-        """Return what a read set would hold for another tree, now."""
-        return reads.on(tree, self.outside.ask)
 
     def _ordered(self, tree: Tree, rendered: Rendered) -> Prepared:
         refuse_strays(rendered.manifests, self.target)
@@ -206,11 +210,10 @@ class Preparer:
         last = self.last
         return len(last.rendered.manifests) if last else 0
 
-    def request(self, recorded: RecordedRender = NOTHING_RECORDED, *, older: bool = False) -> RenderRequest:
-        """Return what the renderer is asked for."""
+    def request(self, *, older: bool = False) -> RenderRequest:
+        """Return what the renderer is asked for, of git."""
         last = self.last
-        request = request_for(self.target, self.source, last.rendered.files if last else {}, older=older)
-        return replace(request, outside=self.outside, installed=recorded.installed)
+        return request_for(self.target, self.source, last.rendered.files if last else {}, older=older)
 
     def _admit(self, manifests: tuple[Manifest, ...]) -> tuple[Desired, ...]:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from handler.engine.health.target_health import HealthLook, judged, patience_of, removed_jobs, renewed
@@ -21,12 +21,13 @@ from handler.engine.run.recovery_scan import FoundMembers, scan
 from handler.model.errors import AnnealError, LeaseLost, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.names import FIELD_MANAGER, run_id
+from handler.model.outside_inputs import OutsideInputs
 from handler.model.plan import Change, Hold, tally
 from handler.model.queue_view import ALONE, QueueView
 from handler.model.refs import Head
 from handler.model.result import ONLY_PLANNED, Outcome, Result, summed
 from handler.model.run_event import ObjectsWritten
-from handler.model.tree import CommitInfo, ReadSet
+from handler.model.tree import CommitInfo, ReadSet, Tree
 from handler.plan import guards
 from handler.state import run_history
 from handler.state.lease import HeldLease
@@ -82,7 +83,8 @@ class RunContext:
     """One run under way, under one id: `rounds` have ended, each with its result, `round` is the present one, `revision` what it aims at.
 
     `forced`: the record asks for force; `was`: the recorded health at the start; `found`: members that were found without a record.
-    `clock`: by which all its rounds measure time (`steady_clock`). `mask`: hides the operator's secrets and the commit's.
+    `elsewhere`: what isn't git, by commit; `clock`: by which all its rounds measure time (`steady_clock`); `mask`: hides the operator's
+    secrets and the commit's.
     """
 
     deps: Dependencies
@@ -100,6 +102,7 @@ class RunContext:
     found: FoundMembers | None = None
     was: str | None = None
     rounds: list[tuple[Round, Result]] = field(default_factory=list)
+    elsewhere: dict[str, OutsideInputs] = field(default_factory=dict, repr=False)
     writing: threading.Lock = field(default_factory=threading.Lock)
     batcher: WriteBatcher[State] = field(init=False, repr=False)
     clock: Callable[[], float] = field(init=False, repr=False)
@@ -259,10 +262,21 @@ class RunContext:
     def inputs(self) -> Inputs:
         """Return the revision's desired set."""
         older = self.revision.commit != self.revision.head
-        prepared = self.deps.preparer.prepare(self.revision.commit, self.state.render, older=older)
+        outside = self.outside(self.revision.commit)
+        prepared = self.deps.preparer.prepare(self.revision.commit, self.state.render, outside, older=older)
         self.round.commit, self.round.reads = self.titled(prepared.commit), prepared.reads
         self.mask = CommitMask(self.deps.mask, prepared.rendered.manifests)
-        return Inputs(prepared, self.deps.settings, self.deps.target.repository.url, self.deps.target.path)
+        return Inputs(prepared, self.deps.settings, self.deps.target.repository.url, self.deps.target.path, outside.recorded())
+
+    def outside(self, commit: str) -> OutsideInputs:
+        """Return what isn't git, for a commit; asked anew by each run, and by a run once."""
+        if commit not in self.elsewhere:
+            self.elsewhere[commit] = self.deps.preparer.outside(self.state.render, commit)
+        return self.elsewhere[commit]
+
+    def reads_on(self, tree: Tree, paths: Iterable[str], commit: str) -> ReadSet:
+        """Return what was read under these names as it is in a commit's tree, and elsewhere now."""
+        return ReadSet(tuple((path, "") for path in paths)).on(tree, self.outside(commit).ask)
 
     def hold(self, planned: Planned, inputs: Inputs) -> Hold | None:
         """Return what must wait for a person, unless exactly that was approved."""

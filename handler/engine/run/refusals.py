@@ -246,8 +246,7 @@ def _reads_the_same(run: RunContext, refusal: Refusal) -> bool:
         return False
     tree = run.deps.preparer.tree(run.revision.commit)
     run.round.commit = run.titled(tree.commit)
-    known = ReadSet(tuple((path, "") for path in refusal.paths))
-    return run.deps.preparer.reads_on(tree, known).digest() == refusal.reads
+    return run.reads_on(tree, refusal.paths, run.revision.commit).digest() == refusal.reads
 
 
 def _facts(run: RunContext) -> RefusalFacts:

@@ -117,6 +117,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
         digest=inputs.prepared.digest,
         renderer=inputs.prepared.rendered.renderer,
         installed=state.installed or inputs.prepared.rendered.installs,
+        charts=inputs.charts,
         declared=desired,
         health=replace(state.health, apart=apart(planned.desired, skipped)),
         attempt=None,

@@ -110,7 +110,7 @@ class Interrupts:
             tree = run.deps.preparer.tree(head)
         except AuthorError:
             return True
-        return run.round.reads is None or run.deps.preparer.reads_on(tree, run.round.reads) != run.round.reads
+        return run.round.reads is None or run.round.reads.on(tree, run.outside(head).ask) != run.round.reads
 
 
 def _moment(now: float) -> float:

@@ -17,7 +17,7 @@ from handler.config.secrets import Reading
 from handler.model.chart_url import ChartUrl
 from handler.model.deadline import left
 from handler.model.errors import AnnealError, ChartUnavailable, SourceRefused
-from handler.model.render import ChartReference, FetchedChart, chart_identity
+from handler.model.outside_inputs import ChartReference, FetchedChart, chart_identity
 from handler.model.singleflight import SingleFlight
 from handler.model.tree import printable
 from handler.source.bounded_connections import Deadline

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from handler.model.errors import ChartChanged
-from handler.model.render import ChartReference, FetchedChart, KnownChart, chart_identity
+from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart, chart_identity
 from handler.model.tree import printable
 from handler.source.charts.chart_versions import is_exact
 

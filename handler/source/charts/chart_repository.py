@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from handler.model.chart_url import ChartUrl
 from handler.model.errors import ChartUnavailable
-from handler.model.render import IndexEntry
+from handler.model.outside_inputs import IndexEntry
 from handler.model.tree import printable
 from handler.source.bounded_connections import Deadline
 from handler.source.charts.chart_http import ChartHttp, ChartRequest

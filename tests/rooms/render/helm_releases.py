@@ -18,7 +18,8 @@ import yaml
 from handler.config.renderer_settings import RendererSettings
 from handler.config.settings_shape import Json
 from handler.model.errors import OperatorError
-from handler.model.render import Called, ChartReference, ClusterFacts, FetchedChart, OutsideInputs, Rendered, RenderRequest
+from handler.model.outside_inputs import ChartReference, ClusterFacts, FetchedChart, NothingOutside, OutsideInputs
+from handler.model.render import Called, Rendered, RenderRequest
 from handler.render import RENDERERS, Sandbox
 from handler.render.tools import DIRECTORY
 from infra.renderers.build import binaries
@@ -41,8 +42,8 @@ def sandbox() -> Iterator[Sandbox]:
 FACTS = ClusterFacts("v1.36.3", ("shop.example.com/v1", "shop.example.com/v1/Till"))
 
 
-@dataclass
-class Elsewhere:
+@dataclass(frozen=True)
+class Elsewhere(NothingOutside):
     """What isn't git, given by a test. `asked`: the charts that were fetched."""
 
     facts: ClusterFacts = FACTS

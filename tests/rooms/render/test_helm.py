@@ -9,7 +9,8 @@ import pytest
 
 from handler.config.renderer_settings import RendererSettings, ValuesFrom
 from handler.model.errors import AuthorError, OperatorError
-from handler.model.render import Called, ClusterFacts, NothingOutside, RenderRequest
+from handler.model.outside_inputs import ClusterFacts, NothingOutside
+from handler.model.render import Called, RenderRequest
 from handler.render import RENDERERS, Sandbox
 from tests.fakes.source_tree import FakeTree
 from tests.rooms.render.helm_releases import CHART, ECHO, Elsewhere, by_helm, chart, names, options, packed, rendered, sandbox, seen

@@ -12,7 +12,8 @@ import pytest
 
 from handler.config.renderer_settings import RendererSettings
 from handler.model.errors import ManifestInvalid
-from handler.model.render import ChartReference, ClusterFacts, FetchedChart, RenderRequest
+from handler.model.outside_inputs import ChartReference, ClusterFacts, FetchedChart, NothingOutside
+from handler.model.render import RenderRequest
 from handler.render import Sandbox
 from tests.rooms.render.kustomize_trees import CHART, asked, bodies, charted, public_tools
 
@@ -37,8 +38,8 @@ def packed(files: Mapping[str, str | tarfile.TarInfo]) -> bytes:
     return packing.getvalue()
 
 
-@dataclass
-class Elsewhere:
+@dataclass(frozen=True)
+class Elsewhere(NothingOutside):
     """Gives one archive for every chart. `wanted`: what was asked for."""
 
     data: bytes = b""
@@ -69,9 +70,16 @@ def test_a_chart_of_a_repository_is_fetched_by_the_handler_and_its_digest_is_rea
     (body,) = bodies(made.manifests)
     assert (body["metadata"]["name"], body["metadata"]["namespace"], body["data"]["size"]) == ("main-cache", "shop", "1")
     reads = dict(made.reads.paths)
-    assert reads["//chart/https://charts.example.com/cache/~1.2"] == made.charts[0].digest
-    assert reads["//cluster"] == "now //cluster"
-    assert set(reads) == {"//chart/https://charts.example.com/cache/~1.2", "//cluster", "//tool/helm", "//tool/kustomize", "deploy"}
+    assert reads["//chart/https://charts.example.com/cache/~1.2"] == f"sha256:{hashlib.sha256(elsewhere.data).hexdigest()}"
+    assert reads["//cluster/apis"] == "now //cluster/apis"
+    assert set(reads) == {
+        "//chart/https://charts.example.com/cache/~1.2",
+        "//cluster/apis",
+        "//cluster/version",
+        "//tool/helm",
+        "//tool/kustomize",
+        "deploy",
+    }
 
 
 def test_a_chart_of_a_registry_is_asked_for_by_its_whole_url(sandbox: Sandbox) -> None:
@@ -85,7 +93,7 @@ def test_a_pulled_chart_that_git_holds_is_not_fetched(sandbox: Sandbox) -> None:
     elsewhere = Elsewhere()
     files = {"deploy/kustomization.yaml": REPOSITORY, **charted("deploy/charts/cache-~1.2/cache")}
     made = asked(sandbox, files, RenderRequest("deploy", options=ALLOWED, outside=elsewhere))
-    assert (len(made.manifests), elsewhere.wanted, made.charts) == (1, [], ())
+    assert (len(made.manifests), elsewhere.wanted) == (1, [])
 
 
 def test_a_chart_home_elsewhere_in_the_tree_is_read(sandbox: Sandbox) -> None:

@@ -22,7 +22,7 @@ import urllib3
 from handler.config.git_settings import BasicAuth, SecretRef
 from handler.config.renderer_settings import ChartSource
 from handler.config.secrets import Reading, Secret, Secrets
-from handler.model.render import ChartReference
+from handler.model.outside_inputs import ChartReference
 from handler.render.chart_readers import read_index
 from handler.render.sandbox import Sandbox
 from handler.source.bounded_connections import Pools

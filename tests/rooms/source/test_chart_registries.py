@@ -16,7 +16,7 @@ from handler.cli.output import Output
 from handler.cli.session import Session
 from handler.config.renderer_settings import ChartSource
 from handler.model.errors import AccessDenied, ChartChanged, ChartNotAllowed, ChartUnavailable, ConfigInvalid
-from handler.model.render import ChartReference, KnownChart
+from handler.model.outside_inputs import ChartReference, KnownChart
 from handler.render.chart_readers import read_lock
 from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_pins import ChartPins

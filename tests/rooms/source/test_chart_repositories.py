@@ -12,7 +12,7 @@ from handler.config.git_settings import SecretRef
 from handler.config.renderer_settings import ChartSource
 from handler.config.secrets import Secret, Secrets
 from handler.model.errors import AccessDenied, ChartChanged, ChartUnavailable, ConfigInvalid, SourceRefused
-from handler.model.render import ChartReference
+from handler.model.outside_inputs import ChartReference
 from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_pins import ChartPins
 from tests.rooms.source.chart_servers import (

@@ -12,7 +12,7 @@ import pytest
 
 from handler.config.renderer_settings import ChartSource
 from handler.model.errors import AnnealError, ChartChanged, ChartNotAllowed, ChartUnavailable, RenderFailed
-from handler.model.render import ChartReference
+from handler.model.outside_inputs import ChartReference
 from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_limits import ChartLimits
 from handler.source.charts.oci_registry import ARCHIVE

@@ -11,7 +11,7 @@ from handler.cli.chart_lock import ToLock, to_lock, write_lock
 from handler.config.git_settings import Repository
 from handler.config.renderer_settings import Chart, ChartSource, RendererSettings
 from handler.config.settings import Target
-from handler.model.render import ChartReference, FetchedChart, KnownChart
+from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart
 from handler.render.chart_readers import read_dependencies, read_lock
 from handler.render.sandbox import Sandbox
 from tests.fakes.sandbox import InProcess

@@ -10,7 +10,8 @@ from handler.app.build import Handler
 from handler.app.tables import Tables
 from handler.config.settings import Settings, Target
 from handler.model.manifest import Manifest
-from handler.model.render import NothingOutside, Rendered, RenderRequest, UnstableFields
+from handler.model.outside_inputs import NothingOutside
+from handler.model.render import Rendered, RenderRequest, UnstableFields
 from handler.model.tree import ReadSet, Tree
 from handler.render import RENDERERS, Sandbox
 from handler.render.auto import AutoRenderer
@@ -62,5 +63,6 @@ def rendering(
     made = engine(server, host, Settings(targets=(target,)))
     table = {"file": RENDERERS["file"], "kustomize": renderer, "helm": renderer}
     made.tables = Tables(renderers={"auto": AutoRenderer(table), **table})
-    made.dependencies("shop").preparer.outside = elsewhere or Elsewhere()
+    inputs = elsewhere or Elsewhere()
+    made.dependencies("shop").preparer.outside = lambda _recorded, _commit: inputs
     return made

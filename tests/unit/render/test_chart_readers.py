@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from handler.model.errors import ManifestInvalid
-from handler.model.render import ChartReference, KnownChart, chart_asked, chart_read
+from handler.model.outside_inputs import ChartReference, KnownChart, chart_asked, chart_read
 from handler.render.chart_readers import locked, read_dependencies, read_lock
 from handler.render.sandbox import Sandbox
 from tests.fakes.sandbox import InProcess

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handler.model.errors import ChartChanged
-from handler.model.render import ChartReference, FetchedChart, KnownChart
+from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart
 from handler.source.charts.chart_pins import KEPT, ChartPins
 
 URL = "https://charts.example.com/stable"
