@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from handler.config.renderer_settings import RendererSettings, shape_of
-from handler.model.errors import ManifestInvalid, OperatorError, Problem
+from handler.model.errors import ManifestInvalid, OperatorError, Problem, RenderFailed
 from handler.model.manifest import Manifest, at, canonical
 from handler.model.names import Identity
-from handler.model.render import ClusterFacts, Rendered, RenderRequest
+from handler.model.render import ClusterFacts, Files, Rendered, RenderRequest
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK
 from handler.model.tree import OUTSIDE, ReadSet, Tree, judged_from, printable
 from handler.render import tools
@@ -31,9 +31,9 @@ from handler.render.chart_facts import ChartFacts
 from handler.render.chart_scan import CLOCK, EMPTY_HERE
 from handler.render.files import MAX_PROBLEMS, directory, normal
 from handler.render.folders import CHART
-from handler.render.frames import decode_noted
 from handler.render.helm_charts import ChartFiles, Completion, below, contents, fetched_chart
 from handler.render.helm_values import Values, layered, take_files, value_files
+from handler.render.pieces import Output, assembled, decode_output, digests
 from handler.render.programs import Program
 from handler.render.rollout_file import RolloutFile, lines_of, read_rollout
 from handler.render.sandbox import Sandbox
@@ -147,7 +147,8 @@ class _Release:
         return Rendered(
             manifests,
             known,
-            rollout=rollout.document,
+            made.files,
+            rollout.document,
             keys=_keys(manifests, chart.place),
             where=rollout.where,
             renderer="helm",
@@ -161,6 +162,7 @@ class _Release:
 @dataclass(frozen=True, slots=True)
 class _Made:
     manifests: tuple[Manifest, ...]
+    files: Files
     notes: tuple[str, ...]
     unstable: Mapping[Identity, Any]
 
@@ -177,16 +179,15 @@ class _Making:
 
     def run(self) -> _Made:
         """Return the objects. Raises ManifestInvalid, OperatorError, RenderFailed."""
-        manifests, warnings = self._once()
+        first = self._once(self.release.request.known)
         anew = [use for use in self.facts.uses if use.function not in EMPTY_HERE]
-        notes = [*self._empty(), *warnings]
+        notes = (*self._empty(), *first.notes)
         if not anew:
-            return _Made(manifests, tuple(notes), {})
+            return _Made(first.manifests, first.files, notes, {})
         if any(use.function in CLOCK for use in anew):
             time.sleep(_SECOND)
-        again, _ = self._once()
-        notes += renamed(manifests, again, anew)
-        return _Made(manifests, tuple(notes), unstable(manifests, again, anew))
+        manifests, again = first.manifests, self._once(first.files).manifests
+        return _Made(manifests, first.files, (*notes, *renamed(manifests, again, anew)), unstable(manifests, again, anew))
 
     def _empty(self) -> Iterator[str]:
         for function in EMPTY_HERE:
@@ -194,7 +195,8 @@ class _Making:
             if uses:
                 yield f"{calls(uses, _MAX_SHOWN)}: finds nothing here, as in helm template: no render asks a cluster or DNS"
 
-    def _once(self) -> tuple[tuple[Manifest, ...], list[str]]:
+    def _once(self, known: Files) -> Output:
+        """Run helm. `known`: pieces of its output that were read before."""
         parts, files = self._files()
         program = Program(self.release.tool.path, self.arguments, files, environment={"HELM_NO_PLUGINS": "1"})
         options = {
@@ -203,13 +205,17 @@ class _Making:
             "kinds": self.facts.kinds,
             "values": {_layer(number): name for number, (name, _) in enumerate(self.values.layers)},
             "hidden": self.values.hidden,
+            "known": digests(known),
         }
         subject = printable(self.release.request.path) or "repository"
-        rows = self.release.sandbox.run(
-            "helm", options, parts, decode_noted, subject=subject, program=program, weak=self.release.request.weak
-        )
-        self._refuse([row for row in rows if isinstance(row, Problem)])
-        return tuple(row for row in rows if isinstance(row, Manifest)), [row for row in rows if isinstance(row, str)]
+        weak = self.release.request.weak
+        rows = self.release.sandbox.run("helm", options, parts, decode_output, subject=subject, program=program, weak=weak)
+        try:
+            output = assembled(rows, known)
+        except KeyError:
+            raise RenderFailed.of(subject, "was not answered by the render child") from None
+        self._refuse([*output.problems])
+        return output
 
     def _files(self) -> tuple[list[bytes], dict[str, int]]:
         """Return what is written for helm: the parts of a call, and where each is put."""

@@ -9,6 +9,7 @@ import pytest
 
 from handler.config.renderer_settings import RendererSettings, ValuesFrom
 from handler.model.errors import AuthorError, OperatorError
+from handler.model.manifest import Manifest
 from handler.model.render import Called, ClusterFacts, NothingOutside, RenderRequest
 from handler.render import RENDERERS, Sandbox
 from tests.fakes.source_tree import FakeTree
@@ -354,3 +355,24 @@ def test_a_chart_may_be_the_whole_repository(sandbox: Sandbox) -> None:
     assert found.keys.keys() == {"templates/a.yaml", "ConfigMap/web"}
     with pytest.raises(AuthorError, match=r"^templates/a\.yaml:1: template:"):
         rendered(sandbox, {**files, "templates/a.yaml": "{{ .Values.a.b.c }}"}, path=".")
+
+
+def test_what_helm_prints_again_isnt_read_again(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = chart({"templates/a.yaml": CONFIG.format("a"), "templates/b.yaml": f"{CONFIG.format('b')}data: {{n: '{{{{ .Values.n }}}}'}}\n"})
+    first = rendered(sandbox, files, options(assigned={"n": 1}))
+    asked: list[int] = []
+    run = sandbox.run
+
+    def counting(*arguments: Any, **others: Any) -> list[Any]:
+        found = run(*arguments, **others)
+        asked.append(sum(isinstance(each, Manifest) for each in found))
+        return found
+
+    monkeypatch.setattr(sandbox, "run", counting)
+    again = rendered(sandbox, files, options(assigned={"n": 2}), known=first.files)
+    monkeypatch.undo()
+    fresh = rendered(sandbox, files, options(assigned={"n": 2}))
+    assert asked == [0, 1]
+    assert (again.manifests, again.files, again.reads) == (fresh.manifests, fresh.files, fresh.reads)
+    moved = {**files, "deploy/templates/a.yaml": f"{{{{- /* a */}}}}\n{CONFIG.format('a')}"}
+    assert rendered(sandbox, moved, known=first.files).manifests[0].place == "deploy/templates/a.yaml:3"
