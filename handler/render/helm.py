@@ -33,9 +33,9 @@ from handler.render.files import MAX_PROBLEMS, directory, normal
 from handler.render.folders import CHART
 from handler.render.helm_charts import ChartFiles, Completion, below, contents, fetched_chart
 from handler.render.helm_values import Values, layered, take_files, value_files
-from handler.render.pieces import Output, assembled, decode_output, digests
+from handler.render.pieces import Output, assembled, decode_output, digests, twice_declared
 from handler.render.programs import Program
-from handler.render.rollout_file import RolloutFile, lines_of, read_rollout
+from handler.render.rollout_file import lines_of, read_rollout
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
 from handler.render.unstable import calls, renamed, unstable
@@ -96,8 +96,20 @@ class _Release:
         upgrade = self.request.installed not in ("", installs)
         known = ReadSet.of({**dict(inputs.paths), **rollout.reads})
         with judged_from(known):
-            made = _Making(self, chart, values, facts, self._arguments(chart, values, cluster, upgrade=upgrade)).run()
-        return self._rendered(made, known, installs, rollout, chart, upgrade=upgrade)
+            made = _Making(self, chart, values, facts, self._arguments(chart, values, cluster, upgrade=upgrade), upgrade).run()
+        return Rendered(
+            made.manifests,
+            known,
+            made.files,
+            rollout.document,
+            _keys(made.manifests, chart.place),
+            rollout.where,
+            "helm",
+            made.notes,
+            made.unstable,
+            installs,
+            tuple(chart.fetched),
+        )
 
     def _inputs(self, files: TreeFiles) -> tuple[ChartFiles, Values]:
         """Return the chart as git or its origin has it, and all values."""
@@ -137,27 +149,6 @@ class _Release:
             *values.arguments,
         )
 
-    def _rendered(self, made: _Made, known: ReadSet, installs: str, rollout: RolloutFile, chart: ChartFiles, *, upgrade: bool) -> Rendered:
-        idle = {manifest.identity for manifest in made.manifests if _is_idle(manifest, upgrade=upgrade)}
-        manifests = tuple(manifest for manifest in made.manifests if manifest.identity not in idle)
-        kept = {identity: fields for identity, fields in made.unstable.items() if identity not in idle}
-        act, other = ("upgrade", "install") if upgrade else ("install", "upgrade")
-        count = f"{len(idle)} hook{'' if len(idle) == 1 else 's'}"
-        left_out = (f"{count} that only an {other} runs left out: release {self.name} is rendered for an {act}",) if idle else ()
-        return Rendered(
-            manifests,
-            known,
-            made.files,
-            rollout.document,
-            keys=_keys(manifests, chart.place),
-            where=rollout.where,
-            renderer="helm",
-            notes=(*made.notes, *left_out),
-            unstable=kept,
-            installs=installs,
-            charts=tuple(chart.fetched),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class _Made:
@@ -176,18 +167,30 @@ class _Making:
     values: Values
     facts: ChartFacts
     arguments: tuple[str, ...]
+    upgrade: bool
 
     def run(self) -> _Made:
         """Return the objects. Raises ManifestInvalid, OperatorError, RenderFailed."""
         first = self._once(self.release.request.known)
+        manifests = self._active(first)
+        self._refuse(twice_declared(manifests))
+        notes = (*self._empty(), *first.notes, *self._idle(len(first.manifests) - len(manifests)))
         anew = [use for use in self.facts.uses if use.function not in EMPTY_HERE]
-        notes = (*self._empty(), *first.notes)
         if not anew:
-            return _Made(first.manifests, first.files, notes, {})
+            return _Made(manifests, first.files, notes, {})
         if any(use.function in CLOCK for use in anew):
             time.sleep(_SECOND)
-        manifests, again = first.manifests, self._once(first.files).manifests
+        again = self._active(self._once(first.files))
         return _Made(manifests, first.files, (*notes, *renamed(manifests, again, anew)), unstable(manifests, again, anew))
+
+    def _active(self, output: Output) -> tuple[Manifest, ...]:
+        return tuple(manifest for manifest in output.manifests if not _is_idle(manifest, upgrade=self.upgrade))
+
+    def _idle(self, count: int) -> Iterator[str]:
+        act, other = ("upgrade", "install") if self.upgrade else ("install", "upgrade")
+        if count:
+            hooks = f"{count} hook{'' if count == 1 else 's'}"
+            yield f"{hooks} that only an {other} runs left out: release {self.release.name} is rendered for an {act}"
 
     def _empty(self) -> Iterator[str]:
         for function in EMPTY_HERE:

@@ -65,11 +65,10 @@ class Output:
 
 
 def assembled(rows: Iterable[Row | str | Piece], known: Files) -> Output:
-    """Put the objects of new and of known pieces together; one that two pieces declare is a mistake. Raises KeyError: none is known so."""
+    """Put the objects of new and of known pieces together. Raises KeyError: none is known so."""
     files: dict[tuple[str, str], tuple[Manifest, ...]] = {}
     notes: list[str] = []
     problems: list[Problem] = []
-    first: dict[Identity, str] = {}
     at = ("", "")
     for row in rows:
         if isinstance(row, Problem):
@@ -82,8 +81,13 @@ def assembled(rows: Iterable[Row | str | Piece], known: Files) -> Output:
             files[at] = () if row.new else known[at]
         else:
             files[at] = (*files.get(at, ()), row)
-    twice = (declared_twice(manifest, first) for each in files.values() for manifest in each)
-    return Output(files, tuple(notes), (*problems, *(each for each in twice if each)))
+    return Output(files, tuple(notes), tuple(problems))
+
+
+def twice_declared(manifests: Iterable[Manifest]) -> list[Problem]:
+    """Return the mistakes of objects that several pieces declare."""
+    first: dict[Identity, str] = {}
+    return [twice for each in manifests if (twice := declared_twice(each, first))]
 
 
 def digests(known: Mapping[tuple[str, str], object]) -> list[str]:

@@ -12,6 +12,7 @@ from handler.model.errors import AuthorError, OperatorError
 from handler.model.manifest import Manifest
 from handler.model.render import Called, ClusterFacts, NothingOutside, RenderRequest
 from handler.render import RENDERERS, Sandbox
+from handler.render.programs import Program
 from tests.fakes.source_tree import FakeTree
 from tests.rooms.render.helm_releases import CHART, ECHO, Elsewhere, by_helm, chart, names, options, packed, rendered, sandbox, seen
 
@@ -223,6 +224,22 @@ def test_without_a_cluster_values_from_it_are_refused(sandbox: Sandbox) -> None:
         rendered(sandbox, chart({"templates/a.yaml": ECHO}), settings, NothingOutside())
 
 
+def test_values_that_may_be_secret_are_no_arguments(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = options(values_from=(ValuesFrom("Secret", "db"), ValuesFrom("Secret", "db", "k", "db.pass")), values={"token": "hunter3"})
+    outside = Elsewhere(objects={("Secret", "db"): {"values.yaml": b"a: hunter2", "k": b"hunter1"}})
+    programs: list[Program] = []
+    run = sandbox.run
+
+    def noting(*arguments: Any, **others: Any) -> list[Any]:
+        programs.extend([others["program"]] if "program" in others else [])
+        return run(*arguments, **others)
+
+    monkeypatch.setattr(sandbox, "run", noting)
+    assert seen(rendered(sandbox, chart({"templates/a.yaml": ECHO}), settings, outside))["db"] == {"pass": "hunter1"}
+    [program] = programs
+    assert "hunter" not in repr((program.arguments, program.environment))
+
+
 # --- the cluster
 def test_a_chart_is_bound_to_the_cluster_only_where_it_looks(sandbox: Sandbox) -> None:
     plain = rendered(sandbox, chart({"README.md": "{{ .Capabilities }}", "templates/a.yaml": CONFIG.format("a")}))
@@ -273,6 +290,14 @@ def test_hooks_that_helm_wouldnt_run_now_are_left_out(sandbox: Sandbox) -> None:
     assert sorted(names(later)) == ["Job/argo", "Job/h1", "Job/h2", "Job/h3", "Job/h4"]
     assert first.notes == ("1 hook that only an upgrade runs left out: release web is rendered for an install",)
     assert later.notes == ("1 hook that only an install runs left out: release web is rendered for an upgrade",)
+
+
+def test_a_hook_may_have_one_form_for_an_install_and_another_for_an_upgrade(sandbox: Sandbox) -> None:
+    files = chart({"templates/a.yaml": HOOK.format("h", "pre-install"), "templates/b.yaml": HOOK.format("h", "pre-upgrade")})
+    assert [each.place for each in rendered(sandbox, files).manifests] == ["deploy/templates/a.yaml:2"]
+    assert [each.place for each in rendered(sandbox, files, installed="earlier").manifests] == ["deploy/templates/b.yaml:2"]
+    with pytest.raises(AuthorError, match="Job/h: declared twice, first at"):
+        rendered(sandbox, {**files, "deploy/templates/c.yaml": HOOK.format("h", "post-install")})
 
 
 # --- made anew, and empty

@@ -7,7 +7,7 @@ import pytest
 from handler.model.errors import Problem
 from handler.model.manifest import Manifest
 from handler.render.frames import encode, encode_note
-from handler.render.pieces import Piece, assembled, decode_output, digests
+from handler.render.pieces import Piece, assembled, decode_output, digests, twice_declared
 
 NEW = Piece.of("a.yaml", b"text", {}, ())
 
@@ -40,7 +40,8 @@ def test_objects_of_new_and_known_pieces_stand_in_their_order() -> None:
 
 
 def test_an_object_of_two_pieces_is_declared_twice() -> None:
-    [problem] = assembled([NEW, made("a"), Piece.of("b.yaml", b"", {}, ()), Manifest.of(made("a").body(), "b.yaml:1")], {}).problems
+    output = assembled([NEW, made("a"), Piece.of("b.yaml", b"", {}, ()), Manifest.of(made("a").body(), "b.yaml:1")], {})
+    [problem] = twice_declared(output.manifests)
     assert problem == Problem("ConfigMap/a", "declared twice, first at a.yaml:1", "b.yaml:1")
 
 
