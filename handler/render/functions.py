@@ -27,6 +27,7 @@ from handler.render.helm_output import read_output
 from handler.render.kustomize_output import built, read_kustomizations
 from handler.render.lines import lines
 from handler.render.objects import objects
+from handler.render.pieces import Piece
 from handler.render.walls import read_program_walls, try_walls
 
 _FIX = f"write one document of kind: {KIND}, apiVersion: {API_VERSION}"
@@ -114,7 +115,7 @@ def scan(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
 def read_helm(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
     """Read what helm printed: see `read_output`."""
     for row in read_output(options, parts):
-        yield encode_note(row) if isinstance(row, str) else encode(row)
+        yield row.encode() if isinstance(row, Piece) else encode_note(row) if isinstance(row, str) else encode(row)
 
 
 FUNCTIONS: Mapping[str, Function] = {

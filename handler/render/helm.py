@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from handler.config.renderer_settings import RendererSettings, shape_of
-from handler.model.errors import ManifestInvalid, OperatorError, Problem
+from handler.model.errors import ManifestInvalid, OperatorError, Problem, RenderFailed
 from handler.model.manifest import Manifest, at, canonical
 from handler.model.names import Identity
 from handler.model.outside_inputs import APIS, VERSION, ClusterFacts
-from handler.model.render import Rendered, RenderRequest
+from handler.model.render import Files, Rendered, RenderRequest
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK
 from handler.model.tree import ReadSet, Tree, judged_from, printable
 from handler.render import tools
@@ -32,11 +32,11 @@ from handler.render.chart_facts import ChartFacts
 from handler.render.chart_scan import CLOCK, EMPTY_HERE
 from handler.render.files import MAX_PROBLEMS, directory, normal
 from handler.render.folders import CHART
-from handler.render.frames import decode_noted
 from handler.render.helm_charts import ChartFiles, Completion, below, contents, fetched_chart
 from handler.render.helm_values import Values, layered, take_files, value_files
+from handler.render.pieces import Output, assembled, decode_output, digests, twice_declared
 from handler.render.programs import Program
-from handler.render.rollout_file import RolloutFile, lines_of, read_rollout
+from handler.render.rollout_file import lines_of, read_rollout
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
 from handler.render.unstable import calls, renamed, unstable
@@ -95,8 +95,20 @@ class _Release:
         upgrade = self.request.installed not in ("", installs)
         known = ReadSet.of({**dict(inputs.paths), **rollout.reads})
         with judged_from(known):
-            made = _Making(self, chart, values, facts, self._arguments(chart, values, cluster, upgrade=upgrade)).run()
-        return self._rendered(made, known, installs, rollout, chart, upgrade=upgrade)
+            made = _Making(self, chart, values, facts, self._arguments(chart, values, cluster, upgrade=upgrade), upgrade).run()
+        return Rendered(
+            made.manifests,
+            known,
+            made.files,
+            rollout.document,
+            _keys(made.manifests, chart.place),
+            rollout.where,
+            "helm",
+            made.notes,
+            made.unstable,
+            installs,
+            tuple(chart.fetched),
+        )
 
     def _inputs(self, files: TreeFiles) -> tuple[ChartFiles, Values]:
         """Return the chart as git or its origin has it, and all values."""
@@ -136,29 +148,11 @@ class _Release:
             *values.arguments,
         )
 
-    def _rendered(self, made: _Made, known: ReadSet, installs: str, rollout: RolloutFile, chart: ChartFiles, *, upgrade: bool) -> Rendered:
-        idle = {manifest.identity for manifest in made.manifests if _is_idle(manifest, upgrade=upgrade)}
-        manifests = tuple(manifest for manifest in made.manifests if manifest.identity not in idle)
-        kept = {identity: fields for identity, fields in made.unstable.items() if identity not in idle}
-        act, other = ("upgrade", "install") if upgrade else ("install", "upgrade")
-        count = f"{len(idle)} hook{'' if len(idle) == 1 else 's'}"
-        left_out = (f"{count} that only an {other} runs left out: release {self.name} is rendered for an {act}",) if idle else ()
-        return Rendered(
-            manifests,
-            known,
-            rollout=rollout.document,
-            keys=_keys(manifests, chart.place),
-            where=rollout.where,
-            renderer="helm",
-            notes=(*made.notes, *left_out),
-            unstable=kept,
-            installs=installs,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class _Made:
     manifests: tuple[Manifest, ...]
+    files: Files
     notes: tuple[str, ...]
     unstable: Mapping[Identity, Any]
 
@@ -172,19 +166,30 @@ class _Making:
     values: Values
     facts: ChartFacts
     arguments: tuple[str, ...]
+    upgrade: bool
 
     def run(self) -> _Made:
         """Return the objects. Raises ManifestInvalid, OperatorError, RenderFailed."""
-        manifests, warnings = self._once()
+        first = self._once(self.release.request.known)
+        manifests = self._active(first)
+        self._refuse(twice_declared(manifests))
+        notes = (*self._empty(), *first.notes, *self._idle(len(first.manifests) - len(manifests)))
         anew = [use for use in self.facts.uses if use.function not in EMPTY_HERE]
-        notes = [*self._empty(), *warnings]
         if not anew:
-            return _Made(manifests, tuple(notes), {})
+            return _Made(manifests, first.files, notes, {})
         if any(use.function in CLOCK for use in anew):
             time.sleep(_SECOND)
-        again, _ = self._once()
-        notes += renamed(manifests, again, anew)
-        return _Made(manifests, tuple(notes), unstable(manifests, again, anew))
+        again = self._active(self._once(first.files))
+        return _Made(manifests, first.files, (*notes, *renamed(manifests, again, anew)), unstable(manifests, again, anew))
+
+    def _active(self, output: Output) -> tuple[Manifest, ...]:
+        return tuple(manifest for manifest in output.manifests if not _is_idle(manifest, upgrade=self.upgrade))
+
+    def _idle(self, count: int) -> Iterator[str]:
+        act, other = ("upgrade", "install") if self.upgrade else ("install", "upgrade")
+        if count:
+            hooks = f"{count} hook{'' if count == 1 else 's'}"
+            yield f"{hooks} that only an {other} runs left out: release {self.release.name} is rendered for an {act}"
 
     def _empty(self) -> Iterator[str]:
         for function in EMPTY_HERE:
@@ -192,7 +197,8 @@ class _Making:
             if uses:
                 yield f"{calls(uses, _MAX_SHOWN)}: finds nothing here, as in helm template: no render asks a cluster or DNS"
 
-    def _once(self) -> tuple[tuple[Manifest, ...], list[str]]:
+    def _once(self, known: Files) -> Output:
+        """Run helm. `known`: pieces of its output that were read before."""
         parts, files = self._files()
         program = Program(self.release.tool.path, self.arguments, files, environment={"HELM_NO_PLUGINS": "1"})
         options = {
@@ -201,13 +207,17 @@ class _Making:
             "kinds": self.facts.kinds,
             "values": {_layer(number): name for number, (name, _) in enumerate(self.values.layers)},
             "hidden": self.values.hidden,
+            "known": digests(known),
         }
         subject = printable(self.release.request.path) or "repository"
-        rows = self.release.sandbox.run(
-            "helm", options, parts, decode_noted, subject=subject, program=program, weak=self.release.request.weak
-        )
-        self._refuse([row for row in rows if isinstance(row, Problem)])
-        return tuple(row for row in rows if isinstance(row, Manifest)), [row for row in rows if isinstance(row, str)]
+        weak = self.release.request.weak
+        rows = self.release.sandbox.run("helm", options, parts, decode_output, subject=subject, program=program, weak=weak)
+        try:
+            output = assembled(rows, known)
+        except KeyError:
+            raise RenderFailed.of(subject, "was not answered by the render child") from None
+        self._refuse([*output.problems])
+        return output
 
     def _files(self) -> tuple[list[bytes], dict[str, int]]:
         """Return what is written for helm: the parts of a call, and where each is put."""

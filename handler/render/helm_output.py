@@ -13,23 +13,25 @@ from typing import Any
 
 from handler.model.errors import Problem
 from handler.model.tree import MAX_PATH, printable
+from handler.render.chart_facts import Kinds
 from handler.render.document import Document
 from handler.render.documents import documents
 from handler.render.folders import IGNORE_FILE
 from handler.render.frames import Row
 from handler.render.helm_messages import Sources, problems, warnings
 from handler.render.objects import objects
+from handler.render.pieces import Piece
 
 _PIECE = re.compile(rb"^---\r?\n# Source: ([^\r\n]*)\r?\n", re.MULTILINE)
 _SCALAR_LINE = re.compile(r"^[^#\n]*?(?::\s+|-\s+)[\"']?([^\"'\n]{3,}?)[\"']?\s*$", re.MULTILINE)
 _MAX_HIDDEN = 5_000
 
 
-def read_output(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[Row | str]:
-    """Yield the objects of a render and its warnings, or every mistake.
+def read_output(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[Row | str | Piece]:
+    """Yield the pieces of a render with their objects, and its warnings; or every mistake.
 
     Parts: standard output, the end of standard error. Options: `exit_code`, `home`; `chart`, `roots`, `values`: see `Sources`; `kinds`: see
-    `ChartFacts`; `hidden`: texts of Secrets.
+    `ChartFacts`; `hidden`: texts of Secrets; `known`: digests of pieces that aren't read again.
     """
     said = parts[1].decode("utf-8", "replace")
     hidden = tuple(text for each in options["hidden"] for text in secret_texts(each)) if said else ()
@@ -38,16 +40,24 @@ def read_output(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[
         yield from problems(said, sources, options["exit_code"])
         return
     yield from warnings(said, sources)
-    yield from map(_advised, objects(_documents(parts[0], sources, options["kinds"])))
+    yield from _pieces(parts[0], sources, options["kinds"], frozenset(options["known"]))
 
 
-def _documents(output: bytes, sources: Sources, kinds: Mapping[str, Mapping[str, int]]) -> Iterator[Document | Problem]:
+def _pieces(output: bytes, sources: Sources, kinds: Kinds, known: frozenset[str]) -> Iterator[Row | Piece]:
     cuts = [*_PIECE.finditer(output)]
     ends = [*(each.start() for each in cuts[1:]), len(output)]
     for cut, end in zip(cuts, ends, strict=False):
         place = printable(sources.place(cut[1].decode("utf-8", "replace")), MAX_PATH)
-        for found in documents(output[cut.end() : end], f"{place}.yaml" if place.endswith(".json") else place):
-            yield _misplaced(found, place) if isinstance(found, Problem) else _placed(found, place, kinds.get(place, {}))
+        lines, data = kinds.get(place, {}), output[cut.end() : end]
+        piece = Piece.of(place, data, lines, known)
+        yield piece
+        if piece.new:
+            yield from map(_advised, objects(_documents(data, place, lines)))
+
+
+def _documents(data: bytes, place: str, lines: Mapping[str, int]) -> Iterator[Document | Problem]:
+    for found in documents(data, f"{place}.yaml" if place.endswith(".json") else place):
+        yield _misplaced(found, place) if isinstance(found, Problem) else _placed(found, place, lines)
 
 
 def _advised(row: Row) -> Row:

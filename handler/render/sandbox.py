@@ -88,7 +88,7 @@ class Sandbox:
     def beside(self, functions: str, limits: SandboxLimits) -> Sandbox:
         """Return the sandbox of another table of functions, with the limits named first; its server ends with this one's."""
         with self._lock:
-            return self._beside.setdefault(functions, Sandbox(functions, limits, weak=self._weak))
+            return self._beside.setdefault(functions, Sandbox(functions, limits, weak=self.weak))
 
     def run(
         self,

@@ -9,9 +9,11 @@ import pytest
 
 from handler.config.renderer_settings import RendererSettings, ValuesFrom
 from handler.model.errors import AuthorError, OperatorError
+from handler.model.manifest import Manifest
 from handler.model.outside_inputs import ClusterFacts, NothingOutside
 from handler.model.render import Called, RenderRequest
 from handler.render import RENDERERS, Sandbox
+from handler.render.programs import Program
 from tests.fakes.source_tree import FakeTree
 from tests.rooms.render.helm_releases import CHART, ECHO, Elsewhere, by_helm, chart, names, options, packed, rendered, sandbox, seen
 
@@ -223,6 +225,22 @@ def test_without_a_cluster_values_from_it_are_refused(sandbox: Sandbox) -> None:
         rendered(sandbox, chart({"templates/a.yaml": ECHO}), settings, NothingOutside())
 
 
+def test_values_that_may_be_secret_are_no_arguments(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = options(values_from=(ValuesFrom("Secret", "db"), ValuesFrom("Secret", "db", "k", "db.pass")), values={"token": "hunter3"})
+    outside = Elsewhere(objects={("Secret", "db"): {"values.yaml": b"a: hunter2", "k": b"hunter1"}})
+    programs: list[Program] = []
+    run = sandbox.run
+
+    def noting(*arguments: Any, **others: Any) -> list[Any]:
+        programs.extend([others["program"]] if "program" in others else [])
+        return run(*arguments, **others)
+
+    monkeypatch.setattr(sandbox, "run", noting)
+    assert seen(rendered(sandbox, chart({"templates/a.yaml": ECHO}), settings, outside))["db"] == {"pass": "hunter1"}
+    [program] = programs
+    assert "hunter" not in repr((program.arguments, program.environment))
+
+
 # --- the cluster
 def test_a_chart_is_bound_to_the_cluster_only_where_it_looks(sandbox: Sandbox) -> None:
     plain = rendered(sandbox, chart({"README.md": "{{ .Capabilities }}", "templates/a.yaml": CONFIG.format("a")}))
@@ -273,6 +291,14 @@ def test_hooks_that_helm_wouldnt_run_now_are_left_out(sandbox: Sandbox) -> None:
     assert sorted(names(later)) == ["Job/argo", "Job/h1", "Job/h2", "Job/h3", "Job/h4"]
     assert first.notes == ("1 hook that only an upgrade runs left out: release web is rendered for an install",)
     assert later.notes == ("1 hook that only an install runs left out: release web is rendered for an upgrade",)
+
+
+def test_a_hook_may_have_one_form_for_an_install_and_another_for_an_upgrade(sandbox: Sandbox) -> None:
+    files = chart({"templates/a.yaml": HOOK.format("h", "pre-install"), "templates/b.yaml": HOOK.format("h", "pre-upgrade")})
+    assert [each.place for each in rendered(sandbox, files).manifests] == ["deploy/templates/a.yaml:2"]
+    assert [each.place for each in rendered(sandbox, files, installed="earlier").manifests] == ["deploy/templates/b.yaml:2"]
+    with pytest.raises(AuthorError, match="Job/h: declared twice, first at"):
+        rendered(sandbox, {**files, "deploy/templates/c.yaml": HOOK.format("h", "post-install")})
 
 
 # --- made anew, and empty
@@ -355,3 +381,24 @@ def test_a_chart_may_be_the_whole_repository(sandbox: Sandbox) -> None:
     assert found.keys.keys() == {"templates/a.yaml", "ConfigMap/web"}
     with pytest.raises(AuthorError, match=r"^templates/a\.yaml:1: template:"):
         rendered(sandbox, {**files, "templates/a.yaml": "{{ .Values.a.b.c }}"}, path=".")
+
+
+def test_what_helm_prints_again_isnt_read_again(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = chart({"templates/a.yaml": CONFIG.format("a"), "templates/b.yaml": f"{CONFIG.format('b')}data: {{n: '{{{{ .Values.n }}}}'}}\n"})
+    first = rendered(sandbox, files, options(assigned={"n": 1}))
+    asked: list[int] = []
+    run = sandbox.run
+
+    def counting(*arguments: Any, **others: Any) -> list[Any]:
+        found = run(*arguments, **others)
+        asked.append(sum(isinstance(each, Manifest) for each in found))
+        return found
+
+    monkeypatch.setattr(sandbox, "run", counting)
+    again = rendered(sandbox, files, options(assigned={"n": 2}), known=first.files)
+    monkeypatch.undo()
+    fresh = rendered(sandbox, files, options(assigned={"n": 2}))
+    assert asked == [0, 1]
+    assert (again.manifests, again.files, again.reads) == (fresh.manifests, fresh.files, fresh.reads)
+    moved = {**files, "deploy/templates/a.yaml": f"{{{{- /* a */}}}}\n{CONFIG.format('a')}"}
+    assert rendered(sandbox, moved, known=first.files).manifests[0].place == "deploy/templates/a.yaml:3"
