@@ -13,8 +13,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from handler.app.external_services import fetcher
 from handler.config.load import ConfigNotFound
 from handler.config.renderer_settings import ChartSource, chart_references
@@ -31,7 +29,6 @@ from handler.source.git_host import SharedConnections
 if TYPE_CHECKING:
     from handler.cli.session import Session
 
-LOCK_OPTION = click.option("--lock", "with_lock", is_flag=True, help=f"Write {LOCK}: versions and digests of charts from elsewhere.")
 _CHART, _CHART_LOCK, _OLD, _OLD_LOCK = "Chart.yaml", "Chart.lock", "requirements.yaml", "requirements.lock"
 _LOCAL = "file://"
 _HEAD = "# Charts from elsewhere, and the bytes that they must have. `anneal vendor DIR --lock` writes this file: commit it.\ncharts:\n"

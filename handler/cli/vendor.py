@@ -55,10 +55,12 @@ class Vendored:
     origin: str
 
 
-def vendor(session: Session, directory: Path) -> int:
-    """Vendor all that the kustomizations below a directory name. Raises AnnealError."""
+def vendor(session: Session, directory: Path, *, with_lock: bool) -> int:
+    """Vendor all that the kustomizations below a directory name, or lock the charts that are needed there. Raises AnnealError."""
     if not directory.is_dir():
         raise SourceRefused.of(printable(str(directory)), "is not a directory")
+    if with_lock:
+        return _locked(session, directory)
     done: list[Vendored] = []
     problems: list[Problem] = []
     with session.output.working("fetching remote bases"):
@@ -75,6 +77,18 @@ def vendor(session: Session, directory: Path) -> int:
         else:
             problems.append(Problem(str(directory), f"its remote bases name others for more than {ROUNDS} rounds"))
     return _reported(session, directory, done, problems)
+
+
+def _locked(session: Session, directory: Path) -> int:
+    from handler.cli.chart_lock import lock_charts
+
+    with session.output.working("fetching charts"):
+        lines = lock_charts(session, directory)
+    if session.output.as_json:
+        session.output.document({"locked": lines})
+    for line in lines or [f"no chart below {directory} needs one from elsewhere"]:
+        session.output.line(line)
+    return reports.DONE_CODE
 
 
 def _reported(session: Session, directory: Path, done: list[Vendored], problems: list[Problem]) -> int:

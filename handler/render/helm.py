@@ -17,18 +17,21 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from handler.config.renderer_settings import RendererSettings, shape_of
 from handler.model.errors import ManifestInvalid, OperatorError, Problem, RenderFailed
 from handler.model.manifest import Manifest, at, canonical
 from handler.model.names import Identity
-from handler.model.outside_inputs import APIS, VERSION, ClusterFacts
+from handler.model.outside_inputs import APIS, VERSION, ClusterFacts, KnownChart
 from handler.model.render import Files, Rendered, RenderRequest
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK
-from handler.model.tree import ReadSet, Tree, judged_from, printable
+from handler.model.tree import ReadSet, Tree, judged_from, printable, resolve_links
 from handler.render import tools
 from handler.render.chart_facts import ChartFacts
+from handler.render.chart_lock import LOCK
+from handler.render.chart_readers import read_lock
 from handler.render.chart_scan import CLOCK, EMPTY_HERE
 from handler.render.files import MAX_PROBLEMS, directory, normal
 from handler.render.folders import CHART
@@ -107,13 +110,13 @@ class _Release:
             made.notes,
             made.unstable,
             installs,
-            tuple(chart.fetched),
         )
 
     def _inputs(self, files: TreeFiles) -> tuple[ChartFiles, Values]:
         """Return the chart as git or its origin has it, and all values."""
         path, outside = normal(self.request.path), self.request.outside
-        fetched = fetched_chart(self.settings.chart, outside) if self.settings.chart else None
+        lock = cache(lambda: self._locked(files))
+        fetched = fetched_chart(self.settings.chart, outside, lock) if self.settings.chart else None
         paths = value_files(self.settings, path)
         if fetched is None:
             directory(self.tree, path)
@@ -121,7 +124,16 @@ class _Release:
         take_files(files, paths)
         found = contents(files)
         values = layered(self.settings, [(printable(each), found[each]) for each in paths], outside, self.namespace)
-        return fetched or ChartFiles(below(found, path), path), values
+        return fetched or ChartFiles(below(found, path), path, lock), values
+
+    def _locked(self, files: TreeFiles) -> Sequence[KnownChart]:
+        """Return what git locks of charts from elsewhere. Raises ManifestInvalid."""
+        path = "/".join(filter(None, [normal(self.request.path), LOCK]))
+        found = resolve_links(self.tree, path)
+        files.reads.update(found.looked)
+        if found.entry is None:
+            return ()
+        return read_lock(self.sandbox, self.tree.blobs([found.entry.oid])[found.entry.oid], printable(path))
 
     def _cluster(self, facts: ChartFacts) -> tuple[ClusterFacts, dict[str, str]]:
         """Return what the cluster is, where the chart looks at it; a chart that doesn't isn't bound to one."""

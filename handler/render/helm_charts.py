@@ -11,15 +11,16 @@ Law: nothing is fetched but by `OutsideInputs.chart`; the child looks at the byt
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from handler.config.renderer_settings import Chart
 from handler.model.errors import ManifestInvalid, Problem, SourceRefused
 from handler.model.manifest import Manifest
-from handler.model.outside_inputs import ChartReference, FetchedChart, OutsideInputs, chart_read
+from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart, OutsideInputs, chart_read
 from handler.model.tree import DIRECTORY, MAX_PATH, printable, resolve_links
 from handler.render.chart_facts import ChartFacts, Dependency, decode_facts
+from handler.render.chart_readers import locked
 from handler.render.folders import CHART, inside
 from handler.render.frames import decode
 from handler.render.sandbox import Sandbox
@@ -33,28 +34,28 @@ _MAX_ROUNDS = 10  # of charts that need charts
 class ChartFiles:
     """A chart as helm is given it. `files`: path below it -> bytes; `place`: its path in git; `archive`: `files` is one .tgz.
 
-    `moved`: path below it of what was put there -> its path in git; `fetched`: the archives from elsewhere; `reads`: of those.
+    `lock`: returns what git says of charts from elsewhere; `moved`: path below it of what was put there -> its path in git; `reads`: of
+    charts from elsewhere.
     """
 
     files: dict[str, bytes]
     place: str
+    lock: Callable[[], Sequence[KnownChart]] = tuple
     archive: bool = False
     moved: dict[str, str] = field(default_factory=dict)
-    fetched: list[FetchedChart] = field(default_factory=list)
     reads: dict[str, str] = field(default_factory=dict)
 
     def fetch(self, reference: ChartReference, outside: OutsideInputs) -> FetchedChart:
         """Fetch a chart, and note that it was. Raises AnnealError."""
-        found = outside.chart(reference)
-        name = chart_read(reference)
+        wanted = locked(reference, self.lock())
+        found, name = outside.chart(wanted), chart_read(wanted)
         self.reads[name] = outside.ask(name)
-        self.fetched.append(found)
         return found
 
 
-def fetched_chart(chart: Chart, outside: OutsideInputs) -> ChartFiles:
-    """Return the chart that an operator wrote. Raises AnnealError: it can't be fetched."""
-    found = ChartFiles({}, "", archive=True)
+def fetched_chart(chart: Chart, outside: OutsideInputs, lock: Callable[[], Sequence[KnownChart]]) -> ChartFiles:
+    """Return the chart that an operator wrote. `lock`: see `ChartFiles`. Raises AnnealError: it can't be fetched."""
+    found = ChartFiles({}, "", lock, archive=True)
     archive = found.fetch(ChartReference(chart.oci or chart.repository, chart.name, chart.version, chart.digest), outside)
     name = chart.name or chart.oci.rpartition("/")[2]
     found.place = printable(f"{name}-{archive.version}.tgz")

@@ -49,6 +49,7 @@ def doctor() -> None:
 
 @command("vendor", renders=True)
 @click.argument("directory", type=PATH)
+@click.option("--lock", "with_lock", is_flag=True, help="Write anneal.lock instead: versions and digests of Helm charts from elsewhere.")
 def vendor() -> None:
     """Fetch what kustomizations below DIRECTORY take from elsewhere, and write it below DIRECTORY/vendor, for a commit to hold.
 
