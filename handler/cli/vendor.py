@@ -55,7 +55,7 @@ class Vendored:
     origin: str
 
 
-def vendor(session: Session, directory: Path, *, with_lock: bool) -> int:
+def vendor(session: Session, directory: Path, *, with_lock: bool = False) -> int:
     """Vendor all that the kustomizations below a directory name, or lock the charts that are needed there. Raises AnnealError."""
     if not directory.is_dir():
         raise SourceRefused.of(printable(str(directory)), "is not a directory")
@@ -80,7 +80,7 @@ def vendor(session: Session, directory: Path, *, with_lock: bool) -> int:
 
 
 def _locked(session: Session, directory: Path) -> int:
-    from handler.cli.chart_lock import lock_charts
+    from handler.cli.chart_lock import lock_charts  # noqa: PLC0415 - fetching bases needs none of it
 
     with session.output.working("fetching charts"):
         lines = lock_charts(session, directory)
