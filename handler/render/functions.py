@@ -19,6 +19,7 @@ from handler.render.document import Document
 from handler.render.documents import documents
 from handler.render.frames import encode, encode_lines
 from handler.render.lines import lines
+from handler.render.located import encode_located, located
 from handler.render.objects import objects
 from handler.render.walls import try_walls
 
@@ -87,4 +88,10 @@ def find_lines(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[b
     yield encode_lines(lines(parts[0], options["path"], options["fields"]))
 
 
-FUNCTIONS: Mapping[str, Function] = {"file": render_files, "lines": find_lines, "walls": try_walls}
+def locate(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
+    """Read objects and where their fields stand. Options: `places`: the path of each part; `texts`: see `located`."""
+    files = zip(options["places"], parts, strict=True)
+    return (encode_located(row) for path, data in files for row in located(data, path, options["texts"]))
+
+
+FUNCTIONS: Mapping[str, Function] = {"file": render_files, "lines": find_lines, "located": locate, "walls": try_walls}

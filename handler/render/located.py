@@ -11,7 +11,7 @@ from typing import Any
 
 from handler.model.errors import Problem
 from handler.render.document import Document, Standing
-from handler.render.documents import documents
+from handler.render.documents import documents, is_json
 from handler.render.lines import standings
 
 Located = tuple[str, int, Any, Standing, dict[str, Any]]
@@ -21,7 +21,7 @@ Located = tuple[str, int, Any, Standing, dict[str, Any]]
 def located(data: bytes, path: str, texts: Sequence[Sequence[str]]) -> Iterator[Located | Problem]:
     """Yield the objects of a file and its mistakes, in order. `texts`: fields that hold YAML as text, by their keys; `*`: any item."""
     found = list(documents(data, path))
-    known = iter(standings(data, path) if any(isinstance(item, Document) for item in found) else ())
+    known = _standings(data, path, found)
     for item in found:
         if isinstance(item, Problem):
             yield item
@@ -29,6 +29,16 @@ def located(data: bytes, path: str, texts: Sequence[Sequence[str]]) -> Iterator[
         standing = next(known, {})
         for value, below, line in _items(item, standing):
             yield path, line, value, below, dict(_read_texts(value, texts, path))
+
+
+def _standings(data: bytes, path: str, found: Sequence[Document | Problem]) -> Iterator[Standing]:
+    """Yield where things stand in each document; in JSON with a mistake nothing is known."""
+    if not any(isinstance(item, Document) for item in found):
+        return iter(())
+    as_json = is_json(data.decode("utf-8-sig"), path)
+    if as_json and any(isinstance(item, Problem) for item in found):
+        return iter(())
+    return standings(data, path, as_json=as_json)
 
 
 def _items(document: Document, standing: Standing) -> Iterator[tuple[Any, Standing, int]]:
@@ -46,7 +56,7 @@ def _items(document: Document, standing: Standing) -> Iterator[tuple[Any, Standi
 def _read_texts(value: Any, texts: Sequence[Sequence[str]], path: str) -> Iterator[tuple[str, Any]]:
     for keys in texts:
         for name, text in _values(value, keys, ()):
-            found = [item for item in documents(text.encode(), f"{path}#") if isinstance(text, str)] if isinstance(text, str) else []
+            found = list(documents(text.encode(), f"{path}#")) if isinstance(text, str) else []
             if len(found) == 1 and isinstance(found[0], Document):
                 yield ".".join(name), found[0].value
 

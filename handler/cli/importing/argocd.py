@@ -135,10 +135,8 @@ def _put_ignore(common: TargetDraft, rules: Fields) -> None:
 
 
 def _pointers(rule: Fields) -> list[str]:
-    paths: list[str] = []
-    for each in rule.at("jsonPointers").items():
-        if each.text() and judged(each, "ignore", each.text(), "pointer"):
-            paths.append(each.text())
+    written = rule.at("jsonPointers").items()
+    paths = [each.text() for each in written if each.text() and judged(each, "ignore", each.text(), "pointer")]
     for each in rule.at("jqPathExpressions").items():
         pointer = pointer_of(each.text())
         if pointer and not complaint("pointer", pointer):

@@ -10,7 +10,9 @@ from handler.cli.importing.custom_resource import Fields
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
 _BUILD_VALUES = re.compile(r"\$\{?(?:ARGOCD_|KUBE_VERSION|KUBE_API_VERSIONS)")
-_STEP = re.compile(r"""\.?(?:(?P<name>(?<=\.)[A-Za-z_][A-Za-z0-9_]*)|\["(?P<key>[^"\\]+)"\]|(?<=\.)"(?P<quoted>[^"\\]+)"|\[(?P<index>\d*)\])""")
+_STEP = re.compile(
+    r"""\.?(?:(?P<name>(?<=\.)[A-Za-z_][A-Za-z0-9_]*)|\["(?P<key>[^"\\]+)"\]|(?<=\.)"(?P<quoted>[^"\\]+)"|\[(?P<index>\d*)\])"""
+)
 
 
 def helm_sets(parameters: Fields) -> dict[str, Any]:

@@ -137,17 +137,15 @@ def _revision(text: str) -> tuple[str, str, str, str]:
     """Return which kind of revision a text is: Argo CD looks it up at the host, where import doesn't ask."""
     if text in ("", "HEAD"):
         return "branch", "main", "ref", "HEAD is the host's default branch, taken for main: correct it where it has another name"
+    for prefix, key in (("refs/tags/", "tag"), ("refs/heads/", "branch")):
+        if text.startswith(prefix):
+            return key, text.removeprefix(prefix), "ref", ""
     if _SHA.fullmatch(text):
         return "commit", text, "sha", ""
-    if text.startswith("refs/tags/"):
-        return "tag", text.removeprefix("refs/tags/"), "ref", ""
-    if text.startswith("refs/heads/"):
-        return "branch", text.removeprefix("refs/heads/"), "ref", ""
     if _RANGE.fullmatch(text):
         return "semver", plain_range(text), "semver", ""
-    if _VERSION_TAG.fullmatch(text):
-        return "tag", text, "ref", "taken for a tag: write {branch: …} where it is a branch"
-    return "branch", text, "ref", ""
+    is_tag = _VERSION_TAG.fullmatch(text)
+    return "tag" if is_tag else "branch", text, "ref", "taken for a tag: write {branch: …} where it is a branch" if is_tag else ""
 
 
 def _put_chart(part: TargetDraft, source: Fields) -> None:
@@ -183,8 +181,8 @@ def _put_renderer(part: TargetDraft, source: Fields, application: CustomResource
     elif chosen == "directory":
         part.put("renderer", {"type": "file"})
         _put_directory(part, source.at("directory"))
-    for key in options:
-        if key != chosen and options[key]:
+    for key, written in options.items():
+        if key != chosen and written:
             source.at(key).lost(f"is beside `{chosen}`, of which one decides", halts=True)
 
 
@@ -204,7 +202,9 @@ def _put_directory(part: TargetDraft, directory: Fields) -> None:
         part.put("renderer.include", [f"**/*{end}" if recurse else f"*{end}" for end in _MANIFESTS])
     if directory.at("jsonnet").mapping():
         directory.at("jsonnet").lost("jsonnet isn't rendered; commit what it prints", halts=True)
-    directory.at("disableExtensionFilter").lost("globs say which files count: renderer.include", halts=directory.at("disableExtensionFilter").flag())
+    directory.at("disableExtensionFilter").lost(
+        "globs say which files count: renderer.include", halts=directory.at("disableExtensionFilter").flag()
+    )
 
 
 def _braces(text: str) -> list[str]:

@@ -37,7 +37,9 @@ KINDS: dict[GroupKind, Convert | str] = {
     GroupKind(SOURCES, "OCIRepository"): _UNUSED,
     GroupKind(SOURCES, "Bucket"): "a target renders from git; push what the bucket holds",
     GroupKind(SOURCES, "ExternalArtifact"): "a target renders from git; push what the artifact is made of",
-    GroupKind(ARGOCD, "ApplicationSet"): "isn't converted yet: give the Applications that it makes, kubectl get applications -n argocd -o yaml",
+    GroupKind(
+        ARGOCD, "ApplicationSet"
+    ): "isn't converted yet: give the Applications that it makes, kubectl get applications -n argocd -o yaml",
     GroupKind(ARGOCD, "AppProject"): "what a project allows is said by each target: namespaces, clusterScoped, impersonate",
     GroupKind(IMAGES, "ImageRepository"): _IMAGES,
     GroupKind(IMAGES, "ImagePolicy"): _IMAGES,

@@ -16,7 +16,7 @@ from handler.model.tree import printable
 T = TypeVar("T")
 FieldPath = tuple[str | int, ...]
 SET, ITSELF, LOST = "set", "by itself", "not taken over"
-OFF = (None, False, 0, "", [], {})
+OFF: tuple[Any, ...] = (None, False, 0, "", [], {})
 _NAMES = (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"))
 """What each line of the output says already."""
 _EMPTY = "says nothing"
@@ -51,9 +51,9 @@ Rows = Mapping[str, str | Lost]
 
 @dataclass(slots=True)
 class CustomResource:
-    """One resource. `standing`: where its fields stand (see `handler.render.document.Standing`); `texts`: YAML texts in it, as read, by path.
+    """One resource. `standing`: where its fields stand (see `handler.render.document.Standing`); `notes`: what became of its fields.
 
-    `notes`: what became of its fields.
+    `texts`: the YAML texts in it, as read, by the path of their field; `covered`: paths of which all is said; `wrong`: of a wrong type.
     """
 
     body: dict[str, Any]
@@ -212,7 +212,7 @@ class Fields:
         if self.value is None:
             return otherwise
         if type(self.value) is wanted:
-            return self.value  # type: ignore[no-any-return]  # its type was just compared
+            return self.value
         self.of.note(LOST, self.path, f"expected {_WORDS[wanted]}, found {_WORDS.get(type(self.value), 'something else')}", halts=True)
         self.of.wrong.add(self.path)
         return otherwise

@@ -155,7 +155,7 @@ def _put_template_rest(draft: TargetDraft, chart: Fields, *, in_git: bool) -> No
 
 
 def _home(source: CustomResource, references: References) -> TargetDraft:
-    """Return the repository of a release whose chart is elsewhere: that of the Kustomization which applied it, else the input's only one."""
+    """Return the repository of a release whose chart is elsewhere: that of the Kustomization that applied it, else the only one."""
     if references.repository:
         return references.home(source, ())
     labels = source.fields.below("metadata.labels")
@@ -274,5 +274,3 @@ def _put_crds(draft: TargetDraft, spec: Fields) -> None:
         spec.below("upgrade.crds").itself("CRDs are applied whenever they differ")
     else:
         spec.below("upgrade.crds").lost("CRDs of a new version are applied, too; renderer.skipCrds leaves them all out")
-
-

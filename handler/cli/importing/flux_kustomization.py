@@ -31,7 +31,9 @@ ROWS: Rows = {
     "nameSuffix": Lost(f"{_BUILD}: nameSuffix", halts=True),
     "commonMetadata": Lost(f"{_BUILD}: labels, commonAnnotations", halts=True),
     "buildMetadata": Lost(f"{_BUILD}: buildMetadata"),
-    "postBuild": Lost("nothing is substituted after the build; write values into git, by kustomize's replacements or an overlay", halts=True),
+    "postBuild": Lost(
+        "nothing is substituted after the build; write values into git, by kustomize's replacements or an overlay", halts=True
+    ),
     "decryption": Lost("nothing is decrypted; let a controller in the cluster do it (external-secrets, sealed-secrets)", halts=True),
 }
 

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from handler.cli.importing.custom_resource import Fields
-from handler.cli.importing.target_draft import HOME_SECRET, NotATarget, TargetDraft, complaint, judged
+from handler.cli.importing.target_draft import HOME_CLUSTER, NotATarget, TargetDraft, complaint, judged
 from handler.config.cel import complaint as cel_complaint
 from handler.config.value_formats import RANGES, duration
 
@@ -40,7 +40,7 @@ def put_cluster_identity(draft: TargetDraft, spec: Fields, namespace: str) -> No
     if spec.at("kubeConfig") and not name:
         raise NotATarget("reaches its cluster by no kubeconfig in a Secret; write a target with `cluster: {eks: …}` or a kubeconfig")
     setting = "cluster.kubeconfig.kubernetesSecret"
-    if name and not draft.take(secret.at("name"), setting, f"{namespace}/{name}/{key}", "kubernetesSecret", HOME_SECRET):
+    if name and not draft.take(secret.at("name"), setting, f"{namespace}/{name}/{key}", "kubernetesSecret", HOME_CLUSTER):
         raise NotATarget("has its kubeconfig in a Secret whose name no configuration can hold")
     secret.at("key").set(setting)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from handler.cli.importing.custom_resource import CustomResource, Fields, Lost, Rows
 from handler.cli.importing.repositories import put_repository
-from handler.cli.importing.target_draft import HOME_SECRET, NotATarget, TargetDraft, judged
+from handler.cli.importing.target_draft import HOME_CLUSTER, NotATarget, TargetDraft, judged
 from handler.config.git_settings import token_user
 
 POLLED = "webhooks and one `interval` for all targets say when git is looked at"
@@ -49,7 +49,7 @@ _OCI_ROWS: Rows = {
     "layerSelector": "a chart's own layer is taken",
     "ignore": Lost("a chart is rendered whole"),
     "ref.semverFilter": Lost("write a range that names the versions: renderer.chart.version", halts=True),
-    "ref.digest": Lost("is the manifest's digest; renderer.chart.digest is that of the chart's archive: `anneal check` prints it", halts=True),
+    "ref.digest": Lost("is the manifest's digest; pin that of the chart's archive: renderer.chart.digest", halts=True),
 }
 
 
@@ -123,13 +123,13 @@ def _put_git_secret(part: TargetDraft, ref: Fields, url: str) -> None:
     held = f"{namespace}/{name}"
     read = f"kubectl get secret {name} -n {namespace} -o jsonpath"
     if url.startswith("ssh://"):
-        known = f"{HOME_SECRET}; known_hosts: {read}='{{.data.known_hosts}}' | base64 -d > /etc/anneal/known_hosts"
+        known = f"{HOME_CLUSTER}; known_hosts: {read}='{{.data.known_hosts}}' | base64 -d > /etc/anneal/known_hosts"
         key = {"kubernetesSecret": f"{held}/identity"} if name else {"env": "GIT_SSH_KEY"}
         part.put("repository.auth", {"ssh": {"privateKey": key, "knownHosts": "/etc/anneal/known_hosts"}})
         ref.at("name").set("repository.auth.ssh", known)
     elif name:
         password = {"kubernetesSecret": f"{held}/password"}
-        user = f"{HOME_SECRET}; user name: {read}='{{.data.username}}' | base64 -d"
+        user = f"{HOME_CLUSTER}; user name: {read}='{{.data.username}}' | base64 -d"
         if part.take(ref.at("name"), "repository.auth.basic.password.kubernetesSecret", f"{held}/password", "kubernetesSecret", user):
             part.put("repository.auth", {"basic": {"username": token_user(url), "password": password}})
 
@@ -176,7 +176,7 @@ def _put_source(part: TargetDraft, spec: Fields, url: str) -> None:
     if name:
         read = f"kubectl get secret {name} -n {namespace} -o jsonpath='{{.data.username}}' | base64 -d"
         held = f"{namespace}/{name}/password"
-        where = f"{HOME_SECRET}; user name: {read}; a Secret of type dockerconfigjson has other keys: write what it holds"
+        where = f"{HOME_CLUSTER}; user name: {read}; a Secret of type dockerconfigjson has other keys: write what it holds"
         if judged(spec.below("secretRef.name"), "charts[0].auth", held, "kubernetesSecret", where):
             source["auth"] = {"username": "USERNAME", "password": {"kubernetesSecret": held}}
     part.put("charts", [source])

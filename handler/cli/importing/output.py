@@ -1,8 +1,8 @@
 """A conversion as a configuration: YAML whose comments say what became of each field, or all of it as JSON. Pure.
 
-    # set: …              above the target that has the setting
-    # not taken over: …   above the target that goes without; at the end where there is none
-    # by itself: …        at the end, each reason once
+- `# set: …`: above the target that has the setting
+- `# not taken over: …`: above the target that goes without; at the end where there is none
+- `# by itself: …`: at the end, each reason once
 """
 
 from __future__ import annotations

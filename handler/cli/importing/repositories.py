@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+
 from handler.cli.importing.custom_resource import CustomResource, Fields
 from handler.cli.importing.target_draft import NotATarget, TargetDraft
 from handler.config.git_settings import token_user

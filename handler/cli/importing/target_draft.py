@@ -9,13 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from handler.cli.importing.custom_resource import CustomResource, Fields
+from handler.cli.importing.custom_resource import CustomResource, Fields, leaves
 from handler.config.settings import Target
 from handler.config.settings_shape import slots
 from handler.config.value_formats import FORMS
 from handler.model.errors import Problem
 
-HOME_SECRET = "read in the cluster that Anneal itself runs in; elsewhere write {file: PATH} or {env: NAME}"
+MAX_DEPTH, MAX_VALUES = 24, 20_000
+"""Of values that stand in the configuration, which itself has at most 32 levels."""
+HOME_CLUSTER = "read in the cluster that Anneal itself runs in; elsewhere write {file: PATH} or {env: NAME}"
 
 
 class NotATarget(Exception):
@@ -80,9 +82,18 @@ def _merge(into: dict[str, Any], other: Mapping[str, Any]) -> None:
 
 def complaint(kind: str, value: Any) -> str:
     """Say what the configuration would say against a text, or each text of a list; empty: it takes it."""
+    if isinstance(value, dict):
+        return _too_much(value)
     texts = value if isinstance(value, list) else [value]
     for text in texts:
         wrong = FORMS[kind].complaint(text) if isinstance(text, str) else None
         if wrong:
             return wrong[0]
+    return ""
+
+
+def _too_much(value: Mapping[str, Any]) -> str:
+    for count, (path, _) in enumerate(leaves(value)):
+        if len(path) > MAX_DEPTH or count > MAX_VALUES:
+            return f"is {'deeper' if len(path) > MAX_DEPTH else 'larger'} than a configuration may be; commit it as a file of values"
     return ""
