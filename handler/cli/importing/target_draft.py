@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handler.cli.importing.custom_resource import CustomResource, Fields, leaves
+from handler.config.decode import NUMBER
 from handler.config.settings import Target
 from handler.config.settings_shape import slots
 from handler.config.value_formats import FORMS
@@ -17,6 +18,7 @@ from handler.model.errors import Problem
 
 MAX_DEPTH, MAX_VALUES = 24, 20_000
 """Of values that stand in the configuration, which itself has at most 32 levels."""
+_COMMIT = "commit it as a file of values: renderer.valuesFiles"
 HOME_CLUSTER = "read in the cluster that Anneal itself runs in; elsewhere write {file: PATH} or {env: NAME}"
 
 
@@ -93,7 +95,9 @@ def complaint(kind: str, value: Any) -> str:
 
 
 def _too_much(value: Mapping[str, Any]) -> str:
-    for count, (path, _) in enumerate(leaves(value)):
+    for count, (path, leaf) in enumerate(leaves(value)):
         if len(path) > MAX_DEPTH or count > MAX_VALUES:
-            return f"is {'deeper' if len(path) > MAX_DEPTH else 'larger'} than a configuration may be; commit it as a file of values"
+            return f"is {'deeper' if len(path) > MAX_DEPTH else 'larger'} than a configuration may be; {_COMMIT}"
+        if type(leaf) in (int, float) and not NUMBER.fullmatch(repr(leaf)):
+            return f"holds a number of more digits than a configuration keeps; {_COMMIT}"
     return ""
