@@ -9,7 +9,7 @@ from handler.cli.importing.custom_resource import CustomResource, Fields, Lost, 
 from handler.cli.importing.flux_kustomization import RETRIED
 from handler.cli.importing.flux_settings import UNORDERED, put_cluster_identity, put_health_checks, put_ignore, taken_duration
 from handler.cli.importing.flux_sources import POLLED, git_part, helm_repository_part, oci_repository_part, put_suspend
-from handler.cli.importing.references import KUSTOMIZE, References
+from handler.cli.importing.references import KUSTOMIZE, References, reading
 from handler.cli.importing.target_draft import NotATarget, TargetDraft, complaint
 
 _PUT_CRDS = "CustomResourceDefinition.apiextensions.k8s.io"
@@ -116,7 +116,8 @@ def _put_template(draft: TargetDraft, chart: Fields, owner: CustomResource, refe
         draft.add(_home(draft.sources[0], references))
         if not chart.at("chart").text() or complaint("chartName", chart.at("chart").text()):
             raise NotATarget("names no chart")
-        draft.add(helm_repository_part(found, chart.at("chart").text(), chart.at("version")))
+        with reading(found):
+            draft.add(helm_repository_part(found, chart.at("chart").text(), chart.at("version")))
         chart.at("chart").set("renderer.chart")
     else:
         draft.add(references.part(found, git_part))

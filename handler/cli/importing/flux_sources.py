@@ -102,7 +102,7 @@ def _put_revision(part: TargetDraft, ref: Fields) -> None:
         return
     key, value, kind = ways[written[0]](ref.at(written[0]).text())
     if not part.take(ref.at(written[0]), f"revision.{key}", value, kind):
-        raise NotATarget("its revision can't be followed")
+        raise NotATarget("has a revision that can't be followed")
 
 
 def _by_name(text: str) -> tuple[str, str, str]:
@@ -146,7 +146,7 @@ def helm_repository_part(source: CustomResource, name: str, version: Fields) -> 
         found = part.take(spec.at("url"), "renderer.chart.repository", url, "chartUrl")
         part.put("renderer.chart.name", name)
     if not found or not part.take(version, "renderer.chart.version", wanted, "chartVersion"):
-        raise NotATarget("its chart can't be named in a configuration")
+        raise NotATarget("has a chart that can't be named in a configuration")
     part.put("renderer.chart.version", wanted)
     _put_source(part, spec, url)
     return part
@@ -163,7 +163,7 @@ def oci_repository_part(source: CustomResource) -> TargetDraft:
         spec.below("ref.tag").itself("`semver` stands above it")
     named = part.take(spec.at("url"), "renderer.chart.oci", url, "ociUrl")
     if not named or not part.take(version, "renderer.chart.version", version.text(), "chartVersion"):
-        raise NotATarget("its chart can't be named in a configuration")
+        raise NotATarget("has a chart that can't be named in a configuration")
     _put_source(part, spec, url.rpartition("/")[0])
     spec.rows(_OCI_ROWS)
     return part

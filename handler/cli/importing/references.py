@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from handler.cli.importing.custom_resource import CustomResource
+from handler.cli.importing.custom_resource import LOST, CustomResource
 from handler.cli.importing.repositories import url_part
 from handler.cli.importing.target_draft import NotATarget, TargetDraft
 from handler.model.errors import Problem
@@ -50,7 +51,8 @@ class References:
     def part(self, source: CustomResource, read: Callable[[CustomResource], TargetDraft]) -> TargetDraft:
         """Return what a resource gives to targets, read once. Raises NotATarget."""
         if id(source) not in self._parts:
-            self._parts[id(source)] = read(source)
+            with reading(source):
+                self._parts[id(source)] = read(source)
         return self._parts[id(source)]
 
     def home(self, user: CustomResource, candidates: Sequence[TargetDraft]) -> TargetDraft:
@@ -66,3 +68,13 @@ class References:
         seen = f"has a chart that isn't in git, and a target follows a repository; the input has {len(urls) or 'none'}"
         way = "name the one that holds its values, or that is to hold them: --repository https://git.example.com/acme/shop.git"
         raise NotATarget(seen, Problem(str(user), seen, user.place(), way))
+
+
+@contextlib.contextmanager
+def reading(source: CustomResource) -> Iterator[None]:
+    """Note on a resource that nothing can be taken from it, and raise NotATarget that says so of the one that refers to it."""
+    try:
+        yield
+    except NotATarget as refused:
+        source.note(LOST, (), refused.why)
+        raise NotATarget(f"takes from {source}, which {refused.why}", refused.problem) from None

@@ -22,7 +22,7 @@ def put_repository(part: TargetDraft, found: Fields) -> str:
         text = "held credentials, which aren't printed: put the password into GIT_TOKEN"
         part.put("repository.auth", {"basic": {"username": token_user(clean), "password": {"env": "GIT_TOKEN"}}})
     if not part.take(found, "repository.url", clean, "url", text):
-        raise NotATarget("its repository's URL isn't one that a target can follow")
+        raise NotATarget("has a URL that no target can follow")
     if clean.startswith("ssh://"):
         part.put("repository.auth", {"ssh": {"privateKey": {"env": "GIT_SSH_KEY"}, "knownHosts": "/etc/anneal/known_hosts"}})
     return clean

@@ -39,7 +39,11 @@ ANYTHING = st.recursive(
     max_leaves=8,
 )
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**14), 10**14) | st.integers(-(10**6), 10**6).map(lambda whole: whole / 1000) | st.text(max_size=20),
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**14), 10**14)
+    | st.integers(-(10**6), 10**6).map(lambda whole: whole / 1000)
+    | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
     max_leaves=8,
 )
@@ -106,7 +110,7 @@ def test_values_are_read_as_they_were_written(values: dict[str, Any]) -> None:
         ([git(), {**ks(), "metadata": None}], "has no metadata.name"),
         ([git(), {**ks(), "metadata": {"name": 5}}], "has no metadata.name"),
         ([git(), {**ks(), "spec": [1]}], "refers to GitRepository/flux-system, which isn't in the input"),
-        ([git(url=["x"]), ks()], "its repository's URL isn't one that a target can follow"),
+        ([git(url=["x"]), ks()], "takes from GitRepository/flux-system/shop, which has a URL that no target can follow"),
         ([git(), ks(path="a\\b")], "has a path that can't be written in a configuration"),
         ([git(), ks(), ks(prune=False)], "is in the input twice, first at in.yaml:2, which counts"),
         ([git(), repo(), release(chart=chart(chart="../../x"))], "names no chart"),

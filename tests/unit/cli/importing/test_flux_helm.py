@@ -10,7 +10,21 @@ import pytest
 from handler.config.git_settings import BasicAuth, Repository, Revision, SecretRef
 from handler.config.renderer_settings import Chart, ChartSource, RendererSettings, ValuesFrom
 from handler.config.settings import IgnoreRule, IgnoreSelect, Rollback, Target, Wait
-from tests.unit.cli.importing.custom_resources import GIT_URL, SOURCE, chart, converted, git, ks, lost, made, notes, read, release, repo, target
+from tests.unit.cli.importing.custom_resources import (
+    GIT_URL,
+    SOURCE,
+    chart,
+    converted,
+    git,
+    ks,
+    lost,
+    made,
+    notes,
+    read,
+    release,
+    repo,
+    target,
+)
 
 CRDS = "CustomResourceDefinition.apiextensions.k8s.io"
 STABLE = "https://charts.example.com/stable"
@@ -88,10 +102,15 @@ def test_each_field_is_its_setting(spec: dict[str, Any], changed: dict[str, Any]
 
 
 def test_a_chart_in_git_is_a_path_and_its_values_files_are_relative_to_it() -> None:
-    spec = chart(chart="./charts/web", sourceRef={"kind": "GitRepository", "name": "shop"}, valuesFiles=["charts/web/values.yaml", "env/prod.yaml"])
+    spec = chart(
+        chart="./charts/web", sourceRef={"kind": "GitRepository", "name": "shop"}, valuesFiles=["charts/web/values.yaml", "env/prod.yaml"]
+    )
     found = target(git(), release(chart=spec))
     assert (found.path, found.renderer.values_files, found.renderer.chart) == ("charts/web", ("values.yaml", "../../env/prod.yaml"), None)
-    assert "each commit counts" in lost(git(), release(chart=chart(**spec["spec"], reconcileStrategy="ChartVersion")))["spec.chart.spec.reconcileStrategy"]
+    assert (
+        "each commit counts"
+        in lost(git(), release(chart=chart(**spec["spec"], reconcileStrategy="ChartVersion")))["spec.chart.spec.reconcileStrategy"]
+    )
 
 
 OCI = made(SOURCE, "OCIRepository", "web", {"url": "oci://ghcr.io/acme/charts/web", "ref": {"tag": "1.2.3"}, "secretRef": {"name": "reg"}})

@@ -133,7 +133,9 @@ def test_what_would_be_done_otherwise_is_named_and_suspends(spec: dict[str, Any]
     assert read(found).targets[0].suspend
 
 
-@pytest.mark.parametrize("spec", [{"verify": {"mode": "HEAD", "secretRef": {"name": "keys"}}}, {"ignore": "*.md"}, {"recurseSubmodules": True}])
+@pytest.mark.parametrize(
+    "spec", [{"verify": {"mode": "HEAD", "secretRef": {"name": "keys"}}}, {"ignore": "*.md"}, {"recurseSubmodules": True}]
+)
 def test_what_a_source_does_beside_suspends_all_its_targets(spec: dict[str, Any]) -> None:
     found = read(converted(git(**spec), ks("one"), ks("two")))
     assert [each.suspend for each in found.targets] == [True, True]
