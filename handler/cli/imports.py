@@ -51,7 +51,7 @@ def import_(session: Session, filenames: tuple[str, ...], from_cluster: bool, na
     found, alone, unread = given
     if not found:
         raise ManifestInvalid(*unread, _nothing(from_cluster, alone))
-    made = convert(found, repository or _repository_around(filenames))
+    made = convert(found, repository or "", _repository_around(filenames))
     problems = [*unread, *made.problems]
     if not made.targets:
         lost = [Problem(note.source, note.text, note.place) for each in found for note in each.notes if not note.field]

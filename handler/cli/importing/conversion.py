@@ -87,9 +87,9 @@ def is_known(body: dict[str, Any]) -> bool:
     return isinstance(version, str) and isinstance(kind, str) and GroupKind(group_of(version), kind) in KINDS
 
 
-def convert(resources: Sequence[CustomResource], repository: str = "") -> Conversion:
-    """Convert all resources of an input, each of a kind that has a row. `repository`: see `References`."""
-    references = References(resources, repository)
+def convert(resources: Sequence[CustomResource], repository: str = "", around: str = "") -> Conversion:
+    """Convert all resources of an input, each of a kind that has a row. `repository`, `around`: see `References`."""
+    references = References(resources, repository, around)
     problems: list[Problem] = []
     drafts: list[TargetDraft] = []
     seen: dict[tuple[str, str, str, str], CustomResource] = {}

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from handler.cli.importing.custom_resource import LOST, CustomResource
+from handler.cli.importing.custom_resource import LOST, SET, CustomResource, FieldNote
 from handler.cli.importing.repositories import url_part
 from handler.cli.importing.target_draft import NotATarget, TargetDraft
 from handler.model.errors import Problem
@@ -19,10 +19,14 @@ KUSTOMIZE = "kustomize.toolkit.fluxcd.io"
 
 @dataclass(slots=True)
 class References:
-    """All resources of the input. `repository`: the URL of git for what has none of its own; `used`: by `id`, what another one names."""
+    """All resources of the input. `used`: by `id`, what another one names.
+
+    `repository`: the URL of git for what has none of its own, as it was named; `around`: that of the checkout that the input lies in.
+    """
 
     resources: Sequence[CustomResource]
     repository: str = ""
+    around: str = ""
     used: set[int] = field(default_factory=set)
     _named: dict[tuple[str, str, str, str], CustomResource] = field(default_factory=dict)
     _parts: dict[int, TargetDraft] = field(default_factory=dict)
@@ -56,18 +60,25 @@ class References:
         return self._parts[id(source)]
 
     def home(self, user: CustomResource, candidates: Sequence[TargetDraft]) -> TargetDraft:
-        """Return the repository of a resource whose chart isn't in git: the one that is named for all, else the only candidate.
+        """Return the repository of a resource whose chart isn't in git: the named one, the only candidate, or the checkout's.
 
         Raises NotATarget, with the flag that names one.
         """
         urls = {str(each.settings.get("repository")) for each in candidates}
         if self.repository:
-            return url_part(self.repository)
+            return _named(user, self.repository, "that of --repository")
         if len(urls) == 1:
             return candidates[0]
+        if self.around:
+            return _named(user, self.around, "that of the checkout which the input lies in")
         seen = f"has a chart that isn't in git, and a target follows a repository; the input has {len(urls) or 'none'}"
         way = "name the one that holds its values, or that is to hold them: --repository https://git.example.com/acme/shop.git"
         raise NotATarget(seen, Problem(str(user), seen, user.place(), way))
+
+
+def _named(user: CustomResource, url: str, text: str) -> TargetDraft:
+    user.notes.append(FieldNote(SET, str(user), "", user.place(), text, "repository"))
+    return url_part(url)
 
 
 @contextlib.contextmanager
