@@ -34,6 +34,7 @@ from handler.source.checkout import checkout_around
 
 _TEXTS = (("spec", "source", "helm", "values"), ("spec", "sources", "*", "helm", "values"))
 """Fields of an Application that hold YAML as text."""
+TEMPLATES = "template of a chart, which holds objects once `helm template` has rendered it"
 LIVE = "cluster"  # what places of objects of the cluster are called
 _KEPT = ("apiVersion", "kind", "metadata", "spec")
 Objects = tuple[list[CustomResource], Mapping[str, int], list[Problem]]
@@ -43,7 +44,7 @@ Objects = tuple[list[CustomResource], Mapping[str, int], list[Problem]]
 def import_(session: Session, filenames: tuple[str, ...], from_cluster: bool, namespaces: tuple[str, ...], repository: str | None) -> int:
     """Print the targets that do what objects of Flux and Argo CD do."""
     if bool(filenames) == from_cluster:
-        example = "anneal import -f clusters/prod, kubectl get … -o yaml | anneal import -f -, or anneal import --from-cluster"
+        example = "anneal import -f clusters/prod, or anneal import --from-cluster"
         raise click.UsageError(f"name files by -f, or the cluster by --from-cluster: {example}")
     if namespaces and not from_cluster:
         raise click.UsageError("-n goes with --from-cluster; of files all objects are read")
@@ -54,8 +55,10 @@ def import_(session: Session, filenames: tuple[str, ...], from_cluster: bool, na
     made = convert(found, repository or "", _repository_around(filenames))
     problems = [*unread, *made.problems]
     if not made.targets:
+        named = {problem.subject for problem in problems}
         lost = [Problem(note.source, note.text, note.place) for each in found for note in each.notes if not note.field]
-        raise ManifestInvalid(*dict.fromkeys([*problems, *lost]), Problem("import", "none of these objects becomes a target"))
+        others = [problem for problem in lost if problem.subject not in named]
+        raise ManifestInvalid(*problems, *others, Problem("import", "none of these objects becomes a target"))
     if session.output.as_json:
         session.output.document({**output.facts(made, alone), "problems": problems})
     else:
@@ -96,7 +99,15 @@ def _from_files(session: Session, filenames: tuple[str, ...]) -> Objects:
     if len(wanted) > MAX_FILES or sum(len(blobs[oid]) for oid in wanted.values()) > MAX_TOTAL:
         limit = f"{MAX_FILES:,} files and {MAX_TOTAL:,} bytes are read"
         raise SourceRefused.of("import", f"has {len(wanted):,} files; at most {limit}", fix="name the directories that hold the objects")
-    return _read(session, {path: blobs[oid] for path, oid in wanted.items()})
+    objects, alone, unread = _read(session, {_typed(path, filenames): blobs[oid] for path, oid in wanted.items()})
+    templates = len(found) - len(wanted)
+    return objects, {**alone, **({TEMPLATES: templates} if templates else {})}, unread
+
+
+def _typed(path: str, filenames: tuple[str, ...]) -> str:
+    """Return a path below the only directory that is named as one would type it from here."""
+    only = Path(filenames[0])
+    return str(only / path.partition("/")[2]) if len(filenames) == 1 and only.is_dir() and "/" in path and only.name in ("", "..") else path
 
 
 def _is_template(tree: Any, path: str) -> bool:

@@ -6,10 +6,11 @@ from typing import Any
 
 from handler.cli.importing.argocd_parameters import pointer_of
 from handler.cli.importing.argocd_sources import parts_of
-from handler.cli.importing.custom_resource import SET, CustomResource, Fields, Lost, Rows
+from handler.cli.importing.custom_resource import SET, CustomResource, Lost, Rows, SourceField
 from handler.cli.importing.flux_kustomization import RETRIED
 from handler.cli.importing.references import References
 from handler.cli.importing.target_draft import TargetDraft, complaint, judged
+from handler.model.tree import printable
 
 _OWN_CLUSTER = ("https://kubernetes.default.svc", "https://kubernetes.default.svc.cluster.local")
 _MANUAL = "is synced by hand there; take `suspend` away when it may be deployed"
@@ -57,7 +58,7 @@ def application(source: CustomResource, references: References) -> list[TargetDr
         spec.at("project").itself("restricts nothing")
     else:
         spec.at("project").lost("what a project allows is said by the target: namespaces, clusterScoped, impersonate")
-    source.fields.at("operation").itself("is one sync that was asked for; `anneal apply` asks for one")
+    source.fields.at("operation").itself("is one sync that was asked for; `anneal apply NAME` asks for one")
     spec.rows(ROWS)
     for number, part in enumerate(parts):
         part.add(common)
@@ -65,7 +66,7 @@ def application(source: CustomResource, references: References) -> list[TargetDr
     return parts
 
 
-def _put_destination(common: TargetDraft, destination: Fields) -> None:
+def _put_destination(common: TargetDraft, destination: SourceField) -> None:
     namespace, server, name = destination.at("namespace"), destination.at("server"), destination.at("name")
     common.put("clusterScoped", ["Namespace"])
     common.put("namespaces", "*")
@@ -83,7 +84,7 @@ def _put_destination(common: TargetDraft, destination: Fields) -> None:
         common.take(name, "cluster.context", name.text(), "", "a context of the kubeconfig: rename it where yours has another name")
 
 
-def _put_sync(common: TargetDraft, policy: Fields) -> None:
+def _put_sync(common: TargetDraft, policy: SourceField) -> None:
     """Take over automated sync; without it nothing is run until `suspend` is taken away."""
     automated = policy.at("automated")
     prune, heal, empty, enabled = (automated.at(key) for key in ("prune", "selfHeal", "allowEmpty", "enabled"))
@@ -101,7 +102,7 @@ def _put_sync(common: TargetDraft, policy: Fields) -> None:
     empty.set("prune.allowEmpty")
 
 
-def _put_options(common: TargetDraft, options: Fields) -> None:
+def _put_options(common: TargetDraft, options: SourceField) -> None:
     for each in options.items():
         text = each.text()
         row = OPTIONS.get(text)
@@ -114,10 +115,10 @@ def _put_options(common: TargetDraft, options: Fields) -> None:
         elif isinstance(row, str):
             each.itself(row)
         else:
-            each.lost(row.why if row else "import doesn't know this option")
+            each.lost(f"{printable(text, 80)}: {row.why if row else 'import does not know this option'}")
 
 
-def _put_ignore(common: TargetDraft, rules: Fields) -> None:
+def _put_ignore(common: TargetDraft, rules: SourceField) -> None:
     """Take over fields that others may own. An empty group is the core group there."""
     taken: list[dict[str, Any]] = []
     for rule in rules.items():
@@ -134,7 +135,7 @@ def _put_ignore(common: TargetDraft, rules: Fields) -> None:
         common.put("ignore", taken)
 
 
-def _pointers(rule: Fields) -> list[str]:
+def _pointers(rule: SourceField) -> list[str]:
     written = rule.at("jsonPointers").items()
     paths = [each.text() for each in written if each.text() and judged(each, "ignore", each.text(), "pointer")]
     for each in rule.at("jqPathExpressions").items():

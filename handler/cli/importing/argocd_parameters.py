@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from handler.cli.importing.custom_resource import Fields
+from handler.cli.importing.custom_resource import SourceField
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
@@ -15,7 +15,7 @@ _STEP = re.compile(
 )
 
 
-def helm_sets(parameters: Fields) -> dict[str, Any]:
+def helm_sets(parameters: SourceField) -> dict[str, Any]:
     """Return parameters as `renderer.set`: values as Helm's --set reads them, those with forceString as they are."""
     found: dict[str, Any] = {}
     for each in parameters.items():

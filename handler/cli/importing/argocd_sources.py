@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from handler.cli.importing.argocd_parameters import helm_sets
-from handler.cli.importing.custom_resource import CustomResource, Fields, Lost, Rows
+from handler.cli.importing.custom_resource import CustomResource, Lost, Rows, SourceField
 from handler.cli.importing.flux_sources import plain_range
 from handler.cli.importing.references import References
 from handler.cli.importing.repositories import put_repository
@@ -60,7 +60,7 @@ SOURCE_ROWS: Rows = {
 }
 
 
-def sources_of(application: CustomResource) -> list[Fields]:
+def sources_of(application: CustomResource) -> list[SourceField]:
     """Return the sources that a target can be made of or that lend files. Raises NotATarget: there is none."""
     spec = application.fields.at("spec")
     found = spec.at("sources").items() or ([spec.at("source")] if spec.at("source").mapping() else [])
@@ -88,7 +88,7 @@ def parts_of(application: CustomResource, references: References) -> list[Target
     return parts
 
 
-def _part(application: CustomResource, source: Fields, lending: Mapping[str, Fields], references: References) -> TargetDraft:
+def _part(application: CustomResource, source: SourceField, lending: Mapping[str, SourceField], references: References) -> TargetDraft:
     part = TargetDraft([application])
     if source.at("chart").text():
         names = [found[1] for text in source.below("helm.valueFiles").texts() if (found := _REF.fullmatch(text)) and found[1] in lending]
@@ -118,7 +118,7 @@ def git_repositories(references: References) -> list[TargetDraft]:
     return found
 
 
-def git_of(source: Fields) -> TargetDraft:
+def git_of(source: SourceField) -> TargetDraft:
     """Return repository and revision of a git source. Raises NotATarget."""
     part = TargetDraft()
     put_repository(part, source.at("repoURL"))
@@ -148,7 +148,7 @@ def _revision(text: str) -> tuple[str, str, str, str]:
     return "tag" if is_tag else "branch", text, "ref", "taken for a tag: write {branch: …} where it is a branch" if is_tag else ""
 
 
-def _put_chart(part: TargetDraft, source: Fields) -> None:
+def _put_chart(part: TargetDraft, source: SourceField) -> None:
     url, name = source.at("repoURL").text().rstrip("/"), source.at("chart").text()
     part.put("renderer", {"type": "helm"})
     if complaint("chartName", name):
@@ -167,7 +167,7 @@ def _put_chart(part: TargetDraft, source: Fields) -> None:
     source.at("path").itself("a chart from a registry has none")
 
 
-def _put_renderer(part: TargetDraft, source: Fields, application: CustomResource, lending: Mapping[str, Fields]) -> None:
+def _put_renderer(part: TargetDraft, source: SourceField, application: CustomResource, lending: Mapping[str, SourceField]) -> None:
     """Choose as Argo CD does: what is written, else what the path holds."""
     options = {key: source.at(key).mapping() for key in _KINDS}
     chosen = next((key for key in options if options[key]), "")
@@ -186,11 +186,11 @@ def _put_renderer(part: TargetDraft, source: Fields, application: CustomResource
             source.at(key).lost(f"is beside `{chosen}`, of which one decides", halts=True)
 
 
-def _of_same_tree(one: Fields, other: Fields) -> bool:
+def _of_same_tree(one: SourceField, other: SourceField) -> bool:
     return all(one.at(key).value == other.at(key).value for key in ("repoURL", "targetRevision"))
 
 
-def _put_directory(part: TargetDraft, directory: Fields) -> None:
+def _put_directory(part: TargetDraft, directory: SourceField) -> None:
     recurse = directory.at("recurse").flag()
     directory.at("recurse").set("renderer.include")
     for key in ("include", "exclude"):
@@ -220,7 +220,7 @@ def _globs(text: str, *, recurse: bool) -> list[str]:
     return [f"**/{text}" if recurse and "/" not in text else text]
 
 
-def _put_helm(part: TargetDraft, helm: Fields, application: CustomResource, path: str, *lent: str) -> None:
+def _put_helm(part: TargetDraft, helm: SourceField, application: CustomResource, path: str, *lent: str) -> None:
     """Take over Helm's options. `path`: of the chart in git; `lent`: names of sources that are the target's own repository."""
     if complaint("releaseName", helm.at("releaseName").text() or application.name):
         raise NotATarget("has a release name that Helm wouldn't take")
@@ -238,7 +238,7 @@ def _put_helm(part: TargetDraft, helm: Fields, application: CustomResource, path
     helm.rows(HELM_ROWS)
 
 
-def _put_value_files(part: TargetDraft, files: Fields, path: str, lent: tuple[str, ...]) -> None:
+def _put_value_files(part: TargetDraft, files: SourceField, path: str, lent: tuple[str, ...]) -> None:
     taken: list[str] = []
     for each in files.items():
         text = each.text()
@@ -259,7 +259,7 @@ def _put_value_files(part: TargetDraft, files: Fields, path: str, lent: tuple[st
         part.put("renderer.valuesFiles", taken)
 
 
-def _put_values(part: TargetDraft, helm: Fields, application: CustomResource) -> None:
+def _put_values(part: TargetDraft, helm: SourceField, application: CustomResource) -> None:
     """Take over values: a mapping stands above a text of YAML, which was read when the input was."""
     whole, text = helm.at("valuesObject"), helm.at("values")
     values: Any = whole.mapping()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from handler.cli.importing.argocd import application
-from handler.cli.importing.custom_resource import LOST, CustomResource, Fields, Lost, Rows
+from handler.cli.importing.custom_resource import LOST, CustomResource, Lost, Rows, SourceField
 from handler.cli.importing.flux_helm import helm_release
 from handler.cli.importing.flux_kustomization import kustomization
 from handler.cli.importing.references import KUSTOMIZE, SOURCES, References
@@ -25,6 +25,7 @@ from handler.model.tree import printable
 Convert = Callable[[CustomResource, References], list[TargetDraft]]
 HELM, ARGOCD, IMAGES, NOTIFICATIONS = "helm.toolkit.fluxcd.io", "argoproj.io", "image.toolkit.fluxcd.io", "notification.toolkit.fluxcd.io"
 _UNUSED = "no resource of the input takes anything from it"
+_RESULTS = "results stand in the log, in metrics and in what `anneal status` prints; alert on the metrics (docs/operations.md)"
 _IMAGES = "no image is looked up and no tag is written to git; let CI commit the tag, or Renovate"
 
 KINDS: dict[GroupKind, Convert | str] = {
@@ -45,8 +46,8 @@ KINDS: dict[GroupKind, Convert | str] = {
     GroupKind(IMAGES, "ImagePolicy"): _IMAGES,
     GroupKind(IMAGES, "ImageUpdateAutomation"): _IMAGES,
     GroupKind(NOTIFICATIONS, "Receiver"): "webhooks are set up once for all targets: docs/webhooks.md",
-    GroupKind(NOTIFICATIONS, "Provider"): "results are written as commit statuses, events and metrics; alert on those",
-    GroupKind(NOTIFICATIONS, "Alert"): "results are written as commit statuses, events and metrics; alert on those",
+    GroupKind(NOTIFICATIONS, "Provider"): _RESULTS,
+    GroupKind(NOTIFICATIONS, "Alert"): _RESULTS,
 }
 """Kind -> what makes its targets, or why it has none."""
 
@@ -65,7 +66,7 @@ COMMON: Rows = {
 ANNOTATIONS: dict[str, Lost] = {
     "argocd.argoproj.io/sync-wave": Lost("no target waits for another; put both into one, where sync waves order objects"),
     "argocd.argoproj.io/skip-reconcile": Lost("write suspend: true", halts=True),
-    "notifications.argoproj.io/": Lost("results are written as commit statuses, events and metrics; alert on those"),
+    "notifications.argoproj.io/": Lost(_RESULTS),
     "argocd-image-updater.argoproj.io/": Lost(_IMAGES),
     "argocd.argoproj.io/compare-options": Lost("what is compared is said by `ignore` and by annotations of the objects"),
 }
@@ -122,7 +123,7 @@ def _drafts(each: CustomResource, references: References, problems: list[Problem
 def _twice(each: CustomResource, first: CustomResource, problems: list[Problem]) -> list[TargetDraft]:
     seen = f"is in the input twice, first at {first.place()}, which counts"
     each.note(LOST, (), seen)
-    way = "of bases and overlays give what they build: kustomize build DIR | anneal import -f -"
+    way = "give one cluster's objects at a time; of bases and overlays what they build: kustomize build DIR | anneal import -f -"
     problems.append(Problem(str(each), seen, each.place(), way))
     return []
 
@@ -166,7 +167,7 @@ def _named(drafts: Sequence[TargetDraft]) -> list[TargetDraft]:
     return list(drafts)
 
 
-def _named_field(fields: Fields, name: str) -> None:
+def _named_field(fields: SourceField, name: str) -> None:
     fields.below("metadata.name").set("name", "" if fields.of.name == name else name)
 
 

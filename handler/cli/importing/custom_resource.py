@@ -95,9 +95,9 @@ class CustomResource:
         return printable("/".join((self.kind, self.namespace, self.name)), 400)
 
     @property
-    def fields(self) -> Fields:
+    def fields(self) -> SourceField:
         """The whole resource."""
-        return Fields(self, (), self.body)
+        return SourceField(self, (), self.body)
 
     def place(self, path: FieldPath = ()) -> str:
         """Return file:line of a field, or of the nearest of its parents that has a line."""
@@ -134,7 +134,7 @@ class CustomResource:
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class SourceField:
     """A value of a resource and where it is; None where nothing is. Reading one of another type notes that."""
 
     of: CustomResource
@@ -144,7 +144,7 @@ class Fields:
     def __bool__(self) -> bool:
         return self.value is not None
 
-    def at(self, *keys: str | int) -> Fields:
+    def at(self, *keys: str | int) -> SourceField:
         """Return what is below; a key holds any characters."""
         value = self.value
         for key in keys:
@@ -152,9 +152,9 @@ class Fields:
                 value = value.get(key)
             else:
                 value = value[key] if isinstance(value, list) and isinstance(key, int) and key < len(value) else None
-        return Fields(self.of, (*self.path, *keys), value)
+        return SourceField(self.of, (*self.path, *keys), value)
 
-    def below(self, points: str) -> Fields:
+    def below(self, points: str) -> SourceField:
         """Return what is below, by keys joined by points."""
         return self.at(*points.split("."))
 
@@ -162,7 +162,7 @@ class Fields:
         """Return a mapping's keys."""
         return list(self._typed(dict, {}))
 
-    def items(self) -> list[Fields]:
+    def items(self) -> list[SourceField]:
         """Return a list's items."""
         return [self.at(index) for index in range(len(self._typed(list, [])))]
 

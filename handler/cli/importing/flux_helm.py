@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 
-from handler.cli.importing.custom_resource import CustomResource, Fields, Lost, Rows
+from handler.cli.importing.custom_resource import CustomResource, Lost, Rows, SourceField
 from handler.cli.importing.flux_kustomization import RETRIED
 from handler.cli.importing.flux_settings import UNORDERED, put_cluster_identity, put_health_checks, put_ignore, taken_duration
 from handler.cli.importing.flux_sources import POLLED, git_part, helm_repository_part, oci_repository_part, put_suspend
@@ -103,7 +103,7 @@ def _put_chart(draft: TargetDraft, source: CustomResource, references: Reference
         draft.add(references.part(found, oci_repository_part))
 
 
-def _put_template(draft: TargetDraft, chart: Fields, owner: CustomResource, references: References) -> None:
+def _put_template(draft: TargetDraft, chart: SourceField, owner: CustomResource, references: References) -> None:
     """Take over a chart's name, version and source, as a HelmRelease's template and a HelmChart write them."""
     ref = chart.at("sourceRef")
     kind, name = ref.at("kind").text(), ref.at("name").text()
@@ -125,21 +125,23 @@ def _put_template(draft: TargetDraft, chart: Fields, owner: CustomResource, refe
     _put_template_rest(draft, chart, in_git=kind == "GitRepository")
 
 
-def _put_chart_path(draft: TargetDraft, chart: Fields) -> None:
+def _put_chart_path(draft: TargetDraft, chart: SourceField) -> None:
     inside = posixpath.normpath("/" + chart.at("chart").text()).lstrip("/")
     if not draft.take(chart.at("chart"), "path", inside, "path"):
         raise NotATarget("has a path that can't be written in a configuration")
     chart.at("version").itself("a chart in git has the version of its commit")
 
 
-def _put_template_rest(draft: TargetDraft, chart: Fields, *, in_git: bool) -> None:
+def _put_template_rest(draft: TargetDraft, chart: SourceField, *, in_git: bool) -> None:
     files = [*([text] if (text := chart.at("valuesFile").text()) else []), *chart.at("valuesFiles").texts()]
     written = chart.at("valuesFiles") or chart.at("valuesFile")
     if files and in_git:
         path = str(draft.settings.get("path", ""))
         relative = [posixpath.relpath("/" + each.lstrip("/"), "/" + path) for each in files]
-        if draft.take(written, "renderer.valuesFiles", relative, "valuesFile", "from `path`; the chart's own values.yaml lies below them"):
+        if draft.take(written, "renderer.valuesFiles", relative, "valuesFile", "from `path`"):
             chart.at("valuesFile").set("renderer.valuesFiles")
+        if "values.yaml" not in relative:
+            written.lost("the chart's own values.yaml counts, too, below these; set what it says otherwise in one of them", halts=True)
     for key in ("valuesFiles", "valuesFile"):
         if not in_git:
             chart.at(key).lost("lies in the chart; commit the file and name it in renderer.valuesFiles", halts=bool(files))
@@ -169,7 +171,7 @@ def _home(source: CustomResource, references: References) -> TargetDraft:
     return references.home(source, [references.part(each, git_part) for each in references.resources if each.kind == "GitRepository"])
 
 
-def _put_place(draft: TargetDraft, spec: Fields) -> None:
+def _put_place(draft: TargetDraft, spec: SourceField) -> None:
     """Take over the namespace and the release's name, which helm-controller makes of both where none is written."""
     source, target, release = draft.sources[0], spec.at("targetNamespace"), spec.at("releaseName")
     namespace = target.text() or source.namespace
@@ -187,7 +189,7 @@ def _put_place(draft: TargetDraft, spec: Fields) -> None:
     release.set("renderer.releaseName")
 
 
-def _put_values(draft: TargetDraft, spec: Fields) -> None:
+def _put_values(draft: TargetDraft, spec: SourceField) -> None:
     values = spec.at("values")
     if values.mapping():
         draft.take(values, "renderer.values", values.mapping())
@@ -202,7 +204,7 @@ def _put_values(draft: TargetDraft, spec: Fields) -> None:
         draft.put("renderer.valuesFrom", taken)
 
 
-def _values_from(draft: TargetDraft, entry: Fields) -> dict[str, object]:
+def _values_from(draft: TargetDraft, entry: SourceField) -> dict[str, object]:
     source, namespace = draft.sources[0], draft.settings["namespace"]
     names = {"kind": "kind", "name": "name", "valuesKey": "key", "targetPath": "targetPath"}
     row: dict[str, object] = {setting: text for key, setting in names.items() if (text := entry.at(key).text())}
@@ -223,7 +225,7 @@ def _values_from(draft: TargetDraft, entry: Fields) -> dict[str, object]:
     return row
 
 
-def _put_drift(draft: TargetDraft, detection: Fields) -> None:
+def _put_drift(draft: TargetDraft, detection: SourceField) -> None:
     mode = detection.at("mode")
     drift = {"enabled": "correct", "warn": "report"}.get(mode.text(), "ignore")
     draft.put("drift", drift)
@@ -234,7 +236,7 @@ def _put_drift(draft: TargetDraft, detection: Fields) -> None:
     put_ignore(draft, detection.at("ignore"))
 
 
-def _put_wait(draft: TargetDraft, spec: Fields) -> None:
+def _put_wait(draft: TargetDraft, spec: SourceField) -> None:
     """Wait as Helm does, five minutes unless said otherwise; go back on failure where upgrades are remediated by a rollback."""
     limit = taken_duration(spec.at("timeout")) or "5m"
     waits = not (spec.below("install.disableWait").flag() and spec.below("upgrade.disableWait").flag())
@@ -259,7 +261,7 @@ def _put_wait(draft: TargetDraft, spec: Fields) -> None:
         remediation.rows({"ignoreTestFailures": "helm tests aren't run"})
 
 
-def _put_crds(draft: TargetDraft, spec: Fields) -> None:
+def _put_crds(draft: TargetDraft, spec: SourceField) -> None:
     crds, skip = spec.below("install.crds"), spec.below("install.skipCRDs")
     if crds.text() == "Skip" or (skip.flag() and not crds):
         draft.put("renderer.skipCrds", True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
-from handler.cli.importing.custom_resource import CustomResource, Fields, Lost, Rows
+from handler.cli.importing.custom_resource import CustomResource, Lost, Rows, SourceField
 from handler.cli.importing.flux_settings import UNORDERED, put_cluster_identity, put_health_checks, put_ignore, taken_duration
 from handler.cli.importing.flux_sources import POLLED, git_part, put_suspend
 from handler.cli.importing.references import References
@@ -59,23 +59,25 @@ def kustomization(source: CustomResource, references: References) -> list[Target
     return [draft]
 
 
-def _git(source: CustomResource, ref: Fields, references: References) -> TargetDraft:
+def _git(source: CustomResource, ref: SourceField, references: References) -> TargetDraft:
     kind = ref.at("kind").text() or "GitRepository"
     if kind != "GitRepository":
-        raise NotATarget(f"renders from a {kind}; a target renders from git: let it follow the repository that the {kind} is made of")
+        raise NotATarget(
+            f"takes its manifests from {kind} objects; a target renders from git: let it follow the repository they are made of"
+        )
     found = references.find(kind, ref.at("namespace").text() or source.namespace, ref.at("name").text(), source)
     for key in ("kind", "name", "namespace"):
         ref.at(key).set("repository", str(found))
     return references.part(found, git_part)
 
 
-def _put_path(draft: TargetDraft, path: Fields) -> None:
+def _put_path(draft: TargetDraft, path: SourceField) -> None:
     inside = posixpath.normpath("/" + path.text()).lstrip("/")
     if not draft.take(path, "path", inside, "path"):
         raise NotATarget("has a path that can't be written in a configuration")
 
 
-def _put_namespaces(draft: TargetDraft, found: Fields) -> None:
+def _put_namespaces(draft: TargetDraft, found: SourceField) -> None:
     name = found.text()
     draft.put("clusterScoped", ["Namespace"])
     if not name or complaint("namespace", name):
@@ -87,7 +89,7 @@ def _put_namespaces(draft: TargetDraft, found: Fields) -> None:
     found.lost("doesn't override a namespace that an object names; write `namespace:` into kustomization.yaml where objects do")
 
 
-def _put_wait(draft: TargetDraft, spec: Fields) -> None:
+def _put_wait(draft: TargetDraft, spec: SourceField) -> None:
     """Wait for health where Flux does: for all, or for what it lists, which is among all."""
     checks, wait = spec.at("healthChecks"), spec.at("wait")
     limit = taken_duration(spec.at("timeout"))
@@ -104,7 +106,7 @@ def _put_wait(draft: TargetDraft, spec: Fields) -> None:
         checks.itself("lists nothing")
 
 
-def _put_deletion(policy: Fields) -> None:
+def _put_deletion(policy: SourceField) -> None:
     if policy.text() in ("", "Orphan"):
         policy.itself("a target that leaves anneal.yaml deletes nothing")
     else:

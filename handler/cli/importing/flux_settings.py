@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from handler.cli.importing.custom_resource import Fields
+from handler.cli.importing.custom_resource import SourceField
 from handler.cli.importing.target_draft import HOME_CLUSTER, NotATarget, TargetDraft, complaint, judged
 from handler.config.cel import complaint as cel_complaint
 from handler.config.value_formats import RANGES, duration
@@ -17,7 +17,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _CHECK_FORMS = {"apiVersion": "groupVersion", "kind": "kindName", "current": "cel", "inProgress": "cel", "failed": "cel"}
 
 
-def taken_duration(found: Fields) -> str:
+def taken_duration(found: SourceField) -> str:
     """Return a duration of Go (`1h0m0s`, `90s`) as the configuration writes it, within its bounds; empty: there is none, noted as lost."""
     text, limits = found.text(), RANGES["duration"]
     if not text:
@@ -30,7 +30,7 @@ def taken_duration(found: Fields) -> str:
     return duration(min(max(round(seconds, 3), limits.least), limits.most))
 
 
-def put_cluster_identity(draft: TargetDraft, spec: Fields, namespace: str) -> None:
+def put_cluster_identity(draft: TargetDraft, spec: SourceField, namespace: str) -> None:
     """Take over the ServiceAccount that is impersonated and the kubeconfig of another cluster. Raises NotATarget."""
     account = spec.at("serviceAccountName")
     if account.text():
@@ -45,7 +45,7 @@ def put_cluster_identity(draft: TargetDraft, spec: Fields, namespace: str) -> No
     secret.at("key").set(setting)
 
 
-def put_health_checks(draft: TargetDraft, entries: Fields) -> None:
+def put_health_checks(draft: TargetDraft, entries: SourceField) -> None:
     """Take over CEL expressions of health: the list has the same form; of two for the same kind the first."""
     taken: list[dict[str, str]] = []
     kinds: set[tuple[str, str]] = set()
@@ -72,7 +72,7 @@ def _wrong_check(row: dict[str, str]) -> str:
     return formal or next((f"CEL can't read it: {found}" for text in expressions if (found := cel_complaint(text))), "")
 
 
-def put_ignore(draft: TargetDraft, rules: Fields) -> None:
+def put_ignore(draft: TargetDraft, rules: SourceField) -> None:
     """Take over fields that others may own: a list of `paths`, each for the objects of `target`."""
     taken: list[dict[str, Any]] = list(draft.settings.get("ignore", []))
     for rule in rules.items():
@@ -85,7 +85,7 @@ def put_ignore(draft: TargetDraft, rules: Fields) -> None:
         draft.put("ignore", taken)
 
 
-def _select(target: Fields) -> dict[str, str] | None:
+def _select(target: SourceField) -> dict[str, str] | None:
     """Return a kustomize selector, whose names are regular expressions, as globs; None: it can't be one."""
     selectors = [target.at(key) for key in ("labelSelector", "annotationSelector") if target.at(key).text()]
     for each in selectors:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from handler.cli.importing.custom_resource import CustomResource, Fields, Lost, Rows
+from handler.cli.importing.custom_resource import CustomResource, Lost, Rows, SourceField
 from handler.cli.importing.repositories import put_repository
 from handler.cli.importing.target_draft import HOME_CLUSTER, NotATarget, TargetDraft, judged
 from handler.config.git_settings import token_user
@@ -66,14 +66,14 @@ def git_part(source: CustomResource) -> TargetDraft:
     return part
 
 
-def put_suspend(part: TargetDraft, spec: Fields) -> None:
+def put_suspend(part: TargetDraft, spec: SourceField) -> None:
     """Take over a pause."""
     if spec.at("suspend").flag():
         part.take(spec.at("suspend"), "suspend", value=True)
     spec.at("suspend").itself("isn't suspended")
 
 
-def _put_provider(spec: Fields) -> None:
+def _put_provider(spec: SourceField) -> None:
     name = spec.at("provider").text()
     if name in ("", "generic"):
         spec.at("provider").itself("is the default")
@@ -84,7 +84,7 @@ def _put_provider(spec: Fields) -> None:
         spec.at("provider").lost(CREDENTIALS)
 
 
-def _put_revision(part: TargetDraft, ref: Fields) -> None:
+def _put_revision(part: TargetDraft, ref: SourceField) -> None:
     """Take over what Flux would check out: commit above name, semver, tag and branch; `master` where nothing is written."""
     ways: dict[str, Callable[[str], tuple[str, str, str]]] = {
         "commit": lambda text: ("commit", text, "sha"),
@@ -118,7 +118,7 @@ def plain_range(text: str) -> str:
     return re.sub(r"(?<![0-9A-Za-z.-])v(?=[0-9])", "", re.sub(r"([<>=^~]) +", r"\1", spaced))
 
 
-def _put_git_secret(part: TargetDraft, ref: Fields, url: str) -> None:
+def _put_git_secret(part: TargetDraft, ref: SourceField, url: str) -> None:
     name, namespace = ref.at("name").text(), part.sources[0].namespace
     held = f"{namespace}/{name}"
     read = f"kubectl get secret {name} -n {namespace} -o jsonpath"
@@ -134,7 +134,7 @@ def _put_git_secret(part: TargetDraft, ref: Fields, url: str) -> None:
             part.put("repository.auth", {"basic": {"username": token_user(url), "password": password}})
 
 
-def helm_repository_part(source: CustomResource, name: str, version: Fields) -> TargetDraft:
+def helm_repository_part(source: CustomResource, name: str, version: SourceField) -> TargetDraft:
     """Return chart and chart source of a chart's name in a HelmRepository. Raises NotATarget."""
     part, spec = TargetDraft([source]), source.fields.at("spec")
     url, kind = spec.at("url").text().rstrip("/"), spec.at("type").text()
@@ -169,7 +169,7 @@ def oci_repository_part(source: CustomResource) -> TargetDraft:
     return part
 
 
-def _put_source(part: TargetDraft, spec: Fields, url: str) -> None:
+def _put_source(part: TargetDraft, spec: SourceField, url: str) -> None:
     """Allow where a chart comes from, with a place for its password."""
     source: dict[str, Any] = {"url": url}
     name, namespace = spec.below("secretRef.name").text(), part.sources[0].namespace

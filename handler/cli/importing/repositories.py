@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from handler.cli.importing.custom_resource import CustomResource, Fields
+from handler.cli.importing.custom_resource import CustomResource, SourceField
 from handler.cli.importing.target_draft import NotATarget, TargetDraft
 from handler.config.git_settings import token_user
 
@@ -12,7 +12,7 @@ _SCP = re.compile(r"([A-Za-z0-9._-]+@)?([A-Za-z0-9][A-Za-z0-9._-]*):(?!//)/?(.+)
 _USERINFO = re.compile(r"^(https?://)[^/]*@")
 
 
-def put_repository(part: TargetDraft, found: Fields) -> str:
+def put_repository(part: TargetDraft, found: SourceField) -> str:
     """Take over a git URL, without credentials that it holds; return it. Raises NotATarget: no target can follow it."""
     given = found.text()
     url = git_url(given)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from handler.cli.importing.custom_resource import CustomResource, Fields, leaves
+from handler.cli.importing.custom_resource import CustomResource, SourceField, leaves
 from handler.config.decode import NUMBER
 from handler.config.settings import Target
 from handler.config.settings_shape import slots
@@ -47,7 +47,7 @@ class TargetDraft:
             inner = inner.setdefault(key, {})
         inner[last] = value
 
-    def take(self, found: Fields, setting: str, value: Any, kind: str = "", text: str = "") -> bool:
+    def take(self, found: SourceField, setting: str, value: Any, kind: str = "", text: str = "") -> bool:
         """Write a setting that a field became, and note that; False: the configuration doesn't take the value, which is noted instead."""
         fits = judged(found, setting, value, kind, text)
         if fits:
@@ -64,7 +64,7 @@ class TargetDraft:
         return {slot.key: self.settings[slot.key] for slot in slots(Target) if slot.key in self.settings}
 
 
-def judged(found: Fields, setting: str, value: Any, kind: str, text: str = "") -> bool:
+def judged(found: SourceField, setting: str, value: Any, kind: str, text: str = "") -> bool:
     """Note which setting a field became; False: the configuration doesn't take the value, which is noted instead."""
     wrong = complaint(kind, value)
     if wrong:

@@ -50,8 +50,9 @@ def test_a_live_helm_release_is_taken_over(shop: Shop, kubectl: Kubectl, tmp_pat
     marks = {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": shop.namespace}
     plant(shop, kubectl, ["create", "--field-manager=helm-controller"], BY_RELEASE, marks)
     labels = {"owner": "helm", "name": "web", "status": "deployed", "version": "1"}
-    stored = {"name": "sh.helm.release.v1.web.v1", "namespace": shop.namespace, "labels": labels}
-    kept = {"apiVersion": "v1", "kind": "Secret", "metadata": stored, "type": "helm.sh/release.v1", "stringData": {"release": "H4sI"}}
+    stored = "sh.helm.release.v1.web.v1"
+    place = {"name": stored, "namespace": shop.namespace, "labels": labels}
+    kept = {"apiVersion": "v1", "kind": "Secret", "metadata": place, "type": "helm.sh/release.v1", "stringData": {"release": "H4sI"}}
     kubectl.run("create", "--field-manager=helm-controller", "-f", "-", given=json.dumps(kept))
     chart = {"spec": {"chart": "./deploy", "sourceRef": {"kind": "GitRepository", "name": "shop"}}}
     spec = {"interval": "10m", "chart": chart, "targetNamespace": shop.namespace, "releaseName": "web", "values": {"replicas": 0}}
@@ -61,8 +62,8 @@ def test_a_live_helm_release_is_taken_over(shop: Shop, kubectl: Kubectl, tmp_pat
     assert found["adopt"] == ["flux", "helm"]
     assert found["renderer"] == {"type": "helm", "releaseName": "web", "values": {"replicas": 0}}
     take_over(shop, kubectl, "web")
-    assert kubectl.has("secret", stored["name"], shop.namespace), "what Helm stored is left to the last command of the page"
+    assert kubectl.has("secret", stored, shop.namespace), "what Helm stored is left to the last command of the page"
     before = live(shop, kubectl)
-    kubectl.run("delete", "secret", stored["name"], "-n", shop.namespace)
+    kubectl.run("delete", "secret", stored, "-n", shop.namespace)
     assert live(shop, kubectl) == before
     shop.cli("plan", "web", "--exit-code")

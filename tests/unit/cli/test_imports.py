@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from handler.cli.group import anneal
 from handler.cli.importing.conversion import RENDERERS
+from handler.cli.imports import TEMPLATES
 from handler.config.load import parse
 from handler.config.settings import Target
 from tests.unit.cli.importing.custom_resources import GIT_URL, app, git, ks, release, repo
@@ -53,7 +54,7 @@ def test_a_directory_is_read_whole_and_places_are_its_own(clusters: Path) -> Non
     result = run("-f", clusters)
     assert [each.name for each in targets(result)] == ["apps", "web"]
     assert "  # set: path from Kustomization/flux-system/apps spec.path (clusters/apps.yaml:" in result.stdout
-    assert "# left alone, as other manifests: 1 ConfigMap, 2 without a kind\n" in result.stdout
+    assert f"# left alone, as other manifests: 1 ConfigMap, 1 {TEMPLATES}, 2 without a kind\n" in result.stdout
     assert result.stderr == "anneal import: 2 targets from 3 objects; next: anneal check\n"
 
 
@@ -131,7 +132,7 @@ def test_flags_that_dont_go_together(flags: list[str], says: str) -> None:
 def test_json_says_the_same(clusters: Path) -> None:
     found = json.loads(run("-f", clusters, "-o", "json").stdout)
     assert [each["name"] for each in found["targets"]] == ["apps", "web"]
-    assert (found["problems"], found["leftAlone"]) == ([], {"ConfigMap": 1, "without a kind": 2})
+    assert (found["problems"], found["leftAlone"]) == ([], {"ConfigMap": 1, "without a kind": 2, TEMPLATES: 1})
     missing = json.loads(run("-f", clusters / "apps.yaml", "-o", "json", code=1).stdout)
     assert "kubectl get" in missing["problems"][0]["fix"]
 

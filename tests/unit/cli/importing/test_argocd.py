@@ -164,7 +164,7 @@ def test_what_would_be_rendered_otherwise_is_named_and_suspends(source: dict[str
     [
         ("CreateNamespace=true", "declare the Namespace in git"),
         ("Replace=true", "recreate: {kinds"),
-        ("Odd=true", "import doesn't know this option"),
+        ("Odd=true", "Odd=true: import does not know this option"),
     ],
 )
 def test_an_option_without_a_counterpart_is_named(option: str, says: str) -> None:
@@ -218,6 +218,6 @@ def test_what_annotations_ask_for_is_named() -> None:
     given["metadata"]["annotations"] = {"notifications.argoproj.io/subscribe.on-sync.slack": "x", "argocd.argoproj.io/refresh": "hard"}
     given["metadata"]["finalizers"] = ["resources-finalizer.argocd.argoproj.io"]
     found = notes(converted(given))
-    assert "alert on those" in found["metadata.annotations.notifications.argoproj.io/subscribe.on-sync.slack"].text
+    assert "alert on the metrics" in found["metadata.annotations.notifications.argoproj.io/subscribe.on-sync.slack"].text
     assert found["metadata.annotations.argocd.argoproj.io/refresh"].verdict == "by itself"
     assert "docs/migrate.md" in found["metadata.finalizers"].text

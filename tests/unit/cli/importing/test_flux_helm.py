@@ -157,6 +157,7 @@ def test_a_chart_from_elsewhere_takes_the_repository_of_the_kustomization_that_a
         {"upgrade": {"preserveValues": True}},
         {"chart": chart(valuesFiles=["values-prod.yaml"])},
         {"chart": chart(verify={"provider": "cosign"})},
+        {"chart": chart(chart="web", sourceRef={"kind": "GitRepository", "name": "shop"}, valuesFiles=["web/values-prod.yaml"])},
         {"valuesFrom": [{"kind": "Pod", "name": "x"}]},
         {"valuesFrom": [{"kind": "Secret", "name": "x"}], "targetNamespace": "other"},
     ],

@@ -96,7 +96,7 @@ def test_a_revision_that_cant_be_followed_makes_no_target(ref: Any) -> None:
     ],
 )
 def test_a_secret_is_named_with_the_command_that_prints_the_rest(url: str, secret: str | None, auth: RepositoryAuth) -> None:
-    given = git(url=url, **({"secretRef": {"name": secret}} if secret else {}))
+    given = git(url=url, secretRef={"name": secret} if secret else None)
     assert target(given, ks()).repository == Repository(url=url, auth=auth)
     said = notes(converted(given, ks())).get("spec.secretRef.name")
     assert (said is None) is (secret is None)
@@ -157,7 +157,7 @@ def test_what_has_no_counterpart_is_named_with_what_to_do_instead(spec: dict[str
 
 
 def test_what_is_off_says_nothing() -> None:
-    off = {"force": False, "patches": [], "dependsOn": [], "suspend": False, "wait": False, "postBuild": {}}
+    off: dict[str, Any] = {"force": False, "patches": [], "dependsOn": [], "suspend": False, "wait": False, "postBuild": {}}
     assert lost(git(recurseSubmodules=False), ks(**off)) == {}
 
 
@@ -165,7 +165,7 @@ def test_what_is_off_says_nothing() -> None:
 def test_a_source_that_isnt_git_makes_no_target(kind: str) -> None:
     found = converted(ks(sourceRef={"kind": kind, "name": "x"}), git(), ks("other"))
     assert [each["name"] for each, _ in found.targets] == ["other"]
-    assert f"renders from a {kind}" in notes(found)[""].text
+    assert f"takes its manifests from {kind} objects" in notes(found)[""].text
 
 
 def test_a_missing_source_is_named_with_the_command_that_prints_it() -> None:
