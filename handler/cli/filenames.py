@@ -28,7 +28,7 @@ STDIN = "-"
 PIPED = "standard input"  # what places in messages call it
 _FLAGS = {"namespaces": "namespaces", "clusterScoped": "cluster_scoped", "adopt": "adopt", "recreate.kinds": "recreate"}
 """A setting that may lack a value -> the flag that gives it."""
-_GLOBS = ("**/*.yaml", "**/*.yml", "**/*.json")
+GLOBS = ("**/*.yaml", "**/*.yml", "**/*.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,11 @@ class FilenameFlags:
     def include(self) -> list[str]:
         """Return the globs that select what is named, whatever its name ends in."""
         if self.directory:
-            return list(_GLOBS)
+            return list(GLOBS)
         found = [PIPED] if self.piped else []
         for name, path in self.paths().items():
             plain = "".join(f"\\{char}" if char in "*?[\\" else char for char in name)
-            found += [f"{plain}/{glob}" for glob in _GLOBS] if path.is_dir() else [plain]
+            found += [f"{plain}/{glob}" for glob in GLOBS] if path.is_dir() else [plain]
         return found
 
     def settings(self) -> Settings:
@@ -159,12 +159,20 @@ def read(session: Session, files: FilenameFlags) -> CommitSource:
 
     directory = files.directory
     if directory is None:
-        found: dict[str, Path | bytes] = {PIPED: _stdin()} if files.piped else {}
-        return Files(found | {name: _stream(path) if _is_stream(path) else path for name, path in files.paths().items()})
+        return Files(contents(files))
     source = Directory(directory)
     if source.differs:
         session.output.note(f"{directory} differs from commit {source.committed.sha[:12]}; what lies there counts")
     return source
+
+
+def contents(files: FilenameFlags) -> dict[str, Path | bytes]:
+    """Return where what is named lies, by its path in the commit that it makes, or its content where that comes by a pipe.
+
+    Raises SourceRefused, click.UsageError.
+    """
+    found: dict[str, Path | bytes] = {PIPED: _stdin()} if files.piped else {}
+    return found | {name: _stream(path) if _is_stream(path) else path for name, path in files.paths().items()}
 
 
 def _stdin() -> bytes:

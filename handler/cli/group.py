@@ -6,6 +6,7 @@ Law: nothing is imported for `--help` but click and the declaration (`handler.cl
 from __future__ import annotations
 
 import importlib
+import keyword
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -19,6 +20,7 @@ USAGE = 64  # EX_USAGE of sysexits(3)
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("start", "Write a first anneal.yaml and say what comes next."),
+    "import": ("start", "Print the targets that do what Flux and Argo CD objects do."),
     "check": ("start", "Look at all that a server and its runs need; change nothing."),
     "render": ("deploy", "Print the objects that a commit declares."),
     "vendor": ("start", "Write remote bases of a checkout's kustomizations into it."),
@@ -52,6 +54,8 @@ _MEANT = {
     "delete": "prune",
     "describe": "status",
     "diff": "plan",
+    "export": "import",
+    "migrate": "import",
     "get": "status",
     "help": "--help",
     "logs": "status --logs",
@@ -74,7 +78,8 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"handler.cli.commands.{COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(module, f"{name}_" if keyword.iskeyword(name) else name)
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:

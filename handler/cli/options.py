@@ -77,7 +77,8 @@ def command(
 ) -> Callable[[Callable[[], None]], click.Command]:
     """Make a command of its declaration. `module`: of this package; its function of the same name does the work.
 
-    That function takes a Session and the declared arguments and returns the exit code; its errors are printed and become one. `renders`:
+    That function takes a Session and the declared arguments and returns the exit code; its errors are printed and become one. A name that
+    Python keeps for itself ends in `_`. `renders`:
     the render child's server starts while the function is imported. `reads`: it works on records alone. `forms`: what its `-o` takes.
     """
 
@@ -104,7 +105,7 @@ def command(
             ctx.exit(_guarded(work, output, common))
 
         taking = _with_common(functools.update_wrapper(run, declared), forms)
-        made: click.Command = click.command(declared.__name__.replace("_", "-"), cls=cls)(taking)
+        made: click.Command = click.command(declared.__name__.rstrip("_").replace("_", "-"), cls=cls)(taking)
         return made
 
     return decorate
@@ -158,8 +159,13 @@ class _Filename(_Named):
         return super().convert(value, param, ctx)
 
 
+def filenames_option(text: str) -> Callable[[Any], Any]:
+    """Return `-f`: files, directories and `-`, several of them."""
+    return click.option("-f", "--filename", "filenames", type=_Filename(), multiple=True, help=text)
+
+
 _FILES = (
-    click.option("-f", "--filename", "filenames", type=_Filename(), multiple=True, help="Files, directories or - instead of TARGET."),
+    filenames_option("Files, directories or - instead of TARGET."),
     click.option("--name", help="With -f: the target's name."),
     click.option("-n", "--namespace", "namespaces", multiple=True, help="With -f: a namespace it may touch; the first is the default."),
     click.option("--cluster-scoped", multiple=True, metavar="KIND", help="With -f: a cluster-scoped kind it may declare [Namespace]."),

@@ -23,7 +23,8 @@ from handler.model.manifest import canonical
 
 Pairs = dict[str, tuple[yaml.Node, yaml.Node]]
 BAD: Any = object()
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?(?:[eE][-+]?[0-9]{1,2})?")
+NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?(?:[eE][-+]?[0-9]{1,2})?")
+"""What a number of free content looks like: a float holds it exactly."""
 _TRUTH = {"true": True, "false": False}
 
 
@@ -163,7 +164,7 @@ class Decoder:
             return None
         if kind == "true or false" and text in _TRUTH:
             return _TRUTH[text]
-        if kind == "a number" and _NUMBER.fullmatch(text):
+        if kind == "a number" and NUMBER.fullmatch(text):
             return float(text) if any(sign in text for sign in ".eE") else int(text)
         return text if kind == "text" else self._wrong(node, subject, "text in quotes, a number, true or false")
 
@@ -189,7 +190,7 @@ class Decoder:
         text = scalar(node)
         if word(node) == "text" and RANGES[kind].is_duration:
             return value_formats.seconds(text)
-        return float(text) if word(node) == "a number" and _NUMBER.fullmatch(text) else None
+        return float(text) if word(node) == "a number" and NUMBER.fullmatch(text) else None
 
     def _text(self, node: yaml.Node, slot: Slot, subject: str) -> Any:
         form, text = FORMS[slot.kind], scalar(node)

@@ -34,7 +34,7 @@ def parse(data: bytes, path: str) -> list[tuple[int, Any]]:
 def documents(data: bytes, path: str) -> Iterator[Document | Problem]:
     """Yield the documents of a file and its mistakes, in order: a broken document doesn't hide the next one.
 
-    `path` ends in `.json`, or says nothing and the text begins as JSON does: one or more JSON values; else YAML.
+    One or more JSON values where `is_json` says so; else YAML.
     """
     if len(data) > MAX_BYTES:
         yield Problem("file", f"has {len(data):,} bytes; at most {MAX_BYTES:,} are read", path)
@@ -44,8 +44,12 @@ def documents(data: bytes, path: str) -> Iterator[Document | Problem]:
     except UnicodeDecodeError as bad:
         yield Problem("file", "isn't UTF-8", f"{path}:{line_at(data, bad.start)}")
         return
-    is_json = path.endswith(".json") or (not path.endswith((".yaml", ".yml")) and text.lstrip().startswith("{") and "\n---" not in text)
-    yield from _json_documents(text, path) if is_json else yaml_documents(text.encode(), path)
+    yield from _json_documents(text, path) if is_json(text, path) else yaml_documents(text.encode(), path)
+
+
+def is_json(text: str, path: str) -> bool:
+    """Whether a file's text is read as JSON: its name says so, or it says nothing and the text begins as JSON does."""
+    return path.endswith(".json") or (not path.endswith((".yaml", ".yml")) and text.lstrip().startswith("{") and "\n---" not in text)
 
 
 def _json_documents(text: str, path: str) -> Iterator[Document | Problem]:

@@ -26,6 +26,7 @@ from handler.render.frames import encode, encode_lines, encode_note
 from handler.render.helm_output import read_output
 from handler.render.kustomize_output import built, read_kustomizations
 from handler.render.lines import lines
+from handler.render.located import encode_located, located
 from handler.render.objects import objects
 from handler.render.pieces import Piece
 from handler.render.walls import read_program_walls, try_walls
@@ -118,9 +119,16 @@ def read_helm(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[by
         yield row.encode() if isinstance(row, Piece) else encode_note(row) if isinstance(row, str) else encode(row)
 
 
+def locate(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
+    """Read objects and where their fields stand. Options: `places`: the path of each part; `texts`: see `located`."""
+    files = zip(options["places"], parts, strict=True)
+    return (encode_located(row) for path, data in files for row in located(data, path, options["texts"]))
+
+
 FUNCTIONS: Mapping[str, Function] = {
     "file": render_files,
     "lines": find_lines,
+    "located": locate,
     "walls": try_walls,
     "program walls": read_program_walls,
     "chart-index": index_entries,

@@ -27,10 +27,14 @@ _END = re.compile(r"[.\[]|\Z")
 
 def lines(data: bytes, path: str, fields: Sequence[str]) -> list[int]:
     """Return the line of each field of the one document of a file that isn't empty; 0: nothing of the field is there."""
-    text = data.decode("utf-8-sig")
-    found = _json(text) if path.endswith(".json") else _yaml(text.encode(), path)
-    standing = next(filter(None, found), {})
+    standing = next(filter(None, standings(data, path, as_json=path.endswith(".json"))), {})
     return [_line(standing, field) for field in fields]
+
+
+def standings(data: bytes, path: str, *, as_json: bool) -> Iterator[Standing]:
+    """Yield where all stands in each document of a file that is read without a mistake, in order."""
+    text = data.decode("utf-8-sig")
+    return _json(text) if as_json else _yaml(text.encode(), path)
 
 
 def _line(standing: Standing, field: str) -> int:

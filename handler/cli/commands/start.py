@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from handler.cli.options import PATH, command, files_options, target_argument
+from handler.cli.options import PATH, command, filenames_option, files_options, target_argument
 
 
 @command("init")
@@ -27,6 +27,23 @@ def init() -> None:
 
     On a terminal it asks for what no flag says.
     """
+
+
+@command("imports", renders=True)
+@filenames_option("Files, directories or - with Flux' and Argo CD's objects.")
+@click.option("--from-cluster", is_flag=True, help="Read these objects from the kubeconfig's cluster.")
+@click.option("-n", "--namespace", "namespaces", multiple=True, help="With --from-cluster: a namespace to look in [all].")
+@click.option("--repository", metavar="URL", help="The git repository of releases whose chart isn't in git [that of the input].")
+def import_() -> None:
+    """Print the targets for anneal.yaml that do what objects of Flux and Argo CD do; change nothing.
+
+    \b
+    anneal import -f clusters/prod > anneal.yaml
+    flux export kustomization --all | anneal import -f - -f sources.yaml
+    anneal import --from-cluster -n flux-system
+
+    What became of each field is said in comments: set, by itself, not taken over. No Secret is read.
+    """  # noqa: D301 - \b is click's mark of lines that aren't joined
 
 
 @command("check")

@@ -189,7 +189,12 @@ def test_the_chart_of_a_target_may_be_from_elsewhere(sandbox: Sandbox) -> None:
     assert names(found) == ["ConfigMap/db-6000"]
     assert found.manifests[0].place == "db-1.2.3.tgz/templates/db.yaml:2"
     assert outside.asked == [ChartReference("oci://r.example.com/c/db", "", "1.x", digest(ARCHIVE))]
-    assert dict(found.reads.paths).keys() == {"deploy/anneal.lock", "deploy/prod.yaml", "//tool/helm", "//chart/oci://r.example.com/c/db//1.x"}
+    assert dict(found.reads.paths).keys() == {
+        "deploy/anneal.lock",
+        "deploy/prod.yaml",
+        "//tool/helm",
+        "//chart/oci://r.example.com/c/db//1.x",
+    }
     assert found.keys.keys() == {"templates/db.yaml", "ConfigMap/db-6000"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import keyword
 from pathlib import Path
 
 import click
@@ -69,7 +70,7 @@ def worked() -> dict[str, str]:
             if not isinstance(node, ast.FunctionDef):
                 continue
             for call in (each for each in node.decorator_list if isinstance(each, ast.Call) and ast.unparse(each.func) == "command"):
-                found[node.name.replace("_", "-")] = str(ast.literal_eval(call.args[0]))
+                found[node.name.rstrip("_").replace("_", "-")] = str(ast.literal_eval(call.args[0]))
     return found
 
 
@@ -80,7 +81,8 @@ def test_every_command_is_declared_and_listed() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_command_function_takes_the_declared_parameters(name: str) -> None:
     module = importlib.import_module(f"handler.cli.{worked()[name]}")
-    work = getattr(module, name.replace("-", "_"))
+    own = name.replace("-", "_")
+    work = getattr(module, f"{own}_" if keyword.iskeyword(own) else own)
     takes = inspect.signature(work).parameters
     common = {parameter.name for parameter in click.command()(options.in_both_places(lambda: None)).params}
     given = {str(parameter.name) for parameter in commands()[name].params} - common

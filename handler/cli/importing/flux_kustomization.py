@@ -1,0 +1,113 @@
+"""Flux' `Kustomization` -> a target: a path of a repository, built by kustomize. Pure."""
+
+from __future__ import annotations
+
+import posixpath
+
+from handler.cli.importing.custom_resource import CustomResource, Lost, Rows, SourceField
+from handler.cli.importing.flux_settings import UNORDERED, put_cluster_identity, put_health_checks, put_ignore, taken_duration
+from handler.cli.importing.flux_sources import POLLED, git_part, put_suspend
+from handler.cli.importing.references import References
+from handler.cli.importing.target_draft import NotATarget, TargetDraft, complaint
+
+RETRIED = "a failed run is tried again by itself, from 15 s doubling to 5 min"
+NOT_DELETED = "a target that leaves anneal.yaml deletes nothing; to delete, let git declare nothing (prune: {allowEmpty: true}) first"
+_BUILD = "is written into the cluster alone; write it into the kustomization.yaml below the path"
+
+ROWS: Rows = {
+    "interval": POLLED,
+    "retryInterval": RETRIED,
+    "validation": "the API server validates before the first write",
+    "sourceRef.apiVersion": "says nothing beyond the kind",
+    "dependsOn": Lost(UNORDERED),
+    "force": Lost("names no kinds; name them: recreate: {kinds: [Deployment.apps]}; finished Jobs may always be made anew"),
+    "patches": Lost(f"{_BUILD}: patches", halts=True),
+    "patchesStrategicMerge": Lost(f"{_BUILD}: patches", halts=True),
+    "patchesJson6902": Lost(f"{_BUILD}: patches", halts=True),
+    "images": Lost(f"{_BUILD}: images", halts=True),
+    "components": Lost(f"{_BUILD}: components", halts=True),
+    "ignoreMissingComponents": Lost("a component that is missing fails the render; remove it from kustomization.yaml"),
+    "namePrefix": Lost(f"{_BUILD}: namePrefix", halts=True),
+    "nameSuffix": Lost(f"{_BUILD}: nameSuffix", halts=True),
+    "commonMetadata": Lost(f"{_BUILD}: labels, commonAnnotations", halts=True),
+    "buildMetadata": Lost(f"{_BUILD}: buildMetadata"),
+    "postBuild": Lost(
+        "nothing is substituted after the build; write values into git, by kustomize's replacements or an overlay", halts=True
+    ),
+    "decryption": Lost("nothing is decrypted; let a controller in the cluster do it (external-secrets, sealed-secrets)", halts=True),
+}
+
+
+def kustomization(source: CustomResource, references: References) -> list[TargetDraft]:
+    """Return its target. Raises NotATarget: its source isn't git, or is missing."""
+    spec = source.fields.at("spec")
+    draft = TargetDraft([source], name=source.name)
+    draft.add(_git(source, spec.at("sourceRef"), references))
+    draft.put("renderer", {"type": "kustomize", "generate": True})
+    _put_path(draft, spec.at("path"))
+    _put_namespaces(draft, spec.at("targetNamespace"))
+    put_cluster_identity(draft, spec, source.namespace)
+    draft.put("adopt", ["flux"])
+    draft.take(spec.at("prune"), "prune.enabled", spec.at("prune").flag())
+    _put_wait(draft, spec)
+    put_health_checks(draft, spec.at("healthCheckExprs"))
+    put_ignore(draft, spec.at("ignore"))
+    put_ignore(draft, spec.at("driftIgnoreRules"))
+    put_suspend(draft, spec)
+    _put_deletion(spec.at("deletionPolicy"))
+    spec.rows(ROWS)
+    return [draft]
+
+
+def _git(source: CustomResource, ref: SourceField, references: References) -> TargetDraft:
+    kind = ref.at("kind").text() or "GitRepository"
+    if kind != "GitRepository":
+        raise NotATarget(
+            f"takes its manifests from {kind} objects; a target renders from git: let it follow the repository they are made of"
+        )
+    found = references.find(kind, ref.at("namespace").text() or source.namespace, ref.at("name").text(), source)
+    for key in ("kind", "name", "namespace"):
+        ref.at(key).set("repository", str(found))
+    return references.part(found, git_part)
+
+
+def _put_path(draft: TargetDraft, path: SourceField) -> None:
+    inside = posixpath.normpath("/" + path.text()).lstrip("/")
+    if not draft.take(path, "path", inside, "path"):
+        raise NotATarget("has a path that can't be written in a configuration")
+
+
+def _put_namespaces(draft: TargetDraft, found: SourceField) -> None:
+    name = found.text()
+    draft.put("clusterScoped", ["Namespace"])
+    if not name or complaint("namespace", name):
+        found.lost("isn't a namespace", halts=True)
+        draft.put("namespaces", "*")
+        return
+    draft.put("namespaces", [name])
+    draft.take(found, "namespace", name, "namespace", "and `namespaces`: it touches no other")
+    found.lost("doesn't override a namespace that an object names; write `namespace:` into kustomization.yaml where objects do")
+
+
+def _put_wait(draft: TargetDraft, spec: SourceField) -> None:
+    """Wait for health where Flux does: for all, or for what it lists, which is among all."""
+    checks, wait = spec.at("healthChecks"), spec.at("wait")
+    limit = taken_duration(spec.at("timeout"))
+    if wait.flag() or checks.items():
+        draft.put("wait", {"timeout": limit} if limit else {})
+        if wait.flag():
+            wait.set("wait")
+        spec.at("timeout").set("wait.timeout")
+        checks.set("wait", "waits for all objects, those among them")
+    if not wait.flag():
+        wait.itself("nothing waits for health unless it is written")
+    if "wait" not in draft.settings:
+        spec.at("timeout").itself("without `wait` there is nothing to time")
+        checks.itself("lists nothing")
+
+
+def _put_deletion(policy: SourceField) -> None:
+    if policy.text() in ("", "Orphan"):
+        policy.itself("a target that leaves anneal.yaml deletes nothing")
+    else:
+        policy.lost(NOT_DELETED)
