@@ -19,6 +19,8 @@ from handler.model.tree import OUTSIDE
 
 DIRECTORY = "ANNEAL_TOOLS"
 """The environment variable that names a directory of tools; it is looked into before PATH."""
+IN_PACKAGE = "tools"
+"""The directory of the functions' package that holds tools, beside the handler."""
 _OLDEST = {"kustomize": (5, 8, 1), "helm": (3, 16, 0)}
 _VERSION = {"kustomize": ("version",), "helm": ("version", "--template", "{{.Version}}")}
 _FOUND = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
@@ -53,7 +55,8 @@ def find(name: str) -> RenderTool:
     oldest = ".".join(map(str, _OLDEST[name]))
     if not found:
         fix = (
-            f"install {name} {oldest} or newer on PATH; the container image has it, and scripts/package --renderers packs it for functions"
+            f"install {name} {oldest} or newer on PATH; in a clone: scripts/renderers; the container image has it, and scripts/package"
+            " --renderers packs it for functions"
         )
         raise OperatorError.of(name, "isn't installed here, and makes the objects of this path", fix=fix)
     path = Path(found).resolve()
