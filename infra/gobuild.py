@@ -48,9 +48,9 @@ def _nothing_more(_go: str, _work: Path) -> None:
 class Build:
     """The programs of one go.mod. `name` begins their cache's path, `what` is printed while building.
 
-    `packages`: what is built, by default the tools of go.mod; `left_out`: what isn't compiled of other modules; `flags`: more of `go build`;
-    `platform`: GOOS/GOARCH, empty: this machine's; `parts`: what else decides how the result looks; `otherwise`: what helps where Go is
-    missing, beside its installation; `finish` is given the `go` program and the directory whose `bin` was just built.
+    `packages`: what is built, by default the tools of go.mod; `left_out`: what isn't compiled of other modules; `flags`: further ones of
+    `go build`; `platform`: GOOS/GOARCH, empty: this machine's; `parts`: what else decides how the result looks; `otherwise`: what helps
+    where Go is missing, beside its installation; `finish` is given the `go` program and the directory whose `bin` was just built.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """What stands in for Go's image: the base image's stand-in, with the machine's Go mounted where that image has its own.
 
-The modules are those that infra/renderers has fetched, and what it has compiled is shared: with -trimpath a package is the same wherever its
-source lies, so the image's build links what is there. The build itself has no network.
+The modules are those that infra/renderers has fetched, and what it has compiled is shared: with -trimpath a package is the same wherever
+its source lies, so the image's build links what is there. The build itself has no network.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Where kustomize and helm come from: one build of go.mod's tools, kept in a cache of its own.
 
-They are built apart from the control plane, so that their dependencies can't move Kubernetes'. `ldflags` holds what the linker is given, for
-infra/container/Dockerfile, too: their versions, and the minor version of Kubernetes that charts are rendered for, as the control plane's;
-without it helm takes a cluster for v1.20. Standard library only.
+They are built apart from the control plane, so that their dependencies can't move Kubernetes'. `ldflags` holds what the linker is given,
+for infra/container/Dockerfile, too: their versions, and the minor version of Kubernetes that charts are rendered for, as the control
+plane's; without it helm takes a cluster for v1.20. Standard library only.
 """
 
 from __future__ import annotations
