@@ -23,7 +23,7 @@ OFFLINE = ("GOPROXY=off",)
 def dockerfile(base_image: str) -> str:
     """Return what the stand-in is made by; another Go makes it, and all that is built on it, anew."""
     path = "/go/bin:/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    return f"FROM {base_image}\nENV GOLANG_VERSION={version()} GOTOOLCHAIN=local GOPATH=/go PATH={path}\n"
+    return f"FROM {base_image}\nENV GOLANG_VERSION={version()} GOTOOLCHAIN=local GOPATH=/go GOCACHE=/go/build PATH={path}\n"
 
 
 def version() -> str:
@@ -42,7 +42,7 @@ def volumes() -> tuple[str, ...]:
     return (
         f"{found['GOROOT']}:/usr/local/go:ro",
         f"{found['GOMODCACHE']}:/go/pkg/mod:ro",
-        f"{found['GOCACHE']}:/root/.cache/go-build",
+        f"{found['GOCACHE']}:/go/build",
     )
 
 

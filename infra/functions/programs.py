@@ -22,29 +22,23 @@ LARGEST = {KUSTOMIZE: 14_000_000, HELM: 64_000_000}
 """Bytes unpacked, for either processor."""
 _PROCESSORS = {"arm64": "arm64", "x86_64": "amd64"}
 _ABSENT = "scripts/package --renderers; or --renderers image, where the worker is deployed as an image"
-_WEAK = "sandbox: weak, which lets them run without these walls (SECURITY.md); or run this target in a container"
-
-
-def of_target(target: Target) -> frozenset[str]:
-    """Return the programs that a target's renderer may run."""
-    if target.renderer.chosen == KUSTOMIZE:
-        return BOTH if target.renderer.helm_charts else frozenset({KUSTOMIZE})
-    return {AUTO: BOTH, HELM: frozenset({HELM})}.get(target.renderer.chosen, frozenset())
+_WEAK = "sandbox: weak, if you trust its repository as much as the functions; or run this target in a container"
 
 
 def needed(settings: Settings | None) -> frozenset[str]:
     """Return the programs of all targets; without a configuration, both."""
-    return frozenset().union(*map(of_target, settings.targets)) if settings else BOTH
+    renderers = [each.renderer for each in settings.targets] if settings else []
+    if not settings or any(each.chosen == AUTO for each in renderers):
+        return BOTH
+    return frozenset(name for each in renderers for name in each.programs)
 
 
 def unfit(target: Target, where: str) -> Iterator[Problem]:
     """Yield what keeps a target from being rendered in a function. `where`: ZIP, IMAGE; empty: nothing has programs."""
-    if target.renderer.chosen == AUTO or not of_target(target):
-        return
-    names = " and ".join(sorted(of_target(target)))
-    if not where:
+    names = " and ".join(target.renderer.programs)
+    if names and not where:
         yield Problem(f"targets[{target.name}].renderer", f"needs {names}, which isn't packed", fix=_ABSENT)
-    if target.sandbox != "weak":
+    if names and target.sandbox != "weak":
         seen = f"is strict, and AWS Lambda refuses the walls that {names} would run behind, in the zip and in the image form"
         yield Problem(f"targets[{target.name}].sandbox", seen, fix=_WEAK)
 

@@ -49,7 +49,7 @@ def test_without_a_configuration_both_are_packed() -> None:
     assert programs.needed(None) == {"kustomize", "helm"} == set(programs.LARGEST)
 
 
-@pytest.mark.parametrize(("renderer", "needs"), [(KUSTOMIZE, "kustomize"), (HELM, "helm"), (INFLATING, "helm and kustomize")])
+@pytest.mark.parametrize(("renderer", "needs"), [(KUSTOMIZE, "kustomize"), (HELM, "helm"), (INFLATING, "kustomize and helm")])
 def test_a_target_whose_program_is_not_packed_is_refused_with_the_ways_out(renderer: RendererSettings, needs: str) -> None:
     (problem,) = unfit(settings(renderer, sandbox="weak"), ssh=False)
     assert (problem.subject, problem.message) == ("targets[t0].renderer", f"needs {needs}, which isn't packed")
