@@ -62,6 +62,7 @@ def _named(settings: Settings) -> Iterator[Path]:
             yield Path(target.repository.auth.ssh.known_hosts)
         if target.repository.tls.ca_file:
             yield Path(target.repository.tls.ca_file)
+        yield from (Path(each.ca_file) for each in target.charts if each.ca_file)
     yield from (Path(each.ca_file) for each in settings.prometheus if each.ca_file)
 
 
