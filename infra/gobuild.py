@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import platform
 import shutil
 import sys
 import tempfile
@@ -22,9 +23,10 @@ from infra import goprogress
 from infra.goprogress import BuildOrder, GoFailed, Log
 from infra.gotrim import LeftOut, NothingToTrim
 
-__all__ = ["Build", "BuildError", "LeftOut", "Log", "locked", "report"]
+__all__ = ["Build", "BuildError", "LeftOut", "Log", "locked", "report", "this_machine"]
 
 Finish = Callable[[str, Path], None]
+_PROCESSORS = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 class BuildError(Exception):
@@ -46,9 +48,9 @@ def _nothing_more(_go: str, _work: Path) -> None:
 class Build:
     """The programs of one go.mod. `name` begins their cache's path, `what` is printed while building.
 
-    `packages`: what is built, by default the tools of go.mod; `left_out`: what isn't compiled of other modules; `parts`: what else decides
-    how the result looks; `otherwise`: what helps where Go is missing, beside its installation; `finish` is given the `go` program and the
-    directory whose `bin` was just built.
+    `packages`: what is built, by default the tools of go.mod; `left_out`: what isn't compiled of other modules; `flags`: further ones of
+    `go build`; `platform`: GOOS/GOARCH, empty: this machine's; `parts`: what else decides how the result looks; `otherwise`: what helps
+    where Go is missing, beside its installation; `finish` is given the `go` program and the directory whose `bin` was just built.
     """
 
     name: str
@@ -58,6 +60,8 @@ class Build:
     linker: str = "-s -w"
     packages: tuple[str, ...] = ("tool",)
     left_out: tuple[LeftOut, ...] = ()
+    flags: tuple[str, ...] = ()
+    platform: str = ""
     parts: tuple[str, ...] = ()
     finish: Finish = _nothing_more
 
@@ -70,16 +74,22 @@ class Build:
     @property
     def key(self) -> str:
         """The hash of everything that decides what is built."""
-        texts = (part.encode() for part in (self.linker, *goprogress.FLAGS, *self.packages, *self.parts, *map(str, self.left_out)))
+        parts = (*goprogress.FLAGS, *self.flags, *filter(None, [self.platform]), *self.packages, *self.parts, *map(str, self.left_out))
+        texts = (part.encode() for part in (self.linker, *parts))
         files = (self.module / "go.mod", self.module / "go.sum", *sorted(self.module.rglob("*.go")))
         return hashlib.sha256(b"\0".join((*(file.read_bytes() for file in files), *texts))).hexdigest()[:16]
+
+    @property
+    def directory(self) -> Path:
+        """Where the build lies, once it is made."""
+        return self.cache / self.key
 
     def ensure(self, log: Log) -> Path:
         """Return the cached build, made now if it is missing; of several callers at once one builds and the others wait.
 
         Raises BuildError.
         """
-        directory = self.cache / self.key
+        directory = self.directory
         if directory.is_dir():
             return directory
         go = shutil.which("go")
@@ -99,9 +109,10 @@ class Build:
         work = Path(tempfile.mkdtemp(prefix=".build-", dir=self.cache))
         began = time.monotonic()
         log(f"building {self.what} (once)")
+        sources, what = self.cache / "sources", self.what
+        order = BuildOrder(go, self.module, what, self.linker, self.packages, sources, self.left_out, self.flags, self.platform)
         try:
-            sources = self.cache / "sources"
-            goprogress.build(BuildOrder(go, self.module, self.what, self.linker, self.packages, sources, self.left_out), work / "bin", log)
+            goprogress.build(order, work / "bin", log)
             self.finish(go, work)
             work.chmod(0o755)
             work.rename(directory)
@@ -110,6 +121,12 @@ class Build:
         finally:
             shutil.rmtree(work, ignore_errors=True)
         log(f"built {self.what} in {goprogress.duration(time.monotonic() - began)}")
+
+
+def this_machine() -> str:
+    """Return its platform as GOOS/GOARCH."""
+    name = platform.machine().lower()
+    return f"{sys.platform}/{_PROCESSORS.get(name, name)}"
 
 
 @contextlib.contextmanager

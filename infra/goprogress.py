@@ -52,7 +52,7 @@ class GoFailed(Exception):
 
 @dataclass(frozen=True)
 class BuildOrder:
-    """What is built."""
+    """What is built. `flags`: added to FLAGS; `platform`: GOOS/GOARCH, empty: this machine's."""
 
     go: str
     module: Path
@@ -61,10 +61,18 @@ class BuildOrder:
     packages: tuple[str, ...]
     sources: Path
     left_out: tuple[LeftOut, ...] = ()
+    flags: tuple[str, ...] = ()
+    platform: str = ""
 
     def command(self, verb: str, *more: str) -> list[str]:
         """Return a `go` command under the flags that decide what is stale."""
-        return [self.go, verb, *FLAGS, "-ldflags", self.linker, *more]
+        return [self.go, verb, *FLAGS, *self.flags, "-ldflags", self.linker, *more]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that decide what is built."""
+        system, _, processor = self.platform.partition("/")
+        return {**ENVIRONMENT, **({"GOOS": system, "GOARCH": processor} if self.platform else {})}
 
 
 def build(order: BuildOrder, target: Path, log: Log) -> None:
@@ -106,7 +114,7 @@ class GoCommand:
         self._process = subprocess.Popen(
             command,
             cwd=order.module,
-            env={**DEFAULTS, **os.environ, **environment, **ENVIRONMENT},
+            env={**DEFAULTS, **os.environ, **environment, **order.environment},
             stdin=subprocess.DEVNULL,
             stdout=self._written,
             stderr=subprocess.PIPE,

@@ -59,6 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
     directory = Path(tempfile.mkdtemp(prefix=PREFIX))
     processes.save([processes.Process("pytest", os.getpid(), processes.born(os.getpid()))], directory / OWNER)
     os.environ[SESSION] = str(directory)
+    os.environ[rendering.VARIABLE] = str(rendering.BUILD.directory / "bin")  # where `renderers` builds them, for whatever tests start
     os.environ["ANNEAL_STATUS_TIMEOUT"] = "60"  # what answers may be late on a busy machine; those that test what hangs set their own
 
 
@@ -131,7 +132,7 @@ def kubectl(control_plane: Path) -> Kubectl:
 
 @pytest.fixture(scope="session")
 def renderers() -> Path:
-    """The directory of kustomize and helm: a test that runs them asks for it."""
+    """The directory of kustomize and helm: a test that runs them, or `anneal` with them, asks for it; ANNEAL_TOOLS names it."""
     return rendering.binaries()
 
 

@@ -15,6 +15,7 @@ import yaml
 from handler import __version__
 from handler.cli.check import check_references, check_targets, ended, is_configured, reached
 from handler.cli.check_table import Findings
+from handler.cli.doctor_tools import look_at_tools
 from handler.cli.server_client import ServerClient, ServerUnavailable
 from handler.cli.session import Session
 from handler.cluster.api import Api
@@ -57,6 +58,7 @@ def doctor(session: Session, target: str | None, *, server: str | None, ca_file:
         _bare_cluster(session, findings)
     else:
         chosen = check_references(session, target, findings) if is_configured(session, findings) else ()
+    look_at_tools(chosen, findings)
     _server(session, findings, server or "", ca_file, insecure_http=insecure_http, names=[each.name for each in chosen])
     compared: set[Cluster] = set()
 

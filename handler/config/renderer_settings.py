@@ -64,6 +64,11 @@ class RendererSettings:
         """The renderer that is written; globs are for files. `auto`: the tree decides."""
         return FILE if self.type == AUTO and self._written(OF_FILES) else self.type
 
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The programs that it runs; of `auto`, which the tree decides, none is known."""
+        return {KUSTOMIZE: (KUSTOMIZE, HELM) if self.helm_charts else (KUSTOMIZE,), HELM: (HELM,)}.get(self.chosen, ())
+
     def _written(self, names: tuple[str, ...]) -> bool:
         blank = RendererSettings()
         return any(getattr(self, name) != getattr(blank, name) for name in names)

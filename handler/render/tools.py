@@ -19,9 +19,12 @@ from handler.model.tree import OUTSIDE
 
 DIRECTORY = "ANNEAL_TOOLS"
 """The environment variable that names a directory of tools; it is looked into before PATH."""
+IN_PACKAGE = "tools"
+"""The directory of the functions' package that holds tools, beside the handler."""
 _OLDEST = {"kustomize": (5, 8, 1), "helm": (3, 16, 0)}
 _VERSION = {"kustomize": ("version",), "helm": ("version", "--template", "{{.Version}}")}
 _FOUND = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
+_RENDERS = {"kustomize": "a kustomization", "helm": "a chart"}
 _SECONDS = 20.0
 
 
@@ -53,9 +56,10 @@ def find(name: str) -> RenderTool:
     oldest = ".".join(map(str, _OLDEST[name]))
     if not found:
         fix = (
-            f"install {name} {oldest} or newer on PATH; the container image has it, and scripts/package --renderers packs it for functions"
+            f"install {name} {oldest} or newer on PATH; in a clone: scripts/renderers; the container image has it, and scripts/package"
+            " --renderers packs it for functions"
         )
-        raise OperatorError.of(name, "isn't installed here, and makes the objects of this path", fix=fix)
+        raise OperatorError.of(name, f"isn't installed here, and {_RENDERS[name]} can't be rendered without it", fix=fix)
     path = Path(found).resolve()
     facts = path.stat()
     return _known(name, str(path), facts.st_mtime_ns, facts.st_size)

@@ -1,7 +1,7 @@
-"""Builds the Dockerfile as it is, with Buildah, on the stand-in for its base image; the result is kept as a directory.
+"""Builds the Dockerfile as it is, with Buildah, on the stand-ins for its base images; the result is kept as a directory.
 
-Every instruction is carried out by a builder that others deploy with. What a registry would add is missing: the base image itself, and
-its digest.
+Every instruction is carried out by a builder that others deploy with. What a registry would add is missing: the base images themselves,
+and their digests.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from infra.container import base
+from infra.container import base, golang
 from infra.container.tools import cache_place, overlaid
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HERE = "infra/container"
 LOCKS = ("requirements.lock", f"{HERE}/function.lock")
-CONTEXT = ("handler", f"{HERE}/anneal", f"{HERE}/Dockerfile", ".dockerignore", *LOCKS)
+MODULES = tuple(f"infra/renderers/{name}" for name in ("go.mod", "go.sum", "ldflags"))
+CONTEXT = ("handler", f"{HERE}/anneal", f"{HERE}/Dockerfile", ".dockerignore", *LOCKS, *MODULES)
 """Everything that decides what the image is: .dockerignore lets nothing else in."""
 BASE_IMAGE = f"docker.io/library/python:{base.VERSION}-slim-{base.SUITE}"
 KEPT = 3600.0
@@ -67,7 +68,7 @@ def built(target: str) -> Image:
 def _key() -> str:
     files = [path for each in CONTEXT for path in _files(REPOSITORY / each)]
     contents = [f"{path.relative_to(REPOSITORY)} {path.stat().st_mode & 0o777:o} {path.read_bytes().hex()}" for path in files]
-    return base.digest([base.key(), *contents])
+    return base.digest([base.key(), golang.version(), *contents])
 
 
 def _files(path: Path) -> list[Path]:
@@ -79,9 +80,11 @@ def _files(path: Path) -> list[Path]:
 def _build(target: str, made: Path) -> None:
     """Build into a directory of its own and rename it when it is whole. The lock is held."""
     storage = _Storage()
-    storage.have_base()
+    storage.have_bases()
     wheels = base.wheels([REPOSITORY / lock for lock in LOCKS])
-    offline = ["--build-arg=PIP_NO_INDEX=1", "--build-arg=PIP_FIND_LINKS=/wheels", f"--volume={wheels}:/wheels:ro"]
+    arguments = ("PIP_NO_INDEX=1", "PIP_FIND_LINKS=/wheels", *golang.OFFLINE)
+    volumes = (f"{wheels}:/wheels:ro", *golang.volumes())
+    offline = [*(f"--build-arg={each}" for each in arguments), *(f"--volume={each}" for each in volumes)]
     tag = f"localhost/anneal:{target}"
     file = f"--file={REPOSITORY / HERE / 'Dockerfile'}"
     form = ["--layers", "--pull-never", "--format=docker"]  # docker's: OCI's own knows no health check
@@ -125,14 +128,18 @@ class _Storage:
         policy = [f"--signature-policy={self.place / 'policy.json'}"] if command in ("bud", "from", "commit") else []
         return overlaid("buildah", command, *policy, *arguments, environment=self._environment)
 
-    def have_base(self) -> None:
-        """Make an image of the stand-in, under the base image's name."""
-        if BASE_IMAGE in self.buildah("images", "--format={{.Name}}:{{.Tag}}").split():
-            return
+    def have_bases(self) -> None:
+        """Make images of the stand-ins, under the base images' names."""
+        if BASE_IMAGE not in self.buildah("images", "--format={{.Name}}:{{.Tag}}").split():
+            text = "FROM scratch\nCOPY . /\nENV PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin\n"
+            self._make(BASE_IMAGE, text, base.root())
+        self._make(golang.IMAGE, golang.dockerfile(BASE_IMAGE), None)
+
+    def _make(self, name: str, text: str, context: Path | None) -> None:
         with tempfile.TemporaryDirectory() as work:
             file = Path(work) / "Dockerfile"
-            file.write_text("FROM scratch\nCOPY . /\nENV PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin\n")
-            self.buildah("bud", f"--tag={BASE_IMAGE}", f"--file={file}", str(base.root()))
+            file.write_text(text)
+            self.buildah("bud", "--layers", "--pull-never", f"--tag={name}", f"--file={file}", str(context or work))
 
     def extract(self, tag: str, work: Path) -> None:
         """Copy an image's file system and configuration."""

@@ -30,8 +30,8 @@ HOOK = "a secret long enough to start"
 ROLES = (("handler.render.child", "render server"), ("handler.web", "web"), ("anneal serve", "worker"))
 """What a command line holds, and what that process is; process 1 is the supervisor."""
 NOT_SHOWN = """
-Not shown here: the base image itself (Debian's own Python 3.11 stands in), its digest, a push to a registry, another architecture,
-an engine's default seccomp profile, a kubelet."""
+Not shown here: the base images themselves (Debian's own Python 3.11 and this machine's Go stand in), their digests, a push to a registry,
+another architecture, an engine's default seccomp profile, a kubelet."""
 
 
 def configure(place: Path) -> None:
@@ -71,6 +71,7 @@ def _weighed(image: Image) -> None:
     print(f"\nunpacked: {ours / 1e6:.0f} MB of our own on {(whole - ours) / 1e6:.0f} MB of the base image's stand-in; the largest parts:")
     (packages,) = (image.root / "opt/anneal/lib").glob("python*/site-packages")
     sizes = {each.name: image.bytes(str(each.relative_to(image.root))) for each in packages.iterdir()}
+    sizes["kustomize and helm"] = image.bytes("opt/anneal/tools")
     for name in sorted(sizes, key=lambda each: -sizes[each])[:6]:
         print(f"  {name:20} {sizes[name] / 1e6:6.1f} MB")
 

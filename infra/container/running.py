@@ -29,7 +29,7 @@ PATIENCE = 60.0
 SHELLS = ("dash", "bash")
 _CLONE_NEWNET = 0x40000000  # setns(2)
 _NOWHERE: dict[str, list[str]] = {each: [] for each in ("bounding", "effective", "permitted", "inheritable", "ambient")}
-_MEMORY = ["nosuid", "nodev", "mode=1777", "size=65536k"]
+_MEMORY = ["nosuid", "nodev", "mode=1777", "size=512m"]
 
 
 class Container:

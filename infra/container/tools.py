@@ -47,6 +47,8 @@ def missing() -> str:
         return "mount namespaces and chroots need root"
     if absent := [name for name in ("apt-get", "dpkg", "unshare") if not shutil.which(name)]:
         return f"the tools come out of Debian's packages, and there is no {' and no '.join(absent)}"
+    if not shutil.which("go"):
+        return "the programs that render are compiled, and there is no go"
     tried = subprocess.run(["unshare", "--mount", "--pid", "--net", "--fork", "true"], capture_output=True, text=True, check=False)
     return f"no namespaces of our own: {tried.stderr.strip()}" if tried.returncode else ""
 

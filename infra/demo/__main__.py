@@ -23,6 +23,8 @@ from infra.demo.cluster import Names
 from infra.demo.narration import DemoFailed, Narrator
 from infra.demo.opening import open_stage
 from infra.demo.stage import ROOT, Stage
+from infra.gobuild import BuildError
+from infra.renderers import build as renderers
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -43,9 +45,11 @@ def main(arguments: list[str] | None = None) -> int:
         if given.down:
             print(f"ended: {stage.down()}")
             return 0
+        if any(scene.tools for scene in chosen):
+            renderers.binaries()
         with _stage(given) as made:
             return _run(made, voice, chosen, given)
-    except DemoFailed as failure:
+    except (DemoFailed, BuildError) as failure:
         print(f"\ndemo: {failure}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

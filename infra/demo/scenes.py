@@ -15,7 +15,10 @@ from infra.demo.walkthrough import Walkthrough
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One scene. `needs`: those that are played before it; `clock`: how `anneal serve` runs, None for any; `base`: played unasked."""
+    """One scene. `needs`: those that are played before it; `clock`: how `anneal serve` runs, None for any; `base`: played unasked.
+
+    `tools`: kustomize or helm renders in it.
+    """
 
     name: str
     shows: str
@@ -23,6 +26,7 @@ class Scene:
     needs: tuple[str, ...] = ("push",)
     clock: Clock | None = USUAL
     base: bool = True
+    tools: bool = False
 
 
 SCENES = (

@@ -23,6 +23,7 @@ from infra.demo import github
 from infra.demo.cluster import Kubectl, Names, clean, refuse_taken
 from infra.demo.narration import DemoFailed
 from infra.demo.runs import Log
+from infra.renderers import build as renderers
 
 ROOT = Path(__file__).resolve().parents[2]
 LOOPBACK = "127.0.0.1"
@@ -160,10 +161,10 @@ class Stage:
         return self._server is not None and alive(self._server)
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of our own programs: this checkout's code, loopback past any proxy."""
+        """Return the environment of our own programs: this checkout's code and tools, loopback past any proxy."""
         direct = {name: ",".join(filter(None, (os.environ.get(name), LOOPBACK, "localhost"))) for name in ("NO_PROXY", "no_proxy")}
         paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-        return {**os.environ, **direct, "PYTHONPATH": paths, "ANNEAL_CONFIG": str(self.config), "LOGNAME": "demo"}
+        return {**renderers.environment(), **direct, "PYTHONPATH": paths, "ANNEAL_CONFIG": str(self.config), "LOGNAME": "demo"}
 
     def anneal(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run an `anneal` command against this demo's configuration."""

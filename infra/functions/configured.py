@@ -17,6 +17,7 @@ from handler.config.secrets import RUNS, Need, references
 from handler.config.settings import Cluster, Eks, Settings
 from handler.model.errors import ConfigInvalid, Problem
 from handler.render import RENDERERS
+from infra.functions import programs
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ def _named(settings: Settings) -> Iterator[Path]:
             yield Path(target.repository.auth.ssh.known_hosts)
         if target.repository.tls.ca_file:
             yield Path(target.repository.tls.ca_file)
+        yield from (Path(each.ca_file) for each in target.charts if each.ca_file)
     yield from (Path(each.ca_file) for each in settings.prometheus if each.ca_file)
 
 
@@ -82,8 +84,8 @@ def _placed(base: Path, paths: Collection[Path] | Iterator[Path]) -> dict[str, P
     return found
 
 
-def unfit(settings: Settings, *, ssh: bool) -> tuple[Problem, ...]:
-    """Return what a function couldn't do of a configuration, each with the way out."""
+def unfit(settings: Settings, *, ssh: bool, renderers: str = "") -> tuple[Problem, ...]:
+    """Return what a function couldn't do of a configuration, each with the way out. `renderers`: as in `programs.unfit`."""
     problems = list(_secrets_out_of_reach(settings))
     for target in settings.targets:
         subject = f"targets[{target.name}]"
@@ -94,6 +96,7 @@ def unfit(settings: Settings, *, ssh: bool) -> tuple[Problem, ...]:
         if not _reachable(target.cluster):
             fix = "cluster: {eks: {cluster: NAME}}, or {kubeconfig: {awsSecretsManager: {id: NAME}}}"
             problems.append(Problem(f"{subject}.cluster", "is none that a function reaches: it has no kubeconfig file and no pod", fix=fix))
+        problems += programs.unfit(target, renderers)
     return tuple(problems)
 
 

@@ -1,6 +1,7 @@
 """The functions' package: what scripts/package makes, and the facts beside it that serverless.yml reads.
 
-    package.zip    the handler, its locked libraries, and the operator's configuration: no secret, nothing of this machine
+    package.zip    the handler, its locked libraries, the operator's configuration, and with --renderers the programs that its targets
+                   need: no secret, nothing of this machine
     package.json   architecture, runtime, where the zip is, and the policies that the configuration asks for
 
 The same inputs give the same bytes, wherever they are packed.
@@ -21,15 +22,17 @@ from pathlib import Path
 from typing import Any
 
 from handler.model.errors import AnnealError, ConfigInvalid
-from infra.functions import archive, configured
+from infra.functions import archive, configured, programs
 from infra.functions.libraries import ROOT, Runtime, compiled, interpreter, libraries
 
 _ARCHES = {"aarch64": "arm64", "arm64": "arm64", "x86_64": "x86_64", "amd64": "x86_64"}
 _MB = 1_000_000
 _LIMITS = {False: 60 * _MB, True: 75 * _MB}
 _CEL = 17 * _MB
-"""Bytes unpacked, without and with --ssh; and more where the configuration has `healthCheckExprs`.
-Lambda's own limit is 250 MB; what is smaller starts sooner."""
+"""Bytes unpacked, without and with --ssh; and more where the configuration has `healthCheckExprs`, and for each program.
+Lambda's own limit is 250 MB, which all together stay far below; what is smaller starts sooner."""
+_SENT = 50 * _MB
+"""Bytes that Lambda takes in a request; a larger zip goes by S3, as osls sends each."""
 _IMPORTED = (".py", ".pyc", ".so")
 _FOREIGN = (
     *("__main__.py", "cli", "library", "wsgi.py"),
@@ -61,6 +64,14 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration that goes in, with what it includes")
     parser.add_argument("--ssh", action="store_true", help="with the libraries of ssh:// repositories and signed commits")
     parser.add_argument(
+        "--renderers",
+        nargs="?",
+        choices=(programs.ZIP, programs.IMAGE),
+        const=programs.ZIP,
+        default="",
+        help="with kustomize and helm, as far as the configuration's targets need them; image: the worker is the image, which has them",
+    )
+    parser.add_argument(
         "--platform",
         choices=("arm64", "x86_64", "host"),
         default="arm64",
@@ -86,22 +97,26 @@ def _package(options: argparse.Namespace) -> int:
     runtime = _runtime(options)
     facts: dict[str, Any] = {"resources": {}}
     files: dict[str, Path] = {}
-    cel = False
+    settings, cel = None, False
     if options.config:
         settings, files = configured.settings_of(options.config)
-        if problems := configured.unfit(settings, ssh=options.ssh):
+        if problems := configured.unfit(settings, ssh=options.ssh, renderers=options.renderers):
             raise ConfigInvalid(*problems)
+        if options.renderers and (names := programs.undecided(settings)):
+            print(f"package: {', '.join(names)}: a kustomization or a chart there needs `sandbox: weak` on AWS Lambda", file=sys.stderr)
         for function, names in configured.variables(settings).items():
             print(f"package: set below functions.{function}.environment of serverless.yml: {', '.join(names)}", file=sys.stderr)
         cel = bool(settings.health_check_exprs or any(each.health_check_exprs for each in settings.targets))
         facts |= {"configuration": "anneal.yaml", "resources": configured.resources(settings)}
+    tools = programs.packed(programs.needed(settings) if options.renderers == programs.ZIP else frozenset(), runtime.arch)
     place = libraries(runtime, ssh=options.ssh, cel=cel, uv=options.uv, cache=options.cache)
     with tempfile.TemporaryDirectory() as temporary:
         own = _own(Path(temporary) / "own", runtime)
-        size = archive.write(options.out, together({**_below(place), **_below(own)}, files))
+        size = archive.write(options.out, together({**_below(place), **_below(own), **tools}, files), tools)
     facts |= {"artifact": os.path.relpath(options.out, ROOT), "runtime": runtime.name, "architecture": runtime.arch}
     options.out.with_suffix(".json").write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n")
-    return _told(options, runtime, size, _LIMITS[options.ssh] + cel * _CEL)
+    limit = _LIMITS[options.ssh] + cel * _CEL + sum(programs.LARGEST[each.name] for each in tools.values())
+    return _told(options, runtime, size, limit)
 
 
 def _runtime(options: argparse.Namespace) -> Runtime:
@@ -153,6 +168,8 @@ def _told(options: argparse.Namespace, runtime: Runtime, size: int, limit: int) 
     print(f"{options.out}: {runtime.name}, {runtime.arch}, {compiled_too}; {packed / _MB:.1f} MB, {size / _MB:.1f} MB unpacked")
     if not options.config:
         print("package: without a configuration; --config FILE packs one", file=sys.stderr)
+    if packed > _SENT:
+        print(f"package: Lambda takes {_SENT // _MB} MB in a request; scripts/osls sends it by S3", file=sys.stderr)
     if size > limit:
         print(f"package: that is more than {limit // _MB} MB unpacked", file=sys.stderr)
         return 1

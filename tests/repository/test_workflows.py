@@ -123,10 +123,11 @@ def test_a_release_waits_for_every_test() -> None:
 def test_the_image_is_built_from_what_the_dockerfile_names() -> None:
     (build,) = [step["with"] for _, step in steps() if step.get("uses", "").startswith("docker/build-push-action@")]
     (named,) = [step["run"] for _, step in steps() if step.get("id") == "name"]
-    version = re.findall(r"^ARG PYTHON_VERSION=(\S+)$", DOCKERFILE, re.MULTILINE)[0]
-    assert f"docker.io/library/python:{version}-slim-bookworm" in named
+    versions = dict(re.findall(r"^ARG (PYTHON|GO)_VERSION=(\S+)$", DOCKERFILE, re.MULTILINE))
+    assert f"docker.io/library/python:{versions['PYTHON']}-slim-bookworm" in named
+    assert f"docker.io/library/golang:{versions['GO']}-bookworm" in named
     given = {line.partition("=")[0] for line in build["build-args"].splitlines()}
-    assert given == {"PYTHON_DIGEST", "VERSION", "REVISION", "CREATED"}
+    assert given == {"PYTHON_DIGEST", "GO_DIGEST", "VERSION", "REVISION", "CREATED"}
     assert {each for each in given if not re.search(rf"^ARG .*\b{each}=", DOCKERFILE, re.MULTILINE)} == set()
     assert (ROOT / build["file"]).is_file()
     assert build["platforms"] == "linux/amd64,linux/arm64"

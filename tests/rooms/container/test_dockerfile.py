@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from infra.container import base, building
+from infra.container import base, building, golang
+from infra.renderers import build as renderers
 
 FILE = building.REPOSITORY / building.HERE / "Dockerfile"
 HADOLINT = Path(sys.executable).with_name("hadolint")
@@ -33,19 +34,25 @@ def test_hadolint_would_find_something() -> None:
     assert {"DL3002", "DL3004"} <= set(re.findall(r"DL\d+", done.stdout))
 
 
-def test_every_stage_comes_from_the_one_base_image_whose_digest_is_an_argument() -> None:
-    bases = [line.split()[1] for line in instructions() if line.startswith("FROM")]
-    stages = [line.split()[3] for line in instructions() if line.startswith("FROM")]
-    foreign = {each for each in bases if each not in stages}
-    assert foreign == {"docker.io/library/python:${PYTHON_TAG}${PYTHON_DIGEST:+@${PYTHON_DIGEST}}"}
+def test_every_stage_comes_from_a_base_image_whose_digest_is_an_argument() -> None:
+    lines = [line.split()[1:] for line in instructions() if line.startswith("FROM")]
+    words = [[word for word in line if not word.startswith("--platform=")] for line in lines]
+    stages = {each[2] for each in words}
+    assert {each[0] for each in words} - stages == {
+        "docker.io/library/python:${PYTHON_TAG}${PYTHON_DIGEST:+@${PYTHON_DIGEST}}",
+        "docker.io/library/golang:${GO_TAG}${GO_DIGEST:+@${GO_DIGEST}}",
+    }
     assert f"ARG PYTHON_VERSION={base.VERSION}" in instructions()
     assert f"ARG PYTHON_TAG=${{PYTHON_VERSION}}-slim-{base.SUITE}" in instructions()
+    assert f"ARG GO_VERSION={golang.VERSION}" in instructions()
+    assert f"ARG GO_TAG=${{GO_VERSION}}-{base.SUITE}" in instructions()
+    assert f"\ngo {golang.VERSION}." in (renderers.MODULE / "go.mod").read_text(), "the oldest Go that builds them"
 
 
 def test_the_context_holds_nothing_but_what_is_copied() -> None:
     ignored = (building.REPOSITORY / ".dockerignore").read_text().splitlines()
     let_in = {line[1:] for line in ignored if line.startswith("!")}
-    copied = {line.split()[1] for line in instructions() if line.startswith("COPY") and "--from" not in line}
+    copied = {name for line in instructions() if line.startswith("COPY") and "--from" not in line for name in line.split()[1:-1]}
     assert "*" in ignored
     assert let_in == copied
     assert copied <= set(building.CONTEXT)

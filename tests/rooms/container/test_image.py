@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from infra.container.building import Image
 from infra.container.replay import HOOK, configure, memory
 from infra.container.running import Container
 from infra.container.tools import missing
+from infra.renderers import build as rendering
 from tests.fakes.signed_webhooks import github_headers, github_push
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing() or "it can be built")]
@@ -72,6 +74,23 @@ def test_no_file_of_the_image_is_writable_by_its_user(image: Image) -> None:
     loose = [each for each in ours if not each.is_symlink() and (each.stat().st_uid != 0 or each.stat().st_mode & 0o022)]
     assert loose == []
     assert not list((image.root / "opt" / "anneal" / "bin").glob("pip*")), "what is installed stays as it was locked"
+
+
+def test_both_images_hold_the_programs_that_render_as_they_are_built_here(image: Image, renderers: Path) -> None:
+    for each in (image, building.built("function")):
+        (place,) = [value for name, _, value in (line.partition("=") for line in each.config["Env"]) if name == rendering.VARIABLE]
+        for name in ("kustomize", "helm"):
+            program = each.root / place.lstrip("/") / name
+            assert (program.stat().st_uid, program.stat().st_mode & 0o7777) == (0, 0o755)
+            assert program.read_bytes() == (renderers / name).read_bytes(), "one list of flags, wherever they are built"
+
+
+def test_the_programs_that_render_start_in_the_container(container: Container) -> None:
+    versions = dict(re.findall(r"^\t(?:\S+ )?(\S+) (v\S+)", (rendering.MODULE / "go.mod").read_text(), re.MULTILINE))
+    kustomize, helm = container.run("kustomize", "version"), container.run("helm", "version", "--template", "{{.Version}}")
+    assert (kustomize.stdout.strip(), helm.stdout.strip()) == (versions["sigs.k8s.io/kustomize/kustomize/v5"], versions["helm.sh/helm/v3"])
+    found = container.run("python", "-c", "from handler.render import tools; print(tools.find('helm').path, tools.find('kustomize').path)")
+    assert found.stdout.split() == ["/opt/anneal/tools/helm", "/opt/anneal/tools/kustomize"], found
 
 
 def test_it_serves_a_signed_push_as_an_ordinary_user_without_any_right(container: Container) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from infra import goprogress
 from infra.controlplane import build as controlplane_build
-from infra.gobuild import Build, BuildError, LeftOut
+from infra.gobuild import Build, BuildError, LeftOut, this_machine
 from infra.goprogress import SMALLEST, Progress, duration, throttled
 
 TESTS = Path(__file__).resolve().parents[2]
@@ -67,6 +67,20 @@ def test_another_source_is_another_build(made: Build, module: Path, change: Call
     before = made.key
     change(module)
     assert made.key != before
+
+
+def test_a_program_for_another_processor_is_another_build(made: Build) -> None:
+    machines = {"linux/arm64": 183, "linux/amd64": 62}  # e_machine of an ELF header
+    for platform, machine in machines.items():
+        build = replace(made, platform=platform)
+        assert build.key != made.key
+        head = (build.ensure(silent) / "bin" / "greet").read_bytes()[:20]
+        assert (head[:4], int.from_bytes(head[18:20], "little")) == (b"\x7fELF", machine)
+
+
+def test_this_machine_is_what_go_builds_for_unasked() -> None:
+    said = subprocess.run(["go", "env", "GOOS", "GOARCH"], capture_output=True, text=True, check=True).stdout
+    assert this_machine() == "/".join(said.split())
 
 
 def test_what_does_not_compile_says_where_and_leaves_nothing(made: Build, module: Path) -> None:

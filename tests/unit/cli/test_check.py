@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from click.testing import CliRunner, Result
 
 from handler import __version__
+from handler.cli.check import _TargetChecks
 from handler.cli.check_table import Findings
 from handler.cli.group import anneal
 from handler.cli.output import Output
+from handler.config.git_settings import Repository
+from handler.config.settings import Target
 from handler.model.errors import Problem
+from handler.model.render import Rendered
+from handler.model.tree import ReadSet
 from tests.unit.cli.scripted import TOKEN, Server
 
 NOWHERE = "https://127.0.0.1:1/acme"
@@ -124,6 +129,24 @@ def test_a_missing_credential_keeps_no_other_target_from_being_looked_at(config:
     found = checks(config, "check", **{**SET, "SHOP_TOKEN": None})
     assert (found["shop", "git"]["verdict"], found["infra", "git"]["verdict"]) == ("skipped", "failed")
     assert "refuses connections" in found["infra", "git"]["problems"][0]["message"]
+
+
+# --- the forms
+@pytest.mark.parametrize(
+    ("renderer", "sandbox", "seen"),
+    [
+        ("file", "strict", "0 objects in deploy"),
+        ("kustomize", "strict", "0 objects in deploy, by kustomize; no cloud function renders it without `sandbox: weak`"),
+        ("helm", "weak", "0 objects in deploy, by helm"),
+    ],
+)
+def test_check_says_which_form_cannot_render_a_target(
+    renderer: str, sandbox: Literal["strict", "weak"], seen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("handler.cli.check.rendered_at", lambda *_: (None, Rendered((), ReadSet(()), renderer=renderer)))
+    target = Target("shop", Repository(f"{NOWHERE}/shop.git"), ("shop",), path="deploy", sandbox=sandbox)
+    session: Any = None
+    assert _TargetChecks(session, target, Findings(Output(as_json=True)), {}, None)._render() == seen
 
 
 # --- the table

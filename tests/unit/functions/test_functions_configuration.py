@@ -117,12 +117,14 @@ ITEM = "name: a\nrepository: {url: 'https://git.example.com/a.git', tls: {caFile
 def test_included_files_and_named_ones_are_packed_at_their_places(tmp_path: Path) -> None:
     (tmp_path / "targets").mkdir()
     (tmp_path / "mine.yaml").write_text(HEAD + "prometheus: [{url: 'https://prometheus.example.com', caFile: metrics.pem}]\n")
-    (tmp_path / "targets" / "a.yaml").write_text(ITEM % "ca.pem")
+    charts = "charts: [{url: 'https://charts.example.com/', caFile: charts.pem}]\n"
+    (tmp_path / "targets" / "a.yaml").write_text(ITEM % "ca.pem" + charts)
     (tmp_path / "ca.pem").write_text("an authority")
     (tmp_path / "metrics.pem").write_text("another")
+    (tmp_path / "charts.pem").write_text("a third")
     settings, files = settings_of(tmp_path / "mine.yaml")
     assert [target.name for target in settings.targets] == ["a"]
-    assert set(files) == {"anneal.yaml", "targets/a.yaml", "ca.pem", "metrics.pem"}
+    assert set(files) == {"anneal.yaml", "targets/a.yaml", "ca.pem", "metrics.pem", "charts.pem"}
 
 
 @pytest.mark.parametrize("name", ["/etc/ssl/ca.pem", "../ca.pem"])

@@ -33,7 +33,10 @@ def test_no_file_of_the_configuration_is_imported(name: str) -> None:
 
 
 def test_an_archive_follows_from_what_is_in_it_alone(tmp_path: Path) -> None:
-    """Not from the order in which files were found, nor from their times and modes; what stood there before is replaced."""
+    """Not from the order in which files were found, nor from their times and modes; what stood there before is replaced.
+
+    What is a program is said by name.
+    """
     written = []
     for number, order in enumerate((["b", "a"], ["a", "b"])):
         files = {}
@@ -42,9 +45,9 @@ def test_an_archive_follows_from_what_is_in_it_alone(tmp_path: Path) -> None:
             files[name].write_text(f"content of {name}")
             files[name].chmod(0o600 + number)
             os.utime(files[name], (number * 10**9, number * 10**9))
-        assert archive.write(tmp_path / "out.zip", files) == len("content of a") * 2
+        assert archive.write(tmp_path / "out.zip", files, {"b"}) == len("content of a") * 2
         written.append((tmp_path / "out.zip").read_bytes())
     assert written[0] == written[1]
     with zipfile.ZipFile(tmp_path / "out.zip") as found:
-        assert {entry.filename: entry.external_attr >> 16 for entry in found.infolist()} == {"a": 0o100644, "b": 0o100644}
+        assert {entry.filename: entry.external_attr >> 16 for entry in found.infolist()} == {"a": 0o100644, "b": 0o100755}
     assert [path.name for path in tmp_path.glob("*.zip")] == ["out.zip"]

@@ -1,0 +1,57 @@
+"""kustomize and helm in the functions' package: which of them a configuration needs, and what keeps a target from being rendered there.
+
+Law: what a target's tree decides (`type: auto`) isn't known here; such a target gets both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from handler.config.renderer_settings import AUTO, HELM, KUSTOMIZE
+from handler.config.settings import Settings, Target
+from handler.model.errors import ConfigInvalid, Problem
+from handler.render.tools import IN_PACKAGE
+from infra.gobuild import BuildError
+from infra.renderers.build import binaries
+
+ZIP, IMAGE = "zip", "image"
+"""What has the programs: the package itself, or the image that the worker is."""
+BOTH = frozenset({KUSTOMIZE, HELM})
+LARGEST = {KUSTOMIZE: 14_000_000, HELM: 64_000_000}
+"""Bytes unpacked, for either processor."""
+_PROCESSORS = {"arm64": "arm64", "x86_64": "amd64"}
+_ABSENT = "scripts/package --renderers; or --renderers image, where the worker is deployed as an image"
+_WEAK = "sandbox: weak, if you trust its repository as much as the functions; or run this target in a container"
+
+
+def needed(settings: Settings | None) -> frozenset[str]:
+    """Return the programs of all targets; without a configuration, both."""
+    renderers = [each.renderer for each in settings.targets] if settings else []
+    if not settings or any(each.chosen == AUTO for each in renderers):
+        return BOTH
+    return frozenset(name for each in renderers for name in each.programs)
+
+
+def unfit(target: Target, where: str) -> Iterator[Problem]:
+    """Yield what keeps a target from being rendered in a function. `where`: ZIP, IMAGE; empty: nothing has programs."""
+    names = " and ".join(target.renderer.programs)
+    if names and not where:
+        yield Problem(f"targets[{target.name}].renderer", f"needs {names}, which isn't packed", fix=_ABSENT)
+    if names and target.sandbox != "weak":
+        seen = f"is strict, and AWS Lambda refuses the walls that {names} would run behind, in the zip and in the image form"
+        yield Problem(f"targets[{target.name}].sandbox", seen, fix=_WEAK)
+
+
+def undecided(settings: Settings) -> tuple[str, ...]:
+    """Return the targets that AWS Lambda can't render if their trees turn out to need a program."""
+    return tuple(each.name for each in settings.targets if each.renderer.chosen == AUTO and each.sandbox != "weak")
+
+
+def packed(names: frozenset[str], arch: str) -> dict[str, Path]:
+    """Return programs by their place in the package, built first if need be. `arch`: as Lambda names it. Raises ConfigInvalid."""
+    try:
+        directory = binaries(f"linux/{_PROCESSORS[arch]}") if names else Path()
+    except BuildError as error:
+        raise ConfigInvalid.of("--renderers", str(error)) from error
+    return {f"{IN_PACKAGE}/{name}": directory / name for name in names}

@@ -1,0 +1,12 @@
+"""`scripts/anneal`: the command line of a clone, which finds kustomize and helm where scripts/renderers has built them, if it has."""
+
+from __future__ import annotations
+
+import os
+
+from handler.cli import main
+from infra.renderers.build import environment
+
+if __name__ == "__main__":
+    os.environ.update(environment())
+    main()

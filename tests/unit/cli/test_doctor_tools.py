@@ -1,0 +1,68 @@
+"""`anneal doctor`'s rows on kustomize and helm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from handler.cli.check_table import Findings
+from handler.cli.doctor_tools import look_at_tools
+from handler.cli.output import Output
+from handler.config.git_settings import Repository
+from handler.config.renderer_settings import RendererSettings
+from handler.config.settings import Target
+
+ABSENT = "isn't installed here, and a chart can't be rendered without it"
+
+
+def tool(place: Path, name: str, version: str) -> None:
+    place.mkdir(exist_ok=True)
+    (place / name).write_text(f"#!/bin/sh\necho {version}\n")
+    (place / name).chmod(0o755)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only directory in which a program is found."""
+    monkeypatch.setenv("ANNEAL_TOOLS", str(tmp_path / "tools"))
+    monkeypatch.setenv("PATH", "")
+    return tmp_path / "tools"
+
+
+def rows(*renderers: RendererSettings) -> dict[str, tuple[str, str, str]]:
+    """Return verdict, text and way out by subject."""
+    findings = Findings(Output(as_json=True))
+    repository = Repository("https://git.example.com/a.git")
+    look_at_tools([Target(f"t{n}", repository, ("a",), renderer=each) for n, each in enumerate(renderers)], findings)
+    found: dict[str, tuple[str, str, str]] = {}
+    for row in findings.rows:
+        (text, fix), *_ = [(each.message, each.fix) for each in row.problems] or [(row.seen, "")]
+        found[row.subject] = row.verdict, text, fix
+    return found
+
+
+def test_what_is_there_is_said_with_version_and_path(place: Path) -> None:
+    tool(place, "kustomize", "v5.8.1")
+    tool(place, "helm", "v3.22.0")
+    assert rows() == {"kustomize": ("ok", f"v5.8.1 ({place}/kustomize)", ""), "helm": ("ok", f"v3.22.0 ({place}/helm)", "")}
+
+
+@pytest.mark.parametrize("renderer", [RendererSettings("file"), RendererSettings("auto"), RendererSettings("kustomize")])
+def test_what_no_target_names_may_be_missing(place: Path, renderer: RendererSettings) -> None:
+    tool(place, "kustomize", "v5.8.1")
+    assert rows(renderer)["helm"] == ("skipped", ABSENT, "")
+
+
+@pytest.mark.parametrize("renderer", [RendererSettings("helm"), RendererSettings("kustomize", helm_charts=True)])
+def test_what_a_target_names_is_missed_with_the_way_out(place: Path, renderer: RendererSettings) -> None:
+    verdict, text, fix = rows(RendererSettings("file"), renderer, renderer)["helm"]
+    assert (verdict, text) == ("warning", f"{ABSENT}; needed by t1, t2")
+    assert fix.startswith("install helm 3.16.0 or newer on PATH; in a clone: scripts/renderers")
+
+
+def test_one_that_is_too_old_counts_as_missing(place: Path) -> None:
+    tool(place, "helm", "v3.15.0")
+    verdict, text, fix = rows(RendererSettings("helm"))["helm"]
+    assert (verdict, text) == ("warning", f"{place}/helm is version v3.15.0; 3.16.0 or newer is needed; needed by t0")
+    assert fix == "install helm 3.16.0"

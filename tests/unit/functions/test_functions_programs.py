@@ -1,0 +1,118 @@
+"""Which programs that render go into the functions' package, and which targets no function can render."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from handler.config.git_settings import Repository
+from handler.config.renderer_settings import RendererSettings
+from handler.config.settings import Cluster, Eks, Settings, Target
+from handler.model.errors import ConfigInvalid
+from handler.render import tools
+from infra.functions import programs
+from infra.functions.configured import unfit
+from infra.functions.package import together
+from infra.gobuild import BuildError
+from infra.renderers import build
+
+SHOP = Target("shop", Repository("https://git.example.com/shop.git"), ("shop",), cluster=Cluster(eks=Eks("prod")))
+FILES, AUTO = RendererSettings("file"), RendererSettings()
+GLOBS = RendererSettings(include=("*.yaml",))
+KUSTOMIZE, INFLATING, HELM = RendererSettings("kustomize"), RendererSettings("kustomize", helm_charts=True), RendererSettings("helm")
+
+
+def settings(*renderers: RendererSettings, sandbox: Literal["strict", "weak"] = "strict") -> Settings:
+    return Settings(tuple(replace(SHOP, name=f"t{n}", renderer=each, sandbox=sandbox) for n, each in enumerate(renderers)))
+
+
+@pytest.mark.parametrize(
+    ("renderers", "names"),
+    [
+        ((FILES,), set()),
+        ((GLOBS,), set()),
+        ((KUSTOMIZE, FILES), {"kustomize"}),
+        ((HELM,), {"helm"}),
+        ((INFLATING,), {"kustomize", "helm"}),
+        ((KUSTOMIZE, HELM), {"kustomize", "helm"}),
+        ((AUTO,), {"kustomize", "helm"}),
+    ],
+)
+def test_what_is_packed_follows_from_the_renderers_of_all_targets(renderers: tuple[RendererSettings, ...], names: set[str]) -> None:
+    assert programs.needed(settings(*renderers)) == names
+
+
+def test_without_a_configuration_both_are_packed() -> None:
+    assert programs.needed(None) == {"kustomize", "helm"} == set(programs.LARGEST)
+
+
+@pytest.mark.parametrize(("renderer", "needs"), [(KUSTOMIZE, "kustomize"), (HELM, "helm"), (INFLATING, "kustomize and helm")])
+def test_a_target_whose_program_is_not_packed_is_refused_with_the_ways_out(renderer: RendererSettings, needs: str) -> None:
+    (problem,) = unfit(settings(renderer, sandbox="weak"), ssh=False)
+    assert (problem.subject, problem.message) == ("targets[t0].renderer", f"needs {needs}, which isn't packed")
+    assert "scripts/package --renderers; or --renderers image" in problem.fix
+
+
+@pytest.mark.parametrize("where", [programs.ZIP, programs.IMAGE])
+def test_a_program_behind_strict_walls_runs_in_no_function(where: str) -> None:
+    (problem,) = unfit(settings(HELM), ssh=False, renderers=where)
+    assert str(problem).startswith("targets[t0].sandbox: is strict, and AWS Lambda refuses the walls that helm would run behind")
+    assert problem.fix.startswith("sandbox: weak")
+    assert "in a container" in problem.fix
+    assert unfit(settings(HELM, KUSTOMIZE, sandbox="weak"), ssh=False, renderers=where) == ()
+
+
+def test_all_that_is_wrong_with_a_target_is_told_at_once() -> None:
+    assert [each.subject for each in unfit(settings(FILES, HELM), ssh=False)] == ["targets[t1].renderer", "targets[t1].sandbox"]
+
+
+def test_what_the_tree_decides_is_no_mistake_and_is_named() -> None:
+    found = settings(FILES, AUTO, GLOBS)
+    assert unfit(found, ssh=False) == ()
+    assert programs.undecided(found) == ("t1",)
+    assert programs.undecided(settings(AUTO, sandbox="weak")) == ()
+
+
+@pytest.mark.parametrize(("arch", "platform"), [("arm64", "linux/arm64"), ("x86_64", "linux/amd64")])
+def test_programs_are_built_for_the_processor_of_the_functions(arch: str, platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "binaries", lambda asked: {platform: Path("/built")}[asked])
+    assert programs.packed(frozenset({"helm"}), arch) == {"tools/helm": Path("/built/helm")}
+
+
+def test_without_a_program_nothing_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "binaries", lambda _asked: pytest.fail("built"))
+    assert programs.packed(frozenset(), "arm64") == {}
+
+
+def test_a_build_that_fails_says_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_platform: str) -> Path:
+        raise BuildError("there is no `go` on PATH")
+
+    monkeypatch.setattr(programs, "binaries", fails)
+    with pytest.raises(ConfigInvalid, match=r"^--renderers: there is no `go` on PATH"):
+        programs.packed(programs.BOTH, "arm64")
+
+
+def test_a_file_of_the_configuration_takes_the_place_of_no_program() -> None:
+    with pytest.raises(ConfigInvalid, match=r"tools/ca\.pem: is the name of code"):
+        together({"tools/helm": Path("a")}, {"tools/ca.pem": Path("b")})
+
+
+def test_a_build_for_another_platform_lies_elsewhere_and_one_for_this_machine_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("infra.gobuild.Build.ensure", lambda self, _log: self.directory)
+    monkeypatch.setattr(build, "this_machine", lambda: "linux/amd64")
+    own, same, other = (build.binaries(each) for each in ("", "linux/amd64", "linux/arm64"))
+    assert own == same == build.BUILD.directory / "bin"
+    assert other.parent != own.parent
+    assert other.parent.parent == own.parent.parent
+
+
+def test_what_a_clone_starts_finds_the_build_unless_the_environment_names_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert build.VARIABLE == tools.DIRECTORY
+    monkeypatch.delenv(build.VARIABLE)
+    assert build.environment()[build.VARIABLE] == str(build.BUILD.directory / "bin")
+    monkeypatch.setenv(build.VARIABLE, "/mine")
+    assert build.environment()[build.VARIABLE] == "/mine"
