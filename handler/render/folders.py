@@ -118,10 +118,7 @@ def _kustomize(tree: Sequence[Folder], called: Called, root: str, others: Sequen
 
 
 def _ways(kind: str, path: str, build: str, note: str, folders: Iterable[str], called: Called, root: str, others: Sequence[str]) -> str:
-    """Return the ways out: let its own renderer make the objects, or commit them; or leave the folders out, where anything is left.
-
-    `kind`, `path`: the renderer, and what it would render; `note`: what else it could; `build`: prints the objects.
-    """
+    """Return the ways out: let renderer `kind` take `path`, or what else `note` names; commit what `build` prints; leave it out."""
     # What git declares is rendered from git: applied by hand under the target's name it would be another target's.
     own = (
         f"write renderer: {{type: {kind}}}"

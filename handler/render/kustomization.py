@@ -79,7 +79,7 @@ class ChartEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Mentions:
     """What one file names. `objects`: `Kind/name` -> line, of a file of resources; `noted`: the file with the origins of objects noted."""
 
     path: str
@@ -120,7 +120,7 @@ class Spot:
         return next((each.value for each in self.under(name) if isinstance(each.value, str)), "")
 
 
-def read(data: bytes, path: str, *, root: bool = False) -> Iterator[Reading | Problem]:
+def read(data: bytes, path: str, *, root: bool = False) -> Iterator[Mentions | Problem]:
     """Yield what a kustomization names, and its mistakes. `root`: it is the one that is built."""
     spot, problems = _spot(data, path)
     yield from problems
@@ -134,10 +134,10 @@ def read(data: bytes, path: str, *, root: bool = False) -> Iterator[Reading | Pr
         else:
             yield from _inline_plugin(item, path, found, charts)
     yield from _homes(spot, path)
-    yield Reading(path, tuple(found), tuple(charts), noted=_noted(spot.value) if root else "")
+    yield Mentions(path, tuple(found), tuple(charts), noted=_noted(spot.value) if root else "")
 
 
-def plugins(data: bytes, path: str) -> Iterator[Reading | Problem]:
+def plugins(data: bytes, path: str) -> Iterator[Mentions | Problem]:
     """Yield what the plugin configurations of a file name, and its mistakes."""
     found: list[Reference] = []
     charts: list[ChartEntry] = []
@@ -149,7 +149,7 @@ def plugins(data: bytes, path: str) -> Iterator[Reading | Problem]:
     yield replace(standing_objects(data, path), references=tuple(found), charts=tuple(charts))
 
 
-def standing_objects(data: bytes, path: str) -> Reading:
+def standing_objects(data: bytes, path: str) -> Mentions:
     """Return where the objects of a file stand, by looks alone: nothing depends on it but the lines in messages."""
     found: dict[str, int] = {}
     starts = [0, *(each.start() for each in re.finditer(rb"^---", data, re.MULTILINE)), len(data)]
@@ -160,7 +160,7 @@ def standing_objects(data: bytes, path: str) -> Reading:
         if kind and first and names:
             name = min(names, key=lambda each: each[0])[1]
             found.setdefault(f"{kind[1].decode()}/{name.decode(errors='replace')}", line_at(data, start + first.start()))
-    return Reading(path, objects=tuple(found.items()))
+    return Mentions(path, objects=tuple(found.items()))
 
 
 def _spot(data: bytes, path: str) -> tuple[Spot | None, list[Problem]]:
@@ -305,10 +305,7 @@ def _keys(spot: Spot) -> list[str]:
 
 # --- the copy that is built
 def _noted(document: dict[str, Any]) -> str:
-    """Return the kustomization as JSON, with the wish that kustomize notes where each object comes from.
-
-    Empty: its author wishes it, or kustomize refuses what it says, also that it says nothing.
-    """
+    """Return it as JSON that lets kustomize note where objects come from; empty: it does so already, or kustomize refuses it anyway."""
     key = next((key for key in document if key.casefold() == BUILD_METADATA.casefold()), BUILD_METADATA)
     known = document.get(key) or []
     silent = all(value in (None, "") or name.casefold() in ("apiversion", "kind") for name, value in document.items())
@@ -318,12 +315,12 @@ def _noted(document: dict[str, Any]) -> str:
 
 
 # --- on the pipe
-def encode_reading(number: int, reading: Reading) -> bytes:
+def encode_mentions(number: int, reading: Mentions) -> bytes:
     """Write what the file of this number names."""
     return b"K%d " % number + json.dumps(asdict(reading)).encode()
 
 
-def decode_reading(frame: bytes) -> Reading:
+def decode_mentions(frame: bytes) -> Mentions:
     """Read one strictly: the child isn't believed. Raises ValueError, TypeError, KeyError."""
     facts = json.loads(frame)
     references = tuple(Reference(**each) for each in facts["references"])
@@ -334,4 +331,4 @@ def decode_reading(frame: bytes) -> Reading:
     lines = [*(each.line for each in references), *(each.line for each in charts)]
     if not all(isinstance(text, str) for text in texts) or not all(type(line) is int for line in lines):
         raise ValueError("no reading")
-    return Reading(facts["path"], references, charts, objects, facts["noted"])
+    return Mentions(facts["path"], references, charts, objects, facts["noted"])

@@ -91,7 +91,7 @@ class _Build:
         contents |= {path: reading.noted.encode() for path, reading in self.closure.readings.items() if reading.noted}
         program = self._program({path: number for number, path in enumerate(contents)})
         subject = printable(self.path) or "repository"
-        rows = sandbox.run("kustomize", self._told(), list(contents.values()), decode_noted, subject, program, weak=self.request.weak)
+        rows = sandbox.run("kustomize", self._lines(), list(contents.values()), decode_noted, subject, program, weak=self.request.weak)
         _refuse([row for row in rows if isinstance(row, Problem)])
         self.notes += [row for row in rows if isinstance(row, str)]
         return tuple(row for row in rows if isinstance(row, Manifest))
@@ -140,8 +140,8 @@ class _Build:
         _refuse([row for row in rows if isinstance(row, Problem)])
         return {f"{use.directory}/{row[0]}": row[1] for row in rows if isinstance(row, tuple)}
 
-    def _told(self) -> dict[str, Any]:
-        """Return what the child is told to find lines by."""
+    def _lines(self) -> dict[str, Any]:
+        """Return where entries and objects stand, for the child to find the lines of its messages and places."""
         readings = self.closure.readings
         return {
             "root": self.path,

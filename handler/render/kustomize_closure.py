@@ -23,7 +23,7 @@ from handler.model.tree import MAX_PATH, Tree, TreeEntry, is_lfs_pointer, printa
 from handler.render import kustomization as entries
 from handler.render.folders import KUSTOMIZATIONS, inside
 from handler.render.frames import decode
-from handler.render.kustomization import ChartEntry, Reading, Reference
+from handler.render.kustomization import ChartEntry, Mentions, Reference
 from handler.render.remotes import is_remote, is_remote_file, shown
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
@@ -75,7 +75,7 @@ class Closure:
     generated: Mapping[str, bytes] = field(default_factory=dict)
     remote_allowed: bool = False
     built: str = ""
-    readings: dict[str, Reading] = field(default_factory=dict)
+    readings: dict[str, Mentions] = field(default_factory=dict)
     charts: list[ChartUse] = field(default_factory=list)
     named: dict[str, str] = field(default_factory=dict)
     _problems: list[Problem] = field(default_factory=list)
@@ -103,7 +103,7 @@ class Closure:
         found = sorted(path for path in self.files.pointers if path in self.named)
         return [Problem(printable(path), _POINTER, self.named[path], _POINTER_FIX) for path in found]
 
-    def _read(self, tasks: Sequence[Task], subject: str) -> Iterator[tuple[Task, Reading]]:
+    def _read(self, tasks: Sequence[Task], subject: str) -> Iterator[tuple[Task, Mentions]]:
         """Let a child read files, and yield what each names."""
         ids = {task.path: entry.oid for task in tasks if task.path not in self.generated and (entry := self._entry(task.path))}
         blobs = self.tree.blobs(set(ids.values()))
@@ -265,7 +265,7 @@ def command_path(called: Called, path: str) -> str:
     return shlex.quote(posixpath.normpath(posixpath.join(called.directory, path)))
 
 
-Row = tuple[int, Reading] | Problem
+Row = tuple[int, Mentions] | Problem
 
 
 def decode_row(frame: bytes) -> Row:
@@ -273,7 +273,7 @@ def decode_row(frame: bytes) -> Row:
     if frame[:1] == b"K":
         number, _, rest = frame[1:].partition(b" ")
         try:
-            return int(number), entries.decode_reading(rest)
+            return int(number), entries.decode_mentions(rest)
         except (KeyError, TypeError):
             raise ValueError("no reading") from None
     row = decode(frame)

@@ -37,10 +37,10 @@ def read_kustomizations(options: Mapping[str, Any], parts: Sequence[bytes]) -> I
     """Say what files name. Options: `places`: the path of each part; `roles`: as what each is read; `root`: the number of the one built."""
     for number, (path, role, data) in enumerate(zip(options["places"], options["roles"], parts, strict=True)):
         for row in _read(data, path, role, root=number == options["root"]):
-            yield encode(row) if isinstance(row, Problem) else kustomization.encode_reading(number, row)
+            yield encode(row) if isinstance(row, Problem) else kustomization.encode_mentions(number, row)
 
 
-def _read(data: bytes, path: str, role: str, *, root: bool) -> Iterator[kustomization.Reading | Problem]:
+def _read(data: bytes, path: str, role: str, *, root: bool) -> Iterator[kustomization.Mentions | Problem]:
     if role == "objects":
         yield kustomization.standing_objects(data, path)
     elif role == "plugins":

@@ -3,7 +3,7 @@
     http://, https://                     a file (loader.IsRemoteFile), or else a repository
     github.com/org/repo/path?ref=v1       a repository (git.NewRepoSpecFromURL), also ssh://, file://, git@host:org/repo, git::https://
 
-Law: what isn't here may still be no file of the tree; whoever reads a tree refuses that too, so no unknown form is ever fetched.
+Law: what isn't remote may still be no file of the tree: the closure refuses that too, so that no unknown form is ever fetched.
 """
 
 from __future__ import annotations

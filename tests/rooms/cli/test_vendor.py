@@ -46,7 +46,7 @@ def run(capsys: pytest.CaptureFixture[str], directory: str = "deploy", config: s
 
 
 def platform(host: Host) -> tuple[str, str]:
-    """A repository of bases, tagged v1: `web` builds on `common`; beside them lies what nobody names."""
+    """A repository of bases, tagged v1: `web` builds on `common`; beside them lies a file that no kustomization names."""
     work = Work.of(host, "acme/platform")
     work.write("web/kustomization.yaml", "resources: [web.yaml, ../common]\n").write("web/web.yaml", config("web"))
     work.write("common/kustomization.yaml", "resources: [c.yaml]\n").write("common/c.yaml", config("common")).write("readme.md", "hello\n")

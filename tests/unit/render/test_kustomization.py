@@ -8,11 +8,11 @@ import pytest
 
 from handler.model.errors import Problem
 from handler.render import kustomization
-from handler.render.kustomization import MARK, Reading, decode_reading, encode_reading, plugins, read, standing_objects
+from handler.render.kustomization import MARK, Mentions, decode_mentions, encode_mentions, plugins, read, standing_objects
 
 
-def reading(text: str, *, root: bool = False) -> Reading:
-    (found,) = [row for row in read(text.encode(), "k.yaml", root=root) if isinstance(row, Reading)]
+def reading(text: str, *, root: bool = False) -> Mentions:
+    (found,) = [row for row in read(text.encode(), "k.yaml", root=root) if isinstance(row, Mentions)]
     return found
 
 
@@ -78,7 +78,7 @@ def test_a_plugin_that_isnt_built_in_is_a_mistake_with_its_line() -> None:
     text = b"# one\napiVersion: builtin\nkind: PatchTransformer\npath: p.yaml\n---\napiVersion: a/v1\nkind: B\n"
     rows = list(plugins(text, "t.yaml"))
     assert [(row.subject, row.place) for row in rows if isinstance(row, Problem)] == [("B", "t.yaml:6")]
-    (found,) = [row for row in rows if isinstance(row, Reading)]
+    (found,) = [row for row in rows if isinstance(row, Mentions)]
     assert [(each.field, each.text, each.line) for each in found.references] == [("PatchTransformer.path", "p.yaml", 4)]
 
 
@@ -110,10 +110,10 @@ def test_objects_are_found_by_looks() -> None:
 
 def test_what_the_child_says_is_read_strictly() -> None:
     found = reading("resources: [a]\nhelmCharts: [{name: c}]\n", root=True)
-    frame = encode_reading(3, found)
+    frame = encode_mentions(3, found)
     assert frame.startswith(b"K3 {")
-    assert decode_reading(frame.partition(b" ")[2]) == found
+    assert decode_mentions(frame.partition(b" ")[2]) == found
     for wrong in (b"{}", b'{"path": 1, "references": [], "charts": [], "objects": [], "noted": ""}', b"[]"):
         with pytest.raises((KeyError, TypeError, ValueError)):
-            decode_reading(wrong)
+            decode_mentions(wrong)
     assert kustomization.BUILD_METADATA == "buildMetadata"
