@@ -37,7 +37,7 @@ from handler.render.files import MAX_PROBLEMS, directory, normal
 from handler.render.folders import CHART
 from handler.render.helm_charts import ChartFiles, Completion, below, contents, fetched_chart
 from handler.render.helm_values import Values, layered, take_files, value_files
-from handler.render.pieces import Output, assembled, decode_output, digests, twice_declared
+from handler.render.pieces import ProgramOutput, assembled, decode_output, digests, twice_declared
 from handler.render.programs import Program
 from handler.render.rollout_file import lines_of, read_rollout
 from handler.render.sandbox import Sandbox
@@ -194,7 +194,7 @@ class _Making:
         again = self._active(self._once(first.files))
         return _Made(manifests, first.files, (*notes, *renamed(manifests, again, anew)), unstable(manifests, again, anew))
 
-    def _active(self, output: Output) -> tuple[Manifest, ...]:
+    def _active(self, output: ProgramOutput) -> tuple[Manifest, ...]:
         return tuple(manifest for manifest in output.manifests if not _is_idle(manifest, upgrade=self.upgrade))
 
     def _idle(self, count: int) -> Iterator[str]:
@@ -209,7 +209,7 @@ class _Making:
             if uses:
                 yield f"{calls(uses, _MAX_SHOWN)}: finds nothing here, as in helm template: no render asks a cluster or DNS"
 
-    def _once(self, known: Files) -> Output:
+    def _once(self, known: Files) -> ProgramOutput:
         """Run helm. `known`: pieces of its output that were read before."""
         parts, files = self._files()
         program = Program(self.release.tool.path, self.arguments, files, environment={"HELM_NO_PLUGINS": "1"})

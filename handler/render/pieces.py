@@ -51,7 +51,7 @@ def decode_output(frame: bytes) -> Row | str | Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class ProgramOutput:
     """What a program made. `files`: (place, digest) of a piece -> its objects; `notes`; `problems`: every mistake."""
 
     files: Files
@@ -64,7 +64,7 @@ class Output:
         return tuple(manifest for each in self.files.values() for manifest in each)
 
 
-def assembled(rows: Iterable[Row | str | Piece], known: Files) -> Output:
+def assembled(rows: Iterable[Row | str | Piece], known: Files) -> ProgramOutput:
     """Put the objects of new and of known pieces together. Raises KeyError: none is known so."""
     files: dict[tuple[str, str], tuple[Manifest, ...]] = {}
     notes: list[str] = []
@@ -81,7 +81,7 @@ def assembled(rows: Iterable[Row | str | Piece], known: Files) -> Output:
             files[at] = () if row.new else known[at]
         else:
             files[at] = (*files.get(at, ()), row)
-    return Output(files, tuple(notes), tuple(problems))
+    return ProgramOutput(files, tuple(notes), tuple(problems))
 
 
 def twice_declared(manifests: Iterable[Manifest]) -> list[Problem]:

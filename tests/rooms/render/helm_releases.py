@@ -27,6 +27,8 @@ from tests.fakes.source_tree import FakeTree
 
 CALLED = Called("web", ("shop", "jobs"))
 CHART = "apiVersion: v2\nname: web\nversion: 0.1.0\n"
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {}}}\n"
+HOOK = 'apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {0}\n  annotations: {{"helm.sh/hook": "{1}"}}\nspec: {{}}\n'
 ECHO = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata:\n  seen: {{ .Values | toJson | quote }}\n"
 """A template that shows the values that it got."""
 
