@@ -53,7 +53,7 @@ _WARNING = re.compile(r"\bwarning: ([^(\n]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class TemplateSources:
     """What helm's names stand for. `roots`: its path of a chart -> that in git; `values`: path of a file of values -> what people call it.
 
     `chart`: the chart's path in git; `home`: helm's directory; `hidden`: texts that are secret.
@@ -86,7 +86,7 @@ class Sources:
         return printable(" ".join(text.split()), MAX_SHOWN)
 
 
-def problems(errors: str, sources: Sources, exit_code: int) -> list[Problem]:
+def problems(errors: str, sources: TemplateSources, exit_code: int) -> list[Problem]:
     """Return what made helm fail; at least one problem."""
     begun = errors.partition("Error: ")[2] or "".join(errors.partition("template: ")[1:])  # the end of a long one has lost its beginning
     said = begun.partition("\n\nUse --debug flag")[0].strip()
@@ -97,26 +97,26 @@ def problems(errors: str, sources: Sources, exit_code: int) -> list[Problem]:
     return [replace(each, message=sources.clean(each.message), place=printable(each.place, MAX_PATH)) for each in found]
 
 
-def warnings(errors: str, sources: Sources) -> Iterable[str]:
+def warnings(errors: str, sources: TemplateSources) -> Iterable[str]:
     """Return what helm warned of, each once, without the values in it."""
     return dict.fromkeys(sources.clean(found[1].strip()) for found in _WARNING.finditer(errors))
 
 
-def _execution(said: str, sources: Sources) -> Iterator[Problem]:
+def _execution(said: str, sources: TemplateSources) -> Iterator[Problem]:
     """`required` and `fail`: the author's own words."""
     found = _EXECUTION.match(said)
     if found:
         yield Problem("template", found[3], sources.place(found[1], found[2]))
 
 
-def _parse(said: str, sources: Sources) -> Iterator[Problem]:
+def _parse(said: str, sources: TemplateSources) -> Iterator[Problem]:
     found = _PARSE.match(said)
     if found:
         words = _SOURCE_AT.sub(lambda each: f"at {sources.place(each[1], each[2])}", found[3])
         yield Problem("template", words, sources.place(found[1], found[2]))
 
 
-def _template(said: str, sources: Sources) -> Iterator[Problem]:
+def _template(said: str, sources: TemplateSources) -> Iterator[Problem]:
     """A chain of templates that call each other: named are the innermost that is a file, and the outermost."""
     frames = [each for each in _FRAME.finditer(said) if "/" in each[1]]
     if said.startswith("template: ") and frames:
@@ -132,7 +132,7 @@ def _without_template(words: str) -> str:
     return words.replace('associated with template "gotpl"', "in the chart")
 
 
-def _rendered(said: str, sources: Sources) -> Iterator[Problem]:
+def _rendered(said: str, sources: TemplateSources) -> Iterator[Problem]:
     found = _YAML.match(said)
     if not found:
         return
@@ -148,7 +148,7 @@ def _rendered(said: str, sources: Sources) -> Iterator[Problem]:
     yield Problem("rendered YAML", words, sources.place(found[1]), fix)
 
 
-def _schema(said: str, sources: Sources) -> Iterator[Problem]:
+def _schema(said: str, sources: TemplateSources) -> Iterator[Problem]:
     """Values that a chart's schema refuses; the schema's own mistakes are in it too."""
     head, _, body = said.partition("following chart(s):\n")
     if not head.startswith("values don't meet the specifications"):
@@ -169,7 +169,7 @@ def _schema(said: str, sources: Sources) -> Iterator[Problem]:
             yield _refused_schema(chart, line, sources)
 
 
-def _refused_schema(chart: str, line: str, sources: Sources) -> Problem:
+def _refused_schema(chart: str, line: str, sources: TemplateSources) -> Problem:
     elsewhere = _LOADING.search(line)
     place = _schema_place(chart, sources)
     if elsewhere:
@@ -177,7 +177,7 @@ def _refused_schema(chart: str, line: str, sources: Sources) -> Problem:
     return Problem(SCHEMA, line, place)
 
 
-def _refused_value(chart: str, leaf: re.Match[str], sources: Sources) -> Problem:
+def _refused_value(chart: str, leaf: re.Match[str], sources: TemplateSources) -> Problem:
     pointer, dotted, words = leaf.groups()
     for pattern, shown in _QUOTED:
         words = pattern.sub(shown, words)
@@ -194,19 +194,19 @@ def _path(pointer: str) -> str:
     return text.removeprefix(".")
 
 
-def _schema_place(chart: str, sources: Sources) -> str:
+def _schema_place(chart: str, sources: TemplateSources) -> str:
     named = [path for path in sources.roots if path.rpartition("/")[2] == chart]
     return sources.place(f"{named[0]}/{SCHEMA}") if named else sources.in_chart(SCHEMA)
 
 
-def _chart_file(said: str, sources: Sources) -> Iterator[Problem]:
+def _chart_file(said: str, sources: TemplateSources) -> Iterator[Problem]:
     found = _CHART_FILE.match(said)
     line = _LINE.match(found[2]) if found else None
     if found:
         yield Problem(found[1], line[2] if line else found[2], sources.in_chart(found[1], line[1] or 0 if line else 0))
 
 
-def _values_file(said: str, sources: Sources) -> Iterator[Problem]:
+def _values_file(said: str, sources: TemplateSources) -> Iterator[Problem]:
     found = _VALUES_FILE.match(said)
     if not found:
         return
@@ -218,7 +218,7 @@ def _values_file(said: str, sources: Sources) -> Iterator[Problem]:
     yield Problem("values", words, f"{place}:{line[1]}" if line and line[1] else place)
 
 
-def _about_chart(said: str, sources: Sources) -> Iterator[Problem]:
+def _about_chart(said: str, sources: TemplateSources) -> Iterator[Problem]:
     place = sources.in_chart("Chart.yaml")
     for begins, subject, fix in _ABOUT:
         if said.startswith(begins):
@@ -235,13 +235,13 @@ _ABOUT = (
 )
 
 
-def _unpacked(said: str, sources: Sources) -> Iterator[Problem]:
+def _unpacked(said: str, sources: TemplateSources) -> Iterator[Problem]:
     found = _UNPACK.match(said)
     if found:
         yield Problem("chart archive", f"can't be unpacked: {found[2]}", sources.in_chart(f"charts/{found[1].rpartition('/')[2]}"))
 
 
-def _set(said: str, _: Sources) -> Iterator[Problem]:
+def _set(said: str, _: TemplateSources) -> Iterator[Problem]:
     found = _SET.match(said)
     if found:
         yield Problem(
@@ -249,7 +249,7 @@ def _set(said: str, _: Sources) -> Iterator[Problem]:
         )
 
 
-_Reader = Callable[[str, Sources], Iterable[Problem]]
+_Reader = Callable[[str, TemplateSources], Iterable[Problem]]
 _READERS: tuple[_Reader, ...] = (
     _execution,
     _parse,

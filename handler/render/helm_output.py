@@ -18,7 +18,7 @@ from handler.render.document import Document
 from handler.render.documents import documents
 from handler.render.folders import IGNORE_FILE
 from handler.render.frames import Row
-from handler.render.helm_messages import Sources, problems, warnings
+from handler.render.helm_messages import TemplateSources, problems, warnings
 from handler.render.objects import objects
 from handler.render.pieces import Piece
 
@@ -30,12 +30,12 @@ _MAX_HIDDEN = 5_000
 def read_output(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[Row | str | Piece]:
     """Yield the pieces of a render with their objects, and its warnings; or every mistake.
 
-    Parts: standard output, the end of standard error. Options: `exit_code`, `home`; `chart`, `roots`, `values`: see `Sources`; `kinds`: see
+    Parts: standard output, the end of standard error. Options: `exit_code`, `home`; `chart`, `roots`, `values`: see `TemplateSources`; `kinds`: see
     `ChartFacts`; `hidden`: texts of Secrets; `known`: digests of pieces that aren't read again.
     """
     said = parts[1].decode("utf-8", "replace")
     hidden = tuple(text for each in options["hidden"] for text in secret_texts(each)) if said else ()
-    sources = Sources(options["chart"], options["roots"], options["values"], options["home"], hidden)
+    sources = TemplateSources(options["chart"], options["roots"], options["values"], options["home"], hidden)
     if options["exit_code"]:
         yield from problems(said, sources, options["exit_code"])
         return
@@ -43,7 +43,7 @@ def read_output(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[
     yield from _pieces(parts[0], sources, options["kinds"], frozenset(options["known"]))
 
 
-def _pieces(output: bytes, sources: Sources, kinds: Kinds, known: frozenset[str]) -> Iterator[Row | Piece]:
+def _pieces(output: bytes, sources: TemplateSources, kinds: Kinds, known: frozenset[str]) -> Iterator[Row | Piece]:
     cuts = [*_PIECE.finditer(output)]
     ends = [*(each.start() for each in cuts[1:]), len(output)]
     for cut, end in zip(cuts, ends, strict=False):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from handler.model.errors import Problem
-from handler.render.helm_messages import Sources, problems, warnings
+from handler.render.helm_messages import TemplateSources, problems, warnings
 from handler.render.helm_output import secret_texts
 
-SOURCES = Sources(
+SOURCES = TemplateSources(
     "deploy", {"web": "deploy", "web/charts/db": "libs/db"}, {"values/0.yaml": "prod.yaml"}, "/tmp/run-1/files", ("hunter2", "ab")
 )
 
