@@ -28,7 +28,7 @@ API_VERSION, KIND = "anneal.dev/v1alpha1", "Config"
 SYSTEM = Path("/etc/anneal/anneal.yaml")
 MAX_BYTES = 4_000_000
 _HEADER = ("apiVersion", "kind", "defaults", "include")
-FILE_ONLY = ("auto", "file")
+FILE_ONLY = ("auto", "file", "helm")
 """The renderers of a program that adds none (`handler.render.RENDERERS`, which is not loaded for its names)."""
 
 
