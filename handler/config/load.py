@@ -28,7 +28,7 @@ API_VERSION, KIND = "anneal.dev/v1alpha1", "Config"
 SYSTEM = Path("/etc/anneal/anneal.yaml")
 MAX_BYTES = 4_000_000
 _HEADER = ("apiVersion", "kind", "defaults", "include")
-FILE_ONLY = ("auto", "file", "helm")
+STOCK_RENDERERS = ("auto", "file", "helm", "kustomize")
 """The renderers of a program that adds none (`handler.render.RENDERERS`, which is not loaded for its names)."""
 
 
@@ -52,7 +52,7 @@ def find(flag: str | None, environ: Mapping[str, str], cwd: Path) -> Path:
     return found
 
 
-def load(path: Path, *, renderers: Collection[str] = FILE_ONLY, providers: Collection[str] = STOCK) -> Settings:
+def load(path: Path, *, renderers: Collection[str] = STOCK_RENDERERS, providers: Collection[str] = STOCK) -> Settings:
     """Read a configuration and what it includes, by globs relative to its directory; the rest as for `parse`."""
     return parse(_text(path), str(path), read_include=_matches, renderers=renderers, providers=providers)
 
@@ -62,7 +62,7 @@ def parse(
     file: str = "anneal.yaml",
     *,
     read_include: ReadInclude = lambda _glob, _file: (),
-    renderers: Collection[str] = FILE_ONLY,
+    renderers: Collection[str] = STOCK_RENDERERS,
     providers: Collection[str] = STOCK,
 ) -> Settings:
     """Turn the YAML of a configuration into Settings. Raises ConfigInvalid with every mistake, each with file and line.

@@ -30,7 +30,8 @@ _MAX_HIDDEN = 5_000
 def read_output(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[Row | str | Piece]:
     """Yield the pieces of a render with their objects, and its warnings; or every mistake.
 
-    Parts: standard output, the end of standard error. Options: `exit_code`, `home`; `chart`, `roots`, `values`: see `TemplateSources`; `kinds`: see
+    Parts: standard output, the end of standard error. Options: `exit_code`, `home`; `chart`, `roots`, `values`: see
+    `TemplateSources`; `kinds`: see
     `ChartFacts`; `hidden`: texts of Secrets; `known`: digests of pieces that aren't read again.
     """
     said = parts[1].decode("utf-8", "replace")

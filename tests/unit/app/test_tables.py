@@ -9,7 +9,7 @@ import pytest
 from flask import Flask
 
 from handler.config.git_settings import Repository, SecretRef, WebhookSecrets
-from handler.config.load import FILE_ONLY
+from handler.config.load import STOCK_RENDERERS
 from handler.config.renderer_settings import RendererSettings
 from handler.config.settings import Settings, Target, WebhookSettings
 from handler.config.webhook_providers import STOCK, webhooks_of
@@ -41,7 +41,7 @@ def with_ours(**more: Any) -> Tables:
 
 
 def test_the_names_of_a_program_that_adds_nothing_are_those_of_the_tables() -> None:
-    assert tuple(RENDERERS) == FILE_ONLY
+    assert tuple(RENDERERS) == STOCK_RENDERERS
     assert set(TRIGGERS) == set(STOCK)
     assert webhooks_of(TRIGGERS) is WebhookSettings
 
@@ -69,7 +69,7 @@ def test_a_trigger_that_can_be_no_path_is_refused() -> None:
 
 def test_settings_of_a_programs_own_are_held_to_the_tables() -> None:
     odd = Settings((Target("shop", SHOP.repository, ("shop",), renderer=RendererSettings("filling")),))
-    with pytest.raises(ConfigInvalid, match="target shop: renderer 'filling' isn't known here; known are: auto, file, helm"):
+    with pytest.raises(ConfigInvalid, match="target shop: renderer 'filling' isn't known here; known are: auto, file, helm, kustomize"):
         build(odd)
     given = Settings((SHOP,), webhooks=WebhookSettings(github=WebhookSecrets((SecretRef(env="HOOK"),)), max_body=5000))
     made = with_ours().admitted(given)
