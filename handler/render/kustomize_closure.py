@@ -181,7 +181,8 @@ class Closure:
         if entry is None:
             fetched = any(chart.repo for chart in self.readings[task.path].charts)
             if sort != entries.VALUES or not fetched:  # a chart from elsewhere may hold them
-                self._refuse(text, f"isn't in commit {self.tree.commit.sha[:12]}", place, "add it, or remove this entry")
+                sha = self.tree.commit.sha[:12]
+                self._refuse(text, f"isn't in commit {sha}" if sha else "isn't there", place, "add it, or remove this entry")
         elif entry.mode == TREE and sort in (entries.FILE, entries.PATCH, entries.VALUES):
             self._refuse(text, f"is a directory; {reference.field} takes files", place)
         elif entry.mode == TREE:

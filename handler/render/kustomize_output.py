@@ -31,6 +31,7 @@ _GENERATORS = {
     "HelmChartInflationGenerator": ("helmCharts", "helmChartInflationGenerator"),
 }
 _MOST_WARNINGS = 10
+_SEPARATOR = re.compile(rb"^---\n", re.MULTILINE)  # the line break before it is the document's: a block of text may end with it
 
 
 def read_kustomizations(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
@@ -61,7 +62,7 @@ def built(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]
     if options["exit_code"]:
         yield encode(explain(said, options["home"], options["root"], options["marks"]))
         return
-    found = (item for text in output.split(b"\n---\n") for item in documents(text, _OUTPUT))
+    found = (item for text in _SEPARATOR.split(output) for item in documents(text, _OUTPUT))
     yield from map(encode, objects(sources.placed(item, keep=options["origins"]) for item in found))
     warnings = [line for line in dict.fromkeys(said.replace(f"{options['home']}/", "").splitlines()) if line.strip()]
     for line in [each for each in warnings if not _DEPRECATED.match(each)][:_MOST_WARNINGS]:

@@ -234,6 +234,17 @@ TREES: dict[str, tuple[Files, str, tuple[str, ...]]] = {
         "deploy",
         (),
     ),
+    "blocks": (
+        {
+            "deploy/kustomization.yaml": "resources: [a.yaml]\n",
+            "deploy/a.yaml": "---\n".join(
+                f"apiVersion: example.com/v1\nkind: Tea\nmetadata: {{name: a{number}}}\nspec:\n  z: {style}\n    text\n    ---\n\n"
+                for number, style in enumerate(("|", "|-", "|+", ">", ">+", "|"))
+            ),
+        },
+        "deploy",
+        (),
+    ),
     "metadata": (
         {
             "deploy/kustomization.yaml": "resources: [a.yaml]\nbuildMetadata: [originAnnotations, managedByLabel]\n",
