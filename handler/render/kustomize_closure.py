@@ -32,6 +32,8 @@ BUILT, PLUGINS, OBJECTS = "kustomization", "plugins", "objects"
 """What a file is read as."""
 MAX_READ = 5_000
 """Files that are read to know what a kustomization is built of; those that are only built aren't."""
+MAX_ENTRIES = 50_000
+"""Entries of all kustomizations together: each is looked up in the worker."""
 VENDORED = ("resources", "bases", "components")
 """The fields whose URLs `anneal vendor` takes."""
 
@@ -82,6 +84,7 @@ class Closure:
     _remote: list[tuple[Reference, str]] = field(default_factory=list)
     _todo: list[Task] = field(default_factory=list)
     _seen: set[Task] = field(default_factory=set)
+    _entries: int = 0
 
     def run(self, root: str) -> list[Problem]:
         """Read all that the kustomization of a directory refers to; return every entry that is refused. Raises SourceRefused: a limit."""
@@ -91,6 +94,9 @@ class Closure:
             tasks, self._todo = self._todo, []
             for task, reading in self._read(tasks, root or "repository"):
                 self.readings[task.path] = reading
+                self._entries += len(reading.references)
+                if self._entries > MAX_ENTRIES:
+                    raise SourceRefused.of(printable(task.path), f"has one of more than {MAX_ENTRIES:,} entries of kustomizations")
                 for reference in reading.references:
                     if reference.sort != entries.MARK:
                         self._follow(reference, task)
@@ -208,7 +214,7 @@ class Closure:
         """Yield each entry that would be fetched; one command vendors all that can be."""
         folders = [posixpath.dirname(f"/{place}") for reference, place in self._remote if reference.field in VENDORED]
         common = posixpath.commonpath(folders)[1:] if folders else ""
-        vendor = f"in a checkout: anneal vendor {command_path(self.called, common)}, and commit what it writes"
+        vendor = f"in a checkout, commit what this writes: anneal vendor {command_path(self.called, common)}"
         for reference, place in self._remote:
             fix = vendor if reference.field in VENDORED else "download it beside this file, commit it, and name that"
             yield Problem(

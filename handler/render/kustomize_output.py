@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from handler.model.errors import Problem
@@ -71,11 +71,19 @@ def built(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where objects come from. `root`: what is built; `marks`, `objects`: as in `built`."""
+    """Where objects come from. `root`: what is built; `marks`, `objects`: as in `built`; `kinds`: (file, kind) -> name -> line."""
 
     root: str
     marks: Marks
     objects: Mapping[str, Mapping[str, int]]
+    kinds: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Sort the objects of each file by their kind: name -> line."""
+        for path, standing in self.objects.items():
+            for key, line in standing.items():
+                kind, _, name = key.partition("/")
+                self.kinds.setdefault((path, kind), {})[name] = line
 
     def placed(self, item: Document | Problem, *, keep: bool) -> Document | Problem:
         """Return a document of the output with its source's place, and without the note of it."""
@@ -96,10 +104,10 @@ class Sources:
         facts = dict(_FACT.findall(origin))
         if "path" in facts:
             path = _below(self.root, facts["path"])
-            return path, _nearest(self.objects.get(path, {}), kind, name)
+            return path, _nearest(self.kinds.get((path, kind), {}), name)
         path = _below(self.root, facts["configuredIn"]) if "configuredIn" in facts else self._built()
         if path in self.objects:
-            return path, _nearest(self.objects[path], facts.get("kind", ""), facts.get("name", ""))
+            return path, _nearest(self.kinds.get((path, facts.get("kind", "")), {}), facts.get("name", ""))
         fields = _GENERATORS.get(facts.get("kind", ""), ())
         mine = {text: line for field, text, line in self.marks.get(path, ()) if field in fields and text and text in name}
         lines = [line for field, _, line in self.marks.get(path, ()) if field in fields]
@@ -109,9 +117,10 @@ class Sources:
         return next((path for path in self.marks if posixpath.dirname(path) == self.root), self.root or ".")
 
 
-def _nearest(standing: Mapping[str, int], kind: str, name: str) -> int:
+def _nearest(known: Mapping[str, int], name: str) -> int:
     """Return the line of the object that this one was: of its kind, and with the longest name that is in its name."""
-    known = {key.partition("/")[2]: line for key, line in standing.items() if key.partition("/")[0] == kind}
+    if name in known:
+        return known[name]
     within = [each for each in known if each in name]
     return known[max(within, key=len)] if within else min(known.values(), default=1) if len(known) == 1 else 1
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from handler.config.renderer_settings import RendererSettings
-from handler.model.errors import ManifestInvalid
+from handler.model.errors import ManifestInvalid, SourceRefused
 from handler.model.render import Called, RenderRequest
 from handler.render import Sandbox
 from tests.rooms.render.kustomize_trees import CHART, asked, charted, config, public_tools, refused
@@ -44,7 +44,7 @@ def sandbox() -> Iterator[Sandbox]:
 def test_what_kustomize_would_fetch_is_refused_with_the_command_that_vendors_it(sandbox: Sandbox, url: str) -> None:
     (found,) = refused(sandbox, {"deploy/kustomization.yaml": f"# first\nresources:\n  - '{url}'\n"})
     assert (found.place, found.message) == ("deploy/kustomization.yaml:3", FETCHED)
-    assert found.fix == "in a checkout: anneal vendor deploy, and commit what it writes"
+    assert found.fix == "in a checkout, commit what this writes: anneal vendor deploy"
 
 
 def test_a_remote_form_is_refused_although_the_tree_has_a_directory_of_that_name(sandbox: Sandbox) -> None:
@@ -155,7 +155,7 @@ def test_one_command_vendors_all_as_the_user_names_the_directory(sandbox: Sandbo
     }
     with pytest.raises(ManifestInvalid) as caught:
         asked(sandbox, files, RenderRequest("k/over", called=Called("shop", directory="my work")))
-    assert {each.fix for each in caught.value.problems} == {"in a checkout: anneal vendor 'my work/k', and commit what it writes"}
+    assert {each.fix for each in caught.value.problems} == {"in a checkout, commit what this writes: anneal vendor 'my work/k'"}
 
 
 # --- plugins
@@ -261,3 +261,8 @@ def test_a_broken_kustomization_is_told_with_its_line(sandbox: Sandbox, text: st
     found = refused(sandbox, {"deploy/kustomization.yaml": text, "deploy/a.yaml": config("a")})
     assert found[0].place == f"deploy/kustomization.yaml:{line}"
     assert seen in found[0].message
+
+
+def test_more_entries_than_are_looked_up_are_refused(sandbox: Sandbox) -> None:
+    with pytest.raises(SourceRefused, match="one of more than 50,000 entries"):
+        asked(sandbox, {"deploy/kustomization.yaml": f"resources: [{'a,' * 50_001}]\n"}, RenderRequest("deploy"))
