@@ -136,6 +136,14 @@ class ChartChanged(OperatorError, code="chart-changed"):
     """Another archive is served for a version of a chart than is known: locked in git, set for the target, or recorded at first use."""
 
 
+class RendererUnavailable(OperatorError, code="renderer-unavailable"):
+    """A program that renders isn't here, is too old or lacks its walls; or no render child can be started."""
+
+
+class ValuesInvalid(OperatorError, code="values-invalid"):
+    """What the operator gives a chart (`valuesFrom`, `set`) isn't there, or can't be read."""
+
+
 class KubeconfigInvalid(OperatorError, code="kubeconfig-invalid"):
     """The kubeconfig, its credentials or the trust in the API server can't be used."""
 

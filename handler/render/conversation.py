@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NoReturn, Self, TypeVar
 
-from handler.model.errors import OperatorError, Problem, RenderFailed
+from handler.model.errors import Problem, RendererUnavailable, RenderFailed
 from handler.render import supervisor
 from handler.render.child import DATA, END, LACK, MEMORY, NO_FORK, NOTE, PROGRAM, UNLIMITED
 from handler.render.programs import Program
@@ -80,7 +80,7 @@ class Conversation:
     def run(self, decode: Callable[[bytes], T]) -> list[T]:
         """Return the decoded pieces of a whole answer.
 
-        Raises RenderFailed: the child died, was too slow or said too much or nonsense; OperatorError: it couldn't be started or limited;
+        Raises RenderFailed: the child died, was too slow or said too much or nonsense; RendererUnavailable: it couldn't be started or limited;
         ServerDied: there is no server.
         """
         result: list[T] = []
@@ -183,9 +183,9 @@ class Conversation:
             raise ServerDied
         if self.code == UNLIMITED:
             fix = "run as another user than root, or with the right to change the uid (CAP_SETUID)"
-            raise OperatorError.of("render child", "its limits can't be set", fix=fix)
+            raise RendererUnavailable.of("render child", "its limits can't be set", fix=fix)
         if self.code == NO_FORK:
-            raise OperatorError.of("render child", "the system has no room for another process")
+            raise RendererUnavailable.of("render child", "the system has no room for another process")
         if self.code == MEMORY or -self.code == signal.SIGKILL:
             self._fail("memory", "needed more memory than it may have")
         if -self.code == signal.SIGXCPU:
@@ -223,7 +223,7 @@ class Conversation:
         }
         if code in refused:
             message, fix = refused[code]
-            raise OperatorError.of("render child", f"{program.name} {message}", fix=fix)
+            raise RendererUnavailable.of("render child", f"{program.name} {message}", fix=fix)
 
     def _fail(self, reason: str, message: str) -> NoReturn:
         raise RenderFailed(Problem(self.request.subject, f"the render child {message}"), reason=reason)

@@ -21,7 +21,7 @@ from functools import cache
 from typing import Any
 
 from handler.config.renderer_settings import RendererSettings, shape_of
-from handler.model.errors import ManifestInvalid, OperatorError, Problem, RenderFailed
+from handler.model.errors import ManifestInvalid, Problem, RenderFailed, ValuesInvalid
 from handler.model.manifest import Manifest, at, canonical
 from handler.model.names import Identity
 from handler.model.outside_inputs import APIS, VERSION, ClusterFacts, KnownChart
@@ -61,8 +61,8 @@ class HelmRenderer:
         """Return the objects that helm would install, or upgrade to, in its order.
 
         Raises SourceRefused: the path, a file of values or a chart that is needed isn't there, or a link or limit forbids it;
-        ManifestInvalid: what helm refuses, or renders that can't be applied; RenderFailed: helm broke a limit; OperatorError: there is no
-        helm here, values of the cluster are missing, `set` can't be read.
+        ManifestInvalid: what helm refuses, or renders that can't be applied; RenderFailed: helm broke a limit; RendererUnavailable: there is no
+        helm here; ValuesInvalid: values of the cluster are missing, `set` can't be read.
         """
         options = request.options if isinstance(request.options, RendererSettings) else RendererSettings()
         return _Release(tree, request, sandbox, options, tools.find("helm")).render()
@@ -181,7 +181,7 @@ class _Making:
     upgrade: bool
 
     def run(self) -> _Made:
-        """Return the objects. Raises ManifestInvalid, OperatorError, RenderFailed."""
+        """Return the objects. Raises ManifestInvalid, ValuesInvalid, RenderFailed."""
         first = self._once(self.release.request.known)
         manifests = self._active(first)
         self._refuse(twice_declared(manifests))
@@ -245,7 +245,7 @@ class _Making:
         if len(problems) > MAX_PROBLEMS:
             shown.append(Problem("render", f"{len(problems) - MAX_PROBLEMS:,} more mistakes are not shown"))
         if all(each.subject.startswith("renderer.") for each in shown):
-            raise OperatorError(*shown)
+            raise ValuesInvalid(*shown)
         raise ManifestInvalid(*shown)
 
     def _valued(self, problems: list[Problem]) -> list[Problem]:

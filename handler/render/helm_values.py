@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from handler.config.renderer_settings import RendererSettings, ValuesFrom
-from handler.model.errors import OperatorError, Problem, SourceRefused
+from handler.model.errors import Problem, SourceRefused, ValuesInvalid
 from handler.model.outside_inputs import VALUES, OutsideInputs
 from handler.model.tree import printable
 from handler.render.tree_files import TreeFiles
@@ -99,19 +99,19 @@ def _from_cluster(source: ValuesFrom, outside: OutsideInputs, namespace: str, va
     values.layers.append((f"{shown} (key {source.key})", layer.encode()))
 
 
-def _missing(source: ValuesFrom, shown: str, namespace: str, *, is_there: bool) -> OperatorError:
+def _missing(source: ValuesFrom, shown: str, namespace: str, *, is_there: bool) -> ValuesInvalid:
     seen = f"has no key {source.key}" if is_there else f"isn't there, in namespace {namespace}"
     kind = "secret generic" if source.kind == "Secret" else "configmap"
     create = f"kubectl create {kind} {source.name} -n {namespace} --from-file={source.key}=values.yaml"
     way = "write `key:` of renderer.valuesFrom as it has it" if is_there else f"create it: {create}"
-    return OperatorError.of(shown, f"{seen}; renderer.valuesFrom takes values from it", fix=f"{way}; or write `optional: true` there")
+    return ValuesInvalid.of(shown, f"{seen}; renderer.valuesFrom takes values from it", fix=f"{way}; or write `optional: true` there")
 
 
 def _text(data: bytes, shown: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise OperatorError.of(shown, "isn't UTF-8; renderer.valuesFrom takes values from it") from None
+        raise ValuesInvalid.of(shown, "isn't UTF-8; renderer.valuesFrom takes values from it") from None
 
 
 def _nested(source: ValuesFrom, text: str, shown: str) -> object:
@@ -120,7 +120,7 @@ def _nested(source: ValuesFrom, text: str, shown: str) -> object:
     steps = [*_STEP.finditer(path)]
     if not steps or "".join(step[0] for step in steps) != path:
         fix = "let a key hold the whole list as YAML, and take it without targetPath"
-        raise OperatorError.of(shown, f"targetPath {printable(path, 200)!r} is no path of mappings", fix=fix)
+        raise ValuesInvalid.of(shown, f"targetPath {printable(path, 200)!r} is no path of mappings", fix=fix)
     value = _typed(text)
     for step in reversed(steps):
         value = {_ESCAPED.sub(r"\1", step[1]): value}

@@ -47,7 +47,7 @@ class KustomizeRenderer:
         """Return the objects in the order of `kustomize build`.
 
         Raises SourceRefused: the path, a link or a limit; ManifestInvalid: every entry that isn't the tree's, or what kustomize refuses;
-        OperatorError: no kustomize, or no helm, or their walls don't stand; RenderFailed: a program broke a limit.
+        RendererUnavailable: no kustomize, or no helm, or their walls don't stand; RenderFailed: a program broke a limit.
         """
         options = request.options if isinstance(request.options, RendererSettings) else RendererSettings()
         path, rollout = normal(request.path), normal(request.rollout)

@@ -20,7 +20,7 @@ from typing import Any, Self, TypeVar
 
 from handler.model import prctl
 from handler.model.deadline import left
-from handler.model.errors import OperatorError, RenderFailed, Stopping
+from handler.model.errors import RendererUnavailable, RenderFailed, Stopping
 from handler.render.conversation import Conversation, RenderCall, ServerDied
 from handler.render.private_directories import PrivateDirectories
 from handler.render.programs import Program
@@ -108,7 +108,7 @@ class Sandbox:
         in the options `exit_code` and `home`, its directory. `weak`: it is run also where its walls don't stand; `lacks` names these then.
 
         Raises RenderFailed: the child or its program crashed, ran out of memory or time, or said too much (`reason` says which);
-        OperatorError: no child can be started here, or a program's walls don't stand; Stopping: there was less time than a child may take.
+        RendererUnavailable: no child can be started here, or a program's walls don't stand; Stopping: there was less time than a child may take.
         """
         seconds = left(self.limits.seconds + (program.limits.seconds if program else 0))
         call = RenderCall(b"", tuple(parts), seconds, self.limits.output, subject, program)
@@ -128,13 +128,13 @@ class Sandbox:
                         head["program"] = call.program.order(place.enter_context(self._places.one()), weak=head["weak"])
                     server, conversation = self._ask(replace(call, head=json.dumps(head).encode()))
                 except OSError as refused:
-                    raise OperatorError.of("render child", f"can't be started: {refused.strerror}") from None
+                    raise RendererUnavailable.of("render child", f"can't be started: {refused.strerror}") from None
                 with conversation, contextlib.suppress(ServerDied):
                     found = conversation.run(decode)
                     self.lacks = tuple(conversation.lacks) if call.program else self.lacks
                     return found
             self._discard(server)
-        raise OperatorError.of("render child", "its fork server doesn't stay alive", fix="see what it wrote to standard error")
+        raise RendererUnavailable.of("render child", "its fork server doesn't stay alive", fix="see what it wrote to standard error")
 
     def _ask(self, request: RenderCall) -> tuple[subprocess.Popen[bytes], Conversation]:
         """Hand the server both sockets of a new conversation."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from handler.model.errors import OperatorError
+from handler.model.errors import RendererUnavailable
 from handler.model.tree import OUTSIDE
 
 DIRECTORY = "ANNEAL_TOOLS"
@@ -49,7 +49,7 @@ def read_name(tool: str) -> str:
 
 
 def find(name: str) -> RenderTool:
-    """Return `kustomize` or `helm` as installed here. Raises OperatorError: there is none, it is too old, or doesn't start."""
+    """Return `kustomize` or `helm` as installed here. Raises RendererUnavailable: there is none, it is too old, or doesn't start."""
     directory = os.environ.get(DIRECTORY, "")
     found = shutil.which(name, path=directory) if directory else None
     found = found or shutil.which(name)
@@ -59,7 +59,7 @@ def find(name: str) -> RenderTool:
             f"install {name} {oldest} or newer on PATH; in a clone: scripts/renderers; the container image has it, and scripts/package"
             " --renderers packs it for functions"
         )
-        raise OperatorError.of(name, f"isn't installed here, and {_RENDERS[name]} can't be rendered without it", fix=fix)
+        raise RendererUnavailable.of(name, f"isn't installed here, and {_RENDERS[name]} can't be rendered without it", fix=fix)
     path = Path(found).resolve()
     facts = path.stat()
     return _known(name, str(path), facts.st_mtime_ns, facts.st_size)
@@ -72,7 +72,7 @@ def _known(name: str, path: str, _changed: int, _size: int) -> RenderTool:
     oldest = _OLDEST[name]
     if not numbers or tuple(map(int, numbers.groups())) < oldest:
         least = ".".join(map(str, oldest))
-        raise OperatorError.of(
+        raise RendererUnavailable.of(
             name, f"{path} is version {version[:40] or 'unknown'}; {least} or newer is needed", fix=f"install {name} {least}"
         )
     with Path(path).open("rb") as program:
@@ -88,5 +88,5 @@ def _version(name: str, path: str) -> str:
             command, capture_output=True, timeout=_SECONDS, env=environment, stdin=subprocess.DEVNULL, check=False, text=True
         )
     except (OSError, subprocess.TimeoutExpired) as failed:
-        raise OperatorError.of(name, f"{path} can't be started: {getattr(failed, 'strerror', None) or 'it hangs'}") from None
+        raise RendererUnavailable.of(name, f"{path} can't be started: {getattr(failed, 'strerror', None) or 'it hangs'}") from None
     return done.stdout.strip()

@@ -123,7 +123,8 @@ def test_every_link_inside_the_repository_resolves(path: Path) -> None:
 @pytest.mark.parametrize("path", PAGES, ids=name)
 def test_hosts_are_examples(path: Path) -> None:
     signer, queue = "token.actions.githubusercontent.com", "sqs.eu-central-1.amazonaws.com"  # of a release; the form of a queue's URL
-    allowed = {"github.com", "keepachangelog.com", "semver.org", signer, queue}
+    registries = {"auth.docker.io", "pkg-containers.githubusercontent.com"}  # what must be listed beside well-known ones
+    allowed = {"github.com", "keepachangelog.com", "semver.org", signer, queue, *registries}
     hosts = set(re.findall(r"https?://([A-Za-z0-9.-]+)", path.read_text()))
     assert {host for host in hosts - allowed if not host.endswith(".example.com") and host != "127.0.0.1"} == set()
 
