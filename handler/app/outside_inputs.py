@@ -46,8 +46,9 @@ _PLURALS = {"ConfigMap": "configmaps", "Secret": "secrets"}
 
 @dataclass(slots=True)
 class TargetInputs:
-    """`handler.model.render.OutsideInputs` of one run. `api`: returns the way to the cluster as the target's identity, `discovery`: what it
-    serves; neither is asked for where nothing of the cluster is. `pins`: what the record knows of charts.
+    """`handler.model.render.OutsideInputs` of one run. `pins`: what the record knows of charts.
+
+    `api`: returns the way to the cluster as the target's identity, `discovery`: what it serves; called where something of it is needed.
     """
 
     target: Target

@@ -36,7 +36,7 @@ class ShownInputs:
             return ClusterFacts("", ())
 
     def values(self, kind: str, name: str) -> Mapping[str, bytes] | None:
-        """Return the data of a ConfigMap or Secret in the target's namespace. Raises AnnealError: it can't be read, and nothing stands for it."""
+        """Return the data of a ConfigMap or Secret in the target's namespace. Raises AnnealError: it can't be read."""
         with _named(kind, name):
             return self.inputs.values(kind, name)
 

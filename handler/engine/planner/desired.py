@@ -7,7 +7,7 @@ neither fetches nor renders it again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -22,7 +22,7 @@ from handler.model.outside_inputs import KnownChart, NothingOutside, OutsideInpu
 from handler.model.refs import Head
 from handler.model.render import Called, Files, RecordedRender, Rendered, RenderRequest, nowhere
 from handler.model.rollout import Mode, Rollout
-from handler.model.tree import CommitInfo, ReadSet, Tree, judged_from
+from handler.model.tree import OUTSIDE, CommitInfo, ReadSet, Tree, judged_from
 from handler.plan.admission import Admission, Desired
 from handler.plan.hooks import PlannedHooks, separate
 from handler.plan.ignore import Ignoring
@@ -201,6 +201,11 @@ class Preparer:
         )
         return prepared
 
+    def looked_at(self, name: str) -> bool:
+        """Whether what is kept was made from this, too."""
+        last = self.last
+        return last is not None and any(path == name for path, _ in last.reads.paths)
+
     def forget(self) -> None:
         """Render anew next time; a run that is under way keeps what it has."""
         self.last = None
@@ -232,18 +237,30 @@ class Preparer:
         known = self.discovery.listable()
         return Admission(self.target, self.applyset, self.state_namespace, self.discovery.find, known)
 
-    def reads_at(self, sha: str) -> str:
-        """Return what a pin compares: the digest of the target's path and Rollout at a commit; empty: it is gone or refused."""
+    def beside(self, reads: Iterable[str]) -> tuple[str, ...]:
+        """Return what of a read set is git's and stands neither below the target's path nor is its Rollout: bases, files of values."""
+        path, rollout = self.target.path.strip("/"), self.target.rollout
+        if not path:
+            return ()
+        return tuple(
+            each for each in reads if not each.startswith(OUTSIDE) and each not in (path, rollout) and not each.startswith(f"{path}/")
+        )
+
+    def reads_at(self, sha: str, beside: Sequence[str] = ()) -> str:
+        """Return what a pin compares: the digest of the target's path and Rollout at a commit, and of what is `beside` them.
+
+        Empty: the commit is gone or refused.
+        """
         paths = (self.target.path, self.target.rollout) if self.target.rollout else (self.target.path,)
         try:
             tree = self.tree(sha)
         except AuthorError:
             return ""
-        return ReadSet(tuple((path, "") for path in paths)).on(tree).digest()
+        return ReadSet(tuple((path, "") for path in (*paths, *beside))).on(tree).digest()
 
     def is_held_by(self, pin: Pin, head: str) -> bool:
         """Whether a head leaves a pin as it is; one that is refused ends none."""
-        return head == pin.commit or self.reads_at(head) in ("", pin.away)
+        return head == pin.commit or self.reads_at(head, pin.beside) in ("", pin.away)
 
 
 def _unchosen(target: str, recorded: str, now: str) -> Problem:

@@ -22,7 +22,7 @@ from handler.engine.run.recovery_scan import FoundMembers, scan
 from handler.model.errors import AnnealError, LeaseLost, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.names import FIELD_MANAGER, run_id
-from handler.model.outside_inputs import OutsideInputs
+from handler.model.outside_inputs import APIS, OutsideInputs
 from handler.model.plan import Change, Hold, tally
 from handler.model.queue_view import ALONE, QueueView
 from handler.model.refs import Head
@@ -276,8 +276,14 @@ class RunContext:
         return replace(found, installed=UPGRADED) if recovers(self.state) else found
 
     def outside(self, commit: str) -> OutsideInputs:
-        """Return what isn't git, for a commit; asked anew by each run, and by a run once."""
+        """Return what isn't git, for a commit; asked anew by each run, and by a run once.
+
+        What the cluster serves is known to a process for long: it is asked again where drift is looked for, and before what was approved.
+        """
         if commit not in self.elsewhere:
+            preparer, asks_again = self.deps.preparer, self.drift or self.job.approve or self.state.approval
+            if asks_again and not self.elsewhere and (APIS in self.state.reads_paths or preparer.looked_at(APIS)):
+                preparer.discovery.refresh()
             self.elsewhere[commit] = self.deps.preparer.outside(self.state.render, commit)
         return self.elsewhere[commit]
 

@@ -1,9 +1,8 @@
-"""What `anneal render`, `check` and `rbac` render of a chart: with what a run would take from elsewhere, and without a cluster as far as it goes."""
+"""What `anneal render`, `check` and `rbac` render of a chart: with what a run takes from elsewhere, or without a cluster."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -45,12 +44,12 @@ def unreached(*_: object) -> None:
 
 
 @pytest.fixture
-def server() -> Iterator[ApiServer]:
+def server() -> ApiServer:
     made = cluster()
     data = {"values.yaml": base64.b64encode(b"password: S3CRET\n").decode()}
     body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": "shop"}, "data": data}
     made.must(Asked("POST", "/api/v1/namespaces/shop/secrets", {}, body, "", ""))
-    yield made
+    return made
 
 
 def test_values_of_the_cluster_are_taken_and_no_note_has_them(server: ApiServer, sandbox: Sandbox) -> None:

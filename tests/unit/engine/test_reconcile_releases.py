@@ -41,7 +41,13 @@ class OfRelease(FromElsewhere):
         hook = Manifest.of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": HOOK}, "shop/b.yaml:1")
         made = Manifest.of(body, "shop/a.yaml:1")
         anew = {made.identity: UnstableFields(("/data/anew",), "randAlphaNum at shop/a.yaml:1")}
-        return Rendered((made, hook), reads, renderer="helm", unstable=anew, installs=reads.digest(), )
+        return Rendered(
+            (made, hook),
+            reads,
+            renderer="helm",
+            unstable=anew,
+            installs=reads.digest(),
+        )
 
 
 @dataclass
