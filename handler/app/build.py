@@ -106,10 +106,10 @@ class Handler(Connections):
         return self._once(("digest", target.name), lambda: settings_digest(target))
 
     def render(self, target: Target, tree: Tree, *, older: bool = False, impersonated: bool = True) -> Rendered:
-        """Render a target's path of a tree to be shown; its cluster is asked only for what charts look at or take values from.
+        """Render a target's path of a tree to be shown; its cluster is asked only for what charts look at, or for values.
 
-        `older`: see `RenderRequest`; `impersonated`: values are read as the target's identity, else as the handler's own. Raises AuthorError
-        with every mistake in git; AnnealError: values or a chart from elsewhere can't be had.
+        `older`: see `RenderRequest`; `impersonated`: values are read as the target's identity, else as the handler's own. Raises
+        AuthorError with every mistake in git; AnnealError: values or a chart from elsewhere can't be had.
         """
         from handler.app.outside_inputs import TargetInputs
         from handler.app.shown_inputs import ShownInputs

@@ -119,7 +119,7 @@ class Rendered:
     those after the first with `!1`, `!2` … behind it; a List is all its items. `where`: called only when the Rollout has mistakes.
     `renderer`: which one made them. `notes`: what a plan should say of the render. `unstable`: objects that a second render of the same
     inputs makes otherwise -> the fields that differ, with why. `installs`: digest of what a first install is made of; empty: no such thing.
-    `upgrade`: these are what an upgrade makes, not what that install does.
+    `upgrade`: these are what an upgrade makes, not what that install does. `secrets`: texts of Secrets that they were made from.
     """
 
     manifests: tuple[Manifest, ...]
@@ -133,6 +133,7 @@ class Rendered:
     unstable: Mapping[Identity, UnstableFields] = field(default_factory=dict)
     installs: str = ""
     upgrade: bool = False
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def fits(self, installed: str) -> bool:
         """Whether a render for a release with this `RecordedRender.installed` would be the same one, of install or upgrade."""

@@ -111,6 +111,7 @@ class _Release:
             made.unstable,
             installs,
             upgrade,
+            tuple(values.hidden),
         )
 
     def _inputs(self, files: TreeFiles) -> tuple[ChartFiles, Values]:
