@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from handler.app.connections import Connections, Options
@@ -105,10 +105,27 @@ class Handler(Connections):
         """Return the digest of a target's settings."""
         return self._once(("digest", target.name), lambda: settings_digest(target))
 
-    def render(self, target: Target, tree: Tree, *, older: bool = False) -> Rendered:
-        """Render a target's path of a tree; asks no cluster. `older`: see `RenderRequest`. Raises AuthorError with every mistake in git."""
-        request = request_for(target, self.source(target), {}, older=older)
-        return self.tables.renderers[target.renderer.chosen].render(tree, request, self._sandbox)
+    def render(self, target: Target, tree: Tree, *, older: bool = False, impersonated: bool = True) -> Rendered:
+        """Render a target's path of a tree to be shown; its cluster is asked only for what charts look at, or for values.
+
+        `older`: see `RenderRequest`; `impersonated`: values are read as the target's identity, else as the handler's own. Raises
+        AuthorError with every mistake in git; AnnealError: values or a chart from elsewhere can't be had.
+        """
+        from handler.app.outside_inputs import TargetInputs
+        from handler.app.shown_inputs import ShownInputs
+        from handler.source.charts.chart_pins import ChartPins
+
+        inputs = TargetInputs(
+            target,
+            lambda: self.api(target, impersonated=impersonated),
+            lambda: Discovery(self.brief_api(target)),
+            lambda: self.charts(target.charts),
+            ChartPins((), tree.commit.sha),
+        )
+        shown = ShownInputs(replace(inputs, discovery=cache(inputs.discovery)))
+        request = replace(request_for(target, self.source(target), {}, older=older), outside=shown)
+        rendered = self.tables.renderers[target.renderer.chosen].render(tree, request, self._sandbox)
+        return replace(rendered, notes=(*rendered.notes, *shown.notes))
 
     def preparer(self, target: Target, discovery: Discovery) -> Preparer:
         """Return what prepares a target's commits by what a cluster serves."""
@@ -132,7 +149,7 @@ class Handler(Connections):
         from handler.source.charts.chart_pins import ChartPins
 
         pins = ChartPins(recorded.charts, commit)
-        return TargetInputs(target, self.api(target), discovery, lambda: self.charts(target.charts), pins)
+        return TargetInputs(target, lambda: self.api(target), lambda: discovery, lambda: self.charts(target.charts), pins)
 
     def charts(self, sources: tuple[ChartSource, ...]) -> ChartFetcher:
         """Return what fetches charts, shared by targets that list the same sources. Raises ConfigInvalid: one can't be used."""

@@ -46,11 +46,14 @@ _PLURALS = {"ConfigMap": "configmaps", "Secret": "secrets"}
 
 @dataclass(slots=True)
 class TargetInputs:
-    """`handler.model.render.OutsideInputs` of one run. `api`: as the target's identity; `pins`: what the record knows of charts."""
+    """`handler.model.render.OutsideInputs` of one run. `pins`: what the record knows of charts.
+
+    `api`: returns the way to the cluster as the target's identity, `discovery`: what it serves; called where something of it is needed.
+    """
 
     target: Target
-    api: Api
-    discovery: Discovery
+    api: Callable[[], Api]
+    discovery: Callable[[], Discovery]
     fetcher: Callable[[], ChartFetcher]
     pins: ChartPins = field(default_factory=ChartPins)
     _charts: dict[str, FetchedChart] = field(default_factory=dict)
@@ -61,9 +64,9 @@ class TargetInputs:
         if name.startswith(_TOOL):
             return find(name.removeprefix(_TOOL)).digest
         if name == VERSION:
-            return self.discovery.version()
+            return self.discovery().version()
         if name == APIS:
-            return hashlib.sha256("\n".join(self.discovery.api_versions()).encode()).hexdigest()
+            return hashlib.sha256("\n".join(self.discovery().api_versions()).encode()).hexdigest()
         if name.startswith(VALUES):
             kind, _, which = name.removeprefix(VALUES).partition("/")
             return _version_of(self._object(kind, which))
@@ -71,7 +74,7 @@ class TargetInputs:
 
     def cluster(self) -> ClusterFacts:
         """Return the version and API versions of the target's cluster, as discovery knows them. Raises AnnealError."""
-        return ClusterFacts(self.discovery.version(), self.discovery.api_versions())
+        return ClusterFacts(self.discovery().version(), self.discovery().api_versions())
 
     def values(self, kind: str, name: str) -> Mapping[str, bytes] | None:
         """Return the data of a ConfigMap or Secret in the target's namespace, read with the target's rights; None: there is none."""
@@ -126,7 +129,7 @@ class TargetInputs:
     def _object(self, kind: str, name: str) -> dict[str, Any] | None:
         if (kind, name) not in self._objects:
             path = f"/api/v1/namespaces/{self.namespace}/{_PLURALS[kind]}/{name}"
-            self._objects[kind, name] = self.api.get(path, subject=f"{kind}/{self.namespace}/{name}")
+            self._objects[kind, name] = self.api().get(path, subject=f"{kind}/{self.namespace}/{name}")
         return self._objects[kind, name]
 
 

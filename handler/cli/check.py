@@ -186,14 +186,14 @@ class _TargetChecks:
         made = f"{many(len(self.rendered.manifests), 'object')} in {self.target.path or 'the whole repository'}"
         needs_walls = self.rendered.renderer in (KUSTOMIZE, HELM) and self.target.sandbox != "weak"
         strict = "; no cloud function renders it without `sandbox: weak`" if needs_walls else ""
-        return f"{made}{by(self.rendered.renderer)}{strict}"
+        return "; ".join((f"{made}{by(self.rendered.renderer)}{strict}", *self.rendered.notes))
 
     def _rights(self) -> str:
         """Ask for what `anneal rbac` prints. Raises AccessDenied with every missing right that a run can't do without."""
         session, target = self.session, self.target
         own = needed_rights.own_grants(session.settings, target)
         found = needed(session, target, self.rendered, served_only=True) if self.rendered else None
-        theirs = needed_rights.target_grants(target, found) if found else ()
+        theirs = needed_rights.target_grants(target, found) if found else tuple(needed_rights.value_reads(target))
         missing: list[AccessRule] = []
         for grants, impersonated in ((own, False), (theirs, True)):
             rules = [rule for grant in grants for rule in _rules(grant)]

@@ -85,7 +85,16 @@ def target_grants(target: Target, needed: NeededKinds) -> tuple[Grant, ...]:
     found = {Grant(scope, kind.group, kind.plural, WRITES) for kind in needed.kinds for scope in (scopes if kind.namespaced else ("",))}
     found |= set(_looks_before_pruning(target, needed, scopes))
     found |= set(_escalations(needed.bodies))
+    found |= set(value_reads(target))
     return tuple(sorted(found))
+
+
+def value_reads(target: Target) -> Iterator[Grant]:
+    """Yield the ConfigMaps and Secrets that `renderer.valuesFrom` takes values from: the target's identity reads them, by name."""
+    named: dict[str, set[str]] = defaultdict(set)
+    for each in target.renderer.values_from:
+        named[f"{each.kind.lower()}s"].add(each.name)
+    yield from (Grant(target.namespace, "", resource, ("get",), tuple(sorted(names))) for resource, names in sorted(named.items()))
 
 
 def wanted_grants(target: Target, needed: NeededKinds) -> tuple[Grant, ...]:

@@ -55,7 +55,7 @@ def rbac(
     if filename:
         chosen = _checked_out(session, chosen, filename)
     with session.output.working(f"rendering {chosen.name}"):
-        _, rendered = rendered_at(session, chosen)
+        _, rendered = rendered_at(session, chosen, impersonated=False)  # the target's identity may lack the rights that are printed
         found = needed(session, chosen, rendered, used_only=namespaced)
     own, wanted = needed_rights.own_grants(settings, asked), needed_rights.wanted_grants(chosen, found)
     theirs = (*needed_rights.target_grants(chosen, found), *wanted)

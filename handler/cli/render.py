@@ -1,4 +1,4 @@
-"""`anneal render`: what a commit declares, before anything is asked of the cluster; as YAML, JSON, or as Locutus prints it."""
+"""`anneal render`: what a commit declares, whatever the cluster has of it; as YAML, JSON, or as Locutus prints it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ from handler.model.tree import CommitInfo
 
 @from_files()
 def render(session: Session, target: str | None, commit: str, rollout: bool, show_secrets: bool) -> int:
-    """Print the objects that a commit of TARGET declares, as YAML or JSON. Asks no cluster."""
+    """Print the objects that a commit of TARGET declares, as YAML or JSON."""
     chosen = session.target(target)
     session.sandbox.weak = True  # it only shows
     with session.output.working(f"rendering {chosen.name}"):
         info, rendered = rendered_at(session, chosen, commit)
+    for note in rendered.notes:
+        session.output.note(f"note: {note}")
     if rollout:
         session.output.text(one_line(flat(rendered, show_secrets=show_secrets)) + "\n")
         return reports.DONE_CODE
@@ -35,21 +37,22 @@ def render(session: Session, target: str | None, commit: str, rollout: bool, sho
     shown = [(body if show_secrets else masked(body), place) for body, place in bodies]
     if session.output.as_json:
         items = [{"place": place, "object": body} for body, place in shown]
-        session.output.document({"target": chosen.name, "commit": info, "digest": digest_of(rendered.manifests), "items": items})
+        about = {"target": chosen.name, "commit": info, "digest": digest_of(rendered.manifests)}
+        session.output.document({**about, "items": items, "notes": rendered.notes})
     else:
         for body, place in shown:
             session.output.text(f"---\n# {place}\n{as_yaml(body)}")
     return reports.DONE_CODE
 
 
-def rendered_at(session: Session, target: Target, commit: str = "") -> tuple[CommitInfo, Rendered]:
-    """Fetch and render a commit, or the head. Raises AnnealError."""
+def rendered_at(session: Session, target: Target, commit: str = "", *, impersonated: bool = True) -> tuple[CommitInfo, Rendered]:
+    """Fetch and render a commit, or the head. `impersonated`: see `Handler.render`. Raises AnnealError."""
     handler = session.handler
     session.sandbox.start()
     source = handler.source(target)
     sha = commit or source.head(target.revision).commit
     tree = source.fetch(sha, target.path)
-    return tree.commit, handler.render(target, tree, older=bool(commit))
+    return tree.commit, handler.render(target, tree, older=bool(commit), impersonated=impersonated)
 
 
 # --- as Locutus prints it

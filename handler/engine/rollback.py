@@ -25,8 +25,10 @@ def way_back(run: RunContext, error: AnnealError) -> Pin | None:
     """Return the pin by which a failed rollout is rolled back; None: it isn't, and `explained` may say why."""
     if not _fails(run, error) or run.state.commit in ("", run.revision.commit):
         return None
+    preparer = run.deps.preparer
+    beside = preparer.beside(path for path, _ in run.round.reads.paths) if run.round.reads else ()
     try:
-        away = run.deps.preparer.reads_at(run.revision.commit)
+        away = preparer.reads_at(run.revision.commit, beside)
     except AnnealError:
         return None  # tried again by a tick: a pin that doesn't know what it holds against holds nothing
     why = error.problems[0] if error.problems else error
@@ -37,6 +39,7 @@ def way_back(run: RunContext, error: AnnealError) -> Pin | None:
         f"rollback: {run.revision.commit[:12]} failed: {why}",
         stamp(run.deps.clock()),
         automatic=True,
+        beside=beside,
     )
 
 

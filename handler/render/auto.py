@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from handler.model.errors import AnnealError
 from handler.model.render import Rendered, RenderRequest
-from handler.model.tree import ReadSet, Tree, resolve_links
+from handler.model.tree import DIRECTORY, ReadSet, Tree, resolve_links
 from handler.render.files import normal
 from handler.render.folders import CHART, KUSTOMIZATIONS
 from handler.render.sandbox import Sandbox
@@ -51,6 +51,6 @@ def chosen(tree: Tree, path: str) -> tuple[str, dict[str, str]]:
     for mark, name in _MARKS.items():
         resolved = resolve_links(tree, "/".join(part for part in (normal(path), mark) if part))
         looked.update(resolved.looked)
-        if resolved.entry is not None:
+        if resolved.entry is not None and resolved.entry.mode != DIRECTORY:
             return name, looked
     return "file", looked

@@ -110,6 +110,8 @@ class _Release:
             made.notes,
             made.unstable,
             installs,
+            upgrade,
+            tuple(values.hidden),
         )
 
     def _inputs(self, files: TreeFiles) -> tuple[ChartFiles, Values]:

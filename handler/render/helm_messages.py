@@ -21,8 +21,6 @@ from handler.model.tree import MAX_PATH, printable
 
 SCHEMA = "values.schema.json"
 MAX_SHOWN = 1_000
-_LEAST_HIDDEN = 3  # characters of a secret text: a shorter one would mask parts of any word
-_HIDDEN = "***"
 _FRAME = re.compile(r'template: ([^\s:]+):(\d+)(?::\d+)?: (?:executing "[^"]*" )?')
 _OF_TPL = re.compile(r'template: gotpl:[\d:]+ (?:executing "gotpl" )?')
 _TPL = re.compile(r'(?:error during tpl function execution for|cannot parse template) "(?:[^"\\]|\\.)*+": ')
@@ -56,14 +54,14 @@ _WARNING = re.compile(r"\bwarning: ([^(\n]+)")
 class TemplateSources:
     """What helm's names stand for. `roots`: its path of a chart -> that in git; `values`: path of a file of values -> what people call it.
 
-    `chart`: the chart's path in git; `home`: helm's directory; `hidden`: texts that are secret.
+    `chart`: the chart's path in git; `home`: helm's directory; `mask`: hides texts that are secret.
     """
 
     chart: str = ""
     roots: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
     home: str = ""
-    hidden: tuple[str, ...] = ()
+    mask: Callable[[str], str] = str
 
     def place(self, path: str, line: str | int = 0) -> str:
         """Return file:line in git of a path as helm writes it; the chart's own where it is no file of a known chart."""
@@ -80,8 +78,7 @@ class TemplateSources:
 
     def clean(self, text: str) -> str:
         """Return words of helm's fit for a person: on one line, its directory and secret texts out of them."""
-        for secret in sorted(self.hidden, key=len, reverse=True):
-            text = text.replace(secret, _HIDDEN) if len(secret) >= _LEAST_HIDDEN else text
+        text = self.mask(text)
         text = text.replace(f"{self.home}/", "") if self.home else text
         return printable(" ".join(text.split()), MAX_SHOWN)
 

@@ -7,10 +7,12 @@ that a broken one doesn't hide the next. A template of the chart that says other
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
+from handler.config.secret_mask import Mask
 from handler.model.errors import Problem
 from handler.model.tree import MAX_PATH, printable
 from handler.render.chart_facts import Kinds
@@ -30,18 +32,28 @@ _MAX_HIDDEN = 5_000
 def read_output(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[Row | str | Piece]:
     """Yield the pieces of a render with their objects, and its warnings; or every mistake.
 
-    Parts: standard output, the end of standard error. Options: `exit_code`, `home`; `chart`, `roots`, `values`: see
-    `TemplateSources`; `kinds`: see
-    `ChartFacts`; `hidden`: texts of Secrets; `known`: digests of pieces that aren't read again.
+    Parts: standard output, the end of standard error. Options: `exit_code`, `home`; `chart`, `roots`, `values`: see `TemplateSources`;
+    `kinds`: see `ChartFacts`; `hidden`: texts of Secrets; `known`: digests of pieces that aren't read again.
     """
-    said = parts[1].decode("utf-8", "replace")
-    hidden = tuple(text for each in options["hidden"] for text in secret_texts(each)) if said else ()
-    sources = TemplateSources(options["chart"], options["roots"], options["values"], options["home"], hidden)
+    said, mask = parts[1].decode("utf-8", "replace"), _mask(options["hidden"])
+    sources = TemplateSources(options["chart"], options["roots"], options["values"], options["home"], mask)
     if options["exit_code"]:
-        yield from problems(said, sources, options["exit_code"])
+        yield from (_hidden(each, mask) for each in problems(said, sources, options["exit_code"]))
         return
     yield from warnings(said, sources)
-    yield from _pieces(parts[0], sources, options["kinds"], frozenset(options["known"]))
+    for row in _pieces(parts[0], sources, options["kinds"], frozenset(options["known"])):
+        yield _hidden(row, mask) if isinstance(row, Problem) else row
+
+
+def _mask(values: Sequence[str]) -> Callable[[str], str]:
+    """Return what hides the texts of Secrets, however they are encoded; they are read when there is a first text to hide them in."""
+    made = cache(lambda: Mask.of(text for each in values for text in secret_texts(each)))
+    return lambda text: made()(text) if values else text
+
+
+def _hidden(problem: Problem, mask: Callable[[str], str]) -> Problem:
+    """Return a mistake without secret texts: a key, a kind or a name that it quotes may be one."""
+    return replace(problem, subject=mask(problem.subject), message=mask(problem.message), fix=mask(problem.fix))
 
 
 def _pieces(output: bytes, sources: TemplateSources, kinds: Kinds, known: frozenset[str]) -> Iterator[Row | Piece]:

@@ -202,7 +202,10 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """Hold this commit until `unpin`, or until the head's reads differ from `away` (empty: never). `automatic`: of a failed rollout."""
+    """Hold this commit until `unpin`, or until the head's reads differ from `away` (empty: never). `automatic`: of a failed rollout.
+
+    `beside`: paths outside of the target's own that these reads are of, too; formats 1 to 4 have none.
+    """
 
     commit: Sha
     away: Sha = ""
@@ -210,6 +213,7 @@ class Pin:
     reason: Line = ""
     at: Time = ""
     automatic: bool = False
+    beside: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,9 @@ from handler.cli.options import PATH, command, files_options, target_argument, t
 @click.option("--show-secrets", is_flag=True, help="Show the values of Secrets, and of fields named like one.")
 @files_options
 def render() -> None:
-    """Print the objects that a commit of TARGET declares, as YAML or JSON. Asks no cluster.
+    """Print the objects that a commit of TARGET declares, as YAML or JSON.
+
+    The cluster is asked only for what a Helm chart looks at, or takes values from.
 
     With --rollout, each object has the key by which a Rollout may call it.
     """

@@ -7,7 +7,7 @@ neither fetches nor renders it again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -16,13 +16,13 @@ from handler.config.git_settings import Revision
 from handler.config.settings import Target
 from handler.engine.planner import canaries
 from handler.model.errors import AnnealError, AuthorError, PlanRefused, Problem
-from handler.model.manifest import Manifest, digest_of
+from handler.model.manifest import Manifest, canonical, digest_of
 from handler.model.names import Identity
 from handler.model.outside_inputs import KnownChart, NothingOutside, OutsideInputs
 from handler.model.refs import Head
 from handler.model.render import Called, Files, RecordedRender, Rendered, RenderRequest, nowhere
 from handler.model.rollout import Mode, Rollout
-from handler.model.tree import CommitInfo, ReadSet, Tree, judged_from
+from handler.model.tree import OUTSIDE, CommitInfo, ReadSet, Tree, judged_from
 from handler.plan.admission import Admission, Desired
 from handler.plan.hooks import PlannedHooks, separate
 from handler.plan.ignore import Ignoring
@@ -147,6 +147,7 @@ class Preparer:
         last = self.last  # another thread may `forget` it meanwhile
         if last and not older and self.target.rollout and last.rendered.rollout is None:
             last = None  # a head without its Rollout is refused
+        last = last if last and last.rendered.fits(recorded.installed) else None
         if last and last.commit.sha == sha and last.reads.holds(outside.ask):
             self.source.recheck(sha, self.target.path)
             return last
@@ -182,7 +183,7 @@ class Preparer:
         prepared = self.last = Prepared(
             commit=tree.commit,
             reads=rendered.reads,
-            digest=digest_of((*rendered.manifests, *([rendered.rollout] if rendered.rollout else []))),
+            digest=digest_of((*_steady(rendered, named), *([rendered.rollout] if rendered.rollout else []))),
             stages=(*ordered.stages, *planned_rollout.stages),
             rendered=replace(rendered, where=nowhere, keys=rendered.keys if rendered.rollout else {}),
             planned_hooks=planned_hooks,
@@ -199,6 +200,11 @@ class Preparer:
             planned_rollout=planned_rollout,
         )
         return prepared
+
+    def looked_at(self, name: str) -> bool:
+        """Whether what is kept was made from this, too."""
+        last = self.last
+        return last is not None and any(path == name for path, _ in last.reads.paths)
 
     def forget(self) -> None:
         """Render anew next time; a run that is under way keeps what it has."""
@@ -231,18 +237,30 @@ class Preparer:
         known = self.discovery.listable()
         return Admission(self.target, self.applyset, self.state_namespace, self.discovery.find, known)
 
-    def reads_at(self, sha: str) -> str:
-        """Return what a pin compares: the digest of the target's path and Rollout at a commit; empty: it is gone or refused."""
+    def beside(self, reads: Iterable[str]) -> tuple[str, ...]:
+        """Return what of a read set is git's and stands neither below the target's path nor is its Rollout: bases, files of values."""
+        path, rollout = self.target.path.strip("/"), self.target.rollout
+        if not path:
+            return ()
+        return tuple(
+            each for each in reads if not each.startswith(OUTSIDE) and each not in (path, rollout) and not each.startswith(f"{path}/")
+        )
+
+    def reads_at(self, sha: str, beside: Sequence[str] = ()) -> str:
+        """Return what a pin compares: the digest of the target's path and Rollout at a commit, and of what is `beside` them.
+
+        Empty: the commit is gone or refused.
+        """
         paths = (self.target.path, self.target.rollout) if self.target.rollout else (self.target.path,)
         try:
             tree = self.tree(sha)
         except AuthorError:
             return ""
-        return ReadSet(tuple((path, "") for path in paths)).on(tree).digest()
+        return ReadSet(tuple((path, "") for path in (*paths, *beside))).on(tree).digest()
 
     def is_held_by(self, pin: Pin, head: str) -> bool:
         """Whether a head leaves a pin as it is; one that is refused ends none."""
-        return head == pin.commit or self.reads_at(head) in ("", pin.away)
+        return head == pin.commit or self.reads_at(head, pin.beside) in ("", pin.away)
 
 
 def _unchosen(target: str, recorded: str, now: str) -> Problem:
@@ -267,6 +285,13 @@ def changed_renderer(recorded: str, now: str) -> tuple[str, str]:
         f"{now} makes its objects from now on, and {recorded} made the recorded ones",
         f"to stay with that: renderer: {{type: {recorded}}}",
     )
+
+
+def _steady(rendered: Rendered, named: Mapping[Identity, Identity]) -> Iterator[Manifest]:
+    """Yield the objects without what each render makes anew: a render that differs in that alone is the same set, whose hooks have run."""
+    for manifest in rendered.manifests:
+        anew = rendered.unstable.get(named[manifest.identity])
+        yield replace(manifest, raw=canonical(anew.without(manifest.body()))) if anew else manifest
 
 
 def _held_values(rendered: Rendered, target: Target) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """What a run's texts may not show: the operator's secrets, and what the commit declares as secret, for a container may print it.
 
-That is what its Secrets hold, whole and in parts, the fields of other objects whose name says that they hold a secret, any JSON web token,
+That is what its Secrets hold, whole and in parts, as do those of the cluster that values are taken from, the fields of other objects whose name says that they hold a secret, any JSON web token,
 and the password of any URL. A part or field that is called like an object of the commit isn't hidden: texts name objects all the time.
 """
 
@@ -27,16 +27,17 @@ _TOKEN = re.compile(r"\beyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*")
 
 @dataclass(slots=True)
 class CommitMask:
-    """A mask of all that. The objects are read at its first use: most runs have nothing to hide."""
+    """A mask of all that. The objects are read at its first use: most runs have nothing to hide. `secrets`: see `Rendered`."""
 
     mask: Callable[[str], str]
     manifests: Iterable[Manifest] = field(repr=False)
     _declared: Mask | None = None
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def __call__(self, text: str) -> str:
         """Return the text with every spelling of every secret replaced."""
         if self._declared is None:
-            self._declared = Mask.of(declared(tuple(self.manifests)))
+            self._declared = Mask.of(declared(tuple(self.manifests), self.secrets))
         return without_credentials(self._declared(self.mask(text)))
 
 
@@ -52,9 +53,11 @@ def without_credentials(text: str) -> str:
     return without_passwords(_TOKEN.sub(MASKED, text) if "eyJ" in text else text)
 
 
-def declared(manifests: Collection[Manifest]) -> Iterator[str]:
-    """Yield what the objects of a commit hold that no text may show."""
+def declared(manifests: Collection[Manifest], secrets: Iterable[str] = ()) -> Iterator[str]:
+    """Yield what the objects of a commit hold, and what they were made from, that no text may show."""
     names = _names(manifest.identity for manifest in manifests)
+    for text in secrets:
+        yield from ({text} | parts(text)) - names
     for manifest in manifests:
         kind = manifest.identity.group_kind
         if kind == _SECRET or mentions_secret(manifest.raw.decode()):

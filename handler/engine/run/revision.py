@@ -1,7 +1,7 @@
 """Which commit a run aims at, and the pin that it leaves.
 
     an explicit commit    a person's word; one that this target never ran needs force
-    the pinned one        while the target's path reads at the head as it did when the pin was set
+    the pinned one        while the target's path, and all that it is made of beside, reads at the head as it did when the pin was set
     the recorded one      while the head is refused: a drift run holds it, and a run goes on with an attempt to repair it
     the head              else, as the git host names it
 
@@ -95,7 +95,9 @@ def pin_left(run: RunContext) -> Pin | None:
     if run.job.commit:
         by = run.job.actor or run.job.trigger
         reason = f"rollback, asked for in run {run.run}" if run.job.rollback else "explicit commit"
-        return Pin(run.revision.commit, run.deps.preparer.reads_at(run.revision.head), by, reason, stamp(run.deps.clock()))
+        beside = run.deps.preparer.beside(run.state.reads_paths)
+        away = run.deps.preparer.reads_at(run.revision.head, beside)
+        return Pin(run.revision.commit, away, by, reason, stamp(run.deps.clock()), beside=beside)
     return run.state.pin
 
 

@@ -46,8 +46,8 @@ def inputs(side: Side, target: Target | None = None, pins: ChartPins | None = No
     def unasked() -> None:
         raise AssertionError
 
-    target = target or target_in(side.namespace)
-    return TargetInputs(target, side.api, Discovery(side.api), unasked, pins or ChartPins())  # type: ignore[arg-type]  # no fetcher is asked
+    target, discovery = target or target_in(side.namespace), Discovery(side.api)
+    return TargetInputs(target, lambda: side.api, lambda: discovery, unasked, pins or ChartPins())  # type: ignore[arg-type]  # no fetcher is asked
 
 
 def test_the_cluster_is_what_discovery_knows(side: Side) -> None:
@@ -103,7 +103,7 @@ def test_values_that_are_nonsense(data: object, monkeypatch: pytest.MonkeyPatch)
         def get(self, *_: object, **__: object) -> object:
             return {"metadata": {}, "data": data}
 
-    ours = TargetInputs(target_in("shop"), Says(), None, None)  # type: ignore[arg-type]  # nothing else is asked
+    ours = TargetInputs(target_in("shop"), Says, None, None)  # type: ignore[arg-type]  # nothing else is asked
     with pytest.raises(ClusterUnavailable, match="Secret/shop/values: holds what is no data"):
         ours.values("Secret", "values")
 

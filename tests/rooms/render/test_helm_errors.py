@@ -9,7 +9,7 @@ import pytest
 from handler.config.renderer_settings import ValuesFrom
 from handler.model.errors import AnnealError, ManifestInvalid, OperatorError, PathMissing, Problem, RenderFailed, SourceRefused
 from handler.render import Sandbox
-from tests.rooms.render.helm_releases import CHART, ECHO, Elsewhere, chart, options, rendered, sandbox
+from tests.rooms.render.helm_releases import CHART, CONFIG, ECHO, Elsewhere, chart, options, rendered, sandbox
 
 __all__ = ["sandbox"]
 
@@ -217,6 +217,9 @@ SECRET = b"password: hunter2-long\nnested: {token: 'tok-en-9'}\nlist: [item-secr
         "{{ fail (toYaml .Values) }}",
         '{{ required .Values.password "" }}',
         '{{ mustToDate "2006" .Values.password }}',
+        "{{ fail (b64enc .Values.password) }}",
+        "apiVersion: v1\nkind: {{ .Values.password }}!\nmetadata: {name: a}\n",
+        CONFIG.format("a") + "data: {{{{ .Values.nested.token }}: a, {{ .Values.nested.token }}: b}\n".replace("{{{{", "{ {{"),
     ],
 )
 def test_texts_of_secrets_are_masked(template: str, sandbox: Sandbox) -> None:
@@ -322,3 +325,11 @@ def test_the_environment_of_the_handler_never_shows(sandbox: Sandbox, monkeypatc
     template = ECHO.replace("toJson .Values", "toYaml $").replace(".Values | toJson", "toYaml $")
     [manifest] = rendered(sandbox, chart({X: template})).manifests
     assert b"canary" not in manifest.raw
+
+
+def test_texts_of_secrets_go_with_the_render_to_be_masked_where_a_server_quotes_them(sandbox: Sandbox) -> None:
+    outside = Elsewhere(objects={("Secret", "db"): {"values.yaml": SECRET}, ("ConfigMap", "plain"): {"values.yaml": b"a: 1\n"}})
+    settings = options(values_from=(ValuesFrom("Secret", "db"), ValuesFrom("ConfigMap", "plain")))
+    found = rendered(sandbox, chart({X: CONFIG.format("a")}), settings, outside)
+    assert found.secrets == (SECRET.decode(),)
+    assert "hunter2" not in repr(found)

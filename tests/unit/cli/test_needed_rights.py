@@ -7,9 +7,21 @@ from typing import Any
 
 import pytest
 
-from handler.cli.needed_rights import RBAC, WRITES, Grant, NeededKinds, documents, own_grants, secret_reads, target_grants, wanted_grants
+from handler.cli.needed_rights import (
+    RBAC,
+    WRITES,
+    Grant,
+    NeededKinds,
+    documents,
+    own_grants,
+    secret_reads,
+    target_grants,
+    value_reads,
+    wanted_grants,
+)
 from handler.cli.rbac import HOME, _at_home
 from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
+from handler.config.renderer_settings import RendererSettings, ValuesFrom
 from handler.config.settings import Cluster, Eks, EvidenceSettings, Impersonate, Prune, Settings, Target, Wait, WebhookSettings
 from handler.model.names import Resource
 
@@ -166,3 +178,12 @@ def test_secrets_for_a_target_of_another_cluster_are_granted_at_home(cluster: Cl
     assert role["rules"] == [{"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["webhook"], "verbs": ["get"]}]
     assert {each["metadata"]["name"] for each in found} == {"anneal-shop-secrets"}
     assert role["metadata"]["annotations"] == binding["metadata"]["annotations"] == HOME
+
+
+def test_values_of_the_cluster_are_read_by_name_as_the_target() -> None:
+    sources = (ValuesFrom("Secret", "db"), ValuesFrom("ConfigMap", "b", "x"), ValuesFrom("ConfigMap", "a"))
+    target = replace(TARGET, namespace="shop", renderer=RendererSettings("helm", values_from=sources))
+    reads = (Grant("shop", "", "configmaps", ("get",), ("a", "b")), Grant("shop", "", "secrets", ("get",), ("db",)))
+    assert tuple(value_reads(target)) == reads
+    assert target_grants(target, NeededKinds((), target.namespaces)) == reads
+    assert not set(reads) & set(own_grants(SETTINGS, target)), "they are the target's, not the handler's"

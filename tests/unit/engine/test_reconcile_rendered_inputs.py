@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from handler.app.tables import Tables
 from handler.config.renderer_settings import RendererSettings
-from handler.config.settings import IgnoreRule, IgnoreSelect
+from handler.config.settings import IgnoreRule, IgnoreSelect, Settings, Target
 from handler.model.event import Job
+from handler.model.manifest import Manifest
+from handler.model.outside_inputs import APIS, VERSION
+from handler.model.render import Rendered, RenderRequest
 from handler.model.result import Outcome, Result
-from handler.model.tree import OUTSIDE
-from tests.fakes.apiserver import ApiServer
+from handler.model.tree import OUTSIDE, ReadSet, Tree
+from handler.render import RENDERERS, Sandbox
+from handler.render.auto import AutoRenderer
+from tests.fakes.apiserver import ApiServer, Call
+from tests.fakes.apiserver.connection import Reply
 from tests.fakes.apiserver.server import Asked
-from tests.fakes.engine import cluster, pushed, state_of
+from tests.fakes.engine import SHOP, cluster, engine, pushed, state_of
 from tests.fakes.git_host import GitHost
 from tests.unit.engine.rendering import CHART, Elsewhere, FromElsewhere, rendering
 
@@ -159,6 +167,45 @@ def test_a_value_made_anew_that_the_target_ignores_needs_no_note(server: ApiServ
     planned = handler.run(Job("shop", "push")).plan
     assert planned
     assert not [note for note in planned.notes if "anew" in note]
+
+
+class OfCluster(FromElsewhere):
+    """Renders one ConfigMap of the cluster's version."""
+
+    def render(self, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
+        del sandbox
+        entry, outside = tree.lookup(request.path), request.outside
+        metadata = {"name": "web", "namespace": "shop"}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"key": outside.cluster().version}}
+        reads = {request.path: entry.oid if entry else "", **{name: outside.ask(name) for name in (VERSION, APIS)}}
+        return Rendered((Manifest.of(body, "shop/Chart.yaml:1"),), ReadSet.of(reads), renderer=self.name)
+
+
+def test_a_cluster_that_was_upgraded_is_seen_by_a_drift_run_and_before_what_was_approved(server: ApiServer, host: GitHost) -> None:
+    versions = ["v1.36.3"]
+
+    def way(call: Call, do: Callable[[], Reply]) -> Reply:
+        return (200, {"gitVersion": versions[-1]}, {}) if call.asked.path == "/version" else do()
+
+    target = Target("shop", SHOP, ("shop",), path="shop")
+    handler = engine(server, host, Settings(targets=(target,)), way=way)
+    table = {"file": RENDERERS["file"], "helm": OfCluster("helm"), "kustomize": OfCluster()}
+    handler.tables = Tables(renderers={"auto": AutoRenderer(table), **table})
+    pushed(host)
+    assert ran(handler.run(Job("shop", "push"))) is Outcome.APPLIED
+    push(host, CHARTED)
+    assert ran(handler.run(Job("shop", "push"))) is Outcome.HELD
+    held = state_of(handler).held
+    assert held
+    versions.append("v1.37.0")
+    assert handler.run(Job("shop", "approve", approve=held.id, actor="ada")).outcome is Outcome.HELD
+    held = state_of(handler).held
+    assert held
+    assert ran(handler.run(Job("shop", "approve", approve=held.id, actor="ada"))) is Outcome.APPLIED
+    assert live(server)["key"] == "v1.37.0"
+    versions.append("v1.38.0")
+    assert ran(handler.run(Job("shop", "drift"))) is Outcome.APPLIED
+    assert live(server)["key"] == "v1.38.0"
 
 
 def test_no_path_of_git_is_taken_for_an_input_from_elsewhere() -> None:

@@ -8,11 +8,16 @@ from dataclasses import replace
 
 import pytest
 
+from handler.app.build import Handler
+from handler.app.tables import Tables
 from handler.engine.rollback import before as deployed_before
 from handler.model.event import Job
 from handler.model.names import Identity
+from handler.model.render import Rendered, RenderRequest
 from handler.model.result import Outcome
 from handler.model.run_event import RunEnded
+from handler.model.tree import ReadSet, Tree
+from handler.render import RENDERERS, Sandbox
 from handler.rollout.hook_annotations import ROLLOUT
 from handler.state.record import Pin, State
 from tests.fakes.apiserver import Call
@@ -208,3 +213,54 @@ def test_a_step_over_the_quota_fails_and_may_continue_on_error() -> None:
     assert (result.outcome, result.code, result.who) == (Outcome.FAILED, "quota-exceeded", "operator"), result.problems
     assert "(step two of group main)" in str(result.problems[0])
     assert fake.outcomes() == {"one": "done", "two": "failed"}
+
+
+class WithBase:
+    """Renders files, and reads `base` beside them, as a kustomization of `../base` does."""
+
+    def render(self, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
+        found, base = RENDERERS["file"].render(tree, request, sandbox), tree.lookup("base")
+        return replace(found, reads=ReadSet.of(dict(found.reads.paths) | {"base": base.oid if base else "", "//tool/kustomize": "1"}))
+
+
+def based(fake: InMemoryCluster) -> Handler:
+    made = fake.handler(BACK)
+    made.tables = Tables(renderers={"auto": WithBase()})
+    return made
+
+
+def push_based(fake: InMemoryCluster, value: str, base: str, **more: dict[str, str]) -> str:
+    push(fake, value, **more)
+    sha = fake.host.commit({**fake.host.commits[fake.host.head], "base/a.yaml": base})
+    fake.host.push(sha)
+    return sha
+
+
+def test_what_mends_a_failed_rollout_may_lie_beside_the_targets_path() -> None:
+    fake = InMemoryCluster()
+    old = push_based(fake, "1", "1")
+    assert based(fake).run(Job("shop", "push")).outcome is Outcome.APPLIED
+    push_based(fake, "2", "1", migrate=HOOK)
+    fake.meet = refusing("migrate")
+    assert based(fake).run(Job("shop", "push")).outcome is Outcome.ROLLED_BACK
+    pin = state_of(based(fake)).pin
+    assert pin
+    assert pin.beside == ("base",)
+    fake.meet = straight
+    fake.host.push(fake.host.commit({**fake.host.commits[fake.host.head], "docs/a.md": "1"}))
+    assert based(fake).run(Job("shop", "push")).commit == old
+    mended = push_based(fake, "2", "2", migrate=HOOK)
+    result = based(fake).run(Job("shop", "push"))
+    assert (result.outcome, result.commit) == (Outcome.APPLIED, mended), result.problems
+
+
+def test_a_persons_way_back_ends_with_what_changes_beside_the_targets_path() -> None:
+    fake = InMemoryCluster()
+    old = push_based(fake, "1", "1")
+    based(fake).run(Job("shop", "push"))
+    push_based(fake, "2", "1")
+    based(fake).run(Job("shop", "push"))
+    assert based(fake).run(Job("shop", "replay", commit=old, actor="jo")).commit == old
+    assert based(fake).run(Job("shop", "tick")).commit == old
+    new = push_based(fake, "2", "2")
+    assert based(fake).run(Job("shop", "push")).commit == new

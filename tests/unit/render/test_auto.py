@@ -19,6 +19,7 @@ from tests.fakes.source_tree import FakeTree
         ({"deploy/Chart.yaml": "", "deploy/kustomization.yaml": ""}, "helm"),
         ({"deploy/base/kustomization.yaml": "", "deploy/web.yaml": ""}, "file"),
         ({"kustomization.yaml": "", "Chart.yaml": "", "deploy/web.yaml": ""}, "file"),
+        ({"deploy/Chart.yaml/a.yaml": "", "deploy/Kustomization/b.yaml": ""}, "file"),
         ({"deploy/kustomization.json": "", "deploy/chart.yaml": ""}, "file"),
     ],
 )

@@ -28,6 +28,13 @@ def made(place: str = "a.yaml:1", name: str = "x", **body: Any) -> Manifest:
         ({"data": {"a": "1"}}, {"data": {"b": "1"}}, ("/data",)),
         ({"data": {"a": {"b": 1}}}, {"data": {"a": "1"}}, ("/data/a",)),
         ({"a": "1", "b": "1"}, {"a": "2", "b": "2"}, ("/a", "/b")),
+        ({"a": "1", "b": "1"}, {"b": "1", "c": {}}, ("/a", "/c")),
+        (
+            {"metadata": {"name": "x", "labels": {"a": "1"}}},
+            {"metadata": {"name": "x", "labels": {"b": "1"}}},
+            ("/metadata/labels/a", "/metadata/labels/b"),
+        ),
+        ({"metadata": {"name": "x"}}, {"metadata": {"name": "x", "annotations": {"b": "1"}}}, ("/metadata/annotations",)),
     ],
 )
 def test_fields_that_differ_are_named_as_deep_as_the_shape_is_the_same(one: Any, other: Any, paths: tuple[str, ...]) -> None:

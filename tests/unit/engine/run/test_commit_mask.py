@@ -98,3 +98,11 @@ def test_secret_values_of_a_commit_are_masked_whole_and_in_parts(text: str, show
         ],
     )
     assert mask(text) == shown
+
+
+def test_values_that_a_commit_takes_from_secrets_of_the_cluster_are_masked_whole_and_in_parts() -> None:
+    made = Manifest.of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "database"}})
+    mask = CommitMask(str, (made,), secrets=("password: hunter2-of-the-database\nhost: database\n",))
+    text = "spec.env[0].value: Invalid value: hunter2-of-the-database, of database"
+    assert mask(text) == "spec.env[0].value: Invalid value: ***, of database"
+    assert "hunter2" not in repr(mask)
