@@ -53,6 +53,7 @@ class TargetInputs:
     discovery: Discovery
     fetcher: Callable[[], ChartFetcher]
     pins: ChartPins = field(default_factory=ChartPins)
+    _facts: ClusterFacts | None = None
     _charts: dict[str, FetchedChart] = field(default_factory=dict)
     _objects: dict[tuple[str, str], dict[str, Any] | None] = field(default_factory=dict)
 
@@ -61,17 +62,20 @@ class TargetInputs:
         if name.startswith(_TOOL):
             return find(name.removeprefix(_TOOL)).digest
         if name == VERSION:
-            return self.discovery.version()
+            return self.cluster().version
         if name == APIS:
-            return hashlib.sha256("\n".join(self.discovery.api_versions()).encode()).hexdigest()
+            return hashlib.sha256("\n".join(self.cluster().api_versions).encode()).hexdigest()
         if name.startswith(VALUES):
             kind, _, which = name.removeprefix(VALUES).partition("/")
             return _version_of(self._object(kind, which))
         return self._chart_digest(name) if name.startswith(CHART_READ) else ""
 
     def cluster(self) -> ClusterFacts:
-        """Return the version and API versions of the target's cluster, as discovery knows them. Raises AnnealError."""
-        return ClusterFacts(self.discovery.version(), self.discovery.api_versions())
+        """Return the version and API versions of the target's cluster, discovered anew once a run. Raises AnnealError."""
+        if self._facts is None:
+            self.discovery.refresh()
+            self._facts = ClusterFacts(self.discovery.version(), self.discovery.api_versions())
+        return self._facts
 
     def values(self, kind: str, name: str) -> Mapping[str, bytes] | None:
         """Return the data of a ConfigMap or Secret in the target's namespace, read with the target's rights; None: there is none."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from handler.model.manifest import Manifest
+from handler.model.manifest import Manifest, canonical
 from handler.model.names import Identity
 from handler.model.outside_inputs import KnownChart, NothingOutside, OutsideInputs
 from handler.model.tree import ReadSet
@@ -15,6 +16,8 @@ Files = Mapping[tuple[str, str], tuple[Manifest, ...]]
 """(path, blob id) -> the file's documents: what has not changed needn't be read again."""
 FILES = "file"
 """The renderer of plain manifests."""
+UPGRADED = "0" * 64
+"""Stands where `Rendered.installs` of the first commit was, once anything else is recorded: what goes back is an upgrade, too."""
 Where = Callable[[Sequence[str]], Sequence[int]]
 """Paths of fields of a Rollout -> the line of each, or of the nearest parent that is there; 0: none is known."""
 
@@ -57,7 +60,8 @@ class RenderRequest:
 
     `rollout`: a Rollout's path from the root; empty: none. `older`: render without one that the commit lacks. `called`: for messages.
     `options`: the renderer's, each a typed value; None: its defaults. `configuration`: what a trigger hands to a renderer that takes one.
-    `outside`: all that isn't git. `installed`: what `Rendered.installs` was when the target's first commit was recorded; empty: none was.
+    `outside`: all that isn't git. `installed`: `Rendered.installs` of what the target's first commit installed while that is what runs,
+    `UPGRADED` from then on; empty: nothing is recorded.
     `weak`: programs may run without walls for files and sockets.
     """
 
@@ -95,6 +99,24 @@ class UnstableFields:
     why: str
 
 
+def settled(manifest: Manifest, anew: UnstableFields | None) -> Manifest:
+    """Return a manifest as a digest takes it: without what each render makes anew, so that a digest says whether git has changed."""
+    if anew is None:
+        return manifest
+    body: Any = manifest.body()
+    for path in anew.paths:
+        body = _cleared(body, [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]])
+    return replace(manifest, raw=canonical([str(manifest.identity), body]))
+
+
+def _cleared(node: Any, steps: Sequence[str]) -> Any:
+    if not steps:
+        return None
+    if isinstance(node, list):
+        return [_cleared(each, steps[1:]) if str(index) == steps[0] else each for index, each in enumerate(node)]
+    return {**node, steps[0]: _cleared(node.get(steps[0]), steps[1:])} if isinstance(node, dict) else node
+
+
 @dataclass(frozen=True, slots=True)
 class Rendered:
     """The documents, in path order, everything that was read to make them, and the same by file for the next render.
@@ -103,6 +125,7 @@ class Rendered:
     those after the first with `!1`, `!2` … behind it; a List is all its items. `where`: called only when the Rollout has mistakes.
     `renderer`: which one made them. `notes`: what a plan should say of the render. `unstable`: objects that a second render of the same
     inputs makes otherwise -> the fields that differ, with why. `installs`: digest of what a first install is made of; empty: no such thing.
+    `rests`: hooks that had their time at an install: what is left of them stays, and they never run again.
     """
 
     manifests: tuple[Manifest, ...]
@@ -115,3 +138,4 @@ class Rendered:
     notes: tuple[str, ...] = ()
     unstable: Mapping[Identity, UnstableFields] = field(default_factory=dict)
     installs: str = ""
+    rests: tuple[Manifest, ...] = ()

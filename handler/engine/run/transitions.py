@@ -18,6 +18,7 @@ from handler.model.errors import AuthorError
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Hold
+from handler.model.render import UPGRADED
 from handler.model.result import IN_SYNC, Outcome, Result, TargetStanding
 from handler.model.run_event import OpenWait, RunPhase
 from handler.plan.admission import NAMESPACE
@@ -116,7 +117,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
         reads_paths=tuple(path for path, _ in inputs.prepared.reads.paths),
         digest=inputs.prepared.digest,
         renderer=inputs.prepared.rendered.renderer,
-        installed=state.installed or inputs.prepared.rendered.installs,
+        installed=_installed(state.installed, inputs.prepared.rendered.installs),
         charts=inputs.charts,
         declared=desired,
         health=replace(state.health, apart=apart(planned.desired, skipped)),
@@ -131,6 +132,11 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
         orphans=_orphans(state, planned, now),
         deliveries=run_history.deliveries(state.deliveries, job.deliveries),
     )
+
+
+def _installed(recorded: str, installs: str) -> str:
+    """Return what stays of the first install; once anything else is recorded, no commit is it again."""
+    return installs if not recorded else UPGRADED if installs not in ("", recorded) else recorded
 
 
 def _carried_out(known: Progress | None, digest: str, now: float) -> Progress | None:
