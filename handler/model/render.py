@@ -126,6 +126,7 @@ class Rendered:
     `renderer`: which one made them. `notes`: what a plan should say of the render. `unstable`: objects that a second render of the same
     inputs makes otherwise -> the fields that differ, with why. `installs`: digest of what a first install is made of; empty: no such thing.
     `rests`: hooks that had their time at an install: what is left of them stays, and they never run again.
+    `hidden`: texts of Secrets that it was made with, which nothing may show.
     """
 
     manifests: tuple[Manifest, ...]
@@ -139,3 +140,4 @@ class Rendered:
     unstable: Mapping[Identity, UnstableFields] = field(default_factory=dict)
     installs: str = ""
     rests: tuple[Manifest, ...] = ()
+    hidden: tuple[str, ...] = field(default=(), repr=False)

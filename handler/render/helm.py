@@ -111,6 +111,7 @@ class _Release:
             made.unstable,
             installs,
             made.rests,
+            made.hidden,
         )
 
     def _inputs(self, files: TreeFiles) -> tuple[ChartFiles, Values]:
@@ -169,6 +170,7 @@ class _Made:
     notes: tuple[str, ...]
     unstable: Mapping[Identity, Any]
     rests: tuple[Manifest, ...]
+    hidden: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -191,11 +193,12 @@ class _Making:
         notes = (*self._empty(), *first.notes, *self._idle(len(first.manifests) - len(manifests)))
         anew = [use for use in self.facts.uses if use.function not in EMPTY_HERE]
         if not anew:
-            return _Made(manifests, first.files, notes, {}, rests)
+            return _Made(manifests, first.files, notes, {}, rests, first.hidden)
         if any(use.function in CLOCK for use in anew):
             time.sleep(_SECOND)
         again = self._active(self._once(first.files))
-        return _Made(manifests, first.files, (*notes, *renamed(manifests, again, anew)), unstable(manifests, again, anew), rests)
+        notes = (*notes, *renamed(manifests, again, anew))
+        return _Made(manifests, first.files, notes, unstable(manifests, again, anew), rests, first.hidden)
 
     def _active(self, output: ProgramOutput) -> tuple[Manifest, ...]:
         return tuple(manifest for manifest in output.manifests if not _is_idle(manifest, upgrade=self.upgrade))

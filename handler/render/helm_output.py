@@ -17,25 +17,27 @@ from handler.render.chart_facts import Kinds
 from handler.render.document import Document
 from handler.render.documents import documents
 from handler.render.folders import IGNORE_FILE
-from handler.render.frames import Row
+from handler.render.frames import HiddenText, Row
 from handler.render.helm_messages import TemplateSources, problems, warnings
 from handler.render.objects import objects
-from handler.render.pieces import Piece
+from handler.render.pieces import OutputRow, Piece
 
 _PIECE = re.compile(rb"^---\r?\n# Source: ([^\r\n]*)\r?\n", re.MULTILINE)
 _SCALAR_LINE = re.compile(r"^[^#\n]*?(?::\s+|-\s+)[\"']?([^\"'\n]{3,}?)[\"']?\s*$", re.MULTILINE)
 _MAX_HIDDEN = 5_000
+_WORDS = ("true", "false", "null")
 
 
-def read_output(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[Row | str | Piece]:
-    """Yield the pieces of a render with their objects, and its warnings; or every mistake.
+def read_output(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[OutputRow]:
+    """Yield secret texts, the pieces of a render with their objects, and its warnings; or every mistake.
 
     Parts: standard output, the end of standard error. Options: `exit_code`, `home`; `chart`, `roots`, `values`: see
     `TemplateSources`; `kinds`: see
     `ChartFacts`; `hidden`: texts of Secrets; `known`: digests of pieces that aren't read again.
     """
     said = parts[1].decode("utf-8", "replace")
-    hidden = tuple(text for each in options["hidden"] for text in secret_texts(each)) if said else ()
+    hidden = tuple(dict.fromkeys(text for each in options["hidden"] for text in secret_texts(each)))
+    yield from map(HiddenText, hidden)
     sources = TemplateSources(options["chart"], options["roots"], options["values"], options["home"], hidden)
     if options["exit_code"]:
         yield from problems(said, sources, options["exit_code"])
@@ -88,5 +90,5 @@ def secret_texts(data: str) -> Iterator[str]:
             waiting += value.values()
         elif isinstance(value, list):
             waiting += value
-        elif value is not None and not isinstance(value, bool):
+        elif value is not None and not isinstance(value, bool) and value not in _WORDS:
             yield str(value)

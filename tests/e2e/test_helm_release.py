@@ -19,7 +19,10 @@ from tests.e2e.hook_jobs import steps
 from tests.e2e.one_target import Shop, told
 from tests.e2e.rendered_trees import chart, get, names, push_files, text_of, unchanged, workload
 
-ACT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: act}\ndata:\n  install: {{ .Release.IsInstall | quote }}\n  replicas: {{ .Values.replicas | quote }}\n"
+ACT = (
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: act}\ndata:\n"
+    "  install: {{ .Release.IsInstall | quote }}\n  replicas: {{ .Values.replicas | quote }}\n"
+)
 
 
 def hook(name: str, phases: str) -> str:
@@ -39,7 +42,7 @@ HOOKED = {
 
 
 @pytest.fixture
-def shop(open_shop: Open, renderers: Path) -> Shop:  # noqa: ARG001 - the programs are there
+def shop(open_shop: Open, renderers: Path) -> Shop:
     """A shop whose objects go to its namespace."""
     opened = open_shop()
     opened.create_namespace()
@@ -99,9 +102,10 @@ def test_the_first_commit_is_an_install_and_later_ones_are_upgrades_also_one_tha
 
 
 def test_a_chart_sees_what_the_cluster_serves_now(shop: Shop) -> None:
-    served = '{{ if .Capabilities.APIVersions.Has "%s/v1/Offer" }}\napiVersion: %s/v1\nkind: Offer\nmetadata: {name: one}\nspec: {price: 1}\n{{ end }}\n'
+    offer = f"apiVersion: {shop.group}/v1\nkind: Offer\nmetadata: {{name: one}}\nspec: {{price: 1}}"
+    served = f'{{{{ if .Capabilities.APIVersions.Has "{shop.group}/v1/Offer" }}}}\n{offer}\n{{{{ end }}}}\n'
     version = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: act}\ndata: {version: {{ .Capabilities.KubeVersion.Version | quote }}}\n"
-    push(shop, {"templates/offer.yaml": served % (shop.group, shop.group), "templates/act.yaml": version})
+    push(shop, {"templates/offer.yaml": served, "templates/act.yaml": version})
     shop.applied()
     assert act(shop) == {"version": shop.kubectl("version")["serverVersion"]["gitVersion"]}
     unchanged(shop.run("drift"))
@@ -116,7 +120,9 @@ def test_a_chart_sees_what_the_cluster_serves_now(shop: Shop) -> None:
 
 RANDOM = {
     "values.yaml": "replicas: 0\n",
-    "templates/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData:\n  fixed: a\n  password: {{ randAlphaNum 20 }}\n",
+    "templates/secret.yaml": (
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData:\n  fixed: a\n  password: {{ randAlphaNum 20 }}\n"
+    ),
     "templates/first.yaml": (
         'apiVersion: v1\nkind: Secret\nmetadata: {name: first, annotations: {"helm.sh/hook": pre-install}}\n'
         "stringData: {password: {{ randAlphaNum 20 }}}\n"

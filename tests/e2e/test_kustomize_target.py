@@ -16,7 +16,7 @@ from tests.e2e.rendered_trees import Files, get, names, push_files, text_of, unc
 
 
 @pytest.fixture
-def shop(open_shop: Open, renderers: Path) -> Shop:  # noqa: ARG001 - the programs are there
+def shop(open_shop: Open, renderers: Path) -> Shop:
     """A shop whose overlay builds on a base outside its path."""
     opened = open_shop(path="deploy/overlays/prod")
     opened.create_namespace()

@@ -27,16 +27,22 @@ _TOKEN = re.compile(r"\beyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*")
 
 @dataclass(slots=True)
 class CommitMask:
-    """A mask of all that. The objects are read at its first use: most runs have nothing to hide."""
+    """A mask of all that. The objects are read at its first use: most runs have nothing to hide.
+
+    `values`: of Secrets, that the commit was rendered with.
+    """
 
     mask: Callable[[str], str]
     manifests: Iterable[Manifest] = field(repr=False)
     _declared: Mask | None = None
+    values: Iterable[str] = field(default=(), repr=False)
 
     def __call__(self, text: str) -> str:
         """Return the text with every spelling of every secret replaced."""
         if self._declared is None:
-            self._declared = Mask.of(declared(tuple(self.manifests)))
+            manifests = tuple(self.manifests)
+            values = set(self.values) - _names(manifest.identity for manifest in manifests)
+            self._declared = Mask.of((*declared(manifests), *values))
         return without_credentials(self._declared(self.mask(text)))
 
 

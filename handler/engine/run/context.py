@@ -265,7 +265,7 @@ class RunContext:
         outside = self.outside(self.revision.commit)
         prepared = self.deps.preparer.prepare(self.revision.commit, self.state.render, outside, older=older)
         self.round.commit, self.round.reads = self.titled(prepared.commit), prepared.reads
-        self.mask = CommitMask(self.deps.mask, prepared.rendered.manifests)
+        self.mask = CommitMask(self.deps.mask, prepared.rendered.manifests, values=prepared.rendered.hidden)
         return Inputs(prepared, self.deps.settings, self.deps.target.repository.url, self.deps.target.path, outside.recorded())
 
     def outside(self, commit: str) -> OutsideInputs:
