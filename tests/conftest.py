@@ -57,6 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
         if not any(processes.alive(owner) for owner in processes.load(left)):
             _remove(left.parent)
     directory = Path(tempfile.mkdtemp(prefix=PREFIX))
+    directory.chmod(0o711)  # the TMPDIR of servers: the programs that they render with are users of their own
     processes.save([processes.Process("pytest", os.getpid(), processes.born(os.getpid()))], directory / OWNER)
     os.environ[SESSION] = str(directory)
     os.environ[rendering.VARIABLE] = str(rendering.BUILD.directory / "bin")  # where `renderers` builds them, for whatever tests start

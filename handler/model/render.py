@@ -60,7 +60,8 @@ class RenderRequest:
 
     `rollout`: a Rollout's path from the root; empty: none. `older`: render without one that the commit lacks. `called`: for messages.
     `options`: the renderer's, each a typed value; None: its defaults. `configuration`: what a trigger hands to a renderer that takes one.
-    `outside`: all that isn't git. `installed`: what `Rendered.installs` was when the target's first commit was recorded; empty: none was.
+    `outside`: all that isn't git. `installed`: `Rendered.installs` of what the target's first commit installed while that is what runs,
+    `UPGRADED` from then on; empty: nothing is recorded.
     `weak`: programs may run without walls for files and sockets.
     """
 
@@ -120,6 +121,7 @@ class Rendered:
     `renderer`: which one made them. `notes`: what a plan should say of the render. `unstable`: objects that a second render of the same
     inputs makes otherwise -> the fields that differ, with why. `installs`: digest of what a first install is made of; empty: no such thing.
     `upgrade`: these are what an upgrade makes, not what that install does. `secrets`: texts of Secrets that they were made from.
+    `rests`: hooks that had their time at an install: what is left of them stays, and they never run again.
     """
 
     manifests: tuple[Manifest, ...]
@@ -134,6 +136,7 @@ class Rendered:
     installs: str = ""
     upgrade: bool = False
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    rests: tuple[Manifest, ...] = ()
 
     def fits(self, installed: str) -> bool:
         """Whether a render for a release with this `RecordedRender.installed` would be the same one, of install or upgrade."""

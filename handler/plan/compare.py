@@ -7,7 +7,7 @@ What is only created where it's missing is the same as long as it lives. Ours an
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,7 +34,10 @@ def fingerprint(item: Desired) -> bytes:
 
 @dataclass(slots=True)
 class Comparison:
-    """The state of one comparison; `see` every labelled object, then `probe` what of the rest exists unlabelled."""
+    """The state of one comparison; `see` every labelled object, then `probe` what of the rest exists unlabelled.
+
+    `hides`: see `field_changes`.
+    """
 
     target: str
     applyset: str
@@ -50,6 +53,7 @@ class Comparison:
     adopts: tuple[str, ...] = ()
     left: dict[Identity, dict[str, Any]] = field(default_factory=dict)
     notes: dict[Identity, str] = field(default_factory=dict)
+    hides: Callable[[str], str] = str
 
     @property
     def members(self) -> int:

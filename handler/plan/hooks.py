@@ -77,6 +77,14 @@ def separate(desired: Iterable[Desired], others: Collection[Identity] = ()) -> t
     return tuple(rest), PlannedHooks(hooks, items, waves, frozenset(needed & {item.identity for item in rest} - hooks.keys()), tuple(notes))
 
 
+def resting(planned: PlannedHooks, items: Iterable[Desired]) -> PlannedHooks:
+    """Return the hooks, with those that had their time: declared, so that what lives of them stays, and never run."""
+    found = {item.identity: item for item in items if item.identity not in planned.items}
+    hooks = {identity: Hook(identity, frozenset({Phase.SKIP})) for identity in found}
+    held = {identity: replace(item, mode=Mode.HOOK) for identity, item in found.items()}
+    return replace(planned, hooks={**planned.hooks, **hooks}, items={**planned.items, **held})
+
+
 def _refuse_too_many(hooks: Iterable[Hook]) -> None:
     runs = sum(len(hook.phases - {Phase.SKIP}) for hook in hooks)
     if runs > MAX_STEPS:

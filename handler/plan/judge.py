@@ -6,7 +6,7 @@ Recreate is decided by the server's own words about an immutable field, never by
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,10 +45,11 @@ NO_HOOK_TAKES = "a hook takes nothing over from another tool or target: give it 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Judges the undecided objects of one target."""
+    """Judges the undecided objects of one target. `hides`: see `field_changes`."""
 
     target: Target
     applyset: str
+    hides: Callable[[str], str] = str
 
     def absent(self, item: Desired, *, deferred: bool = False) -> Change:
         """Return the change of an object that isn't there."""
@@ -61,7 +62,7 @@ class Judge:
         moved = _moved(item, live)
         if not (adopted and taken) and not moved and not differs(live, wanted):
             return Change(Action.UNCHANGED, item.identity, uid, version, manifest=item.manifest)
-        changes = field_changes(item.identity.group_kind, live, wanted)
+        changes = field_changes(item.identity.group_kind, live, wanted, self.hides)
         reason, merged = "adopted" if adopted else moved, canonical(taken.entries) if taken else b""
         return Change(Action.UPDATE, item.identity, uid, version, reason, changes, item.manifest, merged, adopted=adopted)
 

@@ -10,9 +10,10 @@ patches, templates and values aren't meant for the cluster as they are. Runs in 
 from __future__ import annotations
 
 import posixpath
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from handler.model.errors import Problem
@@ -29,6 +30,7 @@ IGNORE_FILE = ".annealignore"
 _REFERRING = ("resources", "bases", "components")
 _LISTING = frozenset({"apiVersion", "kind", "metadata", "resources"})
 """Keys of a kustomization that changes nothing of what it lists."""
+_NO_NAME, _LONGEST_NAME = re.compile(r"[^a-z0-9-]+"), 56
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +127,19 @@ def _ways(kind: str, path: str, build: str, note: str, folders: Iterable[str], c
         if path == root
         else f"let another target render it: {{path: {path}, renderer: {{type: {kind}}}}}"
     )
-    by_hand = called.command.replace("-f -", f"-f {_shell(called, path)}", 1)
+    by_hand = _beside(called, path, others).command.replace("-f -", f"-f {_shell(called, path)}", 1)
     made = f"commit what this prints, instead: {build} > {called.name}.yaml"
     text = f"{own}{note}; or {made}" if called.in_git else f"{by_hand}{note}; or commit what `{build}` prints, instead"
     left_out = {_top(path, root, others) for path in folders}
     if not others or root in left_out:
         return text
     return f"{text}; or leave it out: {_ignoring([f'/{_within(path, root)}/' for path in sorted(left_out)], called, root)}"
+
+
+def _beside(called: Called, path: str, others: Sequence[str]) -> Called:
+    """Return how a folder beside other files is called: as one with them, each would prune what the other has applied."""
+    apart = _NO_NAME.sub("-", f"{called.name}-{posixpath.basename(path).lower()}")[:_LONGEST_NAME].strip("-")
+    return replace(called, name=apart) if others else called
 
 
 def _top(path: str, root: str, others: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from handler.render.chart_lock import dependencies, lock_entries
 from handler.render.chart_scan import scan_chart
 from handler.render.document import Document
 from handler.render.documents import documents
-from handler.render.frames import encode, encode_lines, encode_note
+from handler.render.frames import HiddenText, encode, encode_lines, encode_note
 from handler.render.helm_output import read_output
 from handler.render.kustomize_output import built, read_kustomizations
 from handler.render.lines import lines
@@ -116,7 +116,7 @@ def scan(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
 def read_helm(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
     """Read what helm printed: see `read_output`."""
     for row in read_output(options, parts):
-        yield row.encode() if isinstance(row, Piece) else encode_note(row) if isinstance(row, str) else encode(row)
+        yield row.encode() if isinstance(row, Piece | HiddenText) else encode_note(row) if isinstance(row, str) else encode(row)
 
 
 def locate(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:

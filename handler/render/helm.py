@@ -61,8 +61,8 @@ class HelmRenderer:
         """Return the objects that helm would install, or upgrade to, in its order.
 
         Raises SourceRefused: the path, a file of values or a chart that is needed isn't there, or a link or limit forbids it;
-        ManifestInvalid: what helm refuses, or renders that can't be applied; RenderFailed: helm broke a limit; RendererUnavailable: there is no
-        helm here; ValuesInvalid: values of the cluster are missing, `set` can't be read.
+        ManifestInvalid: what helm refuses, or renders that can't be applied; RenderFailed: helm broke a limit; RendererUnavailable: there
+        is no helm here; ValuesInvalid: values of the cluster are missing, `set` can't be read.
         """
         options = request.options if isinstance(request.options, RendererSettings) else RendererSettings()
         return _Release(tree, request, sandbox, options, tools.find("helm")).render()
@@ -111,7 +111,8 @@ class _Release:
             made.unstable,
             installs,
             upgrade,
-            tuple(values.hidden),
+            (*values.hidden, *made.hidden),
+            made.rests,
         )
 
     def _inputs(self, files: TreeFiles) -> tuple[ChartFiles, Values]:
@@ -169,6 +170,8 @@ class _Made:
     files: Files
     notes: tuple[str, ...]
     unstable: Mapping[Identity, Any]
+    rests: tuple[Manifest, ...]
+    hidden: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -187,17 +190,26 @@ class _Making:
         first = self._once(self.release.request.known)
         manifests = self._active(first)
         self._refuse(twice_declared(manifests))
+        rests = self._rests(first, manifests)
         notes = (*self._empty(), *first.notes, *self._idle(len(first.manifests) - len(manifests)))
         anew = [use for use in self.facts.uses if use.function not in EMPTY_HERE]
         if not anew:
-            return _Made(manifests, first.files, notes, {})
+            return _Made(manifests, first.files, notes, {}, rests, first.hidden)
         if any(use.function in CLOCK for use in anew):
             time.sleep(_SECOND)
         again = self._active(self._once(first.files))
-        return _Made(manifests, first.files, (*notes, *renamed(manifests, again, anew)), unstable(manifests, again, anew))
+        notes = (*notes, *renamed(manifests, again, anew))
+        return _Made(manifests, first.files, notes, unstable(manifests, again, anew), rests, first.hidden)
 
     def _active(self, output: ProgramOutput) -> tuple[Manifest, ...]:
         return tuple(manifest for manifest in output.manifests if not _is_idle(manifest, upgrade=self.upgrade))
+
+    def _rests(self, output: ProgramOutput, active: Sequence[Manifest]) -> tuple[Manifest, ...]:
+        """Return the hooks of the install before this upgrade: helm leaves what they made, so that a password made then lives on."""
+        there = {manifest.identity for manifest in active}
+        idle = (manifest for manifest in output.manifests if _is_idle(manifest, upgrade=self.upgrade))
+        found = {manifest.identity: manifest for manifest in idle if manifest.identity not in there}
+        return tuple(found.values()) if self.upgrade else ()
 
     def _idle(self, count: int) -> Iterator[str]:
         act, other = ("upgrade", "install") if self.upgrade else ("install", "upgrade")

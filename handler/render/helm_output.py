@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from handler.config.secret_mask import Mask
@@ -19,23 +18,26 @@ from handler.render.chart_facts import Kinds
 from handler.render.document import Document
 from handler.render.documents import documents
 from handler.render.folders import IGNORE_FILE
-from handler.render.frames import Row
+from handler.render.frames import HiddenText, Row
 from handler.render.helm_messages import TemplateSources, problems, warnings
 from handler.render.objects import objects
-from handler.render.pieces import Piece
+from handler.render.pieces import OutputRow, Piece
 
 _PIECE = re.compile(rb"^---\r?\n# Source: ([^\r\n]*)\r?\n", re.MULTILINE)
 _SCALAR_LINE = re.compile(r"^[^#\n]*?(?::\s+|-\s+)[\"']?([^\"'\n]{3,}?)[\"']?\s*$", re.MULTILINE)
 _MAX_HIDDEN = 5_000
+_WORDS = ("true", "false", "null")
 
 
-def read_output(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[Row | str | Piece]:
-    """Yield the pieces of a render with their objects, and its warnings; or every mistake.
+def read_output(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[OutputRow]:
+    """Yield secret texts, the pieces of a render with their objects, and its warnings; or every mistake.
 
     Parts: standard output, the end of standard error. Options: `exit_code`, `home`; `chart`, `roots`, `values`: see `TemplateSources`;
     `kinds`: see `ChartFacts`; `hidden`: texts of Secrets; `known`: digests of pieces that aren't read again.
     """
-    said, mask = parts[1].decode("utf-8", "replace"), _mask(options["hidden"])
+    texts = tuple(dict.fromkeys(text for each in options["hidden"] for text in secret_texts(each)))
+    yield from map(HiddenText, texts)
+    said, mask = parts[1].decode("utf-8", "replace"), Mask.of(texts) if texts else str
     sources = TemplateSources(options["chart"], options["roots"], options["values"], options["home"], mask)
     if options["exit_code"]:
         yield from (_hidden(each, mask) for each in problems(said, sources, options["exit_code"]))
@@ -43,12 +45,6 @@ def read_output(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[
     yield from warnings(said, sources)
     for row in _pieces(parts[0], sources, options["kinds"], frozenset(options["known"])):
         yield _hidden(row, mask) if isinstance(row, Problem) else row
-
-
-def _mask(values: Sequence[str]) -> Callable[[str], str]:
-    """Return what hides the texts of Secrets, however they are encoded; they are read when there is a first text to hide them in."""
-    made = cache(lambda: Mask.of(text for each in values for text in secret_texts(each)))
-    return lambda text: made()(text) if values else text
 
 
 def _hidden(problem: Problem, mask: Callable[[str], str]) -> Problem:
@@ -100,5 +96,5 @@ def secret_texts(data: str) -> Iterator[str]:
             waiting += value.values()
         elif isinstance(value, list):
             waiting += value
-        elif value is not None and not isinstance(value, bool):
+        elif value is not None and not isinstance(value, bool) and value not in _WORDS:
             yield str(value)

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from handler.model.errors import Problem
 from handler.model.manifest import Manifest, canonical
 from handler.model.names import Identity
 from handler.model.render import Files
-from handler.render.frames import MAX_NOTE, Row, decode_noted
+from handler.render.frames import MAX_NOTE, HiddenText, Row, decode_noted
 from handler.render.objects import declared_twice
 
 _DIGITS = 64
@@ -42,8 +42,13 @@ class Piece:
         return (b"C" if self.new else b"K") + self.digest.encode() + self.place.encode()
 
 
-def decode_output(frame: bytes) -> Row | str | Piece:
+OutputRow = Row | str | Piece | HiddenText
+
+
+def decode_output(frame: bytes) -> OutputRow:
     """Read a frame of a program's output. Raises ValueError: it is none."""
+    if frame[:1] == b"S":
+        return HiddenText(frame[1:].decode())
     if frame[:1] in (b"C", b"K"):
         text = frame[1:].decode()
         return Piece(text[_DIGITS:], text[:_DIGITS], frame[:1] == b"C")
@@ -52,11 +57,12 @@ def decode_output(frame: bytes) -> Row | str | Piece:
 
 @dataclass(frozen=True, slots=True)
 class ProgramOutput:
-    """What a program made. `files`: (place, digest) of a piece -> its objects; `notes`; `problems`: every mistake."""
+    """What a program made. `files`: (place, digest) of a piece -> its objects; `problems`: every mistake; `hidden`: texts of Secrets."""
 
     files: Files
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
+    hidden: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def manifests(self) -> tuple[Manifest, ...]:
@@ -64,24 +70,27 @@ class ProgramOutput:
         return tuple(manifest for each in self.files.values() for manifest in each)
 
 
-def assembled(rows: Iterable[Row | str | Piece], known: Files) -> ProgramOutput:
+def assembled(rows: Iterable[OutputRow], known: Files) -> ProgramOutput:
     """Put the objects of new and of known pieces together. Raises KeyError: none is known so."""
     files: dict[tuple[str, str], tuple[Manifest, ...]] = {}
     notes: list[str] = []
     problems: list[Problem] = []
+    hidden: list[str] = []
     at = ("", "")
     for row in rows:
         if isinstance(row, Problem):
             problems.append(row)
         elif isinstance(row, str):
             notes.append(row[:MAX_NOTE])
+        elif isinstance(row, HiddenText):
+            hidden.append(row.text)
         elif isinstance(row, Piece):
             at = row.place, row.digest
             problems += [Problem(str(each.identity), f"declared twice, first at {each.place}", each.place) for each in files.get(at, ())]
             files[at] = () if row.new else known[at]
         else:
             files[at] = (*files.get(at, ()), row)
-    return ProgramOutput(files, tuple(notes), tuple(problems))
+    return ProgramOutput(files, tuple(notes), tuple(problems), tuple(hidden))
 
 
 def twice_declared(manifests: Iterable[Manifest]) -> list[Problem]:

@@ -24,7 +24,7 @@ from handler.model.render import Called, Files, RecordedRender, Rendered, Render
 from handler.model.rollout import Mode, Rollout
 from handler.model.tree import OUTSIDE, CommitInfo, ReadSet, Tree, judged_from
 from handler.plan.admission import Admission, Desired
-from handler.plan.hooks import PlannedHooks, separate
+from handler.plan.hooks import PlannedHooks, resting, separate
 from handler.plan.ignore import Ignoring
 from handler.plan.order import order
 from handler.plan.rollout import PlannedRollout, refuse_strays, roll
@@ -49,7 +49,7 @@ class CommitSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A commit's desired set. `reads`: what it was made from, `digest`: the rendered set.
+    """A commit's desired set. `reads`: what it was made from, `digest`: the rendered set, without what each render makes anew.
 
     `planned_hooks`: its hooks; those of the `Sync` phase stand in `stages`, too. `awaits`: what must be healthy before each object.
     `planned_rollout`: its Rollout, whose groups end `stages`. `rendered`: what the renderer made of it. `notes`: what a plan says.
@@ -171,11 +171,13 @@ class Preparer:
         refuse_strays(rendered.manifests, self.target)
         admitted = self._admit(rendered.manifests)
         named = {manifest.identity: item.identity for manifest, item in zip(rendered.manifests, admitted, strict=True)}
-        rendered = replace(rendered, unstable={named.get(identity, identity): each for identity, each in rendered.unstable.items()})
+        unstable = {named.get(identity, identity): each for identity, each in rendered.unstable.items()}
+        rendered = replace(rendered, unstable=unstable)
         automatic, planned_rollout = roll(rendered, admitted, self.actions, self.checks)
         canaries.refuse(planned_rollout.rollout, {item.identity: item for item in admitted}, rendered.where)
         automatic, left_out = _without_unserved(automatic)
         rest, planned_hooks = separate(automatic, planned_rollout.named)
+        planned_hooks = resting(planned_hooks, self._admit(rendered.rests))
         planned_rollout = replace(planned_rollout, rest=sum(item.mode is not Mode.HOOK for item in rest))
         ordered = order(rest, self.own, planned_hooks.first, planned_hooks.items, planned_rollout.named)
         path, sha = self.target.rollout, tree.commit.sha

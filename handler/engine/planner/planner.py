@@ -12,6 +12,7 @@ from typing import Any
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.cluster.live import members, probe
+from handler.config.secret_mask import Mask
 from handler.config.settings import Target
 from handler.engine.health.custom_health import CustomHealth, no_expressions
 from handler.engine.health.target_health import HealthOfPlan
@@ -44,7 +45,7 @@ class PlanRequest:
     """What one plan is made for.
 
     `recorded`, `namespaces`: the kinds and namespaces the state lists; `prune`: whether candidates may go; `due`: hooks and steps to carry
-    out; `renderer`, `unstable`: see `Rendered`; `guarded`: what a person must approve beside deletions, each with its reason;
+    out; `renderer`, `unstable`, `hidden`: see `Rendered`; `guarded`: what a person must approve beside deletions, each with its reason;
     `under_way`: `due.token` of the rollout that goes on; `shown`: the plan is only read; `handover`: None: there are no siblings.
     """
 
@@ -61,6 +62,7 @@ class PlanRequest:
     notes: tuple[str, ...] = ()
     renderer: str = FILES
     unstable: Mapping[Identity, UnstableFields] = field(default_factory=dict)
+    hidden: tuple[str, ...] = field(default=(), repr=False)
     guarded: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     under_way: str = ""
     canaries: Canaries = field(default_factory=Canaries)
@@ -173,6 +175,7 @@ class Planner:
             self.verdicts,
             undeclared={} if ask.shown else None,
             adopts=self.target.adopts,
+            hides=Mask.of(ask.hidden) if ask.hidden else str,
         )
 
     def _listed_into(self, comparison: Comparison, ask: PlanRequest, passing: HealthOfPlan) -> Comparison:

@@ -54,6 +54,7 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         notes=prepared.notes,
         renderer=prepared.rendered.renderer,
         unstable=prepared.rendered.unstable,
+        hidden=prepared.rendered.secrets,
         guarded=_guarded(run, prepared.rendered.renderer),
         under_way=token(under_way(state, prepared.digest, force=run.force)) if rolling else "",
         canaries=Canaries.of(prepared.rollout, due=rolling, gradual=is_gradual(run, prepared.digest)),

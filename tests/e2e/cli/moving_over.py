@@ -1,7 +1,4 @@
-"""The walk-through of docs/migrate.md on one target: import, check, plan, apply; and objects as other tools leave them.
-
-Kustomize and Helm need their renderers: until both are in `handler.render.RENDERERS`, `imported` lets the files of the path count.
-"""
+"""The walk-through of docs/migrate.md on one target: import, check, plan, apply; and objects as other tools leave them."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ from typing import Any
 import yaml
 
 from handler.model.names import PART_OF
-from handler.render import RENDERERS
 from tests.e2e.cli.conftest import Shop
 from tests.e2e.documents import Document, config_map, deployment, service
 from tests.kubectl import Kubectl
@@ -26,13 +22,24 @@ def declared(shop: Shop) -> tuple[Document, ...]:
     return config_map("", "web"), service("", "web"), deployment("", "web")
 
 
-def push(shop: Shop) -> None:
-    """Put it into git, without a namespace."""
+def push(shop: Shop, folder: str = "deploy", **files: str) -> None:
+    """Put it into git, without a namespace. `files`: more of the path, by their names without `.yaml`."""
     shop.work.remove("deploy")
     for each in declared(shop):
         bare = {**each, "metadata": {key: value for key, value in each["metadata"].items() if key != "namespace"}}
-        shop.work.write(f"deploy/{each['kind'].lower()}.yaml", json.dumps(bare))
+        shop.work.write(f"{folder}/{each['kind'].lower()}.yaml", json.dumps(bare, indent=1))
+    for name, text in files.items():
+        shop.work.write(f"deploy/{name}.yaml", text)
     shop.push("What the other tool deploys")
+
+
+def push_chart(shop: Shop) -> None:
+    """Put it into git as a chart that takes replicas and the name of its release."""
+    push(shop, "deploy/templates", Chart="apiVersion: v2\nname: shop\nversion: 1.0.0\n", values="replicas: 3\n")
+    file = shop.work.directory / "deploy" / "templates" / "deployment.yaml"
+    text = file.read_text().replace('"replicas": 0', '"replicas": {{ .Values.replicas }}')
+    file.write_text(text.replace('"name": "web"', '"name": {{ .Release.Name | quote }}', 1))
+    shop.push("A chart of it")
 
 
 def plant(shop: Shop, kubectl: Kubectl, verb: list[str], labels: Mapping[str, str], annotations: Mapping[str, str]) -> None:
@@ -51,11 +58,8 @@ def imported(shop: Shop, place: Path, *documents: Document) -> dict[str, Any]:
     text = shop.cli("import", "-f", str(place)).stdout
     found: dict[str, Any] = yaml.safe_load(text)
     (target,) = found["targets"]
-    printed = json.loads(json.dumps(target))
-    if target.get("renderer", {}).get("type", "auto") not in RENDERERS:
-        target["renderer"] = {"type": "file"}
     shop.cli.config.write_text(json.dumps({**found, "stateNamespace": shop.namespace}))
-    return dict(printed)
+    return dict(target)
 
 
 def live(shop: Shop, kubectl: Kubectl) -> dict[str, Document]:

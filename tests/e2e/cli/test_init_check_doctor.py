@@ -180,18 +180,20 @@ def test_a_kind_that_isnt_served_hides_no_other_mistake(shop: Shop) -> None:
     assert "elsewhere" in told
 
 
-def test_a_chart_among_manifests_is_one_line_with_the_command_that_renders_it(shop: Shop, tmp_path: Path) -> None:
-    beside = tmp_path / "beside"
-    chart = beside / "my chart"
+def test_a_chart_beside_manifests_is_named_with_the_command_that_applies_it_and_the_one_that_leaves_it_out(
+    shop: Shop, tmp_path: Path, place: Path, kubectl: Kubectl, renderers: Path
+) -> None:
+    chart = tmp_path / "beside" / "my chart"
     (chart / "templates").mkdir(parents=True)
     (chart / "Chart.yaml").write_text("apiVersion: v2\nname: web\nversion: 0.1.0\n")
-    (chart / "templates" / "web.yaml").write_text("kind: {{ .Values.kind }}\n{{ fail }}\n")
-    (beside / "one.yaml").write_text(document("ConfigMap", "beside"))
-    flags = ("--name", "web", "-n", shop.namespace, "--state-namespace", shop.namespace)
-    told = shop.cli("apply", "-f", str(beside), *flags, code=1).stderr
-    first, second, *rest = told.splitlines()
-    assert (first, rest) == (f"{chart}/: a Helm chart (Chart.yaml): Helm makes its objects, and this renderer reads plain manifests", [])
-    assert second.strip().startswith(f"anneal apply -f '{chart}' --name web -n {shop.namespace} -y")
-    shown = told.partition("or leave it out: ")[2].splitlines()[0]
-    subprocess.run(["sh", "-ec", shown], check=True)
-    assert "beside created" in shop.cli("apply", "-f", str(beside), *flags).stdout
+    (chart / "templates" / "web.yaml").write_text(document("ConfigMap", "{{ .Release.Name }}"))
+    (chart.parent / "one.yaml").write_text(document("ConfigMap", "beside"))
+    flags = ("--name", "shop", "-n", shop.namespace, "--state-namespace", shop.namespace)
+    refused = shop.cli("apply", "-f", str(chart.parent), *flags, code=1).stderr
+    assert refused.startswith(f"{chart}/: a Helm chart (Chart.yaml): Helm makes its objects, and this renderer reads plain manifests\n")
+    shown, _, rest = refused.splitlines()[1].strip().partition("; or ")
+    leaves_out = rest.partition("or leave it out: ")[2]
+    done = shell(shop, place, f"{shown} --state-namespace {shop.namespace}", leaves_out)
+    assert done.returncode == 0, done.stderr
+    assert "beside created" in shop.cli("apply", "-f", str(chart.parent), *flags).stdout
+    assert {name for name in ("beside", "shop-my-chart") if kubectl.has("configmap", name, shop.namespace)} == {"beside", "shop-my-chart"}

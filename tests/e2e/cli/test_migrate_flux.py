@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.e2e.cli.conftest import Shop
-from tests.e2e.cli.moving_over import imported, live, plant, push, take_over
+from tests.e2e.cli.moving_over import imported, live, plant, push, push_chart, take_over
 from tests.e2e.documents import Document
 from tests.kubectl import Kubectl
 
@@ -26,7 +26,7 @@ def git(shop: Shop) -> Document:
     return {"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": metadata, "spec": spec}
 
 
-def test_a_live_kustomization_is_taken_over(shop: Shop, kubectl: Kubectl, tmp_path: Path) -> None:
+def test_a_live_kustomization_is_taken_over(shop: Shop, kubectl: Kubectl, tmp_path: Path, renderers: Path) -> None:
     push(shop)
     plant(shop, kubectl, ["apply", "--server-side", "--field-manager=kustomize-controller"], BY_KUSTOMIZATION, {})
     spec = {
@@ -45,8 +45,8 @@ def test_a_live_kustomization_is_taken_over(shop: Shop, kubectl: Kubectl, tmp_pa
     take_over(shop, kubectl, "apps")
 
 
-def test_a_live_helm_release_is_taken_over(shop: Shop, kubectl: Kubectl, tmp_path: Path) -> None:
-    push(shop)
+def test_a_live_helm_release_is_taken_over(shop: Shop, kubectl: Kubectl, tmp_path: Path, renderers: Path) -> None:
+    push_chart(shop)
     marks = {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": shop.namespace}
     plant(shop, kubectl, ["create", "--field-manager=helm-controller"], BY_RELEASE, marks)
     labels = {"owner": "helm", "name": "web", "status": "deployed", "version": "1"}

@@ -109,7 +109,7 @@ def test_kustomize_bases_and_overlays_are_refused_in_one_line_naming_the_buildab
     (found,) = refused(sandbox, files)
     assert (found.subject, found.message) == ("deploy/k/", f"4 kustomize folders that belong together: {MADE}")
     assert found.fix == (
-        f"anneal apply -f deploy/k/over/dev {TO}, or another of them: over/prod;"
+        f"anneal apply -f deploy/k/over/dev {TO.replace('--name shop', '--name shop-dev')}, or another of them: over/prod;"
         " or commit what `kustomize build deploy/k/over/dev` prints, instead; or leave it out: printf '%s\\n' /k/ >> deploy/.annealignore"
     )
     assert [each.subject for each in refused(sandbox, files, "deploy/k/over")] == ["deploy/k/over/"]

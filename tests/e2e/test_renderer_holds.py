@@ -1,0 +1,179 @@
+"""What a held plan was made from, and which renderer a target has: neither changes between a person's look and a person's yes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from handler.config.renderer_settings import ChartSource, RendererSettings, ValuesFrom
+from handler.config.settings import HoldAbove, Prune
+from handler.config.settings_digest import settings_digest
+from handler.model.result import Outcome, Result
+from tests.e2e.conftest import Open
+from tests.e2e.documents import config_map, definition
+from tests.e2e.one_target import STATES, Shop, told
+from tests.e2e.rendered_trees import CHART, chart, get, names, push_files, unchanged
+from tests.e2e.served_kinds import until_served
+from tests.rooms.source.chart_servers import ChartHost, directory, helm, packed
+
+MAPS = (
+    "{{ range until (int .Values.count) }}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: map-{{ . }}}\n"
+    "data: {colour: {{ $.Values.colour }}, served: {{ $.Capabilities.APIVersions | len | quote }}}\n{{ end }}\n"
+)
+STAY = "to stay with that: renderer: {type: file}"
+
+
+@pytest.fixture
+def shop(open_shop: Open, renderers: Path) -> Shop:
+    opened = open_shop()
+    opened.create_namespace()
+    opened.configure(namespace=opened.name, prune=Prune(hold_above=HoldAbove(1, 0.1)))
+    return opened
+
+
+def held(result: Result) -> str:
+    """Return the id of a held plan."""
+    assert result.outcome is Outcome.HELD, told(result)
+    assert result.plan
+    assert result.plan.hold
+    return result.plan.hold.id
+
+
+def settings(shop: Shop, colour: str) -> None:
+    shop.kubectl.apply(config_map(shop.name, "settings", {"values.yaml": f"colour: {colour}\n"}))
+
+
+def maps(shop: Shop) -> set[str]:
+    return {name for name in names(shop, "configmaps") if name.startswith("map-")}
+
+
+def colours(shop: Shop) -> set[str]:
+    found = shop.kubectl("get", "configmaps", "-n", shop.name)["items"]
+    return {each["data"]["colour"] for each in found if each["metadata"]["name"].startswith("map-")}
+
+
+def test_an_approval_counts_for_the_values_and_the_cluster_that_were_seen(shop: Shop) -> None:
+    settings(shop, "red")
+    shop.configure(renderer=RendererSettings(values_from=(ValuesFrom("ConfigMap", "settings"),)))
+    push_files(shop, chart({"values.yaml": "count: 4\n", "templates/maps.yaml": MAPS}))
+    shop.applied()
+    push_files(shop, chart({"values.yaml": "count: 1\n", "templates/maps.yaml": MAPS}))
+    first = held(shop.run())
+    assert held(shop.run("drift")) == first
+    settings(shop, "blue")
+    second = held(shop.run("replay", approve=first, actor="ann"))
+    assert second != first, "the values have changed"
+    assert colours(shop) == {"red"}
+    shop.kubectl.apply(definition(shop.group))
+    until_served(shop, "v1")
+    third = held(shop.run("replay", approve=second, actor="ann"))
+    assert third not in (first, second), "the cluster serves more"
+    shop.kubectl.run("delete", "crd", f"offers.{shop.group}")
+    until_served(shop, "v1", served=False)
+    assert held(shop.run("replay", approve=third, actor="ann")) == second, "and no more again"
+    assert len(maps(shop)) == 4
+    shop.applied("replay", approve=second, actor="ann")
+    assert (maps(shop), colours(shop)) == ({"map-0"}, {"blue"})
+
+
+def test_an_approval_counts_for_the_chart_that_was_seen(shop: Shop, tmp_path: Path) -> None:
+    with ChartHost(otherwise=directory(tmp_path / "charts")) as host:
+        publish(tmp_path, "1.0.0", "a")
+        needs = f"{CHART}dependencies: [{{name: web, version: ^1, repository: {host.address}}}]\n".replace("name: web\n", "name: shop\n", 1)
+        files = {"Chart.yaml": needs, "templates/maps.yaml": MAPS}
+        shop.configure(charts=(ChartSource(host.address),))
+        push_files(shop, chart({**files, "values.yaml": "count: 4\ncolour: red\n"}))
+        shop.applied()
+        push_files(shop, chart({**files, "values.yaml": "count: 1\ncolour: red\n"}))
+        first = held(shop.run())
+        assert held(shop.run("tick")) == first
+        publish(tmp_path, "1.1.0", "b")
+        second = held(shop.run("replay", approve=first, actor="ann"))
+        assert second != first
+        assert (get(shop, "configmap", "web")["data"], len(maps(shop))) == ({"value": "a"}, 4)
+        shop.applied("replay", approve=second, actor="ann")
+        assert (get(shop, "configmap", "web")["data"], len(maps(shop))) == ({"value": "b"}, 1)
+
+
+def publish(place: Path, version: str, value: str) -> None:
+    """Put a version of the chart into the repository."""
+    (place / "charts").mkdir(exist_ok=True)
+    shutil.copy(packed(place, version, value=value), place / "charts")
+    assert helm("repo", "index", str(place / "charts"), home=place).returncode == 0
+
+
+def kustomization(shop: Shop) -> dict[str, str]:
+    return {
+        "deploy/map.yaml": json.dumps(config_map(shop.name, "map")),
+        "deploy/kustomization.yaml": "resources: [map.yaml]\nnameSuffix: -of-kustomize\n",
+    }
+
+
+def test_a_recorded_target_whose_tree_chooses_another_renderer_is_held(shop: Shop) -> None:
+    files = kustomization(shop)
+    push_files(shop, {"deploy/map.yaml": files["deploy/map.yaml"]})
+    shop.applied()
+    push_files(shop, files)
+    result = shop.run()
+    waits = held(result)
+    assert STAY in result.message
+    assert "kustomize makes its objects from now on, and file made the recorded ones" in result.message
+    assert (names(shop, "configmaps"), shop.state().renderer) == ({"map"}, "file")
+    shop.configure()
+    shop.applied("replay", approve=waits, actor="ann")
+    assert (names(shop, "configmaps"), shop.state().renderer) == ({"map-of-kustomize"}, "kustomize")
+    unchanged(shop.run("drift"))
+
+
+def test_a_renderer_that_is_written_stays(shop: Shop) -> None:
+    files = kustomization(shop)
+    push_files(shop, {"deploy/map.yaml": files["deploy/map.yaml"]})
+    shop.applied()
+    push_files(shop, {**files, "deploy/.annealignore": "kustomization.yaml\n"})
+    held(shop.run())
+    shop.configure(renderer=RendererSettings("file"))
+    assert shop.run().outcome in (Outcome.UNCHANGED, Outcome.APPLIED)
+    assert (names(shop, "configmaps"), shop.state().held) == ({"map"}, None)
+
+
+def upgraded(shop: Shop, files: dict[str, str]) -> None:
+    """Apply files by the file renderer, and leave the record as the release before renderers wrote it."""
+    push_files(shop, {**files, "deploy/.annealignore": "kustomization.yaml\nmap-*\n"})
+    shop.configure(renderer=RendererSettings("file"))
+    shop.applied()
+    shop.configure(renderer=RendererSettings())
+    name = f"anneal-{shop.name}"
+    data = shop.kubectl("get", "configmap", name, "-n", STATES)["data"]
+    applied = json.loads(data["applied.json"]) | {"settings": settings_digest(shop.target)}
+    applied = {key: value for key, value in applied.items() if key not in ("renderer", "installed")}
+    older = {"applied.json": json.dumps(applied), "target.json": json.dumps(json.loads(data["target.json"]) | {"format": 4})}
+    shop.kubectl.run("patch", "configmap", name, "-n", STATES, "--type=merge", "-p", json.dumps({"data": older}))
+    assert shop.state().renderer == ""
+
+
+def test_a_kustomization_that_the_release_before_ignored_is_held_after_the_upgrade(shop: Shop) -> None:
+    upgraded(shop, kustomization(shop))
+    assert shop.run().outcome is Outcome.UNCHANGED, "the commit is applied"
+    result = shop.run("drift")
+    waits = held(result)
+    assert STAY in result.message
+    assert names(shop, "configmaps") == {"map"}
+    assert held(shop.run("tick")) == waits
+    shop.applied("replay", approve=waits, actor="ann")
+    assert names(shop, "configmaps") == {"map-of-kustomize"}
+
+
+def test_where_the_other_renderer_fails_its_failure_names_the_way_to_stay(shop: Shop) -> None:
+    broken = kustomization(shop) | {"deploy/kustomization.yaml": "resources: [map.yaml, https://git.example.com/base]\n"}
+    upgraded(shop, broken)
+    result = shop.run("drift")
+    assert result.outcome is Outcome.FAILED, told(result)
+    assert STAY in result.message
+    assert "deploy/kustomization.yaml:1" in result.message
+    assert names(shop, "configmaps") == {"map"}
+    shop.configure(renderer=RendererSettings("file"))
+    assert shop.run("drift").outcome in (Outcome.UNCHANGED, Outcome.APPLIED)
+    assert names(shop, "configmaps") == {"map"}
