@@ -64,7 +64,8 @@ class ChartUse:
 class Closure:
     """`generated`: kustomizations that git doesn't hold; `remote_allowed`: what would be fetched is passed over.
 
-    `built`: the one that is built; `readings`: by file; `charts`: those inflated; `named`: file -> file:line of the first entry that does.
+    `built`: the one that is built; `readings`: by file; `charts`: those inflated; `named`: file -> file:line of the first entry that does;
+    `absent`: what entries lead to and the tree doesn't hold.
     """
 
     tree: Tree
@@ -78,6 +79,7 @@ class Closure:
     readings: dict[str, Mentions] = field(default_factory=dict)
     charts: list[ChartUse] = field(default_factory=list)
     named: dict[str, str] = field(default_factory=dict)
+    absent: set[str] = field(default_factory=set)
     _problems: list[Problem] = field(default_factory=list)
     _remote: list[tuple[Reference, str]] = field(default_factory=list)
     _todo: list[Task] = field(default_factory=list)
@@ -179,6 +181,7 @@ class Closure:
         """Take what an entry leads to as what it is there for."""
         sort, text, place = reference.sort, reference.text, _place(task, reference.line)
         if entry is None:
+            self.absent.add(target)
             fetched = any(chart.repo for chart in self.readings[task.path].charts)
             if sort != entries.VALUES or not fetched:  # a chart from elsewhere may hold them
                 self._refuse(text, f"isn't in commit {self.tree.commit.sha[:12]}", place, "add it, or remove this entry")
@@ -228,6 +231,7 @@ class Closure:
             self.files.add(directory)
             self.charts.append(ChartUse(directory, place, entry))
         elif not entry.repo:
+            self.absent.add(directory)
             where = printable(posixpath.dirname(directory) or ".")
             self._refuse(subject, f"isn't in {where}/", place, "commit it there, or write its repo and version")
         elif not entry.version:
