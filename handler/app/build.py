@@ -107,7 +107,10 @@ class Handler(Connections):
 
     def render(self, target: Target, tree: Tree, *, older: bool = False) -> Rendered:
         """Render a target's path of a tree; asks no cluster. `older`: see `RenderRequest`. Raises AuthorError with every mistake in git."""
-        request = request_for(target, self.source(target), {}, older=older)
+        from handler.app.outside_inputs import ChartsOnly
+
+        outside = ChartsOnly(target.name, lambda: self.charts(target.charts))
+        request = replace(request_for(target, self.source(target), {}, older=older), outside=outside)
         return self.tables.renderers[target.renderer.chosen].render(tree, request, self._sandbox)
 
     def preparer(self, target: Target, discovery: Discovery) -> Preparer:

@@ -21,7 +21,7 @@ from typing import Any
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.config.settings import Target
-from handler.model.errors import ClusterUnavailable
+from handler.model.errors import ClusterUnavailable, OperatorError
 from handler.model.outside_inputs import (
     APIS,
     CHART_READ,
@@ -31,6 +31,7 @@ from handler.model.outside_inputs import (
     ClusterFacts,
     FetchedChart,
     KnownChart,
+    NothingOutside,
     chart_asked,
     chart_identity,
     chart_read,
@@ -128,6 +129,27 @@ class TargetInputs:
             path = f"/api/v1/namespaces/{self.namespace}/{_PLURALS[kind]}/{name}"
             self._objects[kind, name] = self.api.get(path, subject=f"{kind}/{self.namespace}/{name}")
         return self._objects[kind, name]
+
+
+@dataclass(frozen=True, slots=True)
+class ChartsOnly(NothingOutside):
+    """What a render takes that asks no cluster: charts, from the target's sources. `target`: its name."""
+
+    target: str
+    fetcher: Callable[[], ChartFetcher]
+
+    def ask(self, name: str) -> str:
+        """Return the digest of a chart; empty for all else. Raises AnnealError: as `chart`."""
+        return self.chart(chart_asked(name)).digest if name.startswith(CHART_READ) else ""
+
+    def values(self, kind: str, name: str) -> Mapping[str, bytes] | None:
+        """Raise OperatorError: they live in a cluster."""
+        fix = f"anneal plan {self.target} reads them"
+        raise OperatorError.of(f"{kind} {name}", "holds values, and no cluster is asked here", fix=fix)
+
+    def chart(self, reference: ChartReference) -> FetchedChart:
+        """Return a chart's archive. Raises AnnealError: see `ChartFetcher.fetch`."""
+        return self.fetcher().fetch(reference)
 
 
 def _version_of(live: dict[str, Any] | None) -> str:

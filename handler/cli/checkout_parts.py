@@ -1,7 +1,7 @@
-"""What `-f DIR` is built of beside DIR: directories and files of the same checkout that its kustomization names, or links of it lead to.
+"""What `-f DIR` is built of beside DIR: directories and files of the same checkout that its kustomization or chart names, or links lead to.
 
     read      DIR, and what was found so far        local_tree
-    look      entries and links that lead further   kustomize_closure
+    look      entries and links that lead further   kustomize_closure, helm_charts
     again     until nothing is new
 
 Law: nothing is read but DIR and what is named, and nothing outside of the checkout: the git repository around DIR, or without one the
@@ -11,13 +11,15 @@ present directory.
 from __future__ import annotations
 
 import contextlib
+import posixpath
 from collections.abc import Iterator
 from pathlib import Path
 
 from handler.model.errors import AnnealError
 from handler.model.render import Called
-from handler.model.tree import LINK, Tree, resolve_links
+from handler.model.tree import LINK, Tree
 from handler.render.folders import CHART, KUSTOMIZATIONS, inside
+from handler.render.helm_charts import FILE, ChartFiles, below, contents, scan
 from handler.render.kustomize_closure import Closure
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
@@ -42,30 +44,41 @@ def built_of(root: Path, path: str, sandbox: Sandbox) -> set[str]:
     parts: set[str] = set()
     while True:
         tree, _ = open_parts(root, [path, *parts])
-        wanted = (_found(root, each, [path, *parts]) for each in _absent(tree, path, sandbox))
+        wanted = (_found(root, each, [path, *parts]) for each in _absent(tree, path, parts, sandbox))
         new = {each for each in wanted if each is not None} - parts
         if not new:
             return parts
         parts |= new
 
 
-def _absent(tree: Tree, path: str, sandbox: Sandbox) -> Iterator[str]:
-    """Yield what entries and links lead to and the tree doesn't hold."""
+def _absent(tree: Tree, path: str, parts: set[str], sandbox: Sandbox) -> Iterator[str]:
+    """Yield what entries lead to and the tree doesn't hold, and its links."""
     closure = Closure(tree, sandbox, Called(), charts_allowed=True, files=TreeFiles(tree), remote_allowed=True)
     with contextlib.suppress(AnnealError):  # the render says so
         closure.run(path)
     yield from closure.absent
-    for entry in tree.walk(""):
-        if entry.mode == LINK:
-            with contextlib.suppress(AnnealError):  # the same
-                if resolve_links(tree, entry.path).entry is None:
-                    yield entry.path
+    for each in (path, *parts):
+        yield from _needed_charts(tree, each, sandbox)
+    yield from (entry.path for entry in tree.walk("") if entry.mode == LINK)
+
+
+def _needed_charts(tree: Tree, path: str, sandbox: Sandbox) -> Iterator[str]:
+    """Yield where a chart's `file://` dependencies lie that its charts/ doesn't hold."""
+    if not tree.lookup(posixpath.join(path, CHART)):
+        return
+    files = TreeFiles(tree)
+    with contextlib.suppress(AnnealError):  # the render says so
+        files.add(path)
+        for needed in scan(ChartFiles(below(contents(files), path), path), (), sandbox).missing:
+            if needed.repository.startswith(FILE):
+                yield posixpath.normpath(posixpath.join(path, needed.at, needed.repository.removeprefix(FILE)))
 
 
 def _found(root: Path, path: str, parts: list[str]) -> str | None:
-    """Return what is to be read for a path that isn't there yet: itself, or what a link of the parts leads to; None: there is nothing."""
+    """Return what is to be read for a path: itself, or of one that is a part what its links lead to; None: nothing new, or elsewhere."""
     real = (root / path).resolve()
-    if not real.exists() or not real.is_relative_to(root):
+    if not real.is_relative_to(root) or not real.exists():
         return None
-    inner = real.relative_to(root)
-    return path if not any(inside(path, each) for each in parts) else inner.as_posix() if inner.parts else ""
+    inner = real.relative_to(root).as_posix()
+    new = [each for each in (path, "" if inner == "." else inner) if not any(inside(each, part) for part in parts)]
+    return new[0] if new else None

@@ -56,6 +56,14 @@ class FilenameFlags:
         return only if only and only.is_dir() else None
 
     @property
+    def kustomized(self) -> bool:
+        """Whether the directory holds a kustomization and no chart: helm is the user's own here, as by `kustomize build --enable-helm`."""
+        from handler.render.folders import CHART, KUSTOMIZATIONS  # noqa: PLC0415 - `--help` stays fast
+
+        found = self.directory
+        return found is not None and not (found / CHART).is_file() and any((found / name).is_file() for name in KUSTOMIZATIONS)
+
+    @property
     def checkout(self) -> tuple[Path, str] | None:
         """The checkout's root and the directory's path there, where it holds what may build on other directories of it."""
         from handler.cli.checkout_parts import checkout_of  # noqa: PLC0415 - `--help` stays fast
@@ -90,7 +98,7 @@ class FilenameFlags:
             "name": self.name,
             "repository": {"url": "https://local.invalid/directory"},
             **({"path": self.checkout[1]} if self.checkout else {}),
-            "renderer": {"include": self.include()},
+            "renderer": {"type": "kustomize", "helmCharts": True} if self.kustomized else {"include": self.include()},
             "namespaces": "*" if lone else list(self.namespaces),
             "clusterScoped": list(self.cluster_scoped),
             "validate": self.validate,

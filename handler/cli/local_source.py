@@ -67,8 +67,8 @@ class Parts(Fixed):
     """Directories and files of a checkout, by their paths from its root, as the one commit it is at. `path`: the one that is rendered."""
 
     def __init__(self, root: Path, path: str, parts: Collection[str]) -> None:
-        shown = os.path.relpath(root)
-        self.shown, self.path = "" if shown == "." else shown, path
+        near = os.path.relpath(root)
+        self.shown, self.path = "" if near == "." else min(near, str(root), key=len), path
         self._tree, self.differs = open_parts(root, [path, *parts])
         self.committed = self._tree.commit
         if self.differs or not self.committed.sha:

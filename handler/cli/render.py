@@ -28,6 +28,8 @@ def render(session: Session, target: str | None, commit: str, rollout: bool, sho
     session.sandbox.weak = True  # it only shows
     with session.output.working(f"rendering {chosen.name}"):
         info, rendered = rendered_at(session, chosen, commit)
+    for note in rendered.notes:
+        session.output.note(note)
     if rollout:
         session.output.text(one_line(flat(rendered, show_secrets=show_secrets)) + "\n")
         return reports.DONE_CODE

@@ -35,6 +35,7 @@ MAX_READ = 5_000
 VENDORED = ("resources", "bases", "components")
 """The fields whose URLs `anneal vendor` takes."""
 
+_LONE = "without a git repository around them, call anneal in a directory that holds both"
 _ALLOW = "allow it for this target: renderer: {type: kustomize, helmCharts: true}"
 _POINTER = "is a pointer of Git LFS, which isn't fetched"
 _POINTER_FIX = "commit the file itself: git lfs untrack, then git add --renormalize"
@@ -65,7 +66,7 @@ class Closure:
     """`generated`: kustomizations that git doesn't hold; `remote_allowed`: what would be fetched is passed over.
 
     `built`: the one that is built; `readings`: by file; `charts`: those inflated; `named`: file -> file:line of the first entry that does;
-    `absent`: what entries lead to and the tree doesn't hold.
+    `absent`: what entries lead to and the tree doesn't hold, directories without a kustomization among it.
     """
 
     tree: Tree
@@ -142,6 +143,7 @@ class Closure:
         elif found:
             self._refuse(subject, f"holds {' and '.join(found)}; kustomize reads one of them", place, "remove the others")
         else:
+            self.absent.add(path)
             self._refuse(subject, "holds no kustomization.yaml", place, "add one that lists what it is made of")
 
     def _is_file(self, path: str) -> bool:
@@ -168,7 +170,9 @@ class Closure:
             self._refuse(reference.field, "has an entry that is empty", place, "remove it")
         elif text.startswith("/") or target is None:
             why = "leads out of the repository" if target is None else "is a path of a machine, not of the repository"
-            self._refuse(text, why, place, "name a file or directory of the repository, by its path from here")
+            lone = target is None and not self.called.in_git
+            fix = _LONE if lone else "name a file or directory of the repository, by its path from here"
+            self._refuse(text, why, place, fix)
         else:
             try:
                 entry = self._entry(target)
