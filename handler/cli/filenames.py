@@ -55,6 +55,21 @@ class FilenameFlags:
         only = Path(self.filenames[0]) if len(self.filenames) == 1 else None
         return only if only and only.is_dir() else None
 
+    @property
+    def kustomized(self) -> bool:
+        """Whether the directory holds a kustomization and no chart: helm is the user's own here, as by `kustomize build --enable-helm`."""
+        from handler.render.folders import CHART, KUSTOMIZATIONS  # noqa: PLC0415 - `--help` stays fast
+
+        found = self.directory
+        return found is not None and not (found / CHART).is_file() and any((found / name).is_file() for name in KUSTOMIZATIONS)
+
+    @property
+    def checkout(self) -> tuple[Path, str] | None:
+        """The checkout's root and the directory's path there, where it holds what may build on other directories of it."""
+        from handler.cli.checkout_parts import checkout_of  # noqa: PLC0415 - `--help` stays fast
+
+        return checkout_of(self.directory) if self.directory else None
+
     def paths(self) -> dict[str, Path]:
         """Return where each is found by its path in the commit that they make: below the present directory, else below their common one."""
         wanted = [Path(os.path.abspath(each)) for each in self.filenames if each != STDIN]  # noqa: PTH100 - links are followed later
@@ -82,7 +97,8 @@ class FilenameFlags:
         target = {
             "name": self.name,
             "repository": {"url": "https://local.invalid/directory"},
-            "renderer": {"include": self.include()},
+            **({"path": self.checkout[1]} if self.checkout else {}),
+            "renderer": {"type": "kustomize", "helmCharts": True} if self.kustomized else {"include": self.include()},
             "namespaces": "*" if lone else list(self.namespaces),
             "clusterScoped": list(self.cluster_scoped),
             "validate": self.validate,
@@ -155,12 +171,13 @@ def _open(session: Session, files: FilenameFlags, *, record: bool) -> str:
 
 def read(session: Session, files: FilenameFlags) -> CommitSource:
     """Read what is named. Raises SourceRefused, click.UsageError."""
-    from handler.cli.local_source import Directory, Files  # noqa: PLC0415 - `--help` stays fast
+    from handler.cli.checkout_parts import built_of  # noqa: PLC0415 - `--help` stays fast
+    from handler.cli.local_source import Directory, Files, Parts  # noqa: PLC0415 - the same
 
-    directory = files.directory
+    directory, checkout = files.directory, files.checkout
     if directory is None:
         return Files(contents(files))
-    source = Directory(directory)
+    source = Parts(*checkout, built_of(*checkout, session.sandbox)) if checkout else Directory(directory)
     if source.differs:
         session.output.note(f"{directory} differs from commit {source.committed.sha[:12]}; what lies there counts")
     return source

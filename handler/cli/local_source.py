@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -13,7 +14,7 @@ from handler.model.errors import RefNotFound
 from handler.model.refs import Head
 from handler.model.tree import CommitInfo, Tree
 from handler.source.fetched_tree import FetchedTree
-from handler.source.local_tree import open_beside, open_files, open_local
+from handler.source.local_tree import open_beside, open_files, open_local, open_parts
 
 if TYPE_CHECKING:
     from handler.engine.planner.desired import CommitSource
@@ -57,6 +58,18 @@ class Directory(Fixed):
         else:
             self._tree, self.path, self.rollout = open_beside(path, rollout)
             self.shown = str(path.parent)
+        self.committed = self._tree.commit
+        if self.differs or not self.committed.sha:
+            self._tree.commit = _unrecorded(self.committed, self._tree)
+
+
+class Parts(Fixed):
+    """Directories and files of a checkout, by their paths from its root, as the one commit it is at. `path`: the one that is rendered."""
+
+    def __init__(self, root: Path, path: str, parts: Collection[str]) -> None:
+        near = os.path.relpath(root)
+        self.shown, self.path = "" if near == "." else min(near, str(root), key=len), path
+        self._tree, self.differs = open_parts(root, [path, *parts])
         self.committed = self._tree.commit
         if self.differs or not self.committed.sha:
             self._tree.commit = _unrecorded(self.committed, self._tree)

@@ -214,7 +214,7 @@ class Conversation:
             supervisor.WALLS: (f"isn't started: the walls {self.note} don't stand here", _SERIOUS),
             supervisor.UNSTARTED: (
                 f"can't be started: {self.note}",
-                f"install it where every user may run it; it is looked for at {program.path}",
+                "install it where every user may run it" + ("" if "/" in self.note else f"; it is looked for at {program.path}"),
             ),
             supervisor.UNPLACED: (
                 f"gets no files: {self.note}",

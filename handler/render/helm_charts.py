@@ -26,7 +26,7 @@ from handler.render.frames import decode
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
 
-_FILE, _REMOTE = "file://", ("oci://", "https://", "http://")
+FILE, _REMOTE = "file://", ("oci://", "https://", "http://")
 _MAX_ROUNDS = 10  # of charts that need charts
 
 
@@ -100,7 +100,7 @@ class Completion:
                 Problem(subject, f"{needed.repository} is a chart of another name", needed.place, "write `name:` as its Chart.yaml does")
             ]
         self.tried.add((needed.at, needed.name))
-        if needed.repository.startswith(_FILE):
+        if needed.repository.startswith(FILE):
             return self._from_tree(needed, subject)
         if needed.repository.startswith(_REMOTE):
             self._from_elsewhere(needed)
@@ -116,7 +116,7 @@ class Completion:
 
     def _from_tree(self, needed: Dependency, subject: str) -> list[Problem]:
         home = self._place(needed.at)
-        source = posixpath.normpath(posixpath.join(home, needed.repository.removeprefix(_FILE)))
+        source = posixpath.normpath(posixpath.join(home, needed.repository.removeprefix(FILE)))
         if source.startswith(("..", "/")):
             return [Problem(subject, f"{needed.repository} leads out of the repository", needed.place, self._way(needed))]
         source = "" if source == "." else source

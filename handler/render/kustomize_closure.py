@@ -37,6 +37,7 @@ MAX_ENTRIES = 50_000
 VENDORED = ("resources", "bases", "components")
 """The fields whose URLs `anneal vendor` takes."""
 
+_LONE = "without a git repository around them, call anneal in a directory that holds both"
 _ALLOW = "allow it for this target: renderer: {type: kustomize, helmCharts: true}"
 _POINTER = "is a pointer of Git LFS, which isn't fetched"
 _POINTER_FIX = "commit the file itself: git lfs untrack, then git add --renormalize"
@@ -66,7 +67,8 @@ class ChartUse:
 class Closure:
     """`generated`: kustomizations that git doesn't hold; `remote_allowed`: what would be fetched is passed over.
 
-    `built`: the one that is built; `readings`: by file; `charts`: those inflated; `named`: file -> file:line of the first entry that does.
+    `built`: the one that is built; `readings`: by file; `charts`: those inflated; `named`: file -> file:line of the first entry that does;
+    `absent`: what entries lead to and the tree doesn't hold, directories without a kustomization among it.
     """
 
     tree: Tree
@@ -80,6 +82,7 @@ class Closure:
     readings: dict[str, Mentions] = field(default_factory=dict)
     charts: list[ChartUse] = field(default_factory=list)
     named: dict[str, str] = field(default_factory=dict)
+    absent: set[str] = field(default_factory=set)
     _problems: list[Problem] = field(default_factory=list)
     _remote: list[tuple[Reference, str]] = field(default_factory=list)
     _todo: list[Task] = field(default_factory=list)
@@ -146,6 +149,7 @@ class Closure:
         elif found:
             self._refuse(subject, f"holds {' and '.join(found)}; kustomize reads one of them", place, "remove the others")
         else:
+            self.absent.add(path)
             self._refuse(subject, "holds no kustomization.yaml", place, "add one that lists what it is made of")
 
     def _is_file(self, path: str) -> bool:
@@ -172,7 +176,9 @@ class Closure:
             self._refuse(reference.field, "has an entry that is empty", place, "remove it")
         elif text.startswith("/") or target is None:
             why = "leads out of the repository" if target is None else "is a path of a machine, not of the repository"
-            self._refuse(text, why, place, "name a file or directory of the repository, by its path from here")
+            lone = target is None and not self.called.in_git
+            fix = _LONE if lone else "name a file or directory of the repository, by its path from here"
+            self._refuse(text, why, place, fix)
         else:
             try:
                 entry = self._entry(target)
@@ -185,6 +191,7 @@ class Closure:
         """Take what an entry leads to as what it is there for."""
         sort, text, place = reference.sort, reference.text, _place(task, reference.line)
         if entry is None:
+            self.absent.add(target)
             fetched = any(chart.repo for chart in self.readings[task.path].charts)
             if sort != entries.VALUES or not fetched:  # a chart from elsewhere may hold them
                 sha = self.tree.commit.sha[:12]
@@ -235,6 +242,7 @@ class Closure:
             self.files.add(directory)
             self.charts.append(ChartUse(directory, place, entry))
         elif not entry.repo:
+            self.absent.add(directory)
             where = printable(posixpath.dirname(directory) or ".")
             self._refuse(subject, f"isn't in {where}/", place, "commit it there, or write its repo and version")
         elif not entry.version:

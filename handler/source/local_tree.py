@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha1
 from pathlib import Path
 from typing import TypeAlias
@@ -61,6 +61,25 @@ def open_files(found: Mapping[str, Path | bytes], limits: HostLimits = HostLimit
         except OSError as error:
             raise SourceRefused.of(printable(path), f"can't be read: {error.strerror}") from None
     return reading.checked(reading.keep_nested(root))
+
+
+def open_parts(root: Path, paths: Sequence[str], limits: HostLimits = HostLimits()) -> tuple[FetchedTree, bool]:  # noqa: B008 - frozen
+    """Read these paths of a checkout's root and the commit that the first lies in; return their tree, and whether any differs from it.
+
+    A path below another is a part of that. Raises SourceRefused: as `open_local`.
+    """
+    reading, commit, differs = _Reading(limits), _commit_of((root / paths[0]).resolve())[0], False
+    nested: _Nested = {}
+    for path in sorted(paths):
+        try:
+            entry = reading.taken(root / path)
+        except OSError as error:
+            raise SourceRefused.of(printable(path), f"can't be read: {error.strerror}") from None
+        differs = differs or _commit_of((root / path).resolve()) != (commit, entry[1])
+        if not path:
+            return reading.checked(entry[1], commit), bool(commit.sha) and differs
+        _put(nested, path, entry)
+    return reading.checked(reading.keep_nested(nested), commit), bool(commit.sha) and differs
 
 
 def _put(directory: _Nested, path: str, entry: tuple[int, str]) -> None:

@@ -6,6 +6,8 @@ Law: URL and prefix are judged first, also for what is kept; then what is known,
 from __future__ import annotations
 
 import hashlib
+import posixpath
+import shlex
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -31,6 +33,8 @@ from handler.source.charts.oci_registry import OciRegistry
 
 MISTAKEN = "another run asked for it, and failed unexpectedly; see the log"
 UNKNOWN = ChartPins()
+_NEEDING = ("Chart.yaml", "requirements.yaml")
+"""Files of a chart that name the charts which it needs."""
 
 
 class ChartCache:
@@ -116,7 +120,7 @@ class ChartFetcher:
             url, name = read_url(f"{url}/{name}", subject), ""
         if not is_exact(reference.version):
             ChartRange(reference.version)
-        self._http.sources.needed(url, subject, prefix=url.parent if url.scheme == "oci" else url)
+        self._http.sources.needed(url, subject, prefix=url.parent if url.scheme == "oci" else url, instead=_pull(reference))
         return _Wanted(url, name, reference, pins, subject)
 
     def _owner_of(self, wanted: _Wanted, version: str) -> object:
@@ -162,6 +166,17 @@ class ChartFetcher:
         source = self._http.sources.needed(url, wanted.subject, "its index has it at", url.parent)
         registry = OciRegistry(self._http, url, source, deadline, wanted.subject)
         return entry.version, self._pulled(registry, wanted, entry.version, tag if path else "")
+
+
+def _pull(reference: ChartReference) -> str:
+    """Return the command after which git holds a chart that another one needs; empty: no Chart.yaml asks for it."""
+    file = reference.place.rpartition(":")[0]
+    if posixpath.basename(file) not in _NEEDING:
+        return ""
+    origin = [reference.name, "--repo", reference.url] if reference.name else [reference.url]
+    charts = posixpath.join(posixpath.dirname(file), "charts")
+    words = ["helm", "pull", *origin, "--version", reference.version, "--untar", "--untardir", charts]
+    return " ".join(shlex.quote(printable(word)) for word in words)
 
 
 @contextmanager

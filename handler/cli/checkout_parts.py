@@ -1,0 +1,84 @@
+"""What `-f DIR` is built of beside DIR: directories and files of the same checkout that its kustomization or chart names, or links lead to.
+
+    read      DIR, and what was found so far        local_tree
+    look      entries and links that lead further   kustomize_closure, helm_charts
+    again     until nothing is new
+
+Law: nothing is read but DIR and what is named, and nothing outside of the checkout: the git repository around DIR, or without one the
+present directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import posixpath
+from collections.abc import Iterator
+from pathlib import Path
+
+from handler.model.errors import AnnealError
+from handler.model.render import Called
+from handler.model.tree import LINK, Tree
+from handler.render.folders import CHART, KUSTOMIZATIONS, inside
+from handler.render.helm_charts import FILE, ChartFiles, below, contents, scan
+from handler.render.kustomize_closure import Closure
+from handler.render.sandbox import Sandbox
+from handler.render.tree_files import TreeFiles
+from handler.source.local_tree import open_parts
+
+
+def checkout_of(directory: Path) -> tuple[Path, str] | None:
+    """Return the root of the checkout around a directory and the directory's path there.
+
+    None: it is the root, or it holds neither a kustomization nor a chart, so that nothing around it matters.
+    """
+    if not any((directory / name).is_file() for name in (*KUSTOMIZATIONS, CHART)):
+        return None
+    real, here = directory.resolve(), Path.cwd().resolve()
+    around = [each for each in real.parents if (each / ".git").exists()] if not (real / ".git").exists() else [real]
+    root = around[0] if around else here
+    return (root, real.relative_to(root).as_posix()) if root in real.parents else None
+
+
+def built_of(root: Path, path: str, sandbox: Sandbox) -> set[str]:
+    """Return what a directory of a checkout needs beside itself, as paths from the root. Raises SourceRefused: it can't be read."""
+    parts: set[str] = set()
+    while True:
+        tree, _ = open_parts(root, [path, *parts])
+        wanted = (_found(root, each, [path, *parts]) for each in _absent(tree, path, parts, sandbox))
+        new = {each for each in wanted if each is not None} - parts
+        if not new:
+            return parts
+        parts |= new
+
+
+def _absent(tree: Tree, path: str, parts: set[str], sandbox: Sandbox) -> Iterator[str]:
+    """Yield what entries lead to and the tree doesn't hold, and its links."""
+    closure = Closure(tree, sandbox, Called(), charts_allowed=True, files=TreeFiles(tree), remote_allowed=True)
+    with contextlib.suppress(AnnealError):  # the render says so
+        closure.run(path)
+    yield from closure.absent
+    for each in (path, *parts):
+        yield from _needed_charts(tree, each, sandbox)
+    yield from (entry.path for entry in tree.walk("") if entry.mode == LINK)
+
+
+def _needed_charts(tree: Tree, path: str, sandbox: Sandbox) -> Iterator[str]:
+    """Yield where a chart's `file://` dependencies lie that its charts/ doesn't hold."""
+    if not tree.lookup(posixpath.join(path, CHART)):
+        return
+    files = TreeFiles(tree)
+    with contextlib.suppress(AnnealError):  # the render says so
+        files.add(path)
+        for needed in scan(ChartFiles(below(contents(files), path), path), (), sandbox).missing:
+            if needed.repository.startswith(FILE):
+                yield posixpath.normpath(posixpath.join(path, needed.at, needed.repository.removeprefix(FILE)))
+
+
+def _found(root: Path, path: str, parts: list[str]) -> str | None:
+    """Return what is to be read for a path: itself, or of one that is a part what its links lead to; None: nothing new, or elsewhere."""
+    real = (root / path).resolve()
+    if not real.is_relative_to(root) or not real.exists():
+        return None
+    inner = real.relative_to(root).as_posix()
+    new = [each for each in (path, "" if inner == "." else inner) if not any(inside(each, part) for part in parts)]
+    return new[0] if new else None
