@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
@@ -15,6 +16,8 @@ Files = Mapping[tuple[str, str], tuple[Manifest, ...]]
 """(path, blob id) -> the file's documents: what has not changed needn't be read again."""
 FILES = "file"
 """The renderer of plain manifests."""
+UPGRADED = "0" * 64
+"""`RecordedRender.installed` of a release that isn't as it was installed, for good: no install is made of this."""
 Where = Callable[[Sequence[str]], Sequence[int]]
 """Paths of fields of a Rollout -> the line of each, or of the nearest parent that is there; 0: none is known."""
 
@@ -94,6 +97,19 @@ class UnstableFields:
     paths: tuple[str, ...]
     why: str
 
+    def without(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return a document, which is changed, without these fields: what is the same at each render."""
+        for path in self.paths:
+            *above, last = (step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:])
+            parent: Any = body
+            for step in above:
+                parent = parent[int(step)] if isinstance(parent, list) else parent.get(step, {})
+            if isinstance(parent, list):
+                parent[int(last)] = None
+            else:
+                parent.pop(last, None)
+        return body
+
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
@@ -103,6 +119,7 @@ class Rendered:
     those after the first with `!1`, `!2` … behind it; a List is all its items. `where`: called only when the Rollout has mistakes.
     `renderer`: which one made them. `notes`: what a plan should say of the render. `unstable`: objects that a second render of the same
     inputs makes otherwise -> the fields that differ, with why. `installs`: digest of what a first install is made of; empty: no such thing.
+    `upgrade`: these are what an upgrade makes, not what that install does.
     """
 
     manifests: tuple[Manifest, ...]
@@ -115,3 +132,8 @@ class Rendered:
     notes: tuple[str, ...] = ()
     unstable: Mapping[Identity, UnstableFields] = field(default_factory=dict)
     installs: str = ""
+    upgrade: bool = False
+
+    def fits(self, installed: str) -> bool:
+        """Whether a render for a release with this `RecordedRender.installed` would be the same one, of install or upgrade."""
+        return not self.installs or self.upgrade == (installed not in ("", self.installs))

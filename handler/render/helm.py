@@ -110,6 +110,7 @@ class _Release:
             made.notes,
             made.unstable,
             installs,
+            upgrade,
         )
 
     def _inputs(self, files: TreeFiles) -> tuple[ChartFiles, Values]:

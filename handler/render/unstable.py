@@ -15,6 +15,8 @@ from handler.render.chart_facts import Use
 
 _SHOWN = 3
 _NOTES = 20
+_WHOLES = ("", "/metadata", "/metadata/labels", "/metadata/annotations")
+"""What others write into: it can't be kept as it lives as a whole."""
 
 
 def unstable(first: Sequence[Manifest], second: Sequence[Manifest], uses: Sequence[Use]) -> dict[Identity, UnstableFields]:
@@ -54,8 +56,8 @@ def calls(uses: Iterable[Use], shown: int) -> str:
 
 
 def _differing(path: str, one: Any, other: Any) -> Iterator[str]:
-    """Yield JSON pointers of what differs, as deep as both have the same shape."""
-    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+    """Yield JSON pointers of what differs, as deep as both have the same shape; an object and its metadata are never one value."""
+    if isinstance(one, dict) and isinstance(other, dict) and (path in _WHOLES or one.keys() == other.keys()):
         yield from _each(path, one, other)
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         yield from _each(path, dict(enumerate(one)), dict(enumerate(other)))
@@ -64,6 +66,6 @@ def _differing(path: str, one: Any, other: Any) -> Iterator[str]:
 
 
 def _each(path: str, one: Mapping[Any, Any], other: Mapping[Any, Any]) -> Iterator[str]:
-    for key, value in one.items():
-        if value != other[key]:
-            yield from _differing(f"{path}/{str(key).replace('~', '~0').replace('/', '~1')}", value, other[key])
+    for key in dict.fromkeys((*one, *other)):
+        if one.get(key) != other.get(key):
+            yield from _differing(f"{path}/{str(key).replace('~', '~0').replace('/', '~1')}", one.get(key), other.get(key))

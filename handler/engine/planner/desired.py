@@ -16,7 +16,7 @@ from handler.config.git_settings import Revision
 from handler.config.settings import Target
 from handler.engine.planner import canaries
 from handler.model.errors import AnnealError, AuthorError, PlanRefused, Problem
-from handler.model.manifest import Manifest, digest_of
+from handler.model.manifest import Manifest, canonical, digest_of
 from handler.model.names import Identity
 from handler.model.outside_inputs import KnownChart, NothingOutside, OutsideInputs
 from handler.model.refs import Head
@@ -147,6 +147,7 @@ class Preparer:
         last = self.last  # another thread may `forget` it meanwhile
         if last and not older and self.target.rollout and last.rendered.rollout is None:
             last = None  # a head without its Rollout is refused
+        last = last if last and last.rendered.fits(recorded.installed) else None
         if last and last.commit.sha == sha and last.reads.holds(outside.ask):
             self.source.recheck(sha, self.target.path)
             return last
@@ -182,7 +183,7 @@ class Preparer:
         prepared = self.last = Prepared(
             commit=tree.commit,
             reads=rendered.reads,
-            digest=digest_of((*rendered.manifests, *([rendered.rollout] if rendered.rollout else []))),
+            digest=digest_of((*_steady(rendered, named), *([rendered.rollout] if rendered.rollout else []))),
             stages=(*ordered.stages, *planned_rollout.stages),
             rendered=replace(rendered, where=nowhere, keys=rendered.keys if rendered.rollout else {}),
             planned_hooks=planned_hooks,
@@ -267,6 +268,13 @@ def changed_renderer(recorded: str, now: str) -> tuple[str, str]:
         f"{now} makes its objects from now on, and {recorded} made the recorded ones",
         f"to stay with that: renderer: {{type: {recorded}}}",
     )
+
+
+def _steady(rendered: Rendered, named: Mapping[Identity, Identity]) -> Iterator[Manifest]:
+    """Yield the objects without what each render makes anew: a render that differs in that alone is the same set, whose hooks have run."""
+    for manifest in rendered.manifests:
+        anew = rendered.unstable.get(named[manifest.identity])
+        yield replace(manifest, raw=canonical(anew.without(manifest.body()))) if anew else manifest
 
 
 def _held_values(rendered: Rendered, target: Target) -> Iterator[str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from handler.engine.health.target_health import HealthLook, judged, patience_of, removed_jobs, renewed
 from handler.engine.planner.desired import Inputs
+from handler.engine.planner.due import recovers
 from handler.engine.planner.planner import Planned
 from handler.engine.run import transitions
 from handler.engine.run.commit_mask import CommitMask
@@ -25,6 +26,7 @@ from handler.model.outside_inputs import OutsideInputs
 from handler.model.plan import Change, Hold, tally
 from handler.model.queue_view import ALONE, QueueView
 from handler.model.refs import Head
+from handler.model.render import UPGRADED, RecordedRender
 from handler.model.result import ONLY_PLANNED, Outcome, Result, summed
 from handler.model.run_event import ObjectsWritten
 from handler.model.tree import CommitInfo, ReadSet, Tree
@@ -263,10 +265,15 @@ class RunContext:
         """Return the revision's desired set."""
         older = self.revision.commit != self.revision.head
         outside = self.outside(self.revision.commit)
-        prepared = self.deps.preparer.prepare(self.revision.commit, self.state.render, outside, older=older)
+        prepared = self.deps.preparer.prepare(self.revision.commit, self._recorded_render(), outside, older=older)
         self.round.commit, self.round.reads = self.titled(prepared.commit), prepared.reads
         self.mask = CommitMask(self.deps.mask, prepared.rendered.manifests)
         return Inputs(prepared, self.deps.settings, self.deps.target.repository.url, self.deps.target.path, outside.recorded())
+
+    def _recorded_render(self) -> RecordedRender:
+        """Return what the record says of renders; without a record, a release that lives isn't installed anew."""
+        found = self.state.render
+        return replace(found, installed=UPGRADED) if recovers(self.state) else found
 
     def outside(self, commit: str) -> OutsideInputs:
         """Return what isn't git, for a commit; asked anew by each run, and by a run once."""

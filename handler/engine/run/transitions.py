@@ -18,6 +18,7 @@ from handler.model.errors import AuthorError
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Hold
+from handler.model.render import UPGRADED
 from handler.model.result import IN_SYNC, Outcome, Result, TargetStanding
 from handler.model.run_event import OpenWait, RunPhase
 from handler.plan.admission import NAMESPACE
@@ -57,8 +58,15 @@ def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin 
         wide = replace(wide, status=replace(wide.status, refusal=None))
     if force or (state.attempt and state.attempt.commit != attempt.commit):  # what was said of an earlier wait isn't said of this one
         wide = replace(wide, status=replace(wide.status, unhealthy=()))
+    wide = replace(wide, installed=UPGRADED if _upgrades(state, inputs) else state.installed)
     wide = replace(wide, attempt=attempt, pin=pin, held=None, requested=None, waiting=waiting, digest=digest, rollout=rollout)
     return _rolling(wide, inputs, now, force=force)
+
+
+def _upgrades(state: State, inputs: Inputs) -> bool:
+    """Whether a release is from now on not as it was installed, also where another attempt, or a way back, follows this one."""
+    installs = inputs.prepared.rendered.installs
+    return bool(installs) and (recovers(state) or state.installed not in ("", installs))
 
 
 def _rolling(state: State, inputs: Inputs, now: float, *, force: bool) -> State:
@@ -100,6 +108,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
     look for what a dead holder still had on the wire, in seconds since the epoch; 0: never.
     """
     desired = tuple(sorted(planned.desired))
+    installed = UPGRADED if _upgrades(state, inputs) else state.installed or inputs.prepared.rendered.installs
     state = expired_jobs.recorded(widened(state, desired, planned), planned.plan.changes, planned.desired, planned.given)
     if job.drift and not planned.plan.writes and _looked_everywhere(state, planned):
         kinds = planned.present | {identity.group_kind for identity in desired}
@@ -116,7 +125,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
         reads_paths=tuple(path for path, _ in inputs.prepared.reads.paths),
         digest=inputs.prepared.digest,
         renderer=inputs.prepared.rendered.renderer,
-        installed=state.installed or inputs.prepared.rendered.installs,
+        installed=installed,
         charts=inputs.charts,
         declared=desired,
         health=replace(state.health, apart=apart(planned.desired, skipped)),
