@@ -74,7 +74,7 @@ class PrivateDirectories:
 def _locked_base() -> tuple[str, int]:
     """Make a base and lock it; where a sweep of another worker came between, make another."""
     while True:
-        base = tempfile.mkdtemp(prefix=PREFIX, dir=_home())
+        base = tempfile.mkdtemp(prefix=PREFIX, dir=home())
         os.chmod(base, 0o711)  # noqa: PTH101, S103 - as above; the runs' own users pass it
         held = _lock(base)
         with contextlib.suppress(FileNotFoundError):
@@ -84,7 +84,7 @@ def _locked_base() -> tuple[str, int]:
             os.close(held)
 
 
-def _home() -> str:
+def home() -> str:
     """Return the directory that bases are made in."""
     with contextlib.suppress(OSError):
         if not any(map(os.environ.get, _CHOICE)) and os.access(MEMORY, os.W_OK):
@@ -110,8 +110,8 @@ def _lock(base: str) -> int | None:
 def _sweep() -> None:
     """Remove the bases of this user's dead workers, wherever one may have made them."""
     found: list[str] = []
-    for home in {tempfile.gettempdir(), MEMORY}:
-        with contextlib.suppress(FileNotFoundError, PermissionError), os.scandir(home) as entries:
+    for place in {tempfile.gettempdir(), MEMORY}:
+        with contextlib.suppress(FileNotFoundError, PermissionError), os.scandir(place) as entries:
             found += [entry.path for entry in entries if entry.name.startswith(PREFIX) and _ours(entry)]
     for base in found:
         held = _lock(base)
