@@ -29,6 +29,7 @@ _SLACK = 4  # the watchdog names what exceeds it; the kernel's own bound, and th
 _DESCRIPTORS = 1024
 _PROCESSORS = 4
 _MEMORY_SHARE = 0.85  # of its limit, from which Go's collector works harder
+_GARBAGE = "200"  # per cent of what is in use, before it is collected: twice Go's own choice saves a seventh of the time
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,7 @@ def _environment(standing: Standing) -> dict[str, str]:
         "PATH": "",
         "LANG": "C.UTF-8",
         "TZ": "UTC",
+        "GOGC": _GARBAGE,
         "GOMEMLIMIT": f"{int(limits['memory'] * _MEMORY_SHARE / limits['processes'])}B",
         "GOMAXPROCS": str(min(_PROCESSORS, os.cpu_count() or 1)),
         **{name: value.replace("{home}", standing.home) for name, value in given},

@@ -120,8 +120,10 @@ def _write(home: str, files: Mapping[str, int], parts: Iterator[bytes]) -> None:
                 os.makedirs(f"{home}/{folder}", 0o700, exist_ok=True)  # noqa: PTH103 - as above
                 made.add(folder)
             descriptor = os.open(f"{home}/{path}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-            with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor
-                file.write(data)
+            left = memoryview(data)
+            while left:  # where there is no room for all of it, the rest is refused aloud
+                left = left[os.write(descriptor, left) :]
+            os.close(descriptor)
 
 
 @dataclass(slots=True)

@@ -55,7 +55,8 @@ def _pod(index: int) -> Body:
     return {"metadata": {"labels": {"app": f"app-{index}"}}, "spec": {"containers": [container]}}
 
 
-def _deployment(index: int, namespace: str) -> Body:
+def deployment(index: int, namespace: str) -> Body:
+    """Return one Deployment without pods, of some forty lines."""
     spec = {"replicas": 0, "selector": {"matchLabels": {"app": f"app-{index}"}}, "template": _pod(index)}
     return _object("apps/v1", "Deployment", index, namespace, spec=spec)
 
@@ -77,13 +78,13 @@ def _budget(index: int, namespace: str) -> Body:
 
 _MIX: tuple[Callable[[int, str], Body], ...] = (
     _config_map,
-    _deployment,
+    deployment,
     _service,
     _secret,
     _account,
     _config_map,
     _role,
-    _deployment,
+    deployment,
     _service,
     _network_policy,
     _config_map,

@@ -30,15 +30,16 @@ _MOVED = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: moved, namespace: {
 
 
 @dataclass
-class _Counting:
-    """The file renderer, and how often it has rendered each path."""
+class Counting:
+    """A renderer, and how often it has rendered each path."""
 
+    name: str = "file"
     found: Counter[str] = field(default_factory=Counter)
 
     def render(self, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
         """Count, and render."""
         self.found[request.path] += 1
-        return RENDERERS["file"].render(tree, request, sandbox)
+        return RENDERERS[self.name].render(tree, request, sandbox)
 
 
 @dataclass
@@ -48,11 +49,11 @@ class _Monorepo:
     space: str
     work: Work
     handler: Handler
-    counting: _Counting
+    counting: Counting
 
     @classmethod
     def of(cls, bed: Bed) -> _Monorepo:
-        space, counting = bed.namespace(), _Counting()
+        space, counting = bed.namespace(), Counting()
         work = Work.of(bed.host, f"monorepo-{space}")
         repository = Repository(bed.host.url_of(f"monorepo-{space}"))
         targets = tuple(Target(f"{space}-{number}", repository, (space,), path=f"apps/{number}") for number in range(_SIBLINGS))

@@ -91,7 +91,8 @@ def test_a_program_sees_its_files_alone_and_nothing_of_the_worker(stage: Stage) 
     assert (code, errors, lacks) == ("0", "", "")
     lines = said.splitlines()
     assert [line for line in lines if not line.startswith(("HOME", "TMPDIR", "XDG_", "HELM_"))] == [
-        *("PATH=", "LANG=C.UTF-8", "TZ=UTC", f"GOMEMLIMIT={int((1 << 30) * 0.85)}B", f"GOMAXPROCS={min(4, os.cpu_count() or 1)}"),
+        *("PATH=", "LANG=C.UTF-8", "TZ=UTC", "GOGC=200", f"GOMEMLIMIT={int((1 << 30) * 0.85)}B"),
+        f"GOMAXPROCS={min(4, os.cpu_count() or 1)}",
         *(f"WORD={home}/x", "open: [0 1 2]", f"here: {home}", "file: . drwx------", "file: a drwx------", "file: a/b drwx------"),
         *("file: a/b/c -rw-------", "file: top -rw-------"),
     ]

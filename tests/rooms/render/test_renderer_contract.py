@@ -27,6 +27,7 @@ def sandbox() -> Iterator[Sandbox]:
         place = tempfile.mkdtemp()
         Path(place).chmod(0o711)
         patch.setattr(tempfile, "tempdir", place)
+        patch.setenv("TMPDIR", place)
         patch.setenv(DIRECTORY, str(binaries()))
         patch.setenv("ANNEAL_CANARY", "canary-of-the-environment")
         with Sandbox() as sandbox:

@@ -10,13 +10,62 @@ from pathlib import Path
 
 import pytest
 
+from handler.render import private_directories
 from handler.render.private_directories import PREFIX, PrivateDirectories, remove
 
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    monkeypatch.setattr(private_directories, "MEMORY", str(tmp_path / "memory"))
+    monkeypatch.delenv("TMPDIR", raising=False)
+    return directory
+
+
+@pytest.fixture
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(private_directories, "ROOM", 1)
+    directory = tmp_path / "memory"
+    directory.mkdir()
+    return directory
+
+
+def test_runs_are_in_shared_memory_where_the_operator_names_no_directory(memory: Path, temporary: Path) -> None:
+    directories = PrivateDirectories()
+    with directories.one() as place:
+        assert Path(place).parents[1] == memory
+    directories.close()
+    assert [*memory.iterdir(), *temporary.iterdir()] == []
+
+
+def test_the_directory_that_the_operator_names_is_taken(memory: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    directories = PrivateDirectories()
+    with directories.one() as place:
+        assert Path(place).parents[1] == temporary
+    directories.close()
+    assert list(memory.iterdir()) == []
+
+
+def test_memory_without_room_for_runs_is_left_alone(memory: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_directories, "ROOM", 1 << 62)
+    directories = PrivateDirectories()
+    with directories.one() as place:
+        assert Path(place).parents[1] == temporary
+    directories.close()
+    assert list(memory.iterdir()) == []
+
+
+def test_what_dead_workers_left_in_either_place_is_swept(memory: Path, temporary: Path) -> None:
+    for place in (memory, temporary):
+        (place / f"{PREFIX}dead" / "run-1" / "files").mkdir(parents=True)
+    directories = PrivateDirectories()
+    with directories.one():
+        pass
+    directories.close()
+    assert [*memory.iterdir(), *temporary.iterdir()] == []
 
 
 def test_each_run_has_a_closed_directory_that_is_removed_with_its_content(temporary: Path) -> None:
