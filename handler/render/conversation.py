@@ -80,8 +80,8 @@ class Conversation:
     def run(self, decode: Callable[[bytes], T]) -> list[T]:
         """Return the decoded pieces of a whole answer.
 
-        Raises RenderFailed: the child died, was too slow or said too much or nonsense; RendererUnavailable: it couldn't be started or limited;
-        ServerDied: there is no server.
+        Raises RenderFailed: the child died, was too slow or said too much or nonsense; RendererUnavailable: it couldn't be started or
+        limited; ServerDied: there is no server.
         """
         result: list[T] = []
         deadline = time.monotonic() + self.request.seconds

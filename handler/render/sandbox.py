@@ -108,7 +108,8 @@ class Sandbox:
         in the options `exit_code` and `home`, its directory. `weak`: it is run also where its walls don't stand; `lacks` names these then.
 
         Raises RenderFailed: the child or its program crashed, ran out of memory or time, or said too much (`reason` says which);
-        RendererUnavailable: no child can be started here, or a program's walls don't stand; Stopping: there was less time than a child may take.
+        RendererUnavailable: no child can be started here, or a program's walls don't stand; Stopping: there was less time than a child may
+        take.
         """
         seconds = left(self.limits.seconds + (program.limits.seconds if program else 0))
         call = RenderCall(b"", tuple(parts), seconds, self.limits.output, subject, program)
