@@ -61,8 +61,8 @@ class HelmRenderer:
         """Return the objects that helm would install, or upgrade to, in its order.
 
         Raises SourceRefused: the path, a file of values or a chart that is needed isn't there, or a link or limit forbids it;
-        ManifestInvalid: what helm refuses, or renders that can't be applied; RenderFailed: helm broke a limit; RendererUnavailable:
-        there is no helm here; ValuesInvalid: values of the cluster are missing, `set` can't be read.
+        ManifestInvalid: what helm refuses, or renders that can't be applied; RenderFailed: helm broke a limit; RendererUnavailable: there
+        is no helm here; ValuesInvalid: values of the cluster are missing, `set` can't be read.
         """
         options = request.options if isinstance(request.options, RendererSettings) else RendererSettings()
         return _Release(tree, request, sandbox, options, tools.find("helm")).render()
