@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handler.config.renderer_settings import RendererSettings, ValuesFrom
-from handler.model.errors import AuthorError, OperatorError
+from handler.model.errors import AuthorError, OperatorError, ValuesInvalid
 from handler.model.manifest import Manifest
 from handler.model.outside_inputs import ClusterFacts, NothingOutside
 from handler.model.render import Called, RenderRequest
@@ -219,7 +219,7 @@ def test_values_of_the_cluster_that_are_missing_are_the_operators(
     data: dict[str, bytes] | None, source: ValuesFrom, message: str, sandbox: Sandbox
 ) -> None:
     outside = Elsewhere(objects={("Secret", "db"): data} if data is not None else {})
-    with pytest.raises(OperatorError, match="Secret db") as caught:
+    with pytest.raises(ValuesInvalid, match="Secret db") as caught:
         rendered(sandbox, chart({"templates/a.yaml": ECHO}), options(values_from=(source,)), outside)
     assert message in str(caught.value)
 

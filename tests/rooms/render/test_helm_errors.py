@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from handler.config.renderer_settings import ValuesFrom
-from handler.model.errors import AnnealError, ManifestInvalid, OperatorError, PathMissing, Problem, RenderFailed, SourceRefused
+from handler.model.errors import AnnealError, ManifestInvalid, PathMissing, Problem, RenderFailed, SourceRefused, ValuesInvalid
 from handler.render import Sandbox
 from tests.rooms.render.helm_releases import CHART, CONFIG, ECHO, Elsewhere, chart, options, rendered, sandbox
 
@@ -201,7 +201,7 @@ def test_a_file_of_values_that_cant_be_read_is_named(text: str, message: str, li
 
 
 def test_set_that_helm_cant_read_is_the_operators(sandbox: Sandbox) -> None:
-    with pytest.raises(OperatorError, match=r"renderer\.set: can't be read"):
+    with pytest.raises(ValuesInvalid, match=r"renderer\.set: can't be read"):
         rendered(sandbox, chart({X: ECHO}), options(assigned={"a[": 1}))
 
 

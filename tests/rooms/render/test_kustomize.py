@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from handler.config.renderer_settings import RendererSettings
-from handler.model.errors import ManifestInvalid, OperatorError, PathMissing, RenderFailed, SourceRefused
+from handler.model.errors import ManifestInvalid, PathMissing, RendererUnavailable, RenderFailed, SourceRefused
 from handler.model.names import Identity
 from handler.model.render import Called, RenderRequest
 from handler.model.rollout import API_VERSION
@@ -209,7 +209,7 @@ def test_a_build_that_takes_too_much_ends(sandbox: Sandbox, monkeypatch: pytest.
 def test_without_kustomize_the_operator_is_told(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DIRECTORY, str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(OperatorError, match="kustomize: isn't installed here"):
+    with pytest.raises(RendererUnavailable, match="kustomize: isn't installed here"):
         render(sandbox, BASE, "base")
     assert os.environ[DIRECTORY] == str(tmp_path)
 

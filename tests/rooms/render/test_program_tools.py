@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from handler.model.errors import OperatorError
+from handler.model.errors import RendererUnavailable
 from handler.render import Program, ProgramLimits, Sandbox
 from infra.renderers.build import binaries
 from tests.rooms.render.sandbox_privileges import GROUNDS
@@ -123,7 +123,9 @@ def test_two_programs_at_once_have_directories_of_their_own(sandbox: Sandbox, to
 def test_a_tool_that_the_renders_user_cannot_reach_is_the_operators(sandbox: Sandbox, tools: Path, tmp_path: Path) -> None:
     shutil.copy(tools / "kustomize", tmp_path / "helm")
     tmp_path.chmod(0o700)
-    with pytest.raises(OperatorError, match=rf"kustomize can't be started: user \d+ may not run {tmp_path}/helm; install it where every"):
+    with pytest.raises(
+        RendererUnavailable, match=rf"kustomize can't be started: user \d+ may not run {tmp_path}/helm; install it where every"
+    ):
         _run(sandbox, tools / "kustomize", "version", beside=(str(tmp_path / "helm"),))
     assert _run(sandbox, tmp_path / "helm", "version")[0] == "0", "what is run first is opened before"
 
