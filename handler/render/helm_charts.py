@@ -34,8 +34,8 @@ _MAX_ROUNDS = 10  # of charts that need charts
 class ChartFiles:
     """A chart as helm is given it. `files`: path below it -> bytes; `place`: its path in git; `archive`: `files` is one .tgz.
 
-    `lock`: returns what git says of charts from elsewhere; `moved`: path below it of what was put there -> its path in git; `reads`: of
-    charts from elsewhere.
+    `lock`: returns what git says of charts from elsewhere; `moved`: path below it of what was put there -> its path in git; `reads`: what
+    was looked at; charts from elsewhere join it.
     """
 
     files: dict[str, bytes]
@@ -53,9 +53,9 @@ class ChartFiles:
         return found
 
 
-def fetched_chart(chart: Chart, outside: OutsideInputs, lock: Callable[[], Sequence[KnownChart]]) -> ChartFiles:
-    """Return the chart that an operator wrote. `lock`: see `ChartFiles`. Raises AnnealError: it can't be fetched."""
-    found = ChartFiles({}, "", lock, archive=True)
+def fetched_chart(chart: Chart, outside: OutsideInputs, lock: Callable[[], Sequence[KnownChart]], reads: dict[str, str]) -> ChartFiles:
+    """Return the chart that an operator wrote. `lock`, `reads`: see `ChartFiles`. Raises AnnealError: it can't be fetched."""
+    found = ChartFiles({}, "", lock, archive=True, reads=reads)
     archive = found.fetch(ChartReference(chart.oci or chart.repository, chart.name, chart.version, chart.digest), outside)
     name = chart.name or chart.oci.rpartition("/")[2]
     found.place = printable(f"{name}-{archive.version}.tgz")

@@ -11,18 +11,17 @@ Law: the program sees the closure's directories and nothing else; the same trees
 
 from __future__ import annotations
 
-import contextlib
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.config.renderer_settings import RendererSettings
-from handler.model.errors import AnnealError, ManifestInvalid, Problem
+from handler.model.errors import ManifestInvalid, Problem
 from handler.model.manifest import Manifest
 from handler.model.outside_inputs import APIS, VERSION, ChartReference, KnownChart, OutsideInputs, chart_read
 from handler.model.render import Rendered, RenderRequest
-from handler.model.tree import MAX_PATH, ReadSet, Tree, judged_from, printable
+from handler.model.tree import MAX_PATH, ReadSet, Tree, printable
 from handler.render import tools
 from handler.render.chart_lock import LOCK
 from handler.render.chart_readers import locked, read_lock
@@ -55,7 +54,7 @@ class KustomizeRenderer:
         options = request.options if isinstance(request.options, RendererSettings) else RendererSettings()
         path, rollout = normal(request.path), normal(request.rollout)
         files = TreeFiles(tree, reads=directory(tree, path)[1])
-        with _judged_from(files):
+        with files.judged():
             made, looked = generated(tree, path, rollout) if options.generate else ({}, {})
             files.reads.update(looked)
             closure = Closure(tree, sandbox, request.called, options.helm_charts, files, made)
@@ -176,16 +175,6 @@ def _decode_file(frame: bytes) -> tuple[str, bytes] | Row:
     if {"", ".", ".."} & set(path.split("/")):
         raise ValueError("a path that leads elsewhere")
     return path, data
-
-
-@contextlib.contextmanager
-def _judged_from(files: TreeFiles) -> Iterator[None]:
-    """Let an error say from which reads it follows: those until then."""
-    try:
-        yield
-    except AnnealError:
-        with judged_from(ReadSet.of(files.decisive())):
-            raise
 
 
 def _refuse(problems: Sequence[Problem]) -> None:
