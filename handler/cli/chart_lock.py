@@ -1,4 +1,4 @@
-"""`anneal vendor DIR --lock`: writes anneal.lock beside each chart of a checkout that needs charts from elsewhere, and for targets' charts.
+"""`anneal vendor DIR --lock`: writes anneal.lock beside what needs charts from elsewhere: charts, kustomizations, targets' paths.
 
 Law: a person runs it and commits what it writes: it resolves every range anew and takes what is served now, and says which bytes of a known
 version have changed. Without a configuration only the repositories that a Chart.yaml names are asked, without credentials.
@@ -7,22 +7,26 @@ version have changed. Without a configuration only the repositories that a Chart
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from handler.app.external_services import fetcher
+from handler.cli.vendor import kustomizations
 from handler.config.load import ConfigNotFound
 from handler.config.renderer_settings import ChartSource, chart_references
 from handler.config.secret_mask import Mask
 from handler.config.secrets import Secrets, resolve
 from handler.config.settings import Target
-from handler.model.errors import AnnealError
+from handler.model.errors import AnnealError, SourceRefused
 from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart, chart_identity
+from handler.model.tree import printable
 from handler.render.chart_lock import LOCK
 from handler.render.chart_readers import read_dependencies, read_index, read_lock
+from handler.render.kustomize_closure import wanted_chart
+from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_fetcher import ChartFetcher
 from handler.source.git_host import SharedConnections
 
@@ -52,7 +56,7 @@ def lock_charts(session: Session, directory: Path) -> list[str]:
     """Write the locks below a directory of a checkout; return a line for each chart. Raises AnnealError: one can't be had."""
     session.sandbox.start()
     read = partial(read_dependencies, session.sandbox)
-    found = to_lock(directory, _targets(session), read)
+    found = to_lock(directory, _targets(session), read, inflated(directory, session.sandbox))
     fetch = _fetching(session, found)
     return [line for each in found for line in write_lock(each, fetch, partial(read_lock, session.sandbox))]
 
@@ -76,16 +80,40 @@ def _fetching(session: Session, found: Sequence[ToLock]) -> Fetch:
     return lambda reference, sources: made(sources).fetch(reference)
 
 
-def to_lock(directory: Path, targets: Iterable[Target], read: ReadDependencies) -> list[ToLock]:
-    """Return what is rendered below a directory, in order: charts that are in no other chart's charts/, and targets' paths."""
-    found: dict[Path, ToLock] = {}
+def inflated(directory: Path, sandbox: Sandbox) -> dict[Path, tuple[ChartReference, ...]]:
+    """Return the charts from elsewhere that kustomizations below a directory inflate, by the directory of each."""
+    found = {
+        file.parent: tuple(
+            wanted_chart(each, f"{file}:{each.line}")
+            for each in mentions.charts
+            if each.repo and each.version and not _is_pulled(file.parent / each.home, each.name, each.version)
+        )
+        for file, mentions in kustomizations(directory, sandbox)
+    }
+    return {place: references for place, references in found.items() if references}
+
+
+def _is_pulled(home: Path, name: str, version: str) -> bool:
+    return (home / f"{name}-{version}" / name / _CHART).is_file()
+
+
+def to_lock(
+    directory: Path, targets: Sequence[Target], read: ReadDependencies, inflates: Mapping[Path, tuple[ChartReference, ...]] | None = None
+) -> list[ToLock]:
+    """Return what is rendered below a directory, in order: charts that are in no other chart's charts/, and targets' paths.
+
+    `inflates`: see `inflated`; these charts come from where a target that inflates any lets them come from.
+    """
+    sources = tuple(dict.fromkeys(each for target in targets if target.renderer.helm_charts for each in target.charts))
+    found = {place: ToLock(place, references, sources) for place, references in (inflates or {}).items()}
     for chart in _charts(directory):
         references = _needed(chart, read, set())
         if references:
-            found[chart] = ToLock(chart, tuple(dict.fromkeys(references)))
+            before = found.get(chart, ToLock(chart, ()))
+            found[chart] = replace(before, references=tuple(dict.fromkeys((*before.references, *references))))
     root = _checkout(directory)
     for target in targets:
-        place = root / target.path if target.path else root
+        place = (root / target.path).resolve() if target.path else root
         if not place.is_relative_to(directory.resolve()) or not place.is_dir():
             continue
         key = next((each for each in found if each.resolve() == place), place)
@@ -100,6 +128,8 @@ def to_lock(directory: Path, targets: Iterable[Target], read: ReadDependencies) 
 def write_lock(what: ToLock, fetch: Fetch, read: ReadLock) -> Iterator[str]:
     """Fetch the charts of one directory, write its lock where it differs, and yield what has become of each. Raises AnnealError."""
     path = what.directory / LOCK
+    if path.is_symlink():
+        raise SourceRefused.of(printable(str(path)), "is a symbolic link; nothing is written through it", fix="remove it")
     before = {_key(each): each for each in _before(path, read)}
     entries = [_locked(reference, what.sources, fetch) for reference in what.references]
     entries = sorted({_key(each): each for each in entries}.values(), key=lambda each: (each.url, each.name, each.asked))

@@ -22,6 +22,7 @@ from handler.cli.session import Session
 from handler.model.errors import AnnealError, Problem, SourceRefused
 from handler.model.tree import printable
 from handler.render.folders import KUSTOMIZATIONS
+from handler.render.kustomization import Mentions
 from handler.render.kustomize_closure import BUILT, VENDORED, decode_row
 from handler.render.remotes import is_remote, shown
 from handler.render.sandbox import Sandbox
@@ -106,7 +107,17 @@ def _reported(session: Session, directory: Path, done: list[Vendored], problems:
 
 
 def entries(directory: Path, sandbox: Sandbox) -> list[Entry]:
-    """Return what kustomizations below a directory name and kustomize would fetch. Raises SourceRefused: one can't be read."""
+    """Return what kustomizations below a directory name and kustomize would fetch."""
+    return [
+        Entry(file, each.line, each.text)
+        for file, mentions in kustomizations(directory, sandbox)
+        for each in mentions.references
+        if each.field in VENDORED and is_remote(each.text)
+    ]
+
+
+def kustomizations(directory: Path, sandbox: Sandbox) -> list[tuple[Path, Mentions]]:
+    """Return what each kustomization below a directory names, links not followed; one that can't be read names nothing."""
     files = sorted(path for path in directory.rglob("*") if path.name in KUSTOMIZATIONS and path.is_file() and not path.is_symlink())
     files = [path for path in files if ".git" not in path.parts]
     if not files:
@@ -114,13 +125,7 @@ def entries(directory: Path, sandbox: Sandbox) -> list[Entry]:
     places = [printable(str(path)) for path in files]
     options = {"places": places, "roles": [BUILT] * len(files), "root": -1}
     rows = sandbox.run("kustomizations", options, [path.read_bytes() for path in files], decode_row)
-    return [
-        Entry(files[row[0]], each.line, each.text)
-        for row in rows
-        if isinstance(row, tuple) and 0 <= row[0] < len(files)
-        for each in row[1].references
-        if each.field in VENDORED and is_remote(each.text)
-    ]
+    return [(files[row[0]], row[1]) for row in rows if isinstance(row, tuple) and 0 <= row[0] < len(files)]
 
 
 def _vendored(entry: Entry, directory: Path, bases: RemoteBases) -> Vendored:

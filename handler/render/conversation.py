@@ -18,6 +18,7 @@ from typing import NoReturn, Self, TypeVar
 from handler.model.errors import Problem, RendererUnavailable, RenderFailed
 from handler.render import supervisor
 from handler.render.child import DATA, END, LACK, MEMORY, NO_FORK, NOTE, PROGRAM, UNLIMITED
+from handler.render.process_tree import DEEPEST
 from handler.render.programs import Program
 
 T = TypeVar("T")
@@ -201,7 +202,10 @@ class Conversation:
             supervisor.MEMORY: ("memory", f"needed more than {limits.memory >> 20:,} MiB of memory"),
             supervisor.CPU: ("cpu", f"needed more than {limits.cpu:,} s of processor time"),
             supervisor.OUTPUT: ("output", f"made more than {limits.output:,} bytes of output"),
-            supervisor.SPACE: ("output", f"left more than {limits.entries:,} files or {limits.space >> 20:,} MiB in its directory"),
+            supervisor.SPACE: (
+                "output",
+                f"left more than {limits.entries:,} files, {limits.space >> 20:,} MiB or {DEEPEST} directories in each other",
+            ),
             supervisor.PROCESSES: ("crash", f"started more processes or threads than it may have ({limits.processes:,} at once)"),
             supervisor.LEFT: ("crash", "ended and left a process running"),
             supervisor.KILLED: ("memory", "was killed by the system, as happens where memory runs out"),

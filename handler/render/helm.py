@@ -27,7 +27,7 @@ from handler.model.names import Identity
 from handler.model.outside_inputs import APIS, VERSION, ClusterFacts, KnownChart
 from handler.model.render import Files, Rendered, RenderRequest
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK
-from handler.model.tree import ReadSet, Tree, judged_from, printable, resolve_links
+from handler.model.tree import ReadSet, Tree, printable, resolve_links
 from handler.render import tools
 from handler.render.chart_facts import ChartFacts
 from handler.render.chart_lock import LOCK
@@ -88,17 +88,22 @@ class _Release:
         return "default" if first == "*" else first
 
     def render(self) -> Rendered:
-        rollout = read_rollout(self.tree, self.request, normal(self.request.rollout), self.sandbox)
         files = TreeFiles(self.tree)
+        with files.judged():
+            return self._rendered(files)
+
+    def _rendered(self, files: TreeFiles) -> Rendered:
+        """Render; what is looked at, of git and elsewhere, is noted in `files.reads` before it decides anything."""
+        rollout = read_rollout(self.tree, self.request, normal(self.request.rollout), self.sandbox)
         chart, values = self._inputs(files)
         facts = Completion(chart, files, self.request.outside, self.sandbox).run(values.layers)
         cluster, asked = self._cluster(facts)
-        inputs = ReadSet.of({**files.reads, **values.reads, **chart.reads, **asked, self.tool.read: self.tool.digest})
-        installs = self._installs(inputs)
+        files.reads |= {**asked, self.tool.read: self.tool.digest}
+        installs = self._installs(ReadSet.of(files.reads))
         upgrade = self.request.installed not in ("", installs)
-        known = ReadSet.of({**dict(inputs.paths), **rollout.reads})
-        with judged_from(known):
-            made = _Making(self, chart, values, facts, self._arguments(chart, values, cluster, upgrade=upgrade), upgrade).run()
+        files.reads |= rollout.reads
+        known = ReadSet.of(files.reads)
+        made = _Making(self, chart, values, facts, self._arguments(chart, values, cluster, upgrade=upgrade), upgrade).run()
         return Rendered(
             made.manifests,
             known,
@@ -119,15 +124,15 @@ class _Release:
         """Return the chart as git or its origin has it, and all values."""
         path, outside = normal(self.request.path), self.request.outside
         lock = cache(lambda: self._locked(files))
-        fetched = fetched_chart(self.settings.chart, outside, lock) if self.settings.chart else None
+        fetched = fetched_chart(self.settings.chart, outside, lock, files.reads) if self.settings.chart else None
         paths = value_files(self.settings, path)
         if fetched is None:
             directory(self.tree, path)
             files.add(path)
         take_files(files, paths)
         found = contents(files)
-        values = layered(self.settings, [(printable(each), found[each]) for each in paths], outside, self.namespace)
-        return fetched or ChartFiles(below(found, path), path, lock), values
+        values = layered(self.settings, [(printable(each), found[each]) for each in paths], outside, self.namespace, files.reads)
+        return fetched or ChartFiles(below(found, path), path, lock, reads=files.reads), values
 
     def _locked(self, files: TreeFiles) -> Sequence[KnownChart]:
         """Return what git locks of charts from elsewhere. Raises ManifestInvalid."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from handler.config.renderer_settings import Chart
 from handler.model.errors import ManifestInvalid, Problem, SourceRefused
@@ -34,8 +34,8 @@ _MAX_ROUNDS = 10  # of charts that need charts
 class ChartFiles:
     """A chart as helm is given it. `files`: path below it -> bytes; `place`: its path in git; `archive`: `files` is one .tgz.
 
-    `lock`: returns what git says of charts from elsewhere; `moved`: path below it of what was put there -> its path in git; `reads`: of
-    charts from elsewhere.
+    `lock`: returns what git says of charts from elsewhere; `moved`: path below it of what was put there -> its path in git; `reads`: what
+    was looked at; charts from elsewhere join it.
     """
 
     files: dict[str, bytes]
@@ -53,9 +53,9 @@ class ChartFiles:
         return found
 
 
-def fetched_chart(chart: Chart, outside: OutsideInputs, lock: Callable[[], Sequence[KnownChart]]) -> ChartFiles:
-    """Return the chart that an operator wrote. `lock`: see `ChartFiles`. Raises AnnealError: it can't be fetched."""
-    found = ChartFiles({}, "", lock, archive=True)
+def fetched_chart(chart: Chart, outside: OutsideInputs, lock: Callable[[], Sequence[KnownChart]], reads: dict[str, str]) -> ChartFiles:
+    """Return the chart that an operator wrote. `lock`, `reads`: see `ChartFiles`. Raises AnnealError: it can't be fetched."""
+    found = ChartFiles({}, "", lock, archive=True, reads=reads)
     archive = found.fetch(ChartReference(chart.oci or chart.repository, chart.name, chart.version, chart.digest), outside)
     name = chart.name or chart.oci.rpartition("/")[2]
     found.place = printable(f"{name}-{archive.version}.tgz")
@@ -71,7 +71,7 @@ class Completion:
     tree_files: TreeFiles
     outside: OutsideInputs
     sandbox: Sandbox
-    tried: set[tuple[str, str]] = field(default_factory=set)
+    tried: set[Dependency] = field(default_factory=set)
 
     def run(self, beside: Sequence[tuple[str, bytes]]) -> ChartFacts:
         """Return the facts of the whole chart. `beside`: values whose texts templates may execute.
@@ -80,26 +80,27 @@ class Completion:
         """
         for _ in range(_MAX_ROUNDS):
             facts = scan(self.chart, beside, self.sandbox)
-            problems = [problem for each in facts.missing for problem in self._supply(each)]
+            missing = {replace(each, alias="", place=""): each for each in reversed(facts.missing)}  # one chart may have several aliases
+            problems = [problem for key, each in reversed(missing.items()) for problem in self._supply(key, each)]
             if problems:
                 raise SourceRefused(*problems)
             if not facts.missing:
                 return facts
         raise SourceRefused.of("dependencies", f"need each other more than {_MAX_ROUNDS} deep", place=self._place(CHART))
 
-    def _supply(self, needed: Dependency) -> list[Problem]:
-        """Add one chart; return why it can't be."""
+    def _supply(self, key: Dependency, needed: Dependency) -> list[Problem]:
+        """Add one chart; return why it can't be. `key`: by what it is known."""
         subject = f"dependency {needed.name or '?'}"
         if not needed.name:
             return [Problem(subject, "has no name", needed.place, "write `name:`")]
         if self.chart.archive:
             fix = "run `helm dependency build`, and pack the chart anew"
             return [Problem(subject, "isn't in the archive of the chart that needs it", needed.place, fix)]
-        if (needed.at, needed.name) in self.tried:
+        if key in self.tried:
             return [
                 Problem(subject, f"{needed.repository} is a chart of another name", needed.place, "write `name:` as its Chart.yaml does")
             ]
-        self.tried.add((needed.at, needed.name))
+        self.tried.add(key)
         if needed.repository.startswith(FILE):
             return self._from_tree(needed, subject)
         if needed.repository.startswith(_REMOTE):
@@ -129,6 +130,9 @@ class Completion:
             return [Problem(subject, f"{needed.repository} leads to a directory that the chart itself is in", needed.place)]
         self.tree_files.add(source)
         target = posixpath.join(needed.at, "charts", needed.name)
+        if target in self.chart.moved:
+            seen = f"{needed.repository} and {self.chart.moved[target]} can't both be {printable(target)}"
+            return [Problem(subject, seen, needed.place, "give the charts names of their own")]
         self.chart.moved[target] = printable(source, MAX_PATH)
         self.chart.files |= {posixpath.join(target, path): data for path, data in below(contents(self.tree_files), source).items()}
         return []

@@ -35,7 +35,7 @@ _WORDS = {"true": True, "false": False, "null": None}
 class Values:
     """What helm is given. `layers`: what people call a file of values, and its bytes; `arguments`: those of `set`.
 
-    `hidden`: texts of Secrets; `reads`: what was asked of the cluster.
+    `hidden`: texts of Secrets; `reads`: what was looked at.
     """
 
     layers: list[tuple[str, bytes]] = field(default_factory=list)
@@ -62,12 +62,16 @@ def take_files(files: TreeFiles, paths: list[str]) -> None:
         raise SourceRefused(*(Problem(printable(path), seen, fix=fix) for path in missing))
 
 
-def layered(settings: RendererSettings, files: list[tuple[str, bytes]], outside: OutsideInputs, namespace: str) -> Values:
-    """Return all values of a release. `files`: those of `valuesFiles`, in order; `namespace`: where those of the cluster are.
+def layered(
+    settings: RendererSettings, files: list[tuple[str, bytes]], outside: OutsideInputs, namespace: str, reads: dict[str, str]
+) -> Values:
+    """Return all values of a release.
+
+    `files`: those of `valuesFiles`, in order; `namespace`: where those of the cluster are; `reads`: they join it.
 
     Raises AnnealError: values of the cluster are missing.
     """
-    values = Values([*files])
+    values = Values([*files], reads=reads)
     for each in settings.values_from:
         _from_cluster(each, outside, namespace, values)
     if settings.values:

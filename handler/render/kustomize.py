@@ -11,18 +11,20 @@ Law: the program sees the closure's directories and nothing else; the same trees
 
 from __future__ import annotations
 
-import contextlib
+import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.config.renderer_settings import RendererSettings
-from handler.model.errors import AnnealError, ManifestInvalid, Problem
+from handler.model.errors import ManifestInvalid, Problem
 from handler.model.manifest import Manifest
-from handler.model.outside_inputs import APIS, VERSION, ChartReference, OutsideInputs, chart_read
+from handler.model.outside_inputs import APIS, VERSION, ChartReference, KnownChart, OutsideInputs, chart_read
 from handler.model.render import Rendered, RenderRequest
-from handler.model.tree import MAX_PATH, ReadSet, Tree, judged_from, printable
+from handler.model.tree import MAX_PATH, ReadSet, Tree, printable
 from handler.render import tools
+from handler.render.chart_lock import LOCK
+from handler.render.chart_readers import locked, read_lock
 from handler.render.files import MAX_PROBLEMS, directory, normal
 from handler.render.frames import Row, decode, decode_noted
 from handler.render.generated_kustomization import generated
@@ -52,7 +54,7 @@ class KustomizeRenderer:
         options = request.options if isinstance(request.options, RendererSettings) else RendererSettings()
         path, rollout = normal(request.path), normal(request.rollout)
         files = TreeFiles(tree, reads=directory(tree, path)[1])
-        with _judged_from(files):
+        with files.judged():
             made, looked = generated(tree, path, rollout) if options.generate else ({}, {})
             files.reads.update(looked)
             closure = Closure(tree, sandbox, request.called, options.helm_charts, files, made)
@@ -131,14 +133,21 @@ class _Build:
             )
 
     def _fetched(self, use: ChartUse, wanted: ChartReference, sandbox: Sandbox) -> dict[str, bytes]:
-        """Return the files of a chart where kustomize looks for one that it has pulled."""
+        """Return the files of a chart where kustomize looks for one that it has pulled; a lock beside the kustomization decides."""
         outside: OutsideInputs = self.request.outside
+        wanted = locked(wanted, self._lock(use.base, sandbox))
         chart = outside.chart(wanted)
         self.closure.files.reads[chart_read(wanted)] = chart.digest
         subject = f"chart {printable(use.entry.name, 80)}"
         rows = sandbox.run("chart files", {"place": use.place}, [chart.data], _decode_file, subject=subject)
         _refuse([row for row in rows if isinstance(row, Problem)])
         return {f"{use.directory}/{row[0]}": row[1] for row in rows if isinstance(row, tuple)}
+
+    def _lock(self, base: str, sandbox: Sandbox) -> Sequence[KnownChart]:
+        """Return what git locks of the charts of a kustomization; its directory is read already."""
+        path = posixpath.join(base, LOCK)
+        oid = self.closure.files.blobs.get(path)
+        return read_lock(sandbox, self.closure.tree.blobs([oid])[oid], printable(path)) if oid else ()
 
     def _lines(self) -> dict[str, Any]:
         """Return where entries and objects stand, for the child to find the lines of its messages and places."""
@@ -166,16 +175,6 @@ def _decode_file(frame: bytes) -> tuple[str, bytes] | Row:
     if {"", ".", ".."} & set(path.split("/")):
         raise ValueError("a path that leads elsewhere")
     return path, data
-
-
-@contextlib.contextmanager
-def _judged_from(files: TreeFiles) -> Iterator[None]:
-    """Let an error say from which reads it follows: those until then."""
-    try:
-        yield
-    except AnnealError:
-        with judged_from(ReadSet.of(files.decisive())):
-            raise
 
 
 def _refuse(problems: Sequence[Problem]) -> None:

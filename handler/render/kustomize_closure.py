@@ -55,12 +55,16 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class ChartUse:
-    """A chart that is inflated. `directory`: where kustomize looks for it; `wanted`: what is fetched; None: the tree holds it."""
+    """A chart that is inflated. `directory`: where kustomize looks for it; `wanted`: what is fetched; None: the tree holds it.
+
+    `base`: the directory of the kustomization that names it.
+    """
 
     directory: str
     place: str
     entry: ChartEntry
     wanted: ChartReference | None = None
+    base: str = ""
 
 
 @dataclass(slots=True)
@@ -248,7 +252,7 @@ class Closure:
         elif not entry.version:
             self._refuse(subject, "comes from elsewhere and has no version", place, "write version: …")
         else:
-            self.charts.append(ChartUse(directory, place, entry, _wanted(entry, place)))
+            self.charts.append(ChartUse(directory, place, entry, wanted_chart(entry, place), task.base))
 
 
 def _place(task: Task, line: int) -> str:
@@ -262,7 +266,7 @@ def _is_remote(reference: Reference) -> bool:
     return "://" in reference.text or is_remote_file(reference.text)
 
 
-def _wanted(entry: ChartEntry, place: str) -> ChartReference:
+def wanted_chart(entry: ChartEntry, place: str) -> ChartReference:
     """Return what kustomize would pull."""
     if entry.repo.startswith("oci://"):
         return ChartReference(f"{entry.repo.rstrip('/')}/{entry.name}", "", entry.version, place=place)

@@ -13,7 +13,8 @@ from itertools import islice
 from pathlib import Path
 
 _PROC = Path("/proc")
-_DEEPEST = 100  # directories below each other
+DEEPEST = 100
+"""Directories below each other that a program may leave, those that it was given among them."""
 _TIMES, _THREADS, _RESIDENT = slice(11, 15), 17, 21  # fields of proc(5)'s `stat`, counted from the state
 _BLOCK = 512  # bytes: what st_blocks counts
 
@@ -90,7 +91,7 @@ def space(place: str, entries: int, size: int) -> bool:
                     waiting.append((entry.path, depth + 1))
                 with contextlib.suppress(FileNotFoundError):
                     taken += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
-                if names > entries or taken > size or depth > _DEEPEST:
+                if names > entries or taken > size or depth > DEEPEST:
                     return True
     except OSError:
         return True

@@ -6,11 +6,12 @@ refused by name. Every tree and link that decided what is there is in `reads`.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from handler.model.errors import SourceRefused
-from handler.model.tree import DIRECTORY, LINK, OUTSIDE, Tree, TreeEntry, is_lfs_pointer, printable, resolve_links
+from handler.model.errors import AnnealError, SourceRefused
+from handler.model.tree import DIRECTORY, LINK, OUTSIDE, ReadSet, Tree, TreeEntry, is_lfs_pointer, judged_from, printable, resolve_links
 from handler.render.folders import inside
 
 MAX_FILES = 20_000
@@ -30,6 +31,15 @@ class TreeFiles:
     reads: dict[str, str] = field(default_factory=dict)
     pointers: set[str] = field(default_factory=set)
     taken: set[str] = field(default_factory=set)
+
+    @contextlib.contextmanager
+    def judged(self) -> Iterator[None]:
+        """Let an error say from which reads it follows: those until then."""
+        try:
+            yield
+        except AnnealError:
+            with judged_from(ReadSet.of(self.decisive())):
+                raise
 
     def add(self, directory: str) -> None:
         """Take a directory with everything below it. Raises SourceRefused: it isn't there, a link leads elsewhere, there are too many."""

@@ -1,8 +1,8 @@
 """What a run's texts may not show: the operator's secrets, and what the commit declares as secret, for a container may print it.
 
-That is what its Secrets hold, whole and in parts, and those of the cluster that values are taken from, the fields of other objects whose
-name says that they hold a secret, any JSON web token, and the password of any URL. A part or field that is called like an object of the
-commit isn't hidden: texts name objects all the time.
+That is what its Secrets hold, whole and in parts, as do those of the cluster that values are taken from, the fields of other objects
+whose name says that they hold a secret, any JSON web token, and the password of any URL. A part or field that is called like an object of
+the commit isn't hidden: texts name objects all the time.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ from handler.model.event import NAMED, Job
 from handler.model.manifest import canonical
 from handler.model.names import GroupKind, Identity, Resource
 from handler.model.to_json import plain
-from handler.model.tree import ReadSet
+from handler.model.tree import OUTSIDE, ReadSet
 from handler.plan import missing_objects
 from handler.plan.admission import Desired
 from handler.plan.order import implied
@@ -200,7 +200,8 @@ def stands(run: RunContext) -> bool:
         return False
     if refusal.again and seconds_of(refusal.again) <= run.deps.clock():
         return False
-    if refusal.commit != run.revision.commit and not _reads_the_same(run, refusal):
+    elsewhere = any(path.startswith(OUTSIDE) for path in refusal.paths)  # what isn't git may have changed without a commit
+    if (elsewhere or refusal.commit != run.revision.commit) and not _reads_the_same(run, refusal):
         return False
     changed = _facts(run).changed(refusal.facts)
     if changed:

@@ -31,6 +31,7 @@ from handler.source.charts.chart_sources import ListedSources, read_url
 from handler.source.charts.chart_versions import ChartRange, is_exact
 from handler.source.charts.oci_registry import OciRegistry
 
+_KEPT = 1000  # characters: of a longer URL, name or version the record would keep a part, and know the chart by that no longer
 MISTAKEN = "another run asked for it, and failed unexpectedly; see the log"
 UNKNOWN = ChartPins()
 _NEEDING = ("Chart.yaml", "requirements.yaml")
@@ -118,6 +119,8 @@ class ChartFetcher:
             raise SourceRefused.of(subject, "a chart of a repository has a name without slashes", fix="write its name as in index.yaml")
         if url.scheme == "oci" and name:
             url, name = read_url(f"{url}/{name}", subject), ""
+        if any(len(text) > _KEPT for text in (str(url), name, reference.version)):
+            raise SourceRefused.of(subject, f"its URL, name or version is longer than {_KEPT:,} characters")
         if not is_exact(reference.version):
             ChartRange(reference.version)
         self._http.sources.needed(url, subject, prefix=url.parent if url.scheme == "oci" else url, instead=_pull(reference))
@@ -130,6 +133,8 @@ class ChartFetcher:
         with Deadline(left(self._limits.total)) as deadline:
             of = self._of_registry if wanted.url.scheme == "oci" else self._of_repository
             version, data = of(wanted, version or wanted.reference.version, deadline)
+        if len(version) > _KEPT:
+            raise ChartUnavailable.of(wanted.subject, f"{wanted.url} has a version longer than {_KEPT:,} characters")
         digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
         wanted.pins.judge(wanted.reference, version, digest)
         self._cache.put(self._owner_of(wanted, version), digest, data)

@@ -299,12 +299,13 @@ def test_settings_of_another_kind_are_the_defaults(sandbox: Sandbox) -> None:
     assert rendered(sandbox, files, None).installs == rendered(sandbox, files, RendererSettings()).installs
 
 
-def test_a_mistake_that_follows_from_more_than_the_chart_doesnt_seem_to_follow_from_its_mark_alone(sandbox: Sandbox) -> None:
+def test_a_mistake_follows_from_all_that_was_looked_at_until_then(sandbox: Sandbox) -> None:
     files = chart({"templates/a.yaml": CONFIG.format("a")})
-    request = RenderRequest("deploy", called=Called("web"), options=options(values_files=("missing.yaml",)))
+    request = RenderRequest("deploy", called=Called("web"), options=options(values_files=("../missing.yaml",)))
     with pytest.raises(AuthorError) as caught:
         RENDERERS["auto"].render(FakeTree(files), request, sandbox)
-    assert caught.value.basis.reads == ()
+    reads = dict(caught.value.basis.reads)
+    assert (reads.keys(), reads["missing.yaml"]) == ({"deploy", "deploy/Chart.yaml", "missing.yaml"}, "")
     with pytest.raises(AuthorError) as caught:
         RENDERERS["auto"].render(FakeTree({**files, "deploy/templates/a.yaml": "{{ nope }}"}), RenderRequest("deploy"), sandbox)
     assert {path for path, _ in caught.value.basis.reads} == {"deploy", "deploy/Chart.yaml", "//tool/helm"}

@@ -163,6 +163,21 @@ def test_charts_from_elsewhere_are_fetched_and_read(sandbox: Sandbox) -> None:
     assert found.manifests[0].place.endswith("-1.2.3.tgz/templates/db.yaml:2")
 
 
+@pytest.mark.parametrize("repository", ["https://charts.example.com", "file://../libs/db"])
+def test_one_chart_may_be_needed_under_several_names(repository: str, sandbox: Sandbox) -> None:
+    outside = Elsewhere(charts={"db": ARCHIVE})
+    two = [f"{{name: db, version: 1.2.3, repository: '{repository}', alias: {alias}}}" for alias in ("one", "two")]
+    files = {**needs(*two), **under("libs/db", DB), "deploy/values.yaml": "one: {port: 1}\ntwo: {port: 2}\n"}
+    assert sorted(names(rendered(sandbox, files, outside=outside))) == ["ConfigMap/one-1", "ConfigMap/two-2"]
+    assert len(outside.asked) == ("https" in repository)
+
+
+def test_two_charts_of_the_tree_with_one_name_are_refused(sandbox: Sandbox) -> None:
+    two = [f"{{name: db, version: 1.2.3, repository: 'file://../{place}', alias: a{place}}}" for place in ("x", "y")]
+    with pytest.raises(SourceRefused, match=r"deploy/Chart.yaml:6: dependency db: file://../y and x can't both be charts/db"):
+        rendered(sandbox, {**needs(*two), **under("x", DB), **under("y", DB)})
+
+
 def test_the_locked_version_is_fetched(sandbox: Sandbox) -> None:
     lock = "dependencies:\n- {name: db, repository: 'https://charts.example.com', version: 1.2.3}\ndigest: sha256:00\n"
     outside = Elsewhere(charts={"db": ARCHIVE})

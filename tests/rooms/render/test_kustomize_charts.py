@@ -82,6 +82,19 @@ def test_a_chart_of_a_repository_is_fetched_by_the_handler_and_its_digest_is_rea
     }
 
 
+def test_a_lock_beside_the_kustomization_says_which_bytes_a_chart_has(sandbox: Sandbox) -> None:
+    elsewhere = Elsewhere(packed(charted("cache")))
+    digest = f"sha256:{hashlib.sha256(elsewhere.data).hexdigest()}"
+    entry = f"- {{url: https://charts.example.com, name: cache, range: ~1.2, version: 1.2.3, digest: '{digest}'}}"
+    files = {"deploy/kustomization.yaml": REPOSITORY, "deploy/anneal.lock": f"charts:\n{entry}\n"}
+    made = asked(sandbox, files, RenderRequest("deploy", options=ALLOWED, outside=elsewhere))
+    assert made.manifests
+    assert [(each.version, each.digest) for each in elsewhere.wanted] == [("1.2.3", digest)]
+    files["deploy/anneal.lock"] = files["deploy/anneal.lock"].replace("range: ~1.2", "range: ~1.1")
+    with pytest.raises(ManifestInvalid, match=r"anneal.lock has it for ~1.1 .*, and ~1.2 is asked for"):
+        asked(sandbox, files, RenderRequest("deploy", options=ALLOWED, outside=elsewhere))
+
+
 def test_a_chart_of_a_registry_is_asked_for_by_its_whole_url(sandbox: Sandbox) -> None:
     elsewhere = Elsewhere(packed(charted("cache")))
     text = REPOSITORY.replace("https://charts.example.com", "oci://registry.example.com/charts/")

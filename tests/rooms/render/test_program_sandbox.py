@@ -120,7 +120,7 @@ def test_what_a_program_said_and_its_exit_code_go_to_the_function(stage: Stage) 
         ("close", {"seconds": 0.5}, "timeout", "took longer than 0.5 s"),
         ("flood", {}, "output", "made more than 1,048,576 bytes of output"),
         ("complain", {}, "output", "made more than 1,048,576 bytes of output"),
-        ("files", {}, "output", "left more than 1,000 files or 512 MiB in its directory"),
+        ("files", {}, "output", "left more than 1,000 files, 512 MiB or 100 directories in each other"),
         ("killed", {}, "memory", "was killed by the system, as happens where memory runs out"),
         ("threads", {}, "crash", "started more processes or threads than it may have (1 at once)"),
     ],
@@ -136,7 +136,7 @@ def test_a_file_ends_at_its_limit_and_the_program_hears_of_it(stage: Stage) -> N
 def test_a_tree_deeper_than_any_path_is_removed_and_so_is_a_directory_that_is_gone(stage: Stage) -> None:
     answers = stage.run("deep", limits=QUICK)
     assert answers in (
-        ["output", "deploy: hostile left more than 1,000 files or 512 MiB in its directory"],
+        ["output", "deploy: hostile left more than 1,000 files, 512 MiB or 100 directories in each other"],
         ["0", answers[1], "made", "", ""],
     )
     assert stage.run("vanish", "{home}", files={"a/b": ""})[2] == "done"

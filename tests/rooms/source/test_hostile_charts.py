@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from handler.config.renderer_settings import ChartSource
-from handler.model.errors import AnnealError, ChartChanged, ChartNotAllowed, ChartUnavailable, RenderFailed
+from handler.model.errors import AnnealError, ChartChanged, ChartNotAllowed, ChartUnavailable, RenderFailed, SourceRefused
 from handler.model.outside_inputs import ChartReference
 from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_limits import ChartLimits
@@ -335,3 +335,15 @@ def test_aliases_in_what_isnt_wanted_are_passed(host: ChartHost, sandbox: Sandbo
     host.answers["/stable/index.yaml"] = body(f"{ALIASES}entries: {{web: [{{version: 1.0.0, urls: [web.tgz], a: *j}}]}}\n".encode())
     host.answers["/stable/web.tgz"] = body(ARCHIVED)
     assert fetcher(sandbox, ChartSource(host.address)).fetch(listed(host)).data == ARCHIVED
+
+
+def test_what_a_record_could_keep_but_in_part_is_refused(host: ChartHost, sandbox: Sandbox) -> None:
+    """A chart is known by URL, name and version: cut, another chart's bytes would be those of a first use."""
+    fetch = fetcher(sandbox, ChartSource(host.address))
+    with pytest.raises(SourceRefused, match="its URL, name or version is longer than 1,000 characters"):
+        fetch.fetch(ChartReference(f"{host.address}/{'a' * 1000}", "web", "1.0.0"))
+    assert not host.seen
+    long = "1.0.0-" + ".".join(["a" * 120] * 10)
+    host.answers |= {"/stable/index.yaml": index("web.tgz", version=long), "/stable/web.tgz": body(ARCHIVED)}
+    with pytest.raises(ChartUnavailable, match="has a version longer than 1,000 characters"):
+        fetch.fetch(ChartReference(f"{host.address}/stable", "web", ">=1.0.0-0"))

@@ -7,10 +7,11 @@ from typing import cast
 
 import pytest
 
-from handler.cli.chart_lock import ToLock, to_lock, write_lock
+from handler.cli.chart_lock import ToLock, inflated, to_lock, write_lock
 from handler.config.git_settings import Repository
 from handler.config.renderer_settings import Chart, ChartSource, RendererSettings
 from handler.config.settings import Target
+from handler.model.errors import SourceRefused
 from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart
 from handler.render.chart_readers import read_dependencies, read_lock
 from handler.render.sandbox import Sandbox
@@ -124,3 +125,43 @@ def test_a_broken_chart_is_refused_with_its_place(tmp_path: Path) -> None:
     chart(tmp_path / "web", "x")
     with pytest.raises(Exception, match=r"web/Chart.yaml:1: dependencies: an entry isn't a mapping"):
         to_lock(tmp_path, (), reading)
+
+
+def test_charts_that_kustomizations_inflate_are_locked_beside_them(tmp_path: Path) -> None:
+    def kustomization(place: Path, *charts: str) -> None:
+        place.mkdir(parents=True)
+        (place / "kustomization.yaml").write_text(f"helmCharts: [{', '.join(charts)}]\n")
+
+    cache, own = f"{{name: cache, version: ~1.2, repo: {URL}}}", "{name: own}"
+    kustomization(tmp_path / "base", cache, own, "{name: web, version: 1.0.0, repo: 'oci://registry.example.com/charts'}")
+    kustomization(tmp_path / "had", cache)
+    chart(tmp_path / "had" / "charts" / "cache-~1.2" / "cache")
+    kustomization(tmp_path / "none", own)
+    found = inflated(tmp_path, SANDBOX)
+    target = Target(
+        "shop",
+        Repository("https://git.example.com/shop.git"),
+        ("shop",),
+        renderer=RendererSettings("kustomize", helm_charts=True),
+        charts=SOURCES,
+    )
+    [what] = to_lock(tmp_path, (target,), reading, found)
+    assert asked([what], tmp_path) == {"base": ["cache ~1.2", "oci://registry.example.com/charts/web 1.0.0"]}
+    assert what.sources == SOURCES
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    victim, inside = tmp_path / "victim", tmp_path / "checkout" / "web"
+    inside.mkdir(parents=True)
+    victim.write_text("mine")
+    (inside / "anneal.lock").symlink_to(victim)
+    what = ToLock(inside, (ChartReference(URL, "db", "1.0.0"),))
+    with pytest.raises(SourceRefused, match=r"anneal.lock: is a symbolic link"):
+        list(write_lock(what, lambda *_: FetchedChart(what.references[0], "1.0.0", A, b""), locks))
+    assert victim.read_text() == "mine"
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "checkout" / ".git").mkdir()
+    (tmp_path / "checkout" / "led").symlink_to(tmp_path / "elsewhere")
+    renderer = RendererSettings("helm", chart=Chart(version="1.0.0", oci="oci://registry.example.com/charts/web"))
+    target = Target("shop", Repository("https://git.example.com/shop.git"), ("shop",), path="led", renderer=renderer)
+    assert to_lock(tmp_path / "checkout", (target,), reading) == []

@@ -10,12 +10,13 @@ import pytest
 from handler.app.tables import Tables
 from handler.config.renderer_settings import RendererSettings
 from handler.config.settings import IgnoreRule, IgnoreSelect, Settings, Target
+from handler.model.errors import ManifestInvalid
 from handler.model.event import Job
 from handler.model.manifest import Manifest
 from handler.model.outside_inputs import APIS, VERSION
 from handler.model.render import Rendered, RenderRequest
 from handler.model.result import Outcome, Result
-from handler.model.tree import OUTSIDE, ReadSet, Tree
+from handler.model.tree import OUTSIDE, ReadSet, Tree, judged_from
 from handler.render import RENDERERS, Sandbox
 from handler.render.auto import AutoRenderer
 from tests.fakes.apiserver import ApiServer, Call
@@ -167,6 +168,28 @@ def test_a_value_made_anew_that_the_target_ignores_needs_no_note(server: ApiServ
     planned = handler.run(Job("shop", "push")).plan
     assert planned
     assert not [note for note in planned.notes if "anew" in note]
+
+
+class Choosy(FromElsewhere):
+    """Refuses what a chart says, unless it is good."""
+
+    def render(self, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
+        found = super().render(tree, request, sandbox)
+        with judged_from(found.reads):
+            if dict(found.reads.paths)[CHART] != "good":
+                raise ManifestInvalid.of("template", "the chart says no", place="templates/a.yaml:1")
+        return found
+
+
+def test_a_refusal_ends_where_what_it_follows_from_changes_elsewhere_than_in_git(server: ApiServer, host: GitHost) -> None:
+    push(host, CHARTED)
+    renderer, elsewhere = Choosy("helm"), Elsewhere(says={CHART: "bad"})
+    assert rendering(server, host, renderer, elsewhere).run(Job("shop", "push")).outcome is Outcome.FAILED
+    count = len(renderer.requests)
+    assert rendering(server, host, renderer, elsewhere).run(Job("shop", "tick")).outcome is Outcome.FAILED
+    assert len(renderer.requests) == count, "nothing has changed"
+    elsewhere.says[CHART] = "good"
+    assert rendering(server, host, renderer, elsewhere).run(Job("shop", "tick")).outcome is Outcome.APPLIED
 
 
 class OfCluster(FromElsewhere):
