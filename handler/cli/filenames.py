@@ -75,7 +75,8 @@ class FilenameFlags:
 
     def settings(self) -> Settings:
         """Return the one target's settings; its first namespace is for objects that name none. Raises ConfigInvalid for wrong names."""
-        from handler.config.git_settings import Repository, directory_url  # noqa: PLC0415 - `--help` stays fast
+        from handler.cli.references_outside import common, outside  # noqa: PLC0415 - `--help` stays fast
+        from handler.config.git_settings import Repository, directory_url  # noqa: PLC0415 - the same
         from handler.config.load import API_VERSION, parse  # noqa: PLC0415 - the same
 
         lone = "*" in self.namespaces
@@ -92,8 +93,10 @@ class FilenameFlags:
         }
         header = {"apiVersion": API_VERSION, "kind": "Config", "stateNamespace": self.state_namespace}
         settings = parse(json.dumps({**header, "targets": [target]}), "command line")
-        local = Repository(url=directory_url(self.name))
-        return replace(settings, targets=tuple(replace(made, repository=local) for made in settings.targets))
+        local, path = Repository(url=directory_url(self.name)), ""
+        if self.directory:
+            _, path = common(self.directory, outside(self.directory))
+        return replace(settings, targets=tuple(replace(made, repository=local, path=path) for made in settings.targets))
 
 
 _NAMES = tuple(each.name for each in fields(FilenameFlags))
@@ -156,11 +159,12 @@ def _open(session: Session, files: FilenameFlags, *, record: bool) -> str:
 def read(session: Session, files: FilenameFlags) -> CommitSource:
     """Read what is named. Raises SourceRefused, click.UsageError."""
     from handler.cli.local_source import Directory, Files  # noqa: PLC0415 - `--help` stays fast
+    from handler.cli.references_outside import outside  # noqa: PLC0415 - the same
 
     directory = files.directory
     if directory is None:
         return Files(contents(files))
-    source = Directory(directory)
+    source = Directory(directory, others=outside(directory))
     if source.differs:
         session.output.note(f"{directory} differs from commit {source.committed.sha[:12]}; what lies there counts")
     return source

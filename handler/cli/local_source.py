@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from handler.cli.references_outside import common
 from handler.config.git_settings import Revision
 from handler.model.errors import RefNotFound
 from handler.model.refs import Head
 from handler.model.tree import CommitInfo, Tree
 from handler.source.fetched_tree import FetchedTree
-from handler.source.local_tree import open_beside, open_files, open_local
+from handler.source.local_tree import open_around, open_beside, open_files, open_local
 
 if TYPE_CHECKING:
     from handler.engine.planner.desired import CommitSource
@@ -47,12 +49,17 @@ class Directory(Fixed):
     """A directory on disk, as the one commit it is at. `differs`: whether it holds changes that aren't committed; `shown`: as it was named.
 
     `path`, `rollout`: where in the commit's tree the directory and the given Rollout's file are found, which may lie outside of it.
+    `others`: what is read with it, at its place; see `references_outside`.
     """
 
-    def __init__(self, path: Path, rollout: Path | None = None) -> None:
+    def __init__(self, path: Path, rollout: Path | None = None, others: tuple[Path, ...] = ()) -> None:
         self.shown = "" if path == Path() else str(path)
         self.path, self.rollout, self.differs = "", _below(path, rollout) if rollout else "", False
-        if rollout is None or self.rollout:
+        if others:
+            base, self.path = common(path, others)
+            self._tree, self.differs = open_around(base, (path.resolve(), *others))
+            self.shown = os.path.relpath(base)
+        elif rollout is None or self.rollout:
             self._tree, self.differs = open_local(path)
         else:
             self._tree, self.path, self.rollout = open_beside(path, rollout)

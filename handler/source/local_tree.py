@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha1
 from pathlib import Path
 from typing import TypeAlias
@@ -33,6 +33,22 @@ def open_local(directory: Path, limits: HostLimits = HostLimits()) -> tuple[Fetc
     root = reading.directory(directory, 0)
     commit, recorded = _commit_of(directory.resolve())
     return reading.checked(root, commit), bool(commit.sha) and root != recorded
+
+
+def open_around(base: Path, places: Sequence[Path], limits: HostLimits = HostLimits()) -> tuple[FetchedTree, bool]:  # noqa: B008 - frozen
+    """Read directories and files, each at its place below `base`, and nothing else; see `open_local`. Raises SourceRefused."""
+    reading = _Reading(limits)
+    root: _Nested = {}
+    commit, differs = NO_COMMIT, False
+    for place in places:
+        try:
+            mode, oid = reading.taken(place)
+        except OSError as error:
+            raise SourceRefused.of(printable(str(place)), f"can't be read: {error.strerror}") from None
+        commit, recorded = _commit_of(place)
+        differs |= bool(commit.sha) and oid != recorded
+        _put(root, place.relative_to(base).as_posix(), (mode, oid))
+    return reading.checked(reading.keep_nested(root), commit), differs
 
 
 def open_beside(directory: Path, file: Path, limits: HostLimits = HostLimits()) -> tuple[FetchedTree, str, str]:  # noqa: B008 - frozen

@@ -64,6 +64,27 @@ def test_check_plan_and_status_name_the_renderer(shop: Shop, renderers: Path, re
     assert json.dumps({"renderer": renderer})[1:-1] in json.dumps(shop.cli.json("status", "shop"))
 
 
+def test_a_directory_is_read_with_what_it_builds_on_and_with_nothing_else(shop: Shop, renderers: Path, tmp_path: Path) -> None:
+    root, secret = tmp_path / "checkout", tmp_path / "elsewhere"
+    shop.work.remove("deploy")
+    (root / "unread").mkdir(parents=True)
+    (root / "unread" / "pipe").symlink_to("/proc/self/mem")
+    mixin = document("ConfigMap", "mixin")
+    base = {"kustomization.yaml": "resources: [map.yaml]\ncomponents: [../mixin]\n", "map.yaml": document("ConfigMap", "web")}
+    part = {"kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [m.yaml]\n", "m.yaml": mixin}
+    write(root / "base", base)
+    write(root / "app", {"overlays/prod/kustomization.yaml": "resources: [../../../base]\nnamePrefix: prod-\n"})
+    write(root / "mixin", part)
+    flags = ("--name", "web", "-n", shop.namespace)
+    found = shop.cli("render", "-f", str(root / "app" / "overlays" / "prod"), *flags).stdout
+    assert {each["metadata"]["name"] for each in yaml.safe_load_all(found)} == {"prod-web", "prod-mixin"}
+    write(secret, base)
+    (root / ".git").mkdir()
+    write(root / "app", {"overlays/prod/kustomization.yaml": "resources: [../../../../elsewhere]\n"})
+    refused = shop.cli("render", "-f", str(root / "app" / "overlays" / "prod"), *flags, code=1).stderr
+    assert "leads out of the repository" in refused
+
+
 def write(place: Path, files: Mapping[str, str]) -> None:
     for path, text in files.items():
         (place / path).parent.mkdir(parents=True, exist_ok=True)
