@@ -98,18 +98,19 @@ class UnstableFields:
     paths: tuple[str, ...]
     why: str
 
-    def without(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Return a document, which is changed, without these fields: what is the same at each render."""
+    def without(self, body: Any) -> Any:
+        """Return a document with nothing in the place of these fields: what is the same at each render."""
         for path in self.paths:
-            *above, last = (step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:])
-            parent: Any = body
-            for step in above:
-                parent = parent[int(step)] if isinstance(parent, list) else parent.get(step, {})
-            if isinstance(parent, list):
-                parent[int(last)] = None
-            else:
-                parent.pop(last, None)
+            body = _cleared(body, [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]])
         return body
+
+
+def _cleared(node: Any, steps: Sequence[str]) -> Any:
+    if not steps:
+        return None
+    if isinstance(node, list):
+        return [_cleared(each, steps[1:]) if str(index) == steps[0] else each for index, each in enumerate(node)]
+    return {**node, steps[0]: _cleared(node.get(steps[0]), steps[1:])} if isinstance(node, dict) else node
 
 
 @dataclass(frozen=True, slots=True)

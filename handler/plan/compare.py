@@ -36,7 +36,7 @@ def fingerprint(item: Desired) -> bytes:
 class Comparison:
     """The state of one comparison; `see` every labelled object, then `probe` what of the rest exists unlabelled.
 
-    `hides`: see `field_changes`.
+    `hides`: see `field_changes`; `anew`: live objects of which a render makes something anew: their values stay, and no render knows them.
     """
 
     target: str
@@ -54,6 +54,7 @@ class Comparison:
     left: dict[Identity, dict[str, Any]] = field(default_factory=dict)
     notes: dict[Identity, str] = field(default_factory=dict)
     hides: Callable[[str], str] = str
+    anew: dict[Identity, dict[str, Any]] = field(default_factory=dict, repr=False)
 
     @property
     def members(self) -> int:
@@ -84,6 +85,7 @@ class Comparison:
         ours = is_member(live, identity, self.target, self.applyset)
         for sorted_before in (self.same, self.undecided, self.unowned, self.candidates, self.hooks, self.left, self.notes):
             sorted_before.pop(identity, None)
+        self._note_anew(identity, live)
         steered = item is not None and steering.is_steered(live)
         odd = steering.note(live) if steered else ""
         if odd:
@@ -127,8 +129,13 @@ class Comparison:
 
     def effective(self, item: Desired, live: dict[str, Any]) -> Desired:
         """Return what is applied onto a live object: the declared one without what others may own."""
+        self._note_anew(item.identity, live)
         body = self.ignoring.effective(item.identity, item.manifest.body(), live)
         return replace(item, manifest=Manifest.of(body, item.manifest.place))
+
+    def _note_anew(self, identity: Identity, live: dict[str, Any]) -> None:
+        if identity in self.ignoring.unstable:
+            self.anew[identity] = live
 
     def absent(self) -> tuple[Desired, ...]:
         """Return the declared objects not seen so far; of a hook that is no news."""

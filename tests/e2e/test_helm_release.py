@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
-from handler.config.settings import IgnoreRule, IgnoreSelect
+from handler.config.settings import EvidenceSettings, IgnoreRule, IgnoreSelect, Wait
 from handler.model.names import IDENTITY
 from handler.model.plan import Plan
 from handler.model.result import Outcome
+from infra.controlplane.pod_failures import FATE, LOG
 from tests.e2e.conftest import Open
-from tests.e2e.documents import definition, secret
+from tests.e2e.documents import definition, pods, secret
 from tests.e2e.hook_jobs import steps
 from tests.e2e.one_target import Shop, told
 from tests.e2e.rendered_trees import chart, get, names, push_files, text_of, unchanged, workload
@@ -212,3 +214,20 @@ def test_the_password_of_a_live_release_stays_when_it_is_taken_over(shop: Shop) 
     shop.configure(adopt="unowned")
     unchanged(shop.run("drift"))
     assert get(shop, "secret", "db")["data"] == kept["data"]
+
+
+def test_a_password_that_lives_on_shows_in_no_log_line(shop: Shop) -> None:
+    """What a render makes anew isn't what the containers have: the live value is hidden."""
+    template = {"metadata": {"labels": {"app": "web"}, "annotations": {FATE: "crash-loop"}}, "spec": pods({"app": "web"}, "shop:1")["spec"]}
+    files = {
+        "templates/secret.yaml": RANDOM["templates/secret.yaml"],
+        "templates/web.yaml": text_of(workload(replicas=1, template=template)),
+    }
+    shop.kubectl.apply(secret(shop.name, "db", "") | {"data": {"password": base64.b64encode(LOG[-1].split()[-1].encode()).decode()}})
+    push_files(shop, chart(files))
+    shop.configure(wait=Wait(timeout=3.0, progress_timeout=3.0), evidence=EvidenceSettings("record"))
+    result = shop.run()
+    assert result.outcome is Outcome.FAILED, told(result)
+    assert "its log ends: " in result.message
+    assert "password was ***" in result.message
+    assert LOG[-1].split()[-1] not in result.message

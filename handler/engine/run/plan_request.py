@@ -14,6 +14,7 @@ from handler.engine.planner.due import all_due, is_due, left_out, token, under_w
 from handler.engine.planner.planner import Planned, PlanRequest
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.engine.run import revision
+from handler.engine.run.commit_mask import CommitMask, living
 from handler.engine.run.context import RunContext
 from handler.model.errors import AnnealError, Basis
 from handler.model.numbers import many
@@ -28,6 +29,9 @@ def plan(run: RunContext, inputs: Inputs) -> Planned:
     except AnnealError as error:
         error.basis = Basis(inputs.prepared.reads.paths, siblings=ask.handover.seen if ask.handover else ())
         raise
+    anew = planned.decision.comparison.anew
+    if anew:
+        run.mask = CommitMask(run.mask, (), secrets=tuple(living(anew.values())))
     due = {change.identity for change in planned.plan.writes if not change.removes}
     missing = dict.fromkeys(due & judged_absent(run.state, run.deps.health), MISSING)
     planned = replace(planned, health={**missing, **planned.health})

@@ -253,6 +253,16 @@ def test_values_that_may_be_secret_are_no_arguments(sandbox: Sandbox, monkeypatc
     assert "hunter" not in repr((program.arguments, program.environment))
 
 
+def test_what_secrets_hold_is_known_as_hidden_also_where_nothing_fails(sandbox: Sandbox) -> None:
+    held = b"a: hunter2\nb: [true, {c: hunter3}]\n"
+    outside = Elsewhere(objects={("Secret", "db"): {"values.yaml": held}, ("ConfigMap", "db"): {"values.yaml": b"d: open\n"}})
+    settings = options(values_from=(ValuesFrom("Secret", "db"), ValuesFrom("ConfigMap", "db")))
+    found = rendered(sandbox, chart({"templates/a.yaml": ECHO}), settings, outside)
+    assert {"hunter2", "hunter3"} <= set(found.secrets)
+    assert not {"open", "true"} & set(found.secrets)
+    assert "hunter2" not in repr(found)
+
+
 # --- the cluster
 def test_a_chart_is_bound_to_the_cluster_only_where_it_looks(sandbox: Sandbox) -> None:
     plain = rendered(sandbox, chart({"README.md": "{{ .Capabilities }}", "templates/a.yaml": CONFIG.format("a")}))
@@ -305,7 +315,7 @@ def test_a_mistake_follows_from_all_that_was_looked_at_until_then(sandbox: Sandb
     with pytest.raises(AuthorError) as caught:
         RENDERERS["auto"].render(FakeTree(files), request, sandbox)
     reads = dict(caught.value.basis.reads)
-    assert (reads.keys(), reads["missing.yaml"]) == ({"deploy", "deploy/Chart.yaml", "missing.yaml"}, "")
+    assert (set(reads), reads["missing.yaml"]) == ({"deploy", "deploy/Chart.yaml", "missing.yaml"}, "")
     with pytest.raises(AuthorError) as caught:
         RENDERERS["auto"].render(FakeTree({**files, "deploy/templates/a.yaml": "{{ nope }}"}), RenderRequest("deploy"), sandbox)
     assert {path for path, _ in caught.value.basis.reads} == {"deploy", "deploy/Chart.yaml", "//tool/helm"}

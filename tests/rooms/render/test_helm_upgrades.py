@@ -36,12 +36,15 @@ def test_hooks_that_helm_wouldnt_run_now_are_left_out(sandbox: Sandbox) -> None:
     assert sorted(names(later)) == ["Job/argo", "Job/h1", "Job/h2", "Job/h3", "Job/h4"]
     assert first.notes == ("1 hook that only an upgrade runs left out: release web is rendered for an install",)
     assert later.notes == ("1 hook that only an install runs left out: release web is rendered for an upgrade",)
+    assert [str(each.identity) for each in later.rests] == ["Job/h0"], "what it made stays"
+    assert first.rests == ()
 
 
 def test_a_hook_may_have_one_form_for_an_install_and_another_for_an_upgrade(sandbox: Sandbox) -> None:
     files = chart({"templates/a.yaml": HOOK.format("h", "pre-install"), "templates/b.yaml": HOOK.format("h", "pre-upgrade")})
     assert [each.place for each in rendered(sandbox, files).manifests] == ["deploy/templates/a.yaml:2"]
-    assert [each.place for each in rendered(sandbox, files, installed="earlier").manifests] == ["deploy/templates/b.yaml:2"]
+    later = rendered(sandbox, files, installed="earlier")
+    assert ([each.place for each in later.manifests], later.rests) == (["deploy/templates/b.yaml:2"], ())
     with pytest.raises(AuthorError, match="Job/h: declared twice, first at"):
         rendered(sandbox, {**files, "deploy/templates/c.yaml": HOOK.format("h", "post-install")})
 

@@ -41,6 +41,7 @@ class FromElsewhere:
     name: str = "kustomize"
     requests: list[RenderRequest] = field(default_factory=list)
     unstable: Mapping[str, str] = field(default_factory=dict)
+    installs: str = "a" * 64
 
     def render(self, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
         self.requests.append(request)
@@ -52,7 +53,7 @@ class FromElsewhere:
         reads = ReadSet.of({request.path: entry.oid if entry else "", CHART: said})
         paths = tuple(f"/data/{name}" for name in self.unstable)
         unstable = {made.identity: UnstableFields(paths, ", ".join(self.unstable.values()))} if paths else {}
-        return Rendered((made,), reads, renderer=self.name, unstable=unstable, installs="a" * 64)
+        return Rendered((made,), reads, renderer=self.name, unstable=unstable, installs=self.installs)
 
 
 def rendering(

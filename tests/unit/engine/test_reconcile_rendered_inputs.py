@@ -14,7 +14,7 @@ from handler.model.errors import ManifestInvalid
 from handler.model.event import Job
 from handler.model.manifest import Manifest
 from handler.model.outside_inputs import APIS, VERSION
-from handler.model.render import Rendered, RenderRequest
+from handler.model.render import UPGRADED, Rendered, RenderRequest
 from handler.model.result import Outcome, Result
 from handler.model.tree import OUTSIDE, ReadSet, Tree, judged_from
 from handler.render import RENDERERS, Sandbox
@@ -138,6 +138,14 @@ def test_a_first_run_is_held_by_no_renderer_and_the_installation_is_remembered(s
     assert ran(handler.run(Job("shop", "push"))) is Outcome.UNCHANGED
     assert renderer.requests[-1].installed == "a" * 64
     assert state_of(handler).installed == "a" * 64
+    renderer.installs = "b" * 64
+    push(host, CHARTED | {"shop/values.yaml": "a: c\n"})
+    handler.run(Job("shop", "push"))
+    assert (renderer.requests[-1].installed, state_of(handler).installed) == ("a" * 64, UPGRADED)
+    renderer.installs = "a" * 64
+    push(host, CHARTED | {"shop/values.yaml": "a: b\n"})
+    handler.run(Job("shop", "push"))
+    assert (renderer.requests[-1].installed, state_of(handler).installed) == (UPGRADED, UPGRADED), "it goes back, and is no install again"
 
 
 def test_a_value_that_each_render_makes_anew_is_created_once_and_never_rotated(server: ApiServer, host: GitHost) -> None:
@@ -146,10 +154,11 @@ def test_a_value_that_each_render_makes_anew_is_created_once_and_never_rotated(s
     rendering(server, host, renderer, elsewhere).run(Job("shop", "push"))
     first = live(server)
     assert first["password"]
+    digest = state_of(rendering(server, host, renderer, elsewhere)).digest
     handler = rendering(server, host, renderer, elsewhere)  # one that remembers nothing renders anew
     found = handler.run(Job("shop", "drift"))
     assert ran(found) is Outcome.UNCHANGED
-    assert live(server) == first
+    assert (live(server), state_of(handler).digest) == (first, digest), "no rollout is due, no hook runs again"
     elsewhere.says[CHART] = "2"
     changed = handler.run(Job("shop", "drift"))
     assert ran(changed) is Outcome.APPLIED

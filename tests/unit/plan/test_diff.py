@@ -136,3 +136,12 @@ def test_another_order_is_named_beside_what_else_differs() -> None:
         ("spec.containers[order]", '["[name=a]", "[name=b]"]', '["[name=b]", "[name=a]"]'),
         ("spec.containers[name=a].image", "", "x"),
     ]
+
+
+@pytest.mark.parametrize(("live", "declared"), [("db=old", "db=hunter2"), ("db=hunter2", "db=new"), ("", "hunter2")])
+def test_a_field_that_holds_a_hidden_text_is_masked_on_both_sides(live: str, declared: str) -> None:
+    before, after = document(data={"url": live} if live else {}), document(data={"url": declared})
+    (change,) = field_changes(GroupKind("", "ConfigMap"), before, after, lambda text: text.replace("hunter2", "***"))
+    assert (change.declared, change.live) == ("***", live and "***")
+    (shown,) = field_changes(GroupKind("", "ConfigMap"), before, after, lambda text: text.replace("hunter3", "***"))
+    assert (shown.declared, shown.live) == (declared, live)

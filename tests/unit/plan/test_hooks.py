@@ -11,7 +11,7 @@ from handler.model.errors import PlanRefused
 from handler.model.names import Identity
 from handler.model.rollout import Mode, Phase
 from handler.plan.admission import Desired
-from handler.plan.hooks import PlannedHooks, separate
+from handler.plan.hooks import PlannedHooks, resting, separate
 from handler.plan.order import DEPENDS_ON, SYNC_WAVE, order
 from tests.unit.plan.samples import desired, document
 
@@ -41,6 +41,14 @@ def test_hooks_of_sync_stay_among_the_stages_and_the_others_leave() -> None:
     assert waves(planned_hooks, Phase.PRE_SYNC) == [["pre"]]
     assert waves(planned_hooks, Phase.POST_SYNC) == [["both"]]
     assert waves(planned_hooks, Phase.SYNC_FAIL) == [["fail"]]
+
+
+def test_hooks_that_had_their_time_are_declared_and_never_run() -> None:
+    _, planned = separated(job("again", "PreSync"))
+    found = resting(planned, desired(job("again", "PreSync"), document("Secret", "made")))
+    assert {item.identity.name: item.mode for item in found.items.values()} == {"again": Mode.HOOK, "made": Mode.HOOK}
+    assert [due.identity.name for due in found.due()] == ["again"]
+    assert waves(found, Phase.PRE_SYNC) == [["again"]]
 
 
 def test_hooks_of_a_phase_go_in_waves_and_by_what_they_depend_on() -> None:

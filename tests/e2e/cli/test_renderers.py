@@ -1,0 +1,91 @@
+"""Kustomizations and charts by the command line: rendered, planned and applied from a directory; which renderer it was is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.e2e.cli.conftest import SECRET, Shop, document
+from tests.kubectl import Kubectl
+
+KUSTOMIZE = {
+    "base/kustomization.yaml": "resources: [map.yaml]\n",
+    "base/map.yaml": document("ConfigMap", "web", data={"value": "1"}),
+    "app/kustomization.yaml": f"resources: [../base]\nsecretGenerator:\n- name: login\n  literals: [password={SECRET}]\n",
+}
+HELM = {
+    "app/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+    "app/templates/map.yaml": document("ConfigMap", "{{ .Release.Name }}", data={"value": "{{ .Values.value }}"}),
+    "app/templates/login.yaml": document("Secret", "login", stringData={"password": SECRET}),
+    "app/values.yaml": 'value: "1"\n',
+}
+TREES = pytest.mark.parametrize(("renderer", "files"), [("kustomize", KUSTOMIZE), ("helm", HELM)], ids=["kustomize", "helm"])
+BROKEN = {
+    "kustomize": ("app/kustomization.yaml", "resources: [../base, gone.yaml]\n", "kustomization.yaml:1"),
+    "helm": ("app/templates/map.yaml", "\n{{ .Values.a.b }}\n", "templates/map.yaml:2"),
+}
+
+
+@TREES
+def test_a_directory_is_rendered_planned_and_applied(
+    shop: Shop, kubectl: Kubectl, renderers: Path, tmp_path: Path, renderer: str, files: Mapping[str, str]
+) -> None:
+    write(tmp_path, files)
+    flags = ("-f", str(tmp_path / "app"), "--name", "web", "-n", shop.namespace, "--state-namespace", shop.namespace)
+    shown = {each["metadata"]["name"]: each for each in yaml.safe_load_all(shop.cli("render", *flags[:6]).stdout)}
+    assert shown["web"]["data"] == {"value": "1"}
+    assert len(shown) == 2
+    assert f", by {renderer}: 2 to create" in shop.cli("plan", *flags).stdout
+    planned = shop.cli.json("plan", *flags)
+    assert planned["renderer"] == renderer
+    shop.cli("apply", *flags, "-y")
+    assert kubectl("get", "configmap", "web", "-n", shop.namespace)["data"] == {"value": "1"}
+    shop.cli("plan", *flags, "--exit-code")
+    path, text, place = BROKEN[renderer]
+    write(tmp_path, {path: text})
+    assert place in shop.cli("plan", *flags, code=1).stderr
+    assert place in shop.cli("render", *flags[:6], code=1).stderr
+
+
+@TREES
+def test_check_plan_and_status_name_the_renderer(shop: Shop, renderers: Path, renderer: str, files: Mapping[str, str]) -> None:
+    shop.work.remove("deploy")
+    write(shop.work.directory, {path.replace("app/", "deploy/"): text for path, text in files.items()})
+    shop.push("A tree for a program")
+    rows = {row["subject"]: row for row in shop.cli.json("check")["checks"]}
+    assert (rows["render"]["verdict"], f"by {renderer}" in rows["render"]["seen"]) == ("ok", True)
+    assert f", by {renderer}: 2 to create" in shop.cli("plan").stdout
+    shop.cli("apply")
+    assert ["renderer:", renderer] in [line.split() for line in shop.cli("status", "shop").stdout.splitlines()]
+    assert json.dumps({"renderer": renderer})[1:-1] in json.dumps(shop.cli.json("status", "shop"))
+
+
+def test_a_directory_is_read_with_what_it_builds_on_and_with_nothing_else(shop: Shop, renderers: Path, tmp_path: Path) -> None:
+    root, secret = tmp_path / "checkout", tmp_path / "elsewhere"
+    shop.work.remove("deploy")
+    (root / "unread").mkdir(parents=True)
+    (root / "unread" / "pipe").symlink_to("/proc/self/mem")
+    mixin = document("ConfigMap", "mixin")
+    base = {"kustomization.yaml": "resources: [map.yaml]\ncomponents: [../mixin]\n", "map.yaml": document("ConfigMap", "web")}
+    part = {"kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [m.yaml]\n", "m.yaml": mixin}
+    write(root / "base", base)
+    write(root / "app", {"overlays/prod/kustomization.yaml": "resources: [../../../base]\nnamePrefix: prod-\n"})
+    write(root / "mixin", part)
+    flags = ("--name", "web", "-n", shop.namespace)
+    found = shop.cli("render", "-f", str(root / "app" / "overlays" / "prod"), *flags).stdout
+    assert {each["metadata"]["name"] for each in yaml.safe_load_all(found)} == {"prod-web", "prod-mixin"}
+    write(secret, base)
+    (root / ".git").mkdir()
+    write(root / "app", {"overlays/prod/kustomization.yaml": "resources: [../../../../elsewhere]\n"})
+    refused = shop.cli("render", "-f", str(root / "app" / "overlays" / "prod"), *flags, code=1).stderr
+    assert "leads out of the repository" in refused
+
+
+def write(place: Path, files: Mapping[str, str]) -> None:
+    for path, text in files.items():
+        (place / path).parent.mkdir(parents=True, exist_ok=True)
+        (place / path).write_text(text)
