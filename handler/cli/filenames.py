@@ -70,13 +70,21 @@ class FilenameFlags:
 
         return checkout_of(self.directory) if self.directory else None
 
+    @property
+    def _wanted(self) -> list[Path]:
+        return [Path(os.path.abspath(each)) for each in self.filenames if each != STDIN]  # noqa: PTH100 - links are followed later
+
+    @property
+    def base(self) -> str:
+        """The directory that paths of several files start from: empty, the present one; else their common one."""
+        if all(Path.cwd() in each.parents for each in self._wanted):
+            return ""
+        return os.path.commonpath([each.parent for each in self._wanted])
+
     def paths(self) -> dict[str, Path]:
-        """Return where each is found by its path in the commit that they make: below the present directory, else below their common one."""
-        wanted = [Path(os.path.abspath(each)) for each in self.filenames if each != STDIN]  # noqa: PTH100 - links are followed later
-        base = Path.cwd()
-        if not all(base in each.parents for each in wanted):
-            base = Path(os.path.commonpath([each.parent for each in wanted]))
-        return {each.relative_to(base).as_posix(): each for each in wanted}
+        """Return where each is found by its path in the commit that they make."""
+        base = Path(self.base or Path.cwd())
+        return {each.relative_to(base).as_posix(): each for each in self._wanted}
 
     def include(self) -> list[str]:
         """Return the globs that select what is named, whatever its name ends in."""
@@ -176,7 +184,7 @@ def read(session: Session, files: FilenameFlags) -> CommitSource:
 
     directory, checkout = files.directory, files.checkout
     if directory is None:
-        return Files(contents(files))
+        return Files(contents(files), files.base)
     source = Parts(*checkout, built_of(*checkout, session.sandbox)) if checkout else Directory(directory)
     if source.differs:
         session.output.note(f"{directory} differs from commit {source.committed.sha[:12]}; what lies there counts")

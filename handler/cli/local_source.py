@@ -76,9 +76,13 @@ class Parts(Fixed):
 
 
 class Files(Fixed):
-    """Files, directories and what came by a pipe, as one commit. `found`: path in its tree -> where it lies, or its content."""
+    """Files, directories and what came by a pipe, as one commit. `found`: path in its tree -> where it lies, or its content.
 
-    def __init__(self, found: Mapping[str, Path | bytes]) -> None:
+    `shown`: how commands name the directory that the paths start from; empty: the present one.
+    """
+
+    def __init__(self, found: Mapping[str, Path | bytes], shown: str = "") -> None:
+        self.shown = shown
         self._tree = open_files(found)
         piped = all(isinstance(each, bytes) for each in found.values())
         self._tree.commit = _unrecorded(self._tree.commit, self._tree, "standard input" if piped else "files, as they lie there")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 
-from handler.cli.importing.custom_resource import CustomResource, Lost, Rows, SourceField
+from handler.cli.importing.custom_resource import LOST, CustomResource, Lost, Rows, SourceField
 from handler.cli.importing.flux_kustomization import RETRIED
 from handler.cli.importing.flux_settings import UNORDERED, put_cluster_identity, put_health_checks, put_ignore, taken_duration
 from handler.cli.importing.flux_sources import POLLED, git_part, helm_repository_part, oci_repository_part, put_suspend
@@ -61,6 +61,11 @@ ROWS: Rows = {
     "upgrade.preserveValues": Lost("values are what git and the configuration say; write them there", halts=True),
     "upgrade.force": _MADE_ANEW,
 }
+
+
+_NO_NAMESPACE = (
+    "isn't written, and default counts; what a kustomization gives it is in what that builds: kustomize build DIR | anneal import -f -"
+)
 
 
 def helm_release(source: CustomResource, references: References) -> list[TargetDraft]:
@@ -180,6 +185,8 @@ def _put_place(draft: TargetDraft, spec: SourceField) -> None:
     draft.put("namespaces", [namespace])
     draft.put("namespace", namespace)
     target.set("namespace", "and `namespaces`: it touches no other")
+    if not target and not source.fields.below("metadata.namespace"):
+        source.note(LOST, ("metadata", "namespace"), _NO_NAMESPACE, halts=True)
     name = release.text() or "-".join(part for part in (target.text(), source.name) if part)
     if len(name) > 53:
         name = f"{name[:40]}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"

@@ -129,6 +129,12 @@ def test_charts_of_a_kustomization_are_inflated_as_by_enable_helm(checkout: Path
     assert named(checkout / "app") == ["r-cache"]
 
 
+def test_a_kustomization_that_is_named_as_a_file_is_told_the_directory(checkout: Path) -> None:
+    lay(checkout, OVERLAY)
+    told = run(checkout / "apps/prod/kustomization.yaml", code=1).stderr
+    assert f"anneal apply -f {checkout}/apps/prod --name x -n shop -y" in told
+
+
 # --- charts
 def test_a_dependency_by_path_is_taken_from_the_checkout(checkout: Path) -> None:
     needs = "apiVersion: v2\nname: app\nversion: 1.0.0\ndependencies: [{name: cache, version: 1.2.3, repository: 'file://../cache'}]\n"

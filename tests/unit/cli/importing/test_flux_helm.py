@@ -82,6 +82,16 @@ def test_a_release_is_called_as_helm_controller_calls_it(spec: dict[str, Any], n
     assert target(git(), repo(), release(**spec)).renderer.release_name == name
 
 
+def test_a_release_without_a_namespace_is_suspended_since_a_kustomization_may_give_it_one() -> None:
+    one, source = release(chart=chart(sourceRef={"kind": "HelmRepository", "name": "charts", "namespace": "flux-system"})), repo()
+    del one["metadata"]["namespace"]
+    found = target(git(), source, one)
+    assert (found.namespace, found.suspend) == ("default", True)
+    assert "kustomize build DIR | anneal import -f -" in lost(git(), source, one)["metadata.namespace"]
+    one["spec"]["targetNamespace"] = "web"
+    assert (target(git(), source, one).namespace, target(git(), source, one).suspend) == ("web", False)
+
+
 @pytest.mark.parametrize(
     ("spec", "changed"),
     [
