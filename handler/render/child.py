@@ -22,6 +22,7 @@ import socket
 import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from io import IOBase
 from typing import Any, NoReturn
 
 from handler.model import prctl
@@ -38,6 +39,7 @@ _PRIVATE_UID = 2_000_000_000
 _OVERFLOW = 65_534
 _CONVERSATION = 3
 _BUFFER = 1 << 16
+_HEARD = 1 << 18
 
 Functions = Mapping[str, Callable[[Mapping[str, Any], list[bytes]], Iterable[bytes | None]]]
 """What a child may be asked for. None among the pieces of a result: what was said so far is sent now, for the child may not end well."""
@@ -160,9 +162,10 @@ def _child(functions: Functions, conversation: int, server: int, calls: seccomp.
 def _perform(functions: Functions, conversation: int, server: int, calls: seccomp.Filter | None) -> int:
     gc.disable()
     pipe = _alone(conversation)
-    request = json.loads(_read(pipe, struct.unpack("!I", _read(pipe, 4))[0]))
+    heard = pipe.makefile("rb", _HEARD)
+    request = json.loads(_read(heard, struct.unpack("!I", _read(heard, 4))[0]))
     options = request["options"]
-    parts: Iterator[bytes] = (_read(pipe, size) for size in request["parts"])
+    parts: Iterator[bytes] = (_read(heard, size) for size in request["parts"])
     try:
         if request.get("program"):
             options, parts = _ran(request, parts, pipe, server)
@@ -251,15 +254,11 @@ def _drop_root(place: str = "") -> bool:
     raise PermissionError("may not change its uid")
 
 
-def _read(pipe: socket.socket, size: int) -> bytes:
-    data = bytearray(size)
-    view, got = memoryview(data), 0
-    while got < size:
-        count = pipe.recv_into(view[got:])
-        if not count:
-            raise EOFError
-        got += count
-    return bytes(data)
+def _read(heard: IOBase, size: int) -> bytes:
+    data: bytes = heard.read(size)
+    if len(data) < size:
+        raise EOFError
+    return data
 
 
 def _answer(pipe: socket.socket, pieces: Iterable[bytes | None]) -> None:

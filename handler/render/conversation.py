@@ -6,11 +6,13 @@ Law: neither side can block the other, and every way a child can end has a name.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import selectors
 import signal
 import socket
 import struct
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NoReturn, Self, TypeVar
@@ -24,6 +26,7 @@ from handler.render.programs import Program
 T = TypeVar("T")
 
 _CHUNK = 1 << 18
+_AT_ONCE = 500  # parts in one system call, which takes 1,024 at most
 PIECES = 200_000
 """Pieces of one answer: each is an object here, so that many small ones would take far more memory than they have bytes."""
 
@@ -63,7 +66,8 @@ class Conversation:
         self.note = ""
         self.lacks: list[str] = []
         self.buffer = bytearray()
-        self.outgoing = [memoryview(data) for data in (struct.pack("!I", len(request.head)), request.head, *request.parts) if data]
+        whole = (struct.pack("!I", len(request.head)), request.head, *request.parts)
+        self.outgoing = deque(memoryview(data) for data in whole if data)
 
     def __enter__(self) -> Self:
         self.pipe.setblocking(False)
@@ -121,13 +125,14 @@ class Conversation:
         with contextlib.suppress(BlockingIOError):
             while self.outgoing:
                 try:
-                    sent = self.pipe.send(self.outgoing[0])
+                    sent = self.pipe.sendmsg(itertools.islice(self.outgoing, _AT_ONCE))
                 except (BrokenPipeError, ConnectionResetError):
                     self.outgoing.clear()
                     break
-                self.outgoing[0] = self.outgoing[0][sent:]
-                if not self.outgoing[0]:
-                    del self.outgoing[0]
+                while self.outgoing and sent >= len(self.outgoing[0]):
+                    sent -= len(self.outgoing.popleft())
+                if sent:
+                    self.outgoing[0] = self.outgoing[0][sent:]
         if not self.outgoing and self.pipe.fileno() in self.selector.get_map():
             self.selector.modify(self.pipe, selectors.EVENT_READ)
 

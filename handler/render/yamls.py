@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import yaml
@@ -74,7 +74,7 @@ class Builder:
         """Yield every document of the chunk, then its mistakes; a document with mistakes isn't yielded."""
         try:
             parser = CParser(chunk)
-            while type(event := _next(parser)) is not yaml.StreamEndEvent:
+            while type(event := parser.get_event()) is not yaml.StreamEndEvent:
                 if type(event) is yaml.DocumentStartEvent:
                     document = self._document(parser)
                     if not self.problems:
@@ -100,17 +100,18 @@ class Builder:
         self.root: Any = None
         self.size = 0
         line = -1
-        while type(event := _next(parser)) is not yaml.DocumentEndEvent:
+        following: Callable[[], Any] = parser.get_event
+        while (kind := type(event := following())) is not yaml.DocumentEndEvent:
             line = event.start_mark.line if line < 0 else line
-            self._take(event)
+            if kind is yaml.ScalarEvent:
+                self._scalar(event)
+            else:
+                self._take(kind, event)
         self.nodes += self.size
         return Document(self.path, self.first_line + line, self.root, self.lines)
 
-    def _take(self, event: Any) -> None:
-        kind = type(event)
-        if kind is yaml.ScalarEvent:
-            self._scalar(event)
-        elif kind in (yaml.MappingStartEvent, yaml.SequenceStartEvent):
+    def _take(self, kind: type, event: Any) -> None:
+        if kind in (yaml.MappingStartEvent, yaml.SequenceStartEvent):
             self._open(event)
         elif kind is yaml.AliasEvent:
             self._alias(event)
@@ -119,7 +120,7 @@ class Builder:
 
     def _scalar(self, event: Any) -> None:
         line, text = event.start_mark.line, event.value
-        if self._expects_key() and _is_merge(event):
+        if text == "<<" and self._expects_key() and _is_merge(event):
             self.stack[-1].key = MERGE_KEY
             return
         value: scalars.Scalar = text
@@ -130,9 +131,10 @@ class Builder:
                 value = scalars.plain(text)
         except ValueError as bad:
             self._problem(self._subject(), str(bad), line)
+        size = 1 + len(text) // 64
         if event.anchor:
-            self.anchors[event.anchor] = (value, 1 + len(text) // 64)
-        self._add(value, 1 + len(text) // 64, line)
+            self.anchors[event.anchor] = (value, size)
+        self._add(value, size, line)
 
     def _open(self, event: Any) -> None:
         line, mapping = event.start_mark.line, isinstance(event, yaml.MappingStartEvent)
@@ -175,9 +177,10 @@ class Builder:
             return
         top = self.stack[-1]
         top.size += size
-        self._count(top.size, line)
+        if top.size > self.budget:
+            self._count(top.size, line)
         if top.seen is None:
-            top.items.append(self._normal(value, line))
+            top.items.append(self._normal(value, line) if type(value) is float else value)
         elif top.key is None:
             top.key, top.key_line = self._key(value, line, top.seen), line
         else:
@@ -185,11 +188,11 @@ class Builder:
             if name is MERGE_KEY:
                 self._merge(top, value, line)
             elif name is not NO_KEY:
-                top.value[name] = self._normal(value, line, name)
+                top.value[name] = self._normal(value, line, name) if type(value) is float else value
 
     def _key(self, value: Any, line: int, seen: dict[str, int]) -> str:
         try:
-            name = scalars.key(value)
+            name = value if type(value) is str else scalars.key(value)
         except ValueError as bad:
             self._problem("key", str(bad), line)
             return NO_KEY
@@ -236,10 +239,5 @@ class Builder:
         raise _Refused
 
 
-def _next(parser: CParser) -> Any:
-    """The next event. PyYAML's types call every mark optional; CParser always sets it."""
-    return parser.get_event()
-
-
 def _is_merge(event: Any) -> bool:
-    return bool(event.value == "<<" and (event.tag == _MERGE or (event.tag is None and event.implicit[0])))
+    return bool(event.tag == _MERGE or (event.tag is None and event.implicit[0]))

@@ -119,9 +119,9 @@ class Kubectl:
         found: dict[str, Any] = json.loads(self.run("get", *arguments, "-o", "json"))
         return found
 
-    def applyset(self, names: Names) -> str:
-        """Return the id that Anneal labels its own objects with."""
-        record = self.get("configmap", "anneal-shop", "-n", names.state)
+    def applyset(self, names: Names, target: str) -> str:
+        """Return the id that Anneal labels a target's objects with."""
+        record = self.get("configmap", f"anneal-{target}", "-n", names.state)
         return str(record["metadata"]["labels"]["applyset.kubernetes.io/id"])
 
     def members(self, names: Names, applyset: str) -> dict[str, Thing]:
@@ -135,9 +135,9 @@ class Kubectl:
         parts = record.get("data", {}) | record.get("binaryData", {})
         return {key: value for key, value in parts.items() if not key.startswith("health.")}, lease["metadata"]["resourceVersion"]
 
-    def recorded_commit(self, names: Names) -> str:
-        """Return the commit that the record says is applied."""
-        record = self.get("configmap", "anneal-shop", "-n", names.state)
+    def recorded_commit(self, names: Names, target: str) -> str:
+        """Return the commit that a target's record says is applied."""
+        record = self.get("configmap", f"anneal-{target}", "-n", names.state)
         return str(record["data"]["commit"])
 
     def exists(self, *arguments: str) -> bool:

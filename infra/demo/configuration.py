@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from infra.demo.repository import Repository
@@ -21,12 +22,33 @@ class Clock:
         return [f"{key}: {value}" for key, value in pairs if value]
 
 
+@dataclass(frozen=True, slots=True)
+class Further:
+    """A target beside the shop's, of the same repository, in the namespace of what customers see. `renderer`: YAML; empty: `path` says."""
+
+    name: str
+    path: str
+    renderer: str = ""
+
+    def lines(self, stage: Stage, repository: Repository) -> list[str]:
+        """Return it as lines of the configuration."""
+        return [
+            f"  - name: {self.name}",
+            f"    repository: {{url: {repository.url}}}",
+            f"    path: {self.path}",
+            *([f"    renderer: {self.renderer}"] if self.renderer else []),
+            f"    cluster: {{kubeconfig: {{file: {stage.kubeconfig}}}}}",
+            f"    namespace: {stage.names.front}",
+            f"    namespaces: [{stage.names.front}]",
+        ]
+
+
 USUAL = Clock()
 QUICK = Clock("1s", "2s")
 
 
-def configuration(stage: Stage, repository: Repository, clock: Clock) -> str:
-    """Return the configuration of this demo."""
+def configuration(stage: Stage, repository: Repository, clock: Clock, more: Sequence[Further] = ()) -> str:
+    """Return the configuration of this demo. `more`: targets beside the shop's."""
     names = stage.names
     lines = [
         "apiVersion: anneal.dev/v1alpha1",
@@ -41,5 +63,6 @@ def configuration(stage: Stage, repository: Repository, clock: Clock) -> str:
         f"    cluster: {{kubeconfig: {{file: {stage.kubeconfig}}}}}",
         f"    namespaces: [{names.front}, {names.back}]",
         "    clusterScoped: [Namespace, CustomResourceDefinition.apiextensions.k8s.io]",
+        *(line for each in more for line in each.lines(stage, repository)),
     ]
     return "\n".join(lines) + "\n"

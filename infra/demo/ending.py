@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from infra.demo.stage import LOOPBACK, ROOT
-from infra.demo.walkthrough import Walkthrough
+from infra.demo.walkthrough import SHOP, Walkthrough
 
 GIT_PORT, WEB_PORT = 3000, 8080
 """The ports that the transcript shows."""
@@ -19,14 +19,16 @@ def table(demo: Walkthrough) -> None:
     voice, names = demo.voice, demo.stage.names
     voice.step("What lives there now")
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
-    for name in demo.members():
+    targets = (SHOP, *(each.name for each in demo.further))
+    for name in (name for target in targets for name in demo.members(target)):
         kind, *rest = name.split("/")
         kinds[rest[0] if len(rest) == 2 else "(cluster)"][kind] += 1
     rows = [
         (place, ", ".join(f"{kind} ({count})" if count > 1 else kind for kind, count in sorted(found.items())))
         for place, found in sorted(kinds.items())
     ]
-    rows.append((names.state, "ConfigMap/anneal-shop: what is applied, and the history; Lease/anneal-shop: the lock"))
+    records = (f"ConfigMap/anneal-{each}: what is applied, and the history; Lease/anneal-{each}: the lock" for each in targets)
+    rows += ((names.state, record) for record in records)
     width = max(len(place) for place, _ in rows)
     for place, what in rows:
         voice.say(f"{place:{width}}  {what}")

@@ -13,7 +13,8 @@ from infra.demo.cluster import Names
 from infra.demo.narration import DemoFailed
 from infra.gitwork import Work
 
-SHOP = Path(__file__).resolve().parent / "shop"
+_HERE = Path(__file__).resolve().parent
+SHOP = _HERE / "shop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,11 @@ class Repository:
         chosen = [SHOP / path for path in paths] or sorted(SHOP.rglob("*.yaml"))
         for file in chosen:
             self.work.write(str(file.relative_to(SHOP)), self._names.fitted(file.read_text()))
+
+    def add(self, name: str) -> None:
+        """Bring a directory beside the sample shop into the clone."""
+        for file in sorted(path for path in (_HERE / name).rglob("*") if path.is_file()):
+            self.work.write(str(file.relative_to(_HERE)), self._names.fitted(file.read_text()))
 
     def replace(self, path: str, old: str, new: str) -> None:
         """Change a file in one place; it must be there."""

@@ -30,6 +30,11 @@ class Line:
         return str(self.facts.get("outcome", ""))
 
     @property
+    def target(self) -> str:
+        """The target that ran."""
+        return str(self.facts.get("target", ""))
+
+    @property
     def commit(self) -> str:
         """The commit it was about."""
         return str(self.facts.get("commit", ""))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from infra.demo import story
+from infra.demo import rendered, story
 from infra.demo.configuration import USUAL, Clock
 from infra.demo.walkthrough import Walkthrough
 
@@ -39,6 +39,8 @@ SCENES = (
     Scene("lost-webhook", "a push is found without its webhook", story.webhook_lost, clock=None),
     Scene("refused", "a broken push is refused whole", story.broken_refused),
     Scene("held", "a deletion of half the shop waits for approval, and is reverted", story.mass_deletion),
+    Scene("kustomize", "an overlay, and a generated ConfigMap whose name rolls", rendered.kustomized, base=False, tools=True),
+    Scene("helm", "a chart with values, a hook, and a random key that stays", rendered.charted, base=False, tools=True),
 )
 ALL = "all"
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import shlex
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from infra.demo.cluster import Thing
-from infra.demo.configuration import USUAL, Clock, configuration
+from infra.demo.configuration import USUAL, Clock, Further, configuration
 from infra.demo.github import Push, deliver
 from infra.demo.narration import DemoFailed, Narrator
 from infra.demo.repository import Commit, Repository
 from infra.demo.runs import Line
 from infra.demo.stage import Stage
 
+SHOP = "shop"
 _ENDS = {"applied": "recorded", "unchanged": "recorded", "failed": "refused", "held": "held"}
 
 
@@ -33,18 +34,22 @@ def counted(line: Line) -> str:
 
 @dataclass(slots=True)
 class Walkthrough:
-    """The stage, the shop's repository and the voice; `last` is the webhook that was delivered last, `clock` how `anneal serve` runs."""
+    """The stage, the shop's repository and the voice; `last` is the webhook that was delivered last, `clock` how `anneal serve` runs.
+
+    `further`: the targets beside the shop's.
+    """
 
     stage: Stage
     repository: Repository
     voice: Narrator
     last: Push | None = None
     clock: Clock = USUAL
-    _applyset: str = ""
+    further: tuple[Further, ...] = ()
+    _applysets: dict[str, str] = field(default_factory=dict)
 
     # --- git
-    def push(self, commit: Commit) -> Line:
-        """Push to main, deliver the webhook, and return the end of the run that came of it, with the three times printed."""
+    def push(self, commit: Commit, target: str = SHOP) -> Line:
+        """Push to main, deliver the webhook, and return the end of the target's run that came of it, with the three times printed."""
         mark = self.stage.log.mark()
         self.voice.command(f"git push   # {commit.short} {commit.subject}")
         self.repository.push()
@@ -52,7 +57,7 @@ class Walkthrough:
         self.last = Push(self.repository.url, commit.before, commit.sha, commit.subject, delivery=f"demo-{commit.sha[:12]}")
         self.deliver(self.last)
         acknowledged = time.time() - pushed
-        line = self.run_of(mark, commit)
+        line = self.run_of(mark, commit, target)
         end = _ENDS.get(line.outcome, line.outcome)
         recorded = milliseconds(line.at - pushed)
         self.voice.timing(f"pushed → webhook acknowledged {milliseconds(acknowledged)} → {end} {recorded}   ({counted(line)})")
@@ -71,17 +76,18 @@ class Walkthrough:
             raise DemoFailed("nothing was delivered yet")
         return self.last.delivery, self.deliver(self.last)
 
-    def run_of(self, mark: int, commit: Commit) -> Line:
-        """Return the end of the first run of a commit after a mark."""
+    def run_of(self, mark: int, commit: Commit, target: str = SHOP) -> Line:
+        """Return the end of a target's first run of a commit after a mark."""
 
         def wanted(line: Line) -> bool:
-            return line.message == "run" and line.commit == commit.sha and line.outcome not in ("busy", "superseded", "lagging")
+            ended = line.message == "run" and line.outcome not in ("busy", "superseded", "lagging")
+            return ended and (line.target, line.commit) == (target, commit.sha)
 
         return self.stage.log.wait(mark, wanted, f"a run of {commit.short}", self.stage.serving)
 
-    def edit(self, path: str, old: str, new: str) -> None:
+    def edit(self, path: str, old: str, new: str, root: str = "deploy") -> None:
         """Change a file in one place, and tell."""
-        path = f"deploy/{path}"
+        path = f"{root}/{path}"
         self.repository.replace(path, old, new)
         self.voice.say(f"{path}: {old} → {new}")
 
@@ -107,14 +113,15 @@ class Walkthrough:
             self.voice.output(f"… {len(lines) - show} lines more")
         return said
 
-    def members(self) -> dict[str, Thing]:
-        """Return Anneal's objects as kubectl sees them, once the shop is there."""
-        self._applyset = self._applyset or self.stage.kubectl.applyset(self.stage.names)
-        return self.stage.kubectl.members(self.stage.names, self._applyset)
+    def members(self, target: str = SHOP) -> dict[str, Thing]:
+        """Return a target's objects as kubectl sees them, once it is there."""
+        kubectl, names = self.stage.kubectl, self.stage.names
+        self._applysets[target] = self._applysets.get(target) or kubectl.applyset(names, target)
+        return kubectl.members(names, self._applysets[target])
 
-    def is_recorded(self, commit: Commit) -> bool:
-        """Whether the record in the cluster names this commit."""
-        return self.stage.kubectl.recorded_commit(self.stage.names) == commit.sha
+    def is_recorded(self, commit: Commit, target: str = SHOP) -> bool:
+        """Whether the target's record in the cluster names this commit."""
+        return self.stage.kubectl.recorded_commit(self.stage.names, target) == commit.sha
 
     def settle(self) -> None:
         """Wait until the demo's own control plane has rolled everything out; a foreign cluster may take its time to pull images."""
@@ -124,11 +131,18 @@ class Walkthrough:
             self.stage.kubectl.run("wait", "deployment", "--all", "--for=condition=Available", "--timeout=60s", "-n", namespace)
         self.stage.kubectl.run("wait", "job", "--all", "--for=condition=Complete", "--timeout=60s", "-n", self.stage.names.back)
 
+    def add(self, target: Further) -> None:
+        """Add a target to the configuration, tell, and start `anneal serve` anew with it."""
+        self.further += (target,)
+        self.voice.say("anneal.yaml gets another target, of the same repository, and anneal serve is started anew:")
+        self.voice.output("\n".join(target.lines(self.stage, self.repository)))
+        self.serve(self.clock)
+
     def serve(self, clock: Clock) -> float:
         """Start `anneal serve`, ending the one that runs; returns the seconds the start took."""
         self.stage.stop_anneal()
         self.clock = clock
-        return self.stage.start_anneal(configuration(self.stage, self.repository, clock))
+        return self.stage.start_anneal(configuration(self.stage, self.repository, clock, self.further))
 
     def at(self, clock: Clock) -> None:
         """Let `anneal serve` run by a clock: it is started anew if it runs by another."""

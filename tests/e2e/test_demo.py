@@ -34,13 +34,21 @@ STORY = (
     "held; nothing was changed",
     "13 objects are gone, all of them declared in deploy/back",
     "all 13 objects live again, 25 in all",
+    "its name follows its content: one is new, the old one is pruned",
+    "the Deployment mounts the new one",
+    "what each render makes anew is named, with the line of its template",
+    "its pre-install hook, a Job, had ended before",
+    "its pre-upgrade hook has run, as a new Job",
+    "the random key wasn't rotated",
     "Everything was as announced",
 )
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Iterator[Path]:
-    """Where this test's demos live; whatever one leaves is ended."""
+def cache(tmp_path: Path, renderers: Path) -> Iterator[Path]:
+    """Where this test's demos live, with the tools that are built; whatever one leaves is ended."""
+    (tmp_path / "anneal").mkdir()
+    (tmp_path / "anneal" / "renderers").symlink_to(renderers.parents[1])
     yield tmp_path
     run_demo(tmp_path, "--down")
 
@@ -212,7 +220,9 @@ def test_long_outputs_and_wide_lines_are_cut_in_the_picture() -> None:
 def test_a_prefix_reaches_every_name_that_the_shop_has_in_a_cluster() -> None:
     names = Names("p-")
     texts = [path.read_text() for path in sorted(SHOP.rglob("*.yaml"))]
-    for text in texts:
+    beside = [path.read_text() for path in sorted(SHOP.parent.rglob("*.yaml")) if not path.is_relative_to(SHOP)]
+    assert any("shop-front" in text for text in beside)
+    for text in (*texts, *beside):
         fitted = names.fitted(text)
         for name in ("shop-front", "shop-back", "shop.example.com"):
             assert fitted.count(f"p-{name}") == text.count(name)
