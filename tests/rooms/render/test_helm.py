@@ -305,7 +305,7 @@ def test_a_mistake_follows_from_all_that_was_looked_at_until_then(sandbox: Sandb
     with pytest.raises(AuthorError) as caught:
         RENDERERS["auto"].render(FakeTree(files), request, sandbox)
     reads = dict(caught.value.basis.reads)
-    assert (reads.keys(), reads["missing.yaml"]) == ({"deploy", "deploy/Chart.yaml", "missing.yaml"}, "")
+    assert (set(reads), reads["missing.yaml"]) == ({"deploy", "deploy/Chart.yaml", "missing.yaml"}, "")
     with pytest.raises(AuthorError) as caught:
         RENDERERS["auto"].render(FakeTree({**files, "deploy/templates/a.yaml": "{{ nope }}"}), RenderRequest("deploy"), sandbox)
     assert {path for path, _ in caught.value.basis.reads} == {"deploy", "deploy/Chart.yaml", "//tool/helm"}
