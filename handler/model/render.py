@@ -120,6 +120,7 @@ class Rendered:
     `renderer`: which one made them. `notes`: what a plan should say of the render. `unstable`: objects that a second render of the same
     inputs makes otherwise -> the fields that differ, with why. `installs`: digest of what a first install is made of; empty: no such thing.
     `upgrade`: these are what an upgrade makes, not what that install does. `secrets`: texts of Secrets that they were made from.
+    `renamed`: objects that are others at each render.
     """
 
     manifests: tuple[Manifest, ...]
@@ -134,6 +135,7 @@ class Rendered:
     installs: str = ""
     upgrade: bool = False
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    renamed: tuple[Identity, ...] = ()
 
     def fits(self, installed: str) -> bool:
         """Whether a render for a release with this `RecordedRender.installed` would be the same one, of install or upgrade."""

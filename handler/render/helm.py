@@ -42,7 +42,7 @@ from handler.render.programs import Program
 from handler.render.rollout_file import lines_of, read_rollout
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
-from handler.render.unstable import calls, renamed, unstable
+from handler.render.unstable import calls, others, renamed, unstable
 
 _API, _VERSION = re.compile(r"[A-Za-z0-9./-]+"), re.compile(r"v?[0-9]+\.[0-9]+[A-Za-z0-9.+-]*")
 _AT_ONCE = 500  # API versions in one argument: Linux takes 128 KiB
@@ -117,6 +117,7 @@ class _Release:
             installs,
             upgrade,
             tuple(values.hidden),
+            made.renamed,
         )
 
     def _inputs(self, files: TreeFiles) -> tuple[ChartFiles, Values]:
@@ -174,6 +175,7 @@ class _Made:
     files: Files
     notes: tuple[str, ...]
     unstable: Mapping[Identity, Any]
+    renamed: tuple[Identity, ...] = ()
 
 
 @dataclass(slots=True)
@@ -199,7 +201,9 @@ class _Making:
         if any(use.function in CLOCK for use in anew):
             time.sleep(_SECOND)
         again = self._active(self._once(first.files))
-        return _Made(manifests, first.files, (*notes, *renamed(manifests, again, anew)), unstable(manifests, again, anew))
+        notes = (*notes, *renamed(manifests, again, anew))
+        other = tuple(each.identity for each in others(manifests, again))
+        return _Made(manifests, first.files, notes, unstable(manifests, again, anew), other)
 
     def _active(self, output: ProgramOutput) -> tuple[Manifest, ...]:
         return tuple(manifest for manifest in output.manifests if not _is_idle(manifest, upgrade=self.upgrade))

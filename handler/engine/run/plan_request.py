@@ -16,6 +16,7 @@ from handler.engine.planner.siblings import SiblingQuestions
 from handler.engine.run import revision
 from handler.engine.run.context import RunContext
 from handler.model.errors import AnnealError, Basis
+from handler.model.names import Identity
 from handler.model.numbers import many
 from handler.model.plan import Plan
 
@@ -54,6 +55,7 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         notes=prepared.notes,
         renderer=prepared.rendered.renderer,
         unstable=prepared.rendered.unstable,
+        renamed=frozenset(() if run.force else _renamed(run, inputs)),
         guarded=_guarded(run, prepared.rendered.renderer),
         under_way=token(under_way(state, prepared.digest, force=run.force)) if rolling else "",
         canaries=Canaries.of(prepared.rollout, due=rolling, gradual=is_gradual(run, prepared.digest)),
@@ -70,6 +72,12 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         ),
         ran=expired_jobs.known(state, due, prepared.planned_rollout, prepared.digest),
     )
+
+
+def _renamed(run: RunContext, inputs: Inputs) -> tuple[Identity, ...]:
+    """Return the objects that are new only because they were rendered once more; after a change of git or settings none is."""
+    same = run.is_recorded() and run.state.reads == inputs.reads
+    return inputs.prepared.rendered.renamed if same else ()
 
 
 def _guarded(run: RunContext, renderer: str) -> dict[tuple[str, str, str], str]:
