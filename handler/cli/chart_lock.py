@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from handler.app.external_services import fetcher
-from handler.cli.vendor import kustomizations
+from handler.cli.checkout_kustomizations import kustomizations
 from handler.config.load import ConfigNotFound
 from handler.config.renderer_settings import ChartSource, chart_references
 from handler.config.secret_mask import Mask

@@ -17,13 +17,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from handler.cli import reports
+from handler.cli.checkout_kustomizations import kustomizations
 from handler.cli.remote_bases import Fetched, RemoteBases
 from handler.cli.session import Session
 from handler.model.errors import AnnealError, Problem, SourceRefused
 from handler.model.tree import printable
-from handler.render.folders import KUSTOMIZATIONS
-from handler.render.kustomization import Mentions
-from handler.render.kustomize_closure import BUILT, VENDORED, decode_row
+from handler.render.kustomize_closure import VENDORED
 from handler.render.remotes import is_remote, shown
 from handler.render.sandbox import Sandbox
 
@@ -114,18 +113,6 @@ def entries(directory: Path, sandbox: Sandbox) -> list[Entry]:
         for each in mentions.references
         if each.field in VENDORED and is_remote(each.text)
     ]
-
-
-def kustomizations(directory: Path, sandbox: Sandbox) -> list[tuple[Path, Mentions]]:
-    """Return what each kustomization below a directory names, links not followed; one that can't be read names nothing."""
-    files = sorted(path for path in directory.rglob("*") if path.name in KUSTOMIZATIONS and path.is_file() and not path.is_symlink())
-    files = [path for path in files if ".git" not in path.parts]
-    if not files:
-        return []
-    places = [printable(str(path)) for path in files]
-    options = {"places": places, "roles": [BUILT] * len(files), "root": -1}
-    rows = sandbox.run("kustomizations", options, [path.read_bytes() for path in files], decode_row)
-    return [(files[row[0]], row[1]) for row in rows if isinstance(row, tuple) and 0 <= row[0] < len(files)]
 
 
 def _vendored(entry: Entry, directory: Path, bases: RemoteBases) -> Vendored:

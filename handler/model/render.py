@@ -123,6 +123,7 @@ class Rendered:
     inputs makes otherwise -> the fields that differ, with why. `installs`: digest of what a first install is made of; empty: no such thing.
     `upgrade`: these are what an upgrade makes, not what that install does. `secrets`: texts of Secrets that they were made from.
     `rests`: hooks that had their time at an install: what is left of them stays, and they never run again.
+    `renamed`: objects that are others at each render.
     """
 
     manifests: tuple[Manifest, ...]
@@ -138,6 +139,7 @@ class Rendered:
     upgrade: bool = False
     secrets: tuple[str, ...] = field(default=(), repr=False)
     rests: tuple[Manifest, ...] = ()
+    renamed: tuple[Identity, ...] = ()
 
     def fits(self, installed: str) -> bool:
         """Whether a render for a release with this `RecordedRender.installed` would be the same one, of install or upgrade."""

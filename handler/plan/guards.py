@@ -6,11 +6,12 @@ A later plan with the same reads and settings passes if its guarded changes are 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from handler.config.settings import Prune
 from handler.model.errors import PlanRefused, Problem
 from handler.model.manifest import canonical
+from handler.model.names import Identity
 from handler.model.numbers import many
 from handler.model.plan import Action, Change, Hold
 from handler.plan.missing_settings import lacking
@@ -25,6 +26,18 @@ def refuse_empty(target: str, desired: int, members: int, prune: Prune) -> None:
         problem = Problem(f"target {target}", seen)
         fix = "set prune: {allowEmpty: true} if that is meant, or correct path and include"
         raise PlanRefused(lacking(problem, target, {"prune.allowEmpty": ("true",)}, fix=fix))
+
+
+def names_made_anew(changes: Sequence[Change], renamed: Collection[Identity]) -> dict[Key, str]:
+    """Return why objects that only another render names otherwise must wait: a run that changes nothing would replace what runs.
+
+    What is approved names none of them: the next render has other names.
+    """
+    count = sum(change.action is Action.CREATE and change.identity in renamed for change in changes)
+    if not count:
+        return {}
+    seen = f"{many(count, 'object')} {'has' if count == 1 else 'have'} another name at each render, and nothing else has changed"
+    return {("render", "names", ""): f"{seen}: the notes say which"}
 
 
 def hold_for(changes: Sequence[Change], members: int, prune: Prune, reads: str, settings: str, other: Mapping[Key, str]) -> Hold | None:

@@ -42,7 +42,7 @@ from handler.render.programs import Program
 from handler.render.rollout_file import lines_of, read_rollout
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
-from handler.render.unstable import calls, renamed, unstable
+from handler.render.unstable import calls, others, renamed, unstable
 
 _API, _VERSION = re.compile(r"[A-Za-z0-9./-]+"), re.compile(r"v?[0-9]+\.[0-9]+[A-Za-z0-9.+-]*")
 _AT_ONCE = 500  # API versions in one argument: Linux takes 128 KiB
@@ -118,6 +118,7 @@ class _Release:
             upgrade,
             (*values.hidden, *made.hidden),
             made.rests,
+            made.renamed,
         )
 
     def _inputs(self, files: TreeFiles) -> tuple[ChartFiles, Values]:
@@ -177,6 +178,7 @@ class _Made:
     unstable: Mapping[Identity, Any]
     rests: tuple[Manifest, ...]
     hidden: tuple[str, ...]
+    renamed: tuple[Identity, ...] = ()
 
 
 @dataclass(slots=True)
@@ -204,7 +206,8 @@ class _Making:
             time.sleep(_SECOND)
         again = self._active(self._once(first.files))
         notes = (*notes, *renamed(manifests, again, anew))
-        return _Made(manifests, first.files, notes, unstable(manifests, again, anew), rests, first.hidden)
+        other = tuple(each.identity for each in others(manifests, again))
+        return _Made(manifests, first.files, notes, unstable(manifests, again, anew), rests, first.hidden, other)
 
     def _active(self, output: ProgramOutput) -> tuple[Manifest, ...]:
         return tuple(manifest for manifest in output.manifests if not _is_idle(manifest, upgrade=self.upgrade))

@@ -33,13 +33,18 @@ def unstable(first: Sequence[Manifest], second: Sequence[Manifest], uses: Sequen
 
 def renamed(first: Sequence[Manifest], second: Sequence[Manifest], uses: Sequence[Use]) -> Iterator[str]:
     """Yield notes on the objects that have another name, or aren't there, in a second render; so many at most."""
-    again = {manifest.identity for manifest in second}
-    other = [manifest for manifest in first if manifest.identity not in again]
+    other = others(first, second)
     for manifest in other[:_NOTES]:
         why = reason(manifest.place, uses)
-        yield f"{manifest.place}: {manifest.identity} is another object at each render: {why}; each run prunes the last one"
+        yield f"{manifest.place}: {manifest.identity} is another object at each render: {why}; where nothing else changes, a person decides"
     if len(other) > _NOTES:
         yield f"{len(other) - _NOTES:,} more objects are others at each render"
+
+
+def others(first: Sequence[Manifest], second: Sequence[Manifest]) -> list[Manifest]:
+    """Return the objects of a render that the second one doesn't have."""
+    again = {manifest.identity for manifest in second}
+    return [manifest for manifest in first if manifest.identity not in again]
 
 
 def reason(place: str, uses: Sequence[Use]) -> str:

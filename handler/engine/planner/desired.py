@@ -171,8 +171,11 @@ class Preparer:
         refuse_strays(rendered.manifests, self.target)
         admitted = self._admit(rendered.manifests)
         named = {manifest.identity: item.identity for manifest, item in zip(rendered.manifests, admitted, strict=True)}
-        unstable = {named.get(identity, identity): each for identity, each in rendered.unstable.items()}
-        rendered = replace(rendered, unstable=unstable)
+        rendered = replace(
+            rendered,
+            unstable={named.get(identity, identity): each for identity, each in rendered.unstable.items()},
+            renamed=tuple(named.get(identity, identity) for identity in rendered.renamed),
+        )
         automatic, planned_rollout = roll(rendered, admitted, self.actions, self.checks)
         canaries.refuse(planned_rollout.rollout, {item.identity: item for item in admitted}, rendered.where)
         automatic, left_out = _without_unserved(automatic)

@@ -45,8 +45,9 @@ class PlanRequest:
     """What one plan is made for.
 
     `recorded`, `namespaces`: the kinds and namespaces the state lists; `prune`: whether candidates may go; `due`: hooks and steps to carry
-    out; `renderer`, `unstable`, `hidden`: see `Rendered`; `guarded`: what a person must approve beside deletions, each with its reason;
-    `under_way`: `due.token` of the rollout that goes on; `shown`: the plan is only read; `handover`: None: there are no siblings.
+    out; `renderer`, `unstable`, `hidden`: see `Rendered`; `renamed`: objects that nothing but another render names otherwise; `guarded`: what
+    a person must approve beside deletions, each with its reason; `under_way`: `due.token` of the rollout that goes on; `shown`: the plan is
+    only read; `handover`: None: there are no siblings.
     """
 
     commit: str
@@ -63,6 +64,7 @@ class PlanRequest:
     renderer: str = FILES
     unstable: Mapping[Identity, UnstableFields] = field(default_factory=dict)
     hidden: tuple[str, ...] = field(default=(), repr=False)
+    renamed: frozenset[Identity] = frozenset()
     guarded: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     under_way: str = ""
     canaries: Canaries = field(default_factory=Canaries)
@@ -148,7 +150,8 @@ class Planner:
             renderer=ask.renderer,
         )
         members = comparison.members - sum(is_kept(change) or change.is_left for change in prunes)
-        hold = guards.hold_for(plan.changes, members, self.target.prune, ask.reads, ask.settings, ask.guarded)
+        guarded = {**ask.guarded, **guards.names_made_anew(plan.changes, ask.renamed)}
+        hold = guards.hold_for(plan.changes, members, self.target.prune, ask.reads, ask.settings, guarded)
         live = (*comparison.same, *comparison.undecided, *bodies, *comparison.hooks, *comparison.left)
         present = frozenset(identity.group_kind for identity in live)
         left = given(ask.ran, comparison.desired, handover)

@@ -17,6 +17,7 @@ from handler.engine.run import revision
 from handler.engine.run.commit_mask import CommitMask, living
 from handler.engine.run.context import RunContext
 from handler.model.errors import AnnealError, Basis
+from handler.model.names import Identity
 from handler.model.numbers import many
 from handler.model.plan import Plan
 
@@ -59,6 +60,7 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         renderer=prepared.rendered.renderer,
         unstable=prepared.rendered.unstable,
         hidden=prepared.rendered.secrets,
+        renamed=frozenset(() if run.force else _renamed(run, inputs)),
         guarded=_guarded(run, prepared.rendered.renderer),
         under_way=token(under_way(state, prepared.digest, force=run.force)) if rolling else "",
         canaries=Canaries.of(prepared.rollout, due=rolling, gradual=is_gradual(run, prepared.digest)),
@@ -75,6 +77,12 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         ),
         ran=expired_jobs.known(state, due, prepared.planned_rollout, prepared.digest),
     )
+
+
+def _renamed(run: RunContext, inputs: Inputs) -> tuple[Identity, ...]:
+    """Return the objects that are new only because they were rendered once more; after a change of git or settings none is."""
+    same = run.is_recorded() and run.state.reads == inputs.reads
+    return inputs.prepared.rendered.renamed if same else ()
 
 
 def _guarded(run: RunContext, renderer: str) -> dict[tuple[str, str, str], str]:

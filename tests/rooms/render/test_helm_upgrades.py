@@ -70,6 +70,7 @@ def test_a_clock_is_seen_a_second_later(sandbox: Sandbox) -> None:
 def test_a_name_that_is_made_anew_is_noted(sandbox: Sandbox) -> None:
     found = rendered(sandbox, chart({"templates/a.yaml": CONFIG.format("a-{{ randAlphaNum 9 | lower }}")}))
     assert not found.unstable
+    assert [each.identity for each in found.manifests] == [*found.renamed]
     [note] = found.notes
     assert note.startswith("deploy/templates/a.yaml:2: ConfigMap/a-")
     assert "is another object at each render: randAlphaNum at deploy/templates/a.yaml:3" in note

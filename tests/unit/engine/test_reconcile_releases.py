@@ -11,7 +11,7 @@ from handler.config.renderer_settings import RendererSettings
 from handler.model.event import Job
 from handler.model.manifest import Manifest
 from handler.model.render import UPGRADED, Rendered, RenderRequest, UnstableFields
-from handler.model.result import Outcome
+from handler.model.result import Outcome, Result
 from handler.model.rollout import ARGO_HOOK
 from handler.model.tree import ReadSet, Tree
 from handler.render import Sandbox
@@ -122,6 +122,46 @@ def test_a_render_that_differs_in_what_is_made_anew_runs_no_hook_again(bench: Be
     assert bench.run("drift") is Outcome.UNCHANGED
     assert len(bench.renderer.acts) == 2
     assert (state_of(bench.handler()).digest, bench.hook()) == (digest, hook)
+
+
+@dataclass
+class Renaming(FromElsewhere):
+    """Renders one ConfigMap whose name is another at each render."""
+
+    def render(self, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
+        del sandbox
+        self.requests.append(request)
+        entry = tree.lookup(request.path)
+        metadata = {"name": f"web-{len(self.requests)}", "namespace": "shop"}
+        made = Manifest.of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}, "shop/a.yaml:1")
+        return Rendered((made,), ReadSet.of({request.path: entry.oid if entry else ""}), renderer="helm", renamed=(made.identity,))
+
+
+def test_an_object_whose_name_is_made_anew_is_replaced_by_a_commit_or_a_person_alone() -> None:
+    server, host, renderer = cluster(), GitHost(), Renaming()
+
+    def run(job: Job) -> Result:
+        made = rendering(server, host, renderer, settings={"renderer": RendererSettings("helm")})
+        return made.run(job)
+
+    def push(value: str) -> None:
+        host.push(host.commit({"shop/Chart.yaml": value}))
+
+    def names() -> list[str]:
+        found = server.must(Asked("GET", "/api/v1/namespaces/shop/configmaps", {}, None, "", ""))["items"]
+        return sorted(each["metadata"]["name"] for each in found)
+
+    push("1")
+    assert run(Job("shop", "push")).outcome is Outcome.APPLIED
+    held = run(Job("shop", "drift"))
+    assert held.outcome is Outcome.HELD
+    assert "1 object has another name at each render, and nothing else has changed" in held.message
+    assert names() == ["web-1"]
+    made = rendering(server, host, renderer, settings={"renderer": RendererSettings("helm")})
+    waiting = state_of(made).held
+    assert waiting
+    assert run(Job("shop", "approve", approve=waiting.id, actor="ada")).outcome is Outcome.APPLIED
+    assert names() == ["web-3"]
 
 
 def test_a_document_without_what_is_made_anew() -> None:
