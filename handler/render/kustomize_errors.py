@@ -128,7 +128,7 @@ _RULES = (
 
 
 def explain(errors: str, home: str, root: str, marks: Marks) -> Problem:
-    """Return the problem that kustomize's standard error tells of. `home`: the private directory; `root`: what is built."""
+    """Return the problem that kustomize's standard error is about. `home`: the private directory; `root`: what is built."""
     text = _ERROR.split(errors.replace(f"{home}/", "").replace(home, "."))[-1].strip()
     text, folder, named = _reduced(text, root)
     fields: tuple[str, ...] = ()
