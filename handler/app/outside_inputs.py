@@ -16,7 +16,7 @@ import binascii
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
@@ -37,8 +37,10 @@ from handler.model.outside_inputs import (
 )
 from handler.model.tree import OUTSIDE
 from handler.render.tools import find
-from handler.source.charts.chart_fetcher import ChartFetcher
 from handler.source.charts.chart_pins import ChartPins
+
+if TYPE_CHECKING:
+    from handler.source.charts.chart_fetcher import ChartFetcher
 
 _TOOL = f"{OUTSIDE}tool/"
 _PLURALS = {"ConfigMap": "configmaps", "Secret": "secrets"}

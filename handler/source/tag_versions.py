@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from semantic_version import NpmSpec
-
 from handler.model.errors import ConfigInvalid
 
 TAGS = "refs/tags/"
@@ -94,6 +92,8 @@ def order_of_parts(parts: list[str]) -> tuple[Any, ...]:
 def _comparators(text: str) -> list[Comparator]:
     low, dash, high = text.partition(" - ")
     blocks = [f">={low}", f"<={high}"] if dash else text.split()
+    from semantic_version import NpmSpec  # noqa: PLC0415 - most targets follow no range
+
     found = [each for block in blocks for each in NpmSpec.Parser.parse_simple(block)]
     if not found:
         raise ValueError("empty")

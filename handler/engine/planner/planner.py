@@ -45,9 +45,9 @@ class PlanRequest:
     """What one plan is made for.
 
     `recorded`, `namespaces`: the kinds and namespaces the state lists; `prune`: whether candidates may go; `due`: hooks and steps to carry
-    out; `renderer`, `unstable`, `hidden`: see `Rendered`; `renamed`: objects that nothing but another render names otherwise; `guarded`: what
-    a person must approve beside deletions, each with its reason; `under_way`: `due.token` of the rollout that goes on; `shown`: the plan is
-    only read; `handover`: None: there are no siblings.
+    out; `renderer`, `unstable`, `hidden`: see `Rendered`; `renamed`: objects that nothing but another render names otherwise; `guarded`:
+    what a person must approve beside deletions, each with its reason; `under_way`: `due.token` of the rollout that goes on; `shown`: the
+    plan is only read; `handover`: None: there are no siblings.
     """
 
     commit: str
