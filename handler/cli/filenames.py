@@ -180,12 +180,12 @@ def _open(session: Session, files: FilenameFlags, *, record: bool) -> str:
 def read(session: Session, files: FilenameFlags) -> CommitSource:
     """Read what is named. Raises SourceRefused, click.UsageError."""
     from handler.cli.checkout_parts import built_of  # noqa: PLC0415 - `--help` stays fast
-    from handler.cli.local_source import Directory, Files, Parts  # noqa: PLC0415 - the same
+    from handler.cli.local_source import CheckoutParts, Directory, Files  # noqa: PLC0415 - the same
 
     directory, checkout = files.directory, files.checkout
     if directory is None:
         return Files(contents(files), files.base)
-    source = Parts(*checkout, built_of(*checkout, session.sandbox)) if checkout else Directory(directory)
+    source = CheckoutParts(*checkout, built_of(*checkout, session.sandbox)) if checkout else Directory(directory)
     if source.differs:
         session.output.note(f"{directory} differs from commit {source.committed.sha[:12]}; what lies there counts")
     return source

@@ -63,7 +63,7 @@ class Directory(Fixed):
             self._tree.commit = _unrecorded(self.committed, self._tree)
 
 
-class Parts(Fixed):
+class CheckoutParts(Fixed):
     """Directories and files of a checkout, by their paths from its root, as the one commit it is at. `path`: the one that is rendered."""
 
     def __init__(self, root: Path, path: str, parts: Collection[str]) -> None:

@@ -54,6 +54,12 @@ _FIELDS = {"kubeVersion": "kubeVersion", "chart": "type"}
 _HOOKS = {False: frozenset({"pre-install", "post-install"}), True: frozenset({"pre-upgrade", "post-upgrade"})}
 
 
+_GIVEN = (
+    "it may miss what it looks up on an upgrade, and nothing is looked up here; values of a live object are given by "
+    "renderer: {valuesFrom: [{kind: Secret, name: …, key: …, targetPath: …}]}"
+)
+
+
 class HelmRenderer:
     """Renders a chart. `request.options`: `RendererSettings`."""
 
@@ -279,7 +285,13 @@ class _Making:
         for name, data in (own, *self.values.layers) if any(paths) else ():
             found = iter(lines_of(self.release.sandbox, name, data)(fields))
             places |= {number: f"{name}:{line}" for number, (line, above) in enumerate(zip(found, found, strict=True)) if line != above}
-        return [self._charted(replace(each, place=places.get(number, each.place))) for number, each in enumerate(problems)]
+        placed = (replace(each, place=places.get(number, each.place)) for number, each in enumerate(problems))
+        return [self._charted(self._unlooked(each)) for each in placed]
+
+    def _unlooked(self, problem: Problem) -> Problem:
+        """Give a template's mistake a way out where the chart would look up on an upgrade what an install has made."""
+        looks = self.upgrade and any(use.function == "lookup" for use in self.facts.uses)
+        return replace(problem, fix=_GIVEN) if looks and problem.subject == "template" and not problem.fix else problem
 
     def _charted(self, problem: Problem) -> Problem:
         """Return a mistake of Chart.yaml with the line of the field that it is about."""

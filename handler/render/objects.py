@@ -86,10 +86,18 @@ def _flat(document: Document, value: Any, place: str) -> Iterator[tuple[Any, str
         yield from _flat(document, whole, document.place(item) if isinstance(item, dict) else place)
 
 
+def _is_encrypted(body: Body) -> bool:
+    """Whether it is SOPS' own form of an object, or holds that of a file of variables, as kustomize's generators take one by its lines."""
+    if isinstance(body.get("sops"), dict) and "mac" in body["sops"]:
+        return body.get("kind") != "SopsSecret"  # its operator decrypts it
+    held = [body.get(field) for field in ("data", "stringData")] if body.get("kind") in ("Secret", "ConfigMap") else []
+    return any(isinstance(each, dict) and "sops_mac" in each and "sops_version" in each for each in held)
+
+
 def _problems(body: Body, place: str) -> Iterator[Problem]:
     subject = _subject(body)
-    if isinstance(body.get("sops"), dict) and "mac" in body["sops"] and body.get("kind") != "SopsSecret":  # its operator decrypts it
-        yield Problem(subject, "is still encrypted by SOPS", place, "decrypt it before it is committed, or add it to .annealignore")
+    if _is_encrypted(body):
+        yield Problem(subject, "is still encrypted by SOPS", place, "decrypt it before it is committed, or take it out of what is rendered")
         return
     if not body.keys() & {"apiVersion", "kind", "metadata"}:
         yield Problem(subject, "isn't a Kubernetes object: it has neither apiVersion, kind nor metadata", place, _NO_OBJECT)

@@ -49,6 +49,19 @@ def test_a_hook_may_have_one_form_for_an_install_and_another_for_an_upgrade(sand
         rendered(sandbox, {**files, "deploy/templates/c.yaml": HOOK.format("h", "post-install")})
 
 
+def test_a_chart_that_fails_for_want_of_what_it_looks_up_names_the_values_of_a_live_object(sandbox: Sandbox) -> None:
+    template = '{{ if and .Release.IsUpgrade (not (lookup "v1" "Secret" "shop" "db")) }}{{ fail "a password is needed" }}{{ end }}\n'
+    files = chart({"templates/a.yaml": template + CONFIG.format("a")})
+    assert names(rendered(sandbox, files)) == ["ConfigMap/a"]
+    with pytest.raises(AuthorError, match="a password is needed") as refused:
+        rendered(sandbox, files, installed="earlier")
+    assert "renderer: {valuesFrom: [{kind: Secret, name: …, key: …, targetPath: …}]}" in refused.value.problems[0].fix
+    plain = chart({"templates/a.yaml": '{{ fail "a password is needed" }}\n'})
+    with pytest.raises(AuthorError) as refused:
+        rendered(sandbox, plain, installed="earlier")
+    assert refused.value.problems[0].fix == ""
+
+
 # --- made anew, and empty
 def test_what_is_made_anew_at_each_render_is_named_by_field_and_call(sandbox: Sandbox) -> None:
     secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData:\n  fixed: a\n  pass/word: {{ randAlphaNum 20 }}\n"
