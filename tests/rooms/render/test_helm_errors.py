@@ -331,5 +331,5 @@ def test_texts_of_secrets_go_with_the_render_to_be_masked_where_a_server_quotes_
     outside = Elsewhere(objects={("Secret", "db"): {"values.yaml": SECRET}, ("ConfigMap", "plain"): {"values.yaml": b"a: 1\n"}})
     settings = options(values_from=(ValuesFrom("Secret", "db"), ValuesFrom("ConfigMap", "plain")))
     found = rendered(sandbox, chart({X: CONFIG.format("a")}), settings, outside)
-    assert found.secrets == (SECRET.decode(),)
+    assert SECRET.decode() in found.secrets
     assert "hunter2" not in repr(found)
