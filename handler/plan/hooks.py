@@ -79,7 +79,7 @@ def separate(desired: Iterable[Desired], others: Collection[Identity] = ()) -> t
 
 def resting(planned: PlannedHooks, items: Iterable[Desired]) -> PlannedHooks:
     """Return the hooks, with those that had their time: declared, so that what lives of them stays, and never run."""
-    found = {item.identity: item for item in items if item.identity not in planned.items}
+    found = {item.identity: item for item in items}
     hooks = {identity: Hook(identity, frozenset({Phase.SKIP})) for identity in found}
     held = {identity: replace(item, mode=Mode.HOOK) for identity, item in found.items()}
     return replace(planned, hooks={**planned.hooks, **hooks}, items={**planned.items, **held})

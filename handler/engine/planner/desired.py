@@ -6,8 +6,9 @@ neither fetches nor renders it again.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -180,7 +181,7 @@ class Preparer:
         canaries.refuse(planned_rollout.rollout, {item.identity: item for item in admitted}, rendered.where)
         automatic, left_out = _without_unserved(automatic)
         rest, planned_hooks = separate(automatic, planned_rollout.named)
-        planned_hooks = resting(planned_hooks, self._admit(rendered.rests))
+        planned_hooks = resting(planned_hooks, self._resting(rendered, {item.identity for item in admitted}))
         planned_rollout = replace(planned_rollout, rest=sum(item.mode is not Mode.HOOK for item in rest))
         ordered = order(rest, self.own, planned_hooks.first, planned_hooks.items, planned_rollout.named)
         path, sha = self.target.rollout, tree.commit.sha
@@ -237,6 +238,12 @@ class Preparer:
             kinds = dict.fromkeys((manifest.api_version, manifest.identity.kind) for manifest in manifests)
             error.basis = replace(error.basis, unserved=tuple(kind for kind in kinds if self.discovery.find(*kind) is None))
             raise
+
+    def _resting(self, rendered: Rendered, declared: Collection[Identity]) -> Iterator[Desired]:
+        """Yield the hooks that had their time; of one that may not be declared any more nothing of ours lives."""
+        for manifest in rendered.rests:
+            with contextlib.suppress(PlanRefused):
+                yield from (item for item in self._admission().admit((manifest,)) if item.identity not in declared)
 
     def _admission(self) -> Admission:
         known = self.discovery.listable()

@@ -42,18 +42,20 @@ class FromElsewhere:
     requests: list[RenderRequest] = field(default_factory=list)
     unstable: Mapping[str, str] = field(default_factory=dict)
     installs: str = "a" * 64
+    names: str = "web"
+    rests: tuple[Manifest, ...] = ()
 
     def render(self, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
         self.requests.append(request)
         said, entry = request.outside.ask(CHART), tree.lookup(request.path)
         number = str(len(self.requests))
         data = {"key": said, **dict.fromkeys(self.unstable, number)}
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "shop"}, "data": data}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": self.names, "namespace": "shop"}, "data": data}
         made = Manifest.of(body, f"{request.path}/Chart.yaml:1")
         reads = ReadSet.of({request.path: entry.oid if entry else "", CHART: said})
         paths = tuple(f"/data/{name}" for name in self.unstable)
         unstable = {made.identity: UnstableFields(paths, ", ".join(self.unstable.values()))} if paths else {}
-        return Rendered((made,), reads, renderer=self.name, unstable=unstable, installs=self.installs)
+        return Rendered((made,), reads, renderer=self.name, unstable=unstable, installs=self.installs, rests=self.rests)
 
 
 def rendering(

@@ -242,3 +242,21 @@ def test_a_cluster_that_was_upgraded_is_seen_by_a_drift_run_and_before_what_was_
 
 def test_no_path_of_git_is_taken_for_an_input_from_elsewhere() -> None:
     assert OUTSIDE.startswith("/")
+
+
+def test_what_an_installs_hook_made_stays_unless_it_is_declared_otherwise(server: ApiServer, host: GitHost) -> None:
+    push(host, CHARTED)
+    renderer = FromElsewhere("helm")
+    handler = rendering(server, host, renderer)
+    assert ran(handler.run(Job("shop", "push"))) is Outcome.APPLIED
+    web = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "shop"}}
+    unserved = {"apiVersion": "gone.example.com/v1", "kind": "Gone", "metadata": {"name": "web"}}
+    renderer.rests = (Manifest.of(web), Manifest.of(unserved))
+    renderer.names = "other"
+    push(host, CHARTED | {"shop/values.yaml": "a: b\n"})
+    assert ran(handler.run(Job("shop", "push"))) is Outcome.APPLIED
+    assert live(server), "it isn't pruned"
+    renderer.names = "web"
+    push(host, CHARTED | {"shop/values.yaml": "a: c\n"})
+    rendering(server, host, renderer, Elsewhere(says={CHART: "3"})).run(Job("shop", "push"))
+    assert live(server)["key"] == "3", "it is declared, and applied"

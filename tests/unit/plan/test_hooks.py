@@ -45,7 +45,7 @@ def test_hooks_of_sync_stay_among_the_stages_and_the_others_leave() -> None:
 
 def test_hooks_that_had_their_time_are_declared_and_never_run() -> None:
     _, planned = separated(job("again", "PreSync"))
-    found = resting(planned, desired(job("again", "PreSync"), document("Secret", "made")))
+    found = resting(planned, desired(document("Secret", "made")))
     assert {item.identity.name: item.mode for item in found.items.values()} == {"again": Mode.HOOK, "made": Mode.HOOK}
     assert [due.identity.name for due in found.due()] == ["again"]
     assert waves(found, Phase.PRE_SYNC) == [["again"]]
