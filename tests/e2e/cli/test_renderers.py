@@ -11,6 +11,7 @@ import yaml
 
 from tests.e2e.cli.conftest import SECRET, Shop, document
 from tests.kubectl import Kubectl
+from tests.rooms.source.chart_servers import ChartHost, directory, helm, packed
 
 KUSTOMIZE = {
     "base/kustomization.yaml": "resources: [map.yaml]\n",
@@ -35,6 +36,7 @@ def test_a_directory_is_rendered_planned_and_applied(
     shop: Shop, kubectl: Kubectl, renderers: Path, tmp_path: Path, renderer: str, files: Mapping[str, str]
 ) -> None:
     write(tmp_path, files)
+    (tmp_path / ".git").mkdir()
     flags = ("-f", str(tmp_path / "app"), "--name", "web", "-n", shop.namespace, "--state-namespace", shop.namespace)
     shown = {each["metadata"]["name"]: each for each in yaml.safe_load_all(shop.cli("render", *flags[:6]).stdout)}
     assert shown["web"]["data"] == {"value": "1"}
@@ -68,6 +70,7 @@ def test_a_directory_is_read_with_what_it_builds_on_and_with_nothing_else(shop: 
     root, secret = tmp_path / "checkout", tmp_path / "elsewhere"
     shop.work.remove("deploy")
     (root / "unread").mkdir(parents=True)
+    (root / ".git").mkdir()
     (root / "unread" / "pipe").symlink_to("/proc/self/mem")
     mixin = document("ConfigMap", "mixin")
     base = {"kustomization.yaml": "resources: [map.yaml]\ncomponents: [../mixin]\n", "map.yaml": document("ConfigMap", "web")}
@@ -79,7 +82,6 @@ def test_a_directory_is_read_with_what_it_builds_on_and_with_nothing_else(shop: 
     found = shop.cli("render", "-f", str(root / "app" / "overlays" / "prod"), *flags).stdout
     assert {each["metadata"]["name"] for each in yaml.safe_load_all(found)} == {"prod-web", "prod-mixin"}
     write(secret, base)
-    (root / ".git").mkdir()
     write(root / "app", {"overlays/prod/kustomization.yaml": "resources: [../../../../elsewhere]\n"})
     refused = shop.cli("render", "-f", str(root / "app" / "overlays" / "prod"), *flags, code=1).stderr
     assert "leads out of the repository" in refused
@@ -89,3 +91,40 @@ def write(place: Path, files: Mapping[str, str]) -> None:
     for path, text in files.items():
         (place / path).parent.mkdir(parents=True, exist_ok=True)
         (place / path).write_text(text)
+
+
+def test_the_rights_that_rbac_prints_read_the_values_too(shop: Shop, kubectl: Kubectl, renderers: Path) -> None:
+    shop.work.remove("deploy")
+    write(shop.work.directory, {path.replace("app/", "deploy/"): text for path, text in HELM.items()})
+    shop.push("A chart")
+    account = f"{shop.namespace}/deployer"
+    sources = "[{kind: ConfigMap, name: settings}, {kind: Secret, name: login-values, optional: true}]"
+    shop.configure(f"renderer: {{type: helm, valuesFrom: {sources}}}\nimpersonate: {{serviceAccount: {account}}}")
+    kubectl.run("create", "serviceaccount", "deployer", "-n", shop.namespace)
+    metadata = {"name": "settings", "namespace": shop.namespace}
+    kubectl.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"values.yaml": 'value: "of the cluster"\n'}})
+    rows = {row["subject"]: row for row in shop.cli.json("check", code=1)["checks"]}
+    assert (rows["render"]["verdict"], rows["rights"]["verdict"]) == ("failed", "failed")
+    assert rows["rights"]["problems"][0]["fix"].endswith("anneal rbac shop | kubectl apply -f -")
+    assert "renderer.valuesFrom takes values from it, and it can't be read" in shop.cli("render", code=1).stderr
+    kubectl.grant(shop.cli("rbac", "shop").stdout)
+    shop.cli("check")
+    shop.cli("apply")
+    assert kubectl("get", "configmap", "shop", "-n", shop.namespace)["data"] == {"value": "of the cluster"}
+
+
+def test_a_chart_from_elsewhere_is_rendered_checked_and_applied(shop: Shop, kubectl: Kubectl, renderers: Path, tmp_path: Path) -> None:
+    packed(tmp_path, "1.0.0", value="a")
+    with ChartHost(otherwise=directory(tmp_path / "a")) as host:
+        assert helm("repo", "index", str(tmp_path / "a"), home=tmp_path).returncode == 0
+        charted = f"{{type: helm, chart: {{repository: '{host.address}', name: web, version: ^1}}}}"
+        shop.configure(f"renderer: {charted}\ncharts: [{{url: '{host.address}'}}]")
+        gone = tmp_path / "no-kubeconfig"
+        assert "value: a" in shop.cli("render", kubeconfig=gone).stdout
+        shop.cli("check")
+        assert "configmaps" in shop.cli("rbac").stdout
+        shop.cli("apply")
+        assert kubectl("get", "configmap", "web", "-n", shop.namespace)["data"] == {"value": "a"}
+        shop.configure(f"renderer: {charted}")
+        refused = shop.cli("render", kubeconfig=gone, code=1).stderr
+        assert f"charts: [{{url: {host.address}" in refused

@@ -47,14 +47,14 @@ def unpacked_size(path: Path) -> int:
 
 def test_the_package_is_for_the_platform_that_was_asked_for_and_small(arm64: Path) -> None:
     assert_built_for(arm64, "3.13", "aarch64")
-    assert unpacked_size(arm64) < 60 * MB
+    assert unpacked_size(arm64) < 64 * MB
 
 
 def test_with_ssh_and_signatures_it_is_still_small(tmp_path: Path) -> None:
     out = package(tmp_path / "ssh.zip", "--ssh")
     assert_built_for(out, "3.13", "aarch64")
     assert {"paramiko", "pysequoia", "nacl"} <= {name.partition("/")[0] for name in zipfile.ZipFile(out).namelist()}
-    assert unpacked_size(out) < 75 * MB
+    assert unpacked_size(out) < 79 * MB
 
 
 def test_cel_is_packed_where_the_configuration_has_expressions_and_nowhere_else(arm64: Path, tmp_path: Path) -> None:
