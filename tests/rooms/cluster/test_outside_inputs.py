@@ -59,18 +59,6 @@ def test_the_cluster_is_what_discovery_knows(side: Side) -> None:
     assert ours.ask("//nothing/known") == ""
 
 
-def test_each_run_discovers_the_cluster_once(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = inputs(side)
-    ours.cluster()
-    asked: list[str] = []
-    monkeypatch.setattr(Discovery, "refresh", lambda self: asked.append(type(self).__name__))
-    assert ours.ask("//cluster/apis")
-    assert asked == [], "within a run an answer stays"
-    again = TargetInputs(ours.target, ours.api, ours.discovery, ours.fetcher)
-    assert (again.cluster(), again.ask("//cluster/version")) == (ours.cluster(), ours.ask("//cluster/version"))
-    assert asked == ["Discovery"]
-
-
 def test_tools_are_known_by_their_bytes(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANNEAL_TOOLS", str(binaries()))
     with (binaries() / "helm").open("rb") as program:
