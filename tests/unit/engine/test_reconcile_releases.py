@@ -162,8 +162,3 @@ def test_an_object_whose_name_is_made_anew_is_replaced_by_a_commit_or_a_person_a
     assert waiting
     assert run(Job("shop", "approve", approve=waiting.id, actor="ada")).outcome is Outcome.APPLIED
     assert names() == ["web-3"]
-
-
-def test_a_document_without_what_is_made_anew() -> None:
-    body = {"data": {"a/b": "1", "c": "2"}, "list": [{"x": 1}, 2]}
-    assert UnstableFields(("/data/a~1b", "/list/0/x", "/list/1", "/none"), "").without(body) == {"data": {"c": "2"}, "list": [{}, None]}
