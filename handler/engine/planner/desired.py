@@ -165,7 +165,7 @@ class Preparer:
         except AnnealError as error:
             renderer = error.basis.renderer
             if renderer and recorded.renderer not in ("", renderer):
-                error.problems = (*error.problems, _unchosen(self.target.name, recorded.renderer, renderer))
+                error.problems = (*error.problems, changed_renderer(self.target.name, recorded.renderer, renderer))
             raise
 
     def _ordered(self, tree: Tree, rendered: Rendered) -> Prepared:
@@ -275,11 +275,6 @@ class Preparer:
         return head == pin.commit or self.reads_at(head, pin.beside) in ("", pin.away)
 
 
-def _unchosen(target: str, recorded: str, now: str) -> Problem:
-    message, fix = changed_renderer(recorded, now)
-    return Problem(f"target {target}", message, fix=fix)
-
-
 def request_for(target: Target, source: CommitSource, known: Files, *, older: bool) -> RenderRequest:
     """Return what a renderer is asked for. `source`: a directory's `shown` is how commands in messages name it."""
     options = target.renderer
@@ -291,12 +286,10 @@ def request_for(target: Target, source: CommitSource, known: Files, *, older: bo
     return RenderRequest(target.path, options.include, options.exclude, target.rollout, known, older, called, options, weak=weak)
 
 
-def changed_renderer(recorded: str, now: str) -> tuple[str, str]:
-    """Return what is wrong, and the way out, where what a path holds chooses another renderer than made the recorded objects."""
-    return (
-        f"{now} makes its objects from now on, and {recorded} made the recorded ones",
-        f"to stay with that: renderer: {{type: {recorded}}}",
-    )
+def changed_renderer(target: str, recorded: str, now: str) -> Problem:
+    """Return the problem where what a path holds chooses another renderer than made the recorded objects."""
+    seen = f"{now} makes its objects from now on, and {recorded} made the recorded ones"
+    return Problem(f"target {target}", seen, fix=f"to stay with that: renderer: {{type: {recorded}}}")
 
 
 def _steady(rendered: Rendered, named: Mapping[Identity, Identity]) -> Iterator[Manifest]:

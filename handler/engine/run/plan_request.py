@@ -90,8 +90,8 @@ def _guarded(run: RunContext, renderer: str) -> dict[tuple[str, str, str], str]:
     recorded, chosen = run.state.render.renderer, run.deps.target.renderer.chosen
     if chosen != AUTO or recorded in ("", renderer):
         return {}
-    message, fix = changed_renderer(recorded, renderer)
-    return {("render", f"renderer {renderer}", ""): f"{message}; {fix}"}
+    changed = changed_renderer(run.job.target, recorded, renderer)
+    return {("render", f"renderer {renderer}", ""): f"{changed.message}; {changed.fix}"}
 
 
 def is_gradual(run: RunContext, digest: str) -> bool:

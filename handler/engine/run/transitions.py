@@ -58,8 +58,10 @@ def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin 
         wide = replace(wide, status=replace(wide.status, refusal=None))
     if force or (state.attempt and state.attempt.commit != attempt.commit):  # what was said of an earlier wait isn't said of this one
         wide = replace(wide, status=replace(wide.status, unhealthy=()))
-    wide = replace(wide, installed=UPGRADED if _upgrades(state, inputs) else state.installed)
-    wide = replace(wide, attempt=attempt, pin=pin, held=None, requested=None, waiting=waiting, digest=digest, rollout=rollout)
+    installed = UPGRADED if _upgrades(state, inputs) else state.installed
+    wide = replace(
+        wide, installed=installed, attempt=attempt, pin=pin, held=None, requested=None, waiting=waiting, digest=digest, rollout=rollout
+    )
     return _rolling(wide, inputs, now, force=force)
 
 
