@@ -92,9 +92,14 @@ class ReadSet:
         found = ((path, outside(path) if path.startswith(OUTSIDE) else _oid(tree, path)) for path, _ in self.paths)
         return ReadSet(tuple(found))
 
+    @property
+    def elsewhere(self) -> ReadSet:
+        """What was read elsewhere than in git."""
+        return ReadSet(tuple((path, seen) for path, seen in self.paths if path.startswith(OUTSIDE)))
+
     def holds(self, outside: Outside) -> bool:
         """Whether what was read elsewhere than in git is what it was."""
-        return all(outside(path) == seen for path, seen in self.paths if path.startswith(OUTSIDE))
+        return all(outside(path) == seen for path, seen in self.elsewhere.paths)
 
 
 def _oid(tree: Tree, path: str) -> str:

@@ -79,7 +79,8 @@ class Refusal:
     """Why ticks don't try a commit again: what its failure follows from, none of which has changed.
 
     `inputs`: digest of the target's configuration and our version; `reads`, `paths`: as `State.reads`, empty: another commit is judged
-    anew; `again`: when a tick tries it all the same, empty: never.
+    anew; `again`: when a tick tries it all the same, empty: never; `elsewhere`: as `reads`, of what isn't git, which may change without a
+    commit.
     """
 
     commit: Sha
@@ -88,6 +89,7 @@ class Refusal:
     paths: tuple[Path, ...] = ()
     facts: tuple[Fact, ...] = ()
     again: Time = ""
+    elsewhere: Sha = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,15 +181,16 @@ def of(run: RunContext, error: AnnealError) -> Refusal | None:
         named = _named(run, error)
     except AnnealError:
         return None
-    paths = () if error.basis.siblings or len(error.basis.reads) > _PATHS else error.basis.reads
+    reads = ReadSet(() if error.basis.siblings or len(error.basis.reads) > _PATHS else error.basis.reads)
     wait = _OPEN.after(run.state.status.failures + 1) if named.open else _LATE if named.late else 0.0
     return Refusal(
         run.revision.commit,
         inputs_of(run.deps.target),
-        ReadSet(paths).digest() if paths else "",
-        tuple(path for path, _ in paths),
+        reads.digest() if reads.paths else "",
+        tuple(path for path, _ in reads.paths),
         named.facts,
         stamp(run.deps.clock() + wait) if wait else "",
+        reads.elsewhere.digest() if reads.elsewhere.paths else "",
     )
 
 
@@ -200,8 +201,8 @@ def stands(run: RunContext) -> bool:
         return False
     if refusal.again and seconds_of(refusal.again) <= run.deps.clock():
         return False
-    elsewhere = any(path.startswith(OUTSIDE) for path in refusal.paths)  # what isn't git may have changed without a commit
-    if (elsewhere or refusal.commit != run.revision.commit) and not _reads_the_same(run, refusal):
+    reads_the_same = _is_elsewhere_the_same if refusal.commit == run.revision.commit else _reads_the_same
+    if not reads_the_same(run, refusal):
         return False
     changed = _facts(run).changed(refusal.facts)
     if changed:
@@ -240,6 +241,12 @@ def _declared(run: RunContext) -> dict[str, Desired]:
         return {}
     items = [*(item for stage in prepared.stages for item in stage), *prepared.planned_hooks.items.values()]
     return {str(item.identity): item for item in items}
+
+
+def _is_elsewhere_the_same(run: RunContext, refusal: Refusal) -> bool:
+    """Whether all that isn't git is as it was; the commit's tree isn't fetched for that."""
+    ask, names = run.outside(run.revision.commit).ask, [path for path in refusal.paths if path.startswith(OUTSIDE)]
+    return not refusal.elsewhere or ReadSet.of({name: ask(name) for name in names}).digest() == refusal.elsewhere
 
 
 def _reads_the_same(run: RunContext, refusal: Refusal) -> bool:

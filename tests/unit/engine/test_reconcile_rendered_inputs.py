@@ -23,7 +23,7 @@ from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import SHOP, cluster, engine, pushed, state_of
-from tests.fakes.git_host import GitHost
+from tests.fakes.git_host import GitHost, HostSource
 from tests.unit.engine.rendering import CHART, Elsewhere, FromElsewhere, rendering
 
 CHARTED = {"shop/Chart.yaml": "name: web\n"}
@@ -190,12 +190,16 @@ class Choosy(FromElsewhere):
         return found
 
 
-def test_a_refusal_ends_where_what_it_follows_from_changes_elsewhere_than_in_git(server: ApiServer, host: GitHost) -> None:
+def test_a_refusal_ends_where_what_it_follows_from_changes_elsewhere_than_in_git(
+    server: ApiServer, host: GitHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
     push(host, CHARTED)
     renderer, elsewhere = Choosy("helm"), Elsewhere(says={CHART: "bad"})
     assert rendering(server, host, renderer, elsewhere).run(Job("shop", "push")).outcome is Outcome.FAILED
     count = len(renderer.requests)
-    assert rendering(server, host, renderer, elsewhere).run(Job("shop", "tick")).outcome is Outcome.FAILED
+    with monkeypatch.context() as without_git:
+        without_git.delattr(HostSource, "fetch")
+        assert rendering(server, host, renderer, elsewhere).run(Job("shop", "tick")).outcome is Outcome.FAILED
     assert len(renderer.requests) == count, "nothing has changed"
     elsewhere.says[CHART] = "good"
     assert rendering(server, host, renderer, elsewhere).run(Job("shop", "tick")).outcome is Outcome.APPLIED
