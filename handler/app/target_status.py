@@ -147,11 +147,13 @@ def _detail(target: Target, sight: LastSeen[State | None]) -> Json:
 
 def shown(state: State) -> Json:
     """Return a state as people read it, its long lists cut."""
-    kept = ("commit", "status", "health", "pin", "suspend", "requested", "drift_due", "deliveries", "history", "namespaces")
+    kept = ("commit", "renderer", "status", "health", "pin", "suspend", "requested", "drift_due", "deliveries", "history", "namespaces")
     found: Json = plain({name: getattr(state, name) for name in kept})
     found["driftDue"] = found.pop("drift_due")
     found["deliveries"].reverse()
     del found["health"]["apart"]
+    if state.pin:
+        del found["pin"]["beside"]  # names of reads are for runs
     found["status"]["refusal"] = _refusal(state.status.refusal) if state.status.refusal else None
     approval, attempt = state.approval, state.attempt
     return found | {
