@@ -17,7 +17,7 @@ from handler.model.errors import Problem
 from handler.model.manifest import Manifest, canonical
 from handler.model.names import Identity
 from handler.model.render import Files
-from handler.render.frames import MAX_NOTE, HiddenText, Row, decode_noted
+from handler.render.frames import HiddenText, Row, decode_noted
 from handler.render.objects import declared_twice
 
 _DIGITS = 64
@@ -81,7 +81,7 @@ def assembled(rows: Iterable[OutputRow], known: Files) -> ProgramOutput:
         if isinstance(row, Problem):
             problems.append(row)
         elif isinstance(row, str):
-            notes.append(row[:MAX_NOTE])
+            notes.append(row)
         elif isinstance(row, HiddenText):
             hidden.append(row.text)
         elif isinstance(row, Piece):

@@ -115,18 +115,18 @@ class Sandbox:
         call = RenderCall(b"", tuple(parts), seconds, self.limits.output, subject, program)
         head = {"function": function, "options": options, "limits": asdict(self.limits), "parts": [len(part) for part in parts]}
         try:
-            return self._run(call, {**head, "weak": weak or self.weak}, decode)
+            return self._run(call, head, decode, weak=weak or self.weak)
         except RenderFailed as error:
             if seconds < (program or self).limits.seconds and error.reason == "timeout":
                 raise Stopping.of(subject, f"hasn't ended in the {seconds:.0f} s that were left; the next run goes on") from None
             raise
 
-    def _run(self, call: RenderCall, head: dict[str, Any], decode: Callable[[bytes], T]) -> list[T]:
+    def _run(self, call: RenderCall, head: dict[str, Any], decode: Callable[[bytes], T], *, weak: bool) -> list[T]:
         for _ in range(2):
             with contextlib.ExitStack() as place:
                 try:
                     if call.program:
-                        head["program"] = call.program.order(place.enter_context(self._places.one()), weak=head["weak"])
+                        head["program"] = call.program.order(place.enter_context(self._places.one()), weak=weak)
                     server, conversation = self._ask(replace(call, head=json.dumps(head).encode()))
                 except OSError as refused:
                     raise RendererUnavailable.of("render child", f"can't be started: {refused.strerror}") from None

@@ -38,8 +38,6 @@ PROGRAM = (
 """What static programs of Go need: threads, and files in their directory."""
 START = ("wait4", "waitid")
 """The same where it may start another process."""
-CONDITIONAL = ("clone", "clone3", "fcntl", "prlimit64")
-"""Theirs, by what is asked: see `build_program`."""
 SIGNAL = ("tgkill", "kill")  # how Go's runtime stops a thread, and ends a broken process; only itself
 
 _MACHINES = ("x86_64", "aarch64")

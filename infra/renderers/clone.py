@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from handler.cli import main
-from infra.renderers.build import environment
+from infra.renderers.build import BUILD, VARIABLE
 
 if __name__ == "__main__":
-    os.environ.update(environment())
+    os.environ.setdefault(VARIABLE, str(BUILD.directory / "bin"))
     main()

@@ -127,7 +127,6 @@ def git_of(source: SourceField) -> TargetDraft:
     key, value, kind, why = _revision(text)
     if not part.take(revision, f"revision.{key}", value, kind, why):
         raise NotATarget("has a revision that can't be followed")
-    part.put("revision", {key: value})
     if not text:
         source.at("repoURL").set("revision.branch", why)
     return part

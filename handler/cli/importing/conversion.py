@@ -183,7 +183,7 @@ def _sound(drafts: Sequence[TargetDraft], problems: list[Problem]) -> list[Targe
         if any(each.halts for each in draft.sources):
             draft.put("suspend", True)
         try:
-            parse(text_of([draft.ordered()]), "anneal.yaml", renderers=RENDERERS)
+            parse(text_of([draft.ordered()]), "anneal.yaml")
         except ConfigInvalid as refused:
             seen = f"its settings aren't ones that a configuration takes: {refused.problems[0].subject}: {refused.problems[0].message}"
             draft.sources[0].note(LOST, (), seen)
@@ -191,10 +191,6 @@ def _sound(drafts: Sequence[TargetDraft], problems: list[Problem]) -> list[Targe
         else:
             good.append(draft)
     return good
-
-
-RENDERERS = ("auto", "file", "kustomize", "helm")
-"""What `renderer.type` of a converted target may be."""
 
 
 def text_of(targets: Sequence[dict[str, Any]]) -> str:

@@ -158,10 +158,6 @@ class SourceField:
         """Return what is below, by keys joined by points."""
         return self.at(*points.split("."))
 
-    def keys(self) -> list[str]:
-        """Return a mapping's keys."""
-        return list(self._typed(dict, {}))
-
     def items(self) -> list[SourceField]:
         """Return a list's items."""
         return [self.at(index) for index in range(len(self._typed(list, [])))]

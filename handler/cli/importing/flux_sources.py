@@ -147,7 +147,6 @@ def helm_repository_part(source: CustomResource, name: str, version: SourceField
         part.put("renderer.chart.name", name)
     if not found or not part.take(version, "renderer.chart.version", wanted, "chartVersion"):
         raise NotATarget("has a chart that can't be named in a configuration")
-    part.put("renderer.chart.version", wanted)
     _put_source(part, spec, url)
     return part
 

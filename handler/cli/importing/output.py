@@ -14,7 +14,6 @@ from typing import Any
 from handler.cli.importing.conversion import Conversion, text_of
 from handler.cli.importing.custom_resource import ITSELF, LOST, SET, CustomResource, FieldNote
 from handler.model.numbers import many
-from handler.model.to_json import plain
 from handler.model.tree import printable
 
 SUSPENDED = "; the target is suspended until that is settled"
@@ -45,7 +44,6 @@ def facts(found: Conversion, alone: Mapping[str, int]) -> dict[str, Any]:
         "byItself": [_fact(note) for note in notes if note.verdict == ITSELF],
         "notTakenOver": [_fact(note) for note in notes if note.verdict == LOST],
         "leftAlone": dict(alone),
-        "problems": plain(found.problems),
     }
 
 

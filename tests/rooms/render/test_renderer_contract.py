@@ -29,7 +29,6 @@ def sandbox() -> Iterator[Sandbox]:
         patch.setattr(tempfile, "tempdir", place)
         patch.setenv("TMPDIR", place)
         patch.setenv(DIRECTORY, str(binaries()))
-        patch.setenv("ANNEAL_CANARY", "canary-of-the-environment")
         with Sandbox() as sandbox:
             yield sandbox
         Path(place).rmdir()

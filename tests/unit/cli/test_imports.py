@@ -12,7 +12,6 @@ import yaml
 from click.testing import CliRunner, Result
 
 from handler.cli.group import anneal
-from handler.cli.importing.conversion import RENDERERS
 from handler.cli.imports import TEMPLATES
 from handler.config.load import parse
 from handler.config.settings import Target
@@ -27,7 +26,7 @@ def run(*arguments: str | Path, code: int = 0, stdin: str | None = None) -> Resu
 
 
 def targets(result: Result) -> tuple[Target, ...]:
-    return parse(result.stdout, renderers=RENDERERS).targets
+    return parse(result.stdout).targets
 
 
 def written(place: Path, *documents: Any) -> Path:

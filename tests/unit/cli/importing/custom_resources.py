@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from handler.cli.importing.conversion import RENDERERS, Conversion, convert, is_known
+from handler.cli.importing.conversion import Conversion, convert, is_known
 from handler.cli.importing.custom_resource import LOST, SET, CustomResource, FieldNote, FieldPath, leaves, shown
 from handler.cli.importing.output import document
 from handler.config.load import parse
@@ -64,7 +64,7 @@ def converted(*documents: Any, repository: str = "", texts: Any = None) -> Conve
 
 def read(found: Conversion) -> Settings:
     """What a configuration makes of the printed text."""
-    return parse(document(found, {}), renderers=RENDERERS)
+    return parse(document(found, {}))
 
 
 def target(*documents: Any, **options: Any) -> Target:
