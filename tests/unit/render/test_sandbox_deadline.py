@@ -12,7 +12,7 @@ from handler.render import Sandbox
 
 
 def test_a_render_cut_short_by_the_deadline_is_stopping_and_not_render_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(*_: object) -> None:
+    def slow(*_: object, **_weak: bool) -> None:
         raise RenderFailed(Problem("render", "took longer than 1 s"), reason="timeout")
 
     sandbox = Sandbox()
@@ -24,7 +24,7 @@ def test_a_render_cut_short_by_the_deadline_is_stopping_and_not_render_failed(mo
 
 
 def test_a_render_over_its_processor_time_fails_however_near_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    def busy(*_: object) -> None:
+    def busy(*_: object, **_weak: bool) -> None:
         raise RenderFailed(Problem("render", "needed more processor time than it may have"), reason="cpu")
 
     sandbox = Sandbox()
