@@ -9,7 +9,9 @@ from handler.cli.importing.custom_resource import SourceField
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
-_BUILD_VALUES = re.compile(r"\$\{?(?:ARGOCD_|KUBE_VERSION|KUBE_API_VERSIONS)")
+BUILD_VALUES = re.compile(r"\$\{?(?:ARGOCD_|KUBE_VERSION|KUBE_API_VERSIONS)")
+"""Argo CD's build environment: it writes such a variable into a source before it renders that."""
+OF_BUILD = "is made of Argo CD's build environment; write the value"
 _STEP = re.compile(
     r"""\.?(?:(?P<name>(?<=\.)[A-Za-z_][A-Za-z0-9_]*)|\["(?P<key>[^"\\]+)"\]|(?<=\.)"(?P<quoted>[^"\\]+)"|\[(?P<index>\d*)\])"""
 )
@@ -20,8 +22,8 @@ def helm_sets(parameters: SourceField) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for each in parameters.items():
         name, value, forced = each.at("name").text(), each.at("value"), each.at("forceString")
-        if not name or _BUILD_VALUES.search(value.text()):
-            each.lost("is made of Argo CD's build environment; write the value" if name else "has no name", halts=True)
+        if not name or BUILD_VALUES.search(value.text()):
+            each.lost(OF_BUILD if name else "has no name", halts=True)
             continue
         found[name] = value.text() if forced.flag() else _read(value.text())
         for part in (each.at("name"), value, forced):

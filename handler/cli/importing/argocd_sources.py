@@ -10,14 +10,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from handler.cli.importing.argocd_parameters import helm_sets
+from handler.cli.importing.argocd_parameters import BUILD_VALUES, OF_BUILD, helm_sets
 from handler.cli.importing.custom_resource import CustomResource, Lost, Rows, SourceField
 from handler.cli.importing.flux_sources import plain_range
 from handler.cli.importing.references import References
 from handler.cli.importing.repositories import put_repository
 from handler.cli.importing.target_draft import NotATarget, TargetDraft, complaint
 
-BUILD_VALUES = ("$ARGOCD_", "${ARGOCD_", "$KUBE_VERSION", "${KUBE_VERSION")
 _REF = re.compile(r"\$([A-Za-z0-9_-]+)/(.*)")
 _BUILD = "is written into the Application alone; write it into the kustomization.yaml below the path"
 _VERSIONS = "version and API versions are those of the target's cluster"
@@ -243,9 +242,11 @@ def _put_value_files(part: TargetDraft, files: SourceField, path: str, lent: tup
         text = each.text()
         found = _REF.fullmatch(text)
         inside = posixpath.relpath("/" + (found[2] if found else text.lstrip("/")), "/" + path) if found or text.startswith("/") else text
-        if found and found[1] not in lent:
+        if BUILD_VALUES.search(text):
+            each.lost(OF_BUILD, halts=True)
+        elif found and found[1] not in lent:
             each.lost("is in another repository than the target's; commit the file beside the others", halts=True)
-        elif any(sign in text for sign in ("*", "?", "[")) or any(sign in text for sign in BUILD_VALUES):
+        elif any(sign in text for sign in ("*", "?", "[")):
             each.lost("is a pattern; name each file", halts=True)
         elif part.settings["renderer"].get("chart") and not found:
             each.lost("lies in the chart; commit the file and name it in renderer.valuesFiles", halts=True)

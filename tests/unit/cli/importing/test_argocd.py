@@ -151,6 +151,7 @@ def test_several_sources_of_manifests_are_several_targets() -> None:
         {"helm": {"valueFiles": ["https://example.com/values.yaml"]}},
         {"helm": {"valueFiles": ["$vals/x.yaml"]}},
         {"helm": {"valueFiles": ["env/*.yaml"]}},
+        {"helm": {"valueFiles": ["${KUBE_API_VERSIONS}/x.yaml"]}},
     ],
 )
 def test_what_would_be_rendered_otherwise_is_named_and_suspends(source: dict[str, Any]) -> None:
