@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -111,18 +111,10 @@ class Handler(Connections):
         `older`: see `RenderRequest`; `impersonated`: values are read as the target's identity, else as the handler's own. Raises
         AuthorError with every mistake in git; AnnealError: values or a chart from elsewhere can't be had.
         """
-        from handler.app.outside_inputs import TargetInputs
         from handler.app.shown_inputs import ShownInputs
-        from handler.source.charts.chart_pins import ChartPins
 
-        inputs = TargetInputs(
-            target,
-            lambda: self.api(target, impersonated=impersonated),
-            lambda: Discovery(self.brief_api(target)),
-            lambda: self.charts(target.charts),
-            ChartPins((), tree.commit.sha),
-        )
-        shown = ShownInputs(replace(inputs, discovery=cache(inputs.discovery)))
+        discovery = cache(lambda: Discovery(self.brief_api(target)))
+        shown = ShownInputs(self.outside(target, discovery, RecordedRender(), tree.commit.sha, impersonated=impersonated))
         request = replace(request_for(target, self.source(target), {}, older=older), outside=shown)
         rendered = self.tables.renderers[target.renderer.chosen].render(tree, request, self._sandbox)
         return replace(rendered, notes=(*rendered.notes, *shown.notes))
@@ -138,18 +130,24 @@ class Handler(Connections):
             lambda tree, request: renderer.render(tree, request, self._sandbox),
             discovery,
             self._environ.get(WORKLOAD, ""),
-            lambda recorded, commit: self.outside(target, discovery, recorded, commit),
+            lambda recorded, commit: self.outside(target, lambda: discovery, recorded, commit),
             actions=self.tables.actions,
             checks=LazyTable(self._bound_checks),
         )
 
-    def outside(self, target: Target, discovery: Discovery, recorded: RecordedRender, commit: str) -> OutsideInputs:
-        """Return what one run of a target takes from elsewhere than git. `recorded`: what its record says of renders."""
+    def outside(
+        self, target: Target, discovery: Callable[[], Discovery], recorded: RecordedRender, commit: str, *, impersonated: bool = True
+    ) -> OutsideInputs:
+        """Return what one render of a target takes from elsewhere than git. `recorded`: what its record says of renders.
+
+        `impersonated`: values are read as the target's identity, else as the handler's own.
+        """
         from handler.app.outside_inputs import TargetInputs
         from handler.source.charts.chart_pins import ChartPins
 
         pins = ChartPins(recorded.charts, commit)
-        return TargetInputs(target, lambda: self.api(target), lambda: discovery, lambda: self.charts(target.charts), pins)
+        api = partial(self.api, target, impersonated=impersonated)
+        return TargetInputs(target, api, discovery, lambda: self.charts(target.charts), pins)
 
     def charts(self, sources: tuple[ChartSource, ...]) -> ChartFetcher:
         """Return what fetches charts, shared by targets that list the same sources. Raises ConfigInvalid: one can't be used."""
