@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import yaml
 
@@ -54,7 +55,7 @@ _COMMANDS = {"kustomize": ("build", "."), "helm": ("template", "web", ".", "--in
 
 def renderers(bed: Bed) -> Iterator[Row]:
     """500 Deployments through each renderer beside the bare tool, then what a child costs where there is next to nothing to render."""
-    with _tools():
+    with patch.dict(os.environ, {DIRECTORY: str(binaries())}):
         for name in ("file", "kustomize", "helm"):
             measured = _measured(bed, name, _OBJECTS, _FILES)
             ratio = (measured.ours - _FIXED) / measured.bare
@@ -142,18 +143,6 @@ def _bare(name: str, texts: dict[str, str]) -> Iterator[Callable[[], Any]]:
         yield lambda: subprocess.run(command, cwd=place, check=True, capture_output=True)
 
 
-@contextmanager
-def _tools() -> Iterator[None]:
-    """Let renders find the repository's own kustomize and helm."""
-    before = os.environ.get(DIRECTORY)
-    os.environ[DIRECTORY] = str(binaries())
-    try:
-        yield
-    finally:
-        os.environ.pop(DIRECTORY)
-        os.environ.update({DIRECTORY: before} if before else {})
-
-
 def values(bed: Bed) -> Iterator[Row]:
     """Fifty targets of one chart, each with a file of values of its own; one of these changes, and all of them hear of the push."""
     space, counting = bed.namespace(), Counting("helm")
@@ -188,7 +177,7 @@ def values(bed: Bed) -> Iterator[Row]:
         counting.found.clear()
         return {target.name: _ran(handler, target.name) for target in targets}
 
-    with _tools():
+    with patch.dict(os.environ, {DIRECTORY: str(binaries())}):
         pushed()
         work.write(f"values/{_CHANGED}.yaml", "title: Kettles\n")
         seconds = pushed()
