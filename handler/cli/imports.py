@@ -26,10 +26,11 @@ from handler.config.settings import Settings, Target
 from handler.model.errors import ManifestInvalid, Problem, SourceRefused
 from handler.model.names import Resource
 from handler.model.tree import MAX_PATH, printable
-from handler.render.files import MAX_FILES, MAX_TOTAL, FileSelection
+from handler.render.files import FileSelection
 from handler.render.folders import CHART
 from handler.render.globs import Selection
 from handler.render.located import Located, decode_located
+from handler.render.tree_files import MAX_FILES, MAX_TOTAL
 from handler.source.checkout import checkout_around
 
 _TEXTS = (("spec", "source", "helm", "values"), ("spec", "sources", "*", "helm", "values"))

@@ -93,6 +93,11 @@ class ChartSource:
     ca_file: str = _doc("Authority that signs its certificate (PEM); empty: the system's.", "", kind="file")
 
 
+def options_of(options: object) -> RendererSettings:
+    """Return the options that a render was asked for with; those of another renderer's type are the defaults."""
+    return options if isinstance(options, RendererSettings) else RendererSettings()
+
+
 def chart_references(sources: tuple[ChartSource, ...]) -> Iterator[tuple[str, SecretRef]]:
     """Yield what signs in to a target's chart sources, each with its place below `charts`."""
     for source in sources:

@@ -19,13 +19,12 @@ from handler.model.tree import DIRECTORY, LINK, MAX_PATH, ReadSet, Tree, TreeEnt
 from handler.render.folders import BARE, CHART, IGNORE_FILE, chart_problem, inside
 from handler.render.frames import decode
 from handler.render.globs import IgnoreLine, Selection, ignore_rules, ignored
-from handler.render.objects import declared_twice
+from handler.render.objects import twice_declared
 from handler.render.rollout_file import find_rollout, lines_of, single
 from handler.render.sandbox import Sandbox
+from handler.render.tree_files import MAX_FILES, MAX_TOTAL
 
 T = TypeVar("T")
-MAX_FILES = 20_000
-MAX_TOTAL = 100_000_000
 MAX_PROBLEMS = 100  # mistakes shown at once; a person reads no more
 MAX_IGNORE_BYTES = 64 << 10
 MAX_COMPARISONS = 10_000_000  # of paths with ignore rules; a comparison takes about a microsecond
@@ -147,8 +146,7 @@ class FileRenderer:
             read = _in_no_chart(tree, path, request.called, lambda: _read(contents, sandbox, about, rollout))
             found = {key: request.known.get(key) or read.get(printable(key[0], MAX_PATH), ()) for key in files.items()}
             manifests = tuple(manifest for documents in found.values() for manifest in documents)
-            first: dict[Identity, str] = {}
-            _refuse([twice for each in manifests if (twice := declared_twice(each, first))])  # the child has seen the fresh files only
+            refuse(twice_declared(manifests))  # the child has seen the fresh files only
             document = single(read.get(printable(rollout.path, MAX_PATH), ()), rollout) if rollout else None
         keys = _keys(selecting.names, {key[0]: found[key] for key in found})
         where = lines_of(sandbox, rollout.path, contents[rollout.path]) if rollout else nowhere
@@ -177,7 +175,7 @@ def _read(
     places = [printable(place, MAX_PATH) for place in contents]
     options = {**about, "places": places, "rollout": printable(rollout.path, MAX_PATH) if rollout else ""}
     rows = sandbox.run("file", options, list(contents.values()), decode, subject=about["root"] or "repository")
-    _refuse([row for row in rows if isinstance(row, Problem)])
+    refuse([row for row in rows if isinstance(row, Problem)])
     manifests = (row for row in rows if isinstance(row, Manifest))
     return {place: tuple(group) for place, group in groupby(manifests, key=lambda row: row.place.rpartition(":")[0])}
 
@@ -231,7 +229,8 @@ def _contents(tree: Tree, files: Mapping[str, str]) -> dict[str, bytes]:
     return contents
 
 
-def _refuse(problems: list[Problem]) -> None:
+def refuse(problems: Sequence[Problem]) -> None:
+    """Raise ManifestInvalid with these mistakes, if there are any: the first MAX_PROBLEMS, and how many more."""
     if len(problems) > MAX_PROBLEMS:
         more = Problem("render", f"{len(problems) - MAX_PROBLEMS:,} more mistakes are not shown")
         raise ManifestInvalid(*problems[:MAX_PROBLEMS], more)

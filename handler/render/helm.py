@@ -15,12 +15,11 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
-from handler.config.renderer_settings import RendererSettings, shape_of
+from handler.config.renderer_settings import HELM, RendererSettings, options_of, shape_of
 from handler.model.errors import ManifestInvalid, Problem, RenderFailed, ValuesInvalid
 from handler.model.manifest import Manifest, at, canonical
 from handler.model.names import Identity
@@ -29,7 +28,7 @@ from handler.model.render import Files, Rendered, RenderRequest
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK
 from handler.model.tree import ReadSet, Tree, printable, resolve_links
 from handler.render import tools
-from handler.render.chart_facts import ChartFacts
+from handler.render.chart_facts import ChartFacts, Use
 from handler.render.chart_lock import LOCK
 from handler.render.chart_readers import read_lock
 from handler.render.chart_scan import CLOCK, EMPTY_HERE
@@ -37,7 +36,8 @@ from handler.render.files import MAX_PROBLEMS, directory, normal
 from handler.render.folders import CHART
 from handler.render.helm_charts import ChartFiles, Completion, below, contents, fetched_chart
 from handler.render.helm_values import Values, layered, take_files, value_files
-from handler.render.pieces import ProgramOutput, assembled, decode_output, digests, twice_declared
+from handler.render.objects import twice_declared
+from handler.render.pieces import ProgramOutput, assembled, decode_output, digests
 from handler.render.programs import Program
 from handler.render.rollout_file import lines_of, read_rollout
 from handler.render.sandbox import Sandbox
@@ -70,7 +70,7 @@ class HelmRenderer:
         ManifestInvalid: what helm refuses, or renders that can't be applied; RenderFailed: helm broke a limit; RendererUnavailable: there
         is no helm here; ValuesInvalid: values of the cluster are missing, `set` can't be read.
         """
-        options = request.options if isinstance(request.options, RendererSettings) else RendererSettings()
+        options = options_of(request.options)
         return _Release(tree, request, sandbox, options, tools.find("helm")).render()
 
 
@@ -110,21 +110,14 @@ class _Release:
         files.reads |= rollout.reads
         known = ReadSet.of(files.reads)
         made = _Making(self, chart, values, facts, self._arguments(chart, values, cluster, upgrade=upgrade), upgrade).run()
-        return Rendered(
-            made.manifests,
-            known,
-            made.files,
-            rollout.document,
-            _keys(made.manifests, chart.place),
-            rollout.where,
-            "helm",
-            made.notes,
-            made.unstable,
-            installs,
-            upgrade,
-            (*values.hidden, *made.hidden),
-            made.rests,
-            made.renamed,
+        return replace(
+            made,
+            reads=known,
+            rollout=rollout.document,
+            keys=_keys(made.manifests, chart.place),
+            where=rollout.where,
+            installs=installs,
+            secrets=(*values.hidden, *made.secrets),
         )
 
     def _inputs(self, files: TreeFiles) -> tuple[ChartFiles, Values]:
@@ -176,17 +169,6 @@ class _Release:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
-    manifests: tuple[Manifest, ...]
-    files: Files
-    notes: tuple[str, ...]
-    unstable: Mapping[Identity, Any]
-    rests: tuple[Manifest, ...]
-    hidden: tuple[str, ...]
-    renamed: tuple[Identity, ...] = ()
-
-
 @dataclass(slots=True)
 class _Making:
     """Runs helm, twice where the chart makes something anew."""
@@ -198,22 +180,32 @@ class _Making:
     arguments: tuple[str, ...]
     upgrade: bool
 
-    def run(self) -> _Made:
-        """Return the objects. Raises ManifestInvalid, ValuesInvalid, RenderFailed."""
+    def run(self) -> Rendered:
+        """Return the objects, without what they were read from. Raises ManifestInvalid, ValuesInvalid, RenderFailed."""
         first = self._once(self.release.request.known)
         manifests = self._active(first)
         self._refuse(twice_declared(manifests))
-        rests = self._rests(first, manifests)
-        notes = (*self._empty(), *first.notes, *self._idle(len(first.manifests) - len(manifests)))
+        made = Rendered(
+            manifests,
+            ReadSet(()),
+            first.files,
+            renderer=HELM,
+            notes=(*self._empty(), *first.notes, *self._idle(len(first.manifests) - len(manifests))),
+            upgrade=self.upgrade,
+            secrets=first.hidden,
+            rests=self._rests(first, manifests),
+        )
         anew = [use for use in self.facts.uses if use.function not in EMPTY_HERE]
-        if not anew:
-            return _Made(manifests, first.files, notes, {}, rests, first.hidden)
+        return self._compared(made, anew) if anew else made
+
+    def _compared(self, made: Rendered, anew: Sequence[Use]) -> Rendered:
+        """Render once more, a clock second later where that counts, and note what differs."""
         if any(use.function in CLOCK for use in anew):
             time.sleep(_SECOND)
-        again = self._active(self._once(first.files))
-        notes = (*notes, *renamed(manifests, again, anew))
-        other = tuple(each.identity for each in others(manifests, again))
-        return _Made(manifests, first.files, notes, unstable(manifests, again, anew), rests, first.hidden, other)
+        again = self._active(self._once(made.files))
+        notes = (*made.notes, *renamed(made.manifests, again, anew))
+        other = tuple(each.identity for each in others(made.manifests, again))
+        return replace(made, notes=notes, unstable=unstable(made.manifests, again, anew), renamed=other)
 
     def _active(self, output: ProgramOutput) -> tuple[Manifest, ...]:
         return tuple(manifest for manifest in output.manifests if not _is_idle(manifest, upgrade=self.upgrade))

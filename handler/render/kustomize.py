@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from handler.config.renderer_settings import RendererSettings
-from handler.model.errors import ManifestInvalid, Problem
+from handler.config.renderer_settings import KUSTOMIZE, options_of
+from handler.model.errors import Problem
 from handler.model.manifest import Manifest
 from handler.model.outside_inputs import APIS, VERSION, ChartReference, KnownChart, OutsideInputs, chart_read
 from handler.model.render import Rendered, RenderRequest
@@ -25,7 +25,7 @@ from handler.model.tree import MAX_PATH, ReadSet, Tree, printable
 from handler.render import tools
 from handler.render.chart_lock import LOCK
 from handler.render.chart_readers import locked, read_lock
-from handler.render.files import MAX_PROBLEMS, directory, normal
+from handler.render.files import directory, normal, refuse
 from handler.render.frames import Row, decode, decode_noted
 from handler.render.generated_kustomization import generated
 from handler.render.identity_keys import identity_keys
@@ -51,14 +51,14 @@ class KustomizeRenderer:
         Raises SourceRefused: the path, a link or a limit; ManifestInvalid: every entry that isn't the tree's, or what kustomize refuses;
         RendererUnavailable: no kustomize, or no helm, or their walls don't stand; RenderFailed: a program broke a limit.
         """
-        options = request.options if isinstance(request.options, RendererSettings) else RendererSettings()
+        options = options_of(request.options)
         path, rollout = normal(request.path), normal(request.rollout)
         files = TreeFiles(tree, reads=directory(tree, path)[1])
         with files.judged():
             made, looked = generated(tree, path, rollout) if options.generate else ({}, {})
             files.reads.update(looked)
             closure = Closure(tree, sandbox, request.called, options.helm_charts, files, made)
-            _refuse(closure.run(path))
+            refuse(closure.run(path))
             build = _Build(closure, request, path)
             manifests = build.run(sandbox)
             found = read_rollout(tree, request, rollout, sandbox)
@@ -68,7 +68,7 @@ class KustomizeRenderer:
             rollout=found.document,
             keys=identity_keys(manifests),
             where=found.where,
-            renderer="kustomize",
+            renderer=KUSTOMIZE,
             notes=tuple(dict.fromkeys(build.notes)),
         )
 
@@ -81,11 +81,12 @@ class _Build:
     request: RenderRequest
     path: str
     notes: list[str] = field(default_factory=list)
+    locks: dict[str, Sequence[KnownChart]] = field(default_factory=dict)
 
     def run(self, sandbox: Sandbox) -> tuple[Manifest, ...]:
         """Return the objects. Raises as the renderer does."""
         contents = self.closure.files.contents()
-        _refuse(self.closure.pointers())
+        refuse(self.closure.pointers())
         contents |= self.closure.generated
         for use in self.closure.charts:
             if use.wanted:
@@ -94,7 +95,7 @@ class _Build:
         program = self._program({path: number for number, path in enumerate(contents)})
         subject = printable(self.path) or "repository"
         rows = sandbox.run("kustomize", self._lines(), list(contents.values()), decode_noted, subject, program, weak=self.request.weak)
-        _refuse([row for row in rows if isinstance(row, Problem)])
+        refuse([row for row in rows if isinstance(row, Problem)])
         self.notes += [row for row in rows if isinstance(row, str)]
         return tuple(row for row in rows if isinstance(row, Manifest))
 
@@ -135,12 +136,14 @@ class _Build:
     def _fetched(self, use: ChartUse, wanted: ChartReference, sandbox: Sandbox) -> dict[str, bytes]:
         """Return the files of a chart where kustomize looks for one that it has pulled; a lock beside the kustomization decides."""
         outside: OutsideInputs = self.request.outside
-        wanted = locked(wanted, self._lock(use.base, sandbox))
+        if use.base not in self.locks:
+            self.locks[use.base] = self._lock(use.base, sandbox)
+        wanted = locked(wanted, self.locks[use.base])
         chart = outside.chart(wanted)
         self.closure.files.reads[chart_read(wanted)] = chart.digest
         subject = f"chart {printable(use.entry.name, 80)}"
         rows = sandbox.run("chart files", {"place": use.place}, [chart.data], _decode_file, subject=subject)
-        _refuse([row for row in rows if isinstance(row, Problem)])
+        refuse([row for row in rows if isinstance(row, Problem)])
         return {f"{use.directory}/{row[0]}": row[1] for row in rows if isinstance(row, tuple)}
 
     def _lock(self, base: str, sandbox: Sandbox) -> Sequence[KnownChart]:
@@ -175,11 +178,3 @@ def _decode_file(frame: bytes) -> tuple[str, bytes] | Row:
     if {"", ".", ".."} & set(path.split("/")):
         raise ValueError("a path that leads elsewhere")
     return path, data
-
-
-def _refuse(problems: Sequence[Problem]) -> None:
-    if len(problems) > MAX_PROBLEMS:
-        more = Problem("render", f"{len(problems) - MAX_PROBLEMS:,} more mistakes are not shown")
-        raise ManifestInvalid(*problems[:MAX_PROBLEMS], more)
-    if problems:
-        raise ManifestInvalid(*problems)

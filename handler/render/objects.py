@@ -69,6 +69,12 @@ def declared_twice(manifest: Manifest, places: dict[Identity, str]) -> Problem |
     return Problem(str(manifest.identity), f"declared twice, first at {earlier}", manifest.place) if twice else None
 
 
+def twice_declared(manifests: Iterable[Manifest]) -> list[Problem]:
+    """Return the mistakes of objects that are declared more than once."""
+    first: dict[Identity, str] = {}
+    return [twice for each in manifests if (twice := declared_twice(each, first))]
+
+
 def _flat(document: Document, value: Any, place: str) -> Iterator[tuple[Any, str]]:
     """Yield every object of a document with its place; a List is its items, which inherit what a typed list leaves out."""
     if value is None:

@@ -15,10 +15,8 @@ from dataclasses import dataclass, field
 
 from handler.model.errors import Problem
 from handler.model.manifest import Manifest, canonical
-from handler.model.names import Identity
 from handler.model.render import Files
 from handler.render.frames import HiddenText, Row, decode_noted
-from handler.render.objects import declared_twice
 
 _DIGITS = 64
 
@@ -91,12 +89,6 @@ def assembled(rows: Iterable[OutputRow], known: Files) -> ProgramOutput:
         else:
             files[at] = (*files.get(at, ()), row)
     return ProgramOutput(files, tuple(notes), tuple(problems), tuple(hidden))
-
-
-def twice_declared(manifests: Iterable[Manifest]) -> list[Problem]:
-    """Return the mistakes of objects that several pieces declare."""
-    first: dict[Identity, str] = {}
-    return [twice for each in manifests if (twice := declared_twice(each, first))]
 
 
 def digests(known: Mapping[tuple[str, str], object]) -> list[str]:
