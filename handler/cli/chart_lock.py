@@ -31,6 +31,7 @@ from handler.render.helm_charts import REMOTE, chart_reference
 from handler.render.kustomize_closure import wanted_chart
 from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_fetcher import ChartFetcher
+from handler.source.checkout import root_around
 from handler.source.git_host import SharedConnections
 from handler.source.local_tree import open_parts
 
@@ -112,7 +113,7 @@ def to_lock(
         if references:
             before = found.get(chart, ToLock(chart, ()))
             found[chart] = replace(before, references=tuple(dict.fromkeys((*before.references, *references))))
-    root = _checkout(directory)
+    root = root_around(directory) or directory.resolve()
     for target in targets:
         place = (root / target.path).resolve() if target.path else root
         if not place.is_relative_to(directory.resolve()) or not place.is_dir():
@@ -165,12 +166,6 @@ def _needed(chart: Path, sandbox: Sandbox) -> Iterator[ChartReference]:
             if there is not None and there not in seen:
                 seen.add(there)
                 todo.append(there)
-
-
-def _checkout(directory: Path) -> Path:
-    """Return the root of the repository that a directory is in; itself where it is in none."""
-    whole = directory.resolve()
-    return next((each for each in (whole, *whole.parents) if (each / ".git").exists()), whole)
 
 
 def _locked(reference: ChartReference, sources: tuple[ChartSource, ...], fetch: Fetch) -> KnownChart:

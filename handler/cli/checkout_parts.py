@@ -24,6 +24,7 @@ from handler.render.helm_charts import FILE, ChartFiles, below, contents, scan
 from handler.render.kustomize_closure import Closure
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
+from handler.source.checkout import root_around
 from handler.source.local_tree import open_parts
 
 
@@ -34,9 +35,7 @@ def checkout_of(directory: Path) -> tuple[Path, str] | None:
     """
     if not any((directory / name).is_file() for name in (*KUSTOMIZATIONS, CHART)):
         return None
-    real, here = directory.resolve(), Path.cwd().resolve()
-    around = [each for each in real.parents if (each / ".git").exists()] if not (real / ".git").exists() else [real]
-    root = around[0] if around else here
+    real, root = directory.resolve(), root_around(directory) or Path.cwd().resolve()
     return (root, real.relative_to(root).as_posix()) if root in real.parents else None
 
 
