@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from handler.app.external_services import fetcher
-from handler.cli.checkout_kustomizations import kustomizations
+from handler.cli.checkout_kustomizations import files_below, kustomizations
 from handler.cli.checkout_parts import beside, built_of, checkout_of, missing
 from handler.config.load import ConfigNotFound
 from handler.config.renderer_settings import ChartSource, chart_references
@@ -145,9 +145,8 @@ def write_lock(what: ToLock, fetch: Fetch, read: ReadLock) -> Iterator[str]:
 def _charts(directory: Path) -> list[Path]:
     """Return the directories of charts, links not followed; what is below a chart is a part of it, but for charts of their own beside."""
     found: list[Path] = []
-    for path in sorted(directory.rglob(CHART)):
-        inside = any("charts" in path.parent.relative_to(each).parts for each in found if path.parent.is_relative_to(each))
-        if not inside and not path.is_symlink() and ".git" not in path.parts:
+    for path in files_below(directory, (CHART,)):
+        if not any("charts" in path.parent.relative_to(each).parts for each in found if path.parent.is_relative_to(each)):
             found.append(path.parent)
     return found
 

@@ -59,6 +59,15 @@ def test_each_chart_that_needs_charts_is_found_with_what_it_needs(tmp_path: Path
     }
 
 
+def test_a_checkout_below_a_directory_of_git_is_read_but_not_its_own(tmp_path: Path) -> None:
+    work = tmp_path / ".git" / "modules" / "work"
+    for place in (work, work / ".git" / "not"):
+        chart(place / "web", f"{{name: db, version: ^1, repository: {URL}}}")
+        (place / "kustomization.yaml").write_text(f"helmCharts: [{{name: cache, version: 1.0.0, repo: {URL}}}]\n")
+    found = to_lock(work, (), SANDBOX, inflated(work, SANDBOX))
+    assert asked(found, work) == {".": ["cache 1.0.0"], "web": ["db ^1"]}
+
+
 def test_charts_that_need_each_other_end(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     chart(tmp_path / "a", "{name: b, version: 1.0.0, repository: 'file://../b'}")
