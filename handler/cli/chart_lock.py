@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from handler.app.external_services import fetcher
 from handler.cli.checkout_kustomizations import files_below, kustomizations
 from handler.cli.checkout_parts import beside, built_of, checkout_of, missing
-from handler.config.load import ConfigNotFound
 from handler.config.renderer_settings import ChartSource, chart_references
 from handler.config.secret_mask import Mask
 from handler.config.secrets import Secrets, resolve
@@ -57,16 +56,9 @@ class ToLock:
 def lock_charts(session: Session, directory: Path) -> list[str]:
     """Write the locks below a directory of a checkout; return a line for each chart. Raises AnnealError: one can't be had."""
     session.sandbox.start()
-    found = to_lock(directory, _targets(session), session.sandbox, inflated(directory, session.sandbox))
+    found = to_lock(directory, session.configured, session.sandbox, inflated(directory, session.sandbox))
     fetch = _fetching(session, found)
     return [line for each in found for line in write_lock(each, fetch, partial(read_lock, session.sandbox))]
-
-
-def _targets(session: Session) -> Sequence[Target]:
-    try:
-        return session.settings.targets
-    except ConfigNotFound:
-        return ()
 
 
 def _fetching(session: Session, found: Sequence[ToLock]) -> Fetch:

@@ -100,19 +100,10 @@ class RemoteBases:
         url = git_url(url)
         if url.startswith("file:"):
             raise ConfigInvalid.of(shown(url), "is a path of this machine", fix="copy it into the repository by hand")
-        for known in self._configured():
+        for known in (target.repository for target in self._session.configured):
             if (urlsplit(known.url).scheme, urlsplit(known.url).netloc) == (urlsplit(url).scheme, urlsplit(url).netloc):
                 return replace(known, url=url, aliases=())
         return Repository(url)
-
-    def _configured(self) -> list[Repository]:
-        """Return the repositories of the configuration; none where there is no configuration."""
-        from handler.config.load import ConfigNotFound  # noqa: PLC0415 - loads the configuration's reader
-
-        try:
-            return [target.repository for target in self._session.settings.targets]
-        except ConfigNotFound:
-            return []
 
 
 def _file(url: str) -> Fetched:
