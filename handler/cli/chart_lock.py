@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from handler.app.external_services import fetcher
-from handler.cli.checkout_kustomizations import kustomizations
-from handler.config.load import ConfigNotFound
+from handler.cli.checkout_kustomizations import files_below, kustomizations
+from handler.cli.checkout_parts import beside, built_of, checkout_of, missing
 from handler.config.renderer_settings import ChartSource, chart_references
 from handler.config.secret_mask import Mask
 from handler.config.secrets import Secrets, resolve
@@ -24,21 +24,22 @@ from handler.model.errors import AnnealError, SourceRefused
 from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart, chart_identity
 from handler.model.tree import printable
 from handler.render.chart_lock import LOCK
-from handler.render.chart_readers import read_dependencies, read_index, read_lock
+from handler.render.chart_readers import read_index, read_lock
+from handler.render.folders import CHART
+from handler.render.helm_charts import REMOTE, chart_reference
 from handler.render.kustomize_closure import wanted_chart
 from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_fetcher import ChartFetcher
+from handler.source.checkout import root_around
 from handler.source.git_host import SharedConnections
+from handler.source.local_tree import open_parts
 
 if TYPE_CHECKING:
     from handler.cli.session import Session
 
-_CHART, _CHART_LOCK, _OLD, _OLD_LOCK = "Chart.yaml", "Chart.lock", "requirements.yaml", "requirements.lock"
-_LOCAL = "file://"
 _HEAD = "# Charts from elsewhere, and the bytes that they must have. `anneal vendor DIR --lock` writes this file: commit it.\ncharts:\n"
 _NO_FIELD = frozenset({"name", "range"})  # left out where they are empty
 
-ReadDependencies = Callable[[bytes, str], Sequence[ChartReference]]
 ReadLock = Callable[[bytes, str], Sequence[KnownChart]]
 Fetch = Callable[[ChartReference, tuple[ChartSource, ...]], FetchedChart]
 
@@ -55,17 +56,9 @@ class ToLock:
 def lock_charts(session: Session, directory: Path) -> list[str]:
     """Write the locks below a directory of a checkout; return a line for each chart. Raises AnnealError: one can't be had."""
     session.sandbox.start()
-    read = partial(read_dependencies, session.sandbox)
-    found = to_lock(directory, _targets(session), read, inflated(directory, session.sandbox))
+    found = to_lock(directory, session.configured, session.sandbox, inflated(directory, session.sandbox))
     fetch = _fetching(session, found)
     return [line for each in found for line in write_lock(each, fetch, partial(read_lock, session.sandbox))]
-
-
-def _targets(session: Session) -> Sequence[Target]:
-    try:
-        return session.settings.targets
-    except ConfigNotFound:
-        return ()
 
 
 def _fetching(session: Session, found: Sequence[ToLock]) -> Fetch:
@@ -94,24 +87,25 @@ def inflated(directory: Path, sandbox: Sandbox) -> dict[Path, tuple[ChartReferen
 
 
 def _is_pulled(home: Path, name: str, version: str) -> bool:
-    return (home / f"{name}-{version}" / name / _CHART).is_file()
+    return (home / f"{name}-{version}" / name / CHART).is_file()
 
 
 def to_lock(
-    directory: Path, targets: Sequence[Target], read: ReadDependencies, inflates: Mapping[Path, tuple[ChartReference, ...]] | None = None
+    directory: Path, targets: Sequence[Target], sandbox: Sandbox, inflates: Mapping[Path, tuple[ChartReference, ...]] | None = None
 ) -> list[ToLock]:
     """Return what is rendered below a directory, in order: charts that are in no other chart's charts/, and targets' paths.
 
-    `inflates`: see `inflated`; these charts come from where a target that inflates any lets them come from.
+    `inflates`: see `inflated`; these charts come from where a target that inflates any lets them come from. Raises AnnealError: a chart
+    can't be read.
     """
     sources = tuple(dict.fromkeys(each for target in targets if target.renderer.helm_charts for each in target.charts))
     found = {place: ToLock(place, references, sources) for place, references in (inflates or {}).items()}
     for chart in _charts(directory):
-        references = _needed(chart, read, set())
+        references = tuple(_needed(chart, sandbox))
         if references:
             before = found.get(chart, ToLock(chart, ()))
             found[chart] = replace(before, references=tuple(dict.fromkeys((*before.references, *references))))
-    root = _checkout(directory)
+    root = root_around(directory) or directory.resolve()
     for target in targets:
         place = (root / target.path).resolve() if target.path else root
         if not place.is_relative_to(directory.resolve()) or not place.is_dir():
@@ -143,49 +137,26 @@ def write_lock(what: ToLock, fetch: Fetch, read: ReadLock) -> Iterator[str]:
 def _charts(directory: Path) -> list[Path]:
     """Return the directories of charts, links not followed; what is below a chart is a part of it, but for charts of their own beside."""
     found: list[Path] = []
-    for path in sorted(directory.rglob(_CHART)):
-        inside = any("charts" in path.parent.relative_to(each).parts for each in found if path.parent.is_relative_to(each))
-        if not inside and not path.is_symlink() and ".git" not in path.parts:
+    for path in files_below(directory, (CHART,)):
+        if not any("charts" in path.parent.relative_to(each).parts for each in found if path.parent.is_relative_to(each)):
             found.append(path.parent)
     return found
 
 
-def _needed(chart: Path, read: ReadDependencies, seen: set[Path]) -> list[ChartReference]:
-    """Return the charts from elsewhere that a chart needs: its own, those of charts/, those of the charts beside it that it needs."""
-    if chart.resolve() in seen or not chart.is_dir():
-        return []
-    seen.add(chart.resolve())
-    own = [*_asked(chart, _CHART, _CHART_LOCK, read), *_asked(chart, _OLD, _OLD_LOCK, read)]
-    below = (each.parent for each in sorted((chart / "charts").glob(f"*/{_CHART}")))
-    beside = (chart / each.url.removeprefix(_LOCAL) for each in own if each.url.startswith(_LOCAL))
-    return [
-        *(each for each in own if not each.url.startswith(_LOCAL)),
-        *(needed for each in (*below, *beside) for needed in _needed(each, read, seen)),
-    ]
-
-
-def _asked(chart: Path, file: str, lock: str, read: ReadDependencies) -> list[ChartReference]:
-    """Return dependencies as they are asked for when rendering: by the version of Chart.lock, else by their range. Vendored ones aren't."""
-    wanted = _read(chart / file, read)
-    versions = {(each.url, each.name): each.version for each in _read(chart / lock, read)} if wanted else {}
-    return [
-        replace(each, version=versions.get((each.url, each.name), each.version)) for each in wanted if not _is_vendored(chart, each.name)
-    ]
-
-
-def _is_vendored(chart: Path, name: str) -> bool:
-    charts = chart / "charts"
-    return (charts / name / _CHART).is_file() or any(charts.glob(f"{name}-[0-9]*.tgz"))
-
-
-def _read(file: Path, read: ReadDependencies) -> Sequence[ChartReference]:
-    return read(file.read_bytes(), str(file)) if file.is_file() and not file.is_symlink() else ()
-
-
-def _checkout(directory: Path) -> Path:
-    """Return the root of the repository that a directory is in; itself where it is in none."""
-    whole = directory.resolve()
-    return next((each for each in (whole, *whole.parents) if (each / ".git").exists()), whole)
+def _needed(chart: Path, sandbox: Sandbox) -> Iterator[ChartReference]:
+    """Yield the charts from elsewhere that a render of a chart asks for: its own, and those of the charts beside it that it needs."""
+    root, path = checkout_of(chart) or (chart.resolve(), "")
+    tree, _ = open_parts(root, [path, *built_of(root, path, sandbox)])
+    todo, seen = [path], {path}
+    while todo:
+        here = todo.pop(0)
+        for each in missing(tree, here, sandbox):
+            if each.name and each.repository.startswith(REMOTE):
+                yield chart_reference(each.repository, each.name, each.version, each.place)
+            there = beside(here, each)
+            if there is not None and there not in seen:
+                seen.add(there)
+                todo.append(there)
 
 
 def _locked(reference: ChartReference, sources: tuple[ChartSource, ...], fetch: Fetch) -> KnownChart:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from handler.model.tree import printable
@@ -11,10 +13,16 @@ from handler.render.kustomize_closure import BUILT, decode_row
 from handler.render.sandbox import Sandbox
 
 
+def files_below(directory: Path, names: Sequence[str]) -> Iterator[Path]:
+    """Yield the files of these names below a directory, those above others first; links aren't followed, and `.git` isn't read."""
+    for folder, folders, files in os.walk(directory):
+        folders[:] = sorted(name for name in folders if name != ".git")
+        yield from (path for name in names if name in files and (path := Path(folder, name)).is_file() and not path.is_symlink())
+
+
 def kustomizations(directory: Path, sandbox: Sandbox) -> list[tuple[Path, Mentions]]:
     """Return what each kustomization below a directory names, links not followed; one that can't be read names nothing."""
-    files = sorted(path for path in directory.rglob("*") if path.name in KUSTOMIZATIONS and path.is_file() and not path.is_symlink())
-    files = [path for path in files if ".git" not in path.parts]
+    files = list(files_below(directory, KUSTOMIZATIONS))
     if not files:
         return []
     places = [printable(str(path)) for path in files]

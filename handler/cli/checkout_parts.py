@@ -17,12 +17,14 @@ from pathlib import Path
 
 from handler.model.errors import AnnealError
 from handler.model.render import Called
-from handler.model.tree import LINK, Tree
+from handler.model.tree import LINK, Tree, resolve_links
+from handler.render.chart_facts import Dependency
 from handler.render.folders import CHART, KUSTOMIZATIONS, inside
 from handler.render.helm_charts import FILE, ChartFiles, below, contents, scan
 from handler.render.kustomize_closure import Closure
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
+from handler.source.checkout import root_around
 from handler.source.local_tree import open_parts
 
 
@@ -33,9 +35,7 @@ def checkout_of(directory: Path) -> tuple[Path, str] | None:
     """
     if not any((directory / name).is_file() for name in (*KUSTOMIZATIONS, CHART)):
         return None
-    real, here = directory.resolve(), Path.cwd().resolve()
-    around = [each for each in real.parents if (each / ".git").exists()] if not (real / ".git").exists() else [real]
-    root = around[0] if around else here
+    real, root = directory.resolve(), root_around(directory) or Path.cwd().resolve()
     return (root, real.relative_to(root).as_posix()) if root in real.parents else None
 
 
@@ -58,20 +58,29 @@ def _absent(tree: Tree, path: str, parts: set[str], sandbox: Sandbox) -> Iterato
         closure.run(path)
     yield from closure.absent
     for each in (path, *parts):
-        yield from _needed_charts(tree, each, sandbox)
+        with contextlib.suppress(AnnealError):  # the same
+            yield from filter(None, (beside(each, needed) for needed in missing(tree, each, sandbox)))
     yield from (entry.path for entry in tree.walk("") if entry.mode == LINK)
 
 
-def _needed_charts(tree: Tree, path: str, sandbox: Sandbox) -> Iterator[str]:
-    """Yield where a chart's `file://` dependencies lie that its charts/ doesn't hold."""
-    if not tree.lookup(posixpath.join(path, CHART)):
-        return
+def missing(tree: Tree, path: str, sandbox: Sandbox) -> tuple[Dependency, ...]:
+    """Return what the chart at a path needs and its charts/ doesn't hold, as a render finds it; none where there is no chart.
+
+    Raises SourceRefused: it can't be read; ManifestInvalid: an archive in it is refused.
+    """
+    if resolve_links(tree, posixpath.join(path, CHART)).entry is None:
+        return ()
     files = TreeFiles(tree)
-    with contextlib.suppress(AnnealError):  # the render says so
-        files.add(path)
-        for needed in scan(ChartFiles(below(contents(files), path), path), (), sandbox).missing:
-            if needed.repository.startswith(FILE):
-                yield posixpath.normpath(posixpath.join(path, needed.at, needed.repository.removeprefix(FILE)))
+    files.add(path)
+    return scan(ChartFiles(below(contents(files), path), path), (), sandbox).missing
+
+
+def beside(path: str, needed: Dependency) -> str | None:
+    """Return where in the checkout the chart at a path finds one that it needs; None: it is from elsewhere, or outside of the checkout."""
+    found = posixpath.normpath(posixpath.join(path, needed.repository.removeprefix(FILE)))
+    if not needed.repository.startswith(FILE) or found.startswith(("..", "/")):
+        return None
+    return "" if found == "." else found
 
 
 def _found(root: Path, path: str, parts: list[str]) -> str | None:

@@ -15,14 +15,13 @@ from handler.cli.check_table import ways
 from handler.cli.init_hosts import guess
 from handler.cli.init_manifests import directory, holds_any, manifests
 from handler.cli.output import Output
+from handler.config.git_settings import git_url
 from handler.config.value_formats import FORMS
 from handler.model.errors import ConfigInvalid, Problem
 from handler.source.checkout import Checkout
 
 Answers = dict[str, str]  # by the flag's name without dashes
 _EXAMPLE = "https://git.example.com/acme/shop.git"
-_SCP = re.compile(r"(?:([\w.-]+)@)?([A-Za-z0-9][A-Za-z0-9.-]*\.[A-Za-z0-9-]+|localhost):(?!/?/)([^\s:@?#\\]+)")
-"""git's short form for SSH (git-clone(1), GIT URLS)."""
 _BARE = re.compile(r"(?:[a-z+]+://)?([A-Za-z0-9][A-Za-z0-9-]*(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?/[^\s@?#\\]+)")
 _AZURE = re.compile(r"v3/([^/]+)/([^/]+)/([^/]+)")
 
@@ -144,11 +143,12 @@ def url_wrong(text: str) -> Wrong | None:
 
 def _meant(text: str) -> tuple[str, str]:
     """Return the URL over HTTPS that another spelling means, and of git's short form the one for a key, too; else empty ones."""
-    if short := _SCP.fullmatch(text):
-        user, host, path = short[1] or "git", short[2], short[3]
+    by_key = git_url(text)
+    host, _, path = by_key.partition("@")[2].partition("/")
+    if by_key != text and ("." in host or host == "localhost"):
         azure = _AZURE.fullmatch(path) if host == "ssh.dev.azure.com" else None
         web = f"https://dev.azure.com/{azure[1]}/{azure[2]}/_git/{azure[3]}" if azure else f"https://{host}/{path}"
-        return web, f"ssh://{user}@{host}/{path}"
+        return web, by_key
     bare = _BARE.fullmatch(text)
     return (f"https://{bare[1]}", "") if bare else ("", "")
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from handler.cli.session import Session
-from handler.config.git_settings import Repository
+from handler.config.git_settings import Repository, git_url
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, ManifestInvalid, SourceRefused
 from handler.model.render import Called
 from handler.model.tree import Tree
@@ -28,7 +28,6 @@ from handler.source.http_files import fetch_file
 
 _FILES = (".yaml", ".yml", ".json")
 _ODD = re.compile(r"[^\w.@+-]+")
-_SCP = re.compile(r"(?P<user>[^@/]+@)?(?P<host>[^:/]+):(?P<path>[^/].*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,23 +97,13 @@ class RemoteBases:
 
     def _repository(self, url: str) -> Repository:
         """Return a repository to ask, signed in to as the configuration does for the same host. Raises ConfigInvalid."""
-        found = _SCP.fullmatch(url) if "://" not in url else None
-        url = f"ssh://{found['user'] or 'git@'}{found['host']}/{found['path']}" if found else url
+        url = git_url(url)
         if url.startswith("file:"):
             raise ConfigInvalid.of(shown(url), "is a path of this machine", fix="copy it into the repository by hand")
-        for known in self._configured():
+        for known in (target.repository for target in self._session.configured):
             if (urlsplit(known.url).scheme, urlsplit(known.url).netloc) == (urlsplit(url).scheme, urlsplit(url).netloc):
                 return replace(known, url=url, aliases=())
         return Repository(url)
-
-    def _configured(self) -> list[Repository]:
-        """Return the repositories of the configuration; none where there is no configuration."""
-        from handler.config.load import ConfigNotFound  # noqa: PLC0415 - loads the configuration's reader
-
-        try:
-            return [target.repository for target in self._session.settings.targets]
-        except ConfigNotFound:
-            return []
 
 
 def _file(url: str) -> Fetched:

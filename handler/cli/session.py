@@ -104,6 +104,16 @@ class Session:
             found, self.places = recorded_instances.settings(self.environ, self.options, missing)
             return found
 
+    @property
+    def configured(self) -> tuple[Target, ...]:
+        """The targets; none where there is no configuration. Raises ConfigInvalid with every mistake."""
+        from handler.config.load import ConfigNotFound
+
+        try:
+            return self.settings.targets
+        except ConfigNotFound:
+            return ()
+
     def read(self, path: Path) -> Settings:
         """Read a configuration that may name what this program's tables have. Raises ConfigInvalid with every mistake."""
         from handler.config.load import load

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from handler.cli import reports
@@ -63,16 +63,18 @@ def vendor(session: Session, directory: Path, *, with_lock: bool = False) -> int
         return _locked(session, directory)
     done: list[Vendored] = []
     problems: list[Problem] = []
+    failed: set[str] = set()
     with session.output.working("fetching remote bases"):
         bases = RemoteBases(session)
         for _ in range(ROUNDS):
-            found = [each for each in entries(directory, session.sandbox) if each.place not in {problem.place for problem in problems}]
+            found = [each for each in entries(directory, session.sandbox) if each.place not in failed]
             if not found:
                 break
             for entry in found:
                 try:
                     done.append(_vendored(entry, directory, bases))
                 except AnnealError as error:
+                    failed.add(entry.place)
                     problems += [replace(each, place=entry.place) for each in error.problems]
         else:
             problems.append(Problem(str(directory), f"its remote bases name others for more than {ROUNDS} rounds"))
@@ -93,11 +95,10 @@ def _locked(session: Session, directory: Path) -> int:
 
 def _reported(session: Session, directory: Path, done: list[Vendored], problems: list[Problem]) -> int:
     if session.output.as_json:
-        session.output.document({"vendored": [asdict(each) for each in done], "problems": [asdict(each) for each in problems]})
+        session.output.document({"vendored": done, "problems": reports.mended(session.output, problems)})
     for each in done:
         session.output.line(f"{each.place}: {each.url} ({each.origin}) is now {each.directory}")
-    for problem in problems:
-        session.output.line(str(problem), "bad", err=True)
+    reports.problems(session.output, problems)
     if done:
         session.output.line(f"commit it: git add {directory} && git commit -m 'Vendor remote bases'", whole=True)
     elif not problems:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -94,6 +95,7 @@ class Tls:
 
 
 _DIRECTORY = "directory:"
+_SHORT = re.compile(r"([A-Za-z0-9._-]+@)?([A-Za-z0-9][A-Za-z0-9._-]*):/?([^\s:@?#\\/][^\s:@?#\\]*)")
 
 
 def directory_url(name: str) -> str:
@@ -121,6 +123,12 @@ def token_user(url: str) -> str:
     """Return the user name beside which a git host takes a token as the password, as far as its URL shows; others take any."""
     host = url.partition("://")[2].partition("/")[0].lower()
     return next((user for word, user in (("gitlab", "oauth2"), ("bitbucket", "x-token-auth")) if word in host), "x-access-token")
+
+
+def git_url(text: str) -> str:
+    """Return git's short form for SSH (`git@host:path`; git-clone(1), GIT URLS) as the ssh:// URL that it means; anything else as it is."""
+    found = _SHORT.fullmatch(text)
+    return f"ssh://{found[1] or 'git@'}{found[2]}/{found[3]}" if found else text
 
 
 def git_references(repository: Repository) -> Iterator[tuple[str, SecretRef]]:

@@ -1,4 +1,4 @@
-"""anneal.lock: which bytes charts from elsewhere must have, written in git; and what charts of a Chart.yaml come from elsewhere.
+"""anneal.lock: which bytes charts from elsewhere must have, written in git.
 
     charts:
     - url: https://charts.example.com/stable     as the target or Chart.yaml names it
@@ -27,6 +27,7 @@ from handler.render.frames import encode
 LOCK = "anneal.lock"
 MAX_LOCKED = 1000
 _FIX = f"let `anneal vendor DIR --lock` write {LOCK}"
+_LIST = "charts"
 _FIELDS = ("url", "name", "range", "version", "digest")
 _NEEDED = ("url", "version", "digest")
 LockRow = tuple[str, str, str, str, str, str]
@@ -35,33 +36,28 @@ LockRow = tuple[str, str, str, str, str, str]
 
 def lock_entries(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
     """Yield the entries of a lock, or its mistakes. Options: `path`: of the one part."""
-    yield from map(_encoded, _listed(parts[0], options["path"], "charts", _locked))
-
-
-def dependencies(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
-    """Yield the dependencies of a Chart.yaml that name a repository, or mistakes. Options: `path`: of the one part."""
-    yield from map(_encoded, _listed(parts[0], options["path"], "dependencies", _dependency))
+    yield from map(_encoded, _listed(parts[0], options["path"]))
 
 
 def _encoded(row: LockRow | Problem) -> bytes:
     return encode(row) if isinstance(row, Problem) else json.dumps(row).encode()
 
 
-def _listed(data: bytes, path: str, key: str, read: Any) -> Iterator[LockRow | Problem]:
-    """Yield what is read of each entry of a list in the one document of a file."""
+def _listed(data: bytes, path: str) -> Iterator[LockRow | Problem]:
+    """Yield what is read of each entry of the list in the one document of a lock."""
     for document in documents(data, path):
         if isinstance(document, Problem):
             yield document
             continue
-        entries = document.value.get(key) if isinstance(document.value, dict) else None
+        entries = document.value.get(_LIST) if isinstance(document.value, dict) else None
         if entries is not None and not isinstance(entries, list):
-            yield Problem(key, "isn't a list", document.place(), _FIX)
+            yield Problem(_LIST, "isn't a list", document.place(), _FIX)
             continue
         if len(entries or ()) > MAX_LOCKED:
-            yield Problem(key, f"has more than {MAX_LOCKED:,} entries", document.place())
+            yield Problem(_LIST, f"has more than {MAX_LOCKED:,} entries", document.place())
             continue
         for entry in entries or ():
-            yield from read(entry, document)
+            yield from _locked(entry, document)
 
 
 def _locked(entry: Any, document: Document) -> Iterator[LockRow | Problem]:
@@ -86,18 +82,3 @@ def _locked(entry: Any, document: Document) -> Iterator[LockRow | Problem]:
             if wrong:
                 yield Problem(name, wrong[0], place, wrong[1] or _FIX)
     yield (texts["url"], texts["name"], texts["range"], texts["version"], texts["digest"], place)
-
-
-def _dependency(entry: Any, document: Document) -> Iterator[LockRow | Problem]:
-    place = document.place(entry)
-    if not isinstance(entry, dict):
-        yield Problem("dependencies", "an entry isn't a mapping", place)
-        return
-    url, name, version = (entry.get(key) or "" for key in ("repository", "name", "version"))
-    if not all(isinstance(text, str) for text in (url, name, version)):
-        yield Problem("dependencies", "name, version and repository are texts", place, 'write version: "1.2"')
-    elif url.startswith(("@", "alias:")):
-        fix = "write the repository's URL"
-        yield Problem(f"dependency {printable(name, 80)}", f"{printable(url, 80)} is a name that only `helm repo add` knows", place, fix)
-    elif url:
-        yield (url, name, "", version, "", place)

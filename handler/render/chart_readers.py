@@ -2,7 +2,6 @@
 
     index.yaml                  the versions of a chart in a repository        chart_index
     anneal.lock                 the bytes that charts must have                chart_lock
-    Chart.yaml, Chart.lock      the charts that a chart needs                  chart_lock
 
 Law: the child isn't believed: texts have their types and lengths here, and what they mean is judged by whatever uses them.
 """
@@ -54,17 +53,14 @@ def _is_row(row: object) -> bool:
 
 def read_lock(sandbox: Sandbox, data: bytes, path: str) -> tuple[KnownChart, ...]:
     """Return the entries of a lock, each with its place. Raises ManifestInvalid: every mistake with its line; RenderFailed."""
-    rows = _rows(sandbox, "chart-lock", data, path)
-    return tuple(KnownChart(url, name, asked or version, version, digest, place=place) for url, name, asked, version, digest, place in rows)
-
-
-def read_dependencies(sandbox: Sandbox, data: bytes, path: str) -> tuple[ChartReference, ...]:
-    """Return the dependencies of a Chart.yaml, Chart.lock or requirements.yaml that charts/ need not hold. Raises as `read_lock`.
-
-    Those of `file://` are in the same checkout.
-    """
-    rows = _rows(sandbox, "chart-dependencies", data, path)
-    return tuple(ChartReference(url, name, version, place=place) for url, name, _, version, _, place in rows)
+    rows = sandbox.run("chart-lock", {"path": path}, [data], _decode_row, subject=path)
+    problems = [each for each in rows if isinstance(each, Problem)]
+    if problems:
+        raise ManifestInvalid(*problems)
+    found = (each for each in rows if not isinstance(each, Problem))
+    return tuple(
+        KnownChart(url, name, asked or version, version, digest, place=place) for url, name, asked, version, digest, place in found
+    )
 
 
 def locked(reference: ChartReference, lock: Sequence[KnownChart]) -> ChartReference:
@@ -84,14 +80,6 @@ def locked(reference: ChartReference, lock: Sequence[KnownChart]) -> ChartRefere
         seen = f"{LOCK} has it for {same[0].asked} ({same[0].place}), and {printable(reference.version, 80)} is asked for"
         raise ManifestInvalid(Problem(subject, seen, reference.place, RELOCK))
     return reference
-
-
-def _rows(sandbox: Sandbox, function: str, data: bytes, path: str) -> list[LockRow]:
-    found = sandbox.run(function, {"path": path}, [data], _decode_row, subject=path)
-    problems = [each for each in found if isinstance(each, Problem)]
-    if problems:
-        raise ManifestInvalid(*problems)
-    return [each for each in found if not isinstance(each, Problem)]
 
 
 def _decode_row(frame: bytes) -> LockRow | Problem:

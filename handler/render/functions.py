@@ -18,7 +18,7 @@ from handler.render import folders
 from handler.render.chart_archive import unpacked
 from handler.render.chart_facts import encode_facts
 from handler.render.chart_index import index_entries
-from handler.render.chart_lock import dependencies, lock_entries
+from handler.render.chart_lock import lock_entries
 from handler.render.chart_scan import scan_chart
 from handler.render.document import Document
 from handler.render.documents import documents
@@ -133,7 +133,6 @@ FUNCTIONS: Mapping[str, Function] = {
     "program walls": read_program_walls,
     "chart-index": index_entries,
     "chart-lock": lock_entries,
-    "chart-dependencies": dependencies,
     "kustomizations": read_kustomizations,
     "kustomize": built,
     "chart files": chart_files,

@@ -26,7 +26,8 @@ from handler.render.frames import decode
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
 
-FILE, _REMOTE = "file://", ("oci://", "https://", "http://")
+FILE, REMOTE = "file://", ("oci://", "https://", "http://")
+"""How the repository of a chart of the same checkout begins, and of one from elsewhere."""
 _MAX_ROUNDS = 10  # of charts that need charts
 
 
@@ -103,7 +104,7 @@ class Completion:
         self.tried.add(key)
         if needed.repository.startswith(FILE):
             return self._from_tree(needed, subject)
-        if needed.repository.startswith(_REMOTE):
+        if needed.repository.startswith(REMOTE):
             self._from_elsewhere(needed)
             return []
         seen = "isn't in charts/"
@@ -138,10 +139,7 @@ class Completion:
         return []
 
     def _from_elsewhere(self, needed: Dependency) -> None:
-        url, name = needed.repository, needed.name
-        if url.startswith("oci://"):
-            url, name = f"{url.rstrip('/')}/{name}", ""
-        archive = self.chart.fetch(ChartReference(url, name, needed.version, place=needed.place), self.outside)
+        archive = self.chart.fetch(chart_reference(needed.repository, needed.name, needed.version, needed.place), self.outside)
         target = posixpath.join(needed.at, "charts", f"{needed.name}-{archive.version}.tgz")
         self.chart.moved[target] = printable(f"{needed.name}-{archive.version}.tgz")
         self.chart.files[target] = archive.data
@@ -149,6 +147,13 @@ class Completion:
     def _place(self, at: str) -> str:
         """Return the path in git of a chart, by its path below the rendered one."""
         return self.chart.moved.get(at) or posixpath.join(self.chart.place, at).removesuffix("/")
+
+
+def chart_reference(repository: str, name: str, version: str, place: str) -> ChartReference:
+    """Return the chart of a repository or registry as it is asked for: of oci:// the name is a part of the URL."""
+    if repository.startswith("oci://"):
+        return ChartReference(f"{repository.rstrip('/')}/{name}", "", version, place=place)
+    return ChartReference(repository, name, version, place=place)
 
 
 def contents(files: TreeFiles) -> Mapping[str, bytes]:

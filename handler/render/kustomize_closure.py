@@ -23,6 +23,7 @@ from handler.model.tree import MAX_PATH, Tree, TreeEntry, is_lfs_pointer, printa
 from handler.render import kustomization as entries
 from handler.render.folders import KUSTOMIZATIONS, inside
 from handler.render.frames import decode
+from handler.render.helm_charts import chart_reference
 from handler.render.kustomization import ChartEntry, Mentions, Reference
 from handler.render.remotes import is_remote, is_remote_file, shown
 from handler.render.sandbox import Sandbox
@@ -268,9 +269,7 @@ def _is_remote(reference: Reference) -> bool:
 
 def wanted_chart(entry: ChartEntry, place: str) -> ChartReference:
     """Return what kustomize would pull."""
-    if entry.repo.startswith("oci://"):
-        return ChartReference(f"{entry.repo.rstrip('/')}/{entry.name}", "", entry.version, place=place)
-    return ChartReference(entry.repo, entry.name, entry.version, place=place)
+    return chart_reference(entry.repo, entry.name, entry.version, place)
 
 
 def below(folder: str, text: str) -> str | None:

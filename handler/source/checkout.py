@@ -24,10 +24,16 @@ class Checkout:
     branch: str
 
 
+def root_around(directory: Path) -> Path | None:
+    """Return the root of the repository that a directory lies in, links resolved; None outside of one. A repository in it is its own."""
+    whole = directory.resolve()
+    return next((each for each in (whole, *whole.parents) if (each / ".git").exists()), None)
+
+
 def checkout_around(directory: Path) -> Checkout | None:
     """Return the checkout that a directory lies in; None outside of one. No host is asked."""
     directory = directory.resolve()
-    if not any((each / ".git").exists() for each in (directory, *directory.parents)):
+    if root_around(directory) is None:
         return None
     from dulwich.errors import FileFormatException, NotGitRepository  # noqa: PLC0415 - not needed outside a repository
     from dulwich.refs import HEADREF, LOCAL_BRANCH_PREFIX, SYMREF, Ref  # noqa: PLC0415 - the same

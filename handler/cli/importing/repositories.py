@@ -6,9 +6,8 @@ import re
 
 from handler.cli.importing.custom_resource import CustomResource, SourceField
 from handler.cli.importing.target_draft import NotATarget, TargetDraft
-from handler.config.git_settings import token_user
+from handler.config.git_settings import git_url, token_user
 
-_SCP = re.compile(r"([A-Za-z0-9._-]+@)?([A-Za-z0-9][A-Za-z0-9._-]*):(?!//)/?(.+)")
 _USERINFO = re.compile(r"^(https?://)[^/]*@")
 
 
@@ -26,12 +25,6 @@ def put_repository(part: TargetDraft, found: SourceField) -> str:
     if clean.startswith("ssh://"):
         part.put("repository.auth", {"ssh": {"privateKey": {"env": "GIT_SSH_KEY"}, "knownHosts": "/etc/anneal/known_hosts"}})
     return clean
-
-
-def git_url(text: str) -> str:
-    """Return `git@host:path` as an ssh:// URL; anything else as it is."""
-    found = None if "://" in text else _SCP.fullmatch(text)
-    return f"ssh://{found[1] or 'git@'}{found[2]}/{found[3]}" if found else text
 
 
 def url_part(url: str) -> TargetDraft:

@@ -196,3 +196,13 @@ def test_a_checkout_that_names_nothing_remote_is_left_as_it_is(checkout: Path, c
     (checkout / "deploy/kustomization.yaml").write_text(text)
     assert run(capsys) == (0, {"vendored": [], "problems": []})
     assert (checkout / "deploy/kustomization.yaml").read_text() == text
+
+
+def test_a_problem_is_written_as_by_every_command(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (checkout / "deploy/kustomization.yaml").write_text("resources: ['file:///srv/x//y']\n")
+    with Session(Output(), {}) as session:
+        code = vendor(session, Path("deploy"))
+    out, err = capsys.readouterr()
+    assert (code, out) == (1, "")
+    said = "deploy/kustomization.yaml:1: file:///srv/x: is a path of this machine\n    copy it into the repository by hand\n"
+    assert err.startswith(said)

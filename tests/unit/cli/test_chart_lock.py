@@ -11,9 +11,9 @@ from handler.cli.chart_lock import ToLock, inflated, to_lock, write_lock
 from handler.config.git_settings import Repository
 from handler.config.renderer_settings import Chart, ChartSource, RendererSettings
 from handler.config.settings import Target
-from handler.model.errors import SourceRefused
+from handler.model.errors import ManifestInvalid, SourceRefused
 from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart
-from handler.render.chart_readers import read_dependencies, read_lock
+from handler.render.chart_readers import read_lock
 from handler.render.sandbox import Sandbox
 from tests.fakes.sandbox import InProcess
 
@@ -23,17 +23,13 @@ A, B = (f"sha256:{letter * 64}" for letter in "ab")
 SOURCES = (ChartSource("oci://registry.example.com/charts"),)
 
 
-def reading(data: bytes, path: str) -> tuple[ChartReference, ...]:
-    return read_dependencies(SANDBOX, data, path)
-
-
 def locks(data: bytes, path: str) -> tuple[KnownChart, ...]:
     return read_lock(SANDBOX, data, path)
 
 
 def chart(directory: Path, dependencies: str = "", lock: str = "") -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "Chart.yaml").write_text(f"apiVersion: v2\nname: x\nversion: 1.0.0\ndependencies: [{dependencies}]\n")
+    (directory / "Chart.yaml").write_text(f"apiVersion: v2\nname: {directory.name}\nversion: 1.0.0\ndependencies: [{dependencies}]\n")
     if lock:
         (directory / "Chart.lock").write_text(f"dependencies: [{lock}]\n")
 
@@ -43,6 +39,7 @@ def asked(found: list[ToLock], root: Path) -> dict[str, list[str]]:
 
 
 def test_each_chart_that_needs_charts_is_found_with_what_it_needs(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
     chart(tmp_path / "none")
     chart(tmp_path / "web", f"{{name: db, version: ^1, repository: {URL}}}, {{name: beside, version: 1.0.0, repository: 'file://../lib'}}")
     chart(tmp_path / "lib", f"{{name: deep, version: 2.x, repository: {URL}}}")
@@ -50,19 +47,32 @@ def test_each_chart_that_needs_charts_is_found_with_what_it_needs(tmp_path: Path
     locked = f"{{name: db, version: 1.4.0, repository: {URL}}}"
     chart(tmp_path / "pinned", f"{{name: db, version: ^1, repository: {URL}}}", locked)
     chart(tmp_path / "had" / "charts" / "db")
+    chart(tmp_path / "renamed" / "charts" / "db")
+    (tmp_path / "renamed" / "charts" / "db").rename(tmp_path / "renamed" / "charts" / "database")
+    chart(tmp_path / "renamed", f"{{name: db, version: ^1, repository: {URL}}}")
     chart(tmp_path / "had", f"{{name: db, version: ^1, repository: {URL}}}")
     (tmp_path / "link").symlink_to(tmp_path / "web")
-    assert asked(to_lock(tmp_path, (), reading), tmp_path) == {
+    assert asked(to_lock(tmp_path, (), SANDBOX), tmp_path) == {
         "lib": ["deep 2.x"],
         "pinned": ["db 1.4.0"],
-        "web": ["db ^1", "inner 3.0.0", "deep 2.x"],
+        "web": ["db ^1", "deep 2.x"],
     }
 
 
+def test_a_checkout_below_a_directory_of_git_is_read_but_not_its_own(tmp_path: Path) -> None:
+    work = tmp_path / ".git" / "modules" / "work"
+    for place in (work, work / ".git" / "not"):
+        chart(place / "web", f"{{name: db, version: ^1, repository: {URL}}}")
+        (place / "kustomization.yaml").write_text(f"helmCharts: [{{name: cache, version: 1.0.0, repo: {URL}}}]\n")
+    found = to_lock(work, (), SANDBOX, inflated(work, SANDBOX))
+    assert asked(found, work) == {".": ["cache 1.0.0"], "web": ["db ^1"]}
+
+
 def test_charts_that_need_each_other_end(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
     chart(tmp_path / "a", "{name: b, version: 1.0.0, repository: 'file://../b'}")
     chart(tmp_path / "b", f"{{name: a, version: 1.0.0, repository: 'file://../a'}}, {{name: db, version: '1', repository: {URL}}}")
-    assert asked(to_lock(tmp_path, (), reading), tmp_path) == {"a": ["db 1"], "b": ["db 1"]}
+    assert asked(to_lock(tmp_path, (), SANDBOX), tmp_path) == {"a": ["db 1"], "b": ["db 1"]}
 
 
 def test_charts_of_targets_are_found_by_their_path_in_the_checkout(tmp_path: Path) -> None:
@@ -72,7 +82,7 @@ def test_charts_of_targets_are_found_by_their_path_in_the_checkout(tmp_path: Pat
     renderer = RendererSettings(type="helm", chart=Chart(version="^1", oci="oci://registry.example.com/charts/web"))
     inside = Target("shop", repository, ("shop",), path="deploy/shop", renderer=renderer, charts=SOURCES)
     outside = Target("other", repository, ("shop",), path="other", renderer=renderer, charts=SOURCES)
-    (found,) = to_lock(tmp_path / "deploy", (inside, outside), reading)
+    (found,) = to_lock(tmp_path / "deploy", (inside, outside), SANDBOX)
     assert found == ToLock(tmp_path / "deploy" / "shop", (ChartReference("oci://registry.example.com/charts/web", "", "^1"),), SOURCES)
 
 
@@ -80,7 +90,7 @@ def test_a_target_lends_its_sources_to_the_chart_at_its_path(tmp_path: Path) -> 
     (tmp_path / ".git").mkdir()
     chart(tmp_path / "web", f"{{name: db, version: ^1, repository: {URL}}}")
     target = Target("shop", Repository("https://git.example.com/shop.git"), ("shop",), path="web", charts=SOURCES)
-    (found,) = to_lock(tmp_path, (target,), reading)
+    (found,) = to_lock(tmp_path, (target,), SANDBOX)
     assert (found.sources, [each.name for each in found.references]) == (SOURCES, ["db"])
 
 
@@ -121,10 +131,12 @@ def test_a_lock_that_cant_be_read_is_written_anew(tmp_path: Path) -> None:
     assert locks((tmp_path / "anneal.lock").read_bytes(), "anneal.lock")
 
 
-def test_a_broken_chart_is_refused_with_its_place(tmp_path: Path) -> None:
-    chart(tmp_path / "web", "x")
-    with pytest.raises(Exception, match=r"web/Chart.yaml:1: dependencies: an entry isn't a mapping"):
-        to_lock(tmp_path, (), reading)
+def test_a_chart_that_cant_be_read_is_named(tmp_path: Path) -> None:
+    chart(tmp_path / "web", f"{{name: db, version: ^1, repository: {URL}}}")
+    (tmp_path / "web" / "charts").mkdir()
+    (tmp_path / "web" / "charts" / "db-1.0.0.tgz").write_bytes(b"none")
+    with pytest.raises(ManifestInvalid, match=r"charts/db-1\.0\.0\.tgz"):
+        to_lock(tmp_path, (), SANDBOX)
 
 
 def test_charts_that_kustomizations_inflate_are_locked_beside_them(tmp_path: Path) -> None:
@@ -145,7 +157,7 @@ def test_charts_that_kustomizations_inflate_are_locked_beside_them(tmp_path: Pat
         renderer=RendererSettings("kustomize", helm_charts=True),
         charts=SOURCES,
     )
-    [what] = to_lock(tmp_path, (target,), reading, found)
+    [what] = to_lock(tmp_path, (target,), SANDBOX, found)
     assert asked([what], tmp_path) == {"base": ["cache ~1.2", "oci://registry.example.com/charts/web 1.0.0"]}
     assert what.sources == SOURCES
 
@@ -164,4 +176,4 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "checkout" / "led").symlink_to(tmp_path / "elsewhere")
     renderer = RendererSettings("helm", chart=Chart(version="1.0.0", oci="oci://registry.example.com/charts/web"))
     target = Target("shop", Repository("https://git.example.com/shop.git"), ("shop",), path="led", renderer=renderer)
-    assert to_lock(tmp_path / "checkout", (target,), reading) == []
+    assert to_lock(tmp_path / "checkout", (target,), SANDBOX) == []

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from semantic_version import NpmSpec
 
+from handler.config.git_settings import git_url
 from handler.config.load import parse
 from handler.config.value_formats import FORMS
 from tests.unit.config.config_mistakes import SERVER, TARGET, mistakes
@@ -156,3 +157,22 @@ def test_what_is_no_semver_range(text: str) -> None:
 @given(st.from_regex(FORMS["semver"].pattern, fullmatch=True))
 def test_every_semver_range_that_is_accepted_can_be_used(text: str) -> None:
     NpmSpec(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("git@git.example.com:acme/shop.git", "ssh://git@git.example.com/acme/shop.git"),
+        ("me@host:/srv/shop.git", "ssh://me@host/srv/shop.git"),
+        ("git.example.com:acme/shop", "ssh://git@git.example.com/acme/shop"),
+    ],
+)
+def test_the_short_form_of_git_is_a_url_of_ssh(text: str, url: str) -> None:
+    assert git_url(text) == url
+
+
+@pytest.mark.parametrize(
+    "text", ["https://h/x", "ssh://git@h/x", "file:///srv/x", "h:22:x", "h://x", "u:token@h/x", "/srv/a:b", "../a", "-o@h", "h:", "h:a b"]
+)
+def test_what_is_not_the_short_form_of_git_stays(text: str) -> None:
+    assert git_url(text) == text

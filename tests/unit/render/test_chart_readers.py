@@ -1,4 +1,4 @@
-"""anneal.lock: read with lines for its mistakes, and applied to what is asked for. What a Chart.yaml needs."""
+"""anneal.lock: read with lines for its mistakes, and applied to what is asked for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from handler.model.errors import ManifestInvalid
 from handler.model.outside_inputs import ChartReference, KnownChart, chart_asked, chart_read
-from handler.render.chart_readers import locked, read_dependencies, read_lock
+from handler.render.chart_readers import locked, read_lock
 from handler.render.sandbox import Sandbox
 from tests.fakes.sandbox import InProcess
 
@@ -74,24 +74,6 @@ def test_a_lock_that_no_longer_fits_is_refused() -> None:
         "Chart.yaml:5: chart web: anneal.lock has it for ^1.2 (anneal.lock:3), and ^2 is asked for;"
         " run `anneal vendor DIR --lock` on the directory and commit what it writes"
     )
-
-
-def test_what_a_chart_needs() -> None:
-    text = """apiVersion: v2
-dependencies:
-- {name: db, version: ^1, repository: https://h/x}
-- {name: here, version: 1.0.0}
-- {name: beside, version: 1.0.0, repository: file://../beside}
-- {name: mq, version: 2.x, repository: oci://h/charts}
-"""
-    assert read_dependencies(SANDBOX, text.encode(), "Chart.yaml") == (
-        ChartReference("https://h/x", "db", "^1", place="Chart.yaml:3"),
-        ChartReference("file://../beside", "beside", "1.0.0", place="Chart.yaml:5"),
-        ChartReference("oci://h/charts", "mq", "2.x", place="Chart.yaml:6"),
-    )
-    for wrong in ("[x]", "[{name: db, repository: '@stable'}]", "[{name: db, version: 1.2, repository: https://h}]"):
-        with pytest.raises(ManifestInvalid, match=r"Chart.yaml:1: "):
-            read_dependencies(SANDBOX, f"dependencies: {wrong}".encode(), "Chart.yaml")
 
 
 def test_the_name_of_a_read_leads_back_to_what_was_asked_for() -> None:

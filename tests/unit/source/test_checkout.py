@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.source.checkout import Checkout, checkout_around
+from handler.source.checkout import Checkout, checkout_around, root_around
 
 URL = "https://git.example.com/acme/shop.git"
 
@@ -31,6 +31,14 @@ def work(tmp_path: Path) -> Path:
 
 def test_outside_of_a_checkout_there_is_none(tmp_path: Path) -> None:
     assert checkout_around(tmp_path) is None
+
+
+def test_the_root_is_the_nearest_repository(work: Path) -> None:
+    assert root_around(work / "apps" / "web") == root_around(work) == work
+    (work / "apps" / ".git").write_text("gitdir: elsewhere\n")
+    (work.parent / "led").symlink_to(work / "apps" / "web")
+    assert root_around(work.parent / "led") == work / "apps"
+    assert root_around(work.parent) is None
 
 
 def test_one_without_a_remote_names_its_branch(work: Path) -> None:
