@@ -1,4 +1,7 @@
-"""One file over HTTP, for `anneal vendor`: no credentials are sent, and a redirect never leaves TLS."""
+"""One file over HTTP, for `anneal vendor`.
+
+Law: no credentials are sent, a redirect never leaves TLS; a file is taken whole or not at all, and never unpacked.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ from urllib.parse import urljoin, urlsplit
 
 import urllib3
 from urllib3.exceptions import HTTPError
+from urllib3.response import BaseHTTPResponse
 
-from handler.model.errors import GitUnavailable, SourceRefused
+from handler.model.errors import AnnealError, GitUnavailable, SourceRefused
 from handler.source.bounded_connections import Deadline, pools_for
 from handler.source.host_limits import HostLimits
 from handler.source.http_transport import explained
@@ -15,19 +19,22 @@ from handler.source.upload_pack import shown_url
 
 REDIRECTS = 5
 _SCHEMES = ("http", "https")
+_CHUNK = 1 << 16
 
 
 def fetch_file(url: str, limits: HostLimits = HostLimits()) -> bytes:  # noqa: B008 - frozen
     """Return what a URL holds. Raises GitUnavailable: the host fails or has no such file; SourceRefused: it is too large, or leads away."""
     subject = shown_url(url)
-    try:
-        with Deadline(limits.total) as deadline:
+    with Deadline(limits.total) as deadline:
+        try:
             for _ in range(REDIRECTS + 1):
                 found, url = _asked(url, subject, limits, deadline)
                 if found is not None:
                     return found
-    except (HTTPError, OSError, ValueError) as error:
-        raise explained(error, subject) from None
+        except (AnnealError, HTTPError, OSError, ValueError) as error:
+            if deadline.expired:
+                raise GitUnavailable.of(subject, f"took longer than {deadline.seconds:g} s") from None
+            raise explained(error, subject) from None
     raise SourceRefused.of(subject, f"is redirected more than {REDIRECTS} times")
 
 
@@ -46,11 +53,22 @@ def _asked(url: str, subject: str, limits: HostLimits, deadline: Deadline) -> tu
             if parts.scheme == "https" and not there.startswith("https:"):
                 raise SourceRefused.of(subject, "is redirected to plain http://")
             return None, there
-        if response.status != 200:
-            raise GitUnavailable.of(subject, f"the host answered {response.status}")
-        data = bytes(response.read(limits.object + 1, decode_content=True))
+        return _content(response, subject, limits, deadline), url
+    finally:
+        deadline.watch(None)
+        response.close()
+
+
+def _content(response: BaseHTTPResponse, subject: str, limits: HostLimits, deadline: Deadline) -> bytes:
+    if response.status != 200:
+        raise GitUnavailable.of(subject, f"the host answered {response.status}")
+    if "Content-Encoding" in response.headers:
+        raise SourceRefused.of(subject, "is sent packed, which wasn't asked for")
+    data = bytearray()
+    while part := response.read1(_CHUNK, decode_content=False):  # to its end: one before its length is an error
+        data += part
         if len(data) > limits.object:
             raise SourceRefused.of(subject, f"has more than {limits.object:,} bytes")
-        return data, url
-    finally:
-        response.close()
+    if deadline.expired:  # an answer without a length, cut by us, looks whole
+        raise TimeoutError
+    return bytes(data)
