@@ -14,7 +14,7 @@ from urllib3.response import BaseHTTPResponse
 from handler.model.errors import AnnealError, GitUnavailable, SourceRefused
 from handler.source.bounded_connections import Deadline, pools_for
 from handler.source.host_limits import HostLimits
-from handler.source.http_transport import explained
+from handler.source.http_transport import explained, proxy_refused
 from handler.source.upload_pack import shown_url
 
 REDIRECTS = 5
@@ -34,7 +34,7 @@ def fetch_file(url: str, limits: HostLimits = HostLimits()) -> bytes:  # noqa: B
         except (AnnealError, HTTPError, OSError, ValueError) as error:
             if deadline.expired:
                 raise GitUnavailable.of(subject, f"took longer than {deadline.seconds:g} s") from None
-            raise explained(error, subject) from None
+            raise explained(error, subject, trust="set SSL_CERT_FILE=<PEM file of its authority>", nonsense="no valid answer") from None
     raise SourceRefused.of(subject, f"is redirected more than {REDIRECTS} times")
 
 
@@ -60,6 +60,8 @@ def _asked(url: str, subject: str, limits: HostLimits, deadline: Deadline) -> tu
 
 
 def _content(response: BaseHTTPResponse, subject: str, limits: HostLimits, deadline: Deadline) -> bytes:
+    if response.status == 407:
+        raise proxy_refused(subject)
     if response.status != 200:
         raise GitUnavailable.of(subject, f"the host answered {response.status}")
     if "Content-Encoding" in response.headers:

@@ -33,24 +33,37 @@ DENIALS = frozenset({401, 403, 404, 410})  # statuses that refuse the caller
 _TLS_FIXES = {
     9: "the host's certificate isn't valid yet: check this machine's clock",
     10: "renew the host's certificate, or check this machine's clock",
-    62: "write the host in repository.url as its certificate names it",
-    64: "write the host in repository.url as its certificate names it",
+    62: "write the host in its URL as its certificate names it",
+    64: "write the host in its URL as its certificate names it",
 }
 """By OpenSSL's X509_V_ERR codes (x509_vfy.h)."""
 
 
-def explained(error: Exception, subject: str) -> AnnealError:
-    """Return the error that a vendor's exception stands for; our own stay as they are."""
+def explained(
+    error: Exception,
+    subject: str,
+    asked: str = "",
+    *,
+    unavailable: type[AnnealError] = GitUnavailable,
+    trust: str = "set repository.tls.caFile",
+    nonsense: str = "the host doesn't speak git's protocol",
+) -> AnnealError:
+    """Return the error that a vendor's exception stands for; our own stay as they are.
+
+    `asked`: what was asked, before what was seen; empty: the subject says it. `unavailable`: the class of what is retried. `trust`: the fix
+    for an unknown authority. `nonsense`: what was seen where no connection failed.
+    """
     if isinstance(error, AnnealError):
         return error
+    at = f"{asked}: " if asked else ""
     cause = error.args[-1] if isinstance(error, ProxyError) and error.args else error
     if isinstance(cause, OSError) and re.match(r"Tunnel connection failed: 407\b", str(cause)):
         return proxy_refused(subject)
     if isinstance(error, SSLError) or isinstance(cause, ssl.SSLError):
         code = next((each.verify_code for each in chain(cause) if isinstance(each, ssl.SSLCertVerificationError)), 0)
-        fix = _TLS_FIXES.get(code, "set repository.tls.caFile")
-        return ConfigInvalid.of(subject, f"its TLS certificate is not trusted ({tls_reason(cause) or 'handshake failed'})", fix=fix)
-    return GitUnavailable.of(subject, words(error) or "the host doesn't speak git's protocol")
+        seen = f"{at}its TLS certificate is not trusted ({tls_reason(cause) or 'handshake failed'})"
+        return ConfigInvalid.of(subject, seen, fix=_TLS_FIXES.get(code, trust))
+    return unavailable.of(subject, f"{at}{words(error) or nonsense}")
 
 
 def denied(status: int, subject: str, url: str, named: str) -> AccessDenied:

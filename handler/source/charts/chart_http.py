@@ -7,23 +7,22 @@ errors are in our own words.
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
 import urllib3
-from urllib3.exceptions import HTTPError, ProtocolError, SSLError
+from urllib3.exceptions import HTTPError, ProtocolError
 from urllib3.response import BaseHTTPResponse
 
 from handler import __version__
 from handler.model.chart_url import ChartUrl
-from handler.model.connection_failure import tls_reason, words
-from handler.model.errors import AccessDenied, AnnealError, ChartUnavailable, ConfigInvalid
+from handler.model.errors import AccessDenied, AnnealError, ChartUnavailable
 from handler.model.tree import printable
 from handler.source.bounded_connections import Deadline, Pools
 from handler.source.charts.chart_limits import ChartLimits
 from handler.source.charts.chart_sources import ListedSource, ListedSources
+from handler.source.http_transport import explained, proxy_refused
 
 MakePools = Callable[[str, str, str], Pools]  # (scheme, host:port, file of authorities) -> the connections, shared or not
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -113,7 +112,9 @@ class ChartHttp:
         except (AnnealError, HTTPError, OSError, ValueError) as error:
             if deadline.expired:
                 raise ChartUnavailable.of(subject, f"{request.url} took longer than {deadline.seconds:g} s") from None
-            raise (error if isinstance(error, AnnealError) else _explained(error, request, subject)) from None
+            fix = f"charts: [{{url: {request.source.prefix}, caFile: <PEM file>}}]"
+            asked = str(request.url)
+            raise explained(error, subject, asked, unavailable=ChartUnavailable, trust=fix, nonsense="no valid answer") from None
 
     def _connected(self, deadline: Deadline, request: ChartRequest, authorization: str) -> BaseHTTPResponse:
         """Send; a connection that the host closed while idle is replaced once."""
@@ -161,18 +162,11 @@ def _too_large(request: ChartRequest, subject: str) -> ChartUnavailable:
     return ChartUnavailable.of(subject, f"{request.url} sends more than {request.most:,} bytes")
 
 
-def _explained(error: Exception, request: ChartRequest, subject: str) -> AnnealError:
-    if isinstance(error, SSLError | ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
-        seen = f"{request.url}: its TLS certificate is not trusted ({tls_reason(error) or 'handshake failed'})"
-        return ConfigInvalid.of(subject, seen, fix=f"charts: [{{url: {request.source.prefix}, caFile: <PEM file>}}]")
-    return ChartUnavailable.of(subject, f"{request.url}: {words(error) or 'no valid answer'}")
-
-
 def _refuse(answer: ChartAnswer, source: ListedSource, subject: str) -> NoReturn:
     if answer.status in (401, 403):
         raise denied(answer.status, answer.url, source, subject)
     if answer.status == 407:
-        raise AccessDenied.of(subject, "the proxy answered 407: it wants other credentials", fix="put them into HTTPS_PROXY or HTTP_PROXY")
+        raise proxy_refused(subject)
     if answer.status in (404, 410):
         raise ChartUnavailable.of(subject, f"{answer.url} answers {answer.status}: it isn't there, or not for these credentials")
     raise ChartUnavailable.of(subject, f"{answer.url} answers {answer.status}")

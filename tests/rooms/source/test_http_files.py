@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.model.errors import GitUnavailable, SourceRefused
+from handler.model.errors import ConfigInvalid, GitUnavailable, SourceRefused
 from handler.source.host_limits import HostLimits
 from handler.source.http_files import fetch_file
 from tests.rooms.source.certificates import Authority
@@ -46,11 +46,14 @@ def test_redirects_in_a_circle_end(host: ChartHost) -> None:
 
 def test_a_redirect_never_leaves_tls(host: ChartHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = Authority(tmp_path, "ours")
-    monkeypatch.setenv("SSL_CERT_FILE", str(ours.file))
     trust = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trust.load_cert_chain(ours.certificate("host"))
     answers: dict[str, Reply | Answer] = {"/app.yaml": body(DATA), "/on": leads("/app.yaml"), "/away": leads(f"{host.address}/app.yaml")}
     with ChartHost(answers=answers, trust=trust) as tls:
+        monkeypatch.setenv("SSL_CERT_FILE", str(Authority(tmp_path, "theirs").file))
+        with pytest.raises(ConfigInvalid, match=r"its TLS certificate is not trusted .*; set SSL_CERT_FILE="):
+            fetch_file(f"{tls.address}/on")
+        monkeypatch.setenv("SSL_CERT_FILE", str(ours.file))
         assert fetch_file(f"{tls.address}/on") == DATA
         with pytest.raises(SourceRefused, match="is redirected to plain http://"):
             fetch_file(f"{tls.address}/away")
