@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from urllib.parse import urljoin, urlsplit
 
-import urllib3
 from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 
 from handler.model.errors import AnnealError, GitUnavailable, SourceRefused
-from handler.source.bounded_connections import Deadline, pools_for
+from handler.source.bounded_connections import Deadline, HttpRequest, content, pools_for, send
 from handler.source.host_limits import HostLimits
 from handler.source.http_transport import explained, proxy_refused
+from handler.source.signin import Anonymous
 from handler.source.upload_pack import shown_url
 
 REDIRECTS = 5
 _SCHEMES = ("http", "https")
-_CHUNK = 1 << 16
 
 
 def fetch_file(url: str, limits: HostLimits = HostLimits()) -> bytes:  # noqa: B008 - frozen
@@ -43,10 +42,8 @@ def _asked(url: str, subject: str, limits: HostLimits, deadline: Deadline) -> tu
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES or not parts.hostname or "@" in parts.netloc:
         raise SourceRefused.of(subject, "isn't a plain http:// or https:// URL")
-    timeout = urllib3.Timeout(connect=deadline.left(limits.connect), read=deadline.left(limits.read))
-    response = pools_for(parts.scheme, parts.netloc, "").request(
-        "GET", url, headers={"User-Agent": "anneal"}, preload_content=False, redirect=False, retries=False, timeout=timeout
-    )
+    request = HttpRequest(url, {"User-Agent": "anneal"})
+    response = send(pools_for(parts.scheme, parts.netloc, ""), request, Anonymous(), limits, deadline)
     try:
         if 300 <= response.status < 400:
             there = urljoin(url, response.headers.get("Location", ""))
@@ -66,11 +63,7 @@ def _content(response: BaseHTTPResponse, subject: str, limits: HostLimits, deadl
         raise GitUnavailable.of(subject, f"the host answered {response.status}")
     if "Content-Encoding" in response.headers:
         raise SourceRefused.of(subject, "is sent packed, which wasn't asked for")
-    data = bytearray()
-    while part := response.read1(_CHUNK, decode_content=False):  # to its end: one before its length is an error
-        data += part
-        if len(data) > limits.object:
-            raise SourceRefused.of(subject, f"has more than {limits.object:,} bytes")
-    if deadline.expired:  # an answer without a length, cut by us, looks whole
-        raise TimeoutError
-    return bytes(data)
+    data = content(response, limits.object, deadline)
+    if data is None:
+        raise SourceRefused.of(subject, f"has more than {limits.object:,} bytes")
+    return data
