@@ -58,7 +58,6 @@ class TargetInputs:
     discovery: Callable[[], Discovery]
     fetcher: Callable[[], ChartFetcher]
     pins: ChartPins = field(default_factory=ChartPins)
-    _facts: ClusterFacts | None = None
     _charts: dict[str, FetchedChart] = field(default_factory=dict)
     _objects: dict[tuple[str, str], dict[str, Any] | None] = field(default_factory=dict)
 

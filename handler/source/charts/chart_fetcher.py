@@ -28,7 +28,7 @@ from handler.source.charts.chart_limits import ChartLimits
 from handler.source.charts.chart_pins import ChartPins
 from handler.source.charts.chart_repository import ChartRepository, ReadIndex
 from handler.source.charts.chart_sources import ListedSources, read_url
-from handler.source.charts.chart_versions import ChartRange, is_exact
+from handler.source.charts.chart_versions import ChartRange, is_exact, pick
 from handler.source.charts.oci_registry import OciRegistry
 
 _KEPT = 1000  # characters: of a longer URL, name or version the record would keep a part, and know the chart by that no longer
@@ -143,15 +143,8 @@ class ChartFetcher:
     def _of_registry(self, wanted: _Wanted, version: str, deadline: Deadline) -> tuple[str, bytes]:
         registry = OciRegistry(self._http, wanted.url, self._http.sources.needed(wanted.url, wanted.subject), deadline, wanted.subject)
         if not is_exact(version):
-            version = self._highest(registry.versions(), version, wanted)
+            version = pick(registry.versions(), version, wanted.subject, f"at {wanted.url}")
         return version, self._pulled(registry, wanted, version)
-
-    def _highest(self, versions: Sequence[str], asked: str, wanted: _Wanted) -> str:
-        found = asked if asked in versions else next(iter(ChartRange(asked).highest((each, each) for each in versions) or ()), None)
-        if found is None:
-            seen = f"none of its {len(versions):,} versions at {wanted.url} is in {printable(asked, 80) or '*'}"
-            raise ChartUnavailable.of(wanted.subject, seen, fix="publish one, or ask for another")
-        return found
 
     def _pulled(self, registry: OciRegistry, wanted: _Wanted, version: str, tag: str = "") -> bytes:
         layer = registry.layer(tag or version)
