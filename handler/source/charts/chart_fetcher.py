@@ -24,6 +24,7 @@ from handler.model.singleflight import SingleFlight
 from handler.model.tree import printable
 from handler.source.bounded_connections import Deadline
 from handler.source.charts.chart_http import ChartHttp, MakePools
+from handler.source.charts.chart_indexes import ChartIndexes
 from handler.source.charts.chart_limits import ChartLimits
 from handler.source.charts.chart_pins import ChartPins
 from handler.source.charts.chart_repository import ChartRepository, ReadIndex
@@ -71,6 +72,7 @@ class _Wanted:
     name: str
     reference: ChartReference
     pins: ChartPins
+    indexes: ChartIndexes
     subject: str
 
 
@@ -94,24 +96,25 @@ class ChartFetcher:
         self._owner = object()
         self._flights: SingleFlight[tuple[object, ...], FetchedChart] = SingleFlight()
 
-    def fetch(self, reference: ChartReference, pins: ChartPins = UNKNOWN) -> FetchedChart:
-        """Return a chart's archive. `pins`: what the target's record knows, for this commit.
+    def fetch(self, reference: ChartReference, pins: ChartPins = UNKNOWN, indexes: ChartIndexes | None = None) -> FetchedChart:
+        """Return a chart's archive. `pins`: what the target's record knows, for this commit. `indexes`: of its run; None: of this call.
 
         Raises ChartNotAllowed: what would be asked is below none of the sources; ChartChanged: other bytes than are known;
         SourceRefused: its URL or name can't be one; ConfigInvalid: its version isn't one; ChartUnavailable, AccessDenied.
         """
         with _placed(reference.place):
-            wanted = self._wanted(reference, pins)
+            wanted = self._wanted(reference, pins, indexes or ChartIndexes())
             version = pins.version(reference)
             expected = pins.expected(reference, version) if version else None
             kept = self._cache.get(self._owner_of(wanted, version), expected.digest) if expected else None
             if kept is not None and expected:
                 return FetchedChart(reference, version, expected.digest, kept)
-            key = (*chart_identity(reference.url, reference.name), version or reference.version, reference.digest, pins)
+            seen = wanted.indexes if wanted.url in wanted.indexes else None  # what this run saw may be older than another run is
+            key = (*chart_identity(reference.url, reference.name), version or reference.version, reference.digest, pins, seen)
             found = self._flights.do(key, lambda: self._fetched(wanted, version), lambda: ChartUnavailable.of(wanted.subject, MISTAKEN))
             return replace(found, reference=reference)
 
-    def _wanted(self, reference: ChartReference, pins: ChartPins) -> _Wanted:
+    def _wanted(self, reference: ChartReference, pins: ChartPins, indexes: ChartIndexes) -> _Wanted:
         """Judge what is asked for before anything is."""
         subject = f"chart {printable(reference.name or reference.url.rpartition('/')[2], 80)} {printable(reference.version, 80)}".rstrip()
         url, name = read_url(reference.url, subject), reference.name
@@ -124,7 +127,7 @@ class ChartFetcher:
         if not is_exact(reference.version):
             ChartRange(reference.version)
         self._http.sources.needed(url, subject, prefix=url.parent if url.scheme == "oci" else url, instead=_pull(reference))
-        return _Wanted(url, name, reference, pins, subject)
+        return _Wanted(url, name, reference, pins, indexes, subject)
 
     def _owner_of(self, wanted: _Wanted, version: str) -> object:
         return self._owner, str(wanted.url), wanted.name, version
@@ -155,7 +158,7 @@ class ChartFetcher:
     def _of_repository(self, wanted: _Wanted, version: str, deadline: Deadline) -> tuple[str, bytes]:
         source = self._http.sources.needed(wanted.url, wanted.subject)
         repository = ChartRepository(self._http, wanted.url, source, deadline, wanted.subject)
-        entry = repository.entry(wanted.name, version, self._read_index)
+        entry = repository.entry(wanted.name, version, self._read_index, wanted.indexes)
         url = repository.located(entry)
         if url.scheme != "oci":
             return entry.version, repository.archive(entry, url)

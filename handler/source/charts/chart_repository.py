@@ -15,6 +15,7 @@ from handler.model.outside_inputs import IndexEntry
 from handler.model.tree import printable
 from handler.source.bounded_connections import Deadline
 from handler.source.charts.chart_http import ChartHttp, ChartRequest
+from handler.source.charts.chart_indexes import ChartIndexes
 from handler.source.charts.chart_sources import ListedSource
 from handler.source.charts.chart_versions import pick
 
@@ -28,15 +29,17 @@ class ChartRepository:
 
     def __init__(self, http: ChartHttp, url: ChartUrl, source: ListedSource, deadline: Deadline, subject: str) -> None:
         self._http = http
+        self._url = url
         self._index = url.below("index.yaml")
         self._source = source
         self._deadline = deadline
         self._subject = subject
 
-    def entry(self, name: str, version: str, read: ReadIndex) -> IndexEntry:
+    def entry(self, name: str, version: str, read: ReadIndex, indexes: ChartIndexes) -> IndexEntry:
         """Return the entry of exactly this version, else the highest in the range. Raises ChartUnavailable: none is."""
         request = ChartRequest(self._index, self._source, self._http.limits.index)
-        entries = read(self._http.get(self._deadline, request, self._subject).body, name, str(self._index))
+        index = indexes.of(self._url, lambda: self._http.get(self._deadline, request, self._subject).body)
+        entries = read(index, name, str(self._index))
         if not entries:
             raise ChartUnavailable.of(self._subject, f"{self._index} knows no chart of that name", fix="correct the name, or publish it")
         found = pick([each.version for each in entries], version, self._subject, f"in {self._index}")
