@@ -37,6 +37,7 @@ from handler.model.outside_inputs import (
 )
 from handler.model.tree import OUTSIDE
 from handler.render.tools import find
+from handler.source.charts.chart_indexes import ChartIndexes
 from handler.source.charts.chart_pins import ChartPins
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class TargetInputs:
     discovery: Callable[[], Discovery]
     fetcher: Callable[[], ChartFetcher]
     pins: ChartPins = field(default_factory=ChartPins)
-    _facts: ClusterFacts | None = None
+    _indexes: ChartIndexes = field(default_factory=ChartIndexes)
     _charts: dict[str, FetchedChart] = field(default_factory=dict)
     _objects: dict[tuple[str, str], dict[str, Any] | None] = field(default_factory=dict)
 
@@ -97,7 +98,7 @@ class TargetInputs:
         name = chart_read(reference)
         kept = self._charts.get(name)
         if kept is None or reference.digest not in ("", kept.digest):
-            kept = self._charts[name] = self.fetcher().fetch(reference, self.pins)
+            kept = self._charts[name] = self.fetcher().fetch(reference, self.pins, self._indexes)
         return replace(kept, reference=reference)
 
     def recorded(self) -> tuple[KnownChart, ...]:

@@ -30,6 +30,7 @@ from handler.render.helm_charts import REMOTE, chart_reference
 from handler.render.kustomize_closure import wanted_chart
 from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_fetcher import ChartFetcher
+from handler.source.charts.chart_indexes import ChartIndexes
 from handler.source.checkout import root_around
 from handler.source.git_host import SharedConnections
 from handler.source.local_tree import open_parts
@@ -69,8 +70,13 @@ def _fetching(session: Session, found: Sequence[ToLock]) -> Fetch:
     secrets = Secrets(git=read, known=read, masking=Mask.of({secret.reveal() for secret in read.values()}))
     session.output.mask = secrets.mask
     pools = SharedConnections().pools
-    made = cache(lambda sources: ChartFetcher(sources, secrets, partial(read_index, session.sandbox), pools))
-    return lambda reference, sources: made(sources).fetch(reference)
+
+    @cache
+    def made(sources: tuple[ChartSource, ...]) -> Callable[[ChartReference], FetchedChart]:
+        charts = ChartFetcher(sources, secrets, partial(read_index, session.sandbox), pools)
+        return partial(charts.fetch, indexes=ChartIndexes())
+
+    return lambda reference, sources: made(sources)(reference)
 
 
 def inflated(directory: Path, sandbox: Sandbox) -> dict[Path, tuple[ChartReference, ...]]:

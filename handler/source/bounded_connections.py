@@ -1,6 +1,7 @@
-"""Connections that end: the deadline of an operation shuts the socket in use, however slowly its bytes drip.
+"""Connections that end: the deadline of an operation shuts the socket in use, however slowly its bytes drip; and requests over them.
 
-A socket's own time-out starts anew with every byte, also in a response's head, which only http.client sees.
+A socket's own time-out starts anew with every byte, also in a response's head, which only http.client sees. Law: no redirect is followed
+here, nothing is unpacked, and an answer that the deadline cut isn't taken for a whole one.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -20,9 +22,13 @@ from urllib.request import getproxies, proxy_bypass
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.response import HTTPResponse
+from urllib3.exceptions import ProtocolError
+from urllib3.response import BaseHTTPResponse, HTTPResponse
+
+from handler.source.signin import SignIn
 
 _KEPT = 16  # idle connections to one host that are kept; the runs that may ask it at once
+_CHUNK = 1 << 16
 _current = threading.local()
 
 
@@ -160,3 +166,80 @@ def _proxied(proxy: str, trust: dict[str, str | None]) -> urllib3.ProxyManager:
     headers = urllib3.make_headers(proxy_basic_auth=unquote(parts.netloc.rpartition("@")[0])) if parts.username else None
     bare = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     return urllib3.ProxyManager(bare, proxy_headers=headers, maxsize=_KEPT, **trust)  # type: ignore[arg-type]  # a mixed dict of options
+
+
+class Timeouts(Protocol):
+    """How long to wait; seconds."""
+
+    @property
+    def connect(self) -> float:
+        """For a connection."""
+
+    @property
+    def read(self) -> float:
+        """For the next bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """One request. `body`: POSTed; None: GET."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes | None = None
+
+
+def send(pools: urllib3.PoolManager, request: HttpRequest, sign_in: SignIn, timeouts: Timeouts, deadline: Deadline) -> BaseHTTPResponse:
+    """Send a request and return its answer, unread. Refused credentials are read anew once: they may have been rotated.
+
+    Raises what urllib3 raises, OSError, and what `sign_in` raises.
+    """
+    authorization = sign_in.authorization()
+    response = _connected(pools, request, authorization, timeouts, deadline)
+    if response.status not in (401, 403) or not sign_in.refused(authorization):
+        return response
+    deadline.watch(None)
+    response.close()
+    return _connected(pools, request, sign_in.authorization(), timeouts, deadline)
+
+
+def content(response: BaseHTTPResponse, most: int, deadline: Deadline) -> bytes | None:
+    """Return an answer's whole content; None: it has more bytes than `most`. Raises HTTPError, OSError: it broke off, or took too long."""
+    declared = response.headers.get("Content-Length", "")
+    if declared.isascii() and declared.isdigit() and int(declared[:18]) > most:
+        return None
+    data = bytearray()
+    while part := response.read1(_CHUNK, decode_content=False):
+        data += part
+        if len(data) > most:
+            return None
+    if deadline.expired:  # an answer without a length, cut by us, looks whole
+        raise TimeoutError
+    response.release_conn()
+    return bytes(data)
+
+
+def _connected(
+    pools: urllib3.PoolManager, request: HttpRequest, authorization: str, timeouts: Timeouts, deadline: Deadline
+) -> BaseHTTPResponse:
+    """Send; a connection that the host closed while idle is replaced once."""
+
+    def once() -> BaseHTTPResponse:
+        return pools.request(
+            "GET" if request.body is None else "POST",
+            request.url,
+            body=request.body,
+            headers={**request.headers, **({"Authorization": authorization} if authorization else {})},
+            preload_content=False,
+            decode_content=False,
+            redirect=False,
+            retries=False,
+            timeout=urllib3.Timeout(connect=deadline.left(timeouts.connect), read=deadline.left(timeouts.read)),
+        )
+
+    try:
+        return once()
+    except ProtocolError:
+        if deadline.expired:
+            raise
+        return once()

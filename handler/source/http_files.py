@@ -1,16 +1,20 @@
-"""One file over HTTP, for `anneal vendor`: no credentials are sent, and a redirect never leaves TLS."""
+"""One file over HTTP, for `anneal vendor`.
+
+Law: no credentials are sent, a redirect never leaves TLS; a file is taken whole or not at all, and never unpacked.
+"""
 
 from __future__ import annotations
 
 from urllib.parse import urljoin, urlsplit
 
-import urllib3
 from urllib3.exceptions import HTTPError
+from urllib3.response import BaseHTTPResponse
 
-from handler.model.errors import GitUnavailable, SourceRefused
-from handler.source.bounded_connections import Deadline, pools_for
+from handler.model.errors import AnnealError, GitUnavailable, SourceRefused
+from handler.source.bounded_connections import Deadline, HttpRequest, content, pools_for, send
 from handler.source.host_limits import HostLimits
-from handler.source.http_transport import explained
+from handler.source.http_transport import explained, proxy_refused
+from handler.source.signin import Anonymous
 from handler.source.upload_pack import shown_url
 
 REDIRECTS = 5
@@ -20,14 +24,16 @@ _SCHEMES = ("http", "https")
 def fetch_file(url: str, limits: HostLimits = HostLimits()) -> bytes:  # noqa: B008 - frozen
     """Return what a URL holds. Raises GitUnavailable: the host fails or has no such file; SourceRefused: it is too large, or leads away."""
     subject = shown_url(url)
-    try:
-        with Deadline(limits.total) as deadline:
+    with Deadline(limits.total) as deadline:
+        try:
             for _ in range(REDIRECTS + 1):
                 found, url = _asked(url, subject, limits, deadline)
                 if found is not None:
                     return found
-    except (HTTPError, OSError, ValueError) as error:
-        raise explained(error, subject) from None
+        except (AnnealError, HTTPError, OSError, ValueError) as error:
+            if deadline.expired:
+                raise GitUnavailable.of(subject, f"took longer than {deadline.seconds:g} s") from None
+            raise explained(error, subject, trust="set SSL_CERT_FILE=<PEM file of its authority>", nonsense="no valid answer") from None
     raise SourceRefused.of(subject, f"is redirected more than {REDIRECTS} times")
 
 
@@ -36,21 +42,28 @@ def _asked(url: str, subject: str, limits: HostLimits, deadline: Deadline) -> tu
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES or not parts.hostname or "@" in parts.netloc:
         raise SourceRefused.of(subject, "isn't a plain http:// or https:// URL")
-    timeout = urllib3.Timeout(connect=deadline.left(limits.connect), read=deadline.left(limits.read))
-    response = pools_for(parts.scheme, parts.netloc, "").request(
-        "GET", url, headers={"User-Agent": "anneal"}, preload_content=False, redirect=False, retries=False, timeout=timeout
-    )
+    request = HttpRequest(url, {"User-Agent": "anneal"})
+    response = send(pools_for(parts.scheme, parts.netloc, ""), request, Anonymous(), limits, deadline)
     try:
         if 300 <= response.status < 400:
             there = urljoin(url, response.headers.get("Location", ""))
             if parts.scheme == "https" and not there.startswith("https:"):
                 raise SourceRefused.of(subject, "is redirected to plain http://")
             return None, there
-        if response.status != 200:
-            raise GitUnavailable.of(subject, f"the host answered {response.status}")
-        data = bytes(response.read(limits.object + 1, decode_content=True))
-        if len(data) > limits.object:
-            raise SourceRefused.of(subject, f"has more than {limits.object:,} bytes")
-        return data, url
+        return _content(response, subject, limits, deadline), url
     finally:
+        deadline.watch(None)
         response.close()
+
+
+def _content(response: BaseHTTPResponse, subject: str, limits: HostLimits, deadline: Deadline) -> bytes:
+    if response.status == 407:
+        raise proxy_refused(subject)
+    if response.status != 200:
+        raise GitUnavailable.of(subject, f"the host answered {response.status}")
+    if "Content-Encoding" in response.headers:
+        raise SourceRefused.of(subject, "is sent packed, which wasn't asked for")
+    data = content(response, limits.object, deadline)
+    if data is None:
+        raise SourceRefused.of(subject, f"has more than {limits.object:,} bytes")
+    return data

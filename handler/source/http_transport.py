@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import SplitResult, urlsplit
 
-import urllib3
 from dulwich.errors import GitProtocolError
-from urllib3.exceptions import HTTPError, ProtocolError, ProxyError, SSLError
+from urllib3.exceptions import HTTPError, ProxyError, SSLError
 from urllib3.response import BaseHTTPResponse
 
 from handler.config.git_settings import token_user
@@ -24,7 +23,7 @@ from handler.model.connection_failure import chain, tls_reason, words
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable
 from handler.model.tree import printable
 from handler.source import git_protocol
-from handler.source.bounded_connections import Deadline, Pools
+from handler.source.bounded_connections import Deadline, HttpRequest, Pools, send
 from handler.source.host_limits import HostLimits
 from handler.source.signin import SignIn
 from handler.source.upload_pack import counted, shown_url
@@ -33,24 +32,37 @@ DENIALS = frozenset({401, 403, 404, 410})  # statuses that refuse the caller
 _TLS_FIXES = {
     9: "the host's certificate isn't valid yet: check this machine's clock",
     10: "renew the host's certificate, or check this machine's clock",
-    62: "write the host in repository.url as its certificate names it",
-    64: "write the host in repository.url as its certificate names it",
+    62: "write the host in its URL as its certificate names it",
+    64: "write the host in its URL as its certificate names it",
 }
 """By OpenSSL's X509_V_ERR codes (x509_vfy.h)."""
 
 
-def explained(error: Exception, subject: str) -> AnnealError:
-    """Return the error that a vendor's exception stands for; our own stay as they are."""
+def explained(
+    error: Exception,
+    subject: str,
+    asked: str = "",
+    *,
+    unavailable: type[AnnealError] = GitUnavailable,
+    trust: str = "set repository.tls.caFile",
+    nonsense: str = "the host doesn't speak git's protocol",
+) -> AnnealError:
+    """Return the error that a vendor's exception stands for; our own stay as they are.
+
+    `asked`: what was asked, before what was seen; empty: the subject says it. `unavailable`: the class of what is retried. `trust`: the fix
+    for an unknown authority. `nonsense`: what was seen where no connection failed.
+    """
     if isinstance(error, AnnealError):
         return error
+    at = f"{asked}: " if asked else ""
     cause = error.args[-1] if isinstance(error, ProxyError) and error.args else error
     if isinstance(cause, OSError) and re.match(r"Tunnel connection failed: 407\b", str(cause)):
         return proxy_refused(subject)
     if isinstance(error, SSLError) or isinstance(cause, ssl.SSLError):
         code = next((each.verify_code for each in chain(cause) if isinstance(each, ssl.SSLCertVerificationError)), 0)
-        fix = _TLS_FIXES.get(code, "set repository.tls.caFile")
-        return ConfigInvalid.of(subject, f"its TLS certificate is not trusted ({tls_reason(cause) or 'handshake failed'})", fix=fix)
-    return GitUnavailable.of(subject, words(error) or "the host doesn't speak git's protocol")
+        seen = f"{at}its TLS certificate is not trusted ({tls_reason(cause) or 'handshake failed'})"
+        return ConfigInvalid.of(subject, seen, fix=_TLS_FIXES.get(code, trust))
+    return unavailable.of(subject, f"{at}{words(error) or nonsense}")
 
 
 def denied(status: int, subject: str, url: str, named: str) -> AccessDenied:
@@ -104,7 +116,8 @@ class HttpTransport:
     def _exchange(self, deadline: Deadline, tail: str, result: str, most: int, body: bytes | None = None) -> Iterator[BinaryIO]:
         """Send one request, yield its answer. `result`: its media type; `most`: its bytes; `body`: POSTed; None: GET."""
         try:
-            response = self._send(deadline, tail, result, body)
+            request = HttpRequest(f"{self._url}/{tail}", self._headers(result, posted=body is not None), body)
+            response = send(self._pools.present(), request, self._sign_in, self._limits, deadline)
             try:
                 self._refuse(response, result)
                 reader = counted(lambda size: response.read1(size, decode_content=False), most, self.subject)
@@ -123,45 +136,10 @@ class HttpTransport:
         """Close the idle connections."""
         self._pools.close()
 
-    def _send(self, deadline: Deadline, tail: str, result: str, body: bytes | None) -> BaseHTTPResponse:
-        """Send; refused credentials are read anew once: they may have been rotated."""
-        authorization = self._sign_in.authorization()
-        response = self._connected(deadline, tail, self._headers(result, authorization, posted=body is not None), body)
-        if response.status not in (401, 403) or not self._sign_in.refused(authorization):
-            return response
-        deadline.watch(None)
-        response.close()
-        return self._connected(deadline, tail, self._headers(result, self._sign_in.authorization(), posted=body is not None), body)
-
-    def _connected(self, deadline: Deadline, tail: str, headers: Mapping[str, str], body: bytes | None) -> BaseHTTPResponse:
-        """Send; a connection that the host closed while idle is replaced once."""
-        try:
-            return self._request(deadline, tail, headers, body)
-        except ProtocolError:
-            if deadline.expired:
-                raise
-            return self._request(deadline, tail, headers, body)
-
-    def _request(self, deadline: Deadline, tail: str, headers: Mapping[str, str], body: bytes | None) -> BaseHTTPResponse:
-        return self._pools.present().request(
-            "GET" if body is None else "POST",
-            f"{self._url}/{tail}",
-            body=body,
-            headers=headers,
-            preload_content=False,
-            redirect=False,
-            retries=False,
-            timeout=urllib3.Timeout(connect=deadline.left(self._limits.connect), read=deadline.left(self._limits.read)),
-        )
-
-    def _headers(self, result: str, authorization: str, *, posted: bool) -> Mapping[str, str]:
+    def _headers(self, result: str, *, posted: bool) -> Mapping[str, str]:
         """Return the headers of one request; hosts recognize a git client by its agent's prefix."""
         headers = {"User-Agent": "git/anneal", "Accept": result, "Git-Protocol": "version=2", "Pragma": "no-cache"}
-        if posted:
-            headers["Content-Type"] = "application/x-git-upload-pack-request"
-        if authorization:
-            headers["Authorization"] = authorization
-        return headers
+        return {**headers, "Content-Type": "application/x-git-upload-pack-request"} if posted else headers
 
     def _refuse(self, response: BaseHTTPResponse, result: str) -> None:
         status = response.status

@@ -24,11 +24,12 @@ from handler.model.singleflight import SingleFlight
 from handler.model.tree import printable
 from handler.source.bounded_connections import Deadline
 from handler.source.charts.chart_http import ChartHttp, MakePools
+from handler.source.charts.chart_indexes import ChartIndexes
 from handler.source.charts.chart_limits import ChartLimits
 from handler.source.charts.chart_pins import ChartPins
 from handler.source.charts.chart_repository import ChartRepository, ReadIndex
 from handler.source.charts.chart_sources import ListedSources, read_url
-from handler.source.charts.chart_versions import ChartRange, is_exact
+from handler.source.charts.chart_versions import ChartRange, is_exact, pick
 from handler.source.charts.oci_registry import OciRegistry
 
 _KEPT = 1000  # characters: of a longer URL, name or version the record would keep a part, and know the chart by that no longer
@@ -71,6 +72,7 @@ class _Wanted:
     name: str
     reference: ChartReference
     pins: ChartPins
+    indexes: ChartIndexes
     subject: str
 
 
@@ -94,24 +96,25 @@ class ChartFetcher:
         self._owner = object()
         self._flights: SingleFlight[tuple[object, ...], FetchedChart] = SingleFlight()
 
-    def fetch(self, reference: ChartReference, pins: ChartPins = UNKNOWN) -> FetchedChart:
-        """Return a chart's archive. `pins`: what the target's record knows, for this commit.
+    def fetch(self, reference: ChartReference, pins: ChartPins = UNKNOWN, indexes: ChartIndexes | None = None) -> FetchedChart:
+        """Return a chart's archive. `pins`: what the target's record knows, for this commit. `indexes`: of its run; None: of this call.
 
         Raises ChartNotAllowed: what would be asked is below none of the sources; ChartChanged: other bytes than are known;
         SourceRefused: its URL or name can't be one; ConfigInvalid: its version isn't one; ChartUnavailable, AccessDenied.
         """
         with _placed(reference.place):
-            wanted = self._wanted(reference, pins)
+            wanted = self._wanted(reference, pins, indexes or ChartIndexes())
             version = pins.version(reference)
             expected = pins.expected(reference, version) if version else None
             kept = self._cache.get(self._owner_of(wanted, version), expected.digest) if expected else None
             if kept is not None and expected:
                 return FetchedChart(reference, version, expected.digest, kept)
-            key = (*chart_identity(reference.url, reference.name), version or reference.version, reference.digest, pins)
+            seen = wanted.indexes if wanted.url in wanted.indexes else None  # what this run saw may be older than another run is
+            key = (*chart_identity(reference.url, reference.name), version or reference.version, reference.digest, pins, seen)
             found = self._flights.do(key, lambda: self._fetched(wanted, version), lambda: ChartUnavailable.of(wanted.subject, MISTAKEN))
             return replace(found, reference=reference)
 
-    def _wanted(self, reference: ChartReference, pins: ChartPins) -> _Wanted:
+    def _wanted(self, reference: ChartReference, pins: ChartPins, indexes: ChartIndexes) -> _Wanted:
         """Judge what is asked for before anything is."""
         subject = f"chart {printable(reference.name or reference.url.rpartition('/')[2], 80)} {printable(reference.version, 80)}".rstrip()
         url, name = read_url(reference.url, subject), reference.name
@@ -124,7 +127,7 @@ class ChartFetcher:
         if not is_exact(reference.version):
             ChartRange(reference.version)
         self._http.sources.needed(url, subject, prefix=url.parent if url.scheme == "oci" else url, instead=_pull(reference))
-        return _Wanted(url, name, reference, pins, subject)
+        return _Wanted(url, name, reference, pins, indexes, subject)
 
     def _owner_of(self, wanted: _Wanted, version: str) -> object:
         return self._owner, str(wanted.url), wanted.name, version
@@ -143,15 +146,8 @@ class ChartFetcher:
     def _of_registry(self, wanted: _Wanted, version: str, deadline: Deadline) -> tuple[str, bytes]:
         registry = OciRegistry(self._http, wanted.url, self._http.sources.needed(wanted.url, wanted.subject), deadline, wanted.subject)
         if not is_exact(version):
-            version = self._highest(registry.versions(), version, wanted)
+            version = pick(registry.versions(), version, wanted.subject, f"at {wanted.url}")
         return version, self._pulled(registry, wanted, version)
-
-    def _highest(self, versions: Sequence[str], asked: str, wanted: _Wanted) -> str:
-        found = asked if asked in versions else next(iter(ChartRange(asked).highest((each, each) for each in versions) or ()), None)
-        if found is None:
-            seen = f"none of its {len(versions):,} versions at {wanted.url} is in {printable(asked, 80) or '*'}"
-            raise ChartUnavailable.of(wanted.subject, seen, fix="publish one, or ask for another")
-        return found
 
     def _pulled(self, registry: OciRegistry, wanted: _Wanted, version: str, tag: str = "") -> bytes:
         layer = registry.layer(tag or version)
@@ -162,7 +158,7 @@ class ChartFetcher:
     def _of_repository(self, wanted: _Wanted, version: str, deadline: Deadline) -> tuple[str, bytes]:
         source = self._http.sources.needed(wanted.url, wanted.subject)
         repository = ChartRepository(self._http, wanted.url, source, deadline, wanted.subject)
-        entry = repository.entry(wanted.name, version, self._read_index)
+        entry = repository.entry(wanted.name, version, self._read_index, wanted.indexes)
         url = repository.located(entry)
         if url.scheme != "oci":
             return entry.version, repository.archive(entry, url)

@@ -7,27 +7,25 @@ errors are in our own words.
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-import urllib3
-from urllib3.exceptions import HTTPError, ProtocolError, SSLError
+from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 
 from handler import __version__
 from handler.model.chart_url import ChartUrl
-from handler.model.connection_failure import tls_reason, words
-from handler.model.errors import AccessDenied, AnnealError, ChartUnavailable, ConfigInvalid
+from handler.model.errors import AccessDenied, AnnealError, ChartUnavailable
 from handler.model.tree import printable
-from handler.source.bounded_connections import Deadline, Pools
+from handler.source.bounded_connections import Deadline, HttpRequest, Pools, content, send
 from handler.source.charts.chart_limits import ChartLimits
 from handler.source.charts.chart_sources import ListedSource, ListedSources
+from handler.source.http_transport import explained, proxy_refused
+from handler.source.signin import Anonymous
 
 MakePools = Callable[[str, str, str], Pools]  # (scheme, host:port, file of authorities) -> the connections, shared or not
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ class ChartHttp:
         """
         request = asked
         for _ in range(self.limits.redirects + 1):
-            answer = self._signed_in(deadline, request, subject)
+            answer = self._answer(deadline, request, subject)
             if answer.status not in _REDIRECTS:
                 return answer if answer.status in {200, *asked.expected} else _refuse(answer, request.source, subject)
             request = self._redirected(request, answer, subject)
@@ -88,24 +86,13 @@ class ChartHttp:
         kept = request.authorization if source is request.source and url.origin == request.url.origin else None
         return ChartRequest(url, source, request.most, request.accept, kept)
 
-    def _signed_in(self, deadline: Deadline, request: ChartRequest, subject: str) -> ChartAnswer:
-        """Send; refused credentials are read anew once: they may have been rotated."""
-        if request.authorization is not None:
-            return self._once(deadline, request, request.authorization, subject)
-        sign_in = request.source.sign_in
-        authorization = sign_in.authorization()
-        answer = self._once(deadline, request, authorization, subject)
-        if answer.status not in (401, 403) or not sign_in.refused(authorization):
-            return answer
-        return self._once(deadline, request, sign_in.authorization(), subject)
-
-    def _once(self, deadline: Deadline, request: ChartRequest, authorization: str, subject: str) -> ChartAnswer:
+    def _answer(self, deadline: Deadline, request: ChartRequest, subject: str) -> ChartAnswer:
         try:
-            response = self._connected(deadline, request, authorization)
+            response = self._sent(deadline, request)
             try:
-                body = b"" if response.status in _REDIRECTS else self._read(response, request, subject)
-                if deadline.expired:  # an answer without a length, cut by us, looks whole
-                    raise TimeoutError
+                body = b"" if response.status in _REDIRECTS else content(response, request.most, deadline)
+                if body is None:
+                    raise ChartUnavailable.of(subject, f"{request.url} sends more than {request.most:,} bytes")
                 return ChartAnswer(response.status, request.url, response.headers, body)
             finally:
                 deadline.watch(None)
@@ -113,66 +100,25 @@ class ChartHttp:
         except (AnnealError, HTTPError, OSError, ValueError) as error:
             if deadline.expired:
                 raise ChartUnavailable.of(subject, f"{request.url} took longer than {deadline.seconds:g} s") from None
-            raise (error if isinstance(error, AnnealError) else _explained(error, request, subject)) from None
+            fix = f"charts: [{{url: {request.source.prefix}, caFile: <PEM file>}}]"
+            asked = str(request.url)
+            raise explained(error, subject, asked, unavailable=ChartUnavailable, trust=fix, nonsense="no valid answer") from None
 
-    def _connected(self, deadline: Deadline, request: ChartRequest, authorization: str) -> BaseHTTPResponse:
-        """Send; a connection that the host closed while idle is replaced once."""
-        try:
-            return self._sent(deadline, request, authorization)
-        except ProtocolError:
-            if deadline.expired:
-                raise
-            return self._sent(deadline, request, authorization)
-
-    def _sent(self, deadline: Deadline, request: ChartRequest, authorization: str) -> BaseHTTPResponse:
-        url, limits = request.url, self.limits
+    def _sent(self, deadline: Deadline, request: ChartRequest) -> BaseHTTPResponse:
+        url, sign_in = request.url, request.source.sign_in
         headers = {"User-Agent": f"anneal/{__version__}", "Accept": request.accept, "Accept-Encoding": "identity"}
-        if authorization:
-            headers["Authorization"] = authorization
-        return (
-            self._pools(url.scheme, url.netloc, request.source.ca_file)
-            .present()
-            .request(
-                "GET",
-                f"{url}{'?' if url.query else ''}{url.query}",
-                headers=headers,
-                preload_content=False,
-                decode_content=False,
-                redirect=False,
-                retries=False,
-                timeout=urllib3.Timeout(connect=deadline.left(limits.connect), read=deadline.left(limits.read)),
-            )
-        )
-
-    def _read(self, response: BaseHTTPResponse, request: ChartRequest, subject: str) -> bytes:
-        declared = response.headers.get("Content-Length", "")
-        if declared.isascii() and declared.isdigit() and int(declared[:18]) > request.most:
-            raise _too_large(request, subject)
-        body = bytearray()
-        while part := response.read1(_CHUNK, decode_content=False):
-            body += part
-            if len(body) > request.most:
-                raise _too_large(request, subject)
-        response.release_conn()
-        return bytes(body)
-
-
-def _too_large(request: ChartRequest, subject: str) -> ChartUnavailable:
-    return ChartUnavailable.of(subject, f"{request.url} sends more than {request.most:,} bytes")
-
-
-def _explained(error: Exception, request: ChartRequest, subject: str) -> AnnealError:
-    if isinstance(error, SSLError | ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
-        seen = f"{request.url}: its TLS certificate is not trusted ({tls_reason(error) or 'handshake failed'})"
-        return ConfigInvalid.of(subject, seen, fix=f"charts: [{{url: {request.source.prefix}, caFile: <PEM file>}}]")
-    return ChartUnavailable.of(subject, f"{request.url}: {words(error) or 'no valid answer'}")
+        if request.authorization is not None:
+            sign_in = Anonymous()
+            headers |= {"Authorization": request.authorization} if request.authorization else {}
+        pools = self._pools(url.scheme, url.netloc, request.source.ca_file).present()
+        return send(pools, HttpRequest(f"{url}{'?' if url.query else ''}{url.query}", headers), sign_in, self.limits, deadline)
 
 
 def _refuse(answer: ChartAnswer, source: ListedSource, subject: str) -> NoReturn:
     if answer.status in (401, 403):
         raise denied(answer.status, answer.url, source, subject)
     if answer.status == 407:
-        raise AccessDenied.of(subject, "the proxy answered 407: it wants other credentials", fix="put them into HTTPS_PROXY or HTTP_PROXY")
+        raise proxy_refused(subject)
     if answer.status in (404, 410):
         raise ChartUnavailable.of(subject, f"{answer.url} answers {answer.status}: it isn't there, or not for these credentials")
     raise ChartUnavailable.of(subject, f"{answer.url} answers {answer.status}")

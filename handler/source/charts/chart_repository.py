@@ -15,8 +15,9 @@ from handler.model.outside_inputs import IndexEntry
 from handler.model.tree import printable
 from handler.source.bounded_connections import Deadline
 from handler.source.charts.chart_http import ChartHttp, ChartRequest
+from handler.source.charts.chart_indexes import ChartIndexes
 from handler.source.charts.chart_sources import ListedSource
-from handler.source.charts.chart_versions import ChartRange
+from handler.source.charts.chart_versions import pick
 
 ReadIndex = Callable[[bytes, str, str], Sequence[IndexEntry]]
 """(index.yaml, name of a chart, where it is from) -> its versions. Raises AnnealError."""
@@ -28,23 +29,21 @@ class ChartRepository:
 
     def __init__(self, http: ChartHttp, url: ChartUrl, source: ListedSource, deadline: Deadline, subject: str) -> None:
         self._http = http
+        self._url = url
         self._index = url.below("index.yaml")
         self._source = source
         self._deadline = deadline
         self._subject = subject
 
-    def entry(self, name: str, version: str, read: ReadIndex) -> IndexEntry:
+    def entry(self, name: str, version: str, read: ReadIndex, indexes: ChartIndexes) -> IndexEntry:
         """Return the entry of exactly this version, else the highest in the range. Raises ChartUnavailable: none is."""
         request = ChartRequest(self._index, self._source, self._http.limits.index)
-        entries = read(self._http.get(self._deadline, request, self._subject).body, name, str(self._index))
+        index = indexes.of(self._url, lambda: self._http.get(self._deadline, request, self._subject).body)
+        entries = read(index, name, str(self._index))
         if not entries:
             raise ChartUnavailable.of(self._subject, f"{self._index} knows no chart of that name", fix="correct the name, or publish it")
-        exact = next((each for each in entries if each.version == version), None)
-        found = exact or next(iter((ChartRange(version).highest((each.version, each) for each in entries) or ())[1:]), None)
-        if found is None:
-            seen = f"none of its {len(entries):,} versions in {self._index} is in {printable(version, 80) or '*'}"
-            raise ChartUnavailable.of(self._subject, seen, fix="publish one, or ask for another")
-        return found
+        found = pick([each.version for each in entries], version, self._subject, f"in {self._index}")
+        return next(each for each in entries if each.version == found)
 
     def located(self, entry: IndexEntry) -> ChartUrl:
         """Return where an entry's archive is: `https://`, `http://`, or `oci://` with a tag. Raises ChartUnavailable: nowhere."""

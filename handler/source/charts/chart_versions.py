@@ -7,14 +7,13 @@ versions may have a `v` and lack numbers. What versions are compared by is `tag_
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
 
-from handler.model.errors import ConfigInvalid
+from handler.model.errors import ChartUnavailable, ConfigInvalid
+from handler.model.tree import printable
 from handler.source.tag_versions import Order, order_of_parts
 
-T = TypeVar("T")
 _PARTS = r"[0-9A-Za-z-]{1,128}(?:\.[0-9A-Za-z-]{1,128}){0,15}"
 _TAIL = rf"(?:-(?P<pre>{_PARTS}))?(?:\+{_PARTS})?"
 _NUMBER = r"[0-9]{1,18}"
@@ -106,7 +105,7 @@ _HOLDS: dict[str, Callable[[_Comparator, Order], bool]] = {
 class ChartRange:
     """A range of versions: alternatives, each a list of comparators that all must hold."""
 
-    def __init__(self, text: str, place: str = "") -> None:
+    def __init__(self, text: str) -> None:
         """Raises ConfigInvalid: it isn't a range. Empty: any release."""
         try:
             if len(text) > _LONGEST:
@@ -115,7 +114,7 @@ class ChartRange:
             self._alternatives = [list(_comparators(each.strip() or "*")) for each in ranges.split("||")]
         except ValueError:
             seen, fix = f"is not a range of versions: {text[:60]}", "write e.g. 1.2.3, ^1.2, 1.x or >=1.2 <2"
-            raise ConfigInvalid.of("chart version", seen, place=place, fix=fix) from None
+            raise ConfigInvalid.of("chart version", seen, fix=fix) from None
 
     def holds(self, version: Order) -> bool:
         """Return whether a version is in the range."""
@@ -124,14 +123,23 @@ class ChartRange:
             for group in self._alternatives
         )
 
-    def highest(self, rows: Iterable[tuple[str, T]]) -> tuple[str, T] | None:
-        """Return the highest version in the range with what stands beside it; of equal ones the first. What is no version is passed."""
-        best: tuple[Order, str, T] | None = None
-        for text, beside in rows:
+    def highest(self, versions: Iterable[str]) -> str | None:
+        """Return the highest version in the range; of equal ones the first. What is no version is passed."""
+        best: tuple[Order, str] | None = None
+        for text in versions:
             version = order_of_version(text)
             if version and (best is None or version > best[0]) and self.holds(version):
-                best = version, text, beside
-        return best[1:] if best else None
+                best = version, text
+        return best[1] if best else None
+
+
+def pick(versions: Collection[str], asked: str, subject: str, where: str) -> str:
+    """Return exactly the version that is asked for, else the highest in the range. Raises ChartUnavailable: none is; ConfigInvalid."""
+    found = asked if asked in versions else ChartRange(asked).highest(versions)
+    if found is None:
+        seen = f"none of its {len(versions):,} versions {where} is in {printable(asked, 80) or '*'}"
+        raise ChartUnavailable.of(subject, seen, fix="publish one, or ask for another")
+    return found
 
 
 def _comparators(text: str) -> Iterable[_Comparator]:

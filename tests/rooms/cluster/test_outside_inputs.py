@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -22,6 +23,7 @@ from handler.source.charts.chart_pins import ChartPins
 from infra.renderers.build import binaries
 from tests.rooms.cluster.both_api_servers import Side
 from tests.rooms.source.chart_servers import ChartHost, FakeChart, digest, fetcher, web
+from tests.rooms.source.chart_servers import body as reply
 
 SECRET = "//values/Secret/shop-values"
 
@@ -119,6 +121,18 @@ def test_a_chart_is_fetched_once_and_known_by_its_digest(side: Side, host: Chart
     assert ours.ask(chart_read(reference)) == ours.chart(web(host)).digest == found.digest
     assert len(host.seen) == asked
     assert [each.digest for each in ours.recorded()] == [found.digest]
+
+
+def test_the_index_of_a_repository_is_asked_for_once_a_run(side: Side, host: ChartHost, sandbox: Sandbox) -> None:
+    entries = {name: [{"version": "1.0.0", "urls": [f"{name}.tgz"]}] for name in ("web", "db")}
+    archives = {f"/stable/{name}.tgz": reply(b"\x1f\x8b" + name.encode()) for name in entries}
+    host.answers |= {"/stable/index.yaml": reply(json.dumps({"entries": entries}).encode()), **archives}
+    fetch = fetcher(sandbox, ChartSource(host.address))
+    for run in (1, 2):
+        ours = replace(inputs(side), fetcher=lambda: fetch)
+        found = [ours.chart(ChartReference(f"{host.address}/stable", name, "^1")) for name in entries]
+        assert [each.data for each in found] == [b"\x1f\x8bweb", b"\x1f\x8bdb"]
+        assert host.paths().count("/stable/index.yaml") == run
 
 
 def test_a_chart_that_the_record_knows_is_not_asked_for(side: Side, host: ChartHost, sandbox: Sandbox) -> None:

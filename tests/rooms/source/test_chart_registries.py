@@ -143,6 +143,25 @@ def test_a_registry_under_a_private_authority_is_trusted_by_its_ca_file(sandbox:
         fetcher(sandbox, ChartSource(host.oci, ca_file=str(tmp_path / "missing")))
 
 
+@pytest.mark.parametrize(
+    ("since", "days", "address", "fix"),
+    [
+        (-3, -1, "127.0.0.1", "renew the host's certificate"),
+        (1, 2, "127.0.0.1", "check this machine's clock"),
+        (-2, 1, "127.0.0.2", "write the host in its URL as its certificate names it"),
+    ],
+)
+def test_a_registry_whose_certificate_no_authority_would_mend(
+    since: int, days: int, address: str, fix: str, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    ours = Authority(tmp_path, "ours")
+    trust = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trust.load_cert_chain(ours.certificate("host", address, since=since, days=days))
+    with ChartHost(trust=trust) as host, pytest.raises(ConfigInvalid, match=rf"{host.address}.*is not trusted.*{fix}") as refused:
+        fetcher(sandbox, ChartSource(host.oci, ca_file=str(ours.file))).fetch(web(host))
+    assert "caFile" not in str(refused.value)
+
+
 def test_runs_at_once_share_one_fetch(sandbox: Sandbox) -> None:
     under_way, go = threading.Event(), threading.Event()
     chart = FakeChart()

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from handler.cli.chart_lock import lock_charts
+from handler.cli.output import Output
+from handler.cli.session import Session
 from handler.config.git_settings import SecretRef
 from handler.config.renderer_settings import ChartSource
 from handler.config.secrets import Secret, Secrets
 from handler.model.errors import AccessDenied, ChartChanged, ChartUnavailable, ConfigInvalid, SourceRefused
 from handler.model.outside_inputs import ChartReference
 from handler.render.sandbox import Sandbox
+from handler.source.charts.chart_indexes import ChartIndexes
 from handler.source.charts.chart_pins import ChartPins
 from tests.rooms.source.chart_servers import (
     AUTH,
@@ -134,6 +140,51 @@ def test_a_digest_that_belongs_to_another_version_is_refused_though_it_is_kept(h
     other = ours.fetch(stable(host, "2.0.0"))
     with pytest.raises(ChartChanged, match=f"not {other.digest} as is written for the target"):
         ours.fetch(stable(host, "1.2.0", digest=other.digest))
+
+
+def test_an_index_is_asked_for_once_a_run_and_by_the_next_run_anew(host: ChartHost, sandbox: Sandbox) -> None:
+    ours, first = fetcher(sandbox, ChartSource(host.address, AUTH)), ChartIndexes()
+    assert [ours.fetch(stable(host, asked), indexes=first).version for asked in ("^1", "~1.2", "2.0.0")] == ["1.10.0", "1.2.0", "2.0.0"]
+    assert host.paths().count("/stable/index.yaml") == 1
+    ours.fetch(stable(host, "<1"), indexes=ChartIndexes())
+    assert host.paths().count("/stable/index.yaml") == 2
+
+
+def test_a_lock_asks_for_an_index_once(site: Path, tmp_path: Path) -> None:
+    with ChartHost(otherwise=directory(site)) as host, Session(Output(), {}) as session:
+        for name, asked in (("one", "^1"), ("two", "^2")):
+            (tmp_path / name).mkdir()
+            dependency = f"{{name: web, version: {asked}, repository: '{host.address}/stable'}}"
+            (tmp_path / name / "Chart.yaml").write_text(f"apiVersion: v2\nname: {name}\nversion: 1.0.0\ndependencies: [{dependency}]\n")
+        assert [line.split()[2] for line in lock_charts(session, tmp_path)] == ["1.10.0", "2.1.0+build.7"]
+    assert host.paths() == ["/stable/index.yaml", "/stable/web-1.10.0.tgz", "/stable/web-2.1.0+build.7.tgz"]
+
+
+def test_a_run_does_not_wait_for_one_that_asks_by_an_index_seen_before(host: ChartHost, site: Path, sandbox: Sandbox) -> None:
+    """The other run's index may be older than this run: what was published between them is what this run is for."""
+    under_way, go = threading.Event(), threading.Event()
+    ours, first = fetcher(sandbox, ChartSource(host.address, AUTH)), ChartIndexes()
+    ours.fetch(stable(host, "2.0.0"), indexes=first)
+    older = "/stable/web-1.10.0.tgz"
+
+    def held(path: str, headers: dict[str, str]) -> Reply:
+        under_way.set()
+        go.wait(60)
+        found = host.otherwise(path, headers)
+        assert isinstance(found, Reply)
+        return found
+
+    host.answers[older] = held
+    published = (site / "stable/index.yaml").read_bytes().replace(b"version: 1.2.0", b"version: 1.12.0")
+    host.answers["/stable/index.yaml"] = body(published)
+    with ThreadPoolExecutor() as threads:
+        before = threads.submit(ours.fetch, stable(host, "^1"), indexes=first)
+        try:
+            assert under_way.wait(60)
+            assert threads.submit(ours.fetch, stable(host, "^1"), indexes=ChartIndexes()).result(30).version == "1.12.0"
+        finally:
+            go.set()
+        assert before.result(60).version == "1.10.0"
 
 
 def test_what_isnt_there(host: ChartHost, sandbox: Sandbox) -> None:

@@ -9,9 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from handler.config.renderer_settings import ChartSource
 from handler.model.errors import AccessDenied, AnnealError, GitUnavailable
+from handler.model.outside_inputs import ChartReference
+from handler.render.sandbox import Sandbox
+from handler.source.http_files import fetch_file
 from infra.githost import Host, Work
 from tests.rooms.source.certificates import Authority
+from tests.rooms.source.chart_servers import fetcher
 from tests.rooms.source.http_proxy import Proxy
 from tests.rooms.source.open_repository import CANARY, PATIENT, Secret, following, opened
 
@@ -25,6 +30,12 @@ def no_proxy_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as running:
+        yield running
 
 
 @pytest.fixture(params=["http", "https"])
@@ -77,6 +88,17 @@ def test_a_proxy_that_wants_other_credentials_is_told_as_such(
         with opened(host.url_of("shop"), ca_file=ca_file) as git, pytest.raises(AccessDenied, match=r"proxy answered 407.*HTTPS_PROXY"):
             git.head(following(MAIN))
     assert host.requests == []
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_that_wants_other_credentials_for_a_chart_or_a_file(scheme: str, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"{scheme}://charts.invalid/stable"
+    with Proxy(PROXY_PASSWORD) as proxy:
+        monkeypatch.setenv(f"{scheme}_proxy", proxy.url("anneal:wrong"))
+        with pytest.raises(AccessDenied, match=r"chart web 1\.0\.0: the proxy answered 407.*http://user:password@proxy:port"):
+            fetcher(sandbox, ChartSource(url)).fetch(ChartReference(url, "web", "1.0.0"))
+        with pytest.raises(AccessDenied, match=r"app\.yaml: the proxy answered 407.*http://user:password@proxy:port"):
+            fetch_file(f"{url}/app.yaml")
 
 
 def test_a_proxy_that_refuses_connections_is_transient(private: tuple[Host, str, str], monkeypatch: pytest.MonkeyPatch) -> None:

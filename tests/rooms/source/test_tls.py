@@ -71,7 +71,7 @@ def no_authority(directory: Path, ours: Authority) -> tuple[Path, Path]:
         (by_another, r"not trusted \(unable to get local issuer certificate\); set repository.tls.caFile"),
         (expired, r"not trusted \(certificate has expired\); renew the host's certificate"),
         (early, r"not trusted \(certificate is not yet valid\); .* clock"),
-        (elsewhere, r"not trusted \(IP address mismatch.*\); write the host in repository.url as its certificate names it"),
+        (elsewhere, r"not trusted \(IP address mismatch.*\); write the host in its URL as its certificate names it"),
         (no_authority, r"not trusted \(.*\); set repository.tls.caFile"),
     ],
 )

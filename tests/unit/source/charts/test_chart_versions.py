@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from handler.model.errors import ConfigInvalid
-from handler.source.charts.chart_versions import ChartRange, is_exact, order_of_version
+from handler.model.errors import ChartUnavailable, ConfigInvalid
+from handler.source.charts.chart_versions import ChartRange, is_exact, order_of_version, pick
 
 VERSIONS = (
     *("0.0.0", "0.0.3", "0.1.0", "0.2.3", "0.2.9", "1.0.0-alpha", "1.0.0-rc.2", "1.0.0-rc.10", "1.0.0", "1.2.0", "1.2.3", "1.2.4-beta"),
@@ -63,14 +63,20 @@ VERSIONS = (
 )
 def test_the_highest_version_in_a_range(text: str, expected: str | None) -> None:
     for versions in (VERSIONS, VERSIONS[::-1]):
-        found = ChartRange(text).highest((each, each) for each in versions)
-        assert (found and found[0]) == expected
+        assert ChartRange(text).highest(versions) == expected
 
 
 def test_what_is_no_version_is_passed() -> None:
-    rows = [(each, number) for number, each in enumerate(("latest", "1.0.x", "01.0.0-01", "", "sha256-abc", "1.0"))]
-    assert ChartRange("*").highest(rows) == ("1.0", 5)
+    assert ChartRange("*").highest(("latest", "1.0.x", "01.0.0-01", "", "sha256-abc", "1.0", "v1.0.0")) == "1.0"
     assert order_of_version("1.0") == order_of_version("v1.0.0+anything")
+
+
+def test_exactly_what_is_asked_for_goes_before_a_higher_one_in_the_range() -> None:
+    assert pick(("1.2.3", "1.2"), "1.2", "chart web", "at h") == "1.2"
+    assert pick(("1.2.3", "1.1"), "1.2", "chart web", "at h") == "1.2.3"
+    assert pick(("latest", "2.0.0"), "latest", "chart web", "at h") == "latest"
+    with pytest.raises(ChartUnavailable, match=r"chart web: none of its 1,001 versions at h is in \^2; publish one"):
+        pick(["1.0.0"] * 1001, "^2", "chart web", "at h")
 
 
 @pytest.mark.parametrize("text", ["nonsense", "1.2.3.4", ">", "1 ||| 2", "^^1", "1 - ", ">=1 <", "1.2.3-", "1" * 600, "x.y", "1 and 2"])
