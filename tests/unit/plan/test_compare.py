@@ -12,6 +12,7 @@ from handler.config.settings import IgnoreRule
 from handler.model.manifest import Manifest
 from handler.model.names import IDENTITY, PART_OF, Identity
 from handler.model.plan import FieldChange
+from handler.model.render import UnstableFields
 from handler.model.rollout import Mode
 from handler.plan import compare
 from handler.plan.compare import Comparison, fingerprint
@@ -46,6 +47,16 @@ def test_an_object_with_drift_is_kept_for_the_dry_run() -> None:
     drifted = changed(applied(found), a="2")
     found.see([drifted])
     assert (found.same, found.undecided, found.members) == ({}, {WEB: drifted}, 1)
+
+
+def test_an_object_with_a_value_made_anew_is_kept_as_it_lives() -> None:
+    """Of a Job that ran, its template is compared with what was declared then."""
+    lives = applied(comparison(document(data={"a": "1", "seed": "then"})))
+    found = comparison(document(data={"a": "2", "seed": "now"}))
+    found.ignoring = Ignoring((), unstable={WEB: UnstableFields(("/data/seed",), "randAlpha at templates/web.yaml:3")})
+    assert found.effective(found.desired[WEB], lives).manifest.body()["data"] == {"a": "2", "seed": "then"}
+    assert found.anew == {WEB: lives}
+    assert not comparison(document(data={"a": "2"})).anew
 
 
 @pytest.mark.parametrize("known", [False, True])

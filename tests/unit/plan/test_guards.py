@@ -12,7 +12,7 @@ from handler.config.settings import HoldAbove, Prune
 from handler.model.errors import PlanRefused
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, FieldChange, Hold
-from handler.plan.guards import Key, approved, hold_for, hold_id, refuse_empty
+from handler.plan.guards import Key, approved, hold_for, hold_id, names_made_anew, refuse_empty
 
 
 def change(action: Action, name: str) -> Change:
@@ -35,6 +35,19 @@ def test_an_empty_render_is_refused_with_the_way_out() -> None:
         "target shop: the render declares no object (7 live members would go); "
         "set prune: {allowEmpty: true} if that is meant, or correct path and include"
     )
+
+
+@pytest.mark.parametrize(("named", "seen"), [(["create-0"], "1 object has"), (["create-0", "create-1", "elsewhere"], "2 objects have")])
+def test_objects_that_only_another_render_names_otherwise_wait(named: list[str], seen: str) -> None:
+    renamed = {Identity("", "ConfigMap", "shop", name) for name in named}
+    found = names_made_anew(changes(create=2, prune=2), renamed)
+    assert found == {("render", "names", ""): f"{seen} another name at each render, and nothing else has changed: the notes say which"}
+    held = hold_for(changes(create=2, prune=2), 9, Prune(), "reads", "settings", found)
+    assert held is not None and held.reasons == tuple(found.values())
+
+
+def test_a_name_that_is_made_anew_and_lives_waits_for_nothing() -> None:
+    assert names_made_anew(changes(update=1, prune=1), {Identity("", "ConfigMap", "shop", "update-0")}) == {}
 
 
 def test_an_empty_render_may_be_meant() -> None:

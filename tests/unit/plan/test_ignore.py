@@ -265,3 +265,10 @@ def test_a_rule_that_names_such_a_field_or_what_is_around_it_decides(rule: str, 
     ignoring = Ignoring((IgnoreRule(IgnoreSelect(kind="Deployment"), (rule,)),), unstable={identity: ANEW})
     assert ignoring.held(identity) == held
     assert Ignoring((), unstable={identity: ANEW}).held(Identity("", "ConfigMap", "shop", "other")) == []
+
+
+@pytest.mark.parametrize("pointer", ["/metadata", "/metadata/name", "/kind"])
+def test_what_says_which_object_it_is_never_stays(pointer: str) -> None:
+    body, lived = document("Deployment", "declared", api="apps/v1"), document("Deployment", "live", api="apps/v1", spec={"replicas": 1})
+    ignoring = Ignoring((), unstable={identity_of(body): UnstableFields((pointer,), "randAlpha at templates/web.yaml:3")})
+    assert ignoring.effective(identity_of(body), copy.deepcopy(body), lived) == body

@@ -75,6 +75,7 @@ func fork(flags uintptr) error {
 	if failed != 0 {
 		return failed
 	}
+	syscall.Wait4(int(pid), nil, 0, nil) // else it may still be ending when this program has ended
 	return nil
 }
 
