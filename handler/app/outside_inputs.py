@@ -78,7 +78,7 @@ class TargetInputs:
 
     def cluster(self) -> ClusterFacts:
         """Return the version and API versions of the target's cluster, as discovery knows them. Raises AnnealError."""
-        return ClusterFacts(self.discovery().version(), self.discovery().api_versions())
+        return ClusterFacts.of(self.discovery().version(), self.discovery().api_versions())
 
     def values(self, kind: str, name: str) -> Mapping[str, bytes] | None:
         """Return the data of a ConfigMap or Secret in the target's namespace, read with the target's rights; None: there is none."""

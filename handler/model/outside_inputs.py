@@ -8,14 +8,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 from handler.model.chart_url import canonical
 from handler.model.errors import OperatorError
 from handler.model.tree import OUTSIDE
 
+_API, _VERSION = re.compile(r"[A-Za-z0-9./-]+"), re.compile(r"v?[0-9]+\.[0-9]+[A-Za-z0-9.+-]*")
 VERSION, APIS, VALUES, CHART_READ = (f"{OUTSIDE}{name}" for name in ("cluster/version", "cluster/apis", "values/", "chart/"))
 
 
@@ -25,6 +27,11 @@ class ClusterFacts:
 
     version: str
     api_versions: tuple[str, ...]
+
+    @classmethod
+    def of(cls, version: str, api_versions: Iterable[str]) -> Self:
+        """Make them of what a server says, without what is no version and no kind: they become arguments of programs."""
+        return cls(version if _VERSION.fullmatch(version) else "", tuple(each for each in api_versions if _API.fullmatch(each)))
 
 
 @dataclass(frozen=True, slots=True)

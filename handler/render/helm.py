@@ -44,7 +44,6 @@ from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
 from handler.render.unstable import calls, others, renamed, unstable
 
-_API, _VERSION = re.compile(r"[A-Za-z0-9./-]+"), re.compile(r"v?[0-9]+\.[0-9]+[A-Za-z0-9.+-]*")
 _AT_ONCE = 500  # API versions in one argument: Linux takes 128 KiB
 _MAX_SHOWN = 5
 _SECOND = 1.0
@@ -156,12 +155,12 @@ class _Release:
         return hashlib.sha256(canonical(facts)).hexdigest()
 
     def _arguments(self, chart: ChartFiles, values: Values, cluster: ClusterFacts, *, upgrade: bool) -> tuple[str, ...]:
-        apis = [each for each in cluster.api_versions if _API.fullmatch(each)]
+        apis = cluster.api_versions
         chunks = [apis[start : start + _AT_ONCE] for start in range(0, len(apis), _AT_ONCE)]
         return (
             *("template", self.name, "chart.tgz" if chart.archive else "./chart", "--namespace", self.namespace),
             *(() if self.settings.skip_crds else ("--include-crds",)),
-            *(("--kube-version", cluster.version) if _VERSION.fullmatch(cluster.version) else ()),
+            *(("--kube-version", cluster.version) if cluster.version else ()),
             *(word for chunk in chunks for word in ("--api-versions", ",".join(chunk))),
             *(("--is-upgrade",) if upgrade else ()),
             *(word for number in range(len(values.layers)) for word in ("-f", _layer(number))),

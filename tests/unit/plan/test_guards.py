@@ -43,7 +43,8 @@ def test_objects_that_only_another_render_names_otherwise_wait(named: list[str],
     found = names_made_anew(changes(create=2, prune=2), renamed)
     assert found == {("render", "names", ""): f"{seen} another name at each render, and nothing else has changed: the notes say which"}
     held = hold_for(changes(create=2, prune=2), 9, Prune(), "reads", "settings", found)
-    assert held is not None and held.reasons == tuple(found.values())
+    assert held is not None
+    assert held.reasons == tuple(found.values())
 
 
 def test_a_name_that_is_made_anew_and_lives_waits_for_nothing() -> None:
