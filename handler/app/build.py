@@ -36,7 +36,7 @@ from handler.model.render import RecordedRender, Rendered
 from handler.model.result import Outcome, Result
 from handler.model.rollout import Moments
 from handler.model.tree import Tree
-from handler.render.chart_readers import read_index
+from handler.render.charts.chart_readers import read_index
 from handler.render.sandbox import Sandbox
 from handler.state.configmap import state_name
 

@@ -23,11 +23,11 @@ from handler.config.settings import Target
 from handler.model.errors import AnnealError, SourceRefused
 from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart, chart_identity
 from handler.model.tree import printable
-from handler.render.chart_lock import LOCK
-from handler.render.chart_readers import read_index, read_lock
+from handler.render.charts.chart_lock import LOCK
+from handler.render.charts.chart_readers import read_index, read_lock
 from handler.render.folders import CHART
-from handler.render.helm_charts import REMOTE, chart_reference
-from handler.render.kustomize_closure import wanted_chart
+from handler.render.helm.helm_charts import REMOTE, chart_reference
+from handler.render.kustomize.kustomize_closure import wanted_chart
 from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_fetcher import ChartFetcher
 from handler.source.charts.chart_indexes import ChartIndexes

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from handler.model.tree import printable
 from handler.render.folders import KUSTOMIZATIONS
-from handler.render.kustomization import Mentions
-from handler.render.kustomize_closure import BUILT, decode_row
+from handler.render.kustomize.kustomization import Mentions
+from handler.render.kustomize.kustomize_closure import BUILT, decode_row
 from handler.render.sandbox import Sandbox
 
 

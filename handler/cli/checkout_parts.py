@@ -18,10 +18,10 @@ from pathlib import Path
 from handler.model.errors import AnnealError
 from handler.model.render import Called
 from handler.model.tree import LINK, Tree, resolve_links
-from handler.render.chart_facts import Dependency
 from handler.render.folders import CHART, KUSTOMIZATIONS, inside
-from handler.render.helm_charts import FILE, ChartFiles, below, contents, scan
-from handler.render.kustomize_closure import Closure
+from handler.render.helm.chart_facts import Dependency
+from handler.render.helm.helm_charts import FILE, ChartFiles, below, contents, scan
+from handler.render.kustomize.kustomize_closure import Closure
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
 from handler.source.checkout import root_around

@@ -26,7 +26,7 @@ from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, Probl
 from handler.model.numbers import many
 from handler.model.render import RenderRequest
 from handler.render import RENDERERS
-from handler.render.program_walls import CALLS, FILES
+from handler.render.programs.program_walls import CALLS, FILES
 from handler.render.sandbox import Sandbox
 from handler.render.walls import SandboxWalls, decode_program_walls, probe
 from handler.source.local_tree import open_local

@@ -20,8 +20,8 @@ from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUn
 from handler.model.render import Called
 from handler.model.tree import Tree
 from handler.render.folders import KUSTOMIZATIONS, inside
-from handler.render.kustomize_closure import Closure
-from handler.render.remotes import RemoteDirectory, is_remote_file, remote_directory, shown
+from handler.render.kustomize.kustomize_closure import Closure
+from handler.render.kustomize.remotes import RemoteDirectory, is_remote_file, remote_directory, shown
 from handler.render.tree_files import TreeFiles
 from handler.source.git_host import GitHost
 from handler.source.http_files import fetch_file

@@ -22,8 +22,8 @@ from handler.cli.remote_bases import Fetched, RemoteBases
 from handler.cli.session import Session
 from handler.model.errors import AnnealError, Problem, SourceRefused
 from handler.model.tree import printable
-from handler.render.kustomize_closure import VENDORED
-from handler.render.remotes import is_remote, shown
+from handler.render.kustomize.kustomize_closure import VENDORED
+from handler.render.kustomize.remotes import is_remote, shown
 from handler.render.sandbox import Sandbox
 
 VENDOR = "vendor"

@@ -2,11 +2,10 @@
 
     select      which files, through links and ignore files     files, globs; in the worker, trees only
     sandbox     a child with no rights                          sandbox, conversation | child, functions, seccomp, walls
-    programs    kustomize, helm: run by a child, behind walls   programs, private_directories | supervisor, program_walls, landlock,
-                                                                process_tree
     read        bytes -> documents, as Go reads them            documents, yamls, scalars; in the child
     check       documents -> objects, all mistakes at once      objects; in the child
     place       where mistakes stand                            lines; in the child
+    programs    kustomize, helm: run by a child, behind walls   kustomize/, helm/, charts/ | programs/
 
 Law: what comes from git is parsed in a child only, and every look into the tree is in the read set. A program is run only where Landlock
 and seccomp stand around it, unless its target is `weak`; what it says is parsed in the child that ran it.
@@ -21,9 +20,9 @@ from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import Tree
 from handler.render.auto import AutoRenderer
 from handler.render.files import FileRenderer
-from handler.render.helm import HelmRenderer
-from handler.render.kustomize import KustomizeRenderer
-from handler.render.programs import Program, ProgramLimits
+from handler.render.helm.helm_renderer import HelmRenderer
+from handler.render.kustomize.kustomize_renderer import KustomizeRenderer
+from handler.render.programs.program import Program, ProgramLimits
 from handler.render.sandbox import Sandbox, SandboxLimits
 
 __all__ = ["RENDERERS", "FileRenderer", "Program", "ProgramLimits", "Renderer", "Sandbox", "SandboxLimits"]

@@ -26,7 +26,8 @@ from io import IOBase
 from typing import Any, NoReturn
 
 from handler.model import prctl
-from handler.render import seccomp, supervisor
+from handler.render import seccomp
+from handler.render.programs import supervisor
 from handler.render.walls import try_program_walls
 
 MEMORY, FAILED, UNLIMITED, NO_FORK = 70, 71, 72, 73

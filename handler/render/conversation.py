@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import NoReturn, Self, TypeVar
 
 from handler.model.errors import Problem, RendererUnavailable, RenderFailed
-from handler.render import supervisor
 from handler.render.child import DATA, END, LACK, MEMORY, NO_FORK, NOTE, PROGRAM, UNLIMITED
-from handler.render.process_tree import DEEPEST
-from handler.render.programs import Program
+from handler.render.programs import supervisor
+from handler.render.programs.process_tree import DEEPEST
+from handler.render.programs.program import Program
 
 T = TypeVar("T")
 

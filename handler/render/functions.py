@@ -15,20 +15,20 @@ from handler.model.render import Called, places
 from handler.model.rollout import API_VERSION, KIND
 from handler.model.tree import printable
 from handler.render import folders
-from handler.render.chart_archive import unpacked
-from handler.render.chart_facts import encode_facts
-from handler.render.chart_index import index_entries
-from handler.render.chart_lock import lock_entries
-from handler.render.chart_scan import scan_chart
+from handler.render.charts.chart_archive import unpacked
+from handler.render.charts.chart_index import index_entries
+from handler.render.charts.chart_lock import lock_entries
 from handler.render.document import Document
 from handler.render.documents import documents
 from handler.render.frames import HiddenText, encode, encode_lines, encode_note
-from handler.render.helm_output import read_output
-from handler.render.kustomize_output import built, read_kustomizations
+from handler.render.helm.chart_facts import encode_facts
+from handler.render.helm.chart_scan import scan_chart
+from handler.render.helm.helm_output import read_output
+from handler.render.helm.pieces import Piece
+from handler.render.kustomize.kustomize_output import built, read_kustomizations
 from handler.render.lines import lines
 from handler.render.located import encode_located, located
 from handler.render.objects import objects
-from handler.render.pieces import Piece
 from handler.render.walls import read_program_walls, try_walls
 
 _FIX = f"write one document of kind: {KIND}, apiVersion: {API_VERSION}"

@@ -22,8 +22,8 @@ from handler.model import prctl
 from handler.model.deadline import left
 from handler.model.errors import RendererUnavailable, RenderFailed, Stopping
 from handler.render.conversation import Conversation, RenderCall, ServerDied
-from handler.render.private_directories import PrivateDirectories
-from handler.render.programs import Program
+from handler.render.programs.private_directories import PrivateDirectories
+from handler.render.programs.program import Program
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from handler.render.programs import Program, ProgramLimits
+from handler.render.programs.program import Program, ProgramLimits
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _IPC_RMID = 0

@@ -31,7 +31,7 @@ from handler.model.result import Outcome
 from handler.model.tree import Tree
 from handler.render import RENDERERS
 from handler.render.functions import render_files
-from handler.render.private_directories import home
+from handler.render.programs.private_directories import home
 from handler.render.tools import DIRECTORY
 from handler.source.git_host import GitHost
 from infra.bench.bed import Bed

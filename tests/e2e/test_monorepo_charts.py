@@ -16,7 +16,7 @@ from handler.config.secrets import Secrets
 from handler.config.settings import Settings
 from handler.model.event import Job
 from handler.model.result import Outcome
-from handler.render.helm import HelmRenderer
+from handler.render.helm.helm_renderer import HelmRenderer
 from tests.e2e.one_target import STATES, Shop
 from tests.e2e.rendered_trees import chart, push_files
 

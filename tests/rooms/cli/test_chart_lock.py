@@ -9,7 +9,7 @@ from handler.cli.chart_lock import to_lock, write_lock
 from handler.model.outside_inputs import ChartReference, FetchedChart, chart_identity
 from handler.model.render import RenderRequest
 from handler.render import RENDERERS, Sandbox
-from handler.render.chart_readers import read_lock
+from handler.render.charts.chart_readers import read_lock
 from handler.source.local_tree import open_local
 from tests.rooms.render.helm_releases import CALLED, Elsewhere, digest, packed, sandbox
 

@@ -51,7 +51,7 @@ def become(uid: int, lacking: str) -> None:
 def work(table: str, limits: dict[str, Any]) -> None:
     """Answer each call until the input ends."""
     from handler.model.errors import OperatorError, RenderFailed  # noqa: PLC0415 - found only where it was copied to
-    from handler.render.programs import Program, ProgramLimits  # noqa: PLC0415 - the same
+    from handler.render.programs.program import Program, ProgramLimits  # noqa: PLC0415 - the same
     from handler.render.sandbox import Sandbox, SandboxLimits  # noqa: PLC0415 - the same
 
     with Sandbox(table, SandboxLimits(**limits)) as sandbox:

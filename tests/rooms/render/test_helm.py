@@ -13,7 +13,7 @@ from handler.model.manifest import Manifest
 from handler.model.outside_inputs import ClusterFacts, NothingOutside
 from handler.model.render import Called, RenderRequest
 from handler.render import RENDERERS, Sandbox
-from handler.render.programs import Program
+from handler.render.programs.program import Program
 from tests.fakes.source_tree import FakeTree
 from tests.rooms.render.helm_releases import (
     CHART,

@@ -13,7 +13,8 @@ from handler.model.errors import ManifestInvalid, PathMissing, RendererUnavailab
 from handler.model.names import Identity
 from handler.model.render import Called, RenderRequest
 from handler.model.rollout import API_VERSION
-from handler.render import RENDERERS, ProgramLimits, Sandbox, SandboxLimits, kustomize
+from handler.render import RENDERERS, ProgramLimits, Sandbox, SandboxLimits
+from handler.render.kustomize import kustomize_renderer
 from handler.render.tools import DIRECTORY
 from tests.fakes.source_tree import FakeTree
 from tests.rooms.render.kustomize_trees import BASE, TREES, asked, bare, bodies, config, deployment, public_tools, refused, render
@@ -200,7 +201,7 @@ def test_a_build_that_takes_too_much_ends(sandbox: Sandbox, monkeypatch: pytest.
         "deploy/a.yaml": "".join(f"{deployment(f'w{n}')}---\n" for n in range(50)),
     }
     for limits, reason in ((ProgramLimits(output=1000), "output"), (ProgramLimits(memory=1 << 20), "memory")):
-        monkeypatch.setattr(kustomize, "LIMITS", limits)
+        monkeypatch.setattr(kustomize_renderer, "LIMITS", limits)
         with pytest.raises(RenderFailed) as caught:
             render(sandbox, files)
         assert caught.value.reason == reason

@@ -12,7 +12,7 @@ from handler.model.errors import AnnealError, PathMissing, SourceRefused
 from handler.model.manifest import digest_of
 from handler.model.render import Rendered, RenderRequest
 from handler.render import RENDERERS, Sandbox
-from handler.render.private_directories import PREFIX
+from handler.render.programs.private_directories import PREFIX
 from handler.render.tools import DIRECTORY
 from infra.renderers.build import binaries
 from tests.fakes.source_tree import FakeTree

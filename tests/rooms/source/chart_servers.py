@@ -23,7 +23,7 @@ from handler.config.git_settings import BasicAuth, SecretRef
 from handler.config.renderer_settings import ChartSource
 from handler.config.secrets import Reading, Secret, Secrets
 from handler.model.outside_inputs import ChartReference
-from handler.render.chart_readers import read_index
+from handler.render.charts.chart_readers import read_index
 from handler.render.sandbox import Sandbox
 from handler.source.bounded_connections import Pools
 from handler.source.charts.chart_fetcher import ChartFetcher

@@ -17,7 +17,7 @@ from handler.cli.session import Session
 from handler.config.renderer_settings import ChartSource
 from handler.model.errors import AccessDenied, ChartChanged, ChartNotAllowed, ChartUnavailable, ConfigInvalid
 from handler.model.outside_inputs import ChartReference, KnownChart
-from handler.render.chart_readers import read_lock
+from handler.render.charts.chart_readers import read_lock
 from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_pins import ChartPins
 from tests.rooms.source.certificates import Authority

@@ -13,7 +13,7 @@ from handler.config.renderer_settings import Chart, ChartSource, RendererSetting
 from handler.config.settings import Target
 from handler.model.errors import ManifestInvalid, SourceRefused
 from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart
-from handler.render.chart_readers import read_lock
+from handler.render.charts.chart_readers import read_lock
 from handler.render.sandbox import Sandbox
 from tests.fakes.sandbox import InProcess
 

@@ -9,7 +9,7 @@ import pytest
 from handler.cli.output import Output
 from handler.cli.session import Session
 from handler.model.errors import ConfigInvalid
-from handler.render.program_walls import CALLS, FILES
+from handler.render.programs.program_walls import CALLS, FILES
 
 
 @pytest.mark.parametrize("lacks", [(), (FILES,), (FILES, CALLS)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.render.programs import Program, ProgramLimits, inside
+from handler.render.programs.program import Program, ProgramLimits, inside
 
 
 @pytest.mark.parametrize("path", ["a", "a/b", "a b/ü", "..a", "a..", "-x", ".hidden/x"])

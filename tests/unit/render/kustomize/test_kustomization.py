@@ -7,8 +7,8 @@ import json
 import pytest
 
 from handler.model.errors import Problem
-from handler.render import kustomization
-from handler.render.kustomization import MARK, Mentions, decode_mentions, encode_mentions, plugins, read, standing_objects
+from handler.render.kustomize import kustomization
+from handler.render.kustomize.kustomization import MARK, Mentions, decode_mentions, encode_mentions, plugins, read, standing_objects
 
 
 def reading(text: str, *, root: bool = False) -> Mentions:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from handler.model.errors import Problem
 from handler.model.tree import printable
-from handler.render.remotes import shown
+from handler.render.kustomize.remotes import shown
 
 Marks = Mapping[str, Sequence[tuple[str, str, int]]]
 """A kustomization's path -> field, text and line of each of its entries."""

@@ -19,11 +19,11 @@ from typing import Any
 from handler.model.errors import ManifestInvalid
 from handler.model.manifest import at, items_at
 from handler.model.tree import MAX_PATH, printable
-from handler.render.chart_archive import MAX_UNPACKED, unpacked
-from handler.render.chart_facts import ChartFacts, Dependency, Use
+from handler.render.charts.chart_archive import MAX_UNPACKED, unpacked
 from handler.render.document import Document
 from handler.render.documents import documents
 from handler.render.folders import CHART
+from handler.render.helm.chart_facts import ChartFacts, Dependency, Use
 
 EMPTY_HERE = ("lookup", "getHostByName")
 CLOCK = ("now", "ago")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.render.process_tree import space, usage
+from handler.render.programs.process_tree import space, usage
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="only Linux has it")
 

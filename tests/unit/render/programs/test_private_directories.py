@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from handler.render import private_directories
-from handler.render.private_directories import PREFIX, PrivateDirectories, remove
+from handler.render.programs import private_directories
+from handler.render.programs.private_directories import PREFIX, PrivateDirectories, remove
 
 
 @pytest.fixture(autouse=True)

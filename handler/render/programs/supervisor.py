@@ -26,9 +26,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handler.model import prctl
-from handler.render.process_tree import Usage, space, usage
-from handler.render.program_walls import THREADS, Standing, become
-from handler.render.programs import inside
+from handler.render.programs.process_tree import Usage, space, usage
+from handler.render.programs.program import inside
+from handler.render.programs.program_walls import THREADS, Standing, become
 from handler.render.seccomp import CLONE_THREAD
 
 TIMEOUT, MEMORY, CPU, OUTPUT, PROCESSES, SPACE, LEFT, CRASHED, KILLED, WALLS, UNSTARTED, UNPLACED = range(80, 92)

@@ -14,11 +14,11 @@ from typing import Any
 
 from handler.model.errors import Problem
 from handler.model.tree import printable
-from handler.render import kustomization
 from handler.render.document import Document
 from handler.render.documents import documents
 from handler.render.frames import encode, encode_note
-from handler.render.kustomize_errors import Marks, explain
+from handler.render.kustomize import kustomization
+from handler.render.kustomize.kustomize_errors import Marks, explain
 from handler.render.objects import objects
 
 ORIGIN = "config.kubernetes.io/origin"

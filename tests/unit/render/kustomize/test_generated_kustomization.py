@@ -7,7 +7,7 @@ import json
 import pytest
 
 from handler.model.errors import SourceRefused
-from handler.render.generated_kustomization import MAX_IGNORE_BYTES, generated
+from handler.render.kustomize.generated_kustomization import MAX_IGNORE_BYTES, generated
 from tests.fakes.source_tree import FakeTree
 
 

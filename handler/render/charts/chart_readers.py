@@ -15,8 +15,8 @@ from dataclasses import replace
 from handler.model.errors import ChartUnavailable, ManifestInvalid, Problem
 from handler.model.outside_inputs import ChartReference, IndexEntry, KnownChart, chart_identity
 from handler.model.tree import printable
-from handler.render.chart_index import BATCH, LONGEST, MAX_URLS
-from handler.render.chart_lock import LOCK, LockRow
+from handler.render.charts.chart_index import BATCH, LONGEST, MAX_URLS
+from handler.render.charts.chart_lock import LOCK, LockRow
 from handler.render.frames import decode
 from handler.render.sandbox import Sandbox
 

@@ -8,7 +8,7 @@ import pytest
 
 from handler.model.errors import ManifestInvalid
 from handler.model.outside_inputs import ChartReference, KnownChart, chart_asked, chart_read
-from handler.render.chart_readers import locked, read_lock
+from handler.render.charts.chart_readers import locked, read_lock
 from handler.render.sandbox import Sandbox
 from tests.fakes.sandbox import InProcess
 

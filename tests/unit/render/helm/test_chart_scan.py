@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from handler.render.chart_facts import ChartFacts, Dependency, Use, decode_facts, encode_facts
-from handler.render.chart_scan import ChartScan, scan_chart
+from handler.render.helm.chart_facts import ChartFacts, Dependency, Use, decode_facts, encode_facts
+from handler.render.helm.chart_scan import ChartScan, scan_chart
 
 
 def uses(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.render import UnstableFields
-from handler.render.chart_facts import Use
+from handler.render.helm.chart_facts import Use
 
 _SHOWN = 3
 _NOTES = 20

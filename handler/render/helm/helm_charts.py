@@ -19,10 +19,10 @@ from handler.model.errors import ManifestInvalid, Problem, SourceRefused
 from handler.model.manifest import Manifest
 from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart, OutsideInputs, chart_read
 from handler.model.tree import DIRECTORY, MAX_PATH, printable, resolve_links
-from handler.render.chart_facts import ChartFacts, Dependency, decode_facts
-from handler.render.chart_readers import locked
+from handler.render.charts.chart_readers import locked
 from handler.render.folders import CHART, inside
 from handler.render.frames import decode
+from handler.render.helm.chart_facts import ChartFacts, Dependency, decode_facts
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
 

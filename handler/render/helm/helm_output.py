@@ -14,14 +14,14 @@ from typing import Any
 from handler.config.secret_mask import Mask
 from handler.model.errors import Problem
 from handler.model.tree import MAX_PATH, printable
-from handler.render.chart_facts import Kinds
 from handler.render.document import Document
 from handler.render.documents import documents
 from handler.render.folders import IGNORE_FILE
 from handler.render.frames import HiddenText, Row
-from handler.render.helm_messages import TemplateSources, problems, warnings
+from handler.render.helm.chart_facts import Kinds
+from handler.render.helm.helm_messages import TemplateSources, problems, warnings
+from handler.render.helm.pieces import OutputRow, Piece
 from handler.render.objects import objects
-from handler.render.pieces import OutputRow, Piece
 
 _PIECE = re.compile(rb"^---\r?\n# Source: ([^\r\n]*)\r?\n", re.MULTILINE)
 _SCALAR_LINE = re.compile(r"^[^#\n]*?(?::\s+|-\s+)[\"']?([^\"'\n]{3,}?)[\"']?\s*$", re.MULTILINE)

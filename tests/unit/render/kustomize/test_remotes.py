@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.render.remotes import RemoteDirectory, is_remote, is_remote_file, remote_directory, shown
+from handler.render.kustomize.remotes import RemoteDirectory, is_remote, is_remote_file, remote_directory, shown
 
 CLONED = {
     "https://git-codecommit.us-east-2.amazonaws.com/someorg/somerepo/somedir": (

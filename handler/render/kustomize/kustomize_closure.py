@@ -20,12 +20,12 @@ from handler.model.outside_inputs import ChartReference
 from handler.model.render import Called
 from handler.model.tree import DIRECTORY as TREE
 from handler.model.tree import MAX_PATH, Tree, TreeEntry, is_lfs_pointer, printable, resolve_links
-from handler.render import kustomization as entries
 from handler.render.folders import KUSTOMIZATIONS, inside
 from handler.render.frames import decode
-from handler.render.helm_charts import chart_reference
-from handler.render.kustomization import ChartEntry, Mentions, Reference
-from handler.render.remotes import is_remote, is_remote_file, shown
+from handler.render.helm.helm_charts import chart_reference
+from handler.render.kustomize import kustomization as entries
+from handler.render.kustomize.kustomization import ChartEntry, Mentions, Reference
+from handler.render.kustomize.remotes import is_remote, is_remote_file, shown
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
 

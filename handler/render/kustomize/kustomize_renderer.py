@@ -23,14 +23,14 @@ from handler.model.outside_inputs import APIS, VERSION, ChartReference, KnownCha
 from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import MAX_PATH, ReadSet, Tree, printable
 from handler.render import tools
-from handler.render.chart_lock import LOCK
-from handler.render.chart_readers import locked, read_lock
+from handler.render.charts.chart_lock import LOCK
+from handler.render.charts.chart_readers import locked, read_lock
 from handler.render.files import directory, normal, refuse
 from handler.render.frames import Row, decode, decode_noted
-from handler.render.generated_kustomization import generated
 from handler.render.identity_keys import identity_keys
-from handler.render.kustomize_closure import ChartUse, Closure
-from handler.render.programs import Program, ProgramLimits
+from handler.render.kustomize.generated_kustomization import generated
+from handler.render.kustomize.kustomize_closure import ChartUse, Closure
+from handler.render.programs.program import Program, ProgramLimits
 from handler.render.rollout_file import read_rollout
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from handler.model import prctl
 from handler.render import seccomp
-from handler.render.landlock import restrict
+from handler.render.programs.landlock import restrict
 
 FILES = "of files (Landlock)"
 CALLS = "of sockets and processes (seccomp)"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.render import supervisor
+from handler.render.programs import supervisor
 
 
 @pytest.fixture

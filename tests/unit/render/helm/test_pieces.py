@@ -7,8 +7,8 @@ import pytest
 from handler.model.errors import Problem
 from handler.model.manifest import Manifest
 from handler.render.frames import encode, encode_note
+from handler.render.helm.pieces import Piece, assembled, decode_output, digests
 from handler.render.objects import twice_declared
-from handler.render.pieces import Piece, assembled, decode_output, digests
 
 NEW = Piece.of("a.yaml", b"text", {}, ())
 

@@ -28,21 +28,21 @@ from handler.model.render import Files, Rendered, RenderRequest
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK
 from handler.model.tree import ReadSet, Tree, printable, resolve_links
 from handler.render import tools
-from handler.render.chart_facts import ChartFacts, Use
-from handler.render.chart_lock import LOCK
-from handler.render.chart_readers import read_lock
-from handler.render.chart_scan import CLOCK, EMPTY_HERE
+from handler.render.charts.chart_lock import LOCK
+from handler.render.charts.chart_readers import read_lock
 from handler.render.files import MAX_PROBLEMS, directory, normal
 from handler.render.folders import CHART
-from handler.render.helm_charts import ChartFiles, Completion, below, contents, fetched_chart
-from handler.render.helm_values import Values, layered, take_files, value_files
+from handler.render.helm.chart_facts import ChartFacts, Use
+from handler.render.helm.chart_scan import CLOCK, EMPTY_HERE
+from handler.render.helm.helm_charts import ChartFiles, Completion, below, contents, fetched_chart
+from handler.render.helm.helm_values import Values, layered, take_files, value_files
+from handler.render.helm.pieces import ProgramOutput, assembled, decode_output, digests
+from handler.render.helm.unstable import calls, others, renamed, unstable
 from handler.render.objects import twice_declared
-from handler.render.pieces import ProgramOutput, assembled, decode_output, digests
-from handler.render.programs import Program
+from handler.render.programs.program import Program
 from handler.render.rollout_file import lines_of, read_rollout
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
-from handler.render.unstable import calls, others, renamed, unstable
 
 _AT_ONCE = 500  # API versions in one argument: Linux takes 128 KiB
 _MAX_SHOWN = 5

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from handler.config.secret_mask import Mask
 from handler.model.errors import Problem
-from handler.render.helm_messages import TemplateSources, problems, warnings
-from handler.render.helm_output import secret_texts
+from handler.render.helm.helm_messages import TemplateSources, problems, warnings
+from handler.render.helm.helm_output import secret_texts
 
 SOURCES = TemplateSources(
     "deploy", {"web": "deploy", "web/charts/db": "libs/db"}, {"values/0.yaml": "prod.yaml"}, "/tmp/run-1/files", Mask.of(("hunter2", "ab"))
