@@ -27,15 +27,19 @@ def encode(row: Row) -> bytes:
 
 def decode(frame: bytes) -> Row:
     """Read one object or mistake. Raises ValueError: the frame is neither."""
-    if frame[:1] == b"P":
-        facts = json.loads(frame[1:])
-        if isinstance(facts, list) and len(facts) == 4 and all(isinstance(fact, str) for fact in facts):
-            return Problem(*facts)
-    elif frame[:1] == b"M":
+    if frame[:1] == b"M":
         head, _, raw = frame[1:].partition(b"\n")
         facts, body = json.loads(head), json.loads(raw)
         if _is_head(facts) and isinstance(body, dict) and isinstance(body.get("metadata"), dict):
             return Manifest.of(body, *facts)
+    return decode_problem(frame)
+
+
+def decode_problem(frame: bytes) -> Problem:
+    """Read one mistake. Raises ValueError: the frame is none."""
+    facts = json.loads(frame[1:]) if frame[:1] == b"P" else None
+    if isinstance(facts, list) and len(facts) == 4 and all(isinstance(fact, str) for fact in facts):
+        return Problem(*facts)
     raise ValueError("neither an object nor a mistake")
 
 

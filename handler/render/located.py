@@ -12,6 +12,7 @@ from typing import Any
 from handler.model.errors import Problem
 from handler.render.document import Document, Standing
 from handler.render.documents import documents, is_json
+from handler.render.frames import decode_problem, encode
 from handler.render.lines import standings
 
 Located = tuple[str, int, Any, Standing, dict[str, Any]]
@@ -74,16 +75,16 @@ def _values(value: Any, keys: Sequence[str], above: tuple[str, ...]) -> Iterator
 def encode_located(row: Located | Problem) -> bytes:
     """Write one object or mistake."""
     if isinstance(row, Problem):
-        return b"P" + json.dumps([row.subject, row.message, row.place, row.fix]).encode()
+        return encode(row)
     return b"D" + json.dumps(row).encode()
 
 
 def decode_located(frame: bytes) -> Located | Problem:
     """Read one object or mistake. Raises ValueError: the frame is neither."""
+    if frame[:1] != b"D":
+        return decode_problem(frame)
     facts = json.loads(frame[1:])
-    if frame[:1] == b"P" and isinstance(facts, list) and len(facts) == 4 and all(isinstance(fact, str) for fact in facts):
-        return Problem(*facts)
-    if frame[:1] == b"D" and isinstance(facts, list) and len(facts) == 5:
+    if isinstance(facts, list) and len(facts) == 5:
         path, line, value, standing, texts = facts
         if isinstance(path, str) and type(line) is int and isinstance(texts, dict) and _is_standing(standing):
             return path, line, value, standing, texts

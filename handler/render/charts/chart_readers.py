@@ -17,7 +17,7 @@ from handler.model.outside_inputs import ChartReference, IndexEntry, KnownChart,
 from handler.model.tree import printable
 from handler.render.charts.chart_index import BATCH, LONGEST, MAX_URLS
 from handler.render.charts.chart_lock import LOCK, LockRow
-from handler.render.frames import decode
+from handler.render.frames import decode_problem
 from handler.render.sandbox import Sandbox
 
 RELOCK = "run `anneal vendor DIR --lock` on the directory and commit what it writes"
@@ -84,9 +84,7 @@ def locked(reference: ChartReference, lock: Sequence[KnownChart]) -> ChartRefere
 
 def _decode_row(frame: bytes) -> LockRow | Problem:
     if frame[:1] == b"P":
-        problem = decode(frame)
-        if isinstance(problem, Problem):
-            return problem
+        return decode_problem(frame)
     facts = json.loads(frame)
     if isinstance(facts, list) and len(facts) == 6 and all(isinstance(fact, str) and len(fact) <= 5000 for fact in facts):
         url, name, asked, version, digest, place = facts

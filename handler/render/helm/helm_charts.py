@@ -16,12 +16,11 @@ from dataclasses import dataclass, field, replace
 
 from handler.config.renderer_settings import Chart
 from handler.model.errors import ManifestInvalid, Problem, SourceRefused
-from handler.model.manifest import Manifest
 from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart, OutsideInputs, chart_read
 from handler.model.tree import DIRECTORY, MAX_PATH, printable, resolve_links
 from handler.render.charts.chart_readers import locked
 from handler.render.folders import CHART, inside
-from handler.render.frames import decode
+from handler.render.frames import decode_problem
 from handler.render.helm.chart_facts import ChartFacts, Dependency, decode_facts
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
@@ -190,7 +189,4 @@ def scan(chart: ChartFiles, beside: Sequence[tuple[str, bytes]], sandbox: Sandbo
 
 
 def _decoded(frame: bytes) -> ChartFacts | Problem:
-    row = decode(frame) if frame[:1] == b"P" else decode_facts(frame)
-    if isinstance(row, Manifest):
-        raise ValueError("an object")  # noqa: TRY004 - what a decoder raises
-    return row
+    return decode_problem(frame) if frame[:1] == b"P" else decode_facts(frame)

@@ -21,7 +21,7 @@ from handler.model.render import Called
 from handler.model.tree import DIRECTORY as TREE
 from handler.model.tree import MAX_PATH, Tree, TreeEntry, is_lfs_pointer, printable, resolve_links
 from handler.render.folders import KUSTOMIZATIONS, inside
-from handler.render.frames import decode
+from handler.render.frames import decode_problem
 from handler.render.helm.helm_charts import chart_reference
 from handler.render.kustomize import kustomization as entries
 from handler.render.kustomize.kustomization import ChartEntry, Mentions, Reference
@@ -120,7 +120,7 @@ class Closure:
     def _read(self, tasks: Sequence[Task], subject: str) -> Iterator[tuple[Task, Mentions]]:
         """Let a child read files, and yield what each names."""
         ids = {task.path: entry.oid for task in tasks if task.path not in self.generated and (entry := self._entry(task.path))}
-        blobs = self.tree.blobs(set(ids.values()))
+        blobs = self.tree.blobs({*ids.values(), *self.files.blobs.values()})  # at once: both are built of
         contents = {**{path: blobs[oid] for path, oid in ids.items()}, **self.generated}
         tasks = [task for task in tasks if not self._is_pointer(task, contents[task.path])]
         options = {
@@ -294,7 +294,4 @@ def decode_row(frame: bytes) -> Row:
             return int(number), entries.decode_mentions(rest)
         except (KeyError, TypeError):
             raise ValueError("no reading") from None
-    row = decode(frame)
-    if isinstance(row, Problem):
-        return row
-    raise ValueError("an object, where files are read")
+    return decode_problem(frame)

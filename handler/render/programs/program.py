@@ -55,13 +55,13 @@ class Program:
 
     def order(self, place: str, *, weak: bool) -> Mapping[str, Any]:
         """Return what the child is sent. `place`: the run's directory. Raises ValueError for a path that leads elsewhere."""
-        wrong = [path for path in (*self.files, *([self.directory] if self.directory else [])) if not inside(path)]
+        wrong = [path for path in (*self.files, *([self.directory] if self.directory else [])) if not is_plain_path(path)]
         wrong += [path for path in (self.path, *self.beside) if path and not path.startswith("/")]
         if wrong:
             raise ValueError(f"no path for a program: {wrong[0]!r}")
         return {**asdict(self), "place": place, "weak": weak}
 
 
-def inside(path: str) -> bool:
+def is_plain_path(path: str) -> bool:
     """Whether it is a relative path that stays below where it starts, in its plainest form."""
     return "\0" not in path and not {"", ".", ".."} & set(path.split("/"))

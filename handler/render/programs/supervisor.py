@@ -27,7 +27,7 @@ from typing import Any
 
 from handler.model import prctl
 from handler.render.programs.process_tree import Usage, space, usage
-from handler.render.programs.program import inside
+from handler.render.programs.program import is_plain_path
 from handler.render.programs.program_walls import THREADS, Standing, become
 from handler.render.seccomp import CLONE_THREAD
 
@@ -109,7 +109,7 @@ def _write(home: str, files: Mapping[str, int], parts: Iterator[bytes]) -> None:
     """Write each part where it belongs, one after the other, so that all of them are never held at once."""
     places: dict[int, list[str]] = {}
     for path, part in files.items():
-        if not inside(path):
+        if not is_plain_path(path):
             raise ProgramEnded(UNPLACED, "a path leads elsewhere")
         places.setdefault(part, []).append(path)
     made = {""}
@@ -212,11 +212,13 @@ class _Watch:
 
     def _judge_start(self, listener: int) -> None:
         """Let a thread or a process be started where there is room for one, or end the program: a fork bomb outruns every clock."""
-        events = select.poll()
-        events.register(listener, select.POLLIN)
-        if not any(event & select.POLLIN for _, event in events.poll(0)):
-            self.sources.unregister(listener)  # all have ended, and a kernel before 6.6 would wait for ever to hear of another
-            os.close(listener)
+        waiting = select.poll()
+        waiting.register(listener, select.POLLIN)
+        event = next((event for _, event in waiting.poll(0)), 0)
+        if not event & select.POLLIN:  # a kernel before 6.6 would wait for ever to hear of another
+            if event & select.POLLHUP:  # all have ended; else the one that asked has, and others may ask
+                self.sources.unregister(listener)
+                os.close(listener)
             return
         request = bytearray(_NOTICE)
         with contextlib.suppress(OSError):  # who asked is gone

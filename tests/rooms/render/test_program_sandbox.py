@@ -154,6 +154,11 @@ def test_a_program_that_starts_others_is_bounded_as_a_whole(stage: Stage) -> Non
     assert stage.run("start", str(stage.program), "memory", **about)[0] == "memory"
 
 
+def test_others_that_end_while_they_start_threads_keep_no_later_one_from_starting(stage: Stage) -> None:
+    about: dict[str, Any] = {"beside": [str(stage.program)], "limits": {**QUICK, "processes": 2, "memory": 1 << 30}}
+    assert stage.run("hasty", str(stage.program), "100", **about)[2] == "done"
+
+
 def test_what_a_program_left_is_buried_by_the_fork_server(stage: Stage) -> None:
     about: dict[str, Any] = {"beside": [str(stage.program)], "limits": {**QUICK, "processes": 2}}
     for _ in range(3):

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -36,6 +37,7 @@ var acts = map[string]func([]string){
 	"threads":    threads,
 	"vanish":     func(args []string) { fmt.Print(answer(os.RemoveAll(args[0]))) },
 	"start":      start,
+	"hasty":      hasty,
 	"fail":       func([]string) { panic("failed") },
 	"killed":     func([]string) { syscall.Kill(syscall.Getpid(), syscall.SIGKILL) },
 }
@@ -205,6 +207,25 @@ func threads([]string) {
 		go syscall.Nanosleep(&syscall.Timespec{Sec: 3600}, nil)
 	}
 	sleep()
+}
+
+// hasty ends while it starts threads; with a path and a number, it starts so many that do, then prints how the last one ended.
+func hasty(args []string) {
+	if len(args) == 0 {
+		for range 8 {
+			go func() { runtime.LockOSThread(); select {} }()
+		}
+		time.Sleep(50 * time.Microsecond)
+		os.Exit(0)
+	}
+	count, _ := strconv.Atoi(args[1])
+	for range count {
+		if err := exec.Command(args[0], "hasty").Run(); err != nil {
+			fmt.Print(answer(err))
+			return
+		}
+	}
+	fmt.Print("done")
 }
 
 // start starts another program and prints what it said: PATH ARGUMENTS.
