@@ -36,8 +36,8 @@ from handler.model.outside_inputs import (
     chart_read,
 )
 from handler.model.tree import OUTSIDE
-from handler.render.tools import find
-from handler.source.charts.chart_indexes import ChartIndexes
+from handler.render.render_tools import find
+from handler.source.charts.chart_index_cache import ChartIndexes
 from handler.source.charts.chart_pins import ChartPins
 
 if TYPE_CHECKING:

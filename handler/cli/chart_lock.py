@@ -30,7 +30,7 @@ from handler.render.helm.helm_charts import REMOTE, chart_reference
 from handler.render.kustomize.kustomize_closure import wanted_chart
 from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_fetcher import ChartFetcher
-from handler.source.charts.chart_indexes import ChartIndexes
+from handler.source.charts.chart_index_cache import ChartIndexes
 from handler.source.checkout import root_around
 from handler.source.git_host import SharedConnections
 from handler.source.local_tree import open_parts

@@ -8,7 +8,7 @@ from handler.cli.check_table import Findings
 from handler.config.renderer_settings import HELM, KUSTOMIZE
 from handler.config.settings import Target
 from handler.model.errors import OperatorError
-from handler.render import tools
+from handler.render import render_tools
 
 
 def look_at_tools(targets: Iterable[Target], findings: Findings) -> None:
@@ -16,7 +16,7 @@ def look_at_tools(targets: Iterable[Target], findings: Findings) -> None:
     needs = {target.name: target.renderer.programs for target in targets}
     for name in (KUSTOMIZE, HELM):
         try:
-            found = tools.find(name)
+            found = render_tools.find(name)
         except OperatorError as error:
             problem = error.problems[0]
             needed_by = [target for target, programs in needs.items() if name in programs]

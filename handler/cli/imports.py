@@ -26,7 +26,7 @@ from handler.config.settings import Settings, Target
 from handler.model.errors import ManifestInvalid, Problem, SourceRefused
 from handler.model.names import Resource
 from handler.model.tree import MAX_PATH, printable
-from handler.render.files import FileSelection
+from handler.render.file_renderer import FileSelection
 from handler.render.folders import CHART
 from handler.render.globs import Selection
 from handler.render.located import Located, decode_located

@@ -61,8 +61,10 @@ def bootstrap(environ: Mapping[str, str], needs: Collection[Need], added: Added 
 def clusters(base: Bootstrap, environ: Mapping[str, str], *, notes: bool = False, announce: Announce = unheard) -> Handler:
     """Return the way to all clusters; nothing is waited for there. `notes`, `announce`: as in `handler.app.build.Options`."""
     from handler.app.build import Handler, Options
-    from handler.render import Sandbox, tools
+    from handler.render import Sandbox, render_tools
 
-    os.environ.setdefault(tools.DIRECTORY, str(Path(__file__).resolve().parents[2] / tools.IN_PACKAGE))  # the image says where it has them
+    os.environ.setdefault(
+        render_tools.DIRECTORY, str(Path(__file__).resolve().parents[2] / render_tools.IN_PACKAGE)
+    )  # the image says where it has them
     options = Options(notes=notes, patience=0.0, looks=True, announce=announce)
     return Handler(base.settings, base.secrets, Sandbox(), environ, options, tables=base.tables, services=base.services)

@@ -1,6 +1,6 @@
 """Tree -> declared objects. One file for each renderer, one row each in `RENDERERS`.
 
-    select      which files, through links and ignore files     files, globs; in the worker, trees only
+    select      which files, through links and ignore files     file_renderer, globs; in the worker, trees only
     sandbox     a child with no rights                          sandbox, conversation | child, functions, seccomp, walls
     read        bytes -> documents, as Go reads them            documents, yamls, scalars; in the child
     check       documents -> objects, all mistakes at once      objects; in the child
@@ -18,8 +18,8 @@ from typing import Protocol
 
 from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import Tree
-from handler.render.auto import AutoRenderer
-from handler.render.files import FileRenderer
+from handler.render.auto_renderer import AutoRenderer
+from handler.render.file_renderer import FileRenderer
 from handler.render.helm.helm_renderer import HelmRenderer
 from handler.render.kustomize.kustomize_renderer import KustomizeRenderer
 from handler.render.programs.program import Program, ProgramLimits

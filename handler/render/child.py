@@ -3,7 +3,8 @@
 Law: a child may crash, loop or eat memory without harm. It has no environment and one open pipe, gets no other descriptor, starts no
 process and makes no system call but those of `seccomp` (where the kernel takes the filter); as root it becomes an uid of its own, for
 RLIMIT_NPROC doesn't bind root. It dies with the server or the worker. The server is `python -I -S`: nothing of the worker is in it.
-Where a call names a program, the child first runs that (`supervisor`), and only then gives up its last rights and reads what it said.
+Where a call names a program, the child first runs that (`program_supervisor`), and only then gives up its last rights and reads what it
+said.
 
 For each render the server reads one byte with two sockets: the child's conversation, and one for its exit code; closing that kills it.
 """
@@ -27,7 +28,7 @@ from typing import Any, NoReturn
 
 from handler.model import prctl
 from handler.render import seccomp
-from handler.render.programs import supervisor
+from handler.render.programs import program_supervisor
 from handler.render.walls import try_program_walls
 
 MEMORY, FAILED, UNLIMITED, NO_FORK = 70, 71, 72, 73
@@ -171,7 +172,7 @@ def _perform(functions: Functions, conversation: int, server: int, calls: seccom
         if request.get("program"):
             options, parts = _ran(request, parts, pipe, server)
         _limit(request["limits"], server, calls)
-    except supervisor.ProgramEnded as ended:
+    except program_supervisor.ProgramEnded as ended:
         pipe.sendall(_frame(PROGRAM, bytes([ended.code]) + ended.note.encode()))
         os.killpg(0, signal.SIGKILL)
         return FAILED
@@ -208,7 +209,7 @@ def _ran(request: Mapping[str, Any], parts: Iterator[bytes], pipe: socket.socket
         _die_with(server)
         return private
 
-    finished = supervisor.run(request["program"], parts, take_over, try_program_walls)
+    finished = program_supervisor.run(request["program"], parts, take_over, try_program_walls)
     for wall in finished.lacks:
         pipe.sendall(_frame(LACK, wall.encode()))
     options = {**request["options"], "exit_code": finished.exit_code, "home": finished.home}

@@ -19,7 +19,7 @@ from typing import NoReturn, Self, TypeVar
 
 from handler.model.errors import Problem, RendererUnavailable, RenderFailed
 from handler.render.child import DATA, END, LACK, MEMORY, NO_FORK, NOTE, PROGRAM, UNLIMITED
-from handler.render.programs import supervisor
+from handler.render.programs import program_supervisor
 from handler.render.programs.process_tree import DEEPEST
 from handler.render.programs.program import Program
 
@@ -203,29 +203,29 @@ class Conversation:
         """Name what a program did, or why it wasn't started."""
         limits = program.limits
         ends = {
-            supervisor.TIMEOUT: ("timeout", f"took longer than {limits.seconds:g} s"),
-            supervisor.MEMORY: ("memory", f"needed more than {limits.memory >> 20:,} MiB of memory"),
-            supervisor.CPU: ("cpu", f"needed more than {limits.cpu:,} s of processor time"),
-            supervisor.OUTPUT: ("output", f"made more than {limits.output:,} bytes of output"),
-            supervisor.SPACE: (
+            program_supervisor.TIMEOUT: ("timeout", f"took longer than {limits.seconds:g} s"),
+            program_supervisor.MEMORY: ("memory", f"needed more than {limits.memory >> 20:,} MiB of memory"),
+            program_supervisor.CPU: ("cpu", f"needed more than {limits.cpu:,} s of processor time"),
+            program_supervisor.OUTPUT: ("output", f"made more than {limits.output:,} bytes of output"),
+            program_supervisor.SPACE: (
                 "output",
                 f"left more than {limits.entries:,} files, {limits.space >> 20:,} MiB or {DEEPEST} directories in each other",
             ),
-            supervisor.PROCESSES: ("crash", f"started more processes or threads than it may have ({limits.processes:,} at once)"),
-            supervisor.LEFT: ("crash", "ended and left a process running"),
-            supervisor.KILLED: ("memory", "was killed by the system, as happens where memory runs out"),
-            supervisor.CRASHED: ("crash", f"died of {self.note}"),
+            program_supervisor.PROCESSES: ("crash", f"started more processes or threads than it may have ({limits.processes:,} at once)"),
+            program_supervisor.LEFT: ("crash", "ended and left a process running"),
+            program_supervisor.KILLED: ("memory", "was killed by the system, as happens where memory runs out"),
+            program_supervisor.CRASHED: ("crash", f"died of {self.note}"),
         }
         if code in ends:
             reason, message = ends[code]
             raise RenderFailed(Problem(self.request.subject, f"{program.name} {message}"), reason=reason)
         refused = {
-            supervisor.WALLS: (f"isn't started: the walls {self.note} don't stand here", _SERIOUS),
-            supervisor.UNSTARTED: (
+            program_supervisor.WALLS: (f"isn't started: the walls {self.note} don't stand here", _SERIOUS),
+            program_supervisor.UNSTARTED: (
                 f"can't be started: {self.note}",
                 "install it where every user may run it" + ("" if "/" in self.note else f"; it is looked for at {program.path}"),
             ),
-            supervisor.UNPLACED: (
+            program_supervisor.UNPLACED: (
                 f"gets no files: {self.note}",
                 "set TMPDIR to a directory that every user may enter, with room for a tree",
             ),

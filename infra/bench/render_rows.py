@@ -32,7 +32,7 @@ from handler.model.tree import Tree
 from handler.render import RENDERERS
 from handler.render.functions import render_files
 from handler.render.programs.private_directories import home
-from handler.render.tools import DIRECTORY
+from handler.render.render_tools import DIRECTORY
 from handler.source.git_host import GitHost
 from infra.bench.bed import Bed
 from infra.bench.objects import deployment

@@ -11,7 +11,7 @@ from pathlib import Path
 from handler.config.renderer_settings import AUTO, HELM, KUSTOMIZE
 from handler.config.settings import Settings, Target
 from handler.model.errors import ConfigInvalid, Problem
-from handler.render.tools import IN_PACKAGE
+from handler.render.render_tools import IN_PACKAGE
 from infra.gobuild import BuildError
 from infra.renderers.build import binaries
 

@@ -14,7 +14,7 @@ import pytest
 from handler.cluster.connect import ClusterConnection, connect
 from handler.config.git_settings import Repository
 from handler.config.settings import Cluster, Target
-from handler.render.files import FileRenderer
+from handler.render.file_renderer import FileRenderer
 from handler.render.sandbox import Sandbox
 from infra.githost import Host, Work
 from tests.e2e.api_proxy import Wired

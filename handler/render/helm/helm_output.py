@@ -19,7 +19,7 @@ from handler.render.documents import documents
 from handler.render.folders import IGNORE_FILE
 from handler.render.frames import HiddenText, Row
 from handler.render.helm.chart_facts import Kinds
-from handler.render.helm.helm_messages import TemplateSources, problems, warnings
+from handler.render.helm.helm_errors import TemplateSources, problems, warnings
 from handler.render.helm.pieces import OutputRow, Piece
 from handler.render.objects import objects
 

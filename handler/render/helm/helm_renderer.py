@@ -3,8 +3,8 @@
     gather    the chart, the charts that it needs, values in their order      helm_charts, helm_values, tree_files
     look      a child: name, places, functions that make things anew          chart_scan, chart_archive, chart_facts
     ask       the cluster's version and APIs, where the chart looks at them   OutsideInputs
-    run       install or upgrade                                              programs; in the child helm_output, helm_messages
-    again     where something is made anew, a second time                     unstable
+    run       install or upgrade                                              programs; in the child helm_output, helm_errors
+    again     where something is made anew, a second time                     made_anew
 
 Law: all that the output follows from is in the read set: directories and files of git, the tool, the cluster where it is looked at, objects
 that hold values, charts from elsewhere. Helm asks nothing itself: it has no network, no cluster, no plugin.
@@ -27,17 +27,17 @@ from handler.model.outside_inputs import APIS, VERSION, ClusterFacts, KnownChart
 from handler.model.render import Files, Rendered, RenderRequest
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK
 from handler.model.tree import ReadSet, Tree, printable, resolve_links
-from handler.render import tools
+from handler.render import render_tools
 from handler.render.charts.chart_lock import LOCK
 from handler.render.charts.chart_readers import read_lock
-from handler.render.files import MAX_PROBLEMS, directory, normal
+from handler.render.file_renderer import MAX_PROBLEMS, directory, normal
 from handler.render.folders import CHART
 from handler.render.helm.chart_facts import ChartFacts, Use
 from handler.render.helm.chart_scan import CLOCK, EMPTY_HERE
 from handler.render.helm.helm_charts import ChartFiles, Completion, below, contents, fetched_chart
 from handler.render.helm.helm_values import Values, layered, take_files, value_files
+from handler.render.helm.made_anew import calls, others, renamed, unstable
 from handler.render.helm.pieces import ProgramOutput, assembled, decode_output, digests
-from handler.render.helm.unstable import calls, others, renamed, unstable
 from handler.render.objects import twice_declared
 from handler.render.programs.program import Program
 from handler.render.rollout_file import lines_of, read_rollout
@@ -70,7 +70,7 @@ class HelmRenderer:
         is no helm here; ValuesInvalid: values of the cluster are missing, `set` can't be read.
         """
         options = options_of(request.options)
-        return _Release(tree, request, sandbox, options, tools.find("helm")).render()
+        return _Release(tree, request, sandbox, options, render_tools.find("helm")).render()
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class _Release:
     request: RenderRequest
     sandbox: Sandbox
     settings: RendererSettings
-    tool: tools.RenderTool
+    tool: render_tools.RenderTool
 
     @property
     def name(self) -> str:

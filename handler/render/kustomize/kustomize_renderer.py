@@ -22,10 +22,10 @@ from handler.model.manifest import Manifest
 from handler.model.outside_inputs import APIS, VERSION, ChartReference, KnownChart, OutsideInputs, chart_read
 from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import MAX_PATH, ReadSet, Tree, printable
-from handler.render import tools
+from handler.render import render_tools
 from handler.render.charts.chart_lock import LOCK
 from handler.render.charts.chart_readers import locked, read_lock
-from handler.render.files import directory, normal, refuse
+from handler.render.file_renderer import directory, normal, refuse
 from handler.render.frames import Row, decode, decode_noted
 from handler.render.identity_keys import identity_keys
 from handler.render.kustomize.generated_kustomization import generated
@@ -108,12 +108,12 @@ class _Build:
         arguments = ("build", ".", "--enable-helm", "--helm-command", helm.path, *self._cluster(helm))
         return Program(kustomize.path, arguments, files, self.path, (helm.path,), replace(LIMITS, processes=2))
 
-    def _tool(self, name: str) -> tools.RenderTool:
-        tool = tools.find(name)
+    def _tool(self, name: str) -> render_tools.RenderTool:
+        tool = render_tools.find(name)
         self.closure.files.reads[tool.read] = tool.digest
         return tool
 
-    def _cluster(self, helm: tools.RenderTool) -> Iterator[str]:
+    def _cluster(self, helm: render_tools.RenderTool) -> Iterator[str]:
         """Yield the flags that say for which cluster charts are rendered, where an entry doesn't; note what is assumed."""
         silent = [use for use in self.closure.charts if not (use.entry.kube_version and use.entry.api_versions)]
         if not silent:

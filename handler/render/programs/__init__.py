@@ -2,7 +2,7 @@
 
     order     what is run, over which files, within which limits          program; in the worker
     place     a private directory, always removed                         private_directories; in the worker
-    run       the program, its output, its end                            supervisor; in the child
+    run       the program, its output, its end                            program_supervisor; in the child
     walls     files, sockets, processes                                   program_walls, landlock; in the program's own process
     watch     memory, time, processes of all that it started              process_tree; in the child
 

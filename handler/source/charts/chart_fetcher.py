@@ -24,7 +24,7 @@ from handler.model.singleflight import SingleFlight
 from handler.model.tree import printable
 from handler.source.bounded_connections import Deadline
 from handler.source.charts.chart_http import ChartHttp, MakePools
-from handler.source.charts.chart_indexes import ChartIndexes
+from handler.source.charts.chart_index_cache import ChartIndexes
 from handler.source.charts.chart_limits import ChartLimits
 from handler.source.charts.chart_pins import ChartPins
 from handler.source.charts.chart_repository import ChartRepository, ReadIndex

@@ -15,7 +15,7 @@ from handler.model.outside_inputs import IndexEntry
 from handler.model.tree import printable
 from handler.source.bounded_connections import Deadline
 from handler.source.charts.chart_http import ChartHttp, ChartRequest
-from handler.source.charts.chart_indexes import ChartIndexes
+from handler.source.charts.chart_index_cache import ChartIndexes
 from handler.source.charts.chart_sources import ListedSource
 from handler.source.charts.chart_versions import pick
 

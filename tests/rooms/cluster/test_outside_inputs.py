@@ -17,8 +17,8 @@ from handler.config.renderer_settings import Chart, ChartSource, RendererSetting
 from handler.config.settings import Target
 from handler.model.errors import ChartUnavailable, ClusterUnavailable, OperatorError
 from handler.model.outside_inputs import ChartReference, ClusterFacts, OutsideInputs, chart_read
+from handler.render.render_tools import find
 from handler.render.sandbox import Sandbox
-from handler.render.tools import find
 from handler.source.charts.chart_pins import ChartPins
 from infra.renderers.build import binaries
 from tests.rooms.cluster.both_api_servers import Side

@@ -89,7 +89,11 @@ def test_the_programs_that_render_start_in_the_container(container: Container) -
     versions = dict(re.findall(r"^\t(?:\S+ )?(\S+) (v\S+)", (rendering.MODULE / "go.mod").read_text(), re.MULTILINE))
     kustomize, helm = container.run("kustomize", "version"), container.run("helm", "version", "--template", "{{.Version}}")
     assert (kustomize.stdout.strip(), helm.stdout.strip()) == (versions["sigs.k8s.io/kustomize/kustomize/v5"], versions["helm.sh/helm/v3"])
-    found = container.run("python", "-c", "from handler.render import tools; print(tools.find('helm').path, tools.find('kustomize').path)")
+    found = container.run(
+        "python",
+        "-c",
+        "from handler.render.render_tools import find; print(find('helm').path, find('kustomize').path)",
+    )
     assert found.stdout.split() == ["/opt/anneal/tools/helm", "/opt/anneal/tools/kustomize"], found
 
 

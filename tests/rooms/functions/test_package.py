@@ -89,8 +89,8 @@ from handler.config.secrets import Secrets
 from handler.config.settings import Settings
 from handler.functions.bootstrap import Bootstrap, clusters
 clusters(Bootstrap(Settings(()), Secrets(), None, None), {{}})
-from handler.render import tools
-print(*(tools.find(name).path for name in ("helm", "kustomize")))
+from handler.render import render_tools
+print(*(render_tools.find(name).path for name in ("helm", "kustomize")))
 """
     done = subprocess.run([*ISOLATED, "-c", code], capture_output=True, text=True, check=False, env={"PATH": ""})
     assert done.stdout.split() == [str(task / "tools" / name) for name in ("helm", "kustomize")], done.stderr

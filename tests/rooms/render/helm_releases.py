@@ -21,7 +21,7 @@ from handler.model.errors import OperatorError
 from handler.model.outside_inputs import ChartReference, ClusterFacts, FetchedChart, NothingOutside, OutsideInputs
 from handler.model.render import Called, Rendered, RenderRequest
 from handler.render import RENDERERS, Sandbox
-from handler.render.tools import DIRECTORY
+from handler.render.render_tools import DIRECTORY
 from infra.renderers.build import binaries
 from tests.fakes.source_tree import FakeTree
 

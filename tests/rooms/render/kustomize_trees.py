@@ -20,7 +20,7 @@ from handler.model.manifest import Manifest
 from handler.model.render import Rendered, RenderRequest
 from handler.render import RENDERERS, Sandbox
 from handler.render.documents import parse
-from handler.render.tools import DIRECTORY
+from handler.render.render_tools import DIRECTORY
 from infra.renderers.build import binaries
 from tests.fakes.source_tree import FakeTree
 

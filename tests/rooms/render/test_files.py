@@ -20,7 +20,7 @@ from handler.model.errors import ManifestInvalid, SourceRefused
 from handler.model.manifest import canonical
 from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import ReadSet
-from handler.render import RENDERERS, Sandbox, files
+from handler.render import RENDERERS, Sandbox, file_renderer
 from handler.render.globs import ignore_rules, ignored
 from handler.source.local_tree import open_local
 from infra.controlplane import controlplane
@@ -151,10 +151,10 @@ def test_a_thousand_mistakes_are_cut_short(sandbox: Sandbox) -> None:
 
 def test_too_much_is_refused_before_it_is_read(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = FakeTree({"deploy/a.yaml": _config("a"), "deploy/b.yaml": _config("b")})
-    monkeypatch.setattr(files, "MAX_TOTAL", 60)
+    monkeypatch.setattr(file_renderer, "MAX_TOTAL", 60)
     with pytest.raises(SourceRefused, match="have 102 bytes together; at most 60 are read"):
         _render(sandbox, tree)
-    monkeypatch.setattr(files, "MAX_FILES", 1)
+    monkeypatch.setattr(file_renderer, "MAX_FILES", 1)
     with pytest.raises(SourceRefused, match="deploy: has 2 files to render; at most 1 are read"):
         _render(sandbox, tree)
 

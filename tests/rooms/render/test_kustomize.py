@@ -15,7 +15,7 @@ from handler.model.render import Called, RenderRequest
 from handler.model.rollout import API_VERSION
 from handler.render import RENDERERS, ProgramLimits, Sandbox, SandboxLimits
 from handler.render.kustomize import kustomize_renderer
-from handler.render.tools import DIRECTORY
+from handler.render.render_tools import DIRECTORY
 from tests.fakes.source_tree import FakeTree
 from tests.rooms.render.kustomize_trees import BASE, TREES, asked, bare, bodies, config, deployment, public_tools, refused, render
 

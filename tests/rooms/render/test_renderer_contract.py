@@ -13,7 +13,7 @@ from handler.model.manifest import digest_of
 from handler.model.render import Rendered, RenderRequest
 from handler.render import RENDERERS, Sandbox
 from handler.render.programs.private_directories import PREFIX
-from handler.render.tools import DIRECTORY
+from handler.render.render_tools import DIRECTORY
 from infra.renderers.build import binaries
 from tests.fakes.source_tree import FakeTree
 from tests.rooms.render.renderer_contract import CONFIG, SAMPLES, Files, RendererSample

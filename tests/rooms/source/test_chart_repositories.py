@@ -19,7 +19,7 @@ from handler.config.secrets import Secret, Secrets
 from handler.model.errors import AccessDenied, ChartChanged, ChartUnavailable, ConfigInvalid, SourceRefused
 from handler.model.outside_inputs import ChartReference
 from handler.render.sandbox import Sandbox
-from handler.source.charts.chart_indexes import ChartIndexes
+from handler.source.charts.chart_index_cache import ChartIndexes
 from handler.source.charts.chart_pins import ChartPins
 from tests.rooms.source.chart_servers import (
     AUTH,

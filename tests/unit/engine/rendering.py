@@ -14,7 +14,7 @@ from handler.model.outside_inputs import NothingOutside
 from handler.model.render import Rendered, RenderRequest, UnstableFields
 from handler.model.tree import ReadSet, Tree
 from handler.render import RENDERERS, Sandbox
-from handler.render.auto import AutoRenderer
+from handler.render.auto_renderer import AutoRenderer
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.engine import SHOP, engine
 from tests.fakes.git_host import GitHost

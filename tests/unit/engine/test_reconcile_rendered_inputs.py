@@ -18,7 +18,7 @@ from handler.model.render import UPGRADED, Rendered, RenderRequest
 from handler.model.result import Outcome, Result
 from handler.model.tree import OUTSIDE, ReadSet, Tree, judged_from
 from handler.render import RENDERERS, Sandbox
-from handler.render.auto import AutoRenderer
+from handler.render.auto_renderer import AutoRenderer
 from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.apiserver.server import Asked

@@ -12,7 +12,7 @@ from handler.config.git_settings import Repository
 from handler.config.renderer_settings import RendererSettings
 from handler.config.settings import Cluster, Eks, Settings, Target
 from handler.model.errors import ConfigInvalid
-from handler.render import tools
+from handler.render import render_tools
 from infra.functions import programs
 from infra.functions.configured import unfit
 from infra.functions.package import together
@@ -111,7 +111,7 @@ def test_a_build_for_another_platform_lies_elsewhere_and_one_for_this_machine_do
 
 
 def test_what_a_clone_starts_finds_the_build_unless_the_environment_names_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert build.VARIABLE == tools.DIRECTORY
+    assert build.VARIABLE == render_tools.DIRECTORY
     monkeypatch.delenv(build.VARIABLE)
     assert build.environment()[build.VARIABLE] == str(build.BUILD.directory / "bin")
     monkeypatch.setenv(build.VARIABLE, "/mine")

@@ -6,8 +6,8 @@ import pytest
 
 from handler.model.errors import SourceRefused
 from handler.model.tree import DIRECTORY, TreeEntry
-from handler.render import files
-from handler.render.files import FileSelection
+from handler.render import file_renderer
+from handler.render.file_renderer import FileSelection
 from handler.render.globs import Selection
 from tests.fakes.source_tree import FakeTree
 
@@ -91,7 +91,7 @@ def test_an_ignored_link_is_not_followed() -> None:
 
 def test_too_many_rules_for_so_many_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     tree = FakeTree({"d/.annealignore": "a\nb\n", "d/a.yaml": "", "d/b.yaml": ""})
-    monkeypatch.setattr(files, "MAX_COMPARISONS", 5)
+    monkeypatch.setattr(file_renderer, "MAX_COMPARISONS", 5)
     with pytest.raises(SourceRefused, match="too many rules"):
         _selected(tree, "d")
 

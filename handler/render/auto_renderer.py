@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from handler.model.errors import AnnealError
 from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import DIRECTORY, ReadSet, Tree, resolve_links
-from handler.render.files import normal
+from handler.render.file_renderer import normal
 from handler.render.folders import CHART, KUSTOMIZATIONS
 from handler.render.sandbox import Sandbox
 

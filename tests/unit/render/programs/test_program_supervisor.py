@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.render.programs import supervisor
+from handler.render.programs import program_supervisor
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def little_room() -> Iterator[int]:
 
 
 def test_a_file_that_does_not_fit_is_refused_and_not_cut(tmp_path: Path, little_room: int) -> None:
-    supervisor._write(str(tmp_path), {"a/fits": 0, "b": 1}, iter([b"x" * little_room, b""]))
+    program_supervisor._write(str(tmp_path), {"a/fits": 0, "b": 1}, iter([b"x" * little_room, b""]))
     assert [(tmp_path / name).stat().st_size for name in ("a/fits", "b")] == [little_room, 0]
     with pytest.raises(OSError, match="File too large"):
-        supervisor._write(str(tmp_path), {"c": 0}, iter([b"x" * (little_room + 1)]))
+        program_supervisor._write(str(tmp_path), {"c": 0}, iter([b"x" * (little_room + 1)]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.render.auto import chosen
+from handler.render.auto_renderer import chosen
 from tests.fakes.source_tree import FakeTree
 
 

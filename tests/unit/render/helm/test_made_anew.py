@@ -9,7 +9,7 @@ import pytest
 from handler.model.manifest import Manifest
 from handler.model.render import UnstableFields
 from handler.render.helm.chart_facts import Use
-from handler.render.helm.unstable import calls, renamed, unstable
+from handler.render.helm.made_anew import calls, renamed, unstable
 
 USES = (Use("now", "b.yaml:1"), Use("randAlpha", "a.yaml:2"), Use("now", "c.yaml:1"), Use("now", "d.yaml:1"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from handler.config.secret_mask import Mask
 from handler.model.errors import Problem
-from handler.render.helm.helm_messages import TemplateSources, problems, warnings
+from handler.render.helm.helm_errors import TemplateSources, problems, warnings
 from handler.render.helm.helm_output import secret_texts
 
 SOURCES = TemplateSources(
