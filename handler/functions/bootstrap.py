@@ -63,8 +63,7 @@ def clusters(base: Bootstrap, environ: Mapping[str, str], *, notes: bool = False
     from handler.app.build import Handler, Options
     from handler.render import Sandbox, render_tools
 
-    os.environ.setdefault(
-        render_tools.DIRECTORY, str(Path(__file__).resolve().parents[2] / render_tools.IN_PACKAGE)
-    )  # the image says where it has them
+    packed = Path(__file__).resolve().parents[2] / render_tools.IN_PACKAGE  # the image says where it has them
+    os.environ.setdefault(render_tools.DIRECTORY, str(packed))
     options = Options(notes=notes, patience=0.0, looks=True, announce=announce)
     return Handler(base.settings, base.secrets, Sandbox(), environ, options, tables=base.tables, services=base.services)
