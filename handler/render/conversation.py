@@ -22,6 +22,7 @@ from handler.render.child import DATA, END, LACK, MEMORY, NO_FORK, NOTE, PROGRAM
 from handler.render.programs import program_supervisor
 from handler.render.programs.process_tree import DEEPEST
 from handler.render.programs.program import Program
+from handler.render.programs.program_walls import THREADS
 
 T = TypeVar("T")
 
@@ -211,7 +212,10 @@ class Conversation:
                 "output",
                 f"left more than {limits.entries:,} files, {limits.space >> 20:,} MiB or {DEEPEST} directories in each other",
             ),
-            program_supervisor.PROCESSES: ("crash", f"started more processes or threads than it may have ({limits.processes:,} at once)"),
+            program_supervisor.PROCESSES: (
+                "crash",
+                f"started more processes or threads than it may have ({limits.processes:,} and {limits.processes * THREADS:,} at once)",
+            ),
             program_supervisor.LEFT: ("crash", "ended and left a process running"),
             program_supervisor.KILLED: ("memory", "was killed by the system, as happens where memory runs out"),
             program_supervisor.CRASHED: ("crash", f"died of {self.note}"),

@@ -3,7 +3,8 @@
 Law: what isn't named is refused (EPERM: a library's attempt at something new fails and doesn't kill). Nothing named for a child takes a
 path, makes a descriptor, a process or shared memory, or reaches another process. A program has files, which Landlock bounds, so that
 nothing is named that Landlock doesn't see: modes, owners, times and attributes by path, watches, mounts. It has threads, no socket, and
-no other process but where it may start one. Calls of another architecture (i386) kill.
+no other process but where it may start one. What it takes can be counted: it shares no memory, removes no file and makes none without a
+name. Calls of another architecture (i386) kill.
 
 By hand: the kept bindings need libseccomp.so, which neither slim images nor Lambda have; a test compares the kernel's headers.
 """
@@ -27,9 +28,9 @@ PLAIN = ("recvfrom", "sendto")
 """The same of its pipe, without flags: urgent data on such a socket (MSG_OOB) has been a way into the kernel (CVE-2025-38236)."""
 ABORT = ("tgkill", "tkill")  # how C libraries end a broken process; only itself
 PROGRAM = (
-    *RENDER,
+    *(name for name in RENDER if name != "mmap"),
     *("arch_prctl", "sigaltstack", "sched_getaffinity", "nanosleep", "clock_nanosleep", "gettimeofday", "uname", "sysinfo", "getrusage"),
-    *("openat", "mkdirat", "unlinkat", "renameat", "renameat2", "readlinkat", "faccessat", "faccessat2", "newfstatat", "fstat"),
+    *("mkdirat", "readlinkat", "faccessat", "faccessat2", "newfstatat", "fstat"),
     *("pread64", "pwrite64", "readv", "writev", "lseek", "ftruncate", "fsync", "fdatasync", "copy_file_range", "getdents64", "flock"),
     *("getcwd", "chdir", "fchdir", "dup", "dup3", "pipe2", "eventfd2", "epoll_create1", "epoll_ctl", "epoll_pwait"),
     *("getuid", "geteuid", "getgid", "getegid", "getppid"),
@@ -102,8 +103,6 @@ _NUMBERS: Mapping[str, tuple[int, int | None]] = {
     "readlinkat": (267, 78),
     "readv": (19, 65),
     "recvfrom": (45, 207),
-    "renameat": (264, 38),
-    "renameat2": (316, 276),
     "restart_syscall": (219, 128),
     "rt_sigaction": (13, 134),
     "rt_sigprocmask": (14, 135),
@@ -116,7 +115,6 @@ _NUMBERS: Mapping[str, tuple[int, int | None]] = {
     "tgkill": (234, 131),
     "tkill": (200, 130),
     "uname": (63, 160),
-    "unlinkat": (263, 35),
     "wait4": (61, 260),
     "waitid": (247, 95),
     "write": (1, 64),
@@ -138,6 +136,7 @@ _KILL: _Step = (_RETURN, 0, 0, 0x8000_0000)
 
 CLONE_THREAD = 0x1_0000
 _CLONE_REFUSED = 0x7E02_8000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET; CLONE_PARENT
+_TMPFILE, _SHARED = 0x40_0000, 1  # bits of O_TMPFILE, and of MAP_SHARED and MAP_SHARED_VALIDATE
 _SIGURG = 23
 """Go's runtime interrupts its threads by it; who doesn't wait for it ignores it. A process that a program started has another id."""
 _FCNTL = (*range(8), 1030, 36, 37, 38)
@@ -183,6 +182,8 @@ def build_program(*, starts: bool, machine: str = "") -> Filter | None:
         *_about(numbers["clone"], 0, clone),
         *((_EQUAL, 0, 1, numbers["clone3"]), _UNKNOWN),  # its flags lie in memory, where a filter can't look
         *_about(numbers["fcntl"], 1, [*commands, _REFUSE]),
+        *_about(numbers["openat"], 2, [(_ANY_BIT, 0, 1, _TMPFILE), _REFUSE, _ALLOW]),
+        *_about(numbers["mmap"], 3, [(_ANY_BIT, 0, 1, _SHARED), _REFUSE, _ALLOW]),
         *_only(numbers["prlimit64"], 0, 0),
         *_about(numbers["tgkill"], 2, [(_EQUAL, 0, 1, _SIGURG), _ALLOW, (_LOAD, 0, 0, _NUMBER)]),
     ]

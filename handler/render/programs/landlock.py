@@ -15,9 +15,9 @@ from handler.model.prctl import system_call
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # on every architecture
 _ASK_VERSION, _PATH_BENEATH = 1, 1
-_EXECUTE, _WRITE, _READ, _TRUNCATE = 1, 1 << 1, 1 << 2, 1 << 14
+_EXECUTE, _WRITE, _READ, _REMOVE, _TRUNCATE = 1, 1 << 1, 1 << 2, 3 << 4, 1 << 14
 _MAKE_CHAR, _MAKE_SOCK, _MAKE_FIFO, _MAKE_BLOCK, _MAKE_SYM, _IOCTL = 1 << 6, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 15
-_NEVER = _EXECUTE | _MAKE_CHAR | _MAKE_SOCK | _MAKE_FIFO | _MAKE_BLOCK | _MAKE_SYM | _IOCTL
+_NEVER = _EXECUTE | _REMOVE | _MAKE_CHAR | _MAKE_SOCK | _MAKE_FIFO | _MAKE_BLOCK | _MAKE_SYM | _IOCTL
 _FILES = {1: 13, 2: 14, 3: 15, 4: 15}
 """Version of the interface -> how many rights on files it has; later ones 16."""
 _MOST_FILES = 16
@@ -28,7 +28,7 @@ _NETWORK, _SCOPES = 4, 6
 def restrict(within: Iterable[int], execute: Iterable[int], use: Iterable[int]) -> bool:
     """Keep this process to some files for good; needs no_new_privs. Returns whether the kernel does.
 
-    Each is an open descriptor. `within`: directories below which regular files and directories may be made, read, written and removed;
+    Each is an open descriptor. `within`: directories below which regular files and directories may be made, read and written;
     `execute`: files that it may become; `use`: files that it may read and write.
     """
     version = system_call(_CREATE, 0, 0, _ASK_VERSION)

@@ -36,8 +36,7 @@ def usage(parent: int, first: int, *, alone: bool, most: int) -> Usage:
     """
     if not _PROC.is_dir():
         return Usage()
-    found = [first] if alone else islice(_below(parent), most + 1)
-    rows = [row for pid in found if (row := _stat(pid))]
+    rows = list(islice((row for pid in ([first] if alone else _below(parent)) if (row := _stat(pid))), most + 1))
     ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
     return Usage(
         memory=sum(row[_RESIDENT] for row in rows) * page,
@@ -48,20 +47,22 @@ def usage(parent: int, first: int, *, alone: bool, most: int) -> Usage:
 
 
 def _stat(pid: int) -> list[int]:
-    """Return the fields of a process from its parent's id on, each at its number in proc(5) less three; none: it is gone or a zombie."""
+    """Return the fields of a process from its parent's id on, each at its number in proc(5) less three; none: it is gone.
+
+    A zombie is one, for it takes a process id.
+    """
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - a hundred times a second
         state, *fields = file.read().rpartition(b")")[2].split()
         row = [0, *map(int, fields)]
-        if state != b"Z":
-            return row
-        if row[_THREADS] > 1:  # its first thread has ended, and the memory is counted where another one still has it
-            return [*row[:_RESIDENT], max(_resident(pid)), *row[_RESIDENT + 1 :]]
+        if state == b"Z" and row[_THREADS] > 1:  # its first thread has ended, and the memory is counted where another one still has it
+            row[_RESIDENT] = max(_resident(pid))
+        return row
     return []
 
 
 def _resident(pid: int) -> Iterator[int]:
     yield 0
-    for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - the same
+    for task in _names(f"/proc/{pid}/task"):
         with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/stat", "rb") as file:  # noqa: PTH123 - the same
             yield int(file.read().rpartition(b")")[2].split()[_RESIDENT])
 
@@ -71,12 +72,26 @@ def _below(parent: int) -> Iterator[int]:
     waiting = [parent]
     while waiting:
         pid = waiting.pop()
-        with contextlib.suppress(OSError):
-            for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - the same
-                with open(f"/proc/{pid}/task/{task}/children", "rb") as file:  # noqa: PTH123 - the same
-                    found = [int(child) for child in file.read().split()]
+        for task in _names(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(_children(pid, task), "rb") as file:  # noqa: PTH123 - the same
+                found = [int(child) for child in file.read().split()]
                 waiting += found
                 yield from found
+
+
+def counts_children() -> bool:
+    """Whether this kernel says which processes are below one (CONFIG_PROC_CHILDREN)."""
+    return Path(_children(os.getpid(), os.getpid())).exists()
+
+
+def _children(pid: int, task: int | str) -> str:
+    return f"/proc/{pid}/task/{task}/children"
+
+
+def _names(folder: str) -> list[str]:
+    with contextlib.suppress(OSError):
+        return os.listdir(folder)  # noqa: PTH208 - a hundred times a second
+    return []
 
 
 def space(place: str, entries: int, size: int) -> bool:

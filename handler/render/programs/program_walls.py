@@ -19,14 +19,17 @@ from typing import Any, NoReturn
 from handler.model import prctl
 from handler.render import seccomp
 from handler.render.programs.landlock import restrict
+from handler.render.programs.process_tree import counts_children
 
 FILES = "of files (Landlock)"
 CALLS = "of sockets and processes (seccomp)"
+STARTS = "of what it starts (seccomp's notification, /proc)"
 
 THREADS = 128
 """Of one process: Go starts one for each processor, and for each call that blocks."""
 _SLACK = 4  # the watchdog names what exceeds it; the kernel's own bound, and that of processor time, come later
 _DESCRIPTORS = 1024
+_ADDRESSES = 64 << 30  # bytes, far above what Go takes: page tables are no resident memory
 _PROCESSORS = 4
 _MEMORY_SHARE = 0.85  # of its limit, from which Go's collector works harder
 _GARBAGE = "200"  # per cent of what is in use, before it is collected: twice Go's own choice saves a seventh of the time
@@ -92,6 +95,7 @@ def _settle(standing: Standing, output: int, errors: int) -> None:
         resource.RLIMIT_FSIZE: limits["file"],
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_NOFILE: _DESCRIPTORS,
+        **({resource.RLIMIT_AS: _ADDRESSES} if sys.platform == "linux" else {}),
         **({resource.RLIMIT_NPROC: limits["processes"] * THREADS * _SLACK} if standing.private else {}),
     }
     for limit, value in wanted.items():
@@ -112,9 +116,10 @@ def _walls(standing: Standing, report: socket.socket) -> list[str]:
     listener = prctl.report_calls(seccomp.build_starts()) if calls else -1
     if listener >= 0:
         socket.send_fds(report, [b"\n"], [listener])
+    counted = not standing.order["beside"] or (listener >= 0 and counts_children())
     files = restrict(places, standing.executables, [null])
     filtered = bool(calls and prctl.filter_calls(calls.program(os.getpid())))
-    return [*([] if files else [FILES]), *([] if filtered else [CALLS])]
+    return [name for name, stands in ((FILES, files), (CALLS, filtered), (STARTS, counted)) if not stands]
 
 
 def _environment(standing: Standing) -> dict[str, str]:

@@ -122,7 +122,7 @@ def test_what_a_program_said_and_its_exit_code_go_to_the_function(stage: Stage) 
         ("complain", {}, "output", "made more than 1,048,576 bytes of output"),
         ("files", {}, "output", "left more than 1,000 files, 512 MiB or 100 directories in each other"),
         ("killed", {}, "memory", "was killed by the system, as happens where memory runs out"),
-        ("threads", {}, "crash", "started more processes or threads than it may have (1 at once)"),
+        ("threads", {}, "crash", "started more processes or threads than it may have (1 and 128 at once)"),
     ],
 )
 def test_each_limit_of_a_program_ends_it_by_name(stage: Stage, act: str, about: dict[str, Any], reason: str, message: str) -> None:
@@ -133,22 +133,26 @@ def test_a_file_ends_at_its_limit_and_the_program_hears_of_it(stage: Stage) -> N
     assert stage.run("file", "big", limits=QUICK)[::2] == ["0", "EFBIG", ""]
 
 
-def test_a_tree_deeper_than_any_path_is_removed_and_so_is_a_directory_that_is_gone(stage: Stage) -> None:
+def test_a_program_removes_nothing_so_that_all_it_writes_is_counted(stage: Stage) -> None:
+    assert stage.run("vanish", "{home}", files={"a/b": ""})[2] in REFUSED
+
+
+def test_a_tree_deeper_than_any_path_is_removed(stage: Stage) -> None:
     answers = stage.run("deep", limits=QUICK)
     assert answers in (
         ["output", "deploy: hostile left more than 1,000 files, 512 MiB or 100 directories in each other"],
         ["0", answers[1], "made", "", ""],
     )
-    assert stage.run("vanish", "{home}", files={"a/b": ""})[2] == "done"
 
 
 def test_a_program_that_starts_others_is_bounded_as_a_whole(stage: Stage) -> None:
     about: dict[str, Any] = {"beside": [str(stage.program)], "limits": {**QUICK, "processes": 2, "memory": 1 << 30}}
     started = stage.run("start", str(stage.program), "say", "a", "", "0", files={"a": "said"}, **about)
     assert started[2] == "done said"
-    many = "deploy: hostile started more processes or threads than it may have (2 at once)"
+    many = "deploy: hostile started more processes or threads than it may have (2 and 256 at once)"
     for act in ("bomb", "forks"):
         assert stage.run(act, str(stage.program), **about) == ["crash", many]
+    assert stage.run("unburied", **about) == ["crash", many]
     assert stage.run("background", str(stage.program), **about) == ["crash", "deploy: hostile ended and left a process running"]
     about["limits"]["memory"] = 128 << 20
     assert stage.run("start", str(stage.program), "memory", **about)[0] == "memory"
@@ -191,6 +195,8 @@ def test_where_walls_are_missing_a_program_is_refused_unless_it_may_be_weak(grou
         assert "`sandbox: weak`" in refused[1]
         weak = standing.run("say", "a", "", "0", files={"a": "ran"}, weak=True)
         assert (weak[2], weak[4]) == ("ran", missing.replace(") and", "),"))
+        starting = standing.run("say", "a", "", "0", files={"a": "ran"}, weak=True, beside=[str(standing.program)])
+        assert starting[4] == weak[4] + ("" if ground.filters else ", of what it starts (seccomp's notification, /proc)")
         standing.run("background", str(standing.program), weak=True)  # seen or not, it ends with the render
         assert _runs(standing) == []
         _until(lambda: _processes(standing) == [])

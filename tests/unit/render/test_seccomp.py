@@ -93,17 +93,18 @@ class Asked:
         self.machine = machine
 
     def __call__(self, name: str, *arguments: int) -> int:
-        first, second, third = (*arguments, 0, 0, 0)[:3]
+        first, second, third, fourth = (*arguments, 0, 0, 0, 0)[:4]
         number = seccomp._NUMBERS[name][list(ARCHITECTURES).index(self.machine)]
         assert number is not None
-        return verdict(self.program, ARCHITECTURES[self.machine], number, first, second=second, third=third)
+        return verdict(self.program, ARCHITECTURES[self.machine], number, first, second=second, third=third, flags=fourth)
 
 
 @pytest.mark.parametrize("starts", [False, True])
 @pytest.mark.parametrize("machine", ARCHITECTURES)
 def test_a_programs_system_call_that_is_not_named_is_refused(machine: str, starts: bool) -> None:
     column, made = list(ARCHITECTURES).index(machine), Asked(machine, starts=starts).program
-    named = {seccomp._NUMBERS[name][column] for name in (*seccomp.PROGRAM, *(seccomp.START if starts else ()))} - {None}
+    names = *seccomp.PROGRAM, *(seccomp.START if starts else ()), "openat", "mmap"
+    named = {seccomp._NUMBERS[name][column] for name in names} - {None}
     judged = {number: verdict(made, ARCHITECTURES[machine], number, argument=PID + 1, second=1 << 20) for number in range(1024)}
     assert {number for number, found in judged.items() if found == ALLOW} - named <= (
         {seccomp._NUMBERS["clone"][column]} if starts else set()
@@ -132,6 +133,14 @@ def test_a_program_signals_itself_and_others_by_what_they_ignore_and_limits_itse
     assert (ask("fcntl", 3, 2), ask("fcntl", 3, 8), ask("fcntl", 3, 15), ask("fcntl", 3, 10)) == (ALLOW, REFUSE, REFUSE, REFUSE)
 
 
+@pytest.mark.parametrize("machine", ARCHITECTURES)
+def test_a_program_shares_no_memory_and_makes_no_file_without_a_name(machine: str) -> None:
+    ask = Asked(machine)
+    private, shared, checked, nameless, created = 2, 1, 3, 0x41_0000, 0o102
+    assert [ask("mmap", 0, 4096, 3, 0x20 | kind) for kind in (private, shared, checked)] == [ALLOW, REFUSE, REFUSE]
+    assert [ask("openat", 3, 0, flags) for flags in (created, nameless, nameless | created)] == [ALLOW, REFUSE, REFUSE]
+
+
 @pytest.mark.parametrize("machine", HEADERS)
 def test_the_numbers_are_those_of_the_kernels_headers(machine: str) -> None:
     found = next((path for path in map(Path, HEADERS[machine]) if path.exists()), None)
@@ -143,5 +152,5 @@ def test_the_numbers_are_those_of_the_kernels_headers(machine: str) -> None:
     known = {name: numbers[column] for name, numbers in seccomp._NUMBERS.items()}
     assert known == {name: int(defined[name]) if name in defined else None for name in seccomp._NUMBERS}
     used = {*seccomp.RENDER, *seccomp.PLAIN, *seccomp.ABORT, *seccomp.PROGRAM, *seccomp.START, *seccomp.SIGNAL}
-    used |= {"clone", "clone3", "fcntl", "prlimit64"}  # by what is asked
+    used |= {"clone", "clone3", "fcntl", "openat", "prlimit64"}  # by what is asked
     assert set(seccomp._NUMBERS) == used

@@ -180,6 +180,32 @@ func escape(args []string) {
 			return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 1 << 40, Max: 1 << 40})
 		}},
 		{"slow the supervisor", func() error { return syscall.Setpriority(0, supervisor, 19) }},
+		{"share memory of no file", func() error {
+			_, err := syscall.Mmap(-1, 0, 4096, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED|syscall.MAP_ANON)
+			return err
+		}},
+		{"share a file's memory", func() error {
+			file, err := os.OpenFile("out", os.O_CREATE|os.O_RDWR, 0o600)
+			if err != nil {
+				return nil
+			}
+			defer file.Close()
+			_, err = syscall.Mmap(int(file.Fd()), 0, 4096, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+			return err
+		}},
+		{"make a file without a name", func() error { return open(".", 0x400000|syscall.O_DIRECTORY|syscall.O_RDWR) }},
+		{"remove a file of its own", func() error {
+			os.WriteFile("own", nil, 0o600)
+			return syscall.Unlink("own")
+		}},
+		{"remove a directory of its own", func() error {
+			os.Mkdir("empty", 0o700)
+			return syscall.Rmdir("empty")
+		}},
+		{"move a file over another of its own", func() error {
+			os.WriteFile("other", nil, 0o600)
+			return syscall.Rename("own", "other")
+		}},
 		{"make shared memory", func() error { return called(syscall.SYS_SHMGET, 0, 4096, 0o1600) }},
 		{"make a queue", func() error { return called(syscall.SYS_MSGGET, 0, 0o1600) }},
 		{"make a semaphore", func() error { return called(syscall.SYS_SEMGET, 0, 1, 0o1600) }},

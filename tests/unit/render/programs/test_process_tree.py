@@ -33,6 +33,23 @@ def test_a_process_and_all_below_it_are_counted_or_the_first_alone() -> None:
     assert usage(os.getpid(), child.pid, alone=True, most=9).processes == 0
 
 
+def test_what_has_ended_and_is_not_waited_for_takes_a_place_and_hides_nothing() -> None:
+    """Else as many of them as are looked at would hide every other process."""
+    script = """import os, signal, sys
+for _ in range(4):
+    if os.fork() == 0: os._exit(0)
+for pid in list(map(int, open(f"/proc/self/task/{os.getpid()}/children").read().split())): os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+if os.fork() == 0: print("on", flush=True); signal.pause()
+sys.stdin.read()"""
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout
+        child.stdout.readline()
+        assert [usage(child.pid, child.pid, alone=False, most=most).processes for most in (2, 4, 9)] == [3, 5, 5]
+        *ended, last = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()
+        assert len(ended) == 4
+        os.kill(int(last), 9)
+
+
 def test_names_bytes_and_depth_of_a_directory_are_bounded(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "file").write_bytes(os.urandom(1 << 20))

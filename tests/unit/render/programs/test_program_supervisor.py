@@ -1,10 +1,13 @@
-"""A program's files are written whole, or refused."""
+"""A program's files are written whole, or refused; who asks to start something is heard until all have ended."""
 
 from __future__ import annotations
 
+import os
 import resource
+import select
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -25,3 +28,20 @@ def test_a_file_that_does_not_fit_is_refused_and_not_cut(tmp_path: Path, little_
     assert [(tmp_path / name).stat().st_size for name in ("a/fits", "b")] == [little_room, 0]
     with pytest.raises(OSError, match="File too large"):
         program_supervisor._write(str(tmp_path), {"c": 0}, iter([b"x" * (little_room + 1)]))
+
+
+@pytest.mark.parametrize(("events", "open_after"), [([], True), ([select.POLLERR], True), ([select.POLLHUP], False)])
+def test_a_listener_closes_when_all_have_ended_and_not_when_the_one_that_asked_has(
+    monkeypatch: pytest.MonkeyPatch, events: list[int], open_after: bool
+) -> None:
+    """Between the two looks a helper that asked for a thread may end: the next one still asks."""
+    watch = program_supervisor._Watch({"memory": 1, "cpu": 1, "processes": 1}, alone=False, place="")
+    listener, other = os.pipe()
+    watch.sources.register(listener, select.EPOLLIN)
+    monkeypatch.setattr(select, "poll", lambda: Mock(poll=lambda _: [(listener, event) for event in events]))
+    watch._judge_start(listener)
+    assert (listener in watch.sources.get_map()) is open_after
+    if open_after:
+        os.close(listener)
+    os.close(other)
+    watch.sources.close()
