@@ -14,26 +14,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from handler.app.external_services import fetcher
+from handler.cli.checkout_charts import charts_needed
 from handler.cli.checkout_kustomizations import files_below, kustomizations
-from handler.cli.checkout_parts import beside, built_of, checkout_of, missing
 from handler.config.renderer_settings import ChartSource, chart_references
 from handler.config.secret_mask import Mask
 from handler.config.secrets import Secrets, resolve
 from handler.config.settings import Target
-from handler.model.errors import AnnealError, SourceRefused
+from handler.model.errors import AnnealError, Problem, SourceRefused
 from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart, chart_identity
 from handler.model.tree import printable
 from handler.render.charts.chart_lock import LOCK
 from handler.render.charts.chart_readers import read_index, read_lock
 from handler.render.folders import CHART
-from handler.render.helm.helm_charts import REMOTE, chart_reference
 from handler.render.kustomize.kustomize_closure import wanted_chart
 from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_fetcher import ChartFetcher
 from handler.source.charts.chart_index_cache import ChartIndexes
 from handler.source.checkout import root_around
 from handler.source.git_host import SharedConnections
-from handler.source.local_tree import open_parts
 
 if TYPE_CHECKING:
     from handler.cli.session import Session
@@ -102,15 +100,13 @@ def to_lock(
     """Return what is rendered below a directory, in order: charts that are in no other chart's charts/, and targets' paths.
 
     `inflates`: see `inflated`; these charts come from where a target that inflates any lets them come from. Raises AnnealError: a chart
-    can't be read.
+    can't be read, or needs one that a render can't have either.
     """
     sources = tuple(dict.fromkeys(each for target in targets if target.renderer.helm_charts for each in target.charts))
     found = {place: ToLock(place, references, sources) for place, references in (inflates or {}).items()}
-    for chart in _charts(directory):
-        references = tuple(_needed(chart, sandbox))
-        if references:
-            before = found.get(chart, ToLock(chart, ()))
-            found[chart] = replace(before, references=tuple(dict.fromkeys((*before.references, *references))))
+    for chart, references in _needing(directory, sandbox):
+        before = found.get(chart, ToLock(chart, ()))
+        found[chart] = replace(before, references=tuple(dict.fromkeys((*before.references, *references))))
     root = root_around(directory) or directory.resolve()
     for target in targets:
         place = (root / target.path).resolve() if target.path else root
@@ -149,20 +145,21 @@ def _charts(directory: Path) -> list[Path]:
     return found
 
 
-def _needed(chart: Path, sandbox: Sandbox) -> Iterator[ChartReference]:
-    """Yield the charts from elsewhere that a render of a chart asks for: its own, and those of the charts beside it that it needs."""
-    root, path = checkout_of(chart) or (chart.resolve(), "")
-    tree, _ = open_parts(root, [path, *built_of(root, path, sandbox)])
-    todo, seen = [path], {path}
-    while todo:
-        here = todo.pop(0)
-        for each in missing(tree, here, sandbox):
-            if each.name and each.repository.startswith(REMOTE):
-                yield chart_reference(each.repository, each.name, each.version, each.place)
-            there = beside(here, each)
-            if there is not None and there not in seen:
-                seen.add(there)
-                todo.append(there)
+def _needing(directory: Path, sandbox: Sandbox) -> list[tuple[Path, tuple[ChartReference, ...]]]:
+    """Return the charts that need others from elsewhere, and which. Raises SourceRefused: what none of them can have, all at once."""
+    found: list[tuple[Path, tuple[ChartReference, ...]]] = []
+    problems: list[Problem] = []
+    for chart in _charts(directory):
+        try:
+            references = charts_needed(chart, directory, sandbox)
+        except SourceRefused as error:
+            problems += error.problems
+            continue
+        if references:
+            found.append((chart, references))
+    if problems:
+        raise SourceRefused(*dict.fromkeys(problems))
+    return found
 
 
 def _locked(reference: ChartReference, sources: tuple[ChartSource, ...], fetch: Fetch) -> KnownChart:

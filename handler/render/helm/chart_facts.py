@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
+NEEDING = (("Chart.yaml", "Chart.lock"), ("requirements.yaml", "requirements.lock"))
+"""Files of a chart that name the charts which it needs, each with the one that says in which versions."""
 Kinds = Mapping[str, Mapping[str, int]]
 """Path of a template -> kind of an object -> the one line that says so."""
 

@@ -23,7 +23,7 @@ from handler.render.charts.chart_archive import MAX_UNPACKED, unpacked
 from handler.render.document import Document
 from handler.render.documents import documents
 from handler.render.folders import CHART
-from handler.render.helm.chart_facts import ChartFacts, Dependency, Use
+from handler.render.helm.chart_facts import NEEDING, ChartFacts, Dependency, Use
 
 EMPTY_HERE = ("lookup", "getHostByName")
 CLOCK = ("now", "ago")
@@ -37,7 +37,6 @@ _CLUSTER = re.compile(r"\bCapabilities\b")
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"|`[^`]*+`')
 _KIND = re.compile(rb"^kind:[ \t]*[\"']?([A-Za-z][A-Za-z0-9]*)[\"']?[ \t\r]*$", re.MULTILINE)
 _TEMPLATES = ("templates/", "crds/")
-_LOCKS = (("Chart.yaml", "Chart.lock"), ("requirements.yaml", "requirements.lock"))
 _BREAK = "\n"
 _MAX_USES = 1_000
 _MAX_ROOTS = 2_000
@@ -82,7 +81,7 @@ class ChartScan:
             if not path.startswith("charts/") and not path.endswith(".md"):
                 self.text(data, _join(place, path))
                 self._kinds(path, data, place)
-        found.dependencies = [each for named, lock in _LOCKS for each in _dependencies(files, named, lock, place, at)]
+        found.dependencies = [each for named, lock in NEEDING for each in _dependencies(files, named, lock, place, at)]
         if at.count("charts/") < _MAX_DEPTH:
             found.charts = [self._chart(*inner) for inner in self._inner(files, place, at)]
         if not at or (at in self.moved and not at.endswith(".tgz")):

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 
 from handler.config.renderer_settings import Chart
 from handler.model.errors import ManifestInvalid, Problem, SourceRefused
-from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart, OutsideInputs, chart_read
-from handler.model.tree import DIRECTORY, MAX_PATH, printable, resolve_links
+from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart, NothingOutside, OutsideInputs, chart_read
+from handler.model.tree import DIRECTORY, MAX_PATH, Tree, printable, resolve_links
 from handler.render.charts.chart_readers import locked
 from handler.render.folders import CHART, inside
 from handler.render.frames import decode_problem
@@ -65,12 +65,16 @@ def fetched_chart(chart: Chart, outside: OutsideInputs, lock: Callable[[], Seque
 
 @dataclass(slots=True)
 class Completion:
-    """Puts into charts/ what a chart needs. `tree_files`: holds the chart's directory already."""
+    """Puts into charts/ what a chart needs.
+
+    `tree_files`: holds the chart's directory already; `noted`: gets what is from elsewhere, which is then not fetched.
+    """
 
     chart: ChartFiles
     tree_files: TreeFiles
     outside: OutsideInputs
     sandbox: Sandbox
+    noted: dict[Dependency, ChartReference] | None = None
     tried: set[Dependency] = field(default_factory=set)
 
     def run(self, beside: Sequence[tuple[str, bytes]]) -> ChartFacts:
@@ -80,11 +84,12 @@ class Completion:
         """
         for _ in range(_MAX_ROUNDS):
             facts = scan(self.chart, beside, self.sandbox)
-            missing = {replace(each, alias="", place=""): each for each in reversed(facts.missing)}  # one chart may have several aliases
-            problems = [problem for key, each in reversed(missing.items()) for problem in self._supply(key, each)]
+            keyed = {replace(each, alias="", place=""): each for each in reversed(facts.missing)}  # one chart may have several aliases
+            missing = {key: each for key, each in reversed(keyed.items()) if key not in (self.noted or ())}
+            problems = [problem for key, each in missing.items() for problem in self._supply(key, each)]
             if problems:
                 raise SourceRefused(*problems)
-            if not facts.missing:
+            if not missing:
                 return facts
         raise SourceRefused.of("dependencies", f"need each other more than {_MAX_ROUNDS} deep", place=self._place(CHART))
 
@@ -104,12 +109,13 @@ class Completion:
         if needed.repository.startswith(FILE):
             return self._from_tree(needed, subject)
         if needed.repository.startswith(REMOTE):
-            self._from_elsewhere(needed)
+            self._from_elsewhere(key, needed)
             return []
-        seen = "isn't in charts/"
+        seen, way = "isn't in charts/", self._way(needed)
         if needed.repository:
-            seen += f", and its repository {needed.repository} is a name of one machine's helm"
-        return [Problem(subject, seen, needed.place, self._way(needed))]
+            seen += f", and its repository {needed.repository} is a name that only `helm repo add` knows"
+            way = f"write the repository's URL, or {way}"
+        return [Problem(subject, seen, needed.place, way)]
 
     def _way(self, needed: Dependency) -> str:
         above = printable(self._place(needed.at) or ".")
@@ -137,8 +143,12 @@ class Completion:
         self.chart.files |= {posixpath.join(target, path): data for path, data in below(contents(self.tree_files), source).items()}
         return []
 
-    def _from_elsewhere(self, needed: Dependency) -> None:
-        archive = self.chart.fetch(chart_reference(needed.repository, needed.name, needed.version, needed.place), self.outside)
+    def _from_elsewhere(self, key: Dependency, needed: Dependency) -> None:
+        reference = chart_reference(needed.repository, needed.name, needed.version, needed.place)
+        if self.noted is not None:
+            self.noted[key] = reference
+            return
+        archive = self.chart.fetch(reference, self.outside)
         target = posixpath.join(needed.at, "charts", f"{needed.name}-{archive.version}.tgz")
         self.chart.moved[target] = printable(f"{needed.name}-{archive.version}.tgz")
         self.chart.files[target] = archive.data
@@ -146,6 +156,17 @@ class Completion:
     def _place(self, at: str) -> str:
         """Return the path in git of a chart, by its path below the rendered one."""
         return self.chart.moved.get(at) or posixpath.join(self.chart.place, at).removesuffix("/")
+
+
+def charts_elsewhere(tree: Tree, path: str, sandbox: Sandbox) -> tuple[ChartReference, ...]:
+    """Return the charts from elsewhere that a render of the chart at a path fetches, without fetching any.
+
+    Raises SourceRefused: as a render, where one can't be had; ManifestInvalid: an archive is refused.
+    """
+    files, noted = TreeFiles(tree), dict[Dependency, ChartReference]()
+    files.add(path)
+    Completion(ChartFiles(below(contents(files), path), path), files, NothingOutside(), sandbox, noted).run(())
+    return tuple(noted.values())
 
 
 def chart_reference(repository: str, name: str, version: str, place: str) -> ChartReference:

@@ -135,7 +135,7 @@ class ChartRange:
 
 def pick(versions: Collection[str], asked: str, subject: str, where: str) -> str:
     """Return exactly the version that is asked for, else the highest in the range. Raises ChartUnavailable: none is; ConfigInvalid."""
-    found = asked if asked in versions else ChartRange(asked).highest(versions)
+    found = asked if asked and asked in versions else ChartRange(asked).highest(versions)
     if found is None:
         seen = f"none of its {len(versions):,} versions {where} is in {printable(asked, 80) or '*'}"
         raise ChartUnavailable.of(subject, seen, fix="publish one, or ask for another")

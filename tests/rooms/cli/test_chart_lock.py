@@ -5,7 +5,10 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from handler.cli.chart_lock import to_lock, write_lock
+from handler.model.errors import SourceRefused
 from handler.model.outside_inputs import ChartReference, FetchedChart, chart_identity
 from handler.model.render import RenderRequest
 from handler.render import RENDERERS, Sandbox
@@ -70,4 +73,7 @@ def test_a_chart_outside_of_the_checkout_is_not_read(tmp_path: Path, sandbox: Sa
     need = "apiVersion: v2\nname: {}\nversion: 1.0.0\ndependencies: [{{name: {}, version: 1.x, repository: '{}'}}]\n"
     (tmp_path / "out/lib/Chart.yaml").write_text(need.format("lib", "db", URL))
     (tmp_path / "work/web/Chart.yaml").write_text(need.format("web", "lib", "file://../../out/lib"))
-    assert to_lock(tmp_path / "work", (), sandbox) == []
+    with pytest.raises(SourceRefused) as caught:
+        to_lock(tmp_path / "work", (), sandbox)
+    (problem,) = caught.value.problems
+    assert (problem.subject, problem.message) == ("dependency lib", "file://../../out/lib leads out of the repository")

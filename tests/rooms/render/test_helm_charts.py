@@ -81,9 +81,9 @@ BUILD = "run `helm dependency build deploy` and commit deploy/charts/"
             {},
             Problem(
                 "dependency db",
-                "isn't in charts/, and its repository @stable is a name of one machine's helm",
+                "isn't in charts/, and its repository @stable is a name that only `helm repo add` knows",
                 "deploy/Chart.yaml:5",
-                BUILD,
+                f"write the repository's URL, or {BUILD}",
             ),
         ),
         (

@@ -15,6 +15,7 @@ from handler.model.errors import ManifestInvalid, SourceRefused
 from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart
 from handler.render.charts.chart_readers import read_lock
 from handler.render.sandbox import Sandbox
+from handler.source.host_limits import HostLimits
 from tests.fakes.sandbox import InProcess
 
 SANDBOX = cast("Sandbox", InProcess())
@@ -41,7 +42,7 @@ def asked(found: list[ToLock], root: Path) -> dict[str, list[str]]:
 def test_each_chart_that_needs_charts_is_found_with_what_it_needs(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     chart(tmp_path / "none")
-    chart(tmp_path / "web", f"{{name: db, version: ^1, repository: {URL}}}, {{name: beside, version: 1.0.0, repository: 'file://../lib'}}")
+    chart(tmp_path / "web", f"{{name: db, version: ^1, repository: {URL}}}, {{name: lib, version: 1.0.0, repository: 'file://../lib'}}")
     chart(tmp_path / "lib", f"{{name: deep, version: 2.x, repository: {URL}}}")
     chart(tmp_path / "web" / "charts" / "in", f"{{name: inner, version: 3.0.0, repository: {URL}}}")
     locked = f"{{name: db, version: 1.4.0, repository: {URL}}}"
@@ -68,11 +69,87 @@ def test_a_checkout_below_a_directory_of_git_is_read_but_not_its_own(tmp_path: P
     assert asked(found, work) == {".": ["cache 1.0.0"], "web": ["db ^1"]}
 
 
-def test_charts_that_need_each_other_end(tmp_path: Path) -> None:
+def test_charts_that_need_each_other_are_refused_as_by_a_render(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     chart(tmp_path / "a", "{name: b, version: 1.0.0, repository: 'file://../b'}")
     chart(tmp_path / "b", f"{{name: a, version: 1.0.0, repository: 'file://../a'}}, {{name: db, version: '1', repository: {URL}}}")
-    assert asked(to_lock(tmp_path, (), SANDBOX), tmp_path) == {"a": ["db 1"], "b": ["db 1"]}
+    with pytest.raises(SourceRefused, match="need each other more than"):
+        to_lock(tmp_path, (), SANDBOX)
+
+
+def test_what_cant_be_locked_is_refused_by_name_all_at_once(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    chart(tmp_path / "alias", f"{{name: db, version: ^1, repository: '@stable'}}, {{name: ok, version: ^1, repository: {URL}}}")
+    chart(tmp_path / "bare", "{name: db, version: ^1}, {version: ^1}")
+    chart(
+        tmp_path / "far", "{name: db, version: ^1, repository: 'file://../gone'}, {name: out, version: ^1, repository: 'file://../../out'}"
+    )
+    chart(tmp_path / "fine", f"{{name: db, version: ^1, repository: {URL}}}")
+    chart(tmp_path / "through", "{name: alias, version: 1.0.0, repository: 'file://../alias'}")
+    chart(tmp_path / "unlike", "{name: other, version: 1.0.0, repository: 'file://../fine'}")
+    with pytest.raises(SourceRefused) as caught:
+        to_lock(tmp_path, (), SANDBOX)
+    assert [f"{each.place} {each.subject}: {each.message}" for each in caught.value.problems] == [
+        "alias/Chart.yaml:4 dependency db: isn't in charts/, and its repository @stable is a name that only `helm repo add` knows",
+        "bare/Chart.yaml:4 dependency db: isn't in charts/",
+        "bare/Chart.yaml:4 dependency ?: has no name",
+        "far/Chart.yaml:4 dependency db: file://../gone leads to gone, which is no directory of the commit",
+        "far/Chart.yaml:4 dependency out: file://../../out leads out of the repository",
+        "unlike/Chart.yaml:4 dependency other: file://../fine is a chart of another name",
+    ]
+    assert "write the repository's URL" in caught.value.problems[0].fix
+
+
+def test_what_isnt_asked_for_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    beside = "{name: lib, version: 1.0.0, repository: 'file://lib'}"
+    chart(tmp_path, f"{{name: db, version: ^1, repository: {URL}}}, {{name: had, version: ^1, repository: {URL}}}, {beside}")
+    chart(tmp_path / "lib", f"{{name: deep, version: ^1, repository: {URL}}}", f"{{name: deep, version: 1.2.3, repository: {URL}}}")
+    chart(tmp_path / "charts" / "had")
+    for place in (tmp_path, tmp_path / "lib"):
+        (place / ".venv" / "bin").mkdir(parents=True)
+        (place / ".venv" / "bin" / "python").symlink_to("/usr/bin/python3")
+        with (place / "core").open("wb") as large:
+            large.truncate(HostLimits().object + 1)
+    assert asked(to_lock(tmp_path, (), SANDBOX), tmp_path) == {".": ["db ^1", "deep 1.2.3"], "lib": ["deep 1.2.3"]}
+
+
+def test_links_in_charts_are_followed_within_the_checkout(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    chart(tmp_path / "web", "{name: lib, version: 1.0.0}, {name: whole, version: 1.0.0}")
+    chart(tmp_path / ".libs" / "lib")
+    chart(tmp_path / "libs" / "whole")
+    (tmp_path / "web" / "charts").mkdir()
+    (tmp_path / "web" / "charts" / "lib").symlink_to("../../.libs/lib")
+    (tmp_path / "web" / "charts" / "whole").mkdir()
+    (tmp_path / "web" / "charts" / "whole" / "Chart.yaml").symlink_to("../../../libs/whole/Chart.yaml")
+    assert to_lock(tmp_path, (), SANDBOX) == []
+    (tmp_path / "web" / "charts" / "lib").unlink()
+    (tmp_path / "web" / "charts" / "lib").symlink_to("../../gone")
+    with pytest.raises(SourceRefused, match="web/charts/lib: this symbolic link leads nowhere"):
+        to_lock(tmp_path, (), SANDBOX)
+
+
+@pytest.mark.parametrize("part", ["charts", "Chart.lock"])
+def test_a_link_out_of_the_checkout_is_refused(part: str, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    chart(work / "web", f"{{name: db, version: ^1, repository: {URL}}}")
+    (work / ".git").mkdir()
+    chart(tmp_path / "out" / "charts" / "db")
+    (tmp_path / "out" / "Chart.lock").write_text(f"dependencies: [{{name: db, version: 1.0.0, repository: {URL}}}]\n")
+    (work / "web" / part).symlink_to(tmp_path / "out" / part)
+    with pytest.raises(SourceRefused, match=rf"web/{part}: this symbolic link is absolute"):
+        to_lock(work, (), SANDBOX)
+    (work / "web" / part).unlink()
+    (work / "web" / part).symlink_to(f"../../out/{part}")
+    with pytest.raises(SourceRefused, match=rf"web/{part}: .*leads out of the repository"):
+        to_lock(work, (), SANDBOX)
+
+
+def test_without_git_the_checkout_is_the_directory_that_was_named(tmp_path: Path) -> None:
+    chart(tmp_path / "web", "{name: lib, version: 1.0.0, repository: 'file://../lib'}")
+    chart(tmp_path / "lib", f"{{name: deep, version: ^1, repository: {URL}}}")
+    assert asked(to_lock(tmp_path, (), SANDBOX), tmp_path) == {"lib": ["deep ^1"], "web": ["deep ^1"]}
 
 
 def test_charts_of_targets_are_found_by_their_path_in_the_checkout(tmp_path: Path) -> None:

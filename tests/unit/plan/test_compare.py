@@ -56,7 +56,9 @@ def test_an_object_with_a_value_made_anew_is_kept_as_it_lives() -> None:
     found.ignoring = Ignoring((), unstable={WEB: UnstableFields(("/data/seed",), "randAlpha at templates/web.yaml:3")})
     assert found.effective(found.desired[WEB], lives).manifest.body()["data"] == {"a": "2", "seed": "then"}
     assert found.anew == {WEB: lives}
-    assert not comparison(document(data={"a": "2"})).anew
+    without = comparison(document(data={"a": "2", "seed": "now"}))
+    assert without.effective(without.desired[WEB], lives).manifest.body()["data"] == {"a": "2", "seed": "now"}
+    assert without.anew == {}
 
 
 @pytest.mark.parametrize("known", [False, True])

@@ -8,7 +8,7 @@ from handler.render.programs.program import Program, ProgramLimits, is_plain_pat
 
 
 @pytest.mark.parametrize("path", ["a", "a/b", "a b/ü", "..a", "a..", "-x", ".hidden/x"])
-def test_a_plain_relative_path_stays_is_plain_path(path: str) -> None:
+def test_a_plain_relative_path_stays_inside(path: str) -> None:
     assert is_plain_path(path)
 
 

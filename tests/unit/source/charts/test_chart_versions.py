@@ -79,6 +79,12 @@ def test_exactly_what_is_asked_for_goes_before_a_higher_one_in_the_range() -> No
         pick(["1.0.0"] * 1001, "^2", "chart web", "at h")
 
 
+def test_without_a_version_what_has_none_is_never_taken() -> None:
+    assert pick(("", "1.0.0", "1.2.0"), "", "chart web", "at h") == "1.2.0"
+    with pytest.raises(ChartUnavailable, match=r"chart web: none of its 1 versions at h is in \*"):
+        pick(("",), "", "chart web", "at h")
+
+
 @pytest.mark.parametrize("text", ["nonsense", "1.2.3.4", ">", "1 ||| 2", "^^1", "1 - ", ">=1 <", "1.2.3-", "1" * 600, "x.y", "1 and 2"])
 def test_what_is_no_range_is_refused(text: str) -> None:
     with pytest.raises(ConfigInvalid, match="is not a range of versions"):
