@@ -226,7 +226,8 @@ def inputs_of(target: Target) -> str:
 def awaits(refusal: Refusal, target: str) -> str:
     """Say what a refused commit waits for."""
     named = ", ".join(dict.fromkeys(str(fact) for fact in refusal.facts))
-    until = f", a change of {named}" if named else ""
+    elsewhere = ", a change of what it was rendered from elsewhere than in git" if refusal.elsewhere else ""
+    until = f"{elsewhere}, a change of {named}" if named else elsewhere
     again = f", or {refusal.again}" if refusal.again else ""
     return f"it waits for a new commit, other settings{until}{again}; at once: anneal apply {target}"
 

@@ -232,7 +232,9 @@ def test_a_refusal_of_many_paths_keeps_what_it_follows_from_elsewhere_than_in_gi
     assert refusal
     assert (refusal.paths, refusal.reads, refusal.again) == ((CHART,), "", "")
     count = len(renderer.requests)
-    assert handler.run(Job("shop", "tick")).outcome is Outcome.FAILED
+    still = handler.run(Job("shop", "tick"))
+    assert still.outcome is Outcome.FAILED
+    assert "other settings, a change of what it was rendered from elsewhere than in git; at once:" in str(still.problems[0])
     assert len(renderer.requests) == count, "nothing has changed"
     push(host, CHARTED | {"docs/a.md": "a"})
     assert handler.run(Job("shop", "push")).outcome is Outcome.FAILED
