@@ -5,8 +5,9 @@
     //values/<kind>/<name>             uid/resourceVersion of an object in the target's namespace; empty: there is none
     //chart/<url>/<name>/<asked>       digest of the archive
 
-Law: made for one run and one commit, and gone with it: within it each answer is asked for once and stays, the next run asks anew. Values
-are read with the target's rights, discovery with the handler's own.
+Law: made for one run and one commit, and gone with it: within it each answer is asked for once and stays, the next run asks anew. A
+repository's index, which may be large, stays no longer than the render: a run may wait long after it. Values are read with the target's
+rights, discovery with the handler's own.
 """
 
 from __future__ import annotations
@@ -104,6 +105,10 @@ class TargetInputs:
     def recorded(self) -> tuple[KnownChart, ...]:
         """Return what the record should hold of charts: what it holds, and those that were fetched for this commit."""
         return self.pins.recorded(self._charts.values())
+
+    def forget_indexes(self) -> None:
+        """Let go of the indexes of repositories; the charts that were found by them stay known."""
+        self._indexes = ChartIndexes()
 
     @property
     def namespace(self) -> str:

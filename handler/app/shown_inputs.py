@@ -48,6 +48,10 @@ class ShownInputs:
         """Return what a record would hold of charts."""
         return self.inputs.recorded()
 
+    def forget_indexes(self) -> None:
+        """Let go of the indexes of repositories."""
+        self.inputs.forget_indexes()
+
 
 @contextmanager
 def _named(kind: str, name: str) -> Iterator[None]:

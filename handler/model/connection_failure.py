@@ -19,6 +19,7 @@ _WORDS = {
     "TimeoutError": "its host doesn't answer in time",
     "SSLError": "TLS with its host fails",
     "ProxyError": "the proxy doesn't let us through",
+    "LocationValueError": "no host has such a name or port",
     "HTTPError": "the host broke off the connection or its answer",
     "ConnectionError": "the host broke off the connection",
     "OSError": "the connection broke",

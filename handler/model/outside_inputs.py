@@ -119,6 +119,9 @@ class OutsideInputs(Protocol):
     def recorded(self) -> tuple[KnownChart, ...]:
         """Return what the record should hold of charts once this commit is recorded."""
 
+    def forget_indexes(self) -> None:
+        """Let go of what only further charts would be found by, once the commit is rendered; answers that were given stay."""
+
 
 @dataclass(frozen=True, slots=True)
 class NothingOutside:
@@ -145,3 +148,6 @@ class NothingOutside:
     def recorded(self) -> tuple[KnownChart, ...]:
         """Return nothing."""
         return ()
+
+    def forget_indexes(self) -> None:
+        """Do nothing: there are none."""

@@ -25,10 +25,12 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import ProtocolError
 from urllib3.response import BaseHTTPResponse, HTTPResponse
 
+from handler.model.errors import ConfigInvalid
 from handler.source.signin import SignIn
 
 _KEPT = 16  # idle connections to one host that are kept; the runs that may ask it at once
 _CHUNK = 1 << 16
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _current = threading.local()
 
 
@@ -153,16 +155,22 @@ def _stamp(file: str) -> tuple[int, ...]:
 
 
 def pools_for(scheme: str, netloc: str, ca_file: str) -> urllib3.PoolManager:
-    """Make the connection pools: through the proxy that HTTP(S)_PROXY and NO_PROXY name, or straight."""
+    """Make the connection pools: through the proxy that HTTP(S)_PROXY and NO_PROXY name, or straight. Raises ConfigInvalid: it's no URL."""
     trust = {"cert_reqs": "CERT_REQUIRED", "ca_certs": ca_file or None}
     proxy = "" if proxy_bypass(netloc.rpartition("@")[2]) else getproxies().get(scheme, "")
-    pools = _proxied(proxy, trust) if proxy else urllib3.PoolManager(maxsize=_KEPT, **trust)  # type: ignore[arg-type]  # a mixed dict of options
+    try:
+        pools = _proxied(proxy, trust) if proxy else urllib3.PoolManager(maxsize=_KEPT, **trust)  # type: ignore[arg-type]  # a mixed dict
+    except ValueError:  # its text may hold the proxy's password
+        fix = "write http://proxy:port, or name the host in NO_PROXY"
+        raise ConfigInvalid.of(f"{scheme.upper()}_PROXY", "isn't the URL of a proxy", fix=fix) from None
     pools.pool_classes_by_scheme = {"http": _PlainPool, "https": _TlsPool}
     return pools
 
 
 def _proxied(proxy: str, trust: dict[str, str | None]) -> urllib3.ProxyManager:
     parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    if not all(0 < len(label) < 64 for label in (parts.hostname or "").removesuffix(".").split(".")):
+        raise ValueError("no host has such a name")
     headers = urllib3.make_headers(proxy_basic_auth=unquote(parts.netloc.rpartition("@")[0])) if parts.username else None
     bare = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     return urllib3.ProxyManager(bare, proxy_headers=headers, maxsize=_KEPT, **trust)  # type: ignore[arg-type]  # a mixed dict of options
@@ -201,6 +209,11 @@ def send(pools: urllib3.PoolManager, request: HttpRequest, sign_in: SignIn, time
     deadline.watch(None)
     response.close()
     return _connected(pools, request, sign_in.authorization(), timeouts, deadline)
+
+
+def location(status: int, headers: Mapping[str, str]) -> str:
+    """Return where an answer leads, as it is written there; empty: nowhere, it is no redirect (RFC 9110, 15.4)."""
+    return headers.get("Location", "") if status in _REDIRECTS else ""
 
 
 def content(response: BaseHTTPResponse, most: int, deadline: Deadline) -> bytes | None:

@@ -15,7 +15,7 @@ from typing import BinaryIO
 from urllib.parse import SplitResult, urlsplit
 
 from dulwich.errors import GitProtocolError
-from urllib3.exceptions import HTTPError, ProxyError, SSLError
+from urllib3.exceptions import HTTPError, LocationValueError, ProxyError, SSLError
 from urllib3.response import BaseHTTPResponse
 
 from handler.config.git_settings import token_user
@@ -44,13 +44,15 @@ def explained(
     asked: str = "",
     *,
     unavailable: type[AnnealError] = GitUnavailable,
+    no_url: type[AnnealError] = ConfigInvalid,
     trust: str = "set repository.tls.caFile",
     nonsense: str = "the host doesn't speak git's protocol",
 ) -> AnnealError:
     """Return the error that a vendor's exception stands for; our own stay as they are.
 
-    `asked`: what was asked, before what was seen; empty: the subject says it. `unavailable`: the class of what is retried. `trust`: the fix
-    for an unknown authority. `nonsense`: what was seen where no connection failed.
+    `asked`: what was asked, before what was seen; empty: the subject says it. `unavailable`: the class of what is retried; `no_url`: of a
+    name that no host can have, by who has written it. `trust`: the fix for an unknown authority. `nonsense`: what was seen where no
+    connection failed.
     """
     if isinstance(error, AnnealError):
         return error
@@ -62,6 +64,8 @@ def explained(
         code = next((each.verify_code for each in chain(cause) if isinstance(each, ssl.SSLCertVerificationError)), 0)
         seen = f"{at}its TLS certificate is not trusted ({tls_reason(cause) or 'handshake failed'})"
         return ConfigInvalid.of(subject, seen, fix=_TLS_FIXES.get(code, trust))
+    if isinstance(error, LocationValueError):
+        return no_url.of(subject, f"{at}isn't a URL: {words(error)}")
     return unavailable.of(subject, f"{at}{words(error) or nonsense}")
 
 

@@ -78,9 +78,9 @@ class Fact:
 class Refusal:
     """Why ticks don't try a commit again: what its failure follows from, none of which has changed.
 
-    `inputs`: digest of the target's configuration and our version; `reads`, `paths`: as `State.reads`, empty: another commit is judged
-    anew; `again`: when a tick tries it all the same, empty: never; `elsewhere`: as `reads`, of what isn't git, which may change without a
-    commit.
+    `inputs`: digest of the target's configuration and our version; `reads`: as `State.reads`, empty: another commit is judged anew;
+    `paths`: those of `reads`, without it of `elsewhere`; `again`: when a tick tries it all the same, empty: never; `elsewhere`: as `reads`,
+    of what isn't git, which may change without a commit.
     """
 
     commit: Sha

@@ -137,6 +137,13 @@ def test_a_failed_connection_is_told_in_our_own_words(
 
 
 @pytest.mark.parametrize("ask", [ask_cluster, ask_git, ask_prometheus, ask_server])
+def test_a_name_that_no_host_can_have_is_not_blamed_on_a_host(ask: Callable[[str, Path], None], tmp_path: Path) -> None:
+    with pytest.raises(AnnealError, match=r"isn't a URL|no host has such a name or port") as raised:
+        ask("http://a..b", tmp_path)
+    assert raised.value.who == "operator" or ask in (ask_prometheus, ask_server)
+
+
+@pytest.mark.parametrize("ask", [ask_cluster, ask_git, ask_prometheus, ask_server])
 def test_a_certificate_that_isnt_trusted_says_why_in_openssls_reason_alone(ask: Callable[[str, Path], None], tmp_path: Path) -> None:
     import ssl  # noqa: PLC0415 - nothing else here needs it
 

@@ -265,7 +265,10 @@ class RunContext:
         """Return the revision's desired set."""
         older = self.revision.commit != self.revision.head
         outside = self.outside(self.revision.commit)
-        prepared = self.deps.preparer.prepare(self.revision.commit, self._recorded_render(), outside, older=older)
+        try:
+            prepared = self.deps.preparer.prepare(self.revision.commit, self._recorded_render(), outside, older=older)
+        finally:
+            outside.forget_indexes()
         self.round.commit, self.round.reads = self.titled(prepared.commit), prepared.reads
         self.mask = CommitMask(self.deps.mask, prepared.rendered.manifests, secrets=prepared.rendered.secrets)
         return Inputs(prepared, self.deps.settings, self.deps.target.repository.url, self.deps.target.path, outside.recorded())

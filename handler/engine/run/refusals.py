@@ -48,7 +48,7 @@ from handler.state.record_format import seconds_of, stamp
 _LOG = logging.getLogger("anneal.run")
 _OPEN = Backoff(60.0, 1800.0)  # until a tick tries again what no fact decides
 _LATE = 3600.0  # seconds until a tick tries again what was looked at after the verdict: it may have changed in between
-_PATHS = 100  # paths of a read set that are kept; one with more is known by its commit alone
+MOST_READS = 100  # paths of a read set that are kept; with more, those of git are known by the commit alone, and so many others are kept
 MOST = 20  # facts of one refusal; one that names more is open, too
 _UNNAMED = re.compile(r'admission webhook "|\bdenied (?:the )?request\b| is forbidden: |\b40[134]: |could not find the requested resource')
 """The server's words where admission, a right or a kind that has vanished decides: what would have to change isn't named."""
@@ -181,16 +181,19 @@ def of(run: RunContext, error: AnnealError) -> Refusal | None:
         named = _named(run, error)
     except AnnealError:
         return None
-    reads = ReadSet(() if error.basis.siblings or len(error.basis.reads) > _PATHS else error.basis.reads)
-    wait = _OPEN.after(run.state.status.failures + 1) if named.open else _LATE if named.late else 0.0
+    reads, elsewhere = error.basis.reads, ReadSet(error.basis.reads).elsewhere.paths
+    known = () if error.basis.siblings or len(reads) > MOST_READS else reads
+    kept = known or elsewhere[:MOST_READS]
+    late = named.late or len(elsewhere) > MOST_READS  # what isn't kept may change unseen
+    wait = _OPEN.after(run.state.status.failures + 1) if named.open else _LATE if late else 0.0
     return Refusal(
         run.revision.commit,
         inputs_of(run.deps.target),
-        reads.digest() if reads.paths else "",
-        tuple(path for path, _ in reads.paths),
+        ReadSet(known).digest() if known else "",
+        tuple(path for path, _ in kept),
         named.facts,
         stamp(run.deps.clock() + wait) if wait else "",
-        reads.elsewhere.digest() if reads.elsewhere.paths else "",
+        ReadSet(kept).elsewhere.digest() if elsewhere else "",
     )
 
 
@@ -223,7 +226,8 @@ def inputs_of(target: Target) -> str:
 def awaits(refusal: Refusal, target: str) -> str:
     """Say what a refused commit waits for."""
     named = ", ".join(dict.fromkeys(str(fact) for fact in refusal.facts))
-    until = f", a change of {named}" if named else ""
+    elsewhere = ", a change of what it was rendered from elsewhere than in git" if refusal.elsewhere else ""
+    until = f"{elsewhere}, a change of {named}" if named else elsewhere
     again = f", or {refusal.again}" if refusal.again else ""
     return f"it waits for a new commit, other settings{until}{again}; at once: anneal apply {target}"
 

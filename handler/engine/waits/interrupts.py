@@ -110,7 +110,15 @@ class Interrupts:
             tree = run.deps.preparer.tree(head)
         except AuthorError:
             return True
-        return run.round.reads is None or run.round.reads.on(tree, run.outside(head).ask) != run.round.reads
+        if run.round.reads is None:
+            return True
+        is_news = False
+        try:
+            is_news = run.round.reads.on(tree, run.outside(head).ask) != run.round.reads
+        finally:
+            if not is_news:
+                run.elsewhere.pop(head, None)  # else each such head's charts and indexes are held for the length of the wait
+        return is_news
 
 
 def _moment(now: float) -> float:

@@ -18,14 +18,13 @@ from handler import __version__
 from handler.model.chart_url import ChartUrl
 from handler.model.errors import AccessDenied, AnnealError, ChartUnavailable
 from handler.model.tree import printable
-from handler.source.bounded_connections import Deadline, HttpRequest, Pools, content, send
+from handler.source.bounded_connections import Deadline, HttpRequest, Pools, content, location, send
 from handler.source.charts.chart_limits import ChartLimits
 from handler.source.charts.chart_sources import ListedSource, ListedSources
 from handler.source.http_transport import explained, proxy_refused
 from handler.source.signin import Anonymous
 
 MakePools = Callable[[str, str, str], Pools]  # (scheme, host:port, file of authorities) -> the connections, shared or not
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +63,21 @@ class ChartHttp:
     def get(self, deadline: Deadline, asked: ChartRequest, subject: str) -> ChartAnswer:
         """Return an answer, redirects followed.
 
-        Raises ChartNotAllowed: a redirect elsewhere; AccessDenied; ConfigInvalid: its certificate isn't trusted; ChartUnavailable: it isn't
-        there, too large, too slow, or no answer at all.
+        Raises ChartNotAllowed: a redirect elsewhere; AccessDenied; ConfigInvalid: its certificate isn't trusted, or no host can have the
+        listed name; ChartUnavailable: it isn't there, too large, too slow, or no answer at all.
         """
         request = asked
         for _ in range(self.limits.redirects + 1):
             answer = self._answer(deadline, request, subject)
-            if answer.status not in _REDIRECTS:
+            place = location(answer.status, answer.headers)
+            if not place:
                 return answer if answer.status in {200, *asked.expected} else _refuse(answer, request.source, subject)
-            request = self._redirected(request, answer, subject)
+            request = self._redirected(request, place, subject)
         raise ChartUnavailable.of(subject, f"{asked.url} redirects more than {self.limits.redirects} times")
 
-    def _redirected(self, request: ChartRequest, answer: ChartAnswer, subject: str) -> ChartRequest:
+    def _redirected(self, request: ChartRequest, place: str, subject: str) -> ChartRequest:
         try:
-            url = request.url.joined(answer.headers.get("Location", ""))
+            url = request.url.joined(place)
         except ValueError as wrong:
             raise ChartUnavailable.of(subject, f"{request.url} redirects to what {wrong}") from None
         if request.source.api.covers(request.url) and request.source.api.covers(url):
@@ -90,7 +90,7 @@ class ChartHttp:
         try:
             response = self._sent(deadline, request)
             try:
-                body = b"" if response.status in _REDIRECTS else content(response, request.most, deadline)
+                body = b"" if location(response.status, response.headers) else content(response, request.most, deadline)
                 if body is None:
                     raise ChartUnavailable.of(subject, f"{request.url} sends more than {request.most:,} bytes")
                 return ChartAnswer(response.status, request.url, response.headers, body)

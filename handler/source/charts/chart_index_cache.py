@@ -1,6 +1,7 @@
-"""The indexes of chart repositories that one run has seen: each is asked for once, however many charts come from it.
+"""The indexes of chart repositories that one render has seen: each is asked for once, however many charts come from it.
 
-Law: they belong to one run and the sources of one target, and are gone with it: the next run asks anew.
+Law: they belong to one commit of one run and to the sources of one target, and are gone once that is rendered: the run may wait long, and
+the next one asks anew.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class ChartIndexes:
         return repository in self._seen
 
     def of(self, repository: ChartUrl, ask: Callable[[], bytes]) -> bytes:
-        """Return the index.yaml of a repository as this run saw it first. Raises what `ask` raises."""
+        """Return the index.yaml of a repository as it was seen first. Raises what `ask` raises."""
         found = self._seen.get(repository)
         if found is None:
             found = ask()

@@ -135,6 +135,20 @@ def test_the_index_of_a_repository_is_asked_for_once_a_run(side: Side, host: Cha
         assert host.paths().count("/stable/index.yaml") == run
 
 
+def test_an_index_is_held_no_longer_than_the_render_and_a_chart_stays_known(side: Side, host: ChartHost, sandbox: Sandbox) -> None:
+    entries = {name: [{"version": "1.0.0", "urls": [f"{name}.tgz"]}] for name in ("web", "db")}
+    archives = {f"/stable/{name}.tgz": reply(b"\x1f\x8b" + name.encode()) for name in entries}
+    host.answers |= {"/stable/index.yaml": reply(json.dumps({"entries": entries}).encode()), **archives}
+    fetch = fetcher(sandbox, ChartSource(host.address))
+    ours = replace(inputs(side), fetcher=lambda: fetch)
+    ours.chart(ChartReference(f"{host.address}/stable", "web", "^1"))
+    ours.forget_indexes()
+    ours.chart(ChartReference(f"{host.address}/stable", "web", "^1"))
+    assert host.paths() == ["/stable/index.yaml", "/stable/web.tgz"]
+    ours.chart(ChartReference(f"{host.address}/stable", "db", "^1"))
+    assert host.paths().count("/stable/index.yaml") == 2
+
+
 def test_a_chart_that_the_record_knows_is_not_asked_for(side: Side, host: ChartHost, sandbox: Sandbox) -> None:
     ours = replace(inputs(side), fetcher=lambda: fetcher(sandbox, ChartSource(host.address)))
     record = ChartPins((), "c1").recorded([ours.chart(web(host))])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from handler.config.renderer_settings import ChartSource
-from handler.model.errors import AnnealError, ChartChanged, ChartNotAllowed, ChartUnavailable, RenderFailed, SourceRefused
+from handler.model.errors import AnnealError, ChartChanged, ChartNotAllowed, ChartUnavailable, ConfigInvalid, RenderFailed, SourceRefused
 from handler.model.outside_inputs import ChartReference
 from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_limits import ChartLimits
@@ -109,6 +109,20 @@ def test_redirects_in_a_circle_end(host: ChartHost, sandbox: Sandbox) -> None:
     with pytest.raises(ChartUnavailable, match="redirects more than 5 times"):
         fetcher(sandbox, ChartSource(host.address)).fetch(listed(host))
     assert len(host.seen) == 6
+
+
+@pytest.mark.parametrize("headers", [{}, {"Location": ""}])
+@pytest.mark.parametrize("status", [300, 304, 302])
+def test_an_answer_that_leads_nowhere_is_no_redirect(status: int, headers: dict[str, str], host: ChartHost, sandbox: Sandbox) -> None:
+    host.answers["/stable/index.yaml"] = Reply(status, {"Content-Length": "0", **headers})
+    with pytest.raises(ChartUnavailable, match=f"/stable/index.yaml answers {status}$"):
+        fetcher(sandbox, ChartSource(host.address)).fetch(listed(host))
+    assert host.paths() == ["/stable/index.yaml"]
+
+
+def test_a_name_that_no_host_can_have_is_not_blamed_on_a_host(sandbox: Sandbox) -> None:
+    with pytest.raises(ConfigInvalid, match=r"web 1\.0\.0: http://a\.\.b/stable/index\.yaml: isn't a URL: no host has such a name"):
+        fetcher(sandbox, ChartSource("http://a..b")).fetch(ChartReference("http://a..b/stable", "web", "1.0.0"))
 
 
 def test_a_blob_elsewhere_gets_no_token_of_the_registry(host: ChartHost, elsewhere: ChartHost, sandbox: Sandbox) -> None:

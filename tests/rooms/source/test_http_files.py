@@ -44,6 +44,18 @@ def test_redirects_in_a_circle_end(host: ChartHost) -> None:
     assert len(host.seen) == 6
 
 
+@pytest.mark.parametrize("headers", [{}, {"Location": ""}, {"Location": "/app.yaml"}])
+@pytest.mark.parametrize("status", [300, 304, 302])
+def test_an_answer_that_leads_nowhere_is_no_redirect(status: int, headers: dict[str, str], host: ChartHost) -> None:
+    host.answers["/latest"] = Reply(status, {"Content-Length": "0", **headers})
+    if status == 302 and headers.get("Location"):
+        assert fetch_file(f"{host.address}/latest") == DATA
+        return
+    with pytest.raises(GitUnavailable, match=f"/latest: the host answered {status}$"):
+        fetch_file(f"{host.address}/latest")
+    assert host.paths() == ["/latest"]
+
+
 def test_a_redirect_never_leaves_tls(host: ChartHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = Authority(tmp_path, "ours")
     trust = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -60,10 +72,26 @@ def test_a_redirect_never_leaves_tls(host: ChartHost, tmp_path: Path, monkeypatc
     assert host.seen == []
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "http://user:canary@127.0.0.1/app.yaml", "ftp://127.0.0.1/"])
+NONE = ["https://h:99999/x.yaml", "http://h:abc/x", "http://[::1/x", "http://[zz]/x", "http://h:0/x"]
+UNKNOWN = ["http://a..b/x", "http://h h/x", f"http://{'a' * 64}.example.com/x"]
+
+
+@pytest.mark.parametrize("url", [*NONE, "x.yaml", "https:///x.yaml", "http://h/\n"])
+def test_what_is_no_url_is_not_blamed_on_a_host(url: str) -> None:
+    with pytest.raises(SourceRefused, match=r"isn't a plain http:// or https:// URL$"):
+        fetch_file(url)
+
+
+@pytest.mark.parametrize("url", UNKNOWN)
+def test_a_name_that_no_host_can_have_is_not_blamed_on_a_host(url: str) -> None:
+    with pytest.raises(SourceRefused, match=r"/x: isn't a URL: no host has such a name or port"):
+        fetch_file(url)
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "http://user:canary@127.0.0.1/app.yaml", "ftp://127.0.0.1/", *NONE])
 def test_a_redirect_to_what_is_no_plain_url_is_refused(url: str, host: ChartHost) -> None:
     host.answers["/latest"] = leads(url)
-    with pytest.raises(SourceRefused, match="isn't a plain") as refused:
+    with pytest.raises(SourceRefused, match="/latest: is redirected to what isn't a plain") as refused:
         fetch_file(f"{host.address}/latest")
     assert host.paths() == ["/latest"]
     assert "canary" not in str(refused.value)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from handler.config.renderer_settings import ChartSource
-from handler.model.errors import AccessDenied, AnnealError, GitUnavailable
+from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable
 from handler.model.outside_inputs import ChartReference
 from handler.render.sandbox import Sandbox
 from handler.source.http_files import fetch_file
@@ -99,6 +99,22 @@ def test_a_proxy_that_wants_other_credentials_for_a_chart_or_a_file(scheme: str,
             fetcher(sandbox, ChartSource(url)).fetch(ChartReference(url, "web", "1.0.0"))
         with pytest.raises(AccessDenied, match=r"app\.yaml: the proxy answered 407.*http://user:password@proxy:port"):
             fetch_file(f"{url}/app.yaml")
+
+
+@pytest.mark.parametrize("proxy", ["socks5://p:1", "http://p:99999", "http://p:abc", "http://[::1", "http://", "http://a..b:3128", "p:abc"])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_that_is_no_url_is_not_blamed_on_the_host(
+    scheme: str, proxy: str, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"{scheme}://charts.invalid/stable"
+    monkeypatch.setenv(f"{scheme}_proxy", proxy)
+    said = f"^{scheme.upper()}_PROXY: isn't the URL of a proxy; write http://proxy:port"
+    with pytest.raises(ConfigInvalid, match=said):
+        fetcher(sandbox, ChartSource(url)).fetch(ChartReference(url, "web", "1.0.0"))
+    with pytest.raises(ConfigInvalid, match=said):
+        fetch_file(f"{url}/app.yaml")
+    with pytest.raises(ConfigInvalid, match=said), opened(url) as git:
+        git.head(following(MAIN))
 
 
 def test_a_proxy_that_refuses_connections_is_transient(private: tuple[Host, str, str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from handler.app.tables import Tables
 from handler.config.renderer_settings import RendererSettings
 from handler.config.settings import IgnoreRule, IgnoreSelect, Settings, Target
+from handler.engine.run.refusals import MOST_READS
 from handler.model.errors import ManifestInvalid
 from handler.model.event import Job
 from handler.model.manifest import Manifest
@@ -203,6 +205,57 @@ def test_a_refusal_ends_where_what_it_follows_from_changes_elsewhere_than_in_git
     assert len(renderer.requests) == count, "nothing has changed"
     elsewhere.says[CHART] = "good"
     assert rendering(server, host, renderer, elsewhere).run(Job("shop", "tick")).outcome is Outcome.APPLIED
+
+
+class Wide(Choosy):
+    """A chart that reads more than a refusal keeps: `git` paths that aren't there, and `charts` beside its own."""
+
+    git, charts = 0, 0
+
+    def render(self, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
+        charts = {f"{CHART}/{number:03}": request.outside.ask(f"{CHART}/{number:03}") for number in range(self.charts)}
+        try:
+            return super().render(tree, request, sandbox)
+        except ManifestInvalid as error:
+            reads = dict(error.basis.reads) | {f"shop/{number}": "" for number in range(self.git)} | charts
+            error.basis = replace(error.basis, reads=ReadSet.of(reads).paths)
+            raise
+
+
+def test_a_refusal_of_many_paths_keeps_what_it_follows_from_elsewhere_than_in_git(server: ApiServer, host: GitHost) -> None:
+    push(host, CHARTED)
+    renderer, elsewhere = Wide("helm"), Elsewhere(says={CHART: "bad"})
+    renderer.git = MOST_READS + 1
+    handler = rendering(server, host, renderer, elsewhere)
+    assert handler.run(Job("shop", "push")).outcome is Outcome.FAILED
+    refusal = state_of(handler).status.refusal
+    assert refusal
+    assert (refusal.paths, refusal.reads, refusal.again) == ((CHART,), "", "")
+    count = len(renderer.requests)
+    still = handler.run(Job("shop", "tick"))
+    assert still.outcome is Outcome.FAILED
+    assert "other settings, a change of what it was rendered from elsewhere than in git; at once:" in str(still.problems[0])
+    assert len(renderer.requests) == count, "nothing has changed"
+    push(host, CHARTED | {"docs/a.md": "a"})
+    assert handler.run(Job("shop", "push")).outcome is Outcome.FAILED
+    assert len(renderer.requests) == count + 1, "whether git reads the same isn't known"
+    elsewhere.says[CHART] = "good"
+    assert handler.run(Job("shop", "tick")).outcome is Outcome.APPLIED
+
+
+def test_a_refusal_keeps_so_many_reads_from_elsewhere_and_with_more_of_them_it_ends_by_itself(server: ApiServer, host: GitHost) -> None:
+    push(host, CHARTED)
+    renderer, elsewhere = Wide("helm"), Elsewhere(says={CHART: "bad"})
+    renderer.charts = MOST_READS
+    handler = rendering(server, host, renderer, elsewhere)
+    assert handler.run(Job("shop", "push")).outcome is Outcome.FAILED
+    refusal = state_of(handler).status.refusal
+    assert refusal
+    assert (len(refusal.paths), refusal.paths[0], bool(refusal.again)) == (MOST_READS, CHART, True)
+    elsewhere.says[f"{CHART}/001"] = "changed"
+    count = len(renderer.requests)
+    handler.run(Job("shop", "tick"))
+    assert len(renderer.requests) == count + 1
 
 
 class OfCluster(FromElsewhere):

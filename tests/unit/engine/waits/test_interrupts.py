@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import pytest
@@ -14,11 +14,12 @@ from handler.engine.requests import ask
 from handler.engine.run.context import ChosenRevision, Round, RunContext
 from handler.engine.waits import interrupts
 from handler.engine.waits.interrupts import Interrupts
-from handler.model.errors import NewerHead, Stopping, Suspended
+from handler.model.errors import AnnealError, ChartUnavailable, NewerHead, Stopping, Suspended
 from handler.model.event import Job
 from handler.state.record import Suspend, WaitingFor
 from tests.fakes.engine import ONE, cluster, engine, pushed
 from tests.fakes.git_host import GitHost, HostSource
+from tests.unit.engine.rendering import CHART, Elsewhere, FromElsewhere, rendering
 from tests.unit.engine.waiting_run import HEAD, NOON, Scene
 
 OTHER = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other, namespace: other}\n"
@@ -69,6 +70,51 @@ def test_a_push_that_changes_nothing_read_ends_no_wait_and_is_fetched_once(scene
         lookout.look()
     assert [each for each in scene.asked if each.startswith("fetch")] == [f"fetch {newer}"]
     assert run.revision.head == scene.commit
+
+
+@dataclass(frozen=True)
+class Indexed(Elsewhere):
+    """What isn't git, each answer by an index; `held`: what was asked since those were let go of; `fails`: nothing can be asked now."""
+
+    held: list[str] = field(default_factory=list)
+    fails: list[AnnealError] = field(default_factory=list)
+
+    def ask(self, name: str) -> str:
+        self.held.append(name)
+        if self.fails:
+            raise self.fails[0]
+        return super().ask(name)
+
+    def forget_indexes(self) -> None:
+        self.held.clear()
+
+
+def test_a_run_that_waits_holds_no_index_and_nothing_of_a_head_that_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interrupts, "HEAD_EVERY", 1e9)
+    server, host, elsewhere = cluster(), GitHost(), Indexed()
+    files = {"shop/Chart.yaml": "name: web\n"}
+    host.push(first := host.commit(files))
+    handler = rendering(server, host, FromElsewhere("helm"), elsewhere)
+    handler.run(Job("shop", "tick"))
+    scene = Scene(server, host, handler, commit=first)
+    run = scene.wait()
+    assert (elsewhere.held, set(run.elsewhere)) == ([], {first})
+    assert CHART in elsewhere.asked
+    lookout = Interrupts(run)
+    for number, fails in enumerate([[], [ChartUnavailable.of("chart web", "no answer")]]):
+        elsewhere.fails[:] = fails
+        host.push(host.commit({**files, "other/one.yaml": OTHER * (number + 1)}))
+        scene.around.jobs += (Job("shop", "tick", moment=float(number)),)
+        lookout.look()
+        assert elsewhere.held == [CHART]
+        elsewhere.held.clear()
+        assert set(run.elsewhere) == {first}
+    elsewhere.fails.clear()
+    host.push(newer := host.commit({"shop/Chart.yaml": "name: other\n"}))
+    scene.around.jobs += (Job("shop", "tick", moment=9.0),)
+    with pytest.raises(NewerHead):
+        lookout.look()
+    assert set(run.elsewhere) == {first, newer}, "the next round goes on with it"
 
 
 def test_a_push_that_the_host_does_not_show_yet_is_looked_for_soon(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
