@@ -23,7 +23,7 @@ from handler.render.programs.process_tree import counts_children
 
 FILES = "of files (Landlock)"
 CALLS = "of sockets and processes (seccomp)"
-STARTS = "of what it starts (seccomp's notification, /proc)"
+STARTS = "of what it starts (seccomp's listener, /proc)"
 
 THREADS = 128
 """Of one process: Go starts one for each processor, and for each call that blocks."""

@@ -196,7 +196,7 @@ def test_where_walls_are_missing_a_program_is_refused_unless_it_may_be_weak(grou
         weak = standing.run("say", "a", "", "0", files={"a": "ran"}, weak=True)
         assert (weak[2], weak[4]) == ("ran", missing.replace(") and", "),"))
         starting = standing.run("say", "a", "", "0", files={"a": "ran"}, weak=True, beside=[str(standing.program)])
-        assert starting[4] == weak[4] + ("" if ground.filters else ", of what it starts (seccomp's notification, /proc)")
+        assert starting[4] == weak[4] + ("" if ground.filters else ", of what it starts (seccomp's listener, /proc)")
         standing.run("background", str(standing.program), weak=True)  # seen or not, it ends with the render
         assert _runs(standing) == []
         _until(lambda: _processes(standing) == [])
