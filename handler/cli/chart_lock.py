@@ -78,12 +78,15 @@ def _fetching(session: Session, found: Sequence[ToLock]) -> Fetch:
 
 
 def inflated(directory: Path, sandbox: Sandbox) -> dict[Path, tuple[ChartReference, ...]]:
-    """Return the charts from elsewhere that kustomizations below a directory inflate, by the directory of each."""
+    """Return the charts from elsewhere that kustomizations below a directory inflate, by the directory of each.
+
+    Raises SourceRefused: one names no version, as a render says it.
+    """
     found = {
         file.parent: tuple(
             wanted_chart(each, f"{file}:{each.line}")
             for each in mentions.charts
-            if each.repo and each.version and not _is_pulled(file.parent / each.home, each.name, each.version)
+            if each.repo and not _is_pulled(file.parent / each.home, each.name, each.version)
         )
         for file, mentions in kustomizations(directory, sandbox)
     }
@@ -91,7 +94,7 @@ def inflated(directory: Path, sandbox: Sandbox) -> dict[Path, tuple[ChartReferen
 
 
 def _is_pulled(home: Path, name: str, version: str) -> bool:
-    return (home / f"{name}-{version}" / name / CHART).is_file()
+    return (home / (f"{name}-{version}" if version else "") / name / CHART).is_file()
 
 
 def to_lock(

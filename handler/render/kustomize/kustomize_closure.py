@@ -13,7 +13,7 @@ from __future__ import annotations
 import posixpath
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from handler.model.errors import AnnealError, Problem, SourceRefused
 from handler.model.outside_inputs import ChartReference
@@ -250,10 +250,15 @@ class Closure:
             self.absent.add(directory)
             where = printable(posixpath.dirname(directory) or ".")
             self._refuse(subject, f"isn't in {where}/", place, "commit it there, or write its repo and version")
-        elif not entry.version:
-            self._refuse(subject, "comes from elsewhere and has no version", place, "write version: …")
         else:
-            self.charts.append(ChartUse(directory, place, entry, wanted_chart(entry, place), task.base))
+            self._elsewhere(ChartUse(directory, place, entry, base=task.base))
+
+    def _elsewhere(self, chart: ChartUse) -> None:
+        """Note a chart that is to be fetched."""
+        try:
+            self.charts.append(replace(chart, wanted=wanted_chart(chart.entry, chart.place)))
+        except SourceRefused as error:
+            self._problems += error.problems
 
 
 def _place(task: Task, line: int) -> str:
@@ -268,7 +273,10 @@ def _is_remote(reference: Reference) -> bool:
 
 
 def wanted_chart(entry: ChartEntry, place: str) -> ChartReference:
-    """Return what kustomize would pull."""
+    """Return what kustomize would pull. Raises SourceRefused: it isn't said which version."""
+    if not entry.version:
+        seen = "comes from elsewhere and has no version"
+        raise SourceRefused(Problem(f"chart {printable(entry.name)}", seen, place, "write version: …"))
     return chart_reference(entry.repo, entry.name, entry.version, place)
 
 

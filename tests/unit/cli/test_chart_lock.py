@@ -254,3 +254,11 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     renderer = RendererSettings("helm", chart=Chart(version="1.0.0", oci="oci://registry.example.com/charts/web"))
     target = Target("shop", Repository("https://git.example.com/shop.git"), ("shop",), path="led", renderer=renderer)
     assert to_lock(tmp_path / "checkout", (target,), SANDBOX) == []
+
+
+def test_a_chart_that_a_kustomization_inflates_without_a_version_is_refused_as_by_a_render(tmp_path: Path) -> None:
+    (tmp_path / "kustomization.yaml").write_text(f"helmCharts:\n- {{name: cache, repo: {URL}}}\n")
+    with pytest.raises(SourceRefused, match=r"kustomization\.yaml:2: chart cache: comes from elsewhere and has no version; write version"):
+        inflated(tmp_path, SANDBOX)
+    chart(tmp_path / "charts" / "cache")
+    assert inflated(tmp_path, SANDBOX) == {}
