@@ -47,10 +47,7 @@ def usage(parent: int, first: int, *, alone: bool, most: int) -> Usage:
 
 
 def _stat(pid: int) -> list[int]:
-    """Return the fields of a process from its parent's id on, each at its number in proc(5) less three; none: it is gone.
-
-    A zombie is one, for it takes a process id.
-    """
+    """Return the fields of a process, also of one that has ended, each at its number in proc(5) less three; none: it is gone."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - a hundred times a second
         state, *fields = file.read().rpartition(b")")[2].split()
         row = [0, *map(int, fields)]
