@@ -55,7 +55,7 @@ class ToLock:
 def lock_charts(session: Session, directory: Path) -> list[str]:
     """Write the locks below a directory of a checkout; return a line for each chart. Raises AnnealError: one can't be had."""
     session.sandbox.start()
-    found = to_lock(directory, session.configured, session.sandbox, inflated(directory, session.sandbox))
+    found = to_lock(directory, session.configured, session.sandbox)
     fetch = _fetching(session, found)
     return [line for each in found for line in write_lock(each, fetch, partial(read_lock, session.sandbox))]
 
@@ -77,11 +77,8 @@ def _fetching(session: Session, found: Sequence[ToLock]) -> Fetch:
     return lambda reference, sources: made(sources)(reference)
 
 
-def inflated(directory: Path, sandbox: Sandbox) -> dict[Path, tuple[ChartReference, ...]]:
-    """Return the charts from elsewhere that kustomizations below a directory inflate, by the directory of each.
-
-    Raises SourceRefused: one names no version, as a render says it.
-    """
+def _inflated(directory: Path, sandbox: Sandbox) -> dict[Path, tuple[ChartReference, ...]]:
+    """Return the charts from elsewhere that kustomizations below a directory inflate, by the directory of each."""
     found = {
         file.parent: tuple(
             wanted_chart(each, f"{file}:{each.line}")
@@ -97,16 +94,14 @@ def _is_pulled(home: Path, name: str, version: str) -> bool:
     return (home / (f"{name}-{version}" if version else "") / name / CHART).is_file()
 
 
-def to_lock(
-    directory: Path, targets: Sequence[Target], sandbox: Sandbox, inflates: Mapping[Path, tuple[ChartReference, ...]] | None = None
-) -> list[ToLock]:
-    """Return what is rendered below a directory, in order: charts that are in no other chart's charts/, and targets' paths.
+def to_lock(directory: Path, targets: Sequence[Target], sandbox: Sandbox) -> list[ToLock]:
+    """Return what is rendered below a directory, in order: charts that are in no other chart's charts/, kustomizations, targets' paths.
 
-    `inflates`: see `inflated`; these charts come from where a target that inflates any lets them come from. Raises AnnealError: a chart
-    can't be read, or needs one that a render can't have either.
+    What a kustomization inflates comes from where a target that inflates any lets it come from. Raises AnnealError: a chart can't be read,
+    or needs one that a render can't have either.
     """
     sources = tuple(dict.fromkeys(each for target in targets if target.renderer.helm_charts for each in target.charts))
-    found = {place: ToLock(place, references, sources) for place, references in (inflates or {}).items()}
+    found = {place: ToLock(place, references, sources) for place, references in _inflated(directory, sandbox).items()}
     for chart, references in _needing(directory, sandbox):
         before = found.get(chart, ToLock(chart, ()))
         found[chart] = replace(before, references=tuple(dict.fromkeys((*before.references, *references))))

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from handler.cli.chart_lock import ToLock, inflated, to_lock, write_lock
+from handler.cli.chart_lock import ToLock, to_lock, write_lock
 from handler.config.git_settings import Repository
 from handler.config.renderer_settings import Chart, ChartSource, RendererSettings
 from handler.config.settings import Target
@@ -65,7 +65,7 @@ def test_a_checkout_below_a_directory_of_git_is_read_but_not_its_own(tmp_path: P
     for place in (work, work / ".git" / "not"):
         chart(place / "web", f"{{name: db, version: ^1, repository: {URL}}}")
         (place / "kustomization.yaml").write_text(f"helmCharts: [{{name: cache, version: 1.0.0, repo: {URL}}}]\n")
-    found = to_lock(work, (), SANDBOX, inflated(work, SANDBOX))
+    found = to_lock(work, (), SANDBOX)
     assert asked(found, work) == {".": ["cache 1.0.0"], "web": ["db ^1"]}
 
 
@@ -226,7 +226,6 @@ def test_charts_that_kustomizations_inflate_are_locked_beside_them(tmp_path: Pat
     kustomization(tmp_path / "had", cache)
     chart(tmp_path / "had" / "charts" / "cache-~1.2" / "cache")
     kustomization(tmp_path / "none", own)
-    found = inflated(tmp_path, SANDBOX)
     target = Target(
         "shop",
         Repository("https://git.example.com/shop.git"),
@@ -234,7 +233,7 @@ def test_charts_that_kustomizations_inflate_are_locked_beside_them(tmp_path: Pat
         renderer=RendererSettings("kustomize", helm_charts=True),
         charts=SOURCES,
     )
-    [what] = to_lock(tmp_path, (target,), SANDBOX, found)
+    [what] = to_lock(tmp_path, (target,), SANDBOX)
     assert asked([what], tmp_path) == {"base": ["cache ~1.2", "oci://registry.example.com/charts/web 1.0.0"]}
     assert what.sources == SOURCES
 
@@ -259,6 +258,6 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
 def test_a_chart_that_a_kustomization_inflates_without_a_version_is_refused_as_by_a_render(tmp_path: Path) -> None:
     (tmp_path / "kustomization.yaml").write_text(f"helmCharts:\n- {{name: cache, repo: {URL}}}\n")
     with pytest.raises(SourceRefused, match=r"kustomization\.yaml:2: chart cache: comes from elsewhere and has no version; write version"):
-        inflated(tmp_path, SANDBOX)
+        to_lock(tmp_path, (), SANDBOX)
     chart(tmp_path / "charts" / "cache")
-    assert inflated(tmp_path, SANDBOX) == {}
+    assert to_lock(tmp_path, (), SANDBOX) == []
