@@ -47,6 +47,13 @@ class ChartReference:
     digest: str = ""
     place: str = ""
 
+    @classmethod
+    def of(cls, repository: str, name: str, version: str, place: str) -> Self:
+        """Make one of a registry or repository and a name in it, as Chart.yaml and kustomizations have them: of oci://, one URL."""
+        if repository.startswith("oci://"):
+            return cls(f"{repository.rstrip('/')}/{name}", "", version, place=place)
+        return cls(repository, name, version, place=place)
+
 
 @dataclass(frozen=True, slots=True)
 class FetchedChart:

@@ -144,7 +144,7 @@ class Completion:
         return []
 
     def _from_elsewhere(self, key: Dependency, needed: Dependency) -> None:
-        reference = chart_reference(needed.repository, needed.name, needed.version, needed.place)
+        reference = ChartReference.of(needed.repository, needed.name, needed.version, needed.place)
         if self.noted is not None:
             self.noted[key] = reference
             return
@@ -167,13 +167,6 @@ def charts_elsewhere(tree: Tree, path: str, sandbox: Sandbox) -> tuple[ChartRefe
     files.add(path)
     Completion(ChartFiles(below(contents(files), path), path), files, NothingOutside(), sandbox, noted).run(())
     return tuple(noted.values())
-
-
-def chart_reference(repository: str, name: str, version: str, place: str) -> ChartReference:
-    """Return the chart of a repository or registry as it is asked for: of oci:// the name is a part of the URL."""
-    if repository.startswith("oci://"):
-        return ChartReference(f"{repository.rstrip('/')}/{name}", "", version, place=place)
-    return ChartReference(repository, name, version, place=place)
 
 
 def contents(files: TreeFiles) -> Mapping[str, bytes]:

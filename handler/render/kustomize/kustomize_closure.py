@@ -22,7 +22,6 @@ from handler.model.tree import DIRECTORY as TREE
 from handler.model.tree import MAX_PATH, Tree, TreeEntry, is_lfs_pointer, printable, resolve_links
 from handler.render.folders import KUSTOMIZATIONS, inside
 from handler.render.frames import decode_problem
-from handler.render.helm.helm_charts import chart_reference
 from handler.render.kustomize import kustomization as entries
 from handler.render.kustomize.kustomization import ChartEntry, Mentions, Reference
 from handler.render.kustomize.remotes import is_remote, is_remote_file, shown
@@ -277,7 +276,7 @@ def wanted_chart(entry: ChartEntry, place: str) -> ChartReference:
     if not entry.version:
         seen = "comes from elsewhere and has no version"
         raise SourceRefused(Problem(f"chart {printable(entry.name)}", seen, place, "write version: …"))
-    return chart_reference(entry.repo, entry.name, entry.version, place)
+    return ChartReference.of(entry.repo, entry.name, entry.version, place)
 
 
 def below(folder: str, text: str) -> str | None:
