@@ -84,14 +84,20 @@ class Completion:
         """
         for _ in range(_MAX_ROUNDS):
             facts = scan(self.chart, beside, self.sandbox)
-            keyed = {replace(each, alias="", place=""): each for each in reversed(facts.missing)}  # one chart may have several aliases
-            missing = {key: each for key, each in reversed(keyed.items()) if key not in (self.noted or ())}
+            missing = self._missing(facts)
             problems = [problem for key, each in missing.items() for problem in self._supply(key, each)]
             if problems:
                 raise SourceRefused(*problems)
             if not missing:
                 return facts
         raise SourceRefused.of("dependencies", f"need each other more than {_MAX_ROUNDS} deep", place=self._place(CHART))
+
+    def _missing(self, facts: ChartFacts) -> dict[Dependency, Dependency]:
+        """Return what is to be supplied, once by what it is known by: a chart may be needed under several aliases."""
+        found: dict[Dependency, Dependency] = {}
+        for each in facts.missing:
+            found.setdefault(replace(each, alias="", place=""), each)
+        return {key: each for key, each in found.items() if key not in (self.noted or ())}
 
     def _supply(self, key: Dependency, needed: Dependency) -> list[Problem]:
         """Add one chart; return why it can't be. `key`: by what it is known."""
