@@ -230,9 +230,12 @@ def _contents(tree: Tree, files: Mapping[str, str]) -> dict[str, bytes]:
 
 
 def refuse(problems: Sequence[Problem]) -> None:
-    """Raise ManifestInvalid with these mistakes, if there are any: the first MAX_PROBLEMS, and how many more."""
-    if len(problems) > MAX_PROBLEMS:
-        more = Problem("render", f"{len(problems) - MAX_PROBLEMS:,} more mistakes are not shown")
-        raise ManifestInvalid(*problems[:MAX_PROBLEMS], more)
+    """Raise ManifestInvalid with these mistakes, if there are any, as `at_most` says them."""
     if problems:
-        raise ManifestInvalid(*problems)
+        raise ManifestInvalid(*at_most(problems))
+
+
+def at_most(problems: Sequence[Problem]) -> list[Problem]:
+    """Return the first MAX_PROBLEMS mistakes, and one that says how many more there are."""
+    more = len(problems) - MAX_PROBLEMS
+    return [*problems[:MAX_PROBLEMS], *([Problem("render", f"{more:,} more mistakes are not shown")] if more > 0 else [])]

@@ -30,7 +30,7 @@ from handler.model.tree import ReadSet, Tree, printable, resolve_links
 from handler.render import render_tools
 from handler.render.charts.chart_lock import LOCK
 from handler.render.charts.chart_readers import read_lock
-from handler.render.file_renderer import MAX_PROBLEMS, directory, normal
+from handler.render.file_renderer import at_most, directory, normal
 from handler.render.folders import CHART
 from handler.render.helm.chart_facts import ChartFacts, Use
 from handler.render.helm.chart_scan import CLOCK, EMPTY_HERE
@@ -260,9 +260,7 @@ class _Making:
     def _refuse(self, problems: list[Problem]) -> None:
         if not problems:
             return
-        shown = self._valued(problems[:MAX_PROBLEMS])
-        if len(problems) > MAX_PROBLEMS:
-            shown.append(Problem("render", f"{len(problems) - MAX_PROBLEMS:,} more mistakes are not shown"))
+        shown = self._valued(at_most(problems))
         if all(each.subject.startswith("renderer.") for each in shown):
             raise ValuesInvalid(*shown)
         raise ManifestInvalid(*shown)
