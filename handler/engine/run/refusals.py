@@ -249,8 +249,10 @@ def _declared(run: RunContext) -> dict[str, Desired]:
 
 def _is_elsewhere_the_same(run: RunContext, refusal: Refusal) -> bool:
     """Whether all that isn't git is as it was; the commit's tree isn't fetched for that."""
+    if not refusal.elsewhere:
+        return True
     ask, names = run.outside(run.revision.commit).ask, [path for path in refusal.paths if path.startswith(OUTSIDE)]
-    return not refusal.elsewhere or ReadSet.of({name: ask(name) for name in names}).digest() == refusal.elsewhere
+    return ReadSet.of({name: ask(name) for name in names}).digest() == refusal.elsewhere
 
 
 def _reads_the_same(run: RunContext, refusal: Refusal) -> bool:

@@ -97,7 +97,7 @@ class ChartFetcher:
         self._flights: SingleFlight[tuple[object, ...], FetchedChart] = SingleFlight()
 
     def fetch(self, reference: ChartReference, pins: ChartPins = UNKNOWN, indexes: ChartIndexes | None = None) -> FetchedChart:
-        """Return a chart's archive. `pins`: what the target's record knows, for this commit. `indexes`: of its run; None: of this call.
+        """Return a chart's archive. `pins`: what the target's record knows, for this commit. `indexes`: of its render; None: of this call.
 
         Raises ChartNotAllowed: what would be asked is below none of the sources; ChartChanged: other bytes than are known;
         SourceRefused: its URL or name can't be one; ConfigInvalid: its version isn't one; ChartUnavailable, AccessDenied.
