@@ -137,6 +137,10 @@ def test_a_program_removes_nothing_so_that_all_it_writes_is_counted(stage: Stage
     assert stage.run("vanish", "{home}", files={"a/b": ""})[2] in REFUSED
 
 
+def test_a_program_reserves_no_more_addresses_than_can_be_mapped_cheaply(stage: Stage) -> None:
+    assert stage.run("reserve")[2] == "ENOMEM"
+
+
 def test_a_tree_deeper_than_any_path_is_removed(stage: Stage) -> None:
     answers = stage.run("deep", limits=QUICK)
     assert answers in (

@@ -36,6 +36,7 @@ var acts = map[string]func([]string){
 	"forks":      forks,
 	"threads":    threads,
 	"unburied":   unburied,
+	"reserve":    reserve,
 	"vanish":     func(args []string) { fmt.Print(answer(os.RemoveAll(args[0]))) },
 	"start":      start,
 	"hasty":      hasty,
@@ -71,7 +72,7 @@ func answer(err error) string {
 var names = map[syscall.Errno]string{
 	syscall.EPERM: "EPERM", syscall.EACCES: "EACCES", syscall.ENOSYS: "ENOSYS", syscall.EXDEV: "EXDEV", syscall.EFBIG: "EFBIG",
 	syscall.ENOENT: "ENOENT", syscall.EAGAIN: "EAGAIN", syscall.EINVAL: "EINVAL", syscall.ESRCH: "ESRCH", syscall.EFAULT: "EFAULT",
-	syscall.ECONNREFUSED: "ECONNREFUSED", syscall.EEXIST: "EEXIST", syscall.ENOTDIR: "ENOTDIR",
+	syscall.ECONNREFUSED: "ECONNREFUSED", syscall.EEXIST: "EEXIST", syscall.ENOMEM: "ENOMEM", syscall.ENOTDIR: "ENOTDIR",
 }
 
 // look prints its variables, its open descriptors, its directory and its files.
@@ -201,6 +202,12 @@ func forks([]string) {
 	for {
 		syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 	}
+}
+
+// reserve takes addresses without using them: what they are mapped by is no resident memory.
+func reserve([]string) {
+	_, err := syscall.Mmap(-1, 0, 128<<30, syscall.PROT_NONE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
+	fmt.Print(answer(err))
 }
 
 // unburied starts more than it may, of which most have ended and none is waited for.
