@@ -38,6 +38,7 @@ from handler.model.rollout import Moments
 from handler.model.tree import Tree
 from handler.render.charts.chart_readers import read_index
 from handler.render.sandbox import Sandbox
+from handler.render.target_render import render_target
 from handler.state.configmap import state_name
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Handler(Connections):
         discovery = cache(lambda: Discovery(self.brief_api(target)))
         shown = ShownInputs(self.outside(target, discovery, RecordedRender(), tree.commit.sha, impersonated=impersonated))
         request = replace(request_for(target, self.source(target), {}, older=older), outside=shown)
-        rendered = self.tables.renderers[target.renderer.chosen].render(tree, request, self._sandbox)
+        rendered = render_target(self.tables.renderers[target.renderer.chosen], tree, request, self._sandbox)
         return replace(rendered, notes=(*rendered.notes, *shown.notes))
 
     def preparer(self, target: Target, discovery: Discovery) -> Preparer:
@@ -127,7 +128,7 @@ class Handler(Connections):
             applyset_id(state_name(target.name), self.settings.state_namespace),
             self.settings.state_namespace,
             self.source(target),
-            lambda tree, request: renderer.render(tree, request, self._sandbox),
+            lambda tree, request: render_target(renderer, tree, request, self._sandbox),
             discovery,
             self._environ.get(WORKLOAD, ""),
             lambda recorded, commit: self.outside(target, lambda: discovery, recorded, commit),

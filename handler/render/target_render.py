@@ -1,0 +1,22 @@
+"""One render of a target, whatever renders it: the way of a commit from its tree to its objects.
+
+    renderer      tree -> objects      `RENDERERS`
+
+Law: what holds for each renderer alike happens here, and no renderer knows of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from handler.model.render import Rendered, RenderRequest
+from handler.model.tree import Tree
+from handler.render.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from handler.render import Renderer
+
+
+def render_target(renderer: Renderer, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
+    """Return the objects of a commit and everything that was read. Raises what the renderer raises."""
+    return renderer.render(tree, request, sandbox)
