@@ -5,11 +5,14 @@ A rule runs as soon as its own fields are sound, so that a mistake elsewhere hid
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from handler.config import cel
 from handler.config.git_settings import Repository, RepositoryAuth, Revision, SecretRef, Verify
+from handler.config.post_build import PostBuild
 from handler.config.renderer_settings import HELM, KUSTOMIZE, OPTIONS, Chart, ChartSource, RendererSettings
 from handler.config.settings import (
     Cluster,
@@ -154,6 +157,22 @@ def values_have_namespace(renderer: RendererSettings, namespace: str) -> Iterato
         yield Fault("namespace", "renderer.valuesFrom is read in the target's namespace, and none is written", "add `namespace: …`")
 
 
+def variables_are_texts(substitute: str) -> Iterator[Fault]:
+    """Flux' rules for variables: their names are words, their values texts."""
+    for name, value in json.loads(substitute or "{}").items():
+        if not _VARIABLE.fullmatch(name):
+            yield Fault("substitute", f"{name!r:.80} is no name of a variable", "write A-Z, a-z, 0-9 and _, no digit first")
+        elif not isinstance(value, str):
+            yield Fault("substitute", f"the value of {name} is no text", f'write {name}: "…", in quotes')
+
+
+def variables_have_namespace(post_build: PostBuild | None, namespace: str) -> Iterator[Fault]:
+    """Variables of the cluster are read in the target's namespace."""
+    if post_build and post_build.substitute_from and not namespace:
+        yield Fault("namespace", "postBuild.substituteFrom is read in the target's namespace, and none is written", "add `namespace: …`")
+
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OWNERS: dict[str, tuple[str, ...]] = {"": ("include", "exclude"), KUSTOMIZE: OPTIONS[KUSTOMIZE], HELM: OPTIONS[HELM]}
 _OPTIONS = tuple(name for names in _OWNERS.values() for name in names)
 
@@ -173,6 +192,8 @@ RULES = (
     SettingRule(RendererSettings, ("type", *_OPTIONS), options_fit),
     SettingRule(Chart, ("oci", "repository", "name"), one_chart),
     SettingRule(Target, ("renderer", "namespace"), values_have_namespace),
+    SettingRule(PostBuild, ("substitute",), variables_are_texts),
+    SettingRule(Target, ("post_build", "namespace"), variables_have_namespace),
     SettingRule(Settings, ("health_check_exprs",), each_kind_once),
     SettingRule(Target, ("health_check_exprs",), each_kind_once),
     SettingRule(Target, ("namespaces",), star_alone),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from handler.config.git_settings import Repository, Revision, SecretRef, Verify, WebhookSecrets
+from handler.config.post_build import PostBuild
 from handler.config.renderer_settings import ChartSource, RendererSettings
 from handler.config.settings_shape import doc as _doc
 from handler.model.names import STATE_NAMESPACE
@@ -206,6 +207,7 @@ class Target:
     revision: Revision = _doc("Branch, tag, range of versions or commit.", factory=lambda: Revision(branch="main"))
     path: str = _doc("Directory of the repository; empty: its root.", "", kind="path")
     renderer: RendererSettings = _doc("How documents are made.", factory=RendererSettings)
+    post_build: PostBuild | None = _doc("Variables that are written into the objects once they are rendered, as Flux' postBuild.", None)
     charts: tuple[ChartSource, ...] = _doc("Where Helm charts that git doesn't hold may come from.", factory=tuple)
     sandbox: Literal["strict", "weak"] = _doc(
         "weak: run kustomize and helm also where the kernel offers no walls for files and sockets, as on AWS Lambda.", "strict"

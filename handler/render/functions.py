@@ -29,6 +29,7 @@ from handler.render.kustomize.kustomize_output import built, read_kustomizations
 from handler.render.lines import lines
 from handler.render.located import encode_located, located
 from handler.render.objects import objects
+from handler.render.variables.substitution import substitute
 from handler.render.walls import read_program_walls, try_walls
 
 _FIX = f"write one document of kind: {KIND}, apiVersion: {API_VERSION}"
@@ -138,4 +139,5 @@ FUNCTIONS: Mapping[str, Function] = {
     "chart files": chart_files,
     "chart": scan,
     "helm": read_helm,
+    "substitute": substitute,
 }

@@ -1,5 +1,8 @@
 """Documents -> the objects they declare, in order, and every mistake with its file:line. Second stage of a render; pure, in the child.
 
+What holds variables (`${name}`, `$$`) is judged as far as it can be: names and kinds with them are read on, and texts of a Secret with them
+stay `stringData`. Once they are written out, or nothing writes them, `final` judges the rest.
+
 Dropped in silence, because `kubectl get -o yaml` writes it and no author means it: `status` and the metadata that only the server sets.
 A hook may have `generateName`, as Argo CD allows it: its name is made of that and of what it declares, so that it changes with git.
 """
@@ -26,6 +29,8 @@ _API_VERSION = re.compile(r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[a-z0-9]+")
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _SEGMENT = re.compile(r"(?!\.\.?$)[^/%\s\x00-\x1f]{1,253}")
 """A name is a segment of an URL path (apimachinery, IsValidPathSegmentName)."""
+_NAMES = ("metadata.name", "metadata.generateName", "metadata.namespace")
+_RULES = {"apiVersion": _API_VERSION, "kind": _KIND, **dict.fromkeys(_NAMES, _SEGMENT)}
 _SERVER_TIMES = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _SERVER_SET = frozenset({*_SERVER_TIMES, "generation", "managedFields", "resourceVersion", "selfLink", "uid"})
 _SUFFIX, _LONGEST_PREFIX = 7, 56  # characters of a made name: a Job's may have 63, for its pods carry it as a label
@@ -42,10 +47,14 @@ _POD_TEMPLATES: dict[GroupKind, tuple[str, ...]] = {
 _DATA = {GroupKind("", "Secret"): ("data", "stringData"), GroupKind("", "ConfigMap"): ("data", "binaryData")}
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 _QUOTE = 'quote it: {}: "…"'
+_VARIABLE = re.compile(r"\$[${]")
 
 
-def objects(documents: Iterable[Document | Problem]) -> Iterator[Manifest | Problem]:
-    """Yield the declared objects and every mistake, also those found before. Lists are flattened; no object is yielded twice."""
+def objects(documents: Iterable[Document | Problem], *, final: bool = False) -> Iterator[Manifest | Problem]:
+    """Yield the declared objects and every mistake, also those found before. Lists are flattened; no object is yielded twice.
+
+    `final`: no variables are written into them any more.
+    """
     places: dict[Identity, str] = {}
     for document in documents:
         if isinstance(document, Problem):
@@ -55,10 +64,10 @@ def objects(documents: Iterable[Document | Problem]) -> Iterator[Manifest | Prob
             if isinstance(body, Problem):
                 yield body
                 continue
-            if problems := list(_problems(body, place)):
+            if problems := [*_problems(body, place), *(_unwritten(body, place) if final else ())]:
                 yield from problems
                 continue
-            manifest = Manifest.of(_clean(body), place, item)
+            manifest = Manifest.of(_clean(body, final=final), place, item)
             yield declared_twice(manifest, places) or manifest
 
 
@@ -150,8 +159,16 @@ def _text(subject: str, field: str, value: Any, rule: re.Pattern[str], place: st
         yield Problem(subject, f"{field} is missing", place, fix or _NO_OBJECT)
     elif not isinstance(value, str):
         yield Problem(subject, f"{field} is {type_name(value)}, not text", place, "quote it")
-    elif not rule.fullmatch(value):
+    elif not rule.fullmatch(value) and not _VARIABLE.search(value):
         yield Problem(subject, f"{field} can't be {printable(value, 80)!r}", place)
+
+
+def _unwritten(body: Body, place: str) -> Iterator[Problem]:
+    """Yield the names and kinds that still hold a variable and can't be one."""
+    for path, rule in _RULES.items():
+        value = at(body, *path.split("."))
+        if isinstance(value, str) and _VARIABLE.search(value) and not rule.fullmatch(value):
+            yield Problem(_subject(body), f"{path} can't be {printable(value, 80)!r}", place)
 
 
 def _marks(subject: str, metadata: Body, place: str) -> Iterator[Problem]:
@@ -160,7 +177,7 @@ def _marks(subject: str, metadata: Body, place: str) -> Iterator[Problem]:
             yield Problem(subject, f"metadata.{field} holds {ours}, which marks what Anneal has applied", place, "remove it from git")
 
 
-def _clean(body: Body) -> Body:
+def _clean(body: Body, *, final: bool) -> Body:
     """Return the object as it is applied; nothing of the document is changed, for aliases may share its parts."""
     clean = {name: value for name, value in body.items() if name != "status"}
     clean["metadata"] = {
@@ -171,9 +188,13 @@ def _clean(body: Body) -> Body:
     if isinstance(body.get("spec"), dict):
         clean["spec"] = _without_null_times(body["spec"])
     if clean["kind"] == "Secret" and clean["apiVersion"] == "v1" and "stringData" in clean:
-        plain = clean.pop("stringData") or {}
+        plain, waits = clean.pop("stringData") or {}, {}
+        if not final:
+            waits = {name: text for name, text in plain.items() if _VARIABLE.search(f"{name} {text or ''}")}
+            plain = {name: text for name, text in plain.items() if name not in waits}
         encoded = {name: base64.b64encode((text or "").encode()).decode() for name, text in plain.items()}
         clean["data"] = {**(clean.get("data") or {}), **encoded}
+        clean |= {"stringData": waits} if waits else {}
     return _named(clean) if clean["metadata"].get("generateName") else clean
 
 

@@ -176,6 +176,7 @@ class Preparer:
             rendered,
             unstable={named.get(identity, identity): each for identity, each in rendered.unstable.items()},
             renamed=tuple(named.get(identity, identity) for identity in rendered.renamed),
+            hidden={named.get(identity, identity): each for identity, each in rendered.hidden.items()},
         )
         automatic, planned_rollout = roll(rendered, admitted, self.actions, self.checks)
         canaries.refuse(planned_rollout.rollout, {item.identity: item for item in admitted}, rendered.where)
@@ -283,7 +284,8 @@ def request_for(target: Target, source: CommitSource, known: Files, *, older: bo
     shown = getattr(source, "shown", None)
     called = Called(target.name, namespaces, shown or "", in_git=shown is None)
     weak = target.sandbox == "weak"
-    return RenderRequest(target.path, options.include, options.exclude, target.rollout, known, older, called, options, weak=weak)
+    request = RenderRequest(target.path, options.include, options.exclude, target.rollout, known, older, called, options, weak=weak)
+    return replace(request, post_build=target.post_build)
 
 
 def changed_renderer(target: str, recorded: str, now: str) -> Problem:

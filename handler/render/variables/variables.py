@@ -1,0 +1,158 @@
+"""Which variables a target has, and its objects with them written out. The worker's half.
+
+    gather       the configuration's and those of ConfigMaps and Secrets, read as the target's identity
+    substitute   one call of the child for all objects with a variable in them; where none has one, nothing is read or called
+    rename       what names objects: a Rollout's keys, what each render makes anew
+
+Law: each object of the cluster that variables come from is in the read set, by uid and resourceVersion: that tells when a value changes and
+nothing of what it is. No digest of a value is kept anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from handler.config.post_build import PostBuild, SubstituteFrom
+from handler.model.errors import Problem, RenderFailed, ValuesInvalid
+from handler.model.manifest import Manifest
+from handler.model.names import Identity
+from handler.model.outside_inputs import VALUES, OutsideInputs
+from handler.model.render import Rendered, RenderRequest
+from handler.model.tree import ReadSet, judged_from, printable
+from handler.render.file_renderer import refuse
+from handler.render.frames import HiddenText
+from handler.render.objects import twice_declared
+from handler.render.sandbox import Sandbox
+from handler.render.variables.substitution import Substituted, decode_row, finished
+
+PLACEHOLDER = "placeholder"
+"""Stands for what the cluster wasn't asked for: a word that names, hosts and tags may hold."""
+MAX_VALUE = 1 << 20
+"""Bytes of a variable: Kubernetes keeps no more in one object."""
+_MARK = re.compile(rb"\$[${]")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def with_variables(rendered: Rendered, request: RenderRequest, sandbox: Sandbox) -> Rendered:
+    """Return a render with its variables written out, or as it is where the target has none.
+
+    Raises ManifestInvalid: every expression that can't be read or substituted, and what is made of it; ValuesInvalid: an object of the
+    cluster that holds variables is missing; RenderFailed: the child died; AnnealError: the cluster can't be asked.
+    """
+    marked = [each for each in (*rendered.manifests, *rendered.rests) if _MARK.search(each.raw)]
+    if not marked:
+        return rendered
+    settings = request.post_build
+    if not isinstance(settings, PostBuild):
+        return _unchanged(rendered, marked)
+    gathered = _Gathered()
+    if not request.placeholders:
+        gathered.run(settings, request.outside, request.called.namespaces[0])
+    gathered.override(settings.values)
+    if not gathered.values and settings.substitute_strategy == "WithVariables" and not request.placeholders:
+        return _unchanged(rendered, marked)
+    reads = ReadSet.of({**dict(rendered.reads.paths), **gathered.reads})
+    with judged_from(reads):
+        return _substituted(replace(rendered, reads=reads), marked, gathered, request, sandbox)
+
+
+def _unchanged(rendered: Rendered, marked: Sequence[Manifest]) -> Rendered:
+    """Return a render into which nothing is substituted: what waited for that is finished."""
+    waiting = [each for each in marked if b'"stringData"' in each.raw or "${" in f"{each.identity}{each.api_version}"]
+    rows = [row for each in waiting for row in finished(each.body(), each.place, each.item)]
+    refuse([row for row in rows if isinstance(row, Problem)])
+    made = dict(zip(map(id, waiting), (row for row in rows if isinstance(row, Manifest)), strict=True))
+    return _with(rendered, made) if made else rendered
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """The variables. `origins`: variable -> the object of the cluster that holds it; `reads`: what was looked at."""
+
+    values: dict[str, str] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
+    reads: dict[str, str] = field(default_factory=dict)
+
+    def run(self, settings: PostBuild, outside: OutsideInputs, namespace: str) -> None:
+        for source in settings.substitute_from:
+            name = f"{VALUES}{source.kind}/{source.name}"
+            self.reads[name] = self.reads.get(name) or outside.ask(name)
+            data = outside.values(source.kind, source.name)
+            if data is None and not source.optional:
+                raise _missing(source, namespace)
+            self._take(source, data or {})
+
+    def _take(self, source: SubstituteFrom, data: Mapping[str, bytes]) -> None:
+        for key, value in data.items():
+            shown = printable(key, 80)
+            if not _NAME.fullmatch(key):
+                fix = "rename that key, to A-Z, a-z, 0-9 and _, or keep it in another object"
+                raise ValuesInvalid.of(str(source), f"has the key {shown}, and postBuild takes each as the name of a variable", fix=fix)
+            if len(value) > MAX_VALUE:
+                raise ValuesInvalid.of(str(source), f"holds {len(value):,} bytes in {shown}; a variable has at most {MAX_VALUE:,}")
+            try:
+                self.values[key] = value.decode().replace("\n", "")
+            except UnicodeDecodeError:
+                raise ValuesInvalid.of(str(source), f"isn't UTF-8 in {shown}; postBuild takes each key as a variable") from None
+            self.origins[key] = str(source)
+
+    def override(self, values: Mapping[str, str]) -> None:
+        """Put the configuration's above those of the cluster."""
+        for name, value in values.items():
+            self.values[name] = value.replace("\n", "")
+            self.origins.pop(name, None)
+
+
+def _missing(source: SubstituteFrom, namespace: str) -> ValuesInvalid:
+    kind = "secret generic" if source.kind == "Secret" else "configmap"
+    create = f"kubectl create {kind} {source.name} -n {namespace} --from-literal=NAME=value"
+    seen = f"isn't there, in namespace {namespace}; postBuild.substituteFrom takes variables from it"
+    return ValuesInvalid.of(str(source), seen, fix=f"create it: {create}; or write `optional: true` there")
+
+
+def _substituted(rendered: Rendered, marked: Sequence[Manifest], gathered: _Gathered, request: RenderRequest, sandbox: Sandbox) -> Rendered:
+    settings, subject = request.post_build, printable(request.path) or "repository"
+    assert isinstance(settings, PostBuild)
+    asked = PLACEHOLDER if request.placeholders and settings.substitute_from else None
+    options = {
+        "places": [each.place for each in marked],
+        "items": [each.item for each in marked],
+        "origins": gathered.origins,
+        "unknown": None if settings.substitute_strategy == "Strict" else "",
+        "asked": asked,
+    }
+    parts = [json.dumps(gathered.values).encode(), *(each.raw for each in marked)]
+    rows = sandbox.run("substitute", options, parts, decode_row, subject=subject)
+    refuse([row for row in rows if isinstance(row, Problem)])
+    found = [row for row in rows if isinstance(row, Substituted)]
+    if [row.number for row in found] != list(range(len(marked))):
+        raise RenderFailed.of(subject, "was not answered by the render child")
+    made = {id(marked[row.number]): row.manifest for row in found}
+    hidden = {row.manifest.identity: row.hidden for row in found if row.hidden}
+    texts = tuple(row.text for row in rows if isinstance(row, HiddenText))
+    return replace(_with(rendered, made), hidden={**rendered.hidden, **hidden}, secrets=(*rendered.secrets, *texts))
+
+
+def _with(rendered: Rendered, made: Mapping[int, Manifest]) -> Rendered:
+    """Return a render with other objects in the place of some. Raises ManifestInvalid: two have become the same one."""
+    manifests, rests = (tuple(made.get(id(each), each) for each in group) for group in (rendered.manifests, rendered.rests))
+    refuse(twice_declared(manifests))
+    pairs = zip((*rendered.manifests, *rendered.rests), (*manifests, *rests), strict=True)
+    named = {each.identity: other.identity for each, other in pairs if each.identity != other.identity}
+    return replace(
+        rendered,
+        manifests=manifests,
+        rests=rests,
+        keys=_keys(rendered.keys, named),
+        unstable={named.get(identity, identity): each for identity, each in rendered.unstable.items()},
+        renamed=tuple(named.get(identity, identity) for identity in rendered.renamed),
+    )
+
+
+def _keys(keys: Mapping[str, tuple[Identity, ...]], named: Mapping[Identity, Identity]) -> Mapping[str, tuple[Identity, ...]]:
+    """Return how a Rollout calls objects: as git writes them, and by what they are now where that is how it may call them."""
+    now = {str(named[each]): (named[each],) for key, (each, *_) in keys.items() if each in named and key == str(each)}
+    return {**now, **{key: tuple(named.get(each, each) for each in found) for key, found in keys.items()}}
