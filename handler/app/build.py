@@ -116,7 +116,8 @@ class Handler(Connections):
 
         discovery = cache(lambda: Discovery(self.brief_api(target)))
         shown = ShownInputs(self.outside(target, discovery, RecordedRender(), tree.commit.sha, impersonated=impersonated))
-        request = replace(request_for(target, self.source(target), {}, older=older), outside=shown)
+        lacks = shown.lacks(target.post_build.substitute_from if target.post_build else ())
+        request = replace(request_for(target, self.source(target), {}, older=older), outside=shown, placeholders=lacks)
         rendered = render_target(self.tables.renderers[target.renderer.chosen], tree, request, self._sandbox)
         return replace(rendered, notes=(*rendered.notes, *shown.notes))
 

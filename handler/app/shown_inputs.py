@@ -1,15 +1,17 @@
 """What a render that is only shown takes from elsewhere than git: as a run does, but a cluster that can't be asked stops no chart.
 
-Law: what helm assumes by itself then stands for the cluster, and a note says so; values that live there have no such stand-in.
+Law: what helm assumes by itself then stands for the cluster, and placeholders for variables that live there; a note says so. A chart's values
+have no such stand-in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
-from handler.model.errors import AnnealError, Problem
+from handler.config.post_build import SubstituteFrom
+from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, OperatorError, Problem
 from handler.model.outside_inputs import APIS, VALUES, VERSION, ChartReference, ClusterFacts, FetchedChart, KnownChart, OutsideInputs
 
 
@@ -44,6 +46,16 @@ class ShownInputs:
         """Return a chart's archive. Raises AnnealError."""
         return self.inputs.chart(reference)
 
+    def lacks(self, sources: Iterable[SubstituteFrom]) -> bool:
+        """Whether placeholders must stand for variables of the cluster, for it can't be asked; noted then."""
+        try:
+            for source in sources:
+                self.inputs.values(source.kind, source.name)
+        except (ClusterUnavailable, AccessDenied, OperatorError) as error:
+            self.notes.append(f"the cluster wasn't asked, and placeholders stand for its variables: {error.problems[0]}")
+            return True
+        return False
+
     def recorded(self) -> tuple[KnownChart, ...]:
         """Return what a record would hold of charts."""
         return self.inputs.recorded()
@@ -59,5 +71,6 @@ def _named(kind: str, name: str) -> Iterator[None]:
     try:
         yield
     except AnnealError as error:
-        error.problems = (Problem(f"{kind} {name}", "renderer.valuesFrom takes values from it, and it can't be read"), *error.problems)
+        seen = "renderer.valuesFrom or postBuild takes values from it, and it can't be read"
+        error.problems = (Problem(f"{kind} {name}", seen), *error.problems)
         raise

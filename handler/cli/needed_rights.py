@@ -90,9 +90,9 @@ def target_grants(target: Target, needed: NeededKinds) -> tuple[Grant, ...]:
 
 
 def value_reads(target: Target) -> Iterator[Grant]:
-    """Yield the ConfigMaps and Secrets that `renderer.valuesFrom` takes values from: the target's identity reads them, by name."""
+    """Yield the ConfigMaps and Secrets that values and variables are taken from: the target's identity reads them, by name."""
     named: dict[str, set[str]] = defaultdict(set)
-    for each in target.renderer.values_from:
+    for each in (*target.renderer.values_from, *(target.post_build.substitute_from if target.post_build else ())):
         named[f"{each.kind.lower()}s"].add(each.name)
     yield from (Grant(target.namespace, "", resource, ("get",), tuple(sorted(names))) for resource, names in sorted(named.items()))
 

@@ -16,7 +16,8 @@ from handler.config.secret_mask import Mask
 from handler.config.settings import Target
 from handler.engine.run.commit_mask import values
 from handler.model.field_masking import masked
-from handler.model.manifest import digest_of
+from handler.model.hidden_fields import without
+from handler.model.manifest import Manifest, digest_of
 from handler.model.render import Rendered
 from handler.model.tree import CommitInfo
 
@@ -33,16 +34,21 @@ def render(session: Session, target: str | None, commit: str, rollout: bool, sho
     if rollout:
         session.output.text(one_line(flat(rendered, show_secrets=show_secrets)) + "\n")
         return reports.DONE_CODE
-    bodies = [(manifest.body(), manifest.place) for manifest in rendered.manifests]
-    shown = [(body if show_secrets else masked(body), place) for body, place in bodies]
+    bodies = [(manifest.body() if show_secrets else _shown(manifest, rendered), manifest.place) for manifest in rendered.manifests]
     if session.output.as_json:
-        items = [{"place": place, "object": body} for body, place in shown]
+        items = [{"place": place, "object": body} for body, place in bodies]
         about = {"target": chosen.name, "commit": info, "digest": digest_of(rendered.manifests)}
         session.output.document({**about, "items": items, "notes": rendered.notes})
     else:
-        for body, place in shown:
+        for body, place in bodies:
             session.output.text(f"---\n# {place}\n{as_yaml(body)}")
     return reports.DONE_CODE
+
+
+def _shown(manifest: Manifest, rendered: Rendered) -> dict[str, Any]:
+    """Return an object fit to be shown: without what a Secret says, whatever the field is called."""
+    body: dict[str, Any] = without(manifest.body(), rendered.hidden.get(manifest.identity, ()))
+    return masked(body)
 
 
 def rendered_at(session: Session, target: Target, commit: str = "", *, impersonated: bool = True) -> tuple[CommitInfo, Rendered]:
@@ -61,9 +67,8 @@ _COMPARE = ("success", "failure")  # what of a Rollout may repeat what a Secret 
 
 def flat(rendered: Rendered, *, show_secrets: bool = False) -> dict[str, Any]:
     """Return the objects by how a Rollout may call them, and the Rollout, None where there is none."""
-    bodies = {manifest.identity: manifest.body() for manifest in rendered.manifests}
-    objects = {key: _one([bodies[identity] for identity in found]) for key, found in sorted(rendered.keys.items())}
-    shown = objects if show_secrets else {key: masked(body) for key, body in objects.items()}
+    bodies = {each.identity: each.body() if show_secrets else _shown(each, rendered) for each in rendered.manifests}
+    shown = {key: _one([bodies[identity] for identity in found]) for key, found in sorted(rendered.keys.items())}
     rollout = rendered.rollout.body() if rendered.rollout else None
     return {"objects": shown, "rollout": rollout if show_secrets else _checks_hidden(rollout, Mask.of(values(rendered.manifests)))}
 

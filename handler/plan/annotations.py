@@ -112,6 +112,7 @@ _LEFT = "left alone: neither applied nor deleted, nor waited for"
 _LEFT_BY_GIT = _LEFT + ", as long as git declares it"
 _ANEW = "may be made anew where an immutable field changes, as by `anneal.dev/recreate: allow`"
 _UNDELETED = "never deleted"
+_UNWRITTEN = "no variables of `postBuild` are written into it"
 _DEFAULT = "what an apply does anyway"
 _APPLICATION = "an option of an Application; on an object it means nothing"
 _SHOWN = "changes only what that tool shows"
@@ -133,6 +134,7 @@ TABLE = (
     AnnotationRow(
         ANNEAL, _ANNEAL + "ignore", ("/*",), _GIT, Effect.ELSEWHERE, "JSON pointers to fields that others may own, separated by commas"
     ),
+    AnnotationRow(ANNEAL, _ANNEAL + "substitute", ("disabled",), _GIT, Effect.ELSEWHERE, _UNWRITTEN),
     AnnotationRow(FLUX, _KS + "ssa", ("Override",), _GIT, _IGNORE, _DEFAULT),
     AnnotationRow(FLUX, _KS + "ssa", ("Merge",), _BOTH, _MERGE, "the declared fields are applied; what others wrote beside them stays"),
     AnnotationRow(FLUX, _KS + "ssa", ("IfNotPresent",), _GIT, _KEEP, _CREATED),
@@ -143,7 +145,8 @@ TABLE = (
     AnnotationRow(FLUX, _KS + "force", ("disabled",), _BOTH, _IGNORE, _DEFAULT),
     AnnotationRow(FLUX, _KS + "prune", ("disabled",), _LIVE, _PROTECT, _UNDELETED),
     AnnotationRow(FLUX, _KS + "prune", ("enabled",), _LIVE, _IGNORE, _DEFAULT),
-    AnnotationRow(FLUX, _KS + "substitute", ("disabled", "enabled"), _GIT, _IGNORE, "nothing is substituted"),
+    AnnotationRow(FLUX, _KS + "substitute", ("disabled",), _GIT, Effect.ELSEWHERE, _UNWRITTEN),
+    AnnotationRow(FLUX, _KS + "substitute", ("enabled",), _GIT, _IGNORE, "what `postBuild` does anyway"),
     AnnotationRow(
         FLUX, _KS + "decrypt", ("disabled", "enabled"), _GIT, _IGNORE, "nothing is decrypted: what SOPS has encrypted is refused"
     ),

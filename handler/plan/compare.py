@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.model.field_masking import shown
+from handler.model.hidden_fields import HiddenFields
 from handler.model.manifest import Manifest
 from handler.model.names import GroupKind, Identity, Resource, identity_of, uid_and_version
 from handler.model.plan import FieldChange
@@ -36,7 +37,7 @@ def fingerprint(item: Desired) -> bytes:
 class Comparison:
     """The state of one comparison; `see` every labelled object, then `probe` what of the rest exists unlabelled.
 
-    `hides`: see `field_changes`; `anew`: live objects of which a render makes something anew: their values stay, and no render knows them.
+    `hides`, `hidden`: see `field_changes`; `anew`: live objects of which a render makes something anew: their values stay, and no render knows them.
     """
 
     target: str
@@ -54,6 +55,7 @@ class Comparison:
     left: dict[Identity, dict[str, Any]] = field(default_factory=dict)
     notes: dict[Identity, str] = field(default_factory=dict)
     hides: Callable[[str], str] = str
+    hidden: Mapping[Identity, HiddenFields] = field(default_factory=dict)
     anew: dict[Identity, dict[str, Any]] = field(default_factory=dict, repr=False)
 
     @property

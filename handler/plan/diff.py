@@ -10,6 +10,7 @@ from itertools import takewhile
 from typing import Any
 
 from handler.model.field_masking import MASKED, is_sensitive, shown
+from handler.model.hidden_fields import HiddenFields
 from handler.model.names import FIELD_MANAGER, GroupKind
 from handler.model.plan import FieldChange
 from handler.plan.managed_fields import MEMBER, Step, equal, owners
@@ -34,17 +35,21 @@ def differs(live: dict[str, Any], wanted: dict[str, Any]) -> bool:
 
 
 def field_changes(
-    kind: GroupKind, live: dict[str, Any], wanted: dict[str, Any], hides: Callable[[str], str] = str
+    kind: GroupKind,
+    live: dict[str, Any],
+    wanted: dict[str, Any],
+    hides: Callable[[str], str] = str,
+    hidden: HiddenFields = HiddenFields(),  # noqa: B008 - frozen
 ) -> tuple[FieldChange, ...]:
     """Return every field that differs, each with its live owner: what isn't in here isn't in the plan.
 
-    `hides`: a mask of secrets; a field that holds one is masked on both sides, for live it may hold the one before.
+    `hides`: a mask of secrets; a field that holds one is masked on both sides, for live it may hold the one before. So are those `hidden`.
     """
     found: list[FieldChange] = []
     for path, was, becomes in _differences((), meaningful(live), meaningful(wanted)):
-        text = text_of(tellable(kind, path))
+        text = text_of(tellable(kind, tuple(hidden.told(path))))
         was_shown, becomes_shown = shown(kind, text, was), shown(kind, text, becomes)
-        if (hides(was_shown), hides(becomes_shown)) != (was_shown, becomes_shown):
+        if hidden.hides(path) or (hides(was_shown), hides(becomes_shown)) != (was_shown, becomes_shown):
             was_shown, becomes_shown = was_shown and MASKED, becomes_shown and MASKED
         found.append(FieldChange(text, becomes_shown, was_shown, _owner(live, path)))
     return tuple(found)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.config.settings import Target
 from handler.model.errors import ApiRefused, Problem
+from handler.model.hidden_fields import HiddenFields
 from handler.model.manifest import canonical
-from handler.model.names import LASTING, GroupKind, uid_and_version
+from handler.model.names import LASTING, GroupKind, Identity, uid_and_version
 from handler.model.plan import Action, Change
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired, listed
@@ -45,11 +46,12 @@ NO_HOOK_TAKES = "a hook takes nothing over from another tool or target: give it 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Judges the undecided objects of one target. `hides`: see `field_changes`."""
+    """Judges the undecided objects of one target. `hides`, `hidden`: see `field_changes`."""
 
     target: Target
     applyset: str
     hides: Callable[[str], str] = str
+    hidden: Mapping[Identity, HiddenFields] = field(default_factory=dict)
 
     def absent(self, item: Desired, *, deferred: bool = False) -> Change:
         """Return the change of an object that isn't there."""
@@ -62,7 +64,7 @@ class Judge:
         moved = _moved(item, live)
         if not (adopted and taken) and not moved and not differs(live, wanted):
             return Change(Action.UNCHANGED, item.identity, uid, version, manifest=item.manifest)
-        changes = field_changes(item.identity.group_kind, live, wanted, self.hides)
+        changes = field_changes(item.identity.group_kind, live, wanted, self.hides, self.hidden.get(item.identity, HiddenFields()))
         reason, merged = "adopted" if adopted else moved, canonical(taken.entries) if taken else b""
         return Change(Action.UPDATE, item.identity, uid, version, reason, changes, item.manifest, merged, adopted=adopted)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 
 from handler.cli.importing.custom_resource import CustomResource, Lost, Rows, SourceField
+from handler.cli.importing.flux_post_build import put_post_build
 from handler.cli.importing.flux_settings import UNORDERED, put_cluster_identity, put_health_checks, put_ignore, taken_duration
 from handler.cli.importing.flux_sources import POLLED, git_part, put_suspend
 from handler.cli.importing.references import References
@@ -31,9 +32,6 @@ ROWS: Rows = {
     "nameSuffix": Lost(f"{_BUILD}: nameSuffix", halts=True),
     "commonMetadata": Lost(f"{_BUILD}: labels, commonAnnotations", halts=True),
     "buildMetadata": Lost(f"{_BUILD}: buildMetadata"),
-    "postBuild": Lost(
-        "nothing is substituted after the build; write values into git, by kustomize's replacements or an overlay", halts=True
-    ),
     "decryption": Lost("nothing is decrypted; let a controller in the cluster do it (external-secrets, sealed-secrets)", halts=True),
 }
 
@@ -46,6 +44,7 @@ def kustomization(source: CustomResource, references: References) -> list[Target
     draft.put("renderer", {"type": "kustomize", "generate": True})
     _put_path(draft, spec.at("path"))
     _put_namespaces(draft, spec.at("targetNamespace"))
+    put_post_build(draft, spec.at("postBuild"))
     put_cluster_identity(draft, spec, source.namespace)
     draft.put("adopt", ["flux"])
     draft.take(spec.at("prune"), "prune.enabled", spec.at("prune").flag())

@@ -85,7 +85,7 @@ class DryRun:
     @property
     def judge(self) -> Judge:
         """The judge of one object."""
-        return Judge(self.target, self.applyset, self.comparison.hides)
+        return Judge(self.target, self.applyset, self.comparison.hides, self.comparison.hidden)
 
     def gone(self, item: Desired) -> Change:
         """Return the change of an object that isn't there: it is created, or is done. Raises what `expired_jobs.done` does."""

@@ -26,6 +26,7 @@ from handler.engine.planner.rollout_actions import RolloutActions
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.errors import AccessDenied, ClusterUnavailable, Problem
 from handler.model.health import Health
+from handler.model.hidden_fields import HiddenFields
 from handler.model.names import PART_OF, GroupKind, Identity, Resource
 from handler.model.plan import Action, Change, Due, Plan
 from handler.model.render import FILES, UnstableFields
@@ -45,7 +46,7 @@ class PlanRequest:
     """What one plan is made for.
 
     `recorded`, `namespaces`: the kinds and namespaces the state lists; `prune`: whether candidates may go; `due`: hooks and steps to carry
-    out; `renderer`, `unstable`, `hidden`: see `Rendered`; `renamed`: objects that nothing but another render names otherwise; `guarded`:
+    out; `renderer`, `unstable`, `hidden_fields`: see `Rendered`; `hidden`: its secrets; `renamed`: objects that nothing but another render names otherwise; `guarded`:
     what a person must approve beside deletions, each with its reason; `under_way`: `due.token` of the rollout that goes on; `shown`: the
     plan is only read; `handover`: None: there are no siblings.
     """
@@ -64,6 +65,7 @@ class PlanRequest:
     renderer: str = FILES
     unstable: Mapping[Identity, UnstableFields] = field(default_factory=dict)
     hidden: tuple[str, ...] = field(default=(), repr=False)
+    hidden_fields: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
     renamed: frozenset[Identity] = frozenset()
     guarded: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     under_way: str = ""
@@ -170,6 +172,8 @@ class Planner:
     def _fresh(self, ask: PlanRequest) -> Comparison:
         bodies = [item.manifest.body() for item in ask.desired.values() if item.identity.kind == "HorizontalPodAutoscaler"]
         ignoring = Ignoring.of(self.target.ignore, bodies, ask.unstable)
+        declared = ask.desired if ask.hidden_fields else {}
+        fields = ((declared[identity].manifest.body(), identity, found) for identity, found in ask.hidden_fields.items() if identity in declared)
         return Comparison(
             self.target.name,
             self.applyset,
@@ -179,6 +183,7 @@ class Planner:
             undeclared={} if ask.shown else None,
             adopts=self.target.adopts,
             hides=Mask.of(ask.hidden) if ask.hidden else str,
+            hidden={identity: HiddenFields.of(body, found) for body, identity, found in fields},
         )
 
     def _listed_into(self, comparison: Comparison, ask: PlanRequest, passing: HealthOfPlan) -> Comparison:

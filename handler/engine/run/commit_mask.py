@@ -10,13 +10,14 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.config.secret_mask import SHORTEST_PART, Mask, parts
-from handler.model.errors import AnnealError
+from handler.model.errors import AnnealError, Problem
 from handler.model.field_masking import MASKED, mentions_secret, sensitive, without_passwords
+from handler.model.hidden_fields import HiddenFields
 from handler.model.manifest import Manifest, at
 from handler.model.names import GroupKind, Identity, identity_of
 from handler.plan.admission import CRD
@@ -28,12 +29,13 @@ _TOKEN = re.compile(r"\beyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*")
 
 @dataclass(slots=True)
 class CommitMask:
-    """A mask of all that. The objects are read at its first use: most runs have nothing to hide. `secrets`: see `Rendered`."""
+    """A mask of all that. The objects are read at its first use: most runs have nothing to hide. `secrets`, `hidden`: see `Rendered`."""
 
     mask: Callable[[str], str]
     manifests: Iterable[Manifest] = field(repr=False)
     _declared: Mask | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    hidden: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
 
     def __call__(self, text: str) -> str:
         """Return the text with every spelling of every secret replaced."""
@@ -41,12 +43,25 @@ class CommitMask:
             self._declared = Mask.of(declared(tuple(self.manifests), self.secrets))
         return without_credentials(self._declared(self.mask(text)))
 
+    def about(self, subject: str) -> Callable[[str], str]:
+        """Return the mask of texts about one object: also the values of its hidden fields, too short to be hidden wherever they stand."""
+        outer = self.mask.about(subject) if isinstance(self.mask, CommitMask) else str
+        pointers = {str(identity): found for identity, found in self.hidden.items()}.get(subject, ())
+        found = (each.body() for each in self.manifests if pointers and str(each.identity) == subject)
+        values = sorted({value for body in found for value in HiddenFields.of(body, pointers).values if value}, key=len, reverse=True)
+        whole = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, values))})(?![\w])") if values else None
+        return lambda text: self(whole.sub(MASKED, outer(text)) if whole else outer(text))
+
 
 def hidden(error: AnnealError, mask: Callable[[str], str]) -> AnnealError:
     """Mask what an error's problems say. It stays the same error: its class says who must act; what else it carries is never shown."""
-    error.problems = tuple(replace(each, message=mask(each.message), fix=mask(each.fix)) for each in error.problems)
+    error.problems = tuple(_masked(each, mask.about(each.subject) if isinstance(mask, CommitMask) else mask) for each in error.problems)
     error.args = error.problems
     return error
+
+
+def _masked(problem: Problem, mask: Callable[[str], str]) -> Problem:
+    return replace(problem, message=mask(problem.message), fix=mask(problem.fix))
 
 
 def without_credentials(text: str) -> str:

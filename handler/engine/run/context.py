@@ -270,7 +270,8 @@ class RunContext:
         finally:
             outside.forget_indexes()
         self.round.commit, self.round.reads = self.titled(prepared.commit), prepared.reads
-        self.mask = CommitMask(self.deps.mask, prepared.rendered.manifests, secrets=prepared.rendered.secrets)
+        found = prepared.rendered
+        self.mask = CommitMask(self.deps.mask, found.manifests, secrets=found.secrets, hidden=found.hidden)
         return Inputs(prepared, self.deps.settings, self.deps.target.repository.url, self.deps.target.path, outside.recorded())
 
     def _recorded_render(self) -> RecordedRender:

@@ -60,6 +60,7 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         renderer=prepared.rendered.renderer,
         unstable=prepared.rendered.unstable,
         hidden=prepared.rendered.secrets,
+        hidden_fields=prepared.rendered.hidden,
         renamed=frozenset(() if run.force else _renamed(run, inputs)),
         guarded=_guarded(run, prepared.rendered.renderer),
         under_way=token(under_way(state, prepared.digest, force=run.force)) if rolling else "",

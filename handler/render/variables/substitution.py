@@ -162,10 +162,12 @@ class _Object:
 
     def _mapping(self, node: dict[str, Any], path: Path) -> dict[str, Any]:
         made: dict[str, Any] = {}
+        written: dict[str, str] = {}
         for key, value in node.items():
             name = self._key(key, path) if MARK.search(key) else key
-            if name in made:
-                self._problem((*path, key), "is the same key as another once its variables are written out")
+            earlier = written.setdefault(name, key)
+            if earlier is not key:
+                self._problem((*path, earlier), f"and {printable(key, 80)} are the same key once their variables are written out")
             made[name] = self.walk(value, (*path, name))
         return made
 

@@ -100,7 +100,7 @@ def test_values_that_no_cluster_gives_are_named(server: ApiServer, sandbox: Sand
     with pytest.raises(AnnealError) as caught:
         shown(made)
     assert [str(each) for each in caught.value.problems] == [
-        "Secret db: renderer.valuesFrom takes values from it, and it can't be read",
+        "Secret db: renderer.valuesFrom or postBuild takes values from it, and it can't be read",
         "cluster: doesn't answer",
     ]
 
