@@ -1,7 +1,7 @@
 """What a render that is only shown takes from elsewhere than git: as a run does, but a cluster that can't be asked stops no chart.
 
-Law: what helm assumes by itself then stands for the cluster, and placeholders for variables that live there; a note says so. A chart's values
-have no such stand-in.
+Law: what helm assumes by itself then stands for the cluster, and placeholders for variables that live there; a note says so. Values of a
+chart have no such stand-in.
 """
 
 from __future__ import annotations

@@ -92,8 +92,10 @@ def target_grants(target: Target, needed: NeededKinds) -> tuple[Grant, ...]:
 def value_reads(target: Target) -> Iterator[Grant]:
     """Yield the ConfigMaps and Secrets that values and variables are taken from: the target's identity reads them, by name."""
     named: dict[str, set[str]] = defaultdict(set)
-    for each in (*target.renderer.values_from, *(target.post_build.substitute_from if target.post_build else ())):
-        named[f"{each.kind.lower()}s"].add(each.name)
+    sources = [(each.kind, each.name) for each in target.renderer.values_from]
+    sources += [(each.kind, each.name) for each in (target.post_build.substitute_from if target.post_build else ())]
+    for kind, name in sources:
+        named[f"{kind.lower()}s"].add(name)
     yield from (Grant(target.namespace, "", resource, ("get",), tuple(sorted(names))) for resource, names in sorted(named.items()))
 
 

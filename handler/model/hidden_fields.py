@@ -45,9 +45,9 @@ class HiddenFields:
 
 def _same(known: _Step, step: Any) -> bool:
     if isinstance(known, str) or isinstance(step, str):
-        return known == step
+        return bool(known == step)
     name = dict(step).get("name") if isinstance(step, tuple) else None
-    return known[0] is None or name is None or name == known[0]
+    return bool(known[0] is None or name is None or name == known[0])
 
 
 def _read(body: Any, pointer: str) -> tuple[tuple[_Step, ...], Any]:

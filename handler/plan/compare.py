@@ -37,7 +37,8 @@ def fingerprint(item: Desired) -> bytes:
 class Comparison:
     """The state of one comparison; `see` every labelled object, then `probe` what of the rest exists unlabelled.
 
-    `hides`, `hidden`: see `field_changes`; `anew`: live objects of which a render makes something anew: their values stay, and no render knows them.
+    `hides`, `hidden`: see `field_changes`; `anew`: live objects of which a render makes something anew: their values stay, and no render
+    knows them.
     """
 
     target: str

@@ -46,8 +46,8 @@ class PlanRequest:
     """What one plan is made for.
 
     `recorded`, `namespaces`: the kinds and namespaces the state lists; `prune`: whether candidates may go; `due`: hooks and steps to carry
-    out; `renderer`, `unstable`, `hidden_fields`: see `Rendered`; `hidden`: its secrets; `renamed`: objects that nothing but another render names otherwise; `guarded`:
-    what a person must approve beside deletions, each with its reason; `under_way`: `due.token` of the rollout that goes on; `shown`: the
+    out; `renderer`, `unstable`, `hidden` (its `secrets`), `hidden_fields` (its `hidden`): see `Rendered`; `renamed`: objects that nothing
+    but another render names otherwise; `guarded`: what a person must approve beside deletions, each with its reason; `under_way`: `due.token` of the rollout that goes on; `shown`: the
     plan is only read; `handover`: None: there are no siblings.
     """
 
@@ -173,7 +173,9 @@ class Planner:
         bodies = [item.manifest.body() for item in ask.desired.values() if item.identity.kind == "HorizontalPodAutoscaler"]
         ignoring = Ignoring.of(self.target.ignore, bodies, ask.unstable)
         declared = ask.desired if ask.hidden_fields else {}
-        fields = ((declared[identity].manifest.body(), identity, found) for identity, found in ask.hidden_fields.items() if identity in declared)
+        fields = (
+            (declared[identity].manifest.body(), identity, found) for identity, found in ask.hidden_fields.items() if identity in declared
+        )
         return Comparison(
             self.target.name,
             self.applyset,

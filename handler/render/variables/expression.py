@@ -109,7 +109,7 @@ class _Reader:
             return self._part(name, at + 1, depth)
         return Value(self._value(name), frozenset({name})), self._closed(at)
 
-    def _default(self, name: str, _operator: str, at: int, depth: int) -> tuple[Value, int]:
+    def default(self, name: str, _operator: str, at: int, depth: int) -> tuple[Value, int]:
         own = self.variables.values.get(name)
         words: list[Value] = []
         while self._at(at) != "}":
@@ -146,7 +146,7 @@ class _Reader:
             seen = f"{self._shown} cuts a character in two: offset and length count bytes, as Flux' do"
             raise ExpressionRefused(seen, "write another offset or length") from None
 
-    def _cased(self, name: str, operator: str, at: int, _depth: int) -> tuple[Value, int]:
+    def cased(self, name: str, operator: str, at: int, _depth: int) -> tuple[Value, int]:
         text = self._value(name)
         change = {",": _lower, "^": _upper}[operator[0]]
         if len(operator) == 1:
@@ -155,12 +155,12 @@ class _Reader:
             text = change(text)
         return self._made(text, {name}), self._closed(at)
 
-    def _trimmed(self, name: str, operator: str, at: int, depth: int) -> tuple[Value, int]:
+    def trimmed(self, name: str, operator: str, at: int, depth: int) -> tuple[Value, int]:
         pattern, at = self._word(_WORD, at, depth)
         text = self._value(name)
         return self._made(trimmed(operator, text, pattern.text, self.effort), {name} | pattern.names), self._closed(at)
 
-    def _replaced(self, name: str, operator: str, at: int, depth: int) -> tuple[Value, int]:
+    def replaced(self, name: str, operator: str, at: int, depth: int) -> tuple[Value, int]:
         old, at = self._word(_OLD, at, depth)
         if self._at(at) != "/":
             raise self._refused("has no second /")
@@ -206,7 +206,9 @@ class _Reader:
     def _value(self, name: str) -> str:
         found = self.variables.values.get(name, self.variables.unknown)
         if found is None:
-            fix = f"add postBuild: {{substitute: {{{name}: …}}}} to the target, write a default, ${{{name}:-…}}, or $${{{name}}} to keep the text"
+            fix = (
+                f"add postBuild: {{substitute: {{{name}: …}}}} to the target; or write ${{{name}:-…}}, a default, or $${{{name}}}, the text"
+            )
             raise ExpressionRefused(f"{self._shown} names the variable {name}, which isn't known", fix)
         self.effort.work(len(found) // _AT_ONCE)
         return found
@@ -228,10 +230,10 @@ class _Reader:
 
 
 _KINDS: tuple[tuple[re.Pattern[str], Callable[[_Reader, str, str, int, int], tuple[Value, int]]], ...] = (
-    (_DEFAULT, _Reader._default),
-    (_CASING, _Reader._cased),
-    (_REPLACEMENT, _Reader._replaced),
-    (_REMOVAL, _Reader._trimmed),
+    (_DEFAULT, _Reader.default),
+    (_CASING, _Reader.cased),
+    (_REPLACEMENT, _Reader.replaced),
+    (_REMOVAL, _Reader.trimmed),
 )
 
 

@@ -1,15 +1,16 @@
 """What becomes of a field's text once its variables are written out: a text, or a number, true, false, null, as Flux makes it. Pure.
 
-Flux writes variables into the YAML that kustomize prints, and reads that again. So a text that kustomize prints without quotes is read anew:
-`replicas: ${N}` is a number, `"${quote}${N}${quote}"` a text. One that is printed in quotes or as a block stays a text.
+Flux writes variables into the YAML that kustomize prints, and reads that again. So a text that is printed there without quotes is read
+anew: `replicas: ${N}` is a number, `"${quote}${N}${quote}"` a text. One that is printed in quotes or as a block stays a text.
 
-Law: what comes out is one scalar, whatever a variable holds: where Flux' text would be a mapping, a list, an alias or a comment, it is the text
-itself. Checked against Flux by the golden table in `tests/unit/render/variables`.
+Law: what comes out is one scalar, whatever a variable holds: where Flux' text would be a mapping, a list, an alias or a comment, it is the
+text itself. Checked against Flux by the golden table in `tests/unit/render/variables`.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import yaml
 from yaml._yaml import CParser
@@ -25,7 +26,7 @@ _NO_BLOCK = re.compile(r"\s\n| \Z|[^\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\u
 _BREAK = re.compile(r"[\n\r\x85\u2028\u2029]")
 _STRUCTURE = re.compile(r"\s*(?:[\[{&*|>@`%]|[-?](?:\s|\Z))")
 _SIMPLE = re.compile(r"[A-Za-z0-9_./+-][A-Za-z0-9_./+@%^=-]*")
-_SCALAR = (yaml.StreamStartEvent, yaml.DocumentStartEvent, yaml.MappingStartEvent, yaml.ScalarEvent, yaml.ScalarEvent)
+_BEFORE = 5  # events up to the value: of the stream, the document, the mapping, its key, and the value itself
 _FIX = "close the quotes; of a text that begins with one, all is in quotes: ${quote}…${quote}, with substitute: {quote: '\"'}"
 
 
@@ -65,12 +66,12 @@ def _plain(made: str) -> scalars.Scalar:
     return scalars.plain(event.value) if event.implicit[0] else str(event.value)
 
 
-def _scalar(made: str) -> yaml.ScalarEvent | None:
-    """Return the one scalar that a text is as the value of a key, or None: it is more, or something else, or can't be read."""
+def _scalar(made: str) -> Any:
+    """Return the event of the one scalar that a text is as the value of a key, or None: it is more, or something else, or can't be read."""
     text = f"k: {made}"
     try:
         parser = CParser(text)
-        *_, event = (parser.get_event() for _ in _SCALAR)
+        event: Any = [parser.get_event() for _ in range(_BEFORE)][-1]
         following = parser.get_event()
     except (yaml.YAMLError, ValueError):
         return None

@@ -1,7 +1,7 @@
 """Objects -> the same with their variables written out, field by field, and every mistake. The child's half; pure.
 
-Law: the value of a variable stays within its field: fields are substituted, not text. What comes from the cluster can't say what an object is
-or whose rights it has. What is made is judged as if git had declared it. Nothing here says what a variable holds.
+Law: the value of a variable stays within its field: fields are substituted, not text. What comes from the cluster can't say what an object
+is or whose rights it has. What is made is judged as if git had declared it. Nothing here says what a variable holds.
 """
 
 from __future__ import annotations
@@ -89,8 +89,7 @@ def substitute(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[b
         made = body if is_off(body) else found.walk(body, ())
         rows = found.problems or finished(made, place, item)
         for row in rows:
-            problem = isinstance(row, Problem)
-            yield encode(_advised(row)) if problem else Substituted(number, row, tuple(found.hidden)).encode()
+            yield encode(_advised(row)) if isinstance(row, Problem) else Substituted(number, row, tuple(found.hidden)).encode()
     yield from (HiddenText(text).encode() for text in call.texts if _tells(text))
 
 
@@ -177,7 +176,8 @@ class _Object:
             return key
         secret = next(filter(self.call.is_secret, found.names), None)
         if secret:
-            self._problem((*path, key), f"is a key with the variable {secret} of {self.call.origin(secret)}", "keys are shown: write it out")
+            seen = f"is a key with the variable {secret} of {self.call.origin(secret)}, and keys are shown"
+            self._problem((*path, key), seen, "write the key into git")
             return key
         try:
             name = scalars.key(read(key, found.text))

@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from handler.config.post_build import PostBuild, SubstituteFrom
 from handler.model.errors import Problem, RenderFailed, ValuesInvalid
@@ -56,7 +57,7 @@ def with_variables(rendered: Rendered, request: RenderRequest, sandbox: Sandbox)
         return _unchanged(rendered, marked)
     reads = ReadSet.of({**dict(rendered.reads.paths), **gathered.reads})
     with judged_from(reads):
-        return _substituted(replace(rendered, reads=reads), marked, gathered, request, sandbox)
+        return _Substitution(replace(rendered, reads=reads), marked, gathered, settings).run(request, sandbox)
 
 
 def _unchanged(rendered: Rendered, marked: Sequence[Manifest]) -> Rendered:
@@ -113,27 +114,37 @@ def _missing(source: SubstituteFrom, namespace: str) -> ValuesInvalid:
     return ValuesInvalid.of(str(source), seen, fix=f"create it: {create}; or write `optional: true` there")
 
 
-def _substituted(rendered: Rendered, marked: Sequence[Manifest], gathered: _Gathered, request: RenderRequest, sandbox: Sandbox) -> Rendered:
-    settings, subject = request.post_build, printable(request.path) or "repository"
-    assert isinstance(settings, PostBuild)
-    asked = PLACEHOLDER if request.placeholders and settings.substitute_from else None
-    options = {
-        "places": [each.place for each in marked],
-        "items": [each.item for each in marked],
-        "origins": gathered.origins,
-        "unknown": None if settings.substitute_strategy == "Strict" else "",
-        "asked": asked,
-    }
-    parts = [json.dumps(gathered.values).encode(), *(each.raw for each in marked)]
-    rows = sandbox.run("substitute", options, parts, decode_row, subject=subject)
-    refuse([row for row in rows if isinstance(row, Problem)])
-    found = [row for row in rows if isinstance(row, Substituted)]
-    if [row.number for row in found] != list(range(len(marked))):
-        raise RenderFailed.of(subject, "was not answered by the render child")
-    made = {id(marked[row.number]): row.manifest for row in found}
-    hidden = {row.manifest.identity: row.hidden for row in found if row.hidden}
-    texts = tuple(row.text for row in rows if isinstance(row, HiddenText))
-    return replace(_with(rendered, made), hidden={**rendered.hidden, **hidden}, secrets=(*rendered.secrets, *texts))
+@dataclass(frozen=True, slots=True)
+class _Substitution:
+    """One call of the child. `marked`: the objects with a variable in them."""
+
+    rendered: Rendered
+    marked: Sequence[Manifest]
+    gathered: _Gathered
+    settings: PostBuild
+
+    def run(self, request: RenderRequest, sandbox: Sandbox) -> Rendered:
+        subject = printable(request.path) or "repository"
+        parts = [json.dumps(self.gathered.values).encode(), *(each.raw for each in self.marked)]
+        rows = sandbox.run("substitute", self._options(request), parts, decode_row, subject=subject)
+        refuse([row for row in rows if isinstance(row, Problem)])
+        found = [row for row in rows if isinstance(row, Substituted)]
+        if [row.number for row in found] != list(range(len(self.marked))):
+            raise RenderFailed.of(subject, "was not answered by the render child")
+        made = {id(self.marked[row.number]): row.manifest for row in found}
+        hidden = {row.manifest.identity: row.hidden for row in found if row.hidden}
+        texts = tuple(row.text for row in rows if isinstance(row, HiddenText))
+        rendered = _with(self.rendered, made)
+        return replace(rendered, hidden={**rendered.hidden, **hidden}, secrets=(*rendered.secrets, *texts))
+
+    def _options(self, request: RenderRequest) -> dict[str, Any]:
+        return {
+            "places": [each.place for each in self.marked],
+            "items": [each.item for each in self.marked],
+            "origins": self.gathered.origins,
+            "unknown": None if self.settings.substitute_strategy == "Strict" else "",
+            "asked": PLACEHOLDER if request.placeholders and self.settings.substitute_from else None,
+        }
 
 
 def _with(rendered: Rendered, made: Mapping[int, Manifest]) -> Rendered:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handler.render.variables import effort
 from handler.render.variables.effort import Effort, ExpressionRefused
 from handler.render.variables.expression import MAX_NESTED, Value, Variables, expanded
 from tests.unit.render.variables.flux_golden import TEXTS
@@ -72,25 +73,19 @@ def test_no_refusal_says_what_a_variable_holds() -> None:
 def test_what_grows_is_stopped_before_it_is_made() -> None:
     with pytest.raises(ExpressionRefused, match="makes or needs a text of"):
         made("${a//x/${a}}", a="x" * 1_000_000)
-    with pytest.raises(ExpressionRefused, match=f"all expressions together make more than {effort.MAX_MADE:,}"):
-        spent = Effort()
-        for _ in range(100):
-            expanded("${a}", Variables({"a": "x" * 1_000_000}), spent)
+    with pytest.raises(ExpressionRefused, match="all expressions together make more than"):
+        expanded("${a}", Variables({"a": "x" * 1_000_000}), Effort(made=900_000))
 
 
 def test_patterns_take_time_for_each_character_once() -> None:
     long = "a" * 1_000_000
     assert made("${a##" + "*a" * 30 + "b}", a=long) == long
     with pytest.raises(ExpressionRefused, match="take too long"):
-        spent = Effort()
-        for _ in range(30):
-            expanded("${a%%*b*c}", Variables({"a": long}), spent)
+        expanded("${a%%*b*c}", Variables({"a": long}), Effort(left=100_000))
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.text("${}ab:-=/#%*?[]\\^,1 é\0", max_size=40), st.text("ab*${}/é", max_size=8))
 def test_any_text_is_written_out_or_refused(text: str, value: str) -> None:
-    try:
+    with contextlib.suppress(ExpressionRefused):
         assert isinstance(made(text, unknown="", a=value, b=""), str)
-    except ExpressionRefused as refused:
-        assert refused.message
