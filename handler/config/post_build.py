@@ -30,7 +30,7 @@ class PostBuild:
     substitute: Json = _doc('Variables and their values, texts: {region: eu-1, replicas: "3"}; they stand above substituteFrom.', Json(""))
     substitute_from: tuple[SubstituteFrom, ...] = _doc("Where more variables are; later entries stand above earlier ones.", factory=tuple)
     substitute_strategy: Literal["Strict", "WithVariables", "Always"] = _doc(
-        "Strict: a name that isn't known is refused. With the others it is empty, as in Flux; WithVariables does nothing without variables.",
+        "Strict: an unknown name is refused. With the others it is empty, as in Flux; WithVariables does nothing without variables.",
         "Strict",
     )
 

@@ -47,8 +47,8 @@ class PlanRequest:
 
     `recorded`, `namespaces`: the kinds and namespaces the state lists; `prune`: whether candidates may go; `due`: hooks and steps to carry
     out; `renderer`, `unstable`, `hidden` (its `secrets`), `hidden_fields` (its `hidden`): see `Rendered`; `renamed`: objects that nothing
-    but another render names otherwise; `guarded`: what a person must approve beside deletions, each with its reason; `under_way`: `due.token` of the rollout that goes on; `shown`: the
-    plan is only read; `handover`: None: there are no siblings.
+    but another render names otherwise; `guarded`: what a person must approve beside deletions, each with its reason; `under_way`:
+    `due.token` of the rollout that goes on; `shown`: the plan is only read; `handover`: None: there are no siblings.
     """
 
     commit: str

@@ -46,8 +46,10 @@ class CommitMask:
     def about(self, subject: str) -> Callable[[str], str]:
         """Return the mask of texts about one object: also the values of its hidden fields, too short to be hidden wherever they stand."""
         outer = self.mask.about(subject) if isinstance(self.mask, CommitMask) else str
-        pointers = {str(identity): found for identity, found in self.hidden.items()}.get(subject, ())
-        found = (each.body() for each in self.manifests if pointers and str(each.identity) == subject)
+        identity = next((each for each in self.hidden if str(each) == subject), None)
+        as_written = (identity, replace(identity, namespace="")) if identity else ()
+        pointers = self.hidden[identity] if identity else ()
+        found = (each.body() for each in self.manifests if each.identity in as_written)
         values = sorted({value for body in found for value in HiddenFields.of(body, pointers).values if value}, key=len, reverse=True)
         whole = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, values))})(?![\w])") if values else None
         return lambda text: self(whole.sub(MASKED, outer(text)) if whole else outer(text))

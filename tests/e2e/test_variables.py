@@ -1,0 +1,108 @@
+"""Variables that live in the cluster: read with the target's rights, seen when they change, shown nowhere, too short to be masked or not."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Callable
+
+import pytest
+
+from handler.config.post_build import PostBuild, SubstituteFrom
+from handler.config.settings import Impersonate
+from handler.config.settings_shape import Json
+from handler.model.errors import AccessDenied
+from handler.model.plan import Change
+from handler.model.result import Outcome, Result
+from handler.model.to_json import plain
+from tests.e2e.api_proxy import Wired
+from tests.e2e.conftest import Open
+from tests.e2e.documents import config_map
+from tests.e2e.one_target import Shop, told
+from tests.e2e.planted_secrets import CANARY, OTHER, assert_silent, run
+from tests.e2e.rbac_rights import ALL, DEPLOYER, allow
+from tests.e2e.rendered_trees import get, push_files, text_of, unchanged, workload
+from tests.e2e.test_helm_values_from import assert_plans_silent
+
+SETTINGS = PostBuild(
+    Json('{"quote": "\\"", "region": "eu-1"}'),
+    (SubstituteFrom("ConfigMap", "settings"), SubstituteFrom("Secret", "login"), SubstituteFrom("Secret", "none", True)),
+)
+MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: out}\ndata: {colour: '${colour}', region: '${region}', url: 'db=${password};'}\n"
+LOGIN = "apiVersion: v1\nkind: Secret\nmetadata: {name: out}\nstringData: {password: '${quote}${password}${quote}', count: '${quote}${count}${quote}'}\n"
+
+
+@pytest.fixture
+def shop(open_shop: Open) -> Shop:
+    opened = open_shop()
+    opened.create_namespace()
+    opened.configure(namespace=opened.name, namespaces=(opened.name,), post_build=SETTINGS)
+    settle(opened)
+    push_files(opened, {"deploy/map.yaml": MAP, "deploy/login.yaml": LOGIN, "deploy/web.yaml": text_of(workload(replicas="${count}"))})
+    return opened
+
+
+def settle(shop: Shop, colour: str = "green", password: str = CANARY, count: str = "3") -> None:
+    """Write the variables by hand."""
+    shop.kubectl.apply(config_map(shop.name, "settings", {"colour": colour, "region": "none"}))
+    encoded = {name: base64.b64encode(text.encode()).decode() for name, text in {"password": password, "count": count}.items()}
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login", "namespace": shop.name}, "data": encoded}
+    shop.kubectl.run("apply", "--server-side", "-f", "-", given=json.dumps(body))
+
+
+def fields(result: Result, kind: str) -> list[tuple[str, str, str]]:
+    [change] = [each for each in changes(result) if each.identity.kind == kind]
+    return [(field.path, field.live, field.declared) for field in change.fields]
+
+
+def changes(result: Result) -> list[Change]:
+    assert result.plan, told(result)
+    return [each for stage in result.plan.stages for each in stage]
+
+
+def test_a_changed_variable_is_seen_by_the_next_drift_run_and_by_the_next_push(shop: Shop, wired: Callable[[], Wired]) -> None:
+    shop.applied()
+    assert get(shop, "configmap", "out")["data"] == {"colour": "green", "region": "eu-1", "url": f"db={CANARY};"}
+    assert base64.b64decode(get(shop, "secret", "out")["data"]["password"]).decode() == CANARY
+    assert get(shop, "deployment", "web")["spec"]["replicas"] == 3
+    unchanged(shop.run("drift"))
+    wire = wired()
+    handler = shop.handler_at(wire.kubeconfig)
+    handler.run(shop.job("drift"))
+    settle(shop, "blue")
+    wire.forget()
+    assert handler.run(shop.job(hint=shop.head)).outcome is Outcome.UNCHANGED
+    assert [method for method, _ in wire.seen] == ["GET"], "a push without change asks for no variable"
+    assert handler.run(shop.job("drift")).outcome is Outcome.APPLIED
+    assert get(shop, "configmap", "out")["data"]["colour"] == "blue"
+    assert {"//values/ConfigMap/settings", "//values/Secret/login", "//values/Secret/none"} <= {*shop.state().reads_paths}
+
+
+def test_variables_are_read_with_the_targets_rights(shop: Shop) -> None:
+    shop.configure(impersonate=Impersonate(f"{shop.name}/{DEPLOYER}"))
+    allow(shop, (ALL, "", "configmaps"), (ALL, "apps", "deployments"))
+    settle(shop, "blue")
+    refused = shop.run("drift")
+    assert (refused.outcome, refused.code) == (Outcome.FAILED, AccessDenied.code), told(refused)
+    assert refused.problems[0].subject == f"Secret/{shop.name}/login"
+
+
+def test_no_secret_shows_anywhere_however_short_it_is(shop: Shop, logged: io.StringIO) -> None:
+    results = [run(shop, shop.job("oneoff", dry_run=True)), run(shop, shop.job())]
+    assert results[1].outcome is Outcome.APPLIED, told(results[1])
+    settle(shop, password=OTHER, count="5")
+    results += [run(shop, shop.job("oneoff", dry_run=True))]
+    assert fields(results[-1], "Deployment") == [("spec.replicas", "***", "***")]
+    assert fields(results[-1], "ConfigMap") == [("data.url", "***", "***")]
+    settle(shop, password=OTHER, count="many")
+    results += [run(shop, shop.job("drift"))]
+    assert results[-1].outcome is Outcome.FAILED, told(results[-1])
+    assert "many" not in told(results[-1])
+    settle(shop, password=OTHER, count="-17")
+    results += [run(shop, shop.job("drift"))]
+    assert results[-1].outcome is Outcome.FAILED, told(results[-1])
+    assert "17" not in str(results[-1].problems), told(results[-1])
+    assert_silent(shop, logged, *results, planted=(CANARY, OTHER))
+    assert_plans_silent([each for each in results if each.plan])
+    assert "many" not in json.dumps(plain(shop.state().history))
