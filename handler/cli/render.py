@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -17,7 +18,7 @@ from handler.config.settings import Target
 from handler.engine.run.commit_mask import values
 from handler.model.field_masking import masked
 from handler.model.hidden_fields import without
-from handler.model.manifest import Manifest, digest_of
+from handler.model.manifest import Manifest, canonical, digest_of
 from handler.model.render import Rendered
 from handler.model.tree import CommitInfo
 
@@ -37,7 +38,7 @@ def render(session: Session, target: str | None, commit: str, rollout: bool, sho
     bodies = [(manifest.body() if show_secrets else _shown(manifest, rendered), manifest.place) for manifest in rendered.manifests]
     if session.output.as_json:
         items = [{"place": place, "object": body} for body, place in bodies]
-        about = {"target": chosen.name, "commit": info, "digest": digest_of(rendered.manifests)}
+        about = {"target": chosen.name, "commit": info, "digest": digest_of(_told(rendered))}
         session.output.document({**about, "items": items, "notes": rendered.notes})
     else:
         for body, place in bodies:
@@ -49,6 +50,13 @@ def _shown(manifest: Manifest, rendered: Rendered) -> dict[str, Any]:
     """Return an object fit to be shown: without what a Secret says, whatever the field is called."""
     body: dict[str, Any] = without(manifest.body(), rendered.hidden.get(manifest.identity, ()))
     return masked(body)
+
+
+def _told(rendered: Rendered) -> Iterator[Manifest]:
+    """Yield the objects without what variables took from Secrets, which a digest may not tell either."""
+    for each in rendered.manifests:
+        hidden = rendered.hidden.get(each.identity)
+        yield replace(each, raw=canonical(without(each.body(), hidden))) if hidden else each
 
 
 def rendered_at(session: Session, target: Target, commit: str = "", *, impersonated: bool = True) -> tuple[CommitInfo, Rendered]:

@@ -17,9 +17,10 @@ from handler.config.git_settings import Revision
 from handler.config.settings import Target
 from handler.engine.planner import canaries
 from handler.model.errors import AnnealError, AuthorError, PlanRefused, Problem
+from handler.model.hidden_fields import without
 from handler.model.manifest import Manifest, canonical, digest_of
 from handler.model.names import Identity
-from handler.model.outside_inputs import KnownChart, NothingOutside, OutsideInputs
+from handler.model.outside_inputs import VALUES, KnownChart, NothingOutside, OutsideInputs
 from handler.model.refs import Head
 from handler.model.render import Called, Files, RecordedRender, Rendered, RenderRequest, nowhere
 from handler.model.rollout import Mode, Rollout
@@ -295,10 +296,17 @@ def changed_renderer(target: str, recorded: str, now: str) -> Problem:
 
 
 def _steady(rendered: Rendered, named: Mapping[Identity, Identity]) -> Iterator[Manifest]:
-    """Yield the objects without what each render makes anew: a render that differs in that alone is the same set, whose hooks have run."""
+    """Yield the objects without what each render makes anew: a render that differs in that alone is the same set, whose hooks have run.
+
+    For what variables took from Secrets stands which version of them was read: a digest of few unknown characters would tell them.
+    """
     for manifest in rendered.manifests:
-        anew = rendered.unstable.get(named[manifest.identity])
-        yield replace(manifest, raw=canonical(anew.without(manifest.body()))) if anew else manifest
+        anew, hidden = rendered.unstable.get(named[manifest.identity]), rendered.hidden.get(named[manifest.identity], ())
+        body = without(manifest.body(), hidden) if hidden else manifest.body() if anew else {}
+        yield replace(manifest, raw=canonical(anew.without(body) if anew else body)) if body else manifest
+    if rendered.hidden:
+        versions = [each for each in rendered.reads.elsewhere.paths if each[0].startswith(VALUES)]
+        yield Manifest(Identity("", "", "", ""), "", canonical(versions), "")
 
 
 def _held_values(rendered: Rendered, target: Target) -> Iterator[str]:

@@ -206,9 +206,7 @@ class _Reader:
     def _value(self, name: str) -> str:
         found = self.variables.values.get(name, self.variables.unknown)
         if found is None:
-            fix = (
-                f"add postBuild: {{substitute: {{{name}: …}}}} to the target; or write ${{{name}:-…}}, a default, or $${{{name}}}"
-            )
+            fix = f"add postBuild: {{substitute: {{{name}: …}}}} to the target; or write ${{{name}:-…}}, a default, or $${{{name}}}"
             raise ExpressionRefused(f"{self._shown} names the variable {name}, which isn't known", fix)
         self.effort.work(len(found) // _AT_ONCE)
         return found

@@ -7,12 +7,14 @@ is or whose rights it has. What is made is judged as if git had declared it. Not
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.model.errors import Problem
 from handler.model.manifest import Manifest, at
+from handler.model.names import GroupKind
 from handler.model.tree import printable
 from handler.render import scalars
 from handler.render.document import Document
@@ -25,6 +27,7 @@ from handler.render.variables.flux_scalars import read
 SWITCHES = ("kustomize.toolkit.fluxcd.io/substitute", "anneal.dev/substitute")
 """`disabled`, as an annotation, Flux' also as a label: nothing of the object is substituted."""
 CLUSTER = "the cluster"
+_SECRET = GroupKind("", "Secret")
 _NAMING = frozenset(
     {
         ("apiVersion",),
@@ -89,7 +92,7 @@ def substitute(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[b
         made = body if is_off(body) else found.walk(body, ())
         rows = found.problems or finished(made, place, item)
         for row in rows:
-            yield encode(_advised(row)) if isinstance(row, Problem) else Substituted(number, row, tuple(found.hidden)).encode()
+            yield encode(_advised(row)) if isinstance(row, Problem) else Substituted(number, row, found.pointers(row)).encode()
     yield from (HiddenText(text).encode() for text in call.texts if _tells(text))
 
 
@@ -158,6 +161,12 @@ class _Object:
         if isinstance(node, list):
             return [self.walk(each, (*path, number)) for number, each in enumerate(node)]
         return self._value(node, path) if isinstance(node, str) and MARK.search(node) else node
+
+    def pointers(self, made: Manifest) -> tuple[str, ...]:
+        """Return where the hidden fields are in the object as it is applied: texts of a Secret have become its data."""
+        if made.identity.group_kind != _SECRET:
+            return tuple(self.hidden)
+        return tuple(re.sub(r"\A/stringData/", "/data/", each) for each in self.hidden)
 
     def _mapping(self, node: dict[str, Any], path: Path) -> dict[str, Any]:
         made: dict[str, Any] = {}

@@ -13,11 +13,13 @@ import pytest
 from handler.config.post_build import PostBuild, SubstituteFrom
 from handler.config.settings_shape import Json
 from handler.model.errors import ManifestInvalid, ValuesInvalid
-from handler.model.render import Rendered, RenderRequest
+from handler.model.render import UPGRADED, Rendered, RenderRequest
 from handler.render import RENDERERS, Sandbox
+from handler.render.render_tools import DIRECTORY
 from handler.render.target_render import render_target
+from infra.renderers.build import binaries
 from tests.fakes.source_tree import FakeTree
-from tests.rooms.render.helm_releases import CALLED, Elsewhere
+from tests.rooms.render.helm_releases import CALLED, CHART, ECHO, HOOK, Elsewhere
 
 CLUSTER = (SubstituteFrom("ConfigMap", "vars"), SubstituteFrom("Secret", "db"))
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: web}}\ndata: {}\n"
@@ -28,6 +30,11 @@ DEPLOYMENT = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
 def sandbox() -> Iterator[Sandbox]:
     with Sandbox() as sandbox:
         yield sandbox
+
+
+@pytest.fixture
+def tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DIRECTORY, str(binaries()))
 
 
 def rendered(sandbox: Sandbox, text: str, values: Mapping[str, str] | None = None, **about: Any) -> Rendered:
@@ -175,3 +182,134 @@ def test_without_the_cluster_its_values_are_placeholders(sandbox: Sandbox) -> No
 def test_without_a_variable_nothing_is_asked(sandbox: Sandbox) -> None:
     found = rendered(sandbox, CONFIG.format("{a: '$x'}"), sources=(SubstituteFrom("Secret", "none"),))
     assert [path for path, _ in found.reads.paths] == ["deploy"]
+
+
+# --- other renderers, and again
+def test_what_kustomize_prints_is_substituted_and_a_rollout_may_call_it_by_either_name(sandbox: Sandbox, tools: None) -> None:
+    request, outside = asked({"env": "prod", "n": "2"})
+    tree = FakeTree(
+        {
+            "deploy/kustomization.yaml": "namePrefix: ${env}-\nresources: [a.yaml]\nconfigMapGenerator: [{name: made, literals: ['v=${n}x']}]\n",
+            "deploy/a.yaml": DEPLOYMENT + "spec: {replicas: '${n}', selector: {}, template: {}}\n",
+        }
+    )
+    found = render_target(RENDERERS["kustomize"], tree, replace(request, outside=outside), sandbox)
+    bodies = {str(each.identity): each.body() for each in found.manifests}
+    assert bodies["Deployment/prod-web"]["spec"]["replicas"] == 2
+    [made] = [body["data"] for name, body in bodies.items() if name.startswith("ConfigMap/prod-made-")]
+    assert made == {"v": "2x"}
+    assert found.keys["Deployment/prod-web"] == found.keys["Deployment/${env}-web"]
+    assert found.keys["ConfigMap/${env}-made"][0].name.startswith("prod-made-")
+
+
+def test_a_charts_hooks_that_rest_are_named_as_they_were(sandbox: Sandbox, tools: None) -> None:
+    request, outside = asked({"env": "prod"})
+    hook = HOOK.format("${env}-setup", "pre-install")
+    tree = FakeTree(
+        {f"deploy/{path}": text for path, text in {"Chart.yaml": CHART, "templates/a.yaml": hook, "templates/b.yaml": ECHO}.items()}
+    )
+    found = render_target(RENDERERS["helm"], tree, replace(request, outside=outside, installed=UPGRADED), sandbox)
+    assert [str(each.identity) for each in found.rests] == ["Job/prod-setup"]
+
+
+def test_what_was_rendered_before_is_substituted_again(sandbox: Sandbox) -> None:
+    request, outside = asked({"a": "1x"})
+    tree = FakeTree({"deploy/a.yaml": CONFIG.format("{a: '${a}'}")})
+    first = render_target(RENDERERS["file"], tree, replace(request, outside=outside), sandbox)
+    request, outside = asked({"a": "2x"})
+    again = render_target(RENDERERS["file"], tree, replace(request, outside=outside, known=first.files), sandbox)
+    assert (data(first), data(again)) == ({"a": "1x"}, {"a": "2x"})
+    assert tree.fetched == 1
+
+
+def test_what_a_chart_makes_anew_is_found_under_its_new_name(sandbox: Sandbox, tools: None) -> None:
+    request, outside = asked({"env": "prod"})
+    made = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '${env}-made'}\ndata: {k: {{ randAlphaNum 20 | quote }}}\n"
+    tree = FakeTree({"deploy/Chart.yaml": CHART, "deploy/templates/a.yaml": made})
+    found = render_target(RENDERERS["helm"], tree, replace(request, outside=outside), sandbox)
+    assert {str(identity): each.paths for identity, each in found.unstable.items()} == {"ConfigMap/prod-made": ("/data/k",)}
+
+
+# --- hostile
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("${a:-" * 5_000 + "}" * 5_000, "has more than 20 expressions in each other"),
+        ("${a" * 2_000, "can't be read"),
+        ("${a//x/${a}}", "makes or needs a text of 1,000,001,000,000 characters"),
+        ("${a" + "#" * 100_000 + "}", "pattern of 99,998 characters"),
+        ("${a:-" + "${b:-" * 15 + "}" * 15, "isn't closed"),
+        ("'${q}${a}", "begins with a quote"),
+    ],
+)
+def test_a_text_that_would_grow_or_never_end_is_refused_with_its_place(sandbox: Sandbox, text: str, says: str) -> None:
+    found = refused(sandbox, json.dumps(document(a=text)), {"a": "x" * 1_000_000, "q": '"'})
+    assert found[0].startswith("deploy/a.yaml:1: ConfigMap/web: data.a: ")
+    assert says in found[0]
+    assert "xxx" not in found[0]
+
+
+def document(**fields: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}, "data": fields}
+
+
+def test_many_large_values_end_with_a_refusal_not_with_the_childs_death(sandbox: Sandbox) -> None:
+    found = refused(sandbox, json.dumps(document(**{f"k{number}": "${a}${a}" for number in range(100)})), {"a": "x" * 1_000_000})
+    assert "all expressions together make more than" in found[0]
+    assert len(found) < 101
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "says"),
+    [
+        ("Secret", "app.conf", b"x", "Secret db: has the key app.conf, and postBuild takes each as the name of a variable"),
+        ("ConfigMap", "a", b"x" * 10_000_000, "ConfigMap vars: holds 10,000,000 bytes in a; a variable has at most 1,048,576"),
+        ("Secret", "a", b"\xff", "Secret db: isn't UTF-8 in a"),
+    ],
+)
+def test_an_object_of_the_cluster_that_cant_hold_variables_is_named(
+    sandbox: Sandbox, kind: str, name: str, value: bytes, says: str
+) -> None:
+    request, outside = asked({})
+    outside = replace(outside, objects={**outside.objects, (kind, "vars" if kind == "ConfigMap" else "db"): {name: value}})
+    with pytest.raises(ValuesInvalid) as error:
+        render_target(
+            RENDERERS["file"], FakeTree({"deploy/a.yaml": CONFIG.format("{a: '${a}'}")}), replace(request, outside=outside), sandbox
+        )
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "value", ["a: b", "x\ny: z", "{}", "[", "*x", "&a", "- x", "k: |", "#", "\0", "]}", "'a': b", "a\u2028b: c", '{"a": 1}']
+)
+def test_no_value_leaves_its_field(sandbox: Sandbox, value: str) -> None:
+    body = {**document(), "kind": "Secret", "stringData": {"s": "${v}"}}
+    texts = {"a": "${v}", "b": "x: ${v}", "c": "l\n${v}\n"}
+    try:
+        found = rendered(sandbox, json.dumps(document(**texts)), ConfigMap={"v": value})
+    except ManifestInvalid as error:
+        assert "begins with a quote" in str(error)
+        return
+    flat = value.replace("\n", "")
+    assert data(found) == {"a": flat, "b": f"x: {flat}", "c": f"l\n{flat}\n"}
+    secret = rendered(sandbox, json.dumps(body), ConfigMap={"v": value})
+    assert base64.b64decode(data(secret)["s"]).decode() == flat
+
+
+@pytest.mark.parametrize("value", ["true", "a", "null", "8080", "prod"])
+def test_a_secret_that_is_a_common_word_hides_its_field_and_no_text(sandbox: Sandbox, value: str) -> None:
+    found = rendered(sandbox, CONFIG.format("{a: 'x-${v}'}"), Secret={"v": value})
+    assert found.hidden == {found.manifests[0].identity: ("/data/a",)}
+    assert found.secrets == ()
+
+
+def test_a_secret_is_no_key_and_the_clusters_word_makes_no_field_of_rights(sandbox: Sandbox) -> None:
+    assert "is a key with the variable v of Secret db" in refused(sandbox, CONFIG.format("{'${v}': x}"), Secret={"v": "hunter2"})[0]
+    text = DEPLOYMENT + "spec: {template: {spec: {'${k}': admin}}}\n"
+    [said] = refused(sandbox, text, ConfigMap={"k": "serviceAccountName"})
+    assert "spec.template.spec.serviceAccountName: would be what ConfigMap vars says in the variable k" in said
+
+
+def test_texts_of_a_secret_are_hidden_where_they_are_applied(sandbox: Sandbox) -> None:
+    text = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {token: 'x${p}'}\n"
+    assert [*rendered(sandbox, text, Secret={"p": "hunter2"}).hidden.values()] == [("/data/token",)]

@@ -79,7 +79,7 @@ def test_what_is_missing_is_named_and_the_rest_is_printed(clusters: Path) -> Non
 
 
 def test_what_has_no_counterpart_is_no_failure(clusters: Path) -> None:
-    written(Path("one.yaml"), git(), ks(force=True, postBuild={"substitute": {"a": "b"}}))
+    written(Path("one.yaml"), git(), ks(force=True, namePrefix="x-"))
     result = run("-f", "one.yaml")
     assert "; 2 fields not taken over; 1 target suspended; next" in result.stderr
 

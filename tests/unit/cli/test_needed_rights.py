@@ -21,6 +21,7 @@ from handler.cli.needed_rights import (
 )
 from handler.cli.rbac import HOME, _at_home
 from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
+from handler.config.post_build import PostBuild, SubstituteFrom
 from handler.config.renderer_settings import RendererSettings, ValuesFrom
 from handler.config.settings import Cluster, Eks, EvidenceSettings, Impersonate, Prune, Settings, Target, Wait, WebhookSettings
 from handler.model.names import Resource
@@ -187,3 +188,13 @@ def test_values_of_the_cluster_are_read_by_name_as_the_target() -> None:
     assert tuple(value_reads(target)) == reads
     assert target_grants(target, NeededKinds((), target.namespaces)) == reads
     assert not set(reads) & set(own_grants(SETTINGS, target)), "they are the target's, not the handler's"
+
+
+def test_objects_that_hold_variables_are_read_by_name() -> None:
+    found = PostBuild(
+        substitute_from=(SubstituteFrom("Secret", "b"), SubstituteFrom("Secret", "a", True), SubstituteFrom("ConfigMap", "c"))
+    )
+    assert tuple(value_reads(replace(TARGET, namespace="shop", post_build=found))) == (
+        Grant("shop", "", "configmaps", ("get",), ("c",)),
+        Grant("shop", "", "secrets", ("get",), ("a", "b")),
+    )

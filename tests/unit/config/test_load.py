@@ -14,8 +14,9 @@ from handler.config import git_settings as g
 from handler.config import load as loading
 from handler.config import settings as s
 from handler.config.load import find, load, parse
+from handler.config.post_build import PostBuild, SubstituteFrom
 from handler.config.renderer_settings import OPTIONS, ChartSource, RendererSettings
-from handler.config.settings_shape import slots
+from handler.config.settings_shape import Json, slots
 from handler.model.errors import ConfigInvalid
 
 SAMPLES = Path(__file__).with_name("samples")
@@ -59,6 +60,7 @@ def test_the_full_sample_is_read_into_every_field() -> None:
         revision=g.Revision(tag="v1.2"),
         path="deploy/prod",
         renderer=RendererSettings("jsonnet", ("**/*.jsonnet",), ("drafts/**",)),
+        post_build=PostBuild(Json('{"region":"eu-1"}'), (SubstituteFrom("Secret", "shop-vars", True),), "Always"),
         charts=(CHARTS,),
         sandbox="weak",
         cluster=s.Cluster(g.SecretRef(file="/etc/anneal/kubeconfig"), "prod", server="https://10.0.0.1:6443"),

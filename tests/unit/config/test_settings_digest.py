@@ -10,8 +10,10 @@ import pytest
 from handler.config import git_settings as g
 from handler.config import settings as s
 from handler.config import settings_digest as digest
+from handler.config.post_build import PostBuild, SubstituteFrom
 from handler.config.renderer_settings import ChartSource, RendererSettings
 from handler.config.settings_digest import settings_digest
+from handler.config.settings_shape import Json
 
 TARGET = s.Target("shop", g.Repository("https://git.example.com/shop.git"), ("shop", "jobs"), cluster_scoped=("Namespace", "ClusterRole.x"))
 SHAPES: dict[str, Any] = {
@@ -30,6 +32,7 @@ SHAPES: dict[str, Any] = {
     "verify": g.Verify(ssh=("ssh-ed25519 AAAA",)),
     "rollout": "deploy/rollout.yaml",
     "charts": (ChartSource("oci://registry.example.com/charts"),),
+    "post_build": PostBuild(Json('{"a":"b"}')),
 }
 NEUTRAL: dict[str, Any] = {
     "name": "other",
@@ -48,6 +51,19 @@ NEUTRAL: dict[str, Any] = {
 @pytest.mark.parametrize("field", SHAPES)
 def test_a_setting_that_shapes_the_result_changes_the_digest(field: str) -> None:
     assert settings_digest(replace(TARGET, **{field: SHAPES[field]})) != settings_digest(TARGET)
+
+
+def test_variables_their_sources_order_and_strategy_count() -> None:
+    sources = (SubstituteFrom("ConfigMap", "a"), SubstituteFrom("Secret", "b"))
+    found = [
+        PostBuild(),
+        PostBuild(Json('{"a":"b"}')),
+        PostBuild(Json('{"a":"c"}')),
+        PostBuild(substitute_from=sources),
+        PostBuild(substitute_from=sources[::-1]),
+        PostBuild(substitute_strategy="Always"),
+    ]
+    assert len({settings_digest(replace(TARGET, post_build=each)) for each in (None, *found)}) == len(found) + 1
 
 
 @pytest.mark.parametrize("field", NEUTRAL)

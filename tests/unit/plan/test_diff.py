@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from handler.model.hidden_fields import HiddenFields
 from handler.model.names import GroupKind
 from handler.plan.diff import differs, field_changes
 from tests.unit.plan.samples import document, entry
@@ -145,3 +146,15 @@ def test_a_field_that_holds_a_hidden_text_is_masked_on_both_sides(live: str, dec
     assert (change.declared, change.live) == ("***", live and "***")
     (shown,) = field_changes(GroupKind("", "ConfigMap"), before, after, lambda text: text.replace("hunter3", "***"))
     assert (shown.declared, shown.live) == (declared, live)
+
+
+def test_a_hidden_field_is_masked_on_both_sides_whatever_it_is_called() -> None:
+    before = document("Deployment", spec={"replicas": 2, "containers": [{"name": "web", "args": ["a"]}]})
+    after = document("Deployment", spec={"replicas": 3, "containers": [{"name": "web", "args": ["b"]}, {"name": "new", "args": ["c"]}]})
+    hidden = HiddenFields.of(after, ("/spec/replicas", "/spec/containers/1/args/0"))
+    found = [(each.path, each.live, each.declared) for each in field_changes(DEPLOYMENT, before, after, hidden=hidden)]
+    assert found == [
+        ("spec.containers[name=web].args[0]", "a", "b"),
+        ("spec.containers[name=new]", "", "***"),
+        ("spec.replicas", "***", "***"),
+    ]

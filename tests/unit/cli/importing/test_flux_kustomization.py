@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, Revision, SecretRef, SshAuth
+from handler.config.post_build import PostBuild, SubstituteFrom
 from handler.config.renderer_settings import RendererSettings
 from handler.config.settings import Cluster, HealthCheckExpr, IgnoreRule, IgnoreSelect, Impersonate, Prune, Target, Wait
+from handler.config.settings_shape import Json
 from tests.unit.cli.importing.custom_resources import GIT_URL, converted, git, ks, lost, notes, read, settings_of, target, unsaid
 
 SSH = "ssh://git@git.example.com/acme/shop"
@@ -113,7 +115,9 @@ def test_credentials_of_a_url_are_never_printed() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        {"postBuild": {"substitute": {"a": "b"}}},
+        {"postBuild": {"substitute": {"a.b": "c"}}},
+        {"postBuild": {"substituteFrom": [{"kind": "Service", "name": "x"}]}},
+        {"targetNamespace": "web", "postBuild": {"substituteFrom": [{"kind": "Secret", "name": "x"}]}},
         {"decryption": {"provider": "sops"}},
         {"patches": [{"patch": "x"}]},
         {"images": [{"name": "a", "newTag": "1"}]},
@@ -128,9 +132,20 @@ def test_credentials_of_a_url_are_never_printed() -> None:
 )
 def test_what_would_be_done_otherwise_is_named_and_suspends(spec: dict[str, Any]) -> None:
     found = converted(git(), ks(**spec))
-    (field,) = spec
+    field = [*spec][-1]
     assert any(each.startswith(f"spec.{field}") for each in lost(git(), ks(**spec)))
     assert read(found).targets[0].suspend
+
+
+def test_variables_are_taken_over_and_read_where_flux_reads_them() -> None:
+    sources = [{"kind": "ConfigMap", "name": "settings"}, {"kind": "Secret", "name": "login", "optional": True}]
+    found = target(git(), ks(postBuild={"substitute": {"a": "1", "quote": '"'}, "substituteFrom": sources}))
+    assert found.post_build == PostBuild(
+        Json('{"a":"1","quote":"\\""}'), (SubstituteFrom("ConfigMap", "settings"), SubstituteFrom("Secret", "login", True)), "WithVariables"
+    )
+    assert (found.namespace, found.suspend) == ("flux-system", False)
+    assert target(git(), ks(postBuild={"substituteStrategy": "Always"})).post_build == PostBuild(substitute_strategy="Always")
+    assert target(git(), ks(postBuild={"substitute": {}})).post_build is None
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from handler.cli.importing.output import document, facts
 from tests.unit.cli.importing.custom_resources import app, converted, git, ks, read
 
-WHOLE = (git(), ks("one", wait=True, force=True), ks("two", postBuild={"substitute": {"a": "b"}}), app())
+WHOLE = (git(), ks("one", wait=True, force=True), ks("two", namePrefix="x-"), app())
 
 
 def test_comments_stand_above_their_target_and_the_rest_at_the_end() -> None:
@@ -13,7 +13,7 @@ def test_comments_stand_above_their_target_and_the_rest_at_the_end() -> None:
     assert lines[0] == "# anneal import: 3 targets from 4 objects; 2 fields not taken over; 1 target suspended"
     at = {name: lines.index(f"  - name: {name}") for name in ("one", "two", "web")}
     force = next(index for index, line in enumerate(lines) if "spec.force (in.yaml:2)" in line)
-    build = next(index for index, line in enumerate(lines) if "spec.postBuild (in.yaml:3)" in line)
+    build = next(index for index, line in enumerate(lines) if "spec.namePrefix (in.yaml:3)" in line)
     assert force < at["one"] < build < at["two"] < at["web"]
     assert lines[force].startswith("  # not taken over: Kustomization/flux-system/one spec.force (in.yaml:2): names no kinds")
     assert lines[build].endswith("; the target is suspended until that is settled")

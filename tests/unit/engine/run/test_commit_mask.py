@@ -11,9 +11,11 @@ import pytest
 
 from handler.config.secret_mask import Mask
 from handler.config.secrets import Secrets
-from handler.engine.run.commit_mask import CommitMask
+from handler.engine.run.commit_mask import CommitMask, hidden
+from handler.model.errors import PlanRefused, Problem
 from handler.model.event import Job
 from handler.model.manifest import Manifest
+from handler.model.names import Identity
 from handler.model.result import Outcome
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
@@ -106,3 +108,13 @@ def test_values_that_a_commit_takes_from_secrets_of_the_cluster_are_masked_whole
     text = "spec.env[0].value: Invalid value: hunter2-of-the-database, of database"
     assert mask(text) == "spec.env[0].value: Invalid value: ***, of database"
     assert "hunter2" not in repr(mask)
+
+
+def test_a_problem_of_an_object_tells_no_value_of_its_hidden_fields_however_short() -> None:
+    declared = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": -17, "paused": True}}
+    identity = Identity("apps", "Deployment", "shop", "web")
+    mask = CommitMask(str, (Manifest.of(declared),), hidden={identity: ("/spec/replicas", "/spec/paused")})
+    said = "spec.replicas: Invalid value: -17: must be at least 1, not -170 or true"
+    problems = (Problem("Deployment/shop/web", said), Problem("Deployment/shop/api", said))
+    error = hidden(PlanRefused(*problems), CommitMask(mask, ()))
+    assert [each.message for each in error.problems] == [said.replace("-17:", "***:"), said]

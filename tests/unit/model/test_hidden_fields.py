@@ -1,0 +1,61 @@
+"""Which fields hold what a Secret says: found again in paths that name elements otherwise than by their position."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handler.model.hidden_fields import HiddenFields, without
+
+BODY: dict[str, Any] = {
+    "spec": {
+        "replicas": 3,
+        "on": True,
+        "containers": [{"name": "web", "env": [{"name": "A", "value": "x"}, {"name": "B", "value": "y"}], "args": ["-p", "z"]}],
+        "a/b~c": "k",
+    }
+}
+WEB, A, B = (("name", "web"),), (("name", "A"),), (("name", "B"),)
+
+
+def hidden(*pointers: str) -> HiddenFields:
+    return HiddenFields.of(BODY, pointers)
+
+
+@pytest.mark.parametrize(
+    ("pointer", "path", "hides"),
+    [
+        ("/spec/replicas", ("spec", "replicas"), True),
+        ("/spec/replicas", ("spec",), True),
+        ("/spec/replicas", ("spec", "paused"), False),
+        ("/spec/replicas", ("spec", "replicas", "more"), True),
+        ("/spec/a~1b~0c", ("spec", "a/b~c"), True),
+        ("/spec/containers/0/env/1/value", ("spec", "containers", WEB, "env", B, "value"), True),
+        ("/spec/containers/0/env/1/value", ("spec", "containers", WEB, "env", B), True),
+        ("/spec/containers/0/env/1/value", ("spec", "containers", WEB, "env", A, "value"), False),
+        ("/spec/containers/0/env/1/value", ("spec", "containers", 7, "env", 5), True),
+        ("/spec/containers/0/args/1", ("spec", "containers", WEB, "args", 0), True),
+        ("/spec/containers/0/args/1", ("spec", "containers", WEB, "env", A), False),
+    ],
+)
+def test_a_path_at_below_or_around_a_hidden_field_is_hidden(pointer: str, path: tuple[Any, ...], hides: bool) -> None:
+    assert hidden(pointer).hides(path) is hides
+
+
+def test_an_element_isnt_named_by_a_hidden_field() -> None:
+    path = ("spec", "containers", WEB, "env", B, "value")
+    assert hidden("/spec/containers/0/env/1/name").told(path) == path[:4]
+    assert hidden("/spec/containers/0/env/1/value").told(path) == path
+
+
+def test_its_values_are_told_as_texts() -> None:
+    assert hidden("/spec/replicas", "/spec/on", "/spec/containers/0/args/1", "/spec/gone").values == ("3", "z")
+
+
+def test_a_body_is_shown_without_them_and_stays_as_it_was() -> None:
+    shown = without(BODY, ("/spec/replicas", "/spec/containers/0/env/1/value", "/spec/a~1b~0c", "/spec/gone/x"))
+    assert shown["spec"]["replicas"] == shown["spec"]["a/b~c"] == shown["spec"]["containers"][0]["env"][1]["value"] == "***"
+    assert shown["spec"]["containers"][0]["env"][0] == {"name": "A", "value": "x"}
+    assert BODY["spec"]["replicas"] == 3
+    assert "gone" not in shown["spec"]
