@@ -1,4 +1,4 @@
-"""Variables that live in the cluster: read with the target's rights, seen when they change, shown nowhere, too short to be masked or not."""
+"""Variables that live in the cluster: read with the target's rights, seen when they change, and shown nowhere, however short they are."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SETTINGS = PostBuild(
     (SubstituteFrom("ConfigMap", "settings"), SubstituteFrom("Secret", "login"), SubstituteFrom("Secret", "none", True)),
 )
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: out}\ndata: {colour: '${colour}', region: '${region}', url: 'db=${password};'}\n"
-LOGIN = "apiVersion: v1\nkind: Secret\nmetadata: {name: out}\nstringData: {password: '${quote}${password}${quote}', count: '${quote}${count}${quote}'}\n"
+LOGIN = "apiVersion: v1\nkind: Secret\nmetadata: {name: out}\nstringData: {password: '${quote}${password}${quote}', count: 'n${count}'}\n"
 
 
 @pytest.fixture
