@@ -71,6 +71,5 @@ def _named(kind: str, name: str) -> Iterator[None]:
     try:
         yield
     except AnnealError as error:
-        seen = "renderer.valuesFrom or postBuild takes values from it, and it can't be read"
-        error.problems = (Problem(f"{kind} {name}", seen), *error.problems)
+        error.problems = (Problem(f"{kind} {name}", "renderer.valuesFrom takes values from it, and it can't be read"), *error.problems)
         raise

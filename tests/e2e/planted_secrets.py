@@ -92,3 +92,10 @@ def assert_silent(shop: Shop, logged: io.StringIO, *results: Result, planted: Se
     assert logged.getvalue(), "the runs were logged"
     found = [(where, text) for where, output in outputs.items() for value in planted for text in spellings(value) if text in output]
     assert found == []
+
+
+def assert_plans_silent(results: Sequence[Result], planted: Sequence[str] = (CANARY, OTHER)) -> None:
+    """Look through all plans; there is more than one."""
+    shown = [json.dumps(plain(result.plan)) for result in results if result.plan]
+    assert len(shown) > 1
+    assert [text for text in shown for value in planted for each in spellings(value) if each in text] == []

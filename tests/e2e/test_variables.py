@@ -20,10 +20,9 @@ from tests.e2e.api_proxy import Wired
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map
 from tests.e2e.one_target import Shop, told
-from tests.e2e.planted_secrets import CANARY, OTHER, assert_silent, run
+from tests.e2e.planted_secrets import CANARY, OTHER, assert_plans_silent, assert_silent, run
 from tests.e2e.rbac_rights import ALL, DEPLOYER, allow
 from tests.e2e.rendered_trees import get, push_files, text_of, unchanged, workload
-from tests.e2e.test_helm_values_from import assert_plans_silent
 
 SETTINGS = PostBuild(
     Json('{"quote": "\\"", "region": "eu-1"}'),

@@ -296,15 +296,12 @@ def changed_renderer(target: str, recorded: str, now: str) -> Problem:
 
 
 def _steady(rendered: Rendered, named: Mapping[Identity, Identity]) -> Iterator[Manifest]:
-    """Yield the objects without what each render makes anew: a render that differs in that alone is the same set, whose hooks have run.
-
-    For what variables took from Secrets stands which version of them was read: a digest of few unknown characters would tell them.
-    """
+    """Yield the objects without what each render makes anew: a render that differs in that alone is the same set, whose hooks have run."""
     for manifest in rendered.manifests:
         anew, hidden = rendered.unstable.get(named[manifest.identity]), rendered.hidden.get(named[manifest.identity], ())
         body = without(manifest.body(), hidden) if hidden else manifest.body() if anew else {}
         yield replace(manifest, raw=canonical(anew.without(body) if anew else body)) if body else manifest
-    if rendered.hidden:
+    if rendered.hidden:  # in their place stands which version of a Secret was read: a digest of a few unknown characters reveals them
         versions = [each for each in rendered.reads.elsewhere.paths if each[0].startswith(VALUES)]
         yield Manifest(Identity("", "", "", ""), "", canonical(versions), "")
 

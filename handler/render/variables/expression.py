@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from handler.render.variables.effort import Effort, ExpressionRefused
+from handler.render.variables.expression_budget import ExpressionBudget, ExpressionRefused
 from handler.render.variables.trimming import trimmed
 
 MARK = re.compile(r"\$[${]")
@@ -65,11 +65,11 @@ class Variables:
     unknown: str | None = None
 
 
-def expanded(text: str, variables: Variables, effort: Effort) -> Expanded:
+def expanded(text: str, variables: Variables, budget: ExpressionBudget) -> Expanded:
     """Return a text with its variables written out. Raises ExpressionRefused: an expression can't be read, a name is unknown, a limit."""
     parts: list[str] = []
     values: list[Value] = []
-    reader, at = _Reader(text, variables, effort), 0
+    reader, at = _Reader(text, variables, budget), 0
     while found := MARK.search(text, at):
         parts.append(text[at : found.start()])
         if found[0] == "$$":
@@ -80,7 +80,7 @@ def expanded(text: str, variables: Variables, effort: Effort) -> Expanded:
             values.append(value)
             parts.append(value.text)
     parts.append(text[at:])
-    effort.make(sum(map(len, parts)))
+    budget.make(sum(map(len, parts)))
     return Expanded("".join(parts), tuple(values))
 
 
@@ -90,7 +90,7 @@ class _Reader:
 
     text: str
     variables: Variables
-    effort: Effort
+    budget: ExpressionBudget
     start: int = 0
 
     def function(self, at: int, depth: int) -> tuple[Value, int]:
@@ -158,7 +158,7 @@ class _Reader:
     def trimmed(self, name: str, operator: str, at: int, depth: int) -> tuple[Value, int]:
         pattern, at = self._word(_WORD, at, depth)
         text = self._value(name)
-        return self._made(trimmed(operator, text, pattern.text, self.effort), {name} | pattern.names), self._closed(at)
+        return self._made(trimmed(operator, text, pattern.text, self.budget), {name} | pattern.names), self._closed(at)
 
     def replaced(self, name: str, operator: str, at: int, depth: int) -> tuple[Value, int]:
         old, at = self._word(_OLD, at, depth)
@@ -178,7 +178,7 @@ class _Reader:
         if operator == "/#" and (new is None or not text.startswith(old)):
             return text
         times = text.count(old) if operator == "//" else 1
-        self.effort.make(len(text) + times * len(new or ""))
+        self.budget.make(len(text) + times * len(new or ""))
         return text.replace(old, new or "", times)
 
     # --- pieces
@@ -208,11 +208,11 @@ class _Reader:
         if found is None:
             fix = f"add postBuild: {{substitute: {{{name}: …}}}} to the target; or write ${{{name}:-…}}, a default, or $${{{name}}}"
             raise ExpressionRefused(f"{self._shown} names the variable {name}, which isn't known", fix)
-        self.effort.work(len(found) // _AT_ONCE)
+        self.budget.work(len(found) // _AT_ONCE)
         return found
 
     def _made(self, text: str, names: set[str] | frozenset[str]) -> Value:
-        self.effort.make(len(text))
+        self.budget.make(len(text))
         return Value(text, frozenset(names))
 
     def _refused(self, seen: str) -> ExpressionRefused:

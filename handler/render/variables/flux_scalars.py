@@ -16,7 +16,7 @@ import yaml
 from yaml._yaml import CParser
 
 from handler.render import scalars
-from handler.render.variables.effort import ExpressionRefused
+from handler.render.variables.expression_budget import ExpressionRefused
 
 _QUOTED = re.compile(
     r"""\A(?:---|\.\.\.|[#,\[\]{}&*!|>'"%@`]|[?:-](?=\s|\Z)|\s)|:(?=\s|\Z)|\s\#|\s\Z|[^\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]"""

@@ -20,8 +20,8 @@ from handler.render import scalars
 from handler.render.document import Document
 from handler.render.frames import HiddenText, decode, encode
 from handler.render.objects import objects
-from handler.render.variables.effort import Effort, ExpressionRefused
 from handler.render.variables.expression import MARK, Expanded, Variables, expanded
+from handler.render.variables.expression_budget import ExpressionBudget, ExpressionRefused
 from handler.render.variables.flux_scalars import read
 
 SWITCHES = ("kustomize.toolkit.fluxcd.io/substitute", "anneal.dev/substitute")
@@ -131,7 +131,7 @@ class _Call:
     variables: Variables
     origins: Mapping[str, str]
     unasked: bool
-    effort: Effort = field(default_factory=Effort)
+    budget: ExpressionBudget = field(default_factory=ExpressionBudget)
     texts: dict[str, None] = field(default_factory=dict)
 
     def origin(self, name: str) -> str:
@@ -214,7 +214,7 @@ class _Object:
 
     def _expanded(self, text: str, path: Path) -> Expanded | None:
         try:
-            return expanded(text, self.call.variables, self.call.effort)
+            return expanded(text, self.call.variables, self.call.budget)
         except ExpressionRefused as refused:
             self._problem(path, refused.message, refused.fix)
             return None

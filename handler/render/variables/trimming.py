@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from handler.render.variables.effort import Effort
+from handler.render.variables.expression_budget import ExpressionBudget
 
 MAX_PATTERN = 1_000
 _WORD = 64  # states that one step of a character moves on
@@ -40,12 +40,12 @@ class _Pattern:
         return ((states & self.moves[char]) << 1) | (states & self.loops)
 
 
-def trimmed(operator: str, text: str, pattern: str, effort: Effort) -> str:
+def trimmed(operator: str, text: str, pattern: str, budget: ExpressionBudget) -> str:
     """Return a text without what a pattern matches. `operator`: `#`, `##`, `%` or `%%`. Raises ExpressionRefused: it is too much work."""
     if operator[0] == "%":
-        return trimmed(operator.replace("%", "#"), text[::-1], pattern[::-1], effort)[::-1]
-    effort.bound("pattern", len(pattern), MAX_PATTERN)
-    effort.work((len(text) + len(pattern)) * (1 + len(pattern) // _WORD))
+        return trimmed(operator.replace("%", "#"), text[::-1], pattern[::-1], budget)[::-1]
+    budget.bound("pattern", len(pattern), MAX_PATTERN)
+    budget.work((len(text) + len(pattern)) * (1 + len(pattern) // _WORD))
     read = _read(pattern)
     return text[_matched(read, text, longest=operator == "##") :] if read else text
 

@@ -4,7 +4,7 @@
     substitute   one call of the child for all objects with a variable in them; where none has one, nothing is read or called
     rename       what names objects: a Rollout's keys, what each render makes anew
 
-Law: each object of the cluster that variables come from is in the read set, by uid and resourceVersion: that tells when a value changes and
+Law: each object of the cluster that variables come from is in the read set, by uid and resourceVersion: it says when a value changes and
 nothing of what it is. No digest of a value is kept anywhere.
 """
 

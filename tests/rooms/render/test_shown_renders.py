@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from handler.app.build import Handler
+from handler.cli.render import flat
+from handler.config.post_build import PostBuild, SubstituteFrom
 from handler.config.renderer_settings import Chart, ChartSource, RendererSettings, ValuesFrom
 from handler.config.settings import Impersonate, Settings, Target
+from handler.config.settings_shape import Json
 from handler.model.errors import AnnealError, ClusterUnavailable, OperatorError
 from handler.model.render import Rendered
 from handler.render import Sandbox
@@ -100,9 +103,37 @@ def test_values_that_no_cluster_gives_are_named(server: ApiServer, sandbox: Sand
     with pytest.raises(AnnealError) as caught:
         shown(made)
     assert [str(each) for each in caught.value.problems] == [
-        "Secret db: renderer.valuesFrom or postBuild takes values from it, and it can't be read",
+        "Secret db: renderer.valuesFrom takes values from it, and it can't be read",
         "cluster: doesn't answer",
     ]
+
+
+VARIED = {"deploy/a.yaml": CONFIG.format("web") + "data: {a: 'x-${password}', b: '${b:-1}x', c: '${c}'}\n"}
+VARIABLES = PostBuild(Json('{"c":"git"}'), (SubstituteFrom("Secret", "words"),))
+
+
+def test_variables_that_no_cluster_gives_are_placeholders_and_a_note_says_so(server: ApiServer, sandbox: Sandbox) -> None:
+    made = handler(server, sandbox, VARIED, post_build=VARIABLES)
+    made[0]._connection = unreached  # type: ignore[method-assign,assignment]  # the seam
+    found = shown(made)
+    assert found.manifests[0].body()["data"] == {"a": "x-placeholder", "b": "1x", "c": "git"}
+    assert found.notes == ("the cluster wasn't asked, and placeholders stand for its variables: cluster: doesn't answer",)
+
+
+def test_variables_of_a_cluster_are_read_and_what_is_printed_hides_those_of_a_secret(server: ApiServer, sandbox: Sandbox) -> None:
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "words", "namespace": "shop"}, "data": {"password": "NA=="}}
+    server.must(Asked("POST", "/api/v1/namespaces/shop/secrets", {}, body, "", ""))
+    found = shown(handler(server, sandbox, VARIED, post_build=VARIABLES))
+    assert found.manifests[0].body()["data"] == {"a": "x-4", "b": "1x", "c": "git"}
+    assert found.notes == ()
+    [printed] = flat(found)["objects"].values()
+    assert printed["data"] == {"a": "***", "b": "1x", "c": "git"}
+    assert flat(found, show_secrets=True)["objects"]["a.yaml"]["data"]["a"] == "x-4"
+
+
+def test_an_object_of_variables_that_isnt_there_is_named_though_the_render_is_only_shown(server: ApiServer, sandbox: Sandbox) -> None:
+    with pytest.raises(OperatorError, match=r"Secret words: isn't there, in namespace shop; postBuild\.substituteFrom"):
+        shown(handler(server, sandbox, VARIED, post_build=VARIABLES))
 
 
 def test_a_chart_from_elsewhere_needs_no_cluster(server: ApiServer, sandbox: Sandbox) -> None:

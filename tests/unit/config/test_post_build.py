@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from handler.config.load import parse
 from handler.config.post_build import PostBuild, SubstituteFrom
 from handler.config.settings_shape import Json
-from tests.unit.config.test_renderer_settings import mistakes, target
+from tests.unit.config.config_mistakes import TARGET, mistakes
 
 
 @pytest.mark.parametrize(
@@ -22,14 +23,15 @@ from tests.unit.config.test_renderer_settings import mistakes, target
     ],
 )
 def test_what_cant_be_is_named(written: str, expected: str) -> None:
-    found = mistakes(f"  postBuild: {{{written}}}\n")
+    found = mistakes(f"{TARGET}    postBuild: {{{written}}}\n")
     assert any(expected in line for line in found), found
 
 
 def test_it_is_spelled_as_flux_spells_it() -> None:
     sources = "[{kind: ConfigMap, name: a}, {kind: Secret, name: b, optional: true}]"
-    written = f"  namespace: shop\n  postBuild:\n    substitute: {{n: '3', b: 'true'}}\n    substituteFrom: {sources}\n"
-    found = target(written).post_build
+    written = f"{{substitute: {{n: '3', b: 'true'}}, substituteFrom: {sources}}}"
+    found = parse(f"{TARGET}    namespace: shop\n    postBuild: {written}\n").targets[0].post_build
+    assert found
     assert found == PostBuild(Json('{"b":"true","n":"3"}'), (SubstituteFrom("ConfigMap", "a"), SubstituteFrom("Secret", "b", True)))
     assert found.values == {"n": "3", "b": "true"}
-    assert target("  postBuild: {}\n").post_build == PostBuild()
+    assert parse(f"{TARGET}    postBuild: {{}}\n").targets[0].post_build == PostBuild()

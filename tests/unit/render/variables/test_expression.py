@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handler.render.variables.effort import Effort, ExpressionRefused
 from handler.render.variables.expression import MAX_NESTED, Value, Variables, expanded
+from handler.render.variables.expression_budget import ExpressionBudget, ExpressionRefused
 from tests.unit.render.variables.flux_golden import TEXTS
 
 
 def made(text: str, unknown: str | None = None, **values: str) -> str:
-    return expanded(text, Variables(values, unknown), Effort()).text
+    return expanded(text, Variables(values, unknown), ExpressionBudget()).text
 
 
 @pytest.mark.parametrize(("text", "values", "flux"), TEXTS)
@@ -38,7 +38,7 @@ def test_a_name_that_isnt_known_is_refused_whatever_is_done_with_it(operator: st
 
 
 def test_it_says_whose_values_are_in_it_and_a_default_that_isnt_used_has_none() -> None:
-    found = expanded("${a:-${b}}${c:-${b}}${d:-x}-${e/${a}/${b}}", Variables({"a": "1", "b": "2", "c": "", "e": "31"}), Effort())
+    found = expanded("${a:-${b}}${c:-${b}}${d:-x}-${e/${a}/${b}}", Variables({"a": "1", "b": "2", "c": "", "e": "31"}), ExpressionBudget())
     assert found.text == "12x-32"
     assert [each.names for each in found.values] == [{"a"}, {"b", "c"}, set(), {"a", "b", "e"}]
     assert found.values[0] == Value("1", frozenset({"a"}))
@@ -74,14 +74,14 @@ def test_what_grows_is_stopped_before_it_is_made() -> None:
     with pytest.raises(ExpressionRefused, match="makes or needs a text of"):
         made("${a//x/${a}}", a="x" * 1_000_000)
     with pytest.raises(ExpressionRefused, match="all expressions together make more than"):
-        expanded("${a}", Variables({"a": "x" * 1_000_000}), Effort(made=900_000))
+        expanded("${a}", Variables({"a": "x" * 1_000_000}), ExpressionBudget(made=900_000))
 
 
 def test_patterns_take_time_for_each_character_once() -> None:
     long = "a" * 1_000_000
     assert made("${a##" + "*a" * 30 + "b}", a=long) == long
     with pytest.raises(ExpressionRefused, match="take too long"):
-        expanded("${a%%*b*c}", Variables({"a": long}), Effort(left=100_000))
+        expanded("${a%%*b*c}", Variables({"a": long}), ExpressionBudget(left=100_000))
 
 
 @settings(max_examples=300, deadline=None)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handler.render.variables.effort import Effort, ExpressionRefused
 from handler.render.variables.expression import Variables, expanded
+from handler.render.variables.expression_budget import ExpressionBudget, ExpressionRefused
 from handler.render.variables.flux_scalars import read
 from tests.unit.render.variables.flux_golden import FIELDS, OTHERS
 
@@ -17,7 +17,7 @@ from tests.unit.render.variables.flux_golden import FIELDS, OTHERS
 def held(source: str, value: str) -> Any:
     """Return what a field holds; `...`: it is refused."""
     try:
-        return read(source, expanded(source, Variables({"a": value, "b": '"'}), Effort()).text)
+        return read(source, expanded(source, Variables({"a": value, "b": '"'}), ExpressionBudget()).text)
     except (ExpressionRefused, ValueError):
         return ...
 

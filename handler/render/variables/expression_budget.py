@@ -19,7 +19,7 @@ class ExpressionRefused(Exception):
 
 
 @dataclass(slots=True)
-class Effort:
+class ExpressionBudget:
     """What is left of it. Raises ExpressionRefused once there is nothing."""
 
     made: int = MAX_MADE
