@@ -48,8 +48,7 @@ def render(session: Session, target: str | None, commit: str, rollout: bool, sho
 
 def _shown(manifest: Manifest, rendered: Rendered) -> dict[str, Any]:
     """Return an object fit to be shown: without what a Secret says, whatever the field is called."""
-    body: dict[str, Any] = without(manifest.body(), rendered.hidden.get(manifest.identity, ()))
-    return masked(body)
+    return masked(without(manifest.body(), rendered.hidden.get(manifest.identity, ())))
 
 
 def _told(rendered: Rendered) -> Iterator[Manifest]:

@@ -15,71 +15,86 @@ from handler.model.manifest import at
 
 _Step = str | tuple[str | None]
 """A field, or a list's element by its name; None: any."""
+_Tree = dict[_Step, "_Tree"]
 
 
 @dataclass(frozen=True, slots=True)
 class HiddenFields:
     """The fields of one object. `values`: what git declares in them."""
 
-    paths: tuple[tuple[_Step, ...], ...] = ()
+    fields: _Tree = field(default_factory=dict)
     values: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, body: Mapping[str, Any], pointers: Iterable[str]) -> HiddenFields:
         """Make them of JSON pointers into an object."""
-        found = [_read(body, pointer) for pointer in pointers]
-        return cls(tuple(path for path, _ in found), tuple(str(value) for _, value in found if not isinstance(value, bool | None)))
+        fields: _Tree = {}
+        values = [_read(body, pointer, fields) for pointer in pointers]
+        return cls(fields, tuple(str(value) for value in values if not isinstance(value, bool | None)))
 
     def hides(self, path: Sequence[Any]) -> bool:
         """Whether the field at a path, or one in it or around it, is hidden. `path`: fields; positions, or (key, value) of elements."""
-        return any(all(map(_same, known, path)) for known in self.paths)
+        return bool(self.fields) and _meets(self.fields, path)
 
     def told(self, path: Sequence[Any]) -> Sequence[Any]:
         """Return a path up to the first element that is named by a hidden field."""
-        for index, step in enumerate(path):
-            keys = [key for key, _ in step] if isinstance(step, tuple) else []
-            if any(len(known) == index + 2 and all(map(_same, known, (*path[: index + 1], key))) for key in keys for known in self.paths):
+        for index, step in enumerate(path if self.fields else ()):
+            if isinstance(step, tuple) and any(_ends(self.fields, (*path[: index + 1], key)) for key, _ in step):
                 return path[:index]
         return path
 
 
-def _same(known: _Step, step: Any) -> bool:
-    if isinstance(known, str) or isinstance(step, str):
-        return bool(known == step)
+def _meets(node: _Tree, path: Sequence[Any]) -> bool:
+    return not node or not path or any(_meets(below, path[1:]) for below in _below(node, path[0]))
+
+
+def _ends(node: _Tree, path: Sequence[Any]) -> bool:
+    if not node or not path:
+        return not node and not path
+    return any(_ends(below, path[1:]) for below in _below(node, path[0]))
+
+
+def _below(node: _Tree, step: Any) -> Iterator[_Tree]:
+    """Yield what a step of a path may lead to: an element without a name may be any."""
     name = dict(step).get("name") if isinstance(step, tuple) else None
-    return bool(known[0] is None or name is None or name == known[0])
+    keys: Iterable[_Step] = [step] if isinstance(step, str) else [(None,), (str(name),)] if name is not None else node
+    yield from (node[key] for key in keys if key in node and (isinstance(step, str) or isinstance(key, tuple)))
 
 
-def _read(body: Any, pointer: str) -> tuple[tuple[_Step, ...], Any]:
-    path: list[_Step] = []
-    node = body
+def _read(body: Any, pointer: str, into: _Tree) -> Any:
+    """Note a field in the tree and return its value."""
+    node, tree = body, into
     for step in _steps(pointer):
+        key: _Step = step
         if isinstance(node, list):
             node = node[int(step)] if step.isdecimal() and int(step) < len(node) else None
             name = at(node, "name")
-            path.append((name if isinstance(name, str) else None,))
+            key = (name if isinstance(name, str) else None,)
         else:
             node = at(node, step)
-            path.append(step)
-    return tuple(path), node
+        tree = tree.setdefault(key, {})
+    return node
 
 
 def _steps(pointer: str) -> Iterator[str]:
     return (step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
 
 
-def without(body: Any, pointers: Iterable[str]) -> Any:
-    """Return an object with these of its fields masked; nothing of the given one is changed."""
+def without(body: dict[str, Any], pointers: Iterable[str]) -> dict[str, Any]:
+    """Mask these fields of an object, and return it."""
     for pointer in pointers:
-        body = _masked(body, [*_steps(pointer)])
+        *above, last = _steps(pointer)
+        node: Any = body
+        for step in above:
+            node = _at(node, step)
+        if isinstance(node, list) and _at(node, last) is not None:
+            node[int(last)] = MASKED
+        elif isinstance(node, dict) and last in node:
+            node[last] = MASKED
     return body
 
 
-def _masked(node: Any, steps: Sequence[str]) -> Any:
-    if not steps:
-        return MASKED
+def _at(node: Any, step: str) -> Any:
     if isinstance(node, list):
-        return [_masked(each, steps[1:]) if str(index) == steps[0] else each for index, each in enumerate(node)]
-    if not isinstance(node, dict) or steps[0] not in node:
-        return node
-    return {**node, steps[0]: _masked(node[steps[0]], steps[1:])}
+        return node[int(step)] if step.isdecimal() and int(step) < len(node) else None
+    return at(node, step)

@@ -27,6 +27,10 @@ _TOKEN = re.compile(r"\beyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*")
 """A JSON web token: of a ServiceAccount, of whom a program has signed in."""
 
 
+_MOST_VALUES = 2_000
+"""Values of one object that are looked for in a text about it; with more of them the text is hidden as a whole."""
+
+
 @dataclass(slots=True)
 class CommitMask:
     """A mask of all that. The objects are read at its first use: most runs have nothing to hide. `secrets`, `hidden`: see `Rendered`."""
@@ -51,6 +55,8 @@ class CommitMask:
         pointers = self.hidden[identity] if identity else ()
         found = (each.body() for each in self.manifests if each.identity in as_written)
         values = sorted({value for body in found for value in HiddenFields.of(body, pointers).values if value}, key=len, reverse=True)
+        if len(values) > _MOST_VALUES:
+            return lambda _: MASKED
         whole = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, values))})(?![\w])") if values else None
         return lambda text: self(whole.sub(MASKED, outer(text)) if whole else outer(text))
 

@@ -25,7 +25,8 @@ _QUOTED = re.compile(
 _NO_BLOCK = re.compile(r"\s\n| \Z|[^\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]")
 _BREAK = re.compile(r"[\n\r\x85\u2028\u2029]")
 _STRUCTURE = re.compile(r"\s*(?:[\[{&*|>@`%]|[-?](?:\s|\Z))")
-_SIMPLE = re.compile(r"[A-Za-z0-9_./+-][A-Za-z0-9_./+@%^=-]*")
+_SIMPLE = re.compile(r"[A-Za-z0-9_./+-](?:[A-Za-z0-9_./+@%^=-]|:(?=[A-Za-z0-9_./]))*")
+"""Texts that YAML reads as they stand."""
 _BEFORE = 5  # events up to the value: of the stream, the document, the mapping, its key, and the value itself
 _FIX = "close the quotes; of a text that begins with one, all is in quotes: ${quote}…${quote}, with substitute: {quote: '\"'}"
 

@@ -42,6 +42,7 @@ _RIGHTS = frozenset({"roleRef", "subjects", "serviceAccountName", "serviceAccoun
 """Fields that say whose rights something has, wherever they stand, with all that is in them."""
 _QUOTE = "a text is written ${quote}…${quote}, with postBuild: {substitute: {quote: '\"'}}"
 _SHORT, _WORD = 4, 6
+_MOST_TEXTS = 5_000  # texts that are hidden wherever they stand: a mask of more takes seconds to make; their fields are hidden anyway
 Path = tuple[str | int, ...]
 
 
@@ -223,7 +224,8 @@ class _Object:
         values = self.call.variables.values
         for each in found.values:
             secret = [name for name in each.names if self.call.is_secret(name) and name in values]
-            self.call.texts.update(dict.fromkeys([each.text] * bool(secret) + [values[name] for name in secret]))
+            if len(self.call.texts) < _MOST_TEXTS:
+                self.call.texts.update(dict.fromkeys([each.text] * bool(secret) + [values[name] for name in secret]))
 
     def _refuse_cluster(self, found: Expanded, path: Path) -> None:
         """Refuse what the cluster says where it would say what an object is, or whose rights it has."""
