@@ -5,6 +5,7 @@
     read        bytes -> documents, as Go reads them            documents, yamls, scalars; in the child
     check       documents -> objects, all mistakes at once      objects; in the child
     place       where mistakes stand                            lines; in the child
+    variables   `${name}` in objects written out, for each      variables/; in the child
     programs    kustomize, helm: run by a child, behind walls   kustomize/, helm/, charts/ | programs/
 
 Law: what comes from git is parsed in a child only, and every look into the tree is in the read set. A program is run only where Landlock
