@@ -29,6 +29,10 @@ from handler.render.kustomize.kustomize_output import built, read_kustomizations
 from handler.render.lines import lines
 from handler.render.located import encode_located, located
 from handler.render.objects import objects
+from handler.render.sops.data_keys import unwrap
+from handler.render.sops.encrypted_file import see
+from handler.render.sops.placeholders import stand_in
+from handler.render.sops.plain_file import plain
 from handler.render.walls import read_program_walls, try_walls
 
 _FIX = f"write one document of kind: {KIND}, apiVersion: {API_VERSION}"
@@ -138,4 +142,8 @@ FUNCTIONS: Mapping[str, Function] = {
     "chart files": chart_files,
     "chart": scan,
     "helm": read_helm,
+    "encrypted files": see,
+    "data keys": unwrap,
+    "sops": plain,
+    "placeholders": stand_in,
 }
