@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from handler.config.git_settings import Repository, Revision, SecretRef, Verify, WebhookSecrets
-from handler.config.renderer_settings import ChartSource, RendererSettings
+from handler.config.renderer_settings import ChartSource, Decryption, RendererSettings
 from handler.config.settings_shape import doc as _doc
 from handler.model.names import STATE_NAMESPACE
 
@@ -207,8 +207,9 @@ class Target:
     path: str = _doc("Directory of the repository; empty: its root.", "", kind="path")
     renderer: RendererSettings = _doc("How documents are made.", factory=RendererSettings)
     charts: tuple[ChartSource, ...] = _doc("Where Helm charts that git doesn't hold may come from.", factory=tuple)
+    decryption: Decryption | None = _doc("How files that SOPS has encrypted are decrypted; without it they are refused.", None)
     sandbox: Literal["strict", "weak"] = _doc(
-        "weak: run kustomize and helm also where the kernel offers no walls for files and sockets, as on AWS Lambda.", "strict"
+        "weak: run kustomize, helm and sops also where the kernel offers no walls for files and sockets, as on AWS Lambda.", "strict"
     )
     cluster: Cluster = _doc("Which cluster.", factory=Cluster)
     namespace: str = _doc("For objects that name none; empty: such objects are refused.", "", kind="namespace")

@@ -1,9 +1,8 @@
-"""What a target may decrypt SOPS' files with: the port between the app, which has the keys, and a render."""
+"""The keys that a target's encrypted files are opened with: the port between the app, which has them, and a render."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -15,16 +14,3 @@ class DecryptionKeys(Protocol):
 
     def kms(self, arn: str, wrapped: bytes, context: Mapping[str, str], place: str) -> bytes:
         """Unwrap a data key by a listed KMS key, under the handler's own identity. `place`: the file, for errors. Raises AnnealError."""
-
-
-@dataclass(frozen=True, slots=True)
-class Decryption:
-    """`target`: for messages; `arns`: the KMS keys that it lists; `verify`: files whose MAC is another are refused.
-
-    `keys`: None where no key is to be had: values are placeholders then, and nothing is asked.
-    """
-
-    target: str
-    keys: DecryptionKeys | None = field(default=None, repr=False)
-    arns: tuple[str, ...] = ()
-    verify: bool = True

@@ -31,7 +31,7 @@ class DecryptedTree:
     @property
     def stands_in(self) -> bool:
         """Whether placeholders stand for what is encrypted."""
-        return self._decryptor.decryption.keys is None
+        return self._decryptor.keys is None
 
     def lookup(self, path: str) -> TreeEntry | None:
         """Return the entry at a path."""

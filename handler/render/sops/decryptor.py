@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from handler.model.decryption import Decryption, DecryptionKeys
+from handler.config.renderer_settings import Decryption
+from handler.model.decryption import DecryptionKeys
 from handler.model.errors import AnnealError, DecryptionRefused, ManifestInvalid, Problem
 from handler.model.tree import MAX_PATH, printable
 from handler.render.frames import decode_problem
@@ -66,9 +67,11 @@ Units = Sequence[tuple[Candidate, str, Unit]]
 class Decryptor:
     """Decrypts for one target. Safe to share between threads."""
 
-    def __init__(self, decryption: Decryption) -> None:
-        """Ask no key before the first encrypted file."""
-        self.decryption = decryption
+    def __init__(self, target: str, settings: Decryption, keys: DecryptionKeys | None) -> None:
+        """Ask no key before the first encrypted file. `keys`: None: none is asked, and placeholders stand for values."""
+        self.keys = keys
+        self._target = target
+        self._settings = settings
         self._lock = threading.Lock()
         self._kept: dict[tuple[Blob, str], PlainFile] = {}
 
@@ -78,7 +81,7 @@ class Decryptor:
         Raises DecryptionRefused: no key of a file is listed; ManifestInvalid: its metadata can't be used, or its MAC is another; and what
         keeps keys, KMS or sops from being asked.
         """
-        keys = self.decryption.keys
+        keys = self.keys
         if keys is None:
             return _stood_in(self._seen(candidates, sandbox), sandbox)
         secrets = keys.age() if candidates else ()
@@ -87,8 +90,8 @@ class Decryptor:
             known = {blob: self._kept[blob, opened_by] for blob in candidates if (blob, opened_by) in self._kept}
         found = self._seen({blob: each for blob, each in candidates.items() if blob not in known}, sandbox)
         work: Units = [(candidate, file.form, unit) for candidate, file in found.values() for unit in file.units]
-        data_keys = _Unwrapping(self.decryption, keys, secrets, sandbox).run(work) if work else []
-        made = iter(_Decrypting(find(TOOL), sandbox, weak, self.decryption.verify).run(work, data_keys) if work else ())
+        data_keys = _Unwrapping(self._target, self._settings.kms, keys, secrets, sandbox).run(work) if work else []
+        made = iter(_Decrypting(find(TOOL), sandbox, weak, self._settings.mac == "verify").run(work, data_keys) if work else ())
         fresh = {blob: _whole(file, [next(made) for _ in file.units]) for blob, (_, file) in found.items()}
         with self._lock:
             self._kept |= {(blob, opened_by): plain for blob, plain in fresh.items()}
@@ -102,7 +105,7 @@ class Decryptor:
 
     def _opened_by(self, secrets: Sequence[str]) -> str:
         """Return a digest of all that decides whether a file is opened: another key or setting decrypts anew."""
-        parts = (*secrets, "", *self.decryption.arns, str(self.decryption.verify))
+        parts = (*secrets, "", *self._settings.kms, self._settings.mac)
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     def _seen(self, candidates: Mapping[Blob, Candidate], sandbox: Sandbox) -> dict[Blob, tuple[Candidate, EncryptedFile]]:
@@ -143,7 +146,8 @@ def _stood_in(found: Mapping[Blob, tuple[Candidate, EncryptedFile]], sandbox: Sa
 class _Unwrapping:
     """Unwraps the data keys of one batch."""
 
-    decryption: Decryption
+    target: str
+    arns: Sequence[str]
     keys: DecryptionKeys
     secrets: Sequence[str] = field(repr=False)
     sandbox: Sandbox = field(repr=False)
@@ -173,7 +177,7 @@ class _Unwrapping:
         return [row if len(row) == SIZE else b"" for row in rows[: len(work)]], rows[-1].decode()
 
     def _listed(self, metadata: SopsMetadata) -> list[KmsKey]:
-        return [key for key in metadata.kms if key.arn in self.decryption.arns]
+        return [key for key in metadata.kms if key.arn in self.arns]
 
     def _by_kms(self, candidate: Candidate, metadata: SopsMetadata) -> bytes:
         """Ask the listed KMS keys one after the other. Raises what the last one said."""
@@ -192,9 +196,9 @@ class _Unwrapping:
         raise failed or AssertionError("a listed key was found before")
 
     def _unlisted(self, candidate: Candidate, metadata: SopsMetadata, ours: str) -> Problem:
-        listed = ", ".join((*ours.split(), *self.decryption.arns)) or "none"
-        seen = f"is encrypted by SOPS for {', '.join(metadata.recipients)}; target {self.decryption.target} lists {listed}"
-        return Problem(candidate.shown, seen, fix=allowing(metadata, self.decryption.target))
+        listed = ", ".join(filter(None, (*ours.split("\n"), *self.arns))) or "none"
+        seen = f"is encrypted by SOPS for {', '.join(metadata.recipients)}; target {self.target} lists {listed}"
+        return Problem(candidate.shown, seen, fix=allowing(metadata, self.target))
 
 
 def allowing(metadata: SopsMetadata, target: str) -> str:
