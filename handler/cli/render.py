@@ -22,8 +22,9 @@ from handler.model.tree import CommitInfo
 
 
 @from_files()
-def render(session: Session, target: str | None, commit: str, rollout: bool, show_secrets: bool) -> int:
+def render(session: Session, target: str | None, commit: str, rollout: bool, show_secrets: bool, placeholders: bool) -> int:
     """Print the objects that a commit of TARGET declares, as YAML or JSON."""
+    session.placeholders = placeholders
     chosen = session.target(target)
     session.sandbox.weak = True  # it only shows
     with session.output.working(f"rendering {chosen.name}"):
@@ -34,7 +35,8 @@ def render(session: Session, target: str | None, commit: str, rollout: bool, sho
         session.output.text(one_line(flat(rendered, show_secrets=show_secrets)) + "\n")
         return reports.DONE_CODE
     bodies = [(manifest.body(), manifest.place) for manifest in rendered.manifests]
-    shown = [(body if show_secrets else masked(body), place) for body, place in bodies]
+    mask = Mask.of(rendered.secrets)
+    shown = [(body if show_secrets else without(masked(body), mask), place) for body, place in bodies]
     if session.output.as_json:
         items = [{"place": place, "object": body} for body, place in shown]
         about = {"target": chosen.name, "commit": info, "digest": digest_of(rendered.manifests)}
@@ -55,6 +57,18 @@ def rendered_at(session: Session, target: Target, commit: str = "", *, impersona
     return tree.commit, handler.render(target, tree, older=bool(commit), impersonated=impersonated)
 
 
+_NAMES = ("apiVersion", "kind", "name", "namespace")
+
+
+def without(value: Any, hide: Callable[[str], str]) -> Any:
+    """Return an object without the texts that it was made from and that no text may show; what names objects stays."""
+    if isinstance(value, dict):
+        return {key: each if key in _NAMES else without(each, hide) for key, each in value.items()}
+    if isinstance(value, list):
+        return [without(each, hide) for each in value]
+    return hide(value) if isinstance(value, str) else value
+
+
 # --- as Locutus prints it
 _COMPARE = ("success", "failure")  # what of a Rollout may repeat what a Secret holds: its checks look into Secrets, too
 
@@ -63,7 +77,7 @@ def flat(rendered: Rendered, *, show_secrets: bool = False) -> dict[str, Any]:
     """Return the objects by how a Rollout may call them, and the Rollout, None where there is none."""
     bodies = {manifest.identity: manifest.body() for manifest in rendered.manifests}
     objects = {key: _one([bodies[identity] for identity in found]) for key, found in sorted(rendered.keys.items())}
-    shown = objects if show_secrets else {key: masked(body) for key, body in objects.items()}
+    shown = objects if show_secrets else {key: without(masked(body), Mask.of(rendered.secrets)) for key, body in objects.items()}
     rollout = rendered.rollout.body() if rendered.rollout else None
     return {"objects": shown, "rollout": rollout if show_secrets else _checks_hidden(rollout, Mask.of(values(rendered.manifests)))}
 

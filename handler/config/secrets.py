@@ -25,7 +25,9 @@ Need = Literal["git", "webhooks", "tokens", "clusters", "metrics", "decryption"]
 ALL: frozenset[Need] = frozenset({"git", "webhooks", "tokens", "metrics", "decryption"})
 RUNS: frozenset[Need] = frozenset({"git", "metrics", "decryption"})
 DOOR: frozenset[Need] = frozenset({"webhooks", "tokens"})
-"""What a process resolves: git hosts' secrets, webhook secrets, replay tokens, Prometheus' tokens, age keys. A cluster's kubeconfig is read apart."""
+"""What a process resolves: git hosts' secrets, webhook secrets, replay tokens, Prometheus' tokens, age keys.
+
+A cluster's kubeconfig is read apart."""
 _ABSENT = ("is not set", "doesn't exist", "is empty")
 
 

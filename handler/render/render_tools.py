@@ -49,7 +49,7 @@ def read_name(tool: str) -> str:
 
 
 def find(name: str) -> RenderTool:
-    """Return `kustomize`, `helm` or `sops` as installed here. Raises RendererUnavailable: there is none, it is too old, or doesn't start."""
+    """Return `kustomize`, `helm` or `sops` as installed here. Raises RendererUnavailable: none, too old, or it doesn't start."""
     directory = os.environ.get(DIRECTORY, "")
     found = shutil.which(name, path=directory) if directory else None
     found = found or shutil.which(name)

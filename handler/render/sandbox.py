@@ -112,8 +112,8 @@ class Sandbox:
 
         `options` go as JSON, `parts` as bytes; `decode` reads each piece of the result and raises ValueError if it can't. A `program` is
         run first, over files that are the parts: the function then gets what it wrote to standard output and the end of standard error, and
-        in the options `exit_code` and `home`, its directory. `weak`: it is run also where its walls don't stand; `lacks` names these then. `memory`: its
-        directory is on no disk.
+        in the options `exit_code` and `home`, its directory. `weak`: it is run also where its walls don't stand; `lacks` names these then.
+        `memory`: its directory is on no disk.
 
         Raises RenderFailed: the child or its program crashed, ran out of memory or time, or said too much (`reason` says which);
         RendererUnavailable: no child can be started here, or a program's walls don't stand; Stopping: there was less time than a child may
@@ -203,7 +203,7 @@ class _InMemory(Sandbox):
     """A sandbox as a render sees it that reads what was decrypted. All but the place of programs is the other's."""
 
     def __init__(self, shared: Sandbox, needed: Callable[[], bool]) -> None:
-        super().__init__(shared._functions, shared.limits, weak=shared.weak)
+        super().__init__(limits=shared.limits, weak=shared.weak)
         self._shared = shared
         self._needed = needed
 

@@ -36,7 +36,8 @@ def render_target(renderer: Renderer, tree: Tree, request: RenderRequest, sandbo
     try:
         rendered = renderer.render(plain, request, sandbox.in_memory(lambda: bool(plain.used)))
     except AnnealError as error:
-        error.basis = replace(error.basis, reads=tuple(sorted({**dict(error.basis.reads), **_tool(plain)}.items())) if error.basis.reads else ())
+        if error.basis.reads:
+            error.basis = replace(error.basis, reads=ReadSet.of({**dict(error.basis.reads), **_tool(plain)}).paths)
         raise hidden(error, masking(_secrets(plain))) from None
     decryptor.keep(plain.used)
     return _noted(rendered, plain)
@@ -78,6 +79,8 @@ def masking(secrets: tuple[str, ...]) -> Callable[[str], str]:
 
 def hidden(error: AnnealError, mask: Callable[[str], str]) -> AnnealError:
     """Mask what an error's problems say: renderers quote what they read."""
-    error.problems = tuple(replace(each, subject=mask(each.subject), message=mask(each.message), fix=mask(each.fix)) for each in error.problems)
+    error.problems = tuple(
+        replace(each, subject=mask(each.subject), message=mask(each.message), fix=mask(each.fix)) for each in error.problems
+    )
     error.args = error.problems
     return error

@@ -1,4 +1,4 @@
-"""Where kustomize, helm and sops come from: one build of go.mod's tools, kept in a cache of its own; sops of a go.mod of its own beside them.
+"""Where kustomize, helm and sops come from: a build of go.mod's tools, kept in a cache of its own; beside them sops, of its own go.mod.
 
 They are built apart from the control plane, so that their dependencies can't move Kubernetes', nor those of sops helm's. `ldflags` holds
 what the linker is given, for infra/container/Dockerfile, too: their versions, and the minor version of Kubernetes that charts are rendered

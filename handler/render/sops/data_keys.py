@@ -1,6 +1,6 @@
 """A file's data key: unwrapped by the target's age keys in a child, wrapped anew for one call of sops in the worker.
 
-Law: the child gets wrapped keys and age keys by its pipe and says 32 bytes, nothing else; no key is ever in an error, a name or an argument.
+Law: the child gets wrapped keys and age keys by its pipe and says 32 bytes, nothing else; no key is in an error, a name or an argument.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class OneTimeKey:
 
 
 def unwrap(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
-    """Unwrap data keys. Options: `secrets`: how many parts, the first ones, hold age keys; `tries`: by file the numbers of its wrapped keys.
+    """Unwrap data keys. Options: `secrets`: how many parts, the first ones, hold age keys; `tries`: by file, the numbers of wrapped ones.
 
     Yields, by file, its key; an empty one: none of the age keys opens it; last, who the age keys are.
     """

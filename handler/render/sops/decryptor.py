@@ -205,7 +205,8 @@ def allowing(metadata: SopsMetadata, target: str) -> str:
     """Return what to write so that a target may decrypt a file."""
     of = f" of target {target}" if target else " of the target"
     if metadata.age:
-        return f"add the private key of {printable(metadata.age[0][0], 120)} to a secret{of}: decryption: {{age: [{{file: /etc/anneal/age.txt}}]}}"
+        who = printable(metadata.age[0][0], 120)
+        return f"add the private key of {who} to a secret{of}: decryption: {{age: [{{file: /etc/anneal/age.txt}}]}}"
     if metadata.kms:
         return f"list it for the target: decryption: {{kms: [{printable(metadata.kms[0].arn, 200)}]}}"
     return "encrypt it for an age key, too: sops rotate -i --add-age age1… FILE; keys of other kinds are never used"
@@ -234,7 +235,7 @@ class _Decrypting:
 
     def _one(self, candidate: Candidate, form: str, unit: Unit, data_key: bytes) -> PlainFile | Problem:
         key = OneTimeKey.holding(data_key)
-        encrypted = "".join(_put(unit, form, unit.metadata.rewritten(key.recipient, key.wrapped, form)))
+        encrypted = "".join(_put(unit, unit.metadata.rewritten(key.recipient, key.wrapped, form)))
         arguments = ("--disable-version-check", "decrypt", "--input-type", form, "--output-type", form)
         program = Program(
             self.tool.path,
@@ -253,7 +254,7 @@ class _Decrypting:
         return PlainFile(files[0], tuple(row[1].decode() for row in rows if isinstance(row, tuple) and row[0] == b"S"))
 
 
-def _put(unit: Unit, form: str, metadata: str) -> Iterator[str]:
+def _put(unit: Unit, metadata: str) -> Iterator[str]:
     """Yield a unit's text with other metadata: in YAML at each of its documents."""
     first, *rest = unit.pieces
     yield first

@@ -6,6 +6,7 @@ not at all, each encrypted document is one, as Flux decrypts them.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -120,7 +121,7 @@ def _json(text: str, path: str) -> EncryptedFile | None:
     try:
         at = _blank(text, _blank(text, 0) + 1)
         while text[at] == '"':
-            key, at = scanstring(text, at + 1, True)  # noqa: FBT003 - its signature
+            key, at = scanstring(text, at + 1, True)
             start = _blank(text, _blank(text, at) + 1)
             value, end = decoder.raw_decode(text, start)
             keys.append(key)
@@ -191,7 +192,7 @@ def _yaml(text: str, path: str) -> EncryptedFile | None:
     if not _YAML.search(text) and not text.lstrip().startswith("{"):
         return None
     starts = [0, *(found.start() for found in _DOCUMENT.finditer(text) if found.start()), len(text)]
-    chunks = [_chunk(text[start:end], path) for start, end in zip(starts, starts[1:], strict=False)]
+    chunks = [_chunk(text[start:end], path) for start, end in itertools.pairwise(starts)]
     encrypted = [chunk for chunk in chunks if chunk.sops is not None]
     if not encrypted:
         return None
@@ -259,7 +260,7 @@ def _node(parser: CParser, text: str, *, metadata: bool) -> tuple[int, int]:
     """Pass one node; return where it stands."""
     start, end, depth = -1, 0, 0
     while True:
-        event = parser.get_event()
+        event: Any = parser.get_event()
         kind = type(event)
         if metadata and (kind is yaml.AliasEvent or getattr(event, "anchor", None) or getattr(event, "tag", None)):
             raise MetadataRefused("its metadata holds an anchor, an alias or a tag")

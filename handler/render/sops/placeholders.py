@@ -23,7 +23,7 @@ _NAMELESS = re.compile(rf"^(?:kind|metadata)[ \t]*:[ \t]*\"{TEXT}", re.MULTILINE
 
 
 def stand_in(options: Mapping[str, Any], _: Sequence[bytes]) -> Iterator[bytes]:
-    """Write units with placeholders. Options: `units`: [form, pieces] of each. Yields of each how many objects are left out, and the text."""
+    """Write units with placeholders. Options: `units`: [form, pieces] of each. Yields how many objects each lacks, and its text."""
     for form, pieces in options["units"]:
         text = placeholders(form, pieces)
         documents = _DOCUMENT.split(text) if form == "yaml" else [text]

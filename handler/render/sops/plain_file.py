@@ -1,4 +1,4 @@
-"""What sops printed: the plain file, and which texts of it were encrypted; or why it refused. Runs in the render child, after the program."""
+"""What sops printed: the plain file, and which texts of it were encrypted; or why it refused. In the render child, after the program."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def _explained(said: str, place: str) -> Problem:
         fix = f"encrypt it anew: sops rotate -i {place}; or let such files pass for this target: decryption: {{mac: ignore}}"
         return Problem(place, "isn't what its author encrypted: its MAC is another (mac: verify)", fix=fix)
     if "Could not decrypt with AES_GCM" in said or "does not match sops' data format" in said or "Error walking tree" in said:
-        return Problem(place, "holds a value that its data key doesn't open: it was moved or edited by hand", fix=f"encrypt it anew: {place}")
+        return Problem(
+            place, "holds a value that its data key doesn't open: it was moved or edited by hand", fix=f"encrypt it anew: {place}"
+        )
     return Problem(place, "can't be decrypted: sops refuses its form", fix=f"see what sops says of it: sops decrypt {place}")
 
 

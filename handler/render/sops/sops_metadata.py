@@ -65,7 +65,7 @@ class SopsMetadata:
             raise MetadataRefused("its `sops` is no mapping")
         if value.get("key_groups") or str(value.get("shamir_threshold") or "0") != "0":
             raise MetadataRefused("its data key is split among key groups (shamir_threshold), which isn't supported")
-        kept = {name: _text(value, name) for name in _TEXTS if value.get(name) not in (None, "")}
+        kept: dict[str, Any] = {name: _text(value, name) for name in _TEXTS if value.get(name) not in (None, "")}
         if not {"mac", "version", "lastmodified"} <= kept.keys():
             raise MetadataRefused("its metadata lacks mac, version or lastmodified: it is cut off, or was edited by hand")
         if str(value.get(_MAC_ONLY_ENCRYPTED)).lower() == "true":
