@@ -27,7 +27,7 @@ from handler.render.sops.data_keys import SIZE, OneTimeKey
 from handler.render.sops.encrypted_file import EncryptedFile, Unit
 from handler.render.sops.placeholders import decode_placeholders
 from handler.render.sops.plain_file import decode_plain
-from handler.render.sops.sops_metadata import KmsKey, SopsMetadata
+from handler.render.sops.sops_metadata import KmsKey, SopsMetadata, allowing
 
 TOOL = "sops"
 LIMITS = ProgramLimits(memory=512 << 20, cpu=20, seconds=30.0, output=64 << 20, file=1 << 20, space=64 << 20, entries=1000)
@@ -199,17 +199,6 @@ class _Unwrapping:
         listed = ", ".join(filter(None, (*ours.split("\n"), *self.arns))) or "none"
         seen = f"is encrypted by SOPS for {', '.join(metadata.recipients)}; target {self.target} lists {listed}"
         return Problem(candidate.shown, seen, fix=allowing(metadata, self.target))
-
-
-def allowing(metadata: SopsMetadata, target: str) -> str:
-    """Return what to write so that a target may decrypt a file."""
-    of = f" of target {target}" if target else " of the target"
-    if metadata.age:
-        who = printable(metadata.age[0][0], 120)
-        return f"add the private key of {who} to a secret{of}: decryption: {{age: [{{file: /etc/anneal/age.txt}}]}}"
-    if metadata.kms:
-        return f"list it for the target: decryption: {{kms: [{printable(metadata.kms[0].arn, 200)}]}}"
-    return "encrypt it for an age key, too: sops rotate -i --add-age age1… FILE; keys of other kinds are never used"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,10 @@ from handler.model.errors import Problem
 from handler.render.document import MAX_BYTES, Document
 from handler.render.documents import documents
 from handler.render.frames import decode_problem, encode
-from handler.render.sops.sops_metadata import MetadataRefused, SopsMetadata, unflattened
+from handler.render.sops.sops_metadata import OPERATORS, MetadataRefused, SopsMetadata, unflattened
 
 MARK = b"ENC[AES256_GCM,"
 """What no encrypted file lacks: its MAC is encrypted like its values."""
-OPERATORS = "SopsSecret"
-"""The kind whose operator decrypts it in the cluster."""
 _MAX_UNITS = 500
 _DOCUMENT = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _BLANK = re.compile(r"[ \t\r\n]*")

@@ -12,6 +12,8 @@ from typing import Any, Self
 
 from handler.model.tree import printable
 
+OPERATORS = "SopsSecret"
+"""The kind whose operator decrypts it in the cluster."""
 MAX_KEYS = 100
 MAX_WRAPPED = 16 << 10
 """Characters of a wrapped data key: age takes about 400, KMS 250."""
@@ -104,6 +106,17 @@ class SopsMetadata:
         flat = {"age__list_0__map_recipient": recipient, "age__list_0__map_enc": wrapped.replace("\n", "\\n"), **self.kept}
         lines = (f"{prefix}{name}{equals}{_flat(value, form)}\n" for name, value in flat.items())
         return "".join(("\n[sops]\n" if form == "ini" else "", *lines))
+
+
+def allowing(metadata: SopsMetadata, target: str = "") -> str:
+    """Return what to write so that a target may decrypt a file."""
+    of = f" of target {target}" if target else " of the target"
+    if metadata.age:
+        who = printable(metadata.age[0][0], 120)
+        return f"add the private key of {who} to a secret{of}: decryption: {{age: [{{file: /etc/anneal/age.txt}}]}}"
+    if metadata.kms:
+        return f"list it for the target: decryption: {{kms: [{printable(metadata.kms[0].arn, 200)}]}}"
+    return "encrypt it for an age key, too: sops rotate -i --add-age age1… FILE; keys of other kinds are never used"
 
 
 FLAT = ("dotenv", "ini")

@@ -73,7 +73,10 @@ def sops(*arguments: str, given: str | bytes = "", key: str = "", environ: Mappi
 
 
 def encrypted(path: str, text: str | bytes, *flags: str, to: str = ALICE.recipient) -> bytes:
-    return sops("encrypt", "--filename-override", path, *(("--age", to) if to else ()), *flags, given=text)
+    verb = ("encrypt", "--filename-override", path, "--age", to)
+    if set(flags) & {"--encrypted-comment-regex", "--mac-only-encrypted"}:  # sops knows these without a subcommand only
+        return sops("--encrypt", *verb[1:], *flags, "/dev/stdin", given=text)
+    return sops(*verb, *flags, given=text)
 
 
 def bare(path: str, data: bytes, *flags: str, key: str = ALICE.secret) -> bytes:
