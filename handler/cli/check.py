@@ -193,7 +193,7 @@ class _TargetChecks:
     def _render(self) -> str:
         _, self.rendered = rendered_at(self.session, self.target)
         made = f"{many(len(self.rendered.manifests), 'object')} in {self.target.path or 'the whole repository'}"
-        needs_walls = self.rendered.renderer in (KUSTOMIZE, HELM) and self.target.sandbox != "weak"
+        needs_walls = (self.rendered.renderer in (KUSTOMIZE, HELM) or self.target.decryption) and self.target.sandbox != "weak"
         strict = "; no cloud function renders it without `sandbox: weak`" if needs_walls else ""
         return "; ".join((f"{made}{by(self.rendered.renderer)}{strict}", *self.rendered.notes))
 

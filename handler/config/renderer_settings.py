@@ -11,6 +11,8 @@ from handler.config.settings_shape import Json
 from handler.config.settings_shape import doc as _doc
 
 AUTO, FILE, KUSTOMIZE, HELM = "auto", "file", "kustomize", "helm"
+SOPS = "sops"
+"""The program that decrypts, whatever renders."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from handler.config.git_settings import Repository, Revision, SecretRef, Verify, WebhookSecrets
-from handler.config.renderer_settings import ChartSource, Decryption, RendererSettings
+from handler.config.renderer_settings import SOPS, ChartSource, Decryption, RendererSettings
 from handler.config.settings_shape import doc as _doc
 from handler.model.names import STATE_NAMESPACE
 
@@ -241,6 +241,11 @@ class Target:
     def adopts(self) -> tuple[Tool, ...]:
         """The tools whose objects it takes over."""
         return self.adopt if isinstance(self.adopt, tuple) else ()
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The programs that its renders may run; of `auto`, which the tree decides, no renderer's is known."""
+        return (*self.renderer.programs, *((SOPS,) if self.decryption else ()))
 
 
 @dataclass(frozen=True, slots=True)

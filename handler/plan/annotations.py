@@ -145,7 +145,12 @@ TABLE = (
     AnnotationRow(FLUX, _KS + "prune", ("enabled",), _LIVE, _IGNORE, _DEFAULT),
     AnnotationRow(FLUX, _KS + "substitute", ("disabled", "enabled"), _GIT, _IGNORE, "nothing is substituted"),
     AnnotationRow(
-        FLUX, _KS + "decrypt", ("disabled", "enabled"), _GIT, _IGNORE, "nothing is decrypted: what SOPS has encrypted is refused"
+        FLUX,
+        _KS + "decrypt",
+        ("disabled", "enabled"),
+        _GIT,
+        _IGNORE,
+        "a file that SOPS has encrypted is decrypted where its target lists a key, else refused",
     ),
     AnnotationRow(FLUX, _DRIFT, ("disabled",), _GIT, _REFUSE, "a declared field that drifts is corrected", _POINTERS),
     AnnotationRow(FLUX, _DRIFT, ("enabled",), _GIT, _IGNORE, _DEFAULT),

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from handler.config.renderer_settings import Decryption
+from handler.config.renderer_settings import SOPS, Decryption
 from handler.model.decryption import DecryptionKeys
 from handler.model.errors import AnnealError, DecryptionRefused, ManifestInvalid, Problem
 from handler.model.tree import MAX_PATH, printable
@@ -29,7 +29,7 @@ from handler.render.sops.placeholders import decode_placeholders
 from handler.render.sops.plain_file import decode_plain
 from handler.render.sops.sops_metadata import KmsKey, SopsMetadata, allowing
 
-TOOL = "sops"
+TOOL = SOPS
 LIMITS = ProgramLimits(memory=512 << 20, cpu=20, seconds=30.0, output=64 << 20, file=1 << 20, space=64 << 20, entries=1000)
 _AT_ONCE = 2
 _KEPT = 32 << 20
