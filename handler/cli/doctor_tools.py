@@ -1,4 +1,4 @@
-"""`anneal doctor`'s rows on the programs that render and decrypt: which are here, and which targets can't be rendered without one that isn't."""
+"""`anneal doctor`'s rows on the programs that render and decrypt: which are here, and which targets lack one."""
 
 from __future__ import annotations
 

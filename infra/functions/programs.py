@@ -1,4 +1,4 @@
-"""kustomize, helm and sops in the functions' package: which of them a configuration needs, and what keeps a target from being rendered there.
+"""kustomize, helm and sops in the functions' package: which a configuration needs, and what keeps a target from being rendered there.
 
 Law: what a target's tree decides (`type: auto`) isn't known here; such a target gets kustomize and helm.
 sops comes where a target decrypts.

@@ -31,12 +31,14 @@ _BLANK = re.compile(r"[ \t\r\n]*")
 _DOTENV = re.compile(r"^sops_([^=\n]*)=([^\n]*)\n?", re.MULTILINE)
 _INI = re.compile(r"^\[sops\][ \t]*\r?\n((?:(?!\[)[^\n]*\n?)*)", re.MULTILINE)
 _INI_LINE = re.compile(r"^([^=\n#;]+?)[ \t]*=[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
+_JSON_VALUE = re.compile(r":\s*\"ENC\[AES256_GCM,data:")
+_LINE_VALUE = re.compile(r"^[^#;\n=]+=[ \t]*ENC\[AES256_GCM,data:", re.MULTILINE)
 _YAML = re.compile(r"^(?:sops|'sops'|\"sops\")[ \t]*:", re.MULTILINE)
 
 
 def may_be_encrypted(blob: bytes) -> bool:
     """Whether it is worth a closer look."""
-    return MARK in blob and b"sops" in blob
+    return MARK in blob
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,8 @@ def _seen(data: bytes, path: str) -> EncryptedFile | None:
     found = _INI.search(text)
     if found and MARK.decode() in found[1]:
         return _ini(text, found)
+    if path.endswith((".env", ".ini")) and _LINE_VALUE.search(text):
+        raise MetadataRefused("it has no metadata: it is cut off, or was edited by hand")
     return _yaml(text, path)
 
 
@@ -129,7 +133,7 @@ def _json(text: str, path: str) -> EncryptedFile | None:
             at = _blank(text, end)
             at = _blank(text, at + 1) if text[at] == "," else at
     except (ValueError, IndexError, RecursionError):
-        if '"mac": "ENC[' in text:
+        if _JSON_VALUE.search(text):
             raise MetadataRefused("can't be read as JSON: it is cut off, or was edited by hand") from None
         return None
     if not spans or not isinstance(found, dict) or "mac" not in found:

@@ -108,7 +108,7 @@ def test_documents_that_were_encrypted_one_by_one_are_decrypted_one_by_one(sandb
 def test_an_openssh_key_opens_a_file(sandbox: Sandbox) -> None:
     with tempfile.TemporaryDirectory() as directory:
         key = Path(directory, "key")
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True, timeout=60)  # noqa: S607
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True, timeout=60)
         secret, public = key.read_text(), " ".join(Path(f"{key}.pub").read_text().split()[:2])
     data = encrypted("a.yaml", SECRET, to=public)
     assert text_of(render(sandbox, {"deploy/a.yaml": data}, decryptor(HeldKeys((secret,))))) == CANARY
@@ -161,7 +161,11 @@ CHART = {
 
 def test_helm_reads_plain_values_and_plain_files_of_its_chart(sandbox: Sandbox) -> None:
     values = encrypted("values.yaml", f"password: {CANARY}\nlevel: info\n")
-    files = {**CHART, "env/values.yaml": values, "deploy/files/login.json": encrypted("login.json", '{"key": "file-hunter2"}')}
+    files: dict[str, str | bytes] = {
+        **CHART,
+        "env/values.yaml": values,
+        "deploy/files/login.json": encrypted("login.json", '{"key": "file-hunter2"}'),
+    }
     made = render(sandbox, files, decryptor(), "helm", RendererSettings(values_files=("../env/values.yaml",)))
     assert text_of(made) == CANARY
     assert json.loads(text_of(made, "file")) == {"key": "file-hunter2"}
@@ -169,7 +173,7 @@ def test_helm_reads_plain_values_and_plain_files_of_its_chart(sandbox: Sandbox) 
 
 
 def test_ids_are_gits_and_the_reads_hold_the_tool(sandbox: Sandbox) -> None:
-    files = {"deploy/a.yaml": encrypted("a.yaml", SECRET), "deploy/b.yaml": CONFIG}
+    files: dict[str, str | bytes] = {"deploy/a.yaml": encrypted("a.yaml", SECRET), "deploy/b.yaml": CONFIG}
     made = render(sandbox, files, decryptor())
     undecrypted = dict(RENDERERS["file"].render(FakeTree({"deploy/b.yaml": CONFIG}), RenderRequest("deploy"), sandbox).reads.paths)
     reads = dict(made.reads.paths)
@@ -192,7 +196,8 @@ def test_a_tree_without_encrypted_files_needs_no_sops_and_asks_no_key(sandbox: S
 
 
 def test_a_second_render_runs_no_sops_and_still_hides_the_values(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    by, files = decryptor(), {"deploy/a.yaml": encrypted("a.yaml", SECRET), "deploy/b.yaml": CONFIG}
+    by = decryptor()
+    files: dict[str, str | bytes] = {"deploy/a.yaml": encrypted("a.yaml", SECRET), "deploy/b.yaml": CONFIG}
     first = render(sandbox, files, by)
     assert [path for path, _ in first.files] == ["deploy/b.yaml"], "what was decrypted is read anew"
     run = Sandbox.run
@@ -289,20 +294,29 @@ def test_a_wrong_mac_is_refused_with_the_setting_that_lets_it_pass(sandbox: Sand
 def test_programs_get_what_was_decrypted_in_memory_or_not_at_all(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         places: list[str] = []
-        locked = private_directories._locked_base  # noqa: SLF001 - it says where a run's files lie
-        patch.setattr(private_directories, "_locked_base", lambda parent: places.append(parent) or locked(parent))
+        locked = private_directories._locked_base
+
+        def noted(parent: str) -> tuple[str, int]:
+            places.append(parent)
+            return locked(parent)
+
+        patch.setattr(private_directories, "_locked_base", noted)
         with Sandbox() as fresh:
             render(fresh, kustomized(), decryptor(), "kustomize")
-        assert private_directories.MEMORY in places or private_directories._in_memory(places[-1])  # noqa: SLF001 - as above
+        assert private_directories.MEMORY in places or private_directories._in_memory(places[-1])
     monkeypatch.setattr(private_directories, "_in_memory", lambda _: False)
-    with Sandbox() as other, pytest.raises(RendererUnavailable, match="neither .* is in memory") as refused:
+    with Sandbox() as other, pytest.raises(RendererUnavailable, match=r"neither .* is in memory") as refused:
         render(other, kustomized(), decryptor(), "kustomize")
     assert "emptyDir: {medium: Memory}" in str(refused.value)
 
 
 def test_a_renderer_that_quotes_what_it_reads_shows_nothing(sandbox: Sandbox) -> None:
     values = encrypted("values.yaml", f"password: {CANARY}\n")
-    failing = {**CHART, "deploy/templates/b.yaml": '{{ fail (printf "it is %s" .Values.password) }}\n', "env/values.yaml": values}
+    failing: dict[str, str | bytes] = {
+        **CHART,
+        "deploy/templates/b.yaml": '{{ fail (printf "it is %s" .Values.password) }}\n',
+        "env/values.yaml": values,
+    }
     with pytest.raises(AnnealError) as refused:
         render(sandbox, failing, decryptor(), "helm", RendererSettings(values_files=("../env/values.yaml",)))
     assert "it is ***" in str(refused.value)
@@ -315,11 +329,7 @@ def test_nothing_decrypted_is_in_a_repr(sandbox: Sandbox) -> None:
     tree = DecryptedTree(FakeTree({"a.yaml": encrypted("a.yaml", SECRET)}), by, sandbox, weak=True)
     tree.blobs([entry.oid for entry in tree.walk("")])
     assert made.secrets
-    assert CANARY not in f"{by!r}{tree!r}{tree.used!r}{made.secrets and replace_manifests(made)!r}"
-
-
-def replace_manifests(made: Rendered) -> tuple[object, ...]:
-    return made.reads, made.notes
+    assert CANARY not in f"{by!r}{tree!r}{tree.used!r}{made.reads!r}{made.notes!r}"
 
 
 # --- names
@@ -341,8 +351,8 @@ def test_placeholders_need_neither_key_nor_sops(sandbox: Sandbox, monkeypatch: p
     monkeypatch.setenv("ANNEAL_TOOLS", "/nonexistent")
     monkeypatch.setenv("PATH", os.devnull)
     secret = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: login}}\ndata:\n  password: {base64.b64encode(CANARY.encode()).decode()}\n"
-    files = {"deploy/a.yaml": encrypted("a.yaml", secret, *VALUES), "deploy/b.yaml": encrypted("b.yaml", CONFIG)}
-    by = Decryptor("shop", decryptor()._settings, None)  # noqa: SLF001 - the same settings, without keys
+    files: dict[str, str | bytes] = {"deploy/a.yaml": encrypted("a.yaml", secret, *VALUES), "deploy/b.yaml": encrypted("b.yaml", CONFIG)}
+    by = Decryptor("shop", decryptor()._settings, None)
     made = render(sandbox, files, by)
     assert [str(each.identity) for each in made.manifests] == ["Secret/login"]
     base64.b64decode(made.manifests[0].body()["data"]["password"], validate=True)

@@ -111,7 +111,7 @@ def test_credentials_of_a_url_are_never_printed() -> None:
 
 
 def test_a_secret_of_age_keys_becomes_the_block_that_decrypts() -> None:
-    spec = {"decryption": {"provider": "sops", "secretRef": {"name": "keys"}}}
+    spec: dict[str, Any] = {"decryption": {"provider": "sops", "secretRef": {"name": "keys"}}}
     found = target(git(), ks(**spec))
     assert found.decryption == Decryption(age=(SecretRef(kubernetes_secret="flux-system/keys/age.agekey"),))
     said = notes(converted(git(), ks(**spec)))
