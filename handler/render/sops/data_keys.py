@@ -37,7 +37,7 @@ class OneTimeKey:
 def unwrap(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
     """Unwrap data keys. Options: `secrets`: how many parts, the first ones, hold age keys; `tries`: by file, the numbers of wrapped ones.
 
-    Yields, by file, its key; an empty one: none of the age keys opens it; last, who the age keys are.
+    Yields, by file, its key; an empty one: none of the age keys opens it; last, the recipients of the age keys.
     """
     identities = [each for part in parts[: options["secrets"]] for each in identities_of(part.decode())]
     for tries in options["tries"]:

@@ -61,7 +61,7 @@ class DecryptedTree:
             self._paths.setdefault(entry.oid, set()).add(entry.path)
 
     def _blob(self, oid: str) -> Blob:
-        """Return what a file is known by. What JSON holds is told by its name: all names of one blob must say the same."""
+        """Return what a file is known by. What JSON holds depends on its name: all names of one blob must say the same."""
         names = {_kind(path): path for path in sorted(self._paths.get(oid, {""}))}
         if len(names) > 1:
             seen = f"is the same encrypted file as {printable(min(names.values()))}, and their names make it two formats of sops"

@@ -165,7 +165,7 @@ class _Unwrapping:
         return [key or self._by_kms(candidate, unit.metadata) for (candidate, _, unit), key in zip(work, opened, strict=True)]
 
     def _by_age(self, work: Units) -> tuple[list[bytes], str]:
-        """Return the keys that age keys open, empty ones for the rest, and who the age keys are."""
+        """Return the keys that age keys open, empty ones for the rest, and the recipients of the age keys."""
         if not self.secrets:
             return [b""] * len(work), ""
         parts = [text.encode() for text in self.secrets]

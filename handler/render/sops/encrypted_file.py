@@ -90,7 +90,7 @@ def see(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def _seen(data: bytes, path: str) -> EncryptedFile | None:
-    """Tell what a file is by its own form; only what JSON holds is told by its name, as sops does."""
+    """Tell what a file is by its own form; only what JSON holds depends on its name, as for sops."""
     try:
         text = data.decode()
     except UnicodeDecodeError:

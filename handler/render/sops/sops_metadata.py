@@ -57,7 +57,7 @@ class SopsMetadata:
 
     @property
     def recipients(self) -> tuple[str, ...]:
-        """Everyone whom the file is encrypted for, for messages."""
+        """All keys that the file is encrypted for, as messages name them."""
         return (*(printable(each, 120) for each, _ in self.age), *(printable(each.arn, 200) for each in self.kms), *self.others)
 
     @classmethod
@@ -77,7 +77,7 @@ class SopsMetadata:
         others = [*(each for each in found if isinstance(each, str)), *_other_keys(value)]
         kms = tuple(each for each in found if isinstance(each, KmsKey))
         if len(age) + len(kms) + len(others) == 0:
-            raise MetadataRefused("it names nobody whom it is encrypted for")
+            raise MetadataRefused("it names no key that it is encrypted for")
         return cls(kept, age, kms, tuple(others))
 
     def encode(self) -> Any:

@@ -53,7 +53,7 @@ AGE = {"recipient": ALICE.recipient, "enc": "x"}
         ({"age": [{**AGE, "enc": "x" * 20_000}]}, "20,000 characters in enc"),
         ({"age": {"a": 1}}, "age is no list of keys"),
         ({"age": [{"recipient": 5, "enc": "x"}]}, "no text in recipient"),
-        ({"age": []}, "names nobody whom it is encrypted for"),
+        ({"age": []}, "names no key that it is encrypted for"),
         ({"kms": [{"arn": "a", "enc": "x", "context": ["b"]}]}, "encryption context"),
         ({"mac": "ENC[AES256_GCM," * 2_000}, "30,000 characters in mac"),
         ({"version": 3}, "no text in version"),
