@@ -219,9 +219,14 @@ class _InMemory(Sandbox):
         weak: bool = False,
         memory: bool = False,
     ) -> list[T]:
+        """As the other's; once it is needed, in memory."""
         found = self._shared.run(function, options, parts, decode, subject, program, weak=weak, memory=memory or self._needed())
         self.lacks = self._shared.lacks
         return found
+
+    def beside(self, functions: str, limits: SandboxLimits) -> Sandbox:
+        """Return the other's."""
+        return self._shared.beside(functions, limits)
 
 
 def _path() -> list[str]:
