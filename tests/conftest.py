@@ -133,7 +133,7 @@ def kubectl(control_plane: Path) -> Kubectl:
 
 @pytest.fixture(scope="session")
 def renderers() -> Path:
-    """The directory of kustomize and helm: a test that runs them, or `anneal` with them, asks for it; ANNEAL_TOOLS names it."""
+    """The directory of kustomize, helm and sops: a test that runs them, or `anneal` with them, asks for it; ANNEAL_TOOLS names it."""
     return rendering.binaries()
 
 

@@ -13,11 +13,12 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from handler.app.connections import Connections, Options
+from handler.app.decryption_keys import TargetKeys
 from handler.app.external_services import ExternalServices
 from handler.app.sibling_targets import OneRepository
 from handler.app.tables import LazyTable, Tables
 from handler.cluster.discovery import Discovery
-from handler.config.renderer_settings import ChartSource
+from handler.config.renderer_settings import ChartSource, Decryption
 from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
 from handler.config.settings_digest import settings_digest
@@ -38,6 +39,7 @@ from handler.model.rollout import Moments
 from handler.model.tree import Tree
 from handler.render.charts.chart_readers import read_index
 from handler.render.sandbox import Sandbox
+from handler.render.sops.decryptor import Decryptor
 from handler.render.target_render import render_target
 from handler.state.configmap import state_name
 
@@ -118,7 +120,8 @@ class Handler(Connections):
         shown = ShownInputs(self.outside(target, discovery, RecordedRender(), tree.commit.sha, impersonated=impersonated))
         lacks = shown.lacks(target.post_build.substitute_from if target.post_build else ())
         request = replace(request_for(target, self.source(target), {}, older=older), outside=shown, placeholders=lacks)
-        rendered = render_target(self.tables.renderers[target.renderer.chosen], tree, request, self._sandbox)
+        renderer = self.tables.renderers[target.renderer.chosen]
+        rendered = render_target(renderer, tree, request, self._sandbox, self.decryptor(target))
         return replace(rendered, notes=(*rendered.notes, *shown.notes))
 
     def preparer(self, target: Target, discovery: Discovery) -> Preparer:
@@ -129,13 +132,22 @@ class Handler(Connections):
             applyset_id(state_name(target.name), self.settings.state_namespace),
             self.settings.state_namespace,
             self.source(target),
-            lambda tree, request: render_target(renderer, tree, request, self._sandbox),
+            lambda tree, request: render_target(renderer, tree, request, self._sandbox, self.decryptor(target)),
             discovery,
             self._environ.get(WORKLOAD, ""),
             lambda recorded, commit: self.outside(target, lambda: discovery, recorded, commit),
             actions=self.tables.actions,
             checks=LazyTable(self._bound_checks),
         )
+
+    def decryptor(self, target: Target) -> Decryptor | None:
+        """Return what decrypts a target's files, made once; None: it lists no keys."""
+        placeholders = self._options.placeholders
+        settings = target.decryption or (Decryption() if placeholders else None)
+        if settings is None:
+            return None
+        keys = None if placeholders else TargetKeys(settings, self.secrets, self._services.kms.unwrap)
+        return self._once(("decryptor", target.name), lambda: Decryptor(target.name, settings, keys))
 
     def outside(
         self, target: Target, discovery: Callable[[], Discovery], recorded: RecordedRender, commit: str, *, impersonated: bool = True

@@ -1,4 +1,4 @@
-"""Stores of secrets and a cloud's list of clusters: a row each, whose library is loaded at its first use."""
+"""Stores of secrets, a cloud's keys and its list of clusters: a row each, whose library is loaded at its first use."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import cached_property
 
 from handler.aws.clients import AwsClients
 from handler.aws.eks import EksClusters
+from handler.aws.kms import AwsKms
 from handler.aws.secret_stores import AwsSecretStores
 from handler.config.git_settings import SecretRef
 from handler.config.remote_secrets import Fetch, nowhere
@@ -31,6 +32,11 @@ class ExternalServices:
     def eks(self) -> EksClusters:
         """Clusters of EKS."""
         return EksClusters(self._aws)
+
+    @cached_property
+    def kms(self) -> AwsKms:
+        """Amazon's keys."""
+        return AwsKms(self._aws)
 
     @cached_property
     def secrets(self) -> Fetch:

@@ -112,6 +112,7 @@ def asked(subject: str, allowed: Mapping[str, str], ask: Callable[[], T], kind: 
 ACTIONS = {
     "GetSecretValue": "secretsmanager:GetSecretValue",
     "GetParameter": "ssm:GetParameter",
+    "Decrypt": "kms:Decrypt",
     "DescribeCluster": "eks:DescribeCluster",
     "AssumeRole": "sts:AssumeRole",
     "AssumeRoleWithWebIdentity": "sts:AssumeRoleWithWebIdentity",
@@ -120,7 +121,14 @@ ACTIONS = {
 DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
 UNREADABLE = frozenset({"DecryptionFailure", "InvalidKeyId", "KMSAccessDenied"})  # the use of a key is denied
 _NOWHERE = "isn't known in this region and account", "correct its name, or set its region"
+_WRAPPED = "doesn't open it: another key has wrapped it, or with another encryption context", "encrypt the file anew: sops rotate -i FILE"
+_UNUSABLE = "is disabled, or waits to be deleted", "enable it: aws kms enable-key --key-id ARN"
 NAMED = {
+    "NotFoundException": _NOWHERE,
+    "InvalidCiphertextException": _WRAPPED,
+    "IncorrectKeyException": _WRAPPED,
+    "DisabledException": _UNUSABLE,
+    "KMSInvalidStateException": _UNUSABLE,
     "ResourceNotFoundException": _NOWHERE,
     "ParameterNotFound": _NOWHERE,
     "ParameterVersionNotFound": _NOWHERE,

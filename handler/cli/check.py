@@ -41,8 +41,9 @@ CompareClocks = Callable[[Target, Api], None]
 
 
 @from_files()
-def check(session: Session, target: str | None) -> int:
+def check(session: Session, target: str | None, placeholders: bool) -> int:
     """Look at configuration, secrets, git, cluster, rights, render and plan of TARGET; change nothing."""
+    session.placeholders = placeholders
     findings = Findings(session.output)
     if is_configured(session, findings):
         check_targets(session, check_references(session, target, findings), findings)
@@ -74,7 +75,8 @@ def check_references(session: Session, named: str | None, findings: Findings) ->
     """
     chosen, door = session.all_or(named), named is None
     settings = session.settings if door else replace(session.settings, targets=chosen)
-    secrets, problems = resolve_known(settings, session.environ, needs=ALL if door else RUNS, fetch=fetcher(session.environ))
+    needs = (ALL if door else RUNS) - ({"decryption"} if session.placeholders else set())
+    secrets, problems = resolve_known(settings, session.environ, needs=needs, fetch=fetcher(session.environ))
     session.secrets, session.output.mask = secrets, secrets.mask
     for subject, mine, seen in _PARTS:
         theirs = tuple(problem for problem in problems if mine(problem.subject))
@@ -111,6 +113,12 @@ def _credentials(_settings: Settings, secrets: Secrets) -> str:
     return f"{many(count, 'git credential')} found" if count else "none are configured for git"
 
 
+def _decryption(settings: Settings, secrets: Secrets) -> str:
+    arns = {arn for target in settings.targets if target.decryption for arn in target.decryption.kms}
+    counts = ((len(secrets.decryption), "age secret"), (len(arns), "KMS key"))
+    return ", ".join(many(count, name) for count, name in counts if count)
+
+
 def _queue(session: Session) -> str:
     url = queue_url(session.settings, session.environ)
     named = f" ({URL})" if session.environ.get(URL) else ""
@@ -121,6 +129,7 @@ _PARTS: tuple[tuple[str, Callable[[str], bool], Callable[[Settings, Secrets], st
     ("webhooks", lambda path: path.startswith("webhooks.") or ".repository.webhook." in path, _webhooks),
     ("tokens", lambda path: path.startswith("replay."), _tokens),
     ("prometheus", lambda path: path.startswith("prometheus["), _prometheus),
+    ("decryption", lambda path: ".decryption." in path, _decryption),
     ("credentials", lambda path: ".repository.auth." in path or ".charts[" in path, _credentials),
 )
 """Row, whether a problem's path belongs to it, and what is said where nothing is wrong; empty: nothing of the kind is configured."""
@@ -184,7 +193,7 @@ class _TargetChecks:
     def _render(self) -> str:
         _, self.rendered = rendered_at(self.session, self.target)
         made = f"{many(len(self.rendered.manifests), 'object')} in {self.target.path or 'the whole repository'}"
-        needs_walls = self.rendered.renderer in (KUSTOMIZE, HELM) and self.target.sandbox != "weak"
+        needs_walls = (self.rendered.renderer in (KUSTOMIZE, HELM) or self.target.decryption) and self.target.sandbox != "weak"
         strict = "; no cloud function renders it without `sandbox: weak`" if needs_walls else ""
         return "; ".join((f"{made}{by(self.rendered.renderer)}{strict}", *self.rendered.notes))
 

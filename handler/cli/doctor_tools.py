@@ -1,20 +1,20 @@
-"""`anneal doctor`'s rows on the programs that render: which are here, and which targets can't be rendered without one that isn't."""
+"""`anneal doctor`'s rows on the programs that render and decrypt: which are here, and which targets lack one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from handler.cli.check_table import Findings
-from handler.config.renderer_settings import HELM, KUSTOMIZE
+from handler.config.renderer_settings import HELM, KUSTOMIZE, SOPS
 from handler.config.settings import Target
 from handler.model.errors import OperatorError
 from handler.render import render_tools
 
 
 def look_at_tools(targets: Iterable[Target], findings: Findings) -> None:
-    """Note version and path of kustomize and helm; what is missing is a warning only where one of these targets names its renderer."""
-    needs = {target.name: target.renderer.programs for target in targets}
-    for name in (KUSTOMIZE, HELM):
+    """Note version and path of kustomize, helm and sops; what is missing is a warning only where one of these targets needs it."""
+    needs = {target.name: target.programs for target in targets}
+    for name in (KUSTOMIZE, HELM, SOPS):
         try:
             found = render_tools.find(name)
         except OperatorError as error:

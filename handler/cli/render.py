@@ -24,8 +24,9 @@ from handler.model.tree import CommitInfo
 
 
 @from_files()
-def render(session: Session, target: str | None, commit: str, rollout: bool, show_secrets: bool) -> int:
+def render(session: Session, target: str | None, commit: str, rollout: bool, show_secrets: bool, placeholders: bool) -> int:
     """Print the objects that a commit of TARGET declares, as YAML or JSON."""
+    session.placeholders = placeholders
     chosen = session.target(target)
     session.sandbox.weak = True  # it only shows
     with session.output.working(f"rendering {chosen.name}"):
@@ -35,7 +36,8 @@ def render(session: Session, target: str | None, commit: str, rollout: bool, sho
     if rollout:
         session.output.text(one_line(flat(rendered, show_secrets=show_secrets)) + "\n")
         return reports.DONE_CODE
-    bodies = [(manifest.body() if show_secrets else _shown(manifest, rendered), manifest.place) for manifest in rendered.manifests]
+    hide = Mask.of(rendered.secrets)
+    bodies = [(manifest.body() if show_secrets else _shown(manifest, rendered, hide), manifest.place) for manifest in rendered.manifests]
     if session.output.as_json:
         items = [{"place": place, "object": body} for body, place in bodies]
         about = {"target": chosen.name, "commit": info, "digest": digest_of(_told(rendered))}
@@ -46,9 +48,10 @@ def render(session: Session, target: str | None, commit: str, rollout: bool, sho
     return reports.DONE_CODE
 
 
-def _shown(manifest: Manifest, rendered: Rendered) -> dict[str, Any]:
-    """Return an object fit to be shown: without what a Secret says, whatever the field is called."""
-    return masked(without(manifest.body(), rendered.hidden.get(manifest.identity, ())))
+def _shown(manifest: Manifest, rendered: Rendered, hide: Callable[[str], str]) -> dict[str, Any]:
+    """Return an object fit to be shown: without what a Secret says, whatever the field is called. `hide`: masks `Rendered.secrets`."""
+    shown: dict[str, Any] = _masked_texts(masked(without(manifest.body(), rendered.hidden.get(manifest.identity, ()))), hide)
+    return shown
 
 
 def _told(rendered: Rendered) -> Iterator[Manifest]:
@@ -68,13 +71,26 @@ def rendered_at(session: Session, target: Target, commit: str = "", *, impersona
     return tree.commit, handler.render(target, tree, older=bool(commit), impersonated=impersonated)
 
 
+_NAMES = ("apiVersion", "kind", "name", "namespace")
+
+
+def _masked_texts(value: Any, hide: Callable[[str], str]) -> Any:
+    """Return an object without the texts that it was made from and that no text may show; what names objects stays."""
+    if isinstance(value, dict):
+        return {key: each if key in _NAMES else _masked_texts(each, hide) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_masked_texts(each, hide) for each in value]
+    return hide(value) if isinstance(value, str) else value
+
+
 # --- as Locutus prints it
 _COMPARE = ("success", "failure")  # what of a Rollout may repeat what a Secret holds: its checks look into Secrets, too
 
 
 def flat(rendered: Rendered, *, show_secrets: bool = False) -> dict[str, Any]:
     """Return the objects by how a Rollout may call them, and the Rollout, None where there is none."""
-    bodies = {each.identity: each.body() if show_secrets else _shown(each, rendered) for each in rendered.manifests}
+    hide = Mask.of(rendered.secrets)
+    bodies = {each.identity: each.body() if show_secrets else _shown(each, rendered, hide) for each in rendered.manifests}
     shown = {key: _one([bodies[identity] for identity in found]) for key, found in sorted(rendered.keys.items())}
     rollout = rendered.rollout.body() if rendered.rollout else None
     return {"objects": shown, "rollout": rollout if show_secrets else _checks_hidden(rollout, Mask.of(values(rendered.manifests)))}

@@ -39,8 +39,9 @@ class Session:
     """One command's composition. As a context it ends what it started.
 
     `named`: the --config flag; `added`: the tables of a program of its own; `from_files`: `-f` names what is declared; `wrote`: prints what
-    a run has written; `agrees`: see `handler.engine.run.dependencies.Dependencies`, set before the handler is made; `places`: see
-    `Options`; `reads`: the command works on records alone, so without a configuration those of the cluster are its targets.
+    a run has written; `agrees`: see `handler.engine.run.dependencies.Dependencies`, set before the handler is made; `places`,
+    `placeholders`: see `Options`; `reads`: the command works on records alone, so without a configuration those of the cluster are its
+    targets.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Session:
         self.context = context
         self.master = ""
         self.any_metrics = False
+        self.placeholders = False
         self.log_level = logging.INFO
         self.sources: dict[str, CommitSource] = {}
         self.from_files = False
@@ -75,12 +77,12 @@ class Session:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """End the render child's server, and say which walls kustomize and helm lacked."""
+        """End the render child's server, and say which walls programs lacked."""
         if self._sandbox:
             self._sandbox.close()
             if self._sandbox.lacks:
                 lacks = " and ".join(self._sandbox.lacks)
-                self.output.note(f"kustomize and helm ran without walls {lacks}: this system has none; `anneal serve` refuses that")
+                self.output.note(f"kustomize, helm or sops ran without walls {lacks}: this system has none; `anneal serve` refuses that")
 
     @cached_property
     def path(self) -> Path:
@@ -168,7 +170,8 @@ class Session:
         from handler.config.secrets import RUNS, resolve_all
 
         chosen = replace(self.settings, targets=self._chosen)
-        secrets = resolve_all(chosen, self.environ, needs=RUNS, fetch=fetcher(self.environ))
+        needs = RUNS - {"decryption"} if self.placeholders else RUNS
+        secrets = resolve_all(chosen, self.environ, needs=needs, fetch=fetcher(self.environ))
         self.output.mask = secrets.mask
         return secrets
 
@@ -226,6 +229,7 @@ class Session:
             self.master,
             self.sources,
             any_metrics=self.any_metrics,
+            placeholders=self.placeholders,
             terminal=sys.stderr.isatty(),
             announce=self.events.announce,
             places=self.places,

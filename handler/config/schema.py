@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from handler.config.git_settings import Repository, RepositoryAuth, Revision, SecretRef, Verify
+from handler.config.renderer_settings import Decryption
 from handler.config.setting_rules import PLACES, SOME
 from handler.config.settings import Cluster, IgnoreRule, Settings, Target
 from handler.config.settings_shape import Slot, slots, written
@@ -39,6 +40,7 @@ _RULES: dict[type, dict[str, Any]] = {
         "else": {"properties": {"auth": {"not": _SSH}}},
     },
     Verify: {"anyOf": [{"required": [name], "properties": {name: {"minItems": 1}}} for name in ("ssh", "pgp")]},
+    Decryption: {"anyOf": [{"required": [name], "properties": {name: {"minItems": 1}}} for name in ("age", "kms")]},
     SecretRef: {"oneOf": [{"required": [camel(name)]} for name in PLACES]},
     Revision: {"oneOf": [{"required": ["branch"]}, {"required": ["tag"]}, {"required": ["semver"]}, {"required": ["commit"]}]},
     IgnoreRule: {"required": ["paths"]},

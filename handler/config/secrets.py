@@ -14,18 +14,20 @@ from typing import Literal, NoReturn, Protocol
 from handler.config import secret_strength
 from handler.config.git_settings import SecretRef, git_references
 from handler.config.remote_secrets import Fetch, RemoteSecrets, nowhere, text_of
-from handler.config.renderer_settings import chart_references
+from handler.config.renderer_settings import chart_references, decryption_references
 from handler.config.secret_mask import Mask
 from handler.config.secret_sources import found
 from handler.config.settings import ReplayToken, Settings
 from handler.config.webhook_providers import providers
 from handler.model.errors import Problem, SecretUnavailable
 
-Need = Literal["git", "webhooks", "tokens", "clusters", "metrics"]
-ALL: frozenset[Need] = frozenset({"git", "webhooks", "tokens", "metrics"})
-RUNS: frozenset[Need] = frozenset({"git", "metrics"})
+Need = Literal["git", "webhooks", "tokens", "clusters", "metrics", "decryption"]
+ALL: frozenset[Need] = frozenset({"git", "webhooks", "tokens", "metrics", "decryption"})
+RUNS: frozenset[Need] = frozenset({"git", "metrics", "decryption"})
 DOOR: frozenset[Need] = frozenset({"webhooks", "tokens"})
-"""What a process resolves: git hosts' secrets, webhook secrets, replay tokens, Prometheus' tokens. A cluster's kubeconfig is read apart."""
+"""What a process resolves: git hosts' secrets, webhook secrets, replay tokens, Prometheus' tokens, age keys.
+
+A cluster's kubeconfig is read apart."""
 _ABSENT = ("is not set", "doesn't exist", "is empty")
 
 
@@ -73,7 +75,7 @@ class Secrets:
     """Every resolved secret of a configuration, as one snapshot.
 
     `webhooks`: by provider; `tokens`: replay tokens; `git`: passwords, keys and passphrases of git hosts and chart sources; `metrics`:
-    tokens for Prometheus; `known`: all of them.
+    tokens for Prometheus; `decryption`: age keys; `known`: all of them.
     """
 
     webhooks: Mapping[str, tuple[Accepted, ...]] = field(default_factory=dict)
@@ -81,6 +83,7 @@ class Secrets:
     git: Mapping[SecretRef, Secret] = field(default_factory=dict)
     metrics: Mapping[SecretRef, Secret] = field(default_factory=dict)
     known: Mapping[SecretRef, Secret] = field(default_factory=dict)
+    decryption: Mapping[SecretRef, Secret] = field(default_factory=dict)
     masking: Mask = field(default_factory=Mask)
 
     def __repr__(self) -> str:
@@ -96,10 +99,10 @@ class Secrets:
         return found[0] if found else None
 
     def read(self, ref: SecretRef) -> Secret:
-        """Return what signs in to a git host or a Prometheus. Raises SecretUnavailable: nothing that was resolved here."""
-        found = self.git.get(ref) or self.metrics.get(ref)
+        """Return what signs in to a git host or a Prometheus, or an age key. Raises SecretUnavailable: nothing that was resolved here."""
+        found = self.git.get(ref) or self.metrics.get(ref) or self.decryption.get(ref)
         if not found:
-            raise SecretUnavailable.of(str(ref), "is no git host's secret of this configuration, and no Prometheus's")
+            raise SecretUnavailable.of(str(ref), "is no git host's secret of this configuration, no Prometheus's and no age key")
         return found
 
     def again(self, ref: SecretRef) -> Secret:
@@ -122,7 +125,7 @@ class Accepting(Protocol):
 
 
 class Reading(Protocol):
-    """Where the secrets of git hosts and Prometheus are read, whenever they are needed."""
+    """Where the secrets of git hosts and Prometheus and age keys are read, whenever they are needed."""
 
     def read(self, ref: SecretRef) -> Secret:
         """Return the present value. Raises SecretUnavailable."""
@@ -165,6 +168,8 @@ def references(settings: Settings, needs: Collection[Need] = ALL) -> Iterator[Se
     for target in settings.targets:
         if "git" in needs:
             yield from (ref for _, ref in (*git_references(target.repository), *chart_references(target.charts)))
+        if "decryption" in needs:
+            yield from (ref for _, ref in decryption_references(target.decryption))
         if "clusters" in needs and target.cluster.kubeconfig:
             yield target.cluster.kubeconfig
         if "webhooks" in needs:
@@ -185,10 +190,11 @@ def renewed(
     reader = _Reader(environ, before, fetch)
     git = dict(reader.git(settings)) if "git" in needs else {}
     metrics = dict(reader.metrics(settings)) if "metrics" in needs else {}
+    decryption = dict(reader.decryption(settings)) if "decryption" in needs else {}
     webhooks = {name: tuple(reader.webhook(settings, name)) for name in providers(type(settings.webhooks))} if "webhooks" in needs else {}
     tokens = tuple(reader.tokens(settings)) if "tokens" in needs else ()
     known = {ref: secret for ref, secret in reader.known.items() if secret}
-    return Secrets(webhooks, tokens, git, metrics, known, Mask.of(spoken(settings, known, git))), tuple(reader.problems)
+    return Secrets(webhooks, tokens, git, metrics, known, decryption, Mask.of(spoken(settings, known, git))), tuple(reader.problems)
 
 
 def spoken(settings: Settings, *secrets: Mapping[SecretRef, Secret]) -> set[str]:
@@ -254,6 +260,14 @@ class _Reader:
             secret = self.read(each.token, f"prometheus[{each.url}].token", strong=False) if each.token else None
             if each.token and secret:
                 yield each.token, secret
+
+    def decryption(self, settings: Settings) -> Iterator[tuple[SecretRef, Secret]]:
+        """Yield age keys."""
+        for target in settings.targets:
+            for place, ref in decryption_references(target.decryption):
+                secret = self.read(ref, f"targets[{target.name}].decryption.{place}", strong=False)
+                if secret:
+                    yield ref, secret
 
     def webhook(self, settings: Settings, provider: str) -> Iterator[Accepted]:
         """Yield the secrets of a provider: its own for targets without any, then each repository's."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from handler.config import cel
 from handler.config.git_settings import Repository, RepositoryAuth, Revision, SecretRef, Verify
 from handler.config.post_build import PostBuild
-from handler.config.renderer_settings import HELM, KUSTOMIZE, OPTIONS, Chart, ChartSource, RendererSettings
+from handler.config.renderer_settings import HELM, KUSTOMIZE, OPTIONS, Chart, ChartSource, Decryption, RendererSettings
 from handler.config.settings import (
     Cluster,
     Eks,
@@ -106,6 +106,12 @@ def any_key(ssh: tuple[str, ...], pgp: tuple[str, ...]) -> Iterator[Fault]:
         yield Fault("", "expected at least one key in ssh or pgp, found none")
 
 
+def any_decryption_key(age: tuple[SecretRef, ...], kms: tuple[str, ...]) -> Iterator[Fault]:
+    """Without keys every encrypted file is refused, as without the block."""
+    if not age and not kms:
+        yield Fault("", "expected at least one key in age or kms, found none", "add `age: [{file: /etc/anneal/age.txt}]`")
+
+
 def fails_at_all(rollback: Rollback, wait: Wait | None, rollout: str) -> Iterator[Fault]:
     """Nothing that isn't waited for fails, so that nothing would ever be rolled back."""
     if rollback.on_failure and wait is None and not rollout:
@@ -184,6 +190,7 @@ RULES = (
     SettingRule(RepositoryAuth, ("basic", "ssh", "github_app"), one_of("basic", "ssh", "githubApp", least=0)),
     SettingRule(Repository, ("url", "auth"), fits_scheme),
     SettingRule(Verify, ("ssh", "pgp"), any_key),
+    SettingRule(Decryption, ("age", "kms"), any_decryption_key),
     SettingRule(SecretRef, PLACES, one_of(*map(camel, PLACES))),
     SettingRule(Revision, ("branch", "tag", "semver", "commit"), one_of("branch", "tag", "semver", "commit")),
     SettingRule(Cluster, ("kubeconfig", "context", "in_cluster", "eks"), one_cluster),

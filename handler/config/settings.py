@@ -10,7 +10,7 @@ from typing import Literal
 
 from handler.config.git_settings import Repository, Revision, SecretRef, Verify, WebhookSecrets
 from handler.config.post_build import PostBuild
-from handler.config.renderer_settings import ChartSource, RendererSettings
+from handler.config.renderer_settings import SOPS, ChartSource, Decryption, RendererSettings
 from handler.config.settings_shape import doc as _doc
 from handler.model.names import STATE_NAMESPACE
 
@@ -209,8 +209,9 @@ class Target:
     renderer: RendererSettings = _doc("How documents are made.", factory=RendererSettings)
     post_build: PostBuild | None = _doc("Variables that are written into the objects once they are rendered, as Flux' postBuild.", None)
     charts: tuple[ChartSource, ...] = _doc("Where Helm charts that git doesn't hold may come from.", factory=tuple)
+    decryption: Decryption | None = _doc("How files that SOPS has encrypted are decrypted; without it they are refused.", None)
     sandbox: Literal["strict", "weak"] = _doc(
-        "weak: run kustomize and helm also where the kernel offers no walls for files and sockets, as on AWS Lambda.", "strict"
+        "weak: run kustomize, helm and sops also where the kernel offers no walls for files and sockets, as on AWS Lambda.", "strict"
     )
     cluster: Cluster = _doc("Which cluster.", factory=Cluster)
     namespace: str = _doc("For objects that name none; empty: such objects are refused.", "", kind="namespace")
@@ -242,6 +243,11 @@ class Target:
     def adopts(self) -> tuple[Tool, ...]:
         """The tools whose objects it takes over."""
         return self.adopt if isinstance(self.adopt, tuple) else ()
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The programs that its renders may run; of `auto`, which the tree decides, no renderer's is known."""
+        return (*self.renderer.programs, *((SOPS,) if self.decryption else ()))
 
 
 @dataclass(frozen=True, slots=True)

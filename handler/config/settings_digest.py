@@ -37,6 +37,10 @@ def settings_digest(target: Target) -> str:
         del shape["charts"]
     else:  # where they come from, not who signs in
         shape["charts"] = sorted(source.url for source in target.charts)
+    if target.decryption is None:
+        del shape["decryption"]
+    else:  # which keys and where they are, not their values
+        shape["decryption"] |= {"age": sorted(map(str, target.decryption.age)), "kms": sorted(target.decryption.kms)}
     if not target.rollout:
         del shape["rollout"]
     del shape["prune"]["hold_above"]  # when a person is asked, not what is done

@@ -240,6 +240,11 @@ FORMS: dict[str, ValueFormat] = {
         r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]{1,576}",
         example="arn:aws:iam::123456789012:role/anneal",
     ),
+    "kmsArn": ValueFormat(
+        "the ARN of a key or alias of AWS KMS",
+        r"arn:aws[a-z-]*:kms:[a-z]{2,4}(?:-[a-z]+){1,3}-[0-9]{1,2}:[0-9]{12}:(?:key|alias)/[A-Za-z0-9/_-]{1,256}",
+        example="arn:aws:kms:eu-central-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab",
+    ),
     "queueUrl": ValueFormat(
         "the URL of a FIFO queue",
         rf"https?://{_HOST}/[A-Za-z0-9_/-]+\.fifo",

@@ -136,6 +136,10 @@ class ChartChanged(OperatorError, code="chart-changed"):
     """Another archive is served for a version of a chart than is known: locked in git, set for the target, or recorded at first use."""
 
 
+class DecryptionRefused(OperatorError, code="decryption-refused"):
+    """A file is encrypted for keys that its target doesn't list. Nothing of it was decrypted."""
+
+
 class RendererUnavailable(OperatorError, code="renderer-unavailable"):
     """A program that renders isn't here, is too old or lacks its walls; or no render child can be started."""
 

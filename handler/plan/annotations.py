@@ -148,7 +148,12 @@ TABLE = (
     AnnotationRow(FLUX, _KS + "substitute", ("disabled",), _GIT, Effect.ELSEWHERE, _UNWRITTEN),
     AnnotationRow(FLUX, _KS + "substitute", ("enabled",), _GIT, _IGNORE, "what `postBuild` does anyway"),
     AnnotationRow(
-        FLUX, _KS + "decrypt", ("disabled", "enabled"), _GIT, _IGNORE, "nothing is decrypted: what SOPS has encrypted is refused"
+        FLUX,
+        _KS + "decrypt",
+        ("disabled", "enabled"),
+        _GIT,
+        _IGNORE,
+        "a file that SOPS has encrypted is decrypted where its target lists a key, else refused",
     ),
     AnnotationRow(FLUX, _DRIFT, ("disabled",), _GIT, _REFUSE, "a declared field that drifts is corrected", _POINTERS),
     AnnotationRow(FLUX, _DRIFT, ("enabled",), _GIT, _IGNORE, _DEFAULT),

@@ -29,6 +29,10 @@ from handler.render.kustomize.kustomize_output import built, read_kustomizations
 from handler.render.lines import lines
 from handler.render.located import encode_located, located
 from handler.render.objects import objects
+from handler.render.sops.data_keys import unwrap
+from handler.render.sops.encrypted_file import see
+from handler.render.sops.placeholders import stand_in
+from handler.render.sops.plain_file import plain
 from handler.render.variables.substitution import substitute
 from handler.render.walls import read_program_walls, try_walls
 
@@ -140,4 +144,8 @@ FUNCTIONS: Mapping[str, Function] = {
     "chart": scan,
     "helm": read_helm,
     "substitute": substitute,
+    "encrypted files": see,
+    "data keys": unwrap,
+    "sops": plain,
+    "placeholders": stand_in,
 }

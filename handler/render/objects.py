@@ -22,6 +22,7 @@ from handler.model.rollout import ARGO_HOOK, HELM_HOOK
 from handler.model.tree import printable
 from handler.render.document import Document
 from handler.render.folders import IGNORE_FILE, KUSTOMIZATIONS
+from handler.render.sops.sops_metadata import OPERATORS, MetadataRefused, SopsMetadata, allowing
 
 Body = dict[str, Any]
 
@@ -46,6 +47,8 @@ _POD_TEMPLATES: dict[GroupKind, tuple[str, ...]] = {
 }
 _DATA = {GroupKind("", "Secret"): ("data", "stringData"), GroupKind("", "ConfigMap"): ("data", "binaryData")}
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+_VALUE = re.compile(r"ENC\[AES256_GCM,data:|RU5DW0FFUzI1Nl9HQ00s")
+"""How what SOPS has encrypted begins, as it is and as base64."""
 _QUOTE = 'quote it: {}: "…"'
 _VARIABLE = re.compile(r"\$[${]")
 
@@ -104,15 +107,30 @@ def _flat(document: Document, value: Any, place: str) -> Iterator[tuple[Any, str
 def _is_encrypted(body: Body) -> bool:
     """Whether it is SOPS' own form of an object, or holds that of a file of variables, as kustomize's generators take one by its lines."""
     if isinstance(body.get("sops"), dict) and "mac" in body["sops"]:
-        return body.get("kind") != "SopsSecret"  # its operator decrypts it
+        return body.get("kind") != OPERATORS
     held = [body.get(field) for field in ("data", "stringData")] if body.get("kind") in ("Secret", "ConfigMap") else []
-    return any(isinstance(each, dict) and "sops_mac" in each and "sops_version" in each for each in held)
+    return any(
+        ("sops_mac" in each and "sops_version" in each) or any(isinstance(value, str) and _VALUE.match(value) for value in each.values())
+        for each in held
+        if isinstance(each, dict)
+    )
+
+
+def _encrypted(body: Body) -> tuple[str, str]:
+    """Say that an object is encrypted, for whom, and what to write so that it is decrypted."""
+    try:
+        metadata = SopsMetadata.read(body.get("sops"))
+    except MetadataRefused:
+        fix = "list its key for the target, as in decryption: {age: [{file: /etc/anneal/age.txt}]}"
+        return "is still encrypted by SOPS", f"{fix}; or encrypt the whole file by sops, if it holds values that sops has written elsewhere"
+    return f"is still encrypted by SOPS, for {', '.join(metadata.recipients)}", allowing(metadata)
 
 
 def _problems(body: Body, place: str) -> Iterator[Problem]:
     subject = _subject(body)
     if _is_encrypted(body):
-        yield Problem(subject, "is still encrypted by SOPS", place, "decrypt it before it is committed, or take it out of what is rendered")
+        seen, fix = _encrypted(body)
+        yield Problem(subject, seen, place, fix)
         return
     if not body.keys() & {"apiVersion", "kind", "metadata"}:
         yield Problem(subject, "isn't a Kubernetes object: it has neither apiVersion, kind nor metadata", place, _NO_OBJECT)

@@ -21,10 +21,10 @@ DIRECTORY = "ANNEAL_TOOLS"
 """The environment variable that names a directory of tools; it is looked into before PATH."""
 IN_PACKAGE = "tools"
 """The directory of the functions' package that holds tools, beside the handler."""
-_OLDEST = {"kustomize": (5, 8, 1), "helm": (3, 16, 0)}
-_VERSION = {"kustomize": ("version",), "helm": ("version", "--template", "{{.Version}}")}
+_OLDEST = {"kustomize": (5, 8, 1), "helm": (3, 16, 0), "sops": (3, 9, 0)}
+_VERSION = {"kustomize": ("version",), "helm": ("version", "--template", "{{.Version}}"), "sops": ("--disable-version-check", "--version")}
 _FOUND = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
-_RENDERS = {"kustomize": "a kustomization", "helm": "a chart"}
+_RENDERS = {"kustomize": "a kustomization", "helm": "a chart", "sops": "an encrypted file"}
 _SECONDS = 20.0
 
 
@@ -49,7 +49,7 @@ def read_name(tool: str) -> str:
 
 
 def find(name: str) -> RenderTool:
-    """Return `kustomize` or `helm` as installed here. Raises RendererUnavailable: there is none, it is too old, or doesn't start."""
+    """Return `kustomize`, `helm` or `sops` as installed here. Raises RendererUnavailable: none, too old, or it doesn't start."""
     directory = os.environ.get(DIRECTORY, "")
     found = shutil.which(name, path=directory) if directory else None
     found = found or shutil.which(name)

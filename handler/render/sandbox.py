@@ -58,6 +58,7 @@ class Sandbox:
         self.lacks: tuple[str, ...] = ()
         self.weak = weak
         self._places = PrivateDirectories()
+        self._memory = PrivateDirectories(memory=True)
         self._functions = functions
         self._lock = threading.Lock()
         self._server: subprocess.Popen[bytes] | None = None
@@ -82,8 +83,13 @@ class Sandbox:
             self._stop()
             beside, self._beside = self._beside, {}
         self._places.close()
+        self._memory.close()
         for each in beside.values():
             each.close()
+
+    def in_memory(self, needed: Callable[[], bool]) -> Sandbox:
+        """Return this sandbox for a render whose programs are given nothing on disk, once that is `needed`."""
+        return _InMemory(self, needed)
 
     def beside(self, functions: str, limits: SandboxLimits) -> Sandbox:
         """Return the sandbox of another table of functions, with the limits named first; its server ends with this one's."""
@@ -100,12 +106,14 @@ class Sandbox:
         program: Program | None = None,
         *,
         weak: bool = False,
+        memory: bool = False,
     ) -> list[T]:
         """Call a function of the table in a child of its own and return what it yields.
 
         `options` go as JSON, `parts` as bytes; `decode` reads each piece of the result and raises ValueError if it can't. A `program` is
         run first, over files that are the parts: the function then gets what it wrote to standard output and the end of standard error, and
         in the options `exit_code` and `home`, its directory. `weak`: it is run also where its walls don't stand; `lacks` names these then.
+        `memory`: its directory is on no disk.
 
         Raises RenderFailed: the child or its program crashed, ran out of memory or time, or said too much (`reason` says which);
         RendererUnavailable: no child can be started here, or a program's walls don't stand; Stopping: there was less time than a child may
@@ -115,18 +123,20 @@ class Sandbox:
         call = RenderCall(b"", tuple(parts), seconds, self.limits.output, subject, program)
         head = {"function": function, "options": options, "limits": asdict(self.limits), "parts": [len(part) for part in parts]}
         try:
-            return self._run(call, head, decode, weak=weak or self.weak)
+            return self._run(call, head, decode, self._memory if memory else self._places, weak=weak or self.weak)
         except RenderFailed as error:
             if seconds < (program or self).limits.seconds and error.reason == "timeout":
                 raise Stopping.of(subject, f"hasn't ended in the {seconds:.0f} s that were left; the next run goes on") from None
             raise
 
-    def _run(self, call: RenderCall, head: dict[str, Any], decode: Callable[[bytes], T], *, weak: bool) -> list[T]:
+    def _run(
+        self, call: RenderCall, head: dict[str, Any], decode: Callable[[bytes], T], places: PrivateDirectories, *, weak: bool
+    ) -> list[T]:
         for _ in range(2):
             with contextlib.ExitStack() as place:
                 try:
                     if call.program:
-                        head["program"] = call.program.order(place.enter_context(self._places.one()), weak=weak)
+                        head["program"] = call.program.order(place.enter_context(places.one()), weak=weak)
                     server, conversation = self._ask(replace(call, head=json.dumps(head).encode()))
                 except OSError as refused:
                     raise RendererUnavailable.of("render child", f"can't be started: {refused.strerror}") from None
@@ -187,6 +197,36 @@ class Sandbox:
                 self._server.kill()
                 self._server.wait()
         self._server = self._control = None
+
+
+class _InMemory(Sandbox):
+    """A sandbox as a render sees it that reads what was decrypted. All but the place of programs is the other's."""
+
+    def __init__(self, shared: Sandbox, needed: Callable[[], bool]) -> None:
+        super().__init__(limits=shared.limits, weak=shared.weak)
+        self._shared = shared
+        self._needed = needed
+
+    def run(
+        self,
+        function: str,
+        options: Mapping[str, Any],
+        parts: Sequence[bytes],
+        decode: Callable[[bytes], T],
+        subject: str = "render",
+        program: Program | None = None,
+        *,
+        weak: bool = False,
+        memory: bool = False,
+    ) -> list[T]:
+        """As the other's; once it is needed, in memory."""
+        found = self._shared.run(function, options, parts, decode, subject, program, weak=weak, memory=memory or self._needed())
+        self.lacks = self._shared.lacks
+        return found
+
+    def beside(self, functions: str, limits: SandboxLimits) -> Sandbox:
+        """Return the other's."""
+        return self._shared.beside(functions, limits)
 
 
 def _path() -> list[str]:

@@ -1,24 +1,89 @@
 """One render of a target, whatever renders it: the way of a commit from its tree to its objects.
 
+    decrypt         tree -> tree                     what SOPS has encrypted is plain, for a target that lists keys      sops/
     renderer        tree -> objects                  `RENDERERS`
-    with_variables  `${name}` in them written out    variables
+    with_variables  `${name}` in them written out    variables/
 
-Law: what holds for each renderer alike happens here, and no renderer knows of it.
+Law: what holds for each renderer alike happens here, and no renderer knows of it. What was encrypted is shown by nothing that leaves.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from handler.config.secret_mask import Mask, parts
+from handler.model.errors import AnnealError
 from handler.model.render import Rendered, RenderRequest
-from handler.model.tree import Tree
+from handler.model.tree import ReadSet, Tree
+from handler.render.render_tools import find
 from handler.render.sandbox import Sandbox
+from handler.render.sops.decrypted_tree import DecryptedTree
+from handler.render.sops.decryptor import TOOL, Decryptor
 from handler.render.variables.variables import with_variables
 
 if TYPE_CHECKING:
     from handler.render import Renderer
 
 
-def render_target(renderer: Renderer, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
-    """Return the objects of a commit and everything that was read. Raises what the renderer and `with_variables` raise."""
-    return with_variables(renderer.render(tree, request, sandbox), request, sandbox)
+def render_target(renderer: Renderer, tree: Tree, request: RenderRequest, sandbox: Sandbox, decryptor: Decryptor | None = None) -> Rendered:
+    """Return the objects of a commit and everything that was read. Raises what the renderer and `with_variables` raise.
+
+    `decryptor`: None: nothing is decrypted, and what is encrypted is refused.
+    """
+    if decryptor is None:
+        return with_variables(renderer.render(tree, request, sandbox), request, sandbox)
+    plain = DecryptedTree(tree, decryptor, sandbox, weak=request.weak)
+    try:
+        made = renderer.render(plain, request, sandbox.in_memory(lambda: bool(plain.used)))
+        rendered = with_variables(made, request, sandbox)
+    except AnnealError as error:
+        if error.basis.reads:
+            error.basis = replace(error.basis, reads=ReadSet.of({**dict(error.basis.reads), **_tool(plain)}).paths)
+        raise hidden(error, masking(_secrets(plain))) from None
+    decryptor.keep(plain.used)
+    return _noted(rendered, plain)
+
+
+def _noted(rendered: Rendered, plain: DecryptedTree) -> Rendered:
+    """Add what was decrypted to what a render says of itself; decrypted files are read anew next time, so that their texts are known."""
+    if not plain.used:
+        return rendered
+    secrets, oids = _secrets(plain), {oid for oid, _ in plain.used}
+    mask = masking(secrets)
+    left_out = sum(file.left_out for file in plain.used.values())
+    missing = (f"{left_out} objects are left out: their kind is encrypted, and no placeholder can stand for it",) if left_out else ()
+    return replace(
+        rendered,
+        reads=ReadSet.of({**dict(rendered.reads.paths), **_tool(plain)}),
+        files={key: documents for key, documents in rendered.files.items() if key[1] not in oids},
+        secrets=(*rendered.secrets, *secrets),
+        notes=(*map(mask, rendered.notes), *missing),
+    )
+
+
+def _secrets(plain: DecryptedTree) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for file in plain.used.values() for text in file.hidden))
+
+
+def _tool(plain: DecryptedTree) -> dict[str, str]:
+    """Return the read of sops, where it was run: another one decrypts anew."""
+    if not plain.used or plain.stands_in:
+        return {}
+    tool = find(TOOL)
+    return {tool.read: tool.digest}
+
+
+def masking(secrets: tuple[str, ...]) -> Callable[[str], str]:
+    """Return what hides these texts and their parts."""
+    return Mask.of([*secrets, *(part for text in secrets for part in parts(text))])
+
+
+def hidden(error: AnnealError, mask: Callable[[str], str]) -> AnnealError:
+    """Mask what an error's problems say: renderers quote what they read."""
+    error.problems = tuple(
+        replace(each, subject=mask(each.subject), message=mask(each.message), fix=mask(each.fix)) for each in error.problems
+    )
+    error.args = error.problems
+    return error

@@ -23,7 +23,7 @@ from infra.container.tools import cache_place, overlaid
 REPOSITORY = Path(__file__).resolve().parents[2]
 HERE = "infra/container"
 LOCKS = ("requirements.lock", f"{HERE}/function.lock")
-MODULES = tuple(f"infra/renderers/{name}" for name in ("go.mod", "go.sum", "ldflags"))
+MODULES = tuple(f"infra/renderers/{name}" for name in ("go.mod", "go.sum", "ldflags", "sops/go.mod", "sops/go.sum"))
 CONTEXT = ("handler", f"{HERE}/anneal", f"{HERE}/Dockerfile", ".dockerignore", *LOCKS, *MODULES)
 """Everything that decides what the image is: .dockerignore lets nothing else in."""
 BASE_IMAGE = f"docker.io/library/python:{base.VERSION}-slim-{base.SUITE}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 from infra.container import base
 from infra.container.tools import ContainerError
@@ -37,7 +38,8 @@ def volumes() -> tuple[str, ...]:
         renderers.binaries(log=lambda _: None)
     except BuildError as error:
         raise ContainerError(str(error)) from error
-    _go("list", "-deps", "tool")  # a build that was kept may have outlived its modules
+    for module in (renderers.MODULE, renderers.SOPS.module):
+        _go("list", "-deps", "tool", module=module)  # a build that was kept may have outlived its modules
     found = _environment()
     return (
         f"{found['GOROOT']}:/usr/local/go:ro",
@@ -51,8 +53,8 @@ def _environment() -> dict[str, str]:
     return found
 
 
-def _go(*arguments: str) -> str:
-    done = subprocess.run(["go", *arguments], cwd=renderers.MODULE, capture_output=True, text=True, check=False)
+def _go(*arguments: str, module: Path = renderers.MODULE) -> str:
+    done = subprocess.run(["go", *arguments], cwd=module, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ContainerError(f"go {' '.join(arguments[:2])}: {done.stderr.strip()[-3000:]}")
     return done.stdout

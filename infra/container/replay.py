@@ -71,7 +71,7 @@ def _weighed(image: Image) -> None:
     print(f"\nunpacked: {ours / 1e6:.0f} MB of our own on {(whole - ours) / 1e6:.0f} MB of the base image's stand-in; the largest parts:")
     (packages,) = (image.root / "opt/anneal/lib").glob("python*/site-packages")
     sizes = {each.name: image.bytes(str(each.relative_to(image.root))) for each in packages.iterdir()}
-    sizes["kustomize and helm"] = image.bytes("opt/anneal/tools")
+    sizes["kustomize, helm and sops"] = image.bytes("opt/anneal/tools")
     for name in sorted(sizes, key=lambda each: -sizes[each])[:6]:
         print(f"  {name:20} {sizes[name] / 1e6:6.1f} MB")
 

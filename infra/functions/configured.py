@@ -141,6 +141,9 @@ def _statements(settings: Settings, function: Function) -> list[dict[str, Any]]:
         "secretsmanager:GetSecretValue": [arn for ref in refs if ref.aws_secrets_manager for arn in _secret(ref.aws_secrets_manager.id)],
         "ssm:GetParameter": [_parameter(ref) for ref in refs if ref.aws_parameter],
         "eks:DescribeCluster": [_cluster(each) for each in eks if not each.role],
+        "kms:Decrypt": [arn for target in settings.targets if target.decryption for arn in target.decryption.kms]
+        if "decryption" in function.needs
+        else [],
         "sts:AssumeRole": [each.role for each in eks if each.role],
     }
     return [_allow(action, found) for action, found in wanted.items() if found]

@@ -69,7 +69,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         choices=(programs.ZIP, programs.IMAGE),
         const=programs.ZIP,
         default="",
-        help="with kustomize and helm, as far as the configuration's targets need them; image: the worker is the image, which has them",
+        help="with kustomize, helm and sops, as far as the configuration's targets need them; image: the worker is the image that has them",
     )
     parser.add_argument(
         "--platform",

@@ -1,6 +1,7 @@
-"""kustomize and helm in the functions' package: which of them a configuration needs, and what keeps a target from being rendered there.
+"""kustomize, helm and sops in the functions' package: which a configuration needs, and what keeps a target from being rendered there.
 
-Law: what a target's tree decides (`type: auto`) isn't known here; such a target gets both.
+Law: what a target's tree decides (`type: auto`) isn't known here; such a target gets kustomize and helm.
+sops comes where a target decrypts.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from handler.config.renderer_settings import AUTO, HELM, KUSTOMIZE
+from handler.config.renderer_settings import AUTO, HELM, KUSTOMIZE, SOPS
 from handler.config.settings import Settings, Target
 from handler.model.errors import ConfigInvalid, Problem
 from handler.render.render_tools import IN_PACKAGE
@@ -18,7 +19,7 @@ from infra.renderers.build import binaries
 ZIP, IMAGE = "zip", "image"
 """What has the programs: the package itself, or the image that the worker is."""
 BOTH = frozenset({KUSTOMIZE, HELM})
-LARGEST = {KUSTOMIZE: 14_000_000, HELM: 64_000_000}
+LARGEST = {KUSTOMIZE: 14_000_000, HELM: 64_000_000, SOPS: 55_000_000}
 """Bytes unpacked, for either processor."""
 _PROCESSORS = {"arm64": "arm64", "x86_64": "amd64"}
 _ABSENT = "scripts/package --renderers; or --renderers image, where the worker is deployed as an image"
@@ -26,21 +27,24 @@ _WEAK = "sandbox: weak, if you trust its repository as much as the functions; or
 
 
 def needed(settings: Settings | None) -> frozenset[str]:
-    """Return the programs of all targets; without a configuration, both."""
-    renderers = [each.renderer for each in settings.targets] if settings else []
-    if not settings or any(each.chosen == AUTO for each in renderers):
-        return BOTH
-    return frozenset(name for each in renderers for name in each.programs)
+    """Return the programs of all targets; without a configuration, all there are."""
+    if not settings:
+        return frozenset(LARGEST)
+    known = frozenset(name for each in settings.targets for name in each.programs)
+    return known | (BOTH if any(each.renderer.chosen == AUTO for each in settings.targets) else frozenset())
 
 
 def unfit(target: Target, where: str) -> Iterator[Problem]:
     """Yield what keeps a target from being rendered in a function. `where`: ZIP, IMAGE; empty: nothing has programs."""
-    names = " and ".join(target.renderer.programs)
+    names = " and ".join(target.programs)
     if names and not where:
         yield Problem(f"targets[{target.name}].renderer", f"needs {names}, which isn't packed", fix=_ABSENT)
     if names and target.sandbox != "weak":
         seen = f"is strict, and AWS Lambda refuses the walls that {names} would run behind, in the zip and in the image form"
         yield Problem(f"targets[{target.name}].sandbox", seen, fix=_WEAK)
+    if target.decryption and target.renderer.programs:
+        seen = f"would give {' and '.join(target.renderer.programs)} decrypted files on disk: AWS Lambda has no directory in memory"
+        yield Problem(f"targets[{target.name}].decryption", seen, fix="run this target in a container; plain manifests can be decrypted")
 
 
 def undecided(settings: Settings) -> tuple[str, ...]:

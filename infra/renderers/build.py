@@ -1,37 +1,52 @@
-"""Where kustomize and helm come from: one build of go.mod's tools, kept in a cache of its own.
+"""Where kustomize, helm and sops come from: a build of go.mod's tools, kept in a cache of its own; beside them sops, of its own go.mod.
 
-They are built apart from the control plane, so that their dependencies can't move Kubernetes'. `ldflags` holds what the linker is given,
-for infra/container/Dockerfile, too: their versions, and the minor version of Kubernetes that charts are rendered for, as the control
-plane's; without it helm takes a cluster for v1.20. Standard library only.
+They are built apart from the control plane, so that their dependencies can't move Kubernetes', nor those of sops helm's. `ldflags` holds
+what the linker is given, for infra/container/Dockerfile, too: their versions, and the minor version of Kubernetes that charts are rendered
+for, as the control plane's; without it helm takes a cluster for v1.20. Standard library only.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from infra.gobuild import Build, Log, report, this_machine
 
 MODULE = Path(__file__).resolve().parent
 VARIABLE = "ANNEAL_TOOLS"
+_TRIMPATH = ("-trimpath",)
+"""Wherever they are built, they are the same bytes."""
+SOPS = Build(name="sops", module=MODULE / "sops", what="sops", flags=_TRIMPATH)
+
+
+def _with_sops(platform: str, _go: str, work: Path) -> None:
+    """Lay sops beside the others: one directory holds every tool."""
+    shutil.copy2(replace(SOPS, platform=platform).ensure(report) / "bin" / "sops", work / "bin")
+
+
 BUILD = Build(
     name="renderers",
     module=MODULE,
-    what="kustomize and helm",
+    what="kustomize, helm and sops",
     linker=" ".join((MODULE / "ldflags").read_text().split()),
-    flags=("-trimpath",),  # wherever they are built, they are the same bytes
+    flags=_TRIMPATH,
+    parts=(SOPS.key,),
+    finish=partial(_with_sops, ""),
 )
 
 
 def binaries(platform: str = "", *, log: Log = report) -> Path:
-    """Return the directory that holds `kustomize` and `helm`, built first when the cache doesn't hold them.
+    """Return the directory that holds `kustomize`, `helm` and `sops`, built first when the cache doesn't hold them.
 
     `platform`: GOOS/GOARCH, e.g. linux/arm64; empty: this machine's. Raises BuildError.
     """
     if platform in ("", this_machine()):
         return BUILD.ensure(log) / "bin"
-    return replace(BUILD, what=f"{BUILD.what} for {platform}", platform=platform).ensure(log) / "bin"
+    what, finish = f"{BUILD.what} for {platform}", partial(_with_sops, platform)
+    return replace(BUILD, what=what, platform=platform, finish=finish).ensure(log) / "bin"
 
 
 def environment() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`scripts/anneal`: the command line of a clone, which finds kustomize and helm where scripts/renderers has built them, if it has."""
+"""`scripts/anneal`: the command line of a clone, which finds kustomize, helm and sops where scripts/renderers has built them, if it has."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from handler.app.build import Handler, Options
-from handler.config.secrets import resolve_all
+from handler.config.secrets import RUNS, resolve_all
 from handler.config.settings import Settings, Target
 from handler.model.event import Job
 from handler.model.names import IDENTITY, PART_OF, applyset_id, identity_of
@@ -79,7 +79,7 @@ class Shop:
 
     def handler_at(self, kubeconfig: Path, **options: Any) -> Handler:
         """Return a handler that reaches the cluster in its own way."""
-        secrets = resolve_all(self.settings, os.environ, needs={"git"})
+        secrets = resolve_all(self.settings, os.environ, needs=RUNS)
         return Handler(self.settings, secrets, self.sandbox, os.environ, Options(kubeconfig=str(kubeconfig), **options))
 
     def job(self, trigger: str = "push", **fields: Any) -> Job:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 
 from handler.cli.locutus_flags import DIRECTORY, LOG_LEVELS, ROLLOUT, Locutus, go_int
-from handler.cli.options import PATH, command, files_options, target_argument, targets_argument, yes_option
+from handler.cli.options import PATH, command, files_options, placeholders_option, target_argument, targets_argument, yes_option
 
 
 @command("render", renders=True)
 @click.option("--commit", metavar="SHA", default="", help="Render this commit instead of the head.")
 @click.option("--rollout", is_flag=True, help='Print {"objects": {key: manifest}, "rollout": {…}} as one line of JSON, as Locutus does.')
 @click.option("--show-secrets", is_flag=True, help="Show the values of Secrets, and of fields named like one.")
+@placeholders_option
 @files_options
 def render() -> None:
     """Print the objects that a commit of TARGET declares, as YAML or JSON.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from handler.cli.options import PATH, command, filenames_option, files_options, target_argument
+from handler.cli.options import PATH, command, filenames_option, files_options, placeholders_option, target_argument
 
 
 @command("init")
@@ -47,6 +47,7 @@ def import_() -> None:
 
 
 @command("check")
+@placeholders_option
 @files_options
 def check() -> None:
     """Look at configuration, secrets, git, cluster, rights, render and plan of TARGET; change nothing.

@@ -9,10 +9,14 @@ from handler.cli.importing.flux_post_build import put_post_build
 from handler.cli.importing.flux_settings import UNORDERED, put_cluster_identity, put_health_checks, put_ignore, taken_duration
 from handler.cli.importing.flux_sources import POLLED, git_part, put_suspend
 from handler.cli.importing.references import References
-from handler.cli.importing.target_draft import NotATarget, TargetDraft, complaint
+from handler.cli.importing.target_draft import HOME_CLUSTER, NotATarget, TargetDraft, complaint
 
 RETRIED = "a failed run is tried again by itself, from 15 s doubling to 5 min"
 NOT_DELETED = "a target that leaves anneal.yaml deletes nothing; to delete, let git declare nothing (prune: {allowEmpty: true}) first"
+AGE_KEYS = "age.agekey"
+_AGE = f"write its key that ends in .agekey, if it isn't {AGE_KEYS}; PGP keys and tokens in it are never used"
+_IDENTITY = "names no age keys: list what opens the files, decryption: {kms: [ARN]} or {age: [{file: /etc/anneal/age.txt}]}"
+_MAC = "a file whose MAC is another is refused, which Flux lets pass: decryption: {mac: ignore} does"
 _BUILD = "is written into the cluster alone; write it into the kustomization.yaml below the path"
 
 ROWS: Rows = {
@@ -32,7 +36,6 @@ ROWS: Rows = {
     "nameSuffix": Lost(f"{_BUILD}: nameSuffix", halts=True),
     "commonMetadata": Lost(f"{_BUILD}: labels, commonAnnotations", halts=True),
     "buildMetadata": Lost(f"{_BUILD}: buildMetadata"),
-    "decryption": Lost("nothing is decrypted; let a controller in the cluster do it (external-secrets, sealed-secrets)", halts=True),
 }
 
 
@@ -49,6 +52,7 @@ def kustomization(source: CustomResource, references: References) -> list[Target
     draft.put("adopt", ["flux"])
     draft.take(spec.at("prune"), "prune.enabled", spec.at("prune").flag())
     _put_wait(draft, spec)
+    _put_decryption(draft, spec.at("decryption"), source.namespace)
     put_health_checks(draft, spec.at("healthCheckExprs"))
     put_ignore(draft, spec.at("ignore"))
     put_ignore(draft, spec.at("driftIgnoreRules"))
@@ -103,6 +107,22 @@ def _put_wait(draft: TargetDraft, spec: SourceField) -> None:
     if "wait" not in draft.settings:
         spec.at("timeout").itself("without `wait` there is nothing to time")
         checks.itself("lists nothing")
+
+
+def _put_decryption(draft: TargetDraft, found: SourceField, namespace: str) -> None:
+    """Take over the Secret of age keys; which of its keys holds them is written nowhere, so Flux' usual name stands for it."""
+    provider, name = found.at("provider"), found.below("secretRef.name")
+    if provider.text() not in ("", "sops"):
+        provider.lost("is no provider that is known", halts=True)
+    elif name.text():
+        held = f"{namespace}/{name.text()}/{AGE_KEYS}"
+        if draft.take(name, "decryption.age", [{"kubernetesSecret": held}], text=f"{_AGE}; {HOME_CLUSTER}"):
+            provider.set("decryption", _MAC)
+    elif found:
+        provider.lost(_IDENTITY, halts=True)
+    account = found.at("serviceAccountName")
+    if account.text():
+        account.lost(_IDENTITY, halts=not name.text())
 
 
 def _put_deletion(policy: SourceField) -> None:

@@ -5,7 +5,7 @@ directories are. Only root and the run's own user may enter a run's directory; a
 takes any tree that a hostile program can leave, however deep, and follows no link.
 
 They lie where the operator's TMPDIR says. Where it says nothing they lie in shared memory, if that has room: a thousand files take a disk
-far longer than a render.
+far longer than a render. Those of programs that are given what was decrypted lie in memory or nowhere.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+
+from handler.model.errors import RendererUnavailable
 
 PREFIX = "anneal-programs-"
 MEMORY = "/dev/shm"  # noqa: S108 - where Linux has it; bases in it are made as those in any other directory for temporary files
@@ -35,8 +37,9 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class PrivateDirectories:
     """Those of one sandbox. Threads may share it."""
 
-    def __init__(self) -> None:
-        """Make nothing before the first run."""
+    def __init__(self, *, memory: bool = False) -> None:
+        """Make nothing before the first run. `memory`: on no disk."""
+        self._memory = memory
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._base = ""
@@ -44,12 +47,12 @@ class PrivateDirectories:
 
     @contextlib.contextmanager
     def one(self) -> Iterator[str]:
-        """Make the directory of one run, and remove it with whatever is in it. Raises OSError."""
+        """Make the directory of one run, and remove it with whatever is in it. Raises OSError; RendererUnavailable: there is no memory."""
         with self._lock:
             if not os.path.isdir(self._base):  # noqa: PTH112 - as below; what cleans up temporary files may have removed it
                 self._unlock()
                 _sweep()
-                self._base, self._held = _locked_base()
+                self._base, self._held = _locked_base(memory_home() if self._memory else home())
         place = f"{self._base}/run-{next(self._numbers)}"
         os.mkdir(place, 0o700)  # noqa: PTH102 - a string through and through: it goes to the child
         try:
@@ -71,10 +74,10 @@ class PrivateDirectories:
             self._held = -1
 
 
-def _locked_base() -> tuple[str, int]:
+def _locked_base(parent: str) -> tuple[str, int]:
     """Make a base and lock it; where a sweep of another worker came between, make another."""
     while True:
-        base = tempfile.mkdtemp(prefix=PREFIX, dir=home())
+        base = tempfile.mkdtemp(prefix=PREFIX, dir=parent)
         os.chmod(base, 0o711)  # noqa: PTH101, S103 - as above; the runs' own users pass it
         held = _lock(base)
         with contextlib.suppress(FileNotFoundError):
@@ -91,6 +94,31 @@ def home() -> str:
             found = os.statvfs(MEMORY)
             return MEMORY if found.f_bavail * found.f_frsize >= ROOM and found.f_favail >= _NAMES else tempfile.gettempdir()
     return tempfile.gettempdir()
+
+
+def memory_home() -> str:
+    """Return the directory in memory that bases are made in: the operator's, or shared memory. Raises RendererUnavailable: neither is."""
+    for place in (tempfile.gettempdir(), MEMORY):
+        if os.access(place, os.W_OK) and _in_memory(place):
+            return place
+    fix = (
+        "set TMPDIR to a tmpfs; in Kubernetes: volumes: [{name: memory, emptyDir: {medium: Memory}}], volumeMounts: [{name: memory,"
+        " mountPath: /dev/shm}]; docker run --tmpfs /dev/shm"
+    )
+    seen = f"would be given decrypted files on disk: neither {tempfile.gettempdir()} nor {MEMORY} is in memory"
+    raise RendererUnavailable.of("a program", seen, fix=fix)
+
+
+def _in_memory(place: str) -> bool:
+    """Whether the file system that a directory lies in is one that the kernel keeps in memory."""
+    real, best = os.path.realpath(place), ("", "")
+    with contextlib.suppress(OSError), open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as mounts:  # noqa: PTH123 - as below
+        for line in mounts:
+            _, mounted, kind, *_ = line.split(" ")
+            where = mounted.encode("latin-1", "replace").decode("unicode_escape").rstrip("/")
+            if (real == where or real.startswith(f"{where}/")) and len(where) >= len(best[0]):
+                best = where, kind
+    return best[1] in ("tmpfs", "ramfs")
 
 
 def _lock(base: str) -> int | None:

@@ -46,7 +46,7 @@ class Program:
     directory: str = ""
     beside: tuple[str, ...] = ()
     limits: ProgramLimits = ProgramLimits()
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:

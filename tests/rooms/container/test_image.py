@@ -79,7 +79,7 @@ def test_no_file_of_the_image_is_writable_by_its_user(image: Image) -> None:
 def test_both_images_hold_the_programs_that_render_as_they_are_built_here(image: Image, renderers: Path) -> None:
     for each in (image, building.built("function")):
         (place,) = [value for name, _, value in (line.partition("=") for line in each.config["Env"]) if name == rendering.VARIABLE]
-        for name in ("kustomize", "helm"):
+        for name in ("kustomize", "helm", "sops"):
             program = each.root / place.lstrip("/") / name
             assert (program.stat().st_uid, program.stat().st_mode & 0o7777) == (0, 0o755)
             assert program.read_bytes() == (renderers / name).read_bytes(), "one list of flags, wherever they are built"

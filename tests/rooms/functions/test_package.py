@@ -75,12 +75,12 @@ def test_programs_that_render_are_packed_when_they_are_asked_for_and_found_by_th
     out, task = package(tmp_path / "tools.zip", "--renderers", "--platform", "host"), tmp_path / "task"
     with zipfile.ZipFile(out) as archive:
         modes = {each.filename: each.external_attr >> 16 for each in archive.infolist() if each.filename.startswith("tools/")}
-        assert modes == {"tools/helm": 0o100755, "tools/kustomize": 0o100755}
+        assert modes == dict.fromkeys(("tools/helm", "tools/kustomize", "tools/sops"), 0o100755)
         assert {name: archive.read(name) for name in modes} == {name: (renderers / Path(name).name).read_bytes() for name in modes}
         archive.extractall(task)
     for name, mode in modes.items():  # as Lambda does, and extractall doesn't
         (task / name).chmod(mode)
-    assert unpacked_size(out) < 138 * MB
+    assert unpacked_size(out) < 193 * MB
     assert not [name for name in zipfile.ZipFile(arm64).namelist() if name.startswith("tools/")]
     code = f"""
 import sys
@@ -90,10 +90,10 @@ from handler.config.settings import Settings
 from handler.functions.bootstrap import Bootstrap, clusters
 clusters(Bootstrap(Settings(()), Secrets(), None, None), {{}})
 from handler.render import render_tools
-print(*(render_tools.find(name).path for name in ("helm", "kustomize")))
+print(*(render_tools.find(name).path for name in ("helm", "kustomize", "sops")))
 """
     done = subprocess.run([*ISOLATED, "-c", code], capture_output=True, text=True, check=False, env={"PATH": ""})
-    assert done.stdout.split() == [str(task / "tools" / name) for name in ("helm", "kustomize")], done.stderr
+    assert done.stdout.split() == [str(task / "tools" / name) for name in ("helm", "kustomize", "sops")], done.stderr
 
 
 def test_the_configuration_lies_inside_with_what_it_names_and_nothing_else_of_its_place(arm64: Path) -> None:

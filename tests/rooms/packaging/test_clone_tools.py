@@ -1,4 +1,4 @@
-"""kustomize and helm as a clone finds them: what `scripts/renderers` has built, and nothing is built by surprise."""
+"""kustomize, helm and sops as a clone finds them: what `scripts/renderers` has built, and nothing is built by surprise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from infra.renderers import build
 from tests.packing import ROOT
 
-PROGRAMS = ("kustomize", "helm")
+PROGRAMS = ("kustomize", "helm", "sops")
 
 
 def rows(place: Path, **environ: str) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""`anneal doctor`'s rows on kustomize and helm."""
+"""`anneal doctor`'s rows on kustomize, helm and sops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from handler.cli.check_table import Findings
 from handler.cli.doctor_tools import look_at_tools
 from handler.cli.output import Output
 from handler.config.git_settings import Repository
-from handler.config.renderer_settings import RendererSettings
+from handler.config.renderer_settings import Decryption, RendererSettings
 from handler.config.settings import Target
 
 ABSENT = "isn't installed here, and a chart can't be rendered without it"
@@ -30,11 +30,11 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "tools"
 
 
-def rows(*renderers: RendererSettings) -> dict[str, tuple[str, str, str]]:
+def rows(*renderers: RendererSettings, decryption: Decryption | None = None) -> dict[str, tuple[str, str, str]]:
     """Return verdict, text and way out by subject."""
     findings = Findings(Output(as_json=True))
     repository = Repository("https://git.example.com/a.git")
-    look_at_tools([Target(f"t{n}", repository, ("a",), renderer=each) for n, each in enumerate(renderers)], findings)
+    look_at_tools([Target(f"t{n}", repository, ("a",), renderer=each, decryption=decryption) for n, each in enumerate(renderers)], findings)
     found: dict[str, tuple[str, str, str]] = {}
     for row in findings.rows:
         (text, fix), *_ = [(each.message, each.fix) for each in row.problems] or [(row.seen, "")]
@@ -45,7 +45,16 @@ def rows(*renderers: RendererSettings) -> dict[str, tuple[str, str, str]]:
 def test_what_is_there_is_said_with_version_and_path(place: Path) -> None:
     tool(place, "kustomize", "v5.8.1")
     tool(place, "helm", "v3.22.0")
-    assert rows() == {"kustomize": ("ok", f"v5.8.1 ({place}/kustomize)", ""), "helm": ("ok", f"v3.22.0 ({place}/helm)", "")}
+    tool(place, "sops", "sops 3.13.3")
+    versions = {"kustomize": "v5.8.1", "helm": "v3.22.0", "sops": "3.13.3"}
+    assert rows() == {name: ("ok", f"{version} ({place}/{name})", "") for name, version in versions.items()}
+
+
+def test_sops_is_missed_where_a_target_decrypts(place: Path) -> None:
+    assert rows(RendererSettings())["sops"][0] == "skipped"
+    verdict, text, fix = rows(RendererSettings(), decryption=Decryption(kms=("x",)))["sops"]
+    assert (verdict, text) == ("warning", "isn't installed here, and an encrypted file can't be rendered without it; needed by t0")
+    assert fix.startswith("install sops 3.9.0 or newer on PATH")
 
 
 @pytest.mark.parametrize("renderer", [RendererSettings("file"), RendererSettings("auto"), RendererSettings("kustomize")])

@@ -15,7 +15,7 @@ from handler.config import load as loading
 from handler.config import settings as s
 from handler.config.load import find, load, parse
 from handler.config.post_build import PostBuild, SubstituteFrom
-from handler.config.renderer_settings import OPTIONS, ChartSource, RendererSettings
+from handler.config.renderer_settings import OPTIONS, ChartSource, Decryption, RendererSettings
 from handler.config.settings_shape import Json, slots
 from handler.model.errors import ConfigInvalid
 
@@ -62,6 +62,7 @@ def test_the_full_sample_is_read_into_every_field() -> None:
         renderer=RendererSettings("jsonnet", ("**/*.jsonnet",), ("drafts/**",)),
         post_build=PostBuild(Json('{"region":"eu-1"}'), (SubstituteFrom("Secret", "shop-vars", True),), "Always"),
         charts=(CHARTS,),
+        decryption=Decryption((g.SecretRef(env="AGE_KEYS"),), ("arn:aws:kms:eu-central-1:123456789012:alias/shop",), "ignore"),
         sandbox="weak",
         cluster=s.Cluster(g.SecretRef(file="/etc/anneal/kubeconfig"), "prod", server="https://10.0.0.1:6443"),
         namespace="shop",

@@ -11,7 +11,7 @@ from handler.config import git_settings as g
 from handler.config import settings as s
 from handler.config import settings_digest as digest
 from handler.config.post_build import PostBuild, SubstituteFrom
-from handler.config.renderer_settings import ChartSource, RendererSettings
+from handler.config.renderer_settings import ChartSource, Decryption, RendererSettings
 from handler.config.settings_digest import settings_digest
 from handler.config.settings_shape import Json
 
@@ -31,6 +31,7 @@ SHAPES: dict[str, Any] = {
     "recreate": s.RecreateSettings(("Deployment.apps",)),
     "verify": g.Verify(ssh=("ssh-ed25519 AAAA",)),
     "rollout": "deploy/rollout.yaml",
+    "decryption": Decryption(kms=("arn",)),
     "charts": (ChartSource("oci://registry.example.com/charts"),),
     "post_build": PostBuild(Json('{"a":"b"}')),
 }
@@ -96,6 +97,14 @@ def test_every_setting_is_in_the_digest_or_left_out_by_name() -> None:
 )
 def test_order_access_and_guards_keep_the_digest(same: s.Target) -> None:
     assert settings_digest(same) == settings_digest(TARGET)
+
+
+def test_keys_of_encrypted_files_change_the_digest_in_no_order() -> None:
+    refs = g.SecretRef(env="ONE"), g.SecretRef(file="two")
+    one, other = (settings_digest(replace(TARGET, decryption=Decryption(age, ("a", "b")))) for age in (refs, refs[::-1]))
+    assert one == other
+    kinds = (Decryption(refs[:1], ("a", "b")), Decryption(refs, ("a",)), Decryption(refs, ("a", "b"), "ignore"))
+    assert len({one, *(settings_digest(replace(TARGET, decryption=each)) for each in kinds)}) == 4
 
 
 def test_an_upgrade_keeps_the_digest() -> None:

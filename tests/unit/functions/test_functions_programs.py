@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from handler.config.git_settings import Repository
-from handler.config.renderer_settings import RendererSettings
+from handler.config.renderer_settings import Decryption, RendererSettings
 from handler.config.settings import Cluster, Eks, Settings, Target
 from handler.model.errors import ConfigInvalid
 from handler.render import render_tools
@@ -45,8 +45,23 @@ def test_what_is_packed_follows_from_the_renderers_of_all_targets(renderers: tup
     assert programs.needed(settings(*renderers)) == names
 
 
-def test_without_a_configuration_both_are_packed() -> None:
-    assert programs.needed(None) == {"kustomize", "helm"} == set(programs.LARGEST)
+def test_sops_is_packed_where_a_target_decrypts() -> None:
+    (target,) = settings(FILES).targets
+    decrypting = replace(target, decryption=Decryption(kms=("arn",)))
+    assert programs.needed(Settings((decrypting,))) == {"sops"}
+    (problem, _) = unfit(Settings((decrypting,)), ssh=False)
+    assert problem.message == "needs sops, which isn't packed"
+
+
+def test_no_function_has_a_directory_in_memory_for_what_was_decrypted() -> None:
+    (target,) = settings(HELM, sandbox="weak").targets
+    (problem,) = unfit(Settings((replace(target, decryption=Decryption(kms=("arn",))),)), ssh=False, renderers=programs.ZIP)
+    assert str(problem).startswith("targets[t0].decryption: would give helm decrypted files on disk")
+    assert unfit(Settings((replace(target, renderer=FILES, decryption=Decryption(kms=("arn",))),)), ssh=False, renderers=programs.ZIP) == ()
+
+
+def test_without_a_configuration_all_are_packed() -> None:
+    assert programs.needed(None) == {"kustomize", "helm", "sops"} == set(programs.LARGEST)
 
 
 @pytest.mark.parametrize(("renderer", "needs"), [(KUSTOMIZE, "kustomize"), (HELM, "helm"), (INFLATING, "kustomize and helm")])

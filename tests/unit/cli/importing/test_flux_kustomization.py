@@ -8,7 +8,7 @@ import pytest
 
 from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, Revision, SecretRef, SshAuth
 from handler.config.post_build import PostBuild, SubstituteFrom
-from handler.config.renderer_settings import RendererSettings
+from handler.config.renderer_settings import Decryption, RendererSettings
 from handler.config.settings import Cluster, HealthCheckExpr, IgnoreRule, IgnoreSelect, Impersonate, Prune, Target, Wait
 from handler.config.settings_shape import Json
 from tests.unit.cli.importing.custom_resources import GIT_URL, converted, git, ks, lost, notes, read, settings_of, target, unsaid
@@ -112,6 +112,16 @@ def test_credentials_of_a_url_are_never_printed() -> None:
     assert "canary-5b1e" not in str(notes(converted(git(url="https://me:canary-5b1e@git.example.com/acme/shop"), ks())))
 
 
+def test_a_secret_of_age_keys_becomes_the_block_that_decrypts() -> None:
+    spec: dict[str, Any] = {"decryption": {"provider": "sops", "secretRef": {"name": "keys"}}}
+    found = target(git(), ks(**spec))
+    assert found.decryption == Decryption(age=(SecretRef(kubernetes_secret="flux-system/keys/age.agekey"),))
+    said = notes(converted(git(), ks(**spec)))
+    assert ".agekey" in said["spec.decryption.secretRef.name"].text
+    assert "decryption: {mac: ignore}" in said["spec.decryption.provider"].text
+    assert not found.suspend
+
+
 @pytest.mark.parametrize(
     "spec",
     [
@@ -119,6 +129,8 @@ def test_credentials_of_a_url_are_never_printed() -> None:
         {"postBuild": {"substituteFrom": [{"kind": "Service", "name": "x"}]}},
         {"targetNamespace": "web", "postBuild": {"substituteFrom": [{"kind": "Secret", "name": "x"}]}},
         {"decryption": {"provider": "sops"}},
+        {"decryption": {"provider": "other", "secretRef": {"name": "age"}}},
+        {"decryption": {"provider": "sops", "serviceAccountName": "kms"}},
         {"patches": [{"patch": "x"}]},
         {"images": [{"name": "a", "newTag": "1"}]},
         {"components": ["../c"]},

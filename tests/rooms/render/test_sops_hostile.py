@@ -1,0 +1,203 @@
+"""Encrypted files whose author is hostile: what their metadata says opens, reaches, reads and starts nothing, and no key is shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyrage
+import pytest
+
+from handler.model.errors import AnnealError, DecryptionRefused, ManifestInvalid, RenderFailed
+from handler.render import Sandbox
+from tests.rooms.render.kustomize_trees import public_tools
+from tests.rooms.render.sops_files import ALICE, BOB, CANARY, SECRET, VALUES, HeldKeys, decryptor, encrypted, render
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with public_tools(), Sandbox() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture(scope="module")
+def yaml() -> str:
+    return encrypted("a.yaml", SECRET, *VALUES).decode()
+
+
+def refused(sandbox: Sandbox, text: str | bytes, name: str = "a.yaml") -> AnnealError:
+    with pytest.raises(AnnealError) as caught:
+        render(sandbox, {f"deploy/{name}": text}, decryptor())
+    said = f"{caught.value}{caught.value!r}"
+    assert ALICE.secret not in said
+    assert CANARY not in said
+    return caught.value
+
+
+def changed(**metadata: Any) -> str:
+    """Return a file whose metadata has other fields; None: one that it lacks."""
+    whole = json.loads(encrypted("a.json", '{"apiVersion": "v1", "kind": "Secret", "data": {"a": "eA=="}}', *VALUES))
+    merged = {**whole["sops"], **metadata}
+    whole["sops"] = {name: value for name, value in merged.items() if value is not None}
+    return json.dumps(whole)
+
+
+AGE = {"recipient": ALICE.recipient, "enc": "x"}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({"age": [AGE] * 101}, "more than 100 keys in age"),
+        ({"age": [{**AGE, "enc": "x" * 20_000}]}, "20,000 characters in enc"),
+        ({"age": {"a": 1}}, "age is no list of keys"),
+        ({"age": [{"recipient": 5, "enc": "x"}]}, "no text in recipient"),
+        ({"age": []}, "names no key that it is encrypted for"),
+        ({"kms": [{"arn": "a", "enc": "x", "context": ["b"]}]}, "encryption context"),
+        ({"mac": "ENC[AES256_GCM," * 2_000}, "30,000 characters in mac"),
+        ({"version": 3}, "no text in version"),
+        ({"lastmodified": None}, "lacks mac, version or lastmodified"),
+        ({"key_groups": [{"age": [AGE]}]}, "split among key groups"),
+        ({"shamir_threshold": 2}, "split among key groups"),
+        ({"encrypted_regex": "a" * 5_000}, "5,000 characters in encrypted_regex"),
+    ],
+)
+def test_metadata_that_breaks_a_rule_is_refused_by_its_name(sandbox: Sandbox, metadata: dict[str, Any], said: str) -> None:
+    error = refused(sandbox, changed(**metadata), "a.json")
+    assert isinstance(error, ManifestInvalid)
+    assert said in str(error)
+    assert error.problems[0].subject == "deploy/a.json"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("sops:\n", "sops: &here\n"),
+        lambda text: text.replace("    version:", "    <<: *here\n    version:").replace("stringData:", "stringData: &here", 1),
+        lambda text: text.replace("    version: ", "    version: !!str "),
+        lambda text: text + "sops: {mac: 'ENC[AES256_GCM,x]'}\n",
+        lambda text: text.replace("    version:", "    mac: x\n    version:"),
+        lambda text: text[: text.index("    mac:") + 30],
+        lambda text: text.replace("sops:\n", "sops:\n    deep: " + "[" * 5_000 + "\n"),
+        lambda text: (
+            "a: &a [x, x, x, x]\n"
+            + "".join(f"{n}: &{n} [{', '.join([f'*{o}'] * 50)}]\n" for o, n in zip("abcdef", "bcdefg", strict=True))
+            + text
+        ),
+    ],
+    ids=["anchor", "alias", "tag", "twice", "key twice", "truncated", "deep", "bomb"],
+)
+def test_yaml_whose_metadata_is_no_plain_mapping_is_refused(sandbox: Sandbox, yaml: str, change: Any) -> None:
+    assert change(yaml) != yaml
+    assert isinstance(refused(sandbox, change(yaml)), ManifestInvalid)
+
+
+@pytest.mark.parametrize("length", [60, 400, 900])
+def test_a_file_that_is_cut_off_never_passes(sandbox: Sandbox, yaml: str, length: int) -> None:
+    for name, text in (("a.yaml", yaml), ("a.json", changed())):
+        refused(sandbox, text[:length], name)
+
+
+@pytest.mark.parametrize("name", ["a.env", "a.ini", "a.bin"])
+def test_an_input_of_a_generator_that_is_cut_off_never_passes(sandbox: Sandbox, name: str) -> None:
+    files: dict[str, str | bytes] = {
+        "deploy/kustomization.yaml": f"secretGenerator: [{{name: a, files: [{name}]}}]\n",
+        f"deploy/{name}": encrypted(name, "a=b\n" if name == "a.env" else "[p]\na = b\n")[:100],
+    }
+    with pytest.raises(ManifestInvalid, match="it is cut off"):
+        render(sandbox, files, decryptor(), "kustomize")
+
+
+def test_json_with_two_blocks_or_a_key_twice_is_refused(sandbox: Sandbox) -> None:
+    text = changed()
+    assert "more than one `sops`" in str(refused(sandbox, text[:-1] + ', "sops": {"mac": "x"}}', "a.json"))
+    assert "a key twice" in str(refused(sandbox, text.replace('"version":', '"mac": "x", "version":'), "a.json"))
+
+
+def test_dotenv_and_ini_with_metadata_twice_are_refused(sandbox: Sandbox) -> None:
+    env = encrypted("a.env", "A=b\n").decode()
+    kustomization = "secretGenerator: [{name: a, envs: [a.env]}]\n"
+    for text in (
+        f"{env}sops_version=x\n",
+        f"{env}sops_age__list_x__map_=y\n",
+        env.replace("sops_mac", "sops_mac__map_a__map_b__map_c__map_d=x\nsops_mac"),
+    ):
+        with pytest.raises(ManifestInvalid):
+            render(sandbox, {"deploy/kustomization.yaml": kustomization, "deploy/a.env": text}, decryptor(), "kustomize")
+    ini = encrypted("a.ini", "[p]\na = b\n").decode()
+    for text in (f"{ini}\n[sops]\nmac = ENC[AES256_GCM,x]\n", ini.replace("version ", "version = 1\nversion ")):
+        files = {"deploy/kustomization.yaml": "secretGenerator: [{name: a, files: [a.ini]}]\n", "deploy/a.ini": text}
+        with pytest.raises(ManifestInvalid):
+            render(sandbox, files, decryptor(), "kustomize")
+
+
+def armored(payload: bytes, *to: str) -> str:
+    made: bytes = pyrage.encrypt(payload, [pyrage.x25519.Recipient.from_str(each) for each in to], armored=True)
+    return made.decode()
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        armored(b"x" * 31, ALICE.recipient),
+        armored(b"x" * 33, ALICE.recipient),
+        armored(b"x" * 10_000, ALICE.recipient),
+        pyrage.passphrase.encrypt(b"x" * 32, "password", armored=True).decode(),
+        "no age file at all",
+        "-----BEGIN AGE ENCRYPTED FILE-----\nYWdl",
+    ],
+    ids=["short", "long", "large", "scrypt", "nonsense", "cut"],
+)
+def test_what_age_wraps_is_32_bytes_for_a_listed_key_or_nothing(sandbox: Sandbox, wrapped: str) -> None:
+    error = refused(sandbox, changed(age=[{"recipient": ALICE.recipient, "enc": wrapped}]), "a.json")
+    assert isinstance(error, DecryptionRefused)
+
+
+def test_a_scrypt_stanza_of_a_huge_work_factor_costs_no_work(sandbox: Sandbox) -> None:
+    """Its identity would take hours; the child has no more than its own limits, and passes over it."""
+    bomb = "age-encryption.org/v1\n-> scrypt bG9uZ2VyIHNhbHQgMTYgYg 62\n" + "A" * 43 + "\n--- " + "A" * 43 + "\n" + "x" * 48
+    assert isinstance(refused(sandbox, changed(age=[{**AGE, "enc": bomb}]), "a.json"), DecryptionRefused)
+
+
+def test_the_key_of_another_file_opens_nothing(sandbox: Sandbox) -> None:
+    """Its wrapped key is ours, and what it holds was encrypted by another."""
+    other = json.loads(encrypted("a.json", '{"a": "x"}'))["sops"]["age"]
+    assert "its data key doesn't open" in str(refused(sandbox, changed(age=other), "a.json"))
+
+
+def test_recipients_are_texts_and_choose_no_key(sandbox: Sandbox, yaml: str) -> None:
+    lying = encrypted("a.yaml", SECRET, *VALUES, to=BOB.recipient).decode().replace(BOB.recipient, ALICE.recipient)
+    assert isinstance(refused(sandbox, lying), DecryptionRefused)
+    renamed = yaml.replace(ALICE.recipient, BOB.recipient)
+    assert render(sandbox, {"deploy/a.yaml": renamed}, decryptor()).manifests
+
+
+def test_a_value_that_was_moved_is_refused(sandbox: Sandbox) -> None:
+    text = encrypted("a.yaml", SECRET, *VALUES).decode()
+    assert isinstance(refused(sandbox, text.replace("    password:", "    token:")), ManifestInvalid)
+
+
+def test_a_path_that_looks_like_an_option_or_leads_elsewhere_is_only_text(sandbox: Sandbox, yaml: str) -> None:
+    for name in ("--config=x.yaml", "$(touch x).yaml", "a\nb.yaml"):
+        assert render(sandbox, {f"deploy/{name}": yaml}, decryptor()).manifests
+
+
+def test_many_documents_are_bounded(sandbox: Sandbox, yaml: str) -> None:
+    distinct = (yaml.replace('lastmodified: "2', f'lastmodified: "{2 + number % 7}{number}') for number in range(501))
+    assert "more than 500 encrypted documents" in str(refused(sandbox, "---\n".join(distinct)))
+
+
+def test_a_file_beyond_what_is_read_is_refused(sandbox: Sandbox) -> None:
+    assert "at most 10,000,000 are decrypted" in str(refused(sandbox, changed() + " " * 10_000_000, "a.json"))
+
+
+def test_what_expands_beyond_the_limits_ends_there(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace  # noqa: PLC0415 - beside its only use
+
+    from handler.render.sops import decryptor as module  # noqa: PLC0415 - the same
+
+    monkeypatch.setattr(module, "LIMITS", replace(module.LIMITS, output=1_000))
+    large = encrypted("a.yaml", SECRET.replace(CANARY, "x" * 5_000), *VALUES)
+    with pytest.raises(RenderFailed, match="sops made more than 1,000 bytes of output"):
+        render(sandbox, {"deploy/a.yaml": large}, decryptor(HeldKeys((ALICE.secret,))))
