@@ -118,7 +118,8 @@ class Handler(Connections):
 
         discovery = cache(lambda: Discovery(self.brief_api(target)))
         shown = ShownInputs(self.outside(target, discovery, RecordedRender(), tree.commit.sha, impersonated=impersonated))
-        lacks = shown.lacks(target.post_build.substitute_from if target.post_build else ())
+        sources = target.post_build.substitute_from if target.post_build else ()
+        lacks = self._options.placeholders or shown.lacks(sources)
         request = replace(request_for(target, self.source(target), {}, older=older), outside=shown, placeholders=lacks)
         renderer = self.tables.renderers[target.renderer.chosen]
         rendered = render_target(renderer, tree, request, self._sandbox, self.decryptor(target))

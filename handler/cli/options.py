@@ -145,7 +145,9 @@ target_argument = click.argument("target", required=False, shell_complete=_compl
 targets_argument = click.argument("targets", nargs=-1, shell_complete=_complete_target)
 """TARGETS; may be left out for all of them."""
 all_option = click.option("--all", "every", is_flag=True, help="All targets.")
-placeholders_option = click.option("--placeholders", is_flag=True, help="Without any key: placeholders stand for what SOPS has encrypted.")
+placeholders_option = click.option(
+    "--placeholders", is_flag=True, help="Without any key: placeholders stand for what SOPS has encrypted and for variables of the cluster."
+)
 yes_option = click.option("-y", "--yes", is_flag=True, help="Don't ask.")
 
 
