@@ -123,7 +123,8 @@ class Rendered:
     inputs makes otherwise -> the fields that differ, with why. `installs`: digest of what a first install is made of; empty: no such thing.
     `upgrade`: these are what an upgrade makes, not what that install does. `secrets`: texts of Secrets that they were made from.
     `rests`: hooks that had their time at an install: what is left of them stays, and they never run again.
-    `renamed`: objects that are others at each render.
+    `renamed`: objects that are others at each render. `checksum`, `server`: Kubernixos' checksum of the manifests, and the address of the
+    API server that they are for; empty: none is said.
     """
 
     manifests: tuple[Manifest, ...]
@@ -140,6 +141,8 @@ class Rendered:
     secrets: tuple[str, ...] = field(default=(), repr=False)
     rests: tuple[Manifest, ...] = ()
     renamed: tuple[Identity, ...] = ()
+    checksum: str = ""
+    server: str = ""
 
     def fits(self, installed: str) -> bool:
         """Whether a render for a release with this `RecordedRender.installed` would be the same one, of install or upgrade."""
