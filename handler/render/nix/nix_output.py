@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from handler.model.errors import Problem
+from handler.model.manifest import Manifest
 from handler.model.tree import MAX_PATH, printable
 from handler.render.document import Document
 from handler.render.documents import documents
+from handler.render.folders import IGNORE_FILE
 from handler.render.frames import Row, decode_noted, encode, encode_note
 from handler.render.nix.nix_errors import NixPlaces, explain, notes
 from handler.render.objects import objects
@@ -22,6 +24,7 @@ from handler.render.objects import objects
 MAX_SERVER = 2_000
 _CHECKSUM = re.compile(r"[0-9a-f]{62}")
 _JSON = "nix.json"  # by this name it is read as JSON; every mistake gets the place of its module
+_STORE = b"/nix/store/"
 _NO_PATH = (
     'write the path itself where its content is meant (builtins.readFile ./x), or its name in the repository as text ("config/x"); '
     "toString ./x is the directory of one evaluation"
@@ -53,7 +56,10 @@ def read_nix(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[byt
         return
     yield b"K" + json.dumps([found["checksum"], found["server"]]).encode()
     files = [path for each in found["files"] if (path := places.in_tree(each))]
-    yield from map(encode, objects(row for item in found["items"] for row in _documents(item, places, files)))
+    for row in objects(row for item in found["items"] for row in _documents(item, places, files)):
+        yield encode(replace(row, fix="") if isinstance(row, Problem) and IGNORE_FILE in row.fix else row)
+        if isinstance(row, Manifest) and _STORE in row.raw:
+            yield encode_note(f"{row.identity} holds a path of the Nix store, where nothing is put here")
     yield from map(encode_note, notes(said, places))
 
 
