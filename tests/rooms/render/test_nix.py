@@ -84,7 +84,7 @@ def test_a_hostgroup_as_it_is_names_packages_and_modules(sandbox: Sandbox) -> No
 
 def test_modules_merge_as_in_nixos(sandbox: Sandbox) -> None:
     files = {
-        "deploy/kubernixos.nix": "{ lib, ... }: { imports = [ ./more.nix ]; kubernixos.server = lib.mkDefault \"a\";\n"
+        "deploy/kubernixos.nix": '{ lib, ... }: { imports = [ ./more.nix ]; kubernixos.server = lib.mkDefault "a";\n'
         f"  kubernixos.manifests = lib.mkMerge [ {{ b = {NAMESPACE}; }} (lib.mkIf false {{ c = {NAMESPACE}; }}) ]; }}",
         "deploy/more.nix": f'{{ kubernixos.server = "b"; kubernixos.manifests.a = {NAMESPACE.replace("development", "other")}; }}',
     }
@@ -109,7 +109,10 @@ def test_a_tree_with_a_module_of_its_own_keeps_it(sandbox: Sandbox) -> None:
     option = "lib.mkOption { type = lib.types.attrsOf lib.types.attrs; }"
     server = "lib.mkOption { type = lib.types.str; }"
     theirs = f"{{ lib, ... }}: {{ options.kubernixos.manifests = {option}; options.kubernixos.server = {server}; }}"
-    files = {"deploy/kubernixos.nix": f"{{ imports = [ ./theirs.nix ]; kubernixos.manifests.a = {NAMESPACE}; }}", "deploy/theirs.nix": theirs}
+    files = {
+        "deploy/kubernixos.nix": f"{{ imports = [ ./theirs.nix ]; kubernixos.manifests.a = {NAMESPACE}; }}",
+        "deploy/theirs.nix": theirs,
+    }
     found = render(sandbox, files)
     assert (len(found.manifests), found.server, len(found.checksum)) == (1, "", 62)
 
@@ -160,8 +163,12 @@ def test_modules_may_be_one_module_and_hold_every_character(sandbox: Sandbox) ->
     ("expression", "files", "expected"),
     [
         ("builtins.readFile ../config/a.txt", {"config/a.txt": "one"}, {"config/a.txt"}),
-        ('import ../common/a.nix + "b"', {"common/a.nix": 'import ./deep/b.nix', "common/deep/b.nix": '"x"'}, {"common/a.nix", "common/deep/b.nix"}),
-        ("builtins.concatStringsSep \"\" (builtins.attrNames (builtins.readDir ../all))", {"all/a": "", "all/b": ""}, {"all"}),
+        (
+            'import ../common/a.nix + "b"',
+            {"common/a.nix": "import ./deep/b.nix", "common/deep/b.nix": '"x"'},
+            {"common/a.nix", "common/deep/b.nix"},
+        ),
+        ('builtins.concatStringsSep "" (builtins.attrNames (builtins.readDir ../all))', {"all/a": "", "all/b": ""}, {"all"}),
         ("import ../.", {"default.nix": '"root"', "other.nix": ""}, {"default.nix"}),
         ("import ../plain/x/y.nix", {"plain/x/y.nix": "import z/w.nix", "plain/x/z/w.nix": '"w"'}, {"plain/x/y.nix", "plain/x/z/w.nix"}),
     ],
@@ -202,7 +209,9 @@ def test_a_path_of_the_store_is_noted(sandbox: Sandbox) -> None:
 
 def test_many_objects_keep_the_order_of_their_names(sandbox: Sandbox) -> None:
     make = '{ name = "n${toString n}"; value = { kind = "ConfigMap"; apiVersion = "v1"; metadata.name = "n${toString n}"; }; }'
-    found = render(sandbox, {"deploy/kubernixos.nix": f"{{ kubernixos.manifests = builtins.listToAttrs (builtins.genList (n: {make}) 300); }}"})
+    found = render(
+        sandbox, {"deploy/kubernixos.nix": f"{{ kubernixos.manifests = builtins.listToAttrs (builtins.genList (n: {make}) 300); }}"}
+    )
     assert [each.identity.name for each in found.manifests] == sorted(f"n{number}" for number in range(300))
     assert {each.place for each in found.manifests} == {"deploy/kubernixos.nix:1"}
 
