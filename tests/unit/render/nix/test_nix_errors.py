@@ -7,7 +7,7 @@ import pytest
 from handler.model.errors import Problem
 from handler.render.nix.nix_errors import NixPlaces, explain, notes
 
-HOME = "/dev/shm/anneal-programs-x/run-1/files"  # noqa: S108 - a text
+HOME = "/dev/shm/anneal-programs-x/run-1/files"
 PLACES = NixPlaces(HOME, "deploy", {"nixpkgs": "/opt/nixpkgs"})
 OLD = f"""error: undefined variable 'lib'
 
@@ -119,6 +119,7 @@ def test_a_trace_is_bounded() -> None:
 
 
 def test_notes_are_few_and_each_is_said_once() -> None:
-    text = f"trace: one {HOME}/tree/a\ntrace: one {HOME}/tree/a\nwarning: unable to load nss_dns backend\ntrace: warning: two\nwarning: three\n"
+    one = f"trace: one {HOME}/tree/a\n"
+    text = f"{one}{one}warning: unable to load nss_dns backend\ntrace: warning: two\nwarning: three\n"
     assert list(notes(text, PLACES)) == ["nix: one a", "nix: two", "nix: three"]
     assert len(list(notes("".join(f"trace: {n}\n" for n in range(100)), PLACES))) == 10
