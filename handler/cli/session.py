@@ -82,7 +82,7 @@ class Session:
             self._sandbox.close()
             if self._sandbox.lacks:
                 lacks = " and ".join(self._sandbox.lacks)
-                self.output.note(f"kustomize, helm or sops ran without walls {lacks}: this system has none; `anneal serve` refuses that")
+                self.output.note(f"programs that render ran without walls {lacks}: this system has none; `anneal serve` refuses that")
 
     @cached_property
     def path(self) -> Path:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from handler.config import cel
 from handler.config.git_settings import Repository, RepositoryAuth, Revision, SecretRef, Verify
 from handler.config.post_build import PostBuild
-from handler.config.renderer_settings import HELM, KUSTOMIZE, OPTIONS, Chart, ChartSource, Decryption, RendererSettings
+from handler.config.renderer_settings import HELM, KUSTOMIZE, NIX, OPTIONS, Chart, ChartSource, Decryption, RendererSettings
 from handler.config.settings import (
     Cluster,
     Eks,
@@ -26,6 +26,8 @@ from handler.config.settings import (
     Target,
     Wait,
 )
+from handler.config.settings_shape import Json
+from handler.config.value_formats import plain
 from handler.model.to_json import camel
 
 
@@ -157,6 +159,15 @@ def one_chart(oci: str, repository: str, name: str) -> Iterator[Fault]:
         yield Fault("name", "a repository and a name belong together", "write `repository` and `name`, or `oci` alone")
 
 
+def nix_directories(nix_path: Json) -> Iterator[Fault]:
+    """`<name>` is a word, and what it stands for is a directory of the machine."""
+    for name, path in json.loads(nix_path or "{}").items():
+        if not _NIX_NAME.fullmatch(name):
+            yield Fault("nix_path", f"the name {plain(name)} can't be written in <…>", "write {nixpkgs: /opt/nixpkgs}")
+        elif not (isinstance(path, str) and path.startswith("/") and path.isprintable()):
+            yield Fault("nix_path", f"{name} is no absolute path", "write {nixpkgs: /opt/nixpkgs}")
+
+
 def values_have_namespace(renderer: RendererSettings, namespace: str) -> Iterator[Fault]:
     """Values of the cluster are read in the target's namespace."""
     if renderer.values_from and not namespace:
@@ -179,8 +190,10 @@ def variables_have_namespace(post_build: PostBuild | None, namespace: str) -> It
 
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_OWNERS: dict[str, tuple[str, ...]] = {"": ("include", "exclude"), KUSTOMIZE: OPTIONS[KUSTOMIZE], HELM: OPTIONS[HELM]}
+_OWNERS: dict[str, tuple[str, ...]] = {"": ("include", "exclude"), KUSTOMIZE: OPTIONS[KUSTOMIZE], HELM: OPTIONS[HELM], NIX: OPTIONS[NIX]}
 _OPTIONS = tuple(name for names in _OWNERS.values() for name in names)
+
+_NIX_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 SOME = ((IgnoreRule, "paths"), (ReplayToken, "targets"), (ReplayToken, "may"), (Target, "namespaces"), (Target, "adopt"))
 """Lists that hold at least one item."""
@@ -197,6 +210,7 @@ RULES = (
     *(SettingRule(cls, (name,), some(name)) for cls, name in SOME),
     *(SettingRule(HealthCheckExpr, (name,), compiles(name)) for name in ("in_progress", "failed", "current")),
     SettingRule(RendererSettings, ("type", *_OPTIONS), options_fit),
+    SettingRule(RendererSettings, ("nix_path",), nix_directories),
     SettingRule(Chart, ("oci", "repository", "name"), one_chart),
     SettingRule(Target, ("renderer", "namespace"), values_have_namespace),
     SettingRule(PostBuild, ("substitute",), variables_are_texts),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from handler.config.renderer_settings import AUTO, HELM, KUSTOMIZE, SOPS
+from handler.config.renderer_settings import AUTO, HELM, KUSTOMIZE, NIX, SOPS
 from handler.config.settings import Settings, Target
 from handler.model.errors import ConfigInvalid, Problem
 from handler.render.render_tools import IN_PACKAGE
@@ -27,15 +27,19 @@ _WEAK = "sandbox: weak, if you trust its repository as much as the functions; or
 
 
 def needed(settings: Settings | None) -> frozenset[str]:
-    """Return the programs of all targets; without a configuration, all there are."""
+    """Return the programs of all targets that functions may have; without a configuration, all there are."""
     if not settings:
         return frozenset(LARGEST)
-    known = frozenset(name for each in settings.targets for name in each.programs)
+    known = frozenset(name for each in settings.targets for name in each.programs if name in LARGEST)
     return known | (BOTH if any(each.renderer.chosen == AUTO for each in settings.targets) else frozenset())
 
 
 def unfit(target: Target, where: str) -> Iterator[Problem]:
     """Yield what keeps a target from being rendered in a function. `where`: ZIP, IMAGE; empty: nothing has programs."""
+    if NIX in target.renderer.programs:
+        seen = "needs nix, which isn't packed for functions"
+        yield Problem(f"targets[{target.name}].renderer", seen, fix="run this target in a container or a process that has nix")
+        return
     names = " and ".join(target.programs)
     if names and not where:
         yield Problem(f"targets[{target.name}].renderer", f"needs {names}, which isn't packed", fix=_ABSENT)

@@ -2,18 +2,20 @@
 
 They are built apart from the control plane, so that their dependencies can't move Kubernetes', nor those of sops helm's. `ldflags` holds
 what the linker is given, for infra/container/Dockerfile, too: their versions, and the minor version of Kubernetes that charts are rendered
-for, as the control plane's; without it helm takes a cluster for v1.20. Standard library only.
+for, as the control plane's; without it helm takes a cluster for v1.20. Nix is Debian's, see `nix`. Standard library only.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from infra.gobuild import Build, Log, report, this_machine
+from infra.renderers import nix
 
 MODULE = Path(__file__).resolve().parent
 VARIABLE = "ANNEAL_TOOLS"
@@ -49,10 +51,15 @@ def binaries(platform: str = "", *, log: Log = report) -> Path:
     return replace(BUILD, what=what, platform=platform, finish=finish).ensure(log) / "bin"
 
 
+def places() -> str:
+    """Return where they lie once they are there, as ANNEAL_TOOLS takes it: these, and nix."""
+    return os.pathsep.join(map(str, (BUILD.directory / "bin", nix.directory())))
+
+
 def environment() -> dict[str, str]:
     """Return this process's environment, in which `anneal` finds them once they are built, unless it names others."""
-    return {VARIABLE: str(BUILD.directory / "bin"), **os.environ}
+    return {VARIABLE: places(), **os.environ}
 
 
 if __name__ == "__main__":
-    print(binaries())
+    print(nix.binaries() if sys.argv[1:] == ["nix"] else binaries())

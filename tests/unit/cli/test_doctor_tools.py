@@ -12,7 +12,9 @@ from handler.cli.output import Output
 from handler.config.git_settings import Repository
 from handler.config.renderer_settings import Decryption, RendererSettings
 from handler.config.settings import Target
+from handler.config.settings_shape import Json
 
+ABSENT_NIX = ("skipped", "isn't installed here, and a NixOS module can't be rendered without it", "")
 ABSENT = "isn't installed here, and a chart can't be rendered without it"
 
 
@@ -47,7 +49,8 @@ def test_what_is_there_is_said_with_version_and_path(place: Path) -> None:
     tool(place, "helm", "v3.22.0")
     tool(place, "sops", "sops 3.13.3")
     versions = {"kustomize": "v5.8.1", "helm": "v3.22.0", "sops": "3.13.3"}
-    assert rows() == {name: ("ok", f"{version} ({place}/{name})", "") for name, version in versions.items()}
+    found = {name: ("ok", f"{version} ({place}/{name})", "") for name, version in versions.items()}
+    assert rows() == {**found, "nix": ABSENT_NIX}
 
 
 def test_sops_is_missed_where_a_target_decrypts(place: Path) -> None:
@@ -68,6 +71,26 @@ def test_what_a_target_names_is_missed_with_the_way_out(place: Path, renderer: R
     verdict, text, fix = rows(RendererSettings("file"), renderer, renderer)["helm"]
     assert (verdict, text) == ("warning", f"{ABSENT}; needed by t1, t2")
     assert fix.startswith("install helm 3.16.0 or newer on PATH; in a clone: scripts/renderers")
+
+
+def test_nix_is_missed_with_what_installs_it(place: Path) -> None:
+    verdict, text, fix = rows(RendererSettings("nix"))["nix"]
+    assert (verdict, text) == ("warning", f"{ABSENT_NIX[1]}; needed by t0")
+    assert fix == (
+        "install nix-instantiate 2.8.0 or newer on PATH, of Debian: apt-get install --no-install-recommends nix-bin; in a clone: "
+        "scripts/renderers nix"
+    )
+    tool(place, "nix-instantiate", "'nix-instantiate (Nix) 2.18.1'")
+    assert rows(RendererSettings("nix"))["nix"] == ("ok", f"2.18.1 ({place}/nix-instantiate)", "")
+
+
+def test_a_directory_that_a_target_names_is_looked_for(place: Path, tmp_path: Path) -> None:
+    assert not place.exists()
+    found = rows(RendererSettings("nix", nix_path=Json(f'{{"here": "{tmp_path}", "nixpkgs": "{tmp_path}/none"}}')))
+    assert "nixPath.here" not in found
+    verdict, text, fix = found["nixPath.nixpkgs"]
+    assert (verdict, text) == ("warning", f"{tmp_path}/none: is no directory here; needed by t0")
+    assert fix.startswith("correct nixPath")
 
 
 def test_one_that_is_too_old_counts_as_missing(place: Path) -> None:
