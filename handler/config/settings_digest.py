@@ -31,6 +31,8 @@ def settings_digest(target: Target) -> str:
         shape["verify"]["pgp"] = sorted({block.strip() for block in target.verify.pgp})
     shape["renderer"] = shape_of(target.renderer)
     del shape["sandbox"]  # where it may run, not what it makes
+    if target.compat == "none":
+        del shape["compat"]
     if not target.charts:
         del shape["charts"]
     else:  # where they come from, not who signs in

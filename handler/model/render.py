@@ -62,7 +62,7 @@ class RenderRequest:
     `options`: the renderer's, each a typed value; None: its defaults. `configuration`: what a trigger hands to a renderer that takes one.
     `outside`: all that isn't git. `installed`: `Rendered.installs` of what the target's first commit installed while that is what runs,
     `UPGRADED` from then on; empty: nothing is recorded.
-    `weak`: programs may run without walls for files and sockets.
+    `weak`: programs may run without walls for files and sockets. `compat`: the tool whose label every object carries; `none`: no tool's.
     """
 
     path: str
@@ -77,6 +77,7 @@ class RenderRequest:
     outside: OutsideInputs = field(default_factory=NothingOutside, repr=False, compare=False)
     installed: str = ""
     weak: bool = False
+    compat: str = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,8 @@ class Rendered:
     inputs makes otherwise -> the fields that differ, with why. `installs`: digest of what a first install is made of; empty: no such thing.
     `upgrade`: these are what an upgrade makes, not what that install does. `secrets`: texts of Secrets that they were made from.
     `rests`: hooks that had their time at an install: what is left of them stays, and they never run again.
-    `renamed`: objects that are others at each render.
+    `renamed`: objects that are others at each render. `checksum`: Kubernixos' of all of them, empty: nothing asks for one; `server`: the
+    address of the API server that they are for, empty: any.
     """
 
     manifests: tuple[Manifest, ...]
@@ -140,6 +142,8 @@ class Rendered:
     secrets: tuple[str, ...] = field(default=(), repr=False)
     rests: tuple[Manifest, ...] = ()
     renamed: tuple[Identity, ...] = ()
+    checksum: str = ""
+    server: str = ""
 
     def fits(self, installed: str) -> bool:
         """Whether a render for a release with this `RecordedRender.installed` would be the same one, of install or upgrade."""
