@@ -1,8 +1,8 @@
 """What `anneal kubernixos` is declared with: upstream's words, and the flags of `kubectl apply` that are taken, as kubectl spells them.
 
-    --                          may stand before kubectl's flags, or not
-    -v=6   -v 6   --v=6         a level; -v alone is Anneal's own
-    --dry-run   --validate      without a value what kubectl takes it for; a value stands behind `=`
+--                          may stand before kubectl's flags, or not
+-v=6   -v 6   --v=6         a level; -v alone is Anneal's own
+--dry-run   --validate      without a value what kubectl takes it for; a value stands behind `=`
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def forwarded(args: Sequence[str]) -> Iterator[str]:
     rest = list(args)
     while rest:
         arg = rest.pop(0)
-        name, equals, value = arg.partition("=")
+        name, equals, _ = arg.partition("=")
         flag = f"--{name.lstrip('-')}" if name.startswith("-") else name
         level = _LEVEL.fullmatch(arg)
         if flag == "--prune":

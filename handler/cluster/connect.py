@@ -246,7 +246,9 @@ def _checked(load: Callable[[], Loaded], source: str, server: str) -> Callable[[
         loaded = load()
         _origin(loaded.host, source)  # whether it is an address at all
         if server:
-            _refuse_other(loaded.host, source, server, "cluster.server", "correct cluster.server of the target, or use the right kubeconfig")
+            _refuse_other(
+                loaded.host, source, server, "cluster.server", "correct cluster.server of the target, or use the right kubeconfig"
+            )
         return loaded
 
     return checked

@@ -9,6 +9,7 @@ cluster, a closure that can't be rendered or applied: each ends it before the fi
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -91,4 +92,5 @@ class PruneAlone:
             return replace(state, orphans=tuple(each for each in state.orphans if each.uid not in gone))
 
         if run.stored.uid and without(run.state) != run.state:
-            run.record(without)
+            with contextlib.suppress(AnnealError):  # the next run sees for itself
+                run.record(without)

@@ -1,8 +1,8 @@
 """What the original Kubernixos has deployed and the closure now lacks: which labelled objects that is, and what keeps one. Pure.
 
-Its label says neither which closure an object is of nor who wrote it: controllers copy labels onto what they make (Endpoints), people copy
-whole objects. Law: a leftover carries the label with another checksum, no mark of a target, no other owner's, and proof that `kubectl apply`
-put the label on exactly this object. Whatever else speaks for an object (`handler.plan.prune`) keeps it, too.
+Its label says neither which closure an object is of nor who wrote it: controllers copy labels onto what they make (Endpoints), people
+copy whole objects. Law: a leftover carries the label with another checksum, no mark of a target or of another owner, and proof that
+`kubectl apply` put the label on exactly this object. Whatever else speaks for an object (`handler.plan.prune`) keeps it, too.
 """
 
 from __future__ import annotations

@@ -283,7 +283,9 @@ def request_for(target: Target, source: CommitSource, known: Files, *, older: bo
     shown = getattr(source, "shown", None)
     called = Called(target.name, namespaces, shown or "", in_git=shown is None)
     weak = target.sandbox == "weak"
-    return RenderRequest(target.path, options.include, options.exclude, target.rollout, known, older, called, options, weak=weak, compat=target.compat)
+    return RenderRequest(
+        target.path, options.include, options.exclude, target.rollout, known, older, called, options, weak=weak, compat=target.compat
+    )
 
 
 def changed_renderer(target: str, recorded: str, now: str) -> Problem:

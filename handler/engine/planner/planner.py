@@ -84,8 +84,8 @@ class PlanRequest:
 class Planned:
     """A plan and what was seen on the way: `present` kinds, `bodies` that prune orders by, `health` of the live members.
 
-    `decision` judges an object again; `scopes`: where was looked, None: everywhere; `given`: see `expired_jobs`; `leftovers`: what counts as
-    one, None: none were looked for.
+    `decision` judges an object again; `scopes`: where was looked, None: everywhere; `given`: see `expired_jobs`; `leftovers`: by which rule
+    they were looked for, None: they weren't.
     """
 
     plan: Plan
