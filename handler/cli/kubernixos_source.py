@@ -6,6 +6,11 @@ deletes nothing but by the word `prune`, which a person answers: so there no kin
 
 from __future__ import annotations
 
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -14,8 +19,9 @@ from handler.cli.kubernixos_flags import NAMESPACE
 from handler.cli.local_source import Directory
 from handler.cli.session import Session
 from handler.config.git_settings import Repository, directory_url
-from handler.config.renderer_settings import RendererSettings
+from handler.config.renderer_settings import NIX, RendererSettings
 from handler.config.settings import Prune, Settings, Target
+from handler.config.settings_shape import Json
 from handler.model.errors import ConfigInvalid
 from handler.model.names import KUBERNIXOS
 from handler.source.checkout import root_around
@@ -39,23 +45,80 @@ def _local(session: Session, name: str, *, show_trace: bool) -> Target:
     modules = session.environ.get("MODULES", "")
     if not modules:
         raise ConfigInvalid.of("MODULES", "must be set in environment", fix=_EXAMPLE)
-    here = Path.cwd().resolve()
-    root = root_around(here) or here
+    checkout = Checkout.around(Path.cwd().resolve())
+    environ = session.environ
     made = Target(
         name=name,
         repository=Repository(url=directory_url(name)),
         namespaces=("*",),
-        path="" if root == here else here.relative_to(root).as_posix(),
+        path=checkout.path,
         namespace=NAMESPACE,
         cluster_scoped=("*",),
-        renderer=renderer(modules, session.environ.get("PACKAGES", ""), root, here, show_trace=show_trace),
+        renderer=renderer(modules, environ.get("PACKAGES", ""), checkout, environ.get("NIX_PATH", ""), show_trace=show_trace),
         adopt=("kubernixos",),
         compat="kubernixos",
         prune=Prune(kinds=("*",)),
     )
     session.sandbox.weak = True  # files of this machine, as `nix eval` would take them
-    return session.use(Settings((made,), state_namespace=NAMESPACE), Directory(root))
+    return session.use(Settings((made,), state_namespace=NAMESPACE), Directory(checkout.root))
 
 
-def renderer(modules: str, packages: str, root: Path, here: Path, *, show_trace: bool) -> RendererSettings:
-    raise NotImplementedError
+def renderer(modules: str, packages: str, checkout: Checkout, nix_path: str, *, show_trace: bool) -> RendererSettings:
+    """Return how the closure is rendered. `nix_path`: NIX_PATH's entries; what of the two expressions lies elsewhere is made readable."""
+    directories = dict(_entries(nix_path))
+    outside = sorted({found for text in (modules, packages) for found in checkout.outside(text)} - {*directories.values()})
+    directories |= {f"outside-{number}": path for number, path in enumerate(outside)}
+    return RendererSettings(
+        type=NIX,
+        modules=checkout.relative(modules),
+        packages=checkout.relative(packages),
+        nix_path=Json(json.dumps(directories)),
+        show_trace=show_trace,
+    )
+
+
+def _entries(nix_path: str) -> Iterator[tuple[str, str]]:
+    """Yield the directories of NIX_PATH that have a name; a URL isn't fetched."""
+    for entry in nix_path.split(":"):
+        name, equals, path = entry.partition("=")
+        if equals and re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name) and path.startswith("/") and Path(path).is_dir():
+            yield name, path
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """The files of the command: a repository's, or without one those of the present directory `here`."""
+
+    root: Path
+    here: Path
+
+    @classmethod
+    def around(cls, here: Path) -> Checkout:
+        """Return that of a directory."""
+        return cls(root_around(here) or here, here)
+
+    @property
+    def path(self) -> str:
+        """The present directory, from the root."""
+        return "" if self.root == self.here else self.here.relative_to(self.root).as_posix()
+
+    def relative(self, expression: str) -> str:
+        """Return a Nix expression whose absolute paths into the checkout are relative: nix sees the checkout elsewhere."""
+        up = os.path.relpath(self.root, self.here)
+        return _PATH.sub(lambda found: _inside(found[0], str(self.root), up), expression)
+
+    def outside(self, expression: str) -> Iterator[str]:
+        """Yield the directories that hold what an expression names by absolute paths outside of the checkout."""
+        for found in _PATH.findall(expression):
+            path = Path(found)
+            if path.exists() and not path.resolve().is_relative_to(self.root):
+                yield str(path if path.is_dir() else root_around(path.parent) or path.parent)
+
+
+_PATH = re.compile(r"(?<![\w.~/:<-])/[\w.+/-]*\w")
+"""An absolute path in a Nix expression, in or out of a string."""
+
+
+def _inside(path: str, root: str, up: str) -> str:
+    within = path == root or path.startswith(f"{root}/")
+    return (f"{'./' if up == '.' else ''}{up}{path.removeprefix(root)}").replace("./.", ".", 1) if within else path
