@@ -1,6 +1,7 @@
 """What one run of a target takes from elsewhere than git: its cluster, values that live there, charts, tools.
 
     //tool/<name>                      sha256 of the program
+    //directory/<path>                 sha256 of a directory that the target's settings name, with all below it
     //cluster/version, //cluster/apis  its version; sha256 of the list of what it serves
     //values/<kind>/<name>             uid/resourceVersion of an object in the target's namespace; empty: there is none
     //chart/<url>/<name>/<asked>       digest of the archive
@@ -37,6 +38,7 @@ from handler.model.outside_inputs import (
     chart_read,
 )
 from handler.model.tree import OUTSIDE
+from handler.render.nix import nixpkgs
 from handler.render.render_tools import find
 from handler.source.charts.chart_index_cache import ChartIndexes
 from handler.source.charts.chart_pins import ChartPins
@@ -68,6 +70,8 @@ class TargetInputs:
         """Return what an outside read is now; empty for one that isn't known. Raises AnnealError: it can't be asked."""
         if name.startswith(_TOOL):
             return find(name.removeprefix(_TOOL)).digest
+        if name.startswith(nixpkgs.READ):
+            return self._directory(name.removeprefix(nixpkgs.READ))
         if name == VERSION:
             return self.discovery().version()
         if name == APIS:
@@ -115,6 +119,11 @@ class TargetInputs:
         """Where values live: the target's namespace, or the first of its whitelist."""
         first = self.target.namespaces[0]
         return self.target.namespace or (first if first != "*" else "default")
+
+    def _directory(self, path: str) -> str:
+        """Return the digest of a directory that the target names; of no other, whatever a record says."""
+        found = next((name for name, each in nixpkgs.paths(self.target.renderer.nix_path).items() if each == path), "")
+        return nixpkgs.find(found, path).digest if found else ""
 
     def _chart_digest(self, name: str) -> str:
         """Return the digest that a chart has for this commit; nothing is asked where it is known."""

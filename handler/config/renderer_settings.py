@@ -10,7 +10,7 @@ from handler.config.git_settings import BasicAuth, SecretRef
 from handler.config.settings_shape import Json
 from handler.config.settings_shape import doc as _doc
 
-AUTO, FILE, KUSTOMIZE, HELM = "auto", "file", "kustomize", "helm"
+AUTO, FILE, KUSTOMIZE, HELM, NIX = "auto", "file", "kustomize", "helm", "nix"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,13 @@ class RendererSettings:
     set: Json = _doc("helm: single values by their path, e.g. {image.tag: v1}; they stand above all others.", Json(""))
     skip_crds: bool = _doc("helm: leave out what a chart has in crds/.", False)
     chart: Chart | None = _doc("helm: a chart from elsewhere; without it `path` is the chart.", None)
+    modules: str = _doc("nix: expression of a list of NixOS modules, read in `path`; empty: [ ./kubernixos.nix ].", "", kind="nix")
+    packages: str = _doc("nix: expression of nixpkgs; empty: <nixpkgs> of nixPath, or the repository's directory nixpkgs.", "", kind="nix")
+    nix_path: Json = _doc("nix: directories of the handler's machine by name, e.g. {nixpkgs: /opt/nixpkgs}.", Json(""))
+    sources: tuple[str, ...] = _doc(
+        "nix: files and directories, from `path`, that expressions reach without naming them.", kind="source", factory=tuple
+    )
+    show_trace: bool = _doc("nix: mistakes show how nix came there.", False)
 
     @property
     def chosen(self) -> str:
@@ -67,7 +74,7 @@ class RendererSettings:
     @property
     def programs(self) -> tuple[str, ...]:
         """The programs that it runs; of `auto`, which the tree decides, none is known."""
-        return {KUSTOMIZE: (KUSTOMIZE, HELM) if self.helm_charts else (KUSTOMIZE,), HELM: (HELM,)}.get(self.chosen, ())
+        return {KUSTOMIZE: (KUSTOMIZE, HELM) if self.helm_charts else (KUSTOMIZE,), HELM: (HELM,), NIX: (NIX,)}.get(self.chosen, ())
 
     def _written(self, names: tuple[str, ...]) -> bool:
         blank = RendererSettings()
@@ -78,6 +85,7 @@ OF_FILES = ("include", "exclude")
 OPTIONS: dict[str, tuple[str, ...]] = {
     KUSTOMIZE: ("generate", "helm_charts"),
     HELM: ("release_name", "values_files", "values", "values_from", "set", "skip_crds", "chart"),
+    NIX: ("modules", "packages", "nix_path", "sources", "show_trace"),
 }
 """The options of each renderer that has its own; all others take those of files."""
 

@@ -5,12 +5,14 @@ A rule runs as soon as its own fields are sound, so that a mistake elsewhere hid
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from handler.config import cel
 from handler.config.git_settings import Repository, RepositoryAuth, Revision, SecretRef, Verify
-from handler.config.renderer_settings import HELM, KUSTOMIZE, OPTIONS, Chart, ChartSource, RendererSettings
+from handler.config.renderer_settings import HELM, KUSTOMIZE, NIX, OPTIONS, Chart, ChartSource, RendererSettings
 from handler.config.settings import (
     Cluster,
     Eks,
@@ -23,6 +25,8 @@ from handler.config.settings import (
     Target,
     Wait,
 )
+from handler.config.settings_shape import Json
+from handler.config.value_formats import plain
 from handler.model.to_json import camel
 
 
@@ -148,14 +152,25 @@ def one_chart(oci: str, repository: str, name: str) -> Iterator[Fault]:
         yield Fault("name", "a repository and a name belong together", "write `repository` and `name`, or `oci` alone")
 
 
+def nix_directories(nix_path: Json) -> Iterator[Fault]:
+    """`<name>` is a word, and what it stands for is a directory of the machine."""
+    for name, path in json.loads(nix_path or "{}").items():
+        if not _NIX_NAME.fullmatch(name):
+            yield Fault("nix_path", f"the name {plain(name)} can't be written in <…>", "write {nixpkgs: /opt/nixpkgs}")
+        elif not (isinstance(path, str) and path.startswith("/") and path.isprintable()):
+            yield Fault("nix_path", f"{name} is no absolute path", "write {nixpkgs: /opt/nixpkgs}")
+
+
 def values_have_namespace(renderer: RendererSettings, namespace: str) -> Iterator[Fault]:
     """Values of the cluster are read in the target's namespace."""
     if renderer.values_from and not namespace:
         yield Fault("namespace", "renderer.valuesFrom is read in the target's namespace, and none is written", "add `namespace: …`")
 
 
-_OWNERS: dict[str, tuple[str, ...]] = {"": ("include", "exclude"), KUSTOMIZE: OPTIONS[KUSTOMIZE], HELM: OPTIONS[HELM]}
+_OWNERS: dict[str, tuple[str, ...]] = {"": ("include", "exclude"), KUSTOMIZE: OPTIONS[KUSTOMIZE], HELM: OPTIONS[HELM], NIX: OPTIONS[NIX]}
 _OPTIONS = tuple(name for names in _OWNERS.values() for name in names)
+
+_NIX_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 SOME = ((IgnoreRule, "paths"), (ReplayToken, "targets"), (ReplayToken, "may"), (Target, "namespaces"), (Target, "adopt"))
 """Lists that hold at least one item."""
@@ -171,6 +186,7 @@ RULES = (
     *(SettingRule(cls, (name,), some(name)) for cls, name in SOME),
     *(SettingRule(HealthCheckExpr, (name,), compiles(name)) for name in ("in_progress", "failed", "current")),
     SettingRule(RendererSettings, ("type", *_OPTIONS), options_fit),
+    SettingRule(RendererSettings, ("nix_path",), nix_directories),
     SettingRule(Chart, ("oci", "repository", "name"), one_chart),
     SettingRule(Target, ("renderer", "namespace"), values_have_namespace),
     SettingRule(Settings, ("health_check_exprs",), each_kind_once),

@@ -221,6 +221,13 @@ FORMS: dict[str, ValueFormat] = {
         ),
         example="values-prod.yaml",
     ),
+    "nix": ValueFormat(
+        "a Nix expression of at most 60,000 characters",
+        r"[\s\S]{1,60000}",
+        (ValueRefusal(r"[\x00-\x08\x0b-\x1f\x7f]", "holds a control character"), ValueRefusal(r"\{home\}", "holds {home}", "write { home }")),
+        example="[ ./production.nix ]",
+    ),
+    "source": ValueFormat("a file or directory inside the repository", r".+", (*_PATH[:3],), example="../common"),
     "renderer": ValueFormat("the name of a renderer", example="file"),
     "env": _hidden("the name of an environment variable", r"[A-Za-z_][A-Za-z0-9_]*", example="GIT_TOKEN"),
     "secretFile": _hidden("the path of a file", r".+", (_CONTROLS,), example="/run/secrets/token"),

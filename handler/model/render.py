@@ -124,8 +124,8 @@ class Rendered:
     inputs makes otherwise -> the fields that differ, with why. `installs`: digest of what a first install is made of; empty: no such thing.
     `upgrade`: these are what an upgrade makes, not what that install does. `secrets`: texts of Secrets that they were made from.
     `rests`: hooks that had their time at an install: what is left of them stays, and they never run again.
-    `renamed`: objects that are others at each render. `checksum`: Kubernixos' of all of them, empty: nothing asks for one; `server`: the
-    address of the API server that they are for, empty: any.
+    `renamed`: objects that are others at each render. `checksum`, `server`: Kubernixos' checksum of the manifests, and the address of the
+    API server that they are for; empty: none is said.
     """
 
     manifests: tuple[Manifest, ...]

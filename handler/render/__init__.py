@@ -5,7 +5,7 @@
     read        bytes -> documents, as Go reads them            documents, yamls, scalars; in the child
     check       documents -> objects, all mistakes at once      objects; in the child
     place       where mistakes stand                            lines; in the child
-    programs    kustomize, helm: run by a child, behind walls   kustomize/, helm/, charts/ | programs/
+    programs    kustomize, helm, nix: run by a child, in walls  kustomize/, helm/, charts/, nix/ | programs/
 
 Law: what comes from git is parsed in a child only, and every look into the tree is in the read set. A program is run only where Landlock
 and seccomp stand around it, unless its target is `weak`; what it says is parsed in the child that ran it.
@@ -22,6 +22,7 @@ from handler.render.auto_renderer import AutoRenderer
 from handler.render.file_renderer import FileRenderer
 from handler.render.helm.helm_renderer import HelmRenderer
 from handler.render.kustomize.kustomize_renderer import KustomizeRenderer
+from handler.render.nix.nix_renderer import NixRenderer
 from handler.render.programs.program import Program, ProgramLimits
 from handler.render.sandbox import Sandbox, SandboxLimits
 
@@ -35,5 +36,10 @@ class Renderer(Protocol):
         """Return the objects and everything that was read; raises AuthorError for what git must change."""
 
 
-_BY_NAME: Mapping[str, Renderer] = {"file": FileRenderer(), "helm": HelmRenderer(), "kustomize": KustomizeRenderer()}
+_BY_NAME: Mapping[str, Renderer] = {
+    "file": FileRenderer(),
+    "helm": HelmRenderer(),
+    "kustomize": KustomizeRenderer(),
+    "nix": NixRenderer(),
+}
 RENDERERS: Mapping[str, Renderer] = {"auto": AutoRenderer(_BY_NAME), **_BY_NAME}

@@ -28,6 +28,8 @@ from handler.render.helm.pieces import Piece
 from handler.render.kustomize.kustomize_output import built, read_kustomizations
 from handler.render.lines import lines
 from handler.render.located import encode_located, located
+from handler.render.nix.nix_output import read_nix
+from handler.render.nix.nix_paths import read_paths
 from handler.render.objects import objects
 from handler.render.walls import read_program_walls, try_walls
 
@@ -138,4 +140,6 @@ FUNCTIONS: Mapping[str, Function] = {
     "chart files": chart_files,
     "chart": scan,
     "helm": read_helm,
+    "nix paths": read_paths,
+    "nix": read_nix,
 }

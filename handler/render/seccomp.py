@@ -37,6 +37,8 @@ PROGRAM = (
     *("execve", "execveat"),  # Landlock names what it may become
 )
 """What static programs of Go need: threads, and files in their directory."""
+LIBRARIES = ("set_robust_list", "set_tid_address", "rseq", "rt_sigtimedwait")
+"""The same of programs with the system's C library: its threads, and one that waits for signals."""
 START = ("wait4", "waitid")
 """The same where it may start another process."""
 SIGNAL = ("tgkill", "kill")  # how Go's runtime stops a thread, and ends a broken process; only itself
@@ -104,12 +106,16 @@ _NUMBERS: Mapping[str, tuple[int, int | None]] = {
     "readv": (19, 65),
     "recvfrom": (45, 207),
     "restart_syscall": (219, 128),
+    "rseq": (334, 293),
     "rt_sigaction": (13, 134),
     "rt_sigprocmask": (14, 135),
     "rt_sigreturn": (15, 139),
+    "rt_sigtimedwait": (128, 137),
     "sched_getaffinity": (204, 123),
     "sched_yield": (24, 124),
     "sendto": (44, 206),
+    "set_robust_list": (273, 99),
+    "set_tid_address": (218, 96),
     "sigaltstack": (131, 132),
     "sysinfo": (99, 179),
     "tgkill": (234, 131),
@@ -169,8 +175,10 @@ def build(calls: Iterable[str] = RENDER, own: Iterable[str] = ABORT, machine: st
     return Filter(_packed(steps), tuple(numbers[name] for name in own))
 
 
-def build_program(*, starts: bool, machine: str = "") -> Filter | None:
-    """Return the filter of a program; None: the numbers of this machine aren't known. `starts`: whether it may start processes."""
+def build_program(*, starts: bool, libraries: bool = False, machine: str = "") -> Filter | None:
+    """Return the filter of a program; None: the numbers of this machine aren't known. `starts`: whether it may start processes;
+    `libraries`: whether it isn't static.
+    """
     numbers = _numbers(machine)
     if numbers is None:
         return None
@@ -178,7 +186,7 @@ def build_program(*, starts: bool, machine: str = "") -> Filter | None:
     clone: list[_Step] = [(_ANY_BIT, 1 + len(thread), 0, _CLONE_REFUSED), *thread, _ALLOW, _REFUSE]
     commands = [step for command in _FCNTL for step in ((_EQUAL, 0, 1, command), _ALLOW)]
     steps = [
-        *_allowed(numbers, (*PROGRAM, *(START if starts else ()))),
+        *_allowed(numbers, (*PROGRAM, *(START if starts else ()), *(LIBRARIES if libraries else ()))),
         *_about(numbers["clone"], 0, clone),
         *((_EQUAL, 0, 1, numbers["clone3"]), _UNKNOWN),  # its flags lie in memory, where a filter can't look
         *_about(numbers["fcntl"], 1, [*commands, _REFUSE]),

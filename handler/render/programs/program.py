@@ -1,6 +1,7 @@
-"""A program that a render child runs before its function reads what it said: kustomize, helm. Values, in the worker.
+"""A program that a render child runs before its function reads what it said: kustomize, helm, nix. Values, in the worker.
 
 Law: the worker names files and executables; what the tree holds decides neither a path outside the private directory nor a variable.
+What of the machine is readable is named by the operator: the program's own libraries, and directories that a target's settings list.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Program:
     directory -> index of its bytes among the call's parts; written as regular files, their directories made. `directory`: where it starts,
     below the private directory. `beside`: absolute paths of executables that it may start (kustomize starts helm); none: it starts no
     process. `environment`: added to the minimal one. `{home}` in an argument or in a variable's value is the private directory.
+    `loader`: of a program that isn't static, absolute; `readable`: absolute paths of libraries and of directories that it may read.
     """
 
     path: str
@@ -47,6 +49,8 @@ class Program:
     beside: tuple[str, ...] = ()
     limits: ProgramLimits = ProgramLimits()
     environment: Mapping[str, str] = field(default_factory=dict)
+    loader: str = ""
+    readable: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -56,7 +60,7 @@ class Program:
     def order(self, place: str, *, weak: bool) -> Mapping[str, Any]:
         """Return what the child is sent. `place`: the run's directory. Raises ValueError for a path that leads elsewhere."""
         wrong = [path for path in (*self.files, *([self.directory] if self.directory else [])) if not is_plain_path(path)]
-        wrong += [path for path in (self.path, *self.beside) if path and not path.startswith("/")]
+        wrong += [path for path in (self.path, self.loader, *self.beside, *self.readable) if path and not path.startswith("/")]
         if wrong:
             raise ValueError(f"no path for a program: {wrong[0]!r}")
         return {**asdict(self), "place": place, "weak": weak}

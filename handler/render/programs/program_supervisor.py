@@ -72,10 +72,12 @@ def run(
     process has that user; `instead`: what is run where the order names no executable. Raises ProgramEnded.
     """
     place = order["place"]
-    executables = [_opened(path) for path in (*([order["path"]] if order["path"] else []), *order["beside"])]
+    executables = [_opened(path) for path in (order["path"], *order["beside"], order["loader"]) if path]
+    readable = [_opened(path) for path in order["readable"]]
     prctl.adopt_orphans()
     private = take_over(place)
-    _reachable(order["beside"])
+    _reachable(order["beside"], os.X_OK, "run")
+    _reachable(order["readable"], os.R_OK, "read")
     home, own = f"{place}/files", f"{place}/own"
     os.umask(0o077)
     try:
@@ -85,24 +87,24 @@ def run(
     except OSError as refused:
         raise ProgramEnded(UNPLACED, str(refused.strerror)) from None
     watch = _Watch(order["limits"], alone=not order["beside"], place=place)
-    lacks = watch.start(Standing(order, home, own, executables, private, os.getpid()), instead)
+    lacks = watch.start(Standing(order, home, own, executables, readable, private, os.getpid()), instead)
     code = watch.run()
-    os.closerange(min(executables, default=4), os.sysconf("SC_OPEN_MAX"))
+    os.closerange(min((*executables, *readable), default=4), os.sysconf("SC_OPEN_MAX"))
     return Finished(bytes(watch.said[0]), bytes(watch.said[1][-ERRORS:]), code, home, lacks)
 
 
 def _opened(path: str) -> int:
-    """Open an executable, as root where the child still is: its directory may be closed to the user that runs it."""
+    """Open an executable, a library or a directory, as root where the child still is: its directory may be closed to the user that runs it."""
     try:
         return os.open(path, getattr(os, "O_PATH", os.O_RDONLY))
     except OSError as refused:
         raise ProgramEnded(UNSTARTED, str(refused.strerror)) from None
 
 
-def _reachable(beside: Sequence[str]) -> None:
-    for path in beside:
-        if not os.access(path, os.X_OK):
-            raise ProgramEnded(UNSTARTED, f"user {os.geteuid()} may not run {path}")
+def _reachable(paths: Sequence[str], way: int, what: str) -> None:
+    for path in paths:
+        if not os.access(path, way):
+            raise ProgramEnded(UNSTARTED, f"user {os.geteuid()} may not {what} {path}")
 
 
 def _write(home: str, files: Mapping[str, int], parts: Iterator[bytes]) -> None:

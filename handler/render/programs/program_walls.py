@@ -39,13 +39,15 @@ _GARBAGE = "200"  # per cent of what is in use, before it is collected: twice Go
 class Standing:
     """Where a program starts. `order`: as the worker sent it; `home`: its files; `own`: what its variables name; `private`: its uid is.
 
-    `executables`: open descriptors of the program, if there is one, and of those that it may start.
+    `executables`: open descriptors of the program, if there is one, of those that it may start and of its loader; `readable`: of what else
+    it may read.
     """
 
     order: Mapping[str, Any]
     home: str
     own: str
     executables: Sequence[int]
+    readable: Sequence[int]
     private: bool
     parent: int
 
@@ -112,12 +114,12 @@ def _walls(standing: Standing, report: socket.socket) -> list[str]:
         os._exit(127)
     places = [os.open(standing.order["place"], os.O_RDONLY)]
     null = os.open(os.devnull, os.O_RDWR)
-    calls = seccomp.build_program(starts=bool(standing.order["beside"])) if sys.platform == "linux" else None
+    calls = seccomp.build_program(starts=bool(standing.order["beside"]), libraries=bool(standing.order["loader"])) if sys.platform == "linux" else None
     listener = prctl.report_calls(seccomp.build_starts()) if calls else -1
     if listener >= 0:
         socket.send_fds(report, [b"\n"], [listener])
     counted = not standing.order["beside"] or (listener >= 0 and counts_children())
-    files = restrict(places, standing.executables, [null])
+    files = restrict(places, standing.executables, [null], standing.readable)
     filtered = bool(calls and prctl.filter_calls(calls.program(os.getpid())))
     return [name for name, stands in ((FILES, files), (CALLS, filtered), (STARTS, counted)) if not stands]
 

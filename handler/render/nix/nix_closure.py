@@ -1,0 +1,95 @@
+"""Which files of a commit a Nix program is evaluated over: the target's directory, and what path literals lead to. In the worker.
+
+    round 1      the target's directory with everything below it, and what the settings name
+    round 2      what literals of those files name elsewhere: ../common, ../../hosts/prod.nix
+    …            until nothing is new
+
+Law: nix sees these files and nothing else of the commit, so that another commit with the same ones makes the same objects. A directory that
+a file lies in isn't taken whole because the file names it; of it default.nix is. What an expression makes up (`./. + "/../x"`) can't be
+seen: the settings list it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from handler.model.errors import SourceRefused
+from handler.model.tree import DIRECTORY, Tree, printable, resolve_links
+from handler.render.folders import inside
+from handler.render.nix.nix_paths import decode_literals, literals
+from handler.render.sandbox import Sandbox
+from handler.render.tree_files import TreeFiles
+
+MAX_LITERALS = 50_000
+"""Path literals of all files together: each is looked up in the worker."""
+SUFFIX = ".nix"
+_DEFAULT = "default.nix"
+
+
+@dataclass(slots=True)
+class NixClosure:
+    """`files`: what is taken, and the reads that decided it; `path`: the target's directory."""
+
+    tree: Tree
+    sandbox: Sandbox
+    files: TreeFiles
+    path: str
+    _read: set[str] = field(default_factory=set)
+    _followed: set[str] = field(default_factory=set)
+
+    def run(self, expressions: Iterable[str], sources: Iterable[str]) -> None:
+        """Take all that is needed. `expressions`: the operator's, read from `path`; `sources`: what else is taken.
+
+        Raises SourceRefused: a source isn't there, a link leads elsewhere, a limit; RenderFailed: a child died.
+        """
+        self.files.add(self.path)
+        for source in sources:
+            self._source(posixpath.normpath(posixpath.join(self.path, source)))
+        self._follow(self.path, [found for text in expressions for found in literals(text)])
+        while new := [path for path in self.files.blobs if path.endswith(SUFFIX) and path not in self._read]:
+            for path, found in self._literals(new):
+                self._follow(posixpath.dirname(path), found)
+
+    def _source(self, path: str) -> None:
+        path = "" if path == "." else path
+        entry = resolve_links(self.tree, path).entry
+        if entry is None:
+            raise SourceRefused.of(printable(path), "isn't in this commit", fix="correct `sources` of the target's renderer")
+        if entry.mode == DIRECTORY:
+            self.files.add(path)
+        else:
+            self.files.add_file(path)
+
+    def _literals(self, paths: list[str]) -> Iterator[tuple[str, list[str]]]:
+        """Let a child read files, and yield the literals of each."""
+        self._read |= set(paths)
+        blobs = self.tree.blobs({self.files.blobs[path] for path in paths})
+        parts = [blobs[self.files.blobs[path]] for path in paths]
+        found = self.sandbox.run("nix paths", {}, parts, decode_literals, subject=printable(self.path) or "repository")
+        return zip(paths, found, strict=False)
+
+    def _follow(self, base: str, found: list[str]) -> None:
+        """Take what literals of a file in `base` lead to; what isn't there or leads out of the repository is nix' to refuse."""
+        for text in found:
+            target = posixpath.normpath(posixpath.join(base, text))
+            if target.startswith("..") or any(inside(target, taken) for taken in self.files.taken):
+                continue
+            if target == "." or (inside(base, target) and base != target):
+                target = posixpath.normpath(posixpath.join(target, _DEFAULT))
+            if target not in self._followed:
+                self._followed.add(target)
+                self._take(target)
+
+    def _take(self, path: str) -> None:
+        if len(self._followed) > MAX_LITERALS:
+            raise SourceRefused.of(printable(path), f"is one of more than {MAX_LITERALS:,} paths that expressions name")
+        resolved = resolve_links(self.tree, path)
+        self.files.reads.update(resolved.looked)
+        if resolved.entry is None:
+            return
+        if resolved.entry.mode == DIRECTORY:
+            self.files.add(path)
+        else:
+            self.files.add_file(path)

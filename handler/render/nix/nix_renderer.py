@@ -1,0 +1,154 @@
+"""The Nix renderer: the objects of NixOS modules that set `kubernixos.manifests`, evaluated by nix in a sandbox.
+
+    closure      the files of the commit that expressions name        nix_closure
+    nixpkgs      of the tree, or a directory that the operator names  nixpkgs
+    evaluate     eval.nix over them, behind the program's walls       sandbox | programs
+    read         its objects, or its one mistake                      nix_output, nix_errors
+
+Law: nix sees the closure, the directories of `nixPath` and its own libraries. It builds, fetches and stores nothing.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from handler.config.renderer_settings import NIX, RendererSettings, options_of
+from handler.model.errors import Problem, RenderFailed
+from handler.model.manifest import Manifest
+from handler.model.render import Rendered, RenderRequest
+from handler.model.tree import DIRECTORY, ReadSet, Tree, printable, resolve_links
+from handler.render import render_tools
+from handler.render.file_renderer import directory, normal, refuse
+from handler.render.identity_keys import identity_keys
+from handler.render.nix import nixpkgs
+from handler.render.nix.nix_closure import NixClosure
+from handler.render.nix.nix_errors import OWN, PACKAGES_FROM, TREE
+from handler.render.nix.nix_output import NixFacts, decode_nix
+from handler.render.nix.nixpkgs import NIXPKGS, OperatorDirectory
+from handler.render.programs.program import Program, ProgramLimits
+from handler.render.rollout_file import read_rollout
+from handler.render.sandbox import Sandbox
+from handler.render.tree_files import TreeFiles
+
+LIMITS = ProgramLimits(memory=2 << 30)
+MODULES = "[ ./kubernixos.nix ]"
+"""What is evaluated where the settings name no modules."""
+SYSTEM = "x86_64-linux"
+"""What `builtins.currentSystem` says wherever it is evaluated: nothing is built for it."""
+_SCOPE = "{ builtins, import, scopedImport, fetchGit, fetchMercurial, fetchTarball, fetchTree, __currentTime, __fetchurl, __getFlake, ... }:"
+_FLAGS = (
+    *("--eval", "--strict", "--json", "--readonly-mode", "--store", "dummy://"),
+    *(word for name, value in (("restrict-eval", "true"), ("allow-import-from-derivation", "false")) for word in ("--option", name, value)),
+    *("--option", "system", SYSTEM, "--option", "allowed-uris", ""),
+    "--show-trace",  # else many messages have no place
+)
+_POINTER = "is a pointer of Git LFS, which isn't fetched"
+
+
+class NixRenderer:
+    """Evaluates modules; `request.options`: `RendererSettings`. The read set: the closure, nix itself, the directories of `nixPath`."""
+
+    def render(self, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
+        """Return the objects in the order of their names, or of the list, with their checksum and the server that they are for.
+
+        Raises SourceRefused: the path, a link or a limit; ManifestInvalid: what nix refuses, or can't be applied; RendererUnavailable: no
+        nix, no such directory, or its walls don't stand; RenderFailed: it broke a limit.
+        """
+        options = options_of(request.options)
+        path, rollout = normal(request.path), normal(request.rollout)
+        files = TreeFiles(tree, reads=directory(tree, path)[1])
+        with files.judged():
+            facts, manifests, notes = _Evaluation(tree, request, sandbox, options, files, path).run()
+            found = read_rollout(tree, request, rollout, sandbox)
+        return Rendered(
+            manifests,
+            ReadSet.of({**files.decisive(), **found.reads}),
+            rollout=found.document,
+            keys=identity_keys(manifests),
+            where=found.where,
+            renderer=NIX,
+            notes=notes,
+            checksum=facts.checksum,
+            server=facts.server,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Evaluation:
+    """One run of nix. What it reads joins the reads of `files`."""
+
+    tree: Tree
+    request: RenderRequest
+    sandbox: Sandbox
+    options: RendererSettings
+    files: TreeFiles
+    path: str
+
+    def run(self) -> tuple[NixFacts, tuple[Manifest, ...], tuple[str, ...]]:
+        """Return the facts, the objects and what nix noted. Raises as the renderer does."""
+        tool = render_tools.find(NIX)
+        roots = [nixpkgs.find(name, path) for name, path in nixpkgs.paths(self.options.nix_path).items()]
+        self.files.reads |= {tool.read: tool.digest, **{each.read: each.digest for each in roots}}
+        modules, packages = self.options.modules or MODULES, self.options.packages or self._packages(roots)
+        NixClosure(self.tree, self.sandbox, self.files, self.path).run((modules, packages), self.options.sources)
+        contents = self.files.contents()
+        refuse([Problem(printable(each), _POINTER) for each in sorted(self.files.pointers) if each.endswith(".nix")])
+        placed = {**{f"{TREE}/{path}": data for path, data in contents.items()}, **_own()}
+        program = self._program(tool, roots, modules, packages, {path: number for number, path in enumerate(placed)})
+        options = {
+            "places": {"directory": printable(self.path), "roots": {each.name: each.real for each in roots}},
+            "trace": self.options.show_trace,
+        }
+        subject = printable(self.path) or "repository"
+        rows = self.sandbox.run("nix", options, list(placed.values()), decode_nix, subject, program, weak=self.request.weak)
+        refuse([row for row in rows if isinstance(row, Problem)])
+        facts = [row for row in rows if isinstance(row, NixFacts)]
+        if len(facts) != 1:
+            raise RenderFailed.of(subject, "was not answered by the render child")
+        notes = tuple(dict.fromkeys(row for row in rows if isinstance(row, str)))
+        return facts[0], tuple(row for row in rows if isinstance(row, Manifest)), notes
+
+    def _packages(self, roots: Sequence[OperatorDirectory]) -> str:
+        """Return where nixpkgs is, where the settings don't say it: the repository's own directory of that name, or the operator's."""
+        if any(each.name == NIXPKGS for each in roots):
+            return f"<{NIXPKGS}>"
+        found = resolve_links(self.tree, NIXPKGS)
+        self.files.reads.update(found.looked)
+        own = posixpath.relpath(NIXPKGS, self.path or ".")
+        return own if own.startswith(".") else f"./{own}" if found.entry and found.entry.mode == DIRECTORY else f"<{NIXPKGS}>"
+
+    def _program(
+        self, tool: render_tools.RenderTool, roots: Sequence[OperatorDirectory], modules: str, packages: str, files: Mapping[str, int]
+    ) -> Program:
+        """Return what is run. Paths are relative: in an expression of the operator `{home}` has another meaning."""
+        start = posixpath.normpath(posixpath.join(TREE, self.path))
+        up = posixpath.relpath(".", start)
+        allowed = {TREE: f"{up}/{TREE}", OWN: f"{up}/{OWN}", **{each.name: each.real for each in roots}}
+        arguments = (
+            *_FLAGS,
+            *(word for name, place in allowed.items() for word in ("-I", f"{name}={place}")),
+            *("--arg", "modules", f"{_SCOPE}\n{modules}"),
+            *("--arg", "packages", "\n" * (PACKAGES_FROM - 1) + f"{_SCOPE}\n{packages}"),
+            f"{up}/{OWN}/eval.nix",
+        )
+        return Program(
+            tool.path,
+            arguments,
+            files,
+            start,
+            limits=LIMITS,
+            environment={**tool.environment, "NIX_CONF_DIR": "{home}/none", "NIX_STATE_DIR": "{home}/none", "NIX_USER_CONF_FILES": ""},
+            loader=tool.loader,
+            readable=(*tool.libraries, *(each.real for each in roots)),
+        )
+
+
+@cache
+def _own() -> Mapping[str, bytes]:
+    """Return what of ours nix evaluates."""
+    here = Path(__file__).parent
+    return {f"{OWN}/{name}": (here / name).read_bytes() for name in ("eval.nix", "kubernixos.nix")}
