@@ -224,7 +224,10 @@ FORMS: dict[str, ValueFormat] = {
     "nix": ValueFormat(
         "a Nix expression of at most 60,000 characters",
         r"[\s\S]{1,60000}",
-        (ValueRefusal(r"[\x00-\x08\x0b-\x1f\x7f]", "holds a control character"), ValueRefusal(r"\{home\}", "holds {home}", "write { home }")),
+        (
+            ValueRefusal(r"[\x00-\x08\x0b-\x1f\x7f]", "holds a control character"),
+            ValueRefusal(r"\{home\}", "holds {home}", "write { home }"),
+        ),
         example="[ ./production.nix ]",
     ),
     "source": ValueFormat("a file or directory inside the repository", r".+", (*_PATH[:3],), example="../common"),

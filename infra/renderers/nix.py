@@ -106,7 +106,9 @@ def _take_libraries(root: Path, work: Path) -> None:
 def _missing(work: Path) -> list[str]:
     """Return the libraries that neither the machine nor the packages so far have; the machine's own stand first."""
     given = {"LD_TRACE_LOADED_OBJECTS": "1", "LD_LIBRARY_PATH": str(work / "lib" / "nix")}
-    done = subprocess.run([str(work / "bin" / "nix"), "--version"], env=given, capture_output=True, text=True, check=False, timeout=_SECONDS)
+    done = subprocess.run(
+        [str(work / "bin" / "nix"), "--version"], env=given, capture_output=True, text=True, check=False, timeout=_SECONDS
+    )
     return sorted(set(_MISSING.findall(done.stdout)))
 
 

@@ -181,7 +181,8 @@ def test_children_of_labelled_objects_are_left_to_their_controllers(taken: Shop)
 
 
 @pytest.mark.parametrize(
-    "annotation", [{"anneal.dev/prune": "disabled"}, {"argocd.argoproj.io/sync-options": "Prune=false"}, {"helm.sh/resource-policy": "keep"}]
+    "annotation",
+    [{"anneal.dev/prune": "disabled"}, {"argocd.argoproj.io/sync-options": "Prune=false"}, {"helm.sh/resource-policy": "keep"}],
 )
 def test_what_is_protected_is_kept(annotation: dict[str, str], taken: Shop) -> None:
     by_original(taken, labelled(config_map(taken.name, "safe"), **annotation))

@@ -39,7 +39,9 @@ MODULES = "[ ./kubernixos.nix ]"
 """What is evaluated where the settings name no modules."""
 SYSTEM = "x86_64-linux"
 """What `builtins.currentSystem` says wherever it is evaluated: nothing is built for it."""
-_SCOPE = "{ builtins, import, scopedImport, fetchGit, fetchMercurial, fetchTarball, fetchTree, __currentTime, __fetchurl, __getFlake, ... }:"
+_SCOPE = (
+    "{ builtins, import, scopedImport, fetchGit, fetchMercurial, fetchTarball, fetchTree, __currentTime, __fetchurl, __getFlake, ... }:"
+)
 _FLAGS = (
     *("--eval", "--strict", "--json", "--readonly-mode", "--store", "dummy://"),
     *(word for name, value in (("restrict-eval", "true"), ("allow-import-from-derivation", "false")) for word in ("--option", name, value)),

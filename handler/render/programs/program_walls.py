@@ -114,7 +114,11 @@ def _walls(standing: Standing, report: socket.socket) -> list[str]:
         os._exit(127)
     places = [os.open(standing.order["place"], os.O_RDONLY)]
     null = os.open(os.devnull, os.O_RDWR)
-    calls = seccomp.build_program(starts=bool(standing.order["beside"]), libraries=bool(standing.order["loader"])) if sys.platform == "linux" else None
+    calls = (
+        seccomp.build_program(starts=bool(standing.order["beside"]), libraries=bool(standing.order["loader"]))
+        if sys.platform == "linux"
+        else None
+    )
     listener = prctl.report_calls(seccomp.build_starts()) if calls else -1
     if listener >= 0:
         socket.send_fds(report, [b"\n"], [listener])
