@@ -24,7 +24,7 @@ VALIDATE = {"strict": "server", "true": "server", "ignore": "none", "false": "no
 _BARE = {"--dry-run": "client", "--validate": "strict"}
 _PRUNE = "Usage of `kubectl apply --prune` is disabled in kubernixos"
 _TAKEN = "taken are --dry-run, -v=LEVEL, --validate, --timeout and --force-conflicts"
-_BUILD = "nothing is built here; the API server validates instead of kubeval, by `anneal kubernixos` without a word"
+_BUILD = "nothing is built, and no kubeval is run: `anneal kubernixos` without a word has the API server itself judge each object"
 _LEVEL = re.compile(r"--?v(?:=?(\d+))?")
 
 
@@ -36,7 +36,7 @@ class Kubernixos(GoCommand):
         try:
             return super().parse_args(ctx, list(forwarded(args)))
         except click.NoSuchOption as unknown:
-            seen = f"{unknown.option_name}: kubectl isn't run, so this flag can't be forwarded to it; {_TAKEN}"
+            seen = f"{unknown.option_name} isn't taken: no kubectl is run that it could be forwarded to; {_TAKEN}"
             raise click.UsageError(seen, ctx) from None
 
 
@@ -65,9 +65,9 @@ class Word(click.Choice[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Refuse another word by name."""
         if value == "build":
-            self.fail(f"build: {_BUILD}", param, ctx)
+            self.fail(f"build isn't taken: {_BUILD}", param, ctx)
         if value not in WORDS:
-            self.fail(f"{value}: kubectl isn't run, so nothing is forwarded to it; the words are {', '.join(WORDS)}", param, ctx)
+            self.fail(f"{value} isn't taken: no kubectl is run that it could be forwarded to; the words are {', '.join(WORDS)}", param, ctx)
         return str(value)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,33 +45,32 @@ def _local(session: Session, name: str, *, show_trace: bool) -> Target:
     modules = session.environ.get("MODULES", "")
     if not modules:
         raise ConfigInvalid.of("MODULES", "must be set in environment", fix=_EXAMPLE)
-    checkout = Checkout.around(Path.cwd().resolve())
-    environ = session.environ
+    found = LocalClosure.around(Path.cwd().resolve())
     made = Target(
         name=name,
         repository=Repository(url=directory_url(name)),
         namespaces=("*",),
-        path=checkout.path,
+        path=found.path,
         namespace=NAMESPACE,
         cluster_scoped=("*",),
-        renderer=renderer(modules, environ.get("PACKAGES", ""), checkout, environ.get("NIX_PATH", ""), show_trace=show_trace),
+        renderer=renderer(found, modules, session.environ, show_trace=show_trace),
         adopt=("kubernixos",),
         compat="kubernixos",
         prune=Prune(kinds=("*",)),
     )
     session.sandbox.weak = True  # files of this machine, as `nix eval` would take them
-    return session.use(Settings((made,), state_namespace=NAMESPACE), Directory(checkout.root))
+    return session.use(Settings((made,), state_namespace=NAMESPACE), Directory(found.root))
 
 
-def renderer(modules: str, packages: str, checkout: Checkout, nix_path: str, *, show_trace: bool) -> RendererSettings:
-    """Return how the closure is rendered. `nix_path`: NIX_PATH's entries; what of the two expressions lies elsewhere is made readable."""
-    directories = dict(_entries(nix_path))
-    outside = sorted({found for text in (modules, packages) for found in checkout.outside(text)} - {*directories.values()})
+def renderer(found: LocalClosure, modules: str, environ: Mapping[str, str], *, show_trace: bool) -> RendererSettings:
+    """Return how the closure is rendered: with the directories of NIX_PATH, and those outside that MODULES and PACKAGES name."""
+    packages, directories = environ.get("PACKAGES", ""), dict(_entries(environ.get("NIX_PATH", "")))
+    outside = sorted({path for text in (modules, packages) for path in found.outside(text)} - {*directories.values()})
     directories |= {f"outside-{number}": path for number, path in enumerate(outside)}
     return RendererSettings(
         type=NIX,
-        modules=checkout.relative(modules),
-        packages=checkout.relative(packages),
+        modules=found.relative(modules),
+        packages=found.relative(packages),
         nix_path=Json(json.dumps(directories)),
         show_trace=show_trace,
     )
@@ -86,14 +85,14 @@ def _entries(nix_path: str) -> Iterator[tuple[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkout:
-    """The files of the command: a repository's, or without one those of the present directory `here`."""
+class LocalClosure:
+    """The files of the command: those of the repository around the present directory, `here`; without one, its own."""
 
     root: Path
     here: Path
 
     @classmethod
-    def around(cls, here: Path) -> Checkout:
+    def around(cls, here: Path) -> LocalClosure:
         """Return that of a directory."""
         return cls(root_around(here) or here, here)
 
@@ -103,22 +102,24 @@ class Checkout:
         return "" if self.root == self.here else self.here.relative_to(self.root).as_posix()
 
     def relative(self, expression: str) -> str:
-        """Return a Nix expression whose absolute paths into the checkout are relative: nix sees the checkout elsewhere."""
-        up = os.path.relpath(self.root, self.here)
-        return _PATH.sub(lambda found: _inside(found[0], str(self.root), up), expression)
+        """Return a Nix expression whose absolute paths into the files are relative: nix sees the files elsewhere."""
+        up, root = os.path.relpath(self.root, self.here), str(self.root)
+
+        def inside(found: re.Match[str]) -> str:
+            path = found[0]
+            within = path == root or path.startswith(f"{root}/")
+            return f"{up}{path.removeprefix(root) or '/.'}" if within else path
+
+        return _PATH.sub(inside, expression)
 
     def outside(self, expression: str) -> Iterator[str]:
-        """Yield the directories that hold what an expression names by absolute paths outside of the checkout."""
+        """Yield the directories that hold what an expression names by absolute paths elsewhere."""
         for found in _PATH.findall(expression):
-            path = Path(found)
-            if path.exists() and not path.resolve().is_relative_to(self.root):
-                yield str(path if path.is_dir() else root_around(path.parent) or path.parent)
+            path = Path(found).resolve()
+            holds = path if path.is_dir() else root_around(path.parent) or path.parent
+            if path.exists() and not path.is_relative_to(self.root) and holds != Path("/"):
+                yield str(holds)
 
 
-_PATH = re.compile(r"(?<![\w.~/:<-])/[\w.+/-]*\w")
-"""An absolute path in a Nix expression, in or out of a string."""
-
-
-def _inside(path: str, root: str, up: str) -> str:
-    within = path == root or path.startswith(f"{root}/")
-    return (f"{'./' if up == '.' else ''}{up}{path.removeprefix(root)}").replace("./.", ".", 1) if within else path
+_PATH = re.compile(r"(?<![\w.~/:<}-])/[\w.+/-]*\w")
+"""An absolute path in a Nix expression, in or out of a string, that no other text precedes."""
