@@ -66,11 +66,16 @@ let
     "metadata"
     "apiVersion"
   ];
-  item = manifest: { object = builtins.toJSON manifest; at = position manifest; };
+  # Many errors have no position of their own: the manifest that is being written has one.
+  context = manifest: let found = position manifest; in if found == null then "anneal" else "anneal: ${found.file}:${toString found.line}";
+  item = manifest: {
+    object = builtins.addErrorContext (context manifest) (builtins.toJSON manifest);
+    at = position manifest;
+  };
+  items = map item (if builtins.isList cfg.manifests then cfg.manifests else builtins.attrValues cfg.manifests);
 in
 {
-  inherit files;
-  checksum = builtins.substring 0 62 (builtins.hashString "sha256" (builtins.toJSON cfg.manifests));
+  inherit files items;
+  checksum = builtins.deepSeq items builtins.substring 0 62 (builtins.hashString "sha256" (builtins.toJSON cfg.manifests));
   server = if evaluated.options.kubernixos.server.isDefined or true then cfg.server else "";
-  items = map item (if builtins.isList cfg.manifests then cfg.manifests else builtins.attrValues cfg.manifests);
 }

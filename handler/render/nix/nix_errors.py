@@ -27,9 +27,10 @@ _ERROR = re.compile(r"^\s*error: +(?=\S)", re.MULTILINE)
 _AT = re.compile(r"^\s+at (?P<file>\S.*?):(?P<line>\d+):\d+:?$", re.MULTILINE)
 _END = re.compile(r"^\s+(?:at \S.*:\d+:\d+:?|… .*|\d+\|.*|\(stack trace truncated.*)$|^\(use '--show-trace'.*$", re.MULTILINE)
 _FRAME = re.compile(r"^\s+… (?P<what>.*)$(?:\s+at (?P<file>\S.*?):(?P<line>\d+):\d+:?$)?", re.MULTILINE)
+_MANIFEST = re.compile(r"^\s+… anneal: (?P<file>/.*):(?P<line>\d+)$", re.MULTILINE)
 _EXPRESSIONS = ("«string»", "(string)")
 _IN_FILE = re.compile(r"(?:In|in|declared in|by) [`'](?P<file>/[^'`]*)'")
-_VALUES = re.compile(r"Definition values:.*?(?=Did you mean|It seems as if|\Z)", re.DOTALL)
+_VALUES = re.compile(r"(?:TypeError: )?Definition values:.*?(?=Did you mean|It seems as if|\Z)", re.DOTALL)
 _NOTE = re.compile(r"^(?:trace: (?:warning: )?|(?:evaluation )?warning: )(?P<text>.*)$", re.MULTILINE)
 _SILENT = "unable to load nss_dns backend"  # it would look up names, and has no network
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -52,7 +53,13 @@ def _rule(pattern: str, said: str, fix: str = "") -> _Rule:
 
 
 _BUILD = "commit what it makes, or make it without a build (builtins.toJSON, lib.generators)"
+_MISSING = (
+    r"(?:access to (?:absolute |canonical )?path|getting status of|opening file|opening directory|reading directory|path) '(?P<subject>{})'"
+    r"(?: is forbidden.*|: No such file or directory| does not exist.*)"
+)
 _RULES = (
+    _rule(_MISSING.format("…[^']*"), "leads out of the repository", _OUTSIDE),
+    _rule(_MISSING.format("<[^']*"), "isn't in that directory of nixPath", "write packages: for what the directory holds"),
     _rule(r"anneal: (?P<subject>currentTime) (?P<why>.*)", "{why}", "write the time as text, or leave it out"),
     _rule(r"anneal: (?P<subject>\w+) (?P<why>.*)", "{why}", "commit what it fetches, or name its directory under nixPath"),
     _rule(
@@ -60,13 +67,7 @@ _RULES = (
         "isn't of the repository, nor of a directory of nixPath",
         _OUTSIDE,
     ),
-    _rule(
-        r"(?:access to (?:absolute |canonical )?path|getting status of|opening file|opening directory|reading directory|path)"
-        r" '(?P<subject>[^/'][^']*)'"
-        r"(?: is forbidden.*|: No such file or directory| does not exist.*)",
-        "isn't there, or isn't among the files that were handed over",
-        _LITERAL,
-    ),
+    _rule(_MISSING.format("[^/'][^']*"), "isn't there, or isn't among the files that were handed over", _LITERAL),
     _rule(r"opening file '(?P<subject>/[^']*)': Permission denied", "isn't of the repository, nor of a directory of nixPath", _OUTSIDE),
     _rule(
         r"(?:path '/nix/store/\w+-(?P<subject>[^']*)\.drv' is not valid"
@@ -116,7 +117,7 @@ class NixPlaces:
             text = text.replace(path, said)
         for name, path in self.roots.items():
             text = text.replace(path, f"<{name}>")
-        return text.replace(self.home, "…")
+        return text.replace(self.home, "…").replace(posixpath.dirname(self.home), "…")
 
 
 def explain(errors: str, places: NixPlaces, *, trace: bool) -> Problem:
@@ -145,7 +146,8 @@ def _place(before: str, rest: str, places: NixPlaces) -> str:
     """Return the position nearest to a message: nix writes its own first, then traces outwards, or before it traces inwards."""
     after = (places.place(each["file"], each["line"]) for each in _AT.finditer(rest))
     earlier = (places.place(each["file"], each["line"]) for each in reversed([*_AT.finditer(before)]))
-    return next(filter(None, (*after, *earlier)), "")
+    written = (places.place(each["file"], each["line"]) for each in _MANIFEST.finditer(before + rest))
+    return next(filter(None, (*after, *earlier, *written)), "")
 
 
 def _file(whole: str, places: NixPlaces) -> str:
@@ -154,7 +156,8 @@ def _file(whole: str, places: NixPlaces) -> str:
 
 
 def _trace(text: str, places: NixPlaces) -> str:
-    frames = [(each["what"], places.place(each["file"] or "", each["line"] or "0")) for each in _FRAME.finditer(text)]
+    shown = (each for each in _FRAME.finditer(text) if not each["what"].startswith("anneal"))
+    frames = [(each["what"], places.place(each["file"] or "", each["line"] or "0")) for each in shown]
     lines = [f"{places.shown(what)}{f' ({place})' if place else ''}" for what, place in frames]
     return printable(f" [trace: {'; '.join(lines)}]", MOST_TRACE) if lines else ""
 

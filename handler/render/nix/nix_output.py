@@ -5,6 +5,7 @@ Law: it is as untrusted as the modules. An object that names the directory it wa
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,9 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from handler.model.errors import Problem
+from handler.model.manifest import Manifest
 from handler.model.tree import MAX_PATH, printable
-from handler.render.document import Document
+from handler.render import scalars
+from handler.render.document import MAX_BYTES, MAX_DEPTH, Document
 from handler.render.documents import documents
+from handler.render.folders import IGNORE_FILE
 from handler.render.frames import Row, decode_noted, encode, encode_note
 from handler.render.nix.nix_errors import NixPlaces, explain, notes
 from handler.render.objects import objects
@@ -22,6 +26,7 @@ from handler.render.objects import objects
 MAX_SERVER = 2_000
 _CHECKSUM = re.compile(r"[0-9a-f]{62}")
 _JSON = "nix.json"  # by this name it is read as JSON; every mistake gets the place of its module
+_STORE = b"/nix/store/"
 _NO_PATH = (
     'write the path itself where its content is meant (builtins.readFile ./x), or its name in the repository as text ("config/x"); '
     "toString ./x is the directory of one evaluation"
@@ -53,7 +58,10 @@ def read_nix(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[byt
         return
     yield b"K" + json.dumps([found["checksum"], found["server"]]).encode()
     files = [path for each in found["files"] if (path := places.in_tree(each))]
-    yield from map(encode, objects(row for item in found["items"] for row in _documents(item, places, files)))
+    for row in objects(row for item in found["items"] for row in _documents(item, places, files)):
+        yield encode(replace(row, fix="") if isinstance(row, Problem) and IGNORE_FILE in row.fix else row)
+        if isinstance(row, Manifest) and _STORE in row.raw:
+            yield encode_note(f"{row.identity} holds a path of the Nix store, where nothing is put here")
     yield from map(encode_note, notes(said, places))
 
 
@@ -74,8 +82,22 @@ def _documents(item: Mapping[str, Any], places: NixPlaces, files: Sequence[str])
     if places.home in item["object"]:
         yield Problem("document", "holds the path of the directory that it was evaluated in", f"{path}:{line}", _NO_PATH)
         return
-    for found in documents(item["object"].encode(), _JSON):
+    for found in _read(item["object"]):
         yield replace(found, place=f"{path}:{line}") if isinstance(found, Problem) else Document(path, line, found.value)
+
+
+def _read(text: str) -> Iterator[Document | Problem]:
+    """Read one object: at once where it can't be nested too deeply, else, and where that fails, as JSON of git is read."""
+    if len(text) <= MAX_BYTES and text.count("{") + text.count("[") <= MAX_DEPTH:
+        with contextlib.suppress(ValueError):
+            text.encode()  # half of a surrogate pair is no character
+            yield Document("", 1, json.loads(text, parse_float=_number, parse_constant=_number))
+            return
+    yield from documents(text.encode("utf-8", "surrogatepass"), _JSON)
+
+
+def _number(text: str) -> int | float:
+    return scalars.number(float(text))
 
 
 def _place(at: Any, places: NixPlaces, files: Sequence[str]) -> tuple[str, int]:

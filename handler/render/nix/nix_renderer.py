@@ -120,8 +120,9 @@ class _Evaluation:
             return f"<{NIXPKGS}>"
         found = resolve_links(self.tree, NIXPKGS)
         self.files.reads.update(found.looked)
-        own = posixpath.relpath(NIXPKGS, self.path or ".")
-        return own if own.startswith(".") else f"./{own}" if found.entry and found.entry.mode == DIRECTORY else f"<{NIXPKGS}>"
+        if found.entry is None or found.entry.mode != DIRECTORY:
+            return f"<{NIXPKGS}>"
+        return f"./{posixpath.relpath(NIXPKGS, self.path or '.')}"
 
     def _program(
         self, tool: render_tools.RenderTool, roots: Sequence[OperatorDirectory], modules: str, packages: str, files: Mapping[str, int]
