@@ -25,7 +25,7 @@ _BARE = {"--dry-run": "client", "--validate": "strict"}
 _PRUNE = "Usage of `kubectl apply --prune` is disabled in kubernixos"
 _TAKEN = "taken are --dry-run, -v=LEVEL, --validate, --timeout and --force-conflicts"
 _BUILD = "nothing is built, and no kubeval is run: `anneal kubernixos` without a word has the API server itself judge each object"
-_LEVEL = re.compile(r"--?v(?:=?(\d+))?")
+_LEVEL = re.compile(r"--?v(?:=(.*)|(\d+))?")
 
 
 class Kubernixos(GoCommand):
@@ -50,8 +50,8 @@ def forwarded(args: Sequence[str]) -> Iterator[str]:
         level = _LEVEL.fullmatch(arg)
         if flag == "--prune":
             raise click.ClickException(_PRUNE)
-        if level and (level[1] or (rest and rest[0].isdecimal())):
-            yield f"--v={level[1] or rest.pop(0)}"
+        if level and (level.lastindex or (rest and rest[0].isdecimal())):
+            yield f"--v={level[level.lastindex] if level.lastindex else rest.pop(0)}"
         elif arg != "--":
             yield f"{flag}={_BARE[flag]}" if flag in _BARE and not equals else arg
 

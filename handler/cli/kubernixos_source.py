@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from handler.cli.kubernixos_flags import NAMESPACE
-from handler.cli.local_source import Directory
+from handler.cli.local_source import Unignored
 from handler.cli.session import Session
 from handler.config.git_settings import Repository, directory_url
 from handler.config.renderer_settings import NIX, RendererSettings
@@ -59,7 +59,7 @@ def _local(session: Session, name: str, *, show_trace: bool) -> Target:
         prune=Prune(kinds=("*",)),
     )
     session.sandbox.weak = True  # files of this machine, as `nix eval` would take them
-    return session.use(Settings((made,), state_namespace=NAMESPACE), Directory(found.root))
+    return session.use(Settings((made,), state_namespace=NAMESPACE), Unignored(found.root))
 
 
 def renderer(found: LocalClosure, modules: str, environ: Mapping[str, str], *, show_trace: bool) -> RendererSettings:
