@@ -21,6 +21,8 @@ let
     fetchClosure = fetcher "fetchClosure";
     fetchurl = fetcher "fetchurl";
     getFlake = fetcher "getFlake";
+    # What nix may read of ours has no name: it is another directory each time.
+    nixPath = builtins.filter (each: builtins.substring 0 7 each.prefix != "anneal:") builtins.nixPath;
   };
   names = builtins // overridden // hidden // { builtins = names; };
   scope = overridden // { builtins = names; } // builtins.listToAttrs (
@@ -60,7 +62,11 @@ let
   evaluated = if declared then evaluate listed else ours;
   cfg = evaluated.config.kubernixos;
 
-  files = map (each: toString (each.file or "")) (evaluated.options.kubernixos.manifests.definitionsWithLocations or [ ]);
+  # A manifest that was made by a function has no position: the module that defines it has a file.
+  definitions = evaluated.options.kubernixos.manifests.definitionsWithLocations or [ ];
+  defining = name: builtins.filter (each: builtins.isAttrs each.value && each.value ? ${name}) definitions;
+  listedIn = builtins.concatMap (each: if builtins.isList each.value then map (_: each.file) each.value else [ ]) definitions;
+  fileOf = found: default: if found == [ ] then default else toString (builtins.head found);
   position = manifest: builtins.foldl' (found: name: if found != null then found else builtins.unsafeGetAttrPos name manifest) null [
     "kind"
     "metadata"
@@ -68,14 +74,22 @@ let
   ];
   # Many errors have no position of their own: the manifest that is being written has one.
   context = manifest: let found = position manifest; in if found == null then "anneal" else "anneal: ${found.file}:${toString found.line}";
-  item = manifest: {
+  item = file: manifest: {
     object = builtins.addErrorContext (context manifest) (builtins.toJSON manifest);
     at = position manifest;
+    inherit file;
   };
-  items = map item (if builtins.isList cfg.manifests then cfg.manifests else builtins.attrValues cfg.manifests);
+  first = fileOf (map (each: each.file) definitions) "";
+  items =
+    if builtins.isAttrs cfg.manifests then
+      map (name: item (fileOf (map (each: each.file) (defining name)) first) cfg.manifests.${name}) (builtins.attrNames cfg.manifests)
+    else if builtins.length listedIn == builtins.length cfg.manifests then
+      builtins.genList (n: item (toString (builtins.elemAt listedIn n)) (builtins.elemAt cfg.manifests n)) (builtins.length cfg.manifests)
+    else
+      map (item first) cfg.manifests;
 in
 {
-  inherit files items;
+  inherit items;
   checksum = builtins.deepSeq items builtins.substring 0 62 (builtins.hashString "sha256" (builtins.toJSON cfg.manifests));
   server = if evaluated.options.kubernixos.server.isDefined or true then cfg.server else "";
 }

@@ -130,7 +130,7 @@ def explain(errors: str, places: NixPlaces, *, trace: bool) -> Problem:
     end = _END.search(rest)
     whole = rest[: end.start()] if end else rest
     said = places.shown(" ".join(_VALUES.sub("", whole).split()))
-    place = _place(before, rest, places) or _file(whole, places)
+    place = _file(whole, places) or _place(before, rest, places)
     subject, message, fix = "nix", said, ""
     for rule in _RULES:
         if match := rule.pattern.fullmatch(said):

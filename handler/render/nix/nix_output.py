@@ -57,8 +57,7 @@ def read_nix(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[byt
         yield encode(Problem("nix", "printed what isn't the result of an evaluation"))
         return
     yield b"K" + json.dumps([found["checksum"], found["server"]]).encode()
-    files = [path for each in found["files"] if (path := places.in_tree(each))]
-    for row in objects(row for item in found["items"] for row in _documents(item, places, files)):
+    for row in objects(row for item in found["items"] for row in _documents(item, places)):
         yield encode(replace(row, fix="") if isinstance(row, Problem) and IGNORE_FILE in row.fix else row)
         if isinstance(row, Manifest) and _STORE in row.raw:
             yield encode_note(f"{row.identity} holds a path of the Nix store, where nothing is put here")
@@ -72,13 +71,17 @@ def _parsed(output: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     match found:
-        case {"checksum": str(), "server": str(), "files": [*files], "items": [*items]} if all(isinstance(each, str) for each in files):
-            return found if all(isinstance(each, dict) and isinstance(each.get("object"), str) for each in items) else None
+        case {"checksum": str(), "server": str(), "items": [*items]} if all(map(_is_item, items)):
+            return found
     return None
 
 
-def _documents(item: Mapping[str, Any], places: NixPlaces, files: Sequence[str]) -> Iterator[Document | Problem]:
-    path, line = _place(item.get("at"), places, files)
+def _is_item(item: Any) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("object"), str) and isinstance(item.get("file"), str)
+
+
+def _documents(item: Mapping[str, Any], places: NixPlaces) -> Iterator[Document | Problem]:
+    path, line = _place(item, places)
     if places.home in item["object"]:
         yield Problem("document", "holds the path of the directory that it was evaluated in", f"{path}:{line}", _NO_PATH)
         return
@@ -100,12 +103,12 @@ def _number(text: str) -> int | float:
     return scalars.number(float(text))
 
 
-def _place(at: Any, places: NixPlaces, files: Sequence[str]) -> tuple[str, int]:
-    """Return where an object is written; where nix doesn't know that, the first file that defines any."""
-    match at:
+def _place(item: Mapping[str, Any], places: NixPlaces) -> tuple[str, int]:
+    """Return where an object is written; where nix doesn't know that, the file of the module that defines it."""
+    match item.get("at"):
         case {"file": str(file), "line": int(line)} if path := places.in_tree(file):
             return printable(path, MAX_PATH), line
-    return printable(files[0], MAX_PATH) if files else places.directory or ".", 1
+    return printable(places.in_tree(item["file"]), MAX_PATH) or places.directory or ".", 1
 
 
 def decode_nix(frame: bytes) -> Row | NixFacts | str:

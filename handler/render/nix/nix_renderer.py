@@ -34,14 +34,12 @@ from handler.render.rollout_file import read_rollout
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
 
-LIMITS = ProgramLimits(memory=2 << 30)
+LIMITS = ProgramLimits()
 MODULES = "[ ./kubernixos.nix ]"
 """What is evaluated where the settings name no modules."""
 SYSTEM = "x86_64-linux"
 """What `builtins.currentSystem` says wherever it is evaluated: nothing is built for it."""
-_SCOPE = (
-    "{ builtins, import, scopedImport, fetchGit, fetchMercurial, fetchTarball, fetchTree, __currentTime, __fetchurl, __getFlake, ... }:"
-)
+_SCOPE = "{ builtins, import, scopedImport, fetchGit, fetchMercurial, fetchTarball, fetchTree, __currentTime, __fetchurl, __getFlake, __nixPath, ... }:"
 _FLAGS = (
     *("--eval", "--strict", "--json", "--readonly-mode", "--store", "dummy://"),
     *(word for name, value in (("restrict-eval", "true"), ("allow-import-from-derivation", "false")) for word in ("--option", name, value)),
@@ -130,7 +128,7 @@ class _Evaluation:
         """Return what is run. Paths are relative: in an expression of the operator `{home}` has another meaning."""
         start = posixpath.normpath(posixpath.join(TREE, self.path))
         up = posixpath.relpath(".", start)
-        allowed = {TREE: f"{up}/{TREE}", OWN: f"{up}/{OWN}", **{each.name: each.real for each in roots}}
+        allowed = {f"anneal:{TREE}": f"{up}/{TREE}", f"anneal:{OWN}": f"{up}/{OWN}", **{each.name: each.real for each in roots}}
         arguments = (
             *_FLAGS,
             *(word for name, place in allowed.items() for word in ("-I", f"{name}={place}")),
