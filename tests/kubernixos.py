@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,6 @@ class Hostgroups:
     directory: Path
     kubeconfig: Path
     tools: Path
-    environ: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.directory.mkdir(exist_ok=True)
@@ -97,13 +96,8 @@ class Hostgroups:
     def environment(self) -> dict[str, str]:
         """The environment of the commands: nothing of this machine's but where programs are."""
         kept = {name: value for name, value in os.environ.items() if name not in ("ANNEAL_CONFIG", "NIX_PATH", "MODULES", "PACKAGES")}
-        own = {
-            "PYTHONPATH": str(ROOT),
-            "HOME": str(self.directory.parent),
-            "KUBECONFIG": str(self.kubeconfig),
-            "ANNEAL_TOOLS": str(self.tools),
-        }
-        return {**kept, **own, **self.environ}
+        places = {"HOME": self.directory.parent, "KUBECONFIG": self.kubeconfig, "ANNEAL_TOOLS": self.tools, "PYTHONPATH": ROOT}
+        return {**kept, **{name: str(place) for name, place in places.items()}}
 
     def ran(self, group: str, *line: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
         """Run the wrapper to its end."""

@@ -27,6 +27,7 @@ from tests.packing import SESSION
 from tests.terminal import typed
 
 OLD = "0a1b2c3d"
+NEW = config_map("default", "new")
 QUESTION = "You are about to delete {} objects, please confirm with 'yes' or 'no': "
 
 
@@ -49,8 +50,9 @@ def deployed(groups: Hostgroups, cluster: Kubectl) -> Iterator[Hostgroups]:
     """The same with a cluster; what is labelled there goes with the test."""
     groups.kubeconfig = cluster.kubeconfig
     yield groups
-    for kind in ("namespaces", "configmaps", "services", "deployments.apps"):
-        cluster.run("delete", kind, "-A" if kind != "namespaces" else "--ignore-not-found", "-l", KUBERNIXOS, "--wait=false")
+    for kind in ("configmaps", "services", "deployments.apps"):
+        cluster.run("delete", kind, "-A", "-l", KUBERNIXOS, "--wait=false")
+    cluster.run("delete", "namespaces", "-l", KUBERNIXOS, "--timeout=100s")
     cluster.run("delete", "configmaps,leases", "-n", NAMESPACE, "-l", "app.kubernetes.io/managed-by=anneal")
 
 
@@ -122,36 +124,36 @@ def test_what_nix_refuses_ends_the_stage_eval(line: tuple[str, ...], deployed: H
 
 
 def test_what_the_api_server_refuses_ends_the_stage_validate(deployed: Hostgroups) -> None:
-    wrong = {**config_map("default", "wrong"), "data": {"key": 1}}
-    done = deployed.ran(deployed.declare("all", wrong), code=1)
-    assert 'Error occurred during stage "validate": ' in done.stderr
-    assert "ConfigMap/default/wrong" in done.stderr
+    unknown = {"apiVersion": "example.com/v1", "kind": "Absent", "metadata": {"name": "wrong"}}
+    for wrong, told in ((service("default", "wrong", port=0), "Service/default/wrong: "), (unknown, "doesn't serve example.com/v1 Absent")):
+        done = deployed.ran(deployed.declare("all", wrong), code=1)
+        assert 'Error occurred during stage "validate": ' in done.stderr
+        assert told in done.stderr
 
 
 def test_a_trace_is_shown_on_demand(groups: Hostgroups) -> None:
-    group = groups.declare(
-        "all", module='{ lib, ... }: { kubernixos.manifests = [ (builtins.addErrorContext "while here" (throw "no")) ]; }'
-    )
+    module = '{ kubernixos.manifests = [ (builtins.addErrorContext "while here" (throw "no")) ]; }'
+    group = groups.declare("all", module=module)
     plain, traced = (groups.ran(group, "dump", *more, code=1).stderr for more in ((), ("--show-trace",)))
     assert len(traced) > len(plain), (plain, traced)
 
 
 def test_a_cluster_that_isnt_there_ends_a_stage_of_its_own(groups: Hostgroups) -> None:
-    assert 'Error occurred during stage "kube-config"' in groups.ran(groups.declare("all", DEVELOPMENT), "apply", code=1).stderr
+    assert 'Error occurred during stage "kube-config"' in groups.ran(groups.declare("all", NEW), "apply", code=1).stderr
 
 
 # --- apply
 def test_an_apply_doesnt_prune_and_lists_what_would_go(deployed: Hostgroups, cluster: Kubectl) -> None:
     leave(cluster, config_map("default", "left"), config_map("default", "kept"))
-    printed = deployed.run(deployed.declare("all", config_map("default", "kept"), DEVELOPMENT), "apply")
+    printed = deployed.run(deployed.declare("all", config_map("default", "kept"), NEW), "apply")
     assert printed.splitlines()[-1] == f"Pruning: /api/v1/namespaces/default/configmaps/left, checksum: {OLD} (dry-run)"
-    assert set(live(cluster)) == {"ConfigMap/left", "ConfigMap/kept", "Namespace/development"}
+    assert set(live(cluster)) == {"ConfigMap/left", "ConfigMap/kept", "ConfigMap/new"}
 
 
 def test_the_documents_dry_run_changes_nothing(deployed: Hostgroups, cluster: Kubectl) -> None:
     leave(cluster, config_map("default", "left"), config_map("default", "kept"))
     before = live(cluster)
-    group = deployed.declare("all", config_map("default", "kept", {"a": "b"}), DEVELOPMENT)
+    group = deployed.declare("all", config_map("default", "kept", {"a": "b"}), NEW)
     for line in (("apply", "--dry-run=true", "-v=6"), ("apply", "prune", "--", "--dry-run=server"), ("prune", "--dry-run")):
         printed = deployed.run(group, *line)
         assert "configmaps/left" in printed.splitlines()[-1] or "kept: " in printed.splitlines()[-1]
@@ -178,48 +180,39 @@ def test_no_prune_follows_an_apply_that_failed(deployed: Hostgroups, cluster: Ku
 # --- prune
 def test_words_combine_in_upstreams_order(deployed: Hostgroups, cluster: Kubectl) -> None:
     leave(cluster, config_map("default", "left"), namespace("gone"))
-    printed = deployed.run(deployed.declare("all", DEVELOPMENT), "prune", "dump", "apply", "--yes")
+    printed = deployed.run(deployed.declare("all", NEW), "prune", "dump", "apply", "--yes")
     blob, _, rest = printed.partition("\n}\n")
-    assert json.loads(f"{blob}\n}}")["items"][0]["metadata"]["name"] == "development"
+    assert json.loads(f"{blob}\n}}")["items"][0]["metadata"]["name"] == "new"
     lines = rest.splitlines()
-    assert lines[0].startswith("Namespace/development created")
+    assert lines[0].startswith("ConfigMap/default/new created")
     assert sorted(line for line in lines if line.startswith("Pruning: ")) == sorted(
         f"Pruning: /api/v1/{path}, checksum: {OLD}{more}"
         for path in ("namespaces/default/configmaps/left", "namespaces/gone")
         for more in ("", " (dry-run)")
     )
-    assert set(live(cluster)) == {"Namespace/development"}
+    assert set(live(cluster)) == {"ConfigMap/new"}
 
 
 def test_a_prune_that_can_ask_nobody_does_nothing(deployed: Hostgroups, cluster: Kubectl) -> None:
     leave(cluster, config_map("default", "left"))
     before = live(cluster)
-    done = deployed.ran(deployed.declare("all", DEVELOPMENT), "apply", "prune", code=USAGE)
+    done = deployed.ran(deployed.declare("all", NEW), "apply", "prune", code=USAGE)
     assert "it needs --yes" in done.stderr
     assert live(cluster) == before
 
 
 @pytest.mark.parametrize(
-    ("answers", "code", "left"),
-    [
-        (("yes",), 0, set()),
-        (("YES",), 0, set()),
-        (("no",), 1, {"ConfigMap/left"}),
-        (("",), 1, {"ConfigMap/left"}),
-        (("y", "yes"), 0, set()),
-        (("y", "no"), 1, {"ConfigMap/left"}),
-    ],
+    ("answers", "goes"),
+    [(("yes",), True), (("YES",), True), (("no",), False), (("",), False), (("y", "yes"), True), (("y", "no"), False)],
     ids=str,
 )
-def test_a_prune_asks_in_upstreams_words(
-    answers: tuple[str, ...], code: int, left: set[str], deployed: Hostgroups, cluster: Kubectl
-) -> None:
+def test_a_prune_asks_in_upstreams_words(answers: tuple[str, ...], goes: bool, deployed: Hostgroups, cluster: Kubectl) -> None:
     leave(cluster, config_map("default", "left"))
     asked = [QUESTION.format(1), "Please type yes or no and then press enter: "]
-    command = [str(deployed.wrapper), deployed.declare("all", DEVELOPMENT), "prune"]
+    command = [str(deployed.wrapper), deployed.declare("all", NEW), "prune"]
     ended, shown = typed(command, list(zip(asked, answers, strict=False)), environ=deployed.environment, cwd=deployed.directory)
-    assert ended == code, shown
-    assert set(live(cluster)) == left, "nor is anything applied"
+    assert ended == (0 if goes else 1), shown
+    assert set(live(cluster)) == (set() if goes else {"ConfigMap/left"}), "nor is anything applied"
 
 
 def test_two_closures_of_one_cluster_have_names_and_leave_each_other_alone(deployed: Hostgroups, cluster: Kubectl) -> None:
