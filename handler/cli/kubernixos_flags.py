@@ -36,7 +36,7 @@ class Kubernixos(GoCommand):
         try:
             return super().parse_args(ctx, list(forwarded(args)))
         except click.NoSuchOption as unknown:
-            seen = f"{unknown.option_name} isn't taken: no kubectl is run that it could be forwarded to; {_TAKEN}"
+            seen = f"{unknown.option_name} isn't taken: nothing is forwarded to kubectl; {_TAKEN}"
             raise click.UsageError(seen, ctx) from None
 
 
@@ -67,7 +67,7 @@ class Word(click.Choice[str]):
         if value == "build":
             self.fail(f"build isn't taken: {_BUILD}", param, ctx)
         if value not in WORDS:
-            self.fail(f"{value} isn't taken: no kubectl is run that it could be forwarded to; the words are {', '.join(WORDS)}", param, ctx)
+            self.fail(f"{value} isn't taken: nothing is forwarded to kubectl; the words are {', '.join(WORDS)}", param, ctx)
         return str(value)
 
 

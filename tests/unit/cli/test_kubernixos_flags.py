@@ -15,7 +15,7 @@ from handler.cli.group import USAGE, anneal
 from handler.cli.kubernixos_flags import forwarded
 from handler.config.settings import Wait
 
-NAMED = "no kubectl is run that it could be forwarded to"
+NAMED = "nothing is forwarded to kubectl"
 
 
 @pytest.mark.parametrize(
