@@ -228,7 +228,7 @@ FORMS: dict[str, ValueFormat] = {
             ValueRefusal(r"[\x00-\x08\x0b-\x1f\x7f]", "holds a control character"),
             ValueRefusal(r"\{home\}", "holds {home}", "write { home }"),
         ),
-        example="[ ./production.nix ]",
+        example="(import ./hostgroup.nix).network.modules",
     ),
     "source": ValueFormat("a file or directory inside the repository", r".+", (*_PATH[:3],), example="../common"),
     "renderer": ValueFormat("the name of a renderer", example="file"),

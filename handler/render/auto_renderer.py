@@ -19,13 +19,13 @@ from handler.model.errors import AnnealError
 from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import DIRECTORY, ReadSet, Tree, resolve_links
 from handler.render.file_renderer import normal
-from handler.render.folders import CHART, KUSTOMIZATIONS
+from handler.render.folders import CHART, KUSTOMIZATIONS, NIX_MODULE
 from handler.render.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from handler.render import Renderer
 
-_MARKS = {CHART: "helm", **dict.fromkeys(KUSTOMIZATIONS, "kustomize"), "kubernixos.nix": "nix"}
+_MARKS = {CHART: "helm", **dict.fromkeys(KUSTOMIZATIONS, "kustomize"), NIX_MODULE: "nix"}
 
 
 class AutoRenderer:

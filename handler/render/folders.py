@@ -22,6 +22,7 @@ from handler.render.document import Document
 from handler.render.documents import documents
 
 CHART = "Chart.yaml"
+NIX_MODULE = "kubernixos.nix"
 BARE = "Kustomization"
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", BARE)
 """The names that kustomize itself looks for (sigs.k8s.io/kustomize, `konfig.RecognizedKustomizationFileNames`)."""

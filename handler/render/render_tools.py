@@ -81,7 +81,7 @@ def find(name: str) -> RenderTool:
             " --renderers packs it for functions"
             if name not in _LINKED
             else f"install {program} {oldest} or newer on PATH, of Debian: apt-get install --no-install-recommends nix-bin; in a clone:"
-            " python -m infra.renderers.nix"
+            " scripts/renderers nix"
         )
         raise RendererUnavailable.of(name, f"isn't installed here, and {_RENDERS[name]} can't be rendered without it", fix=fix)
     path = Path(found).resolve()

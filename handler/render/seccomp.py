@@ -176,8 +176,9 @@ def build(calls: Iterable[str] = RENDER, own: Iterable[str] = ABORT, machine: st
 
 
 def build_program(*, starts: bool, libraries: bool = False, machine: str = "") -> Filter | None:
-    """Return the filter of a program; None: the numbers of this machine aren't known. `starts`: whether it may start processes;
-    `libraries`: whether it isn't static.
+    """Return the filter of a program; None: the numbers of this machine aren't known.
+
+    `starts`: whether it may start processes; `libraries`: whether it isn't static.
     """
     numbers = _numbers(machine)
     if numbers is None:

@@ -1,4 +1,4 @@
-"""Where kustomize and helm come from: one build of go.mod's tools, kept in a cache of its own.
+"""Where kustomize and helm come from: one build of go.mod's tools, kept in a cache of its own; nix is Debian's, see `nix`.
 
 They are built apart from the control plane, so that their dependencies can't move Kubernetes'. `ldflags` holds what the linker is given,
 for infra/container/Dockerfile, too: their versions, and the minor version of Kubernetes that charts are rendered for, as the control
@@ -8,10 +8,12 @@ plane's; without it helm takes a cluster for v1.20. Standard library only.
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 from infra.gobuild import Build, Log, report, this_machine
+from infra.renderers import nix
 
 MODULE = Path(__file__).resolve().parent
 VARIABLE = "ANNEAL_TOOLS"
@@ -34,10 +36,15 @@ def binaries(platform: str = "", *, log: Log = report) -> Path:
     return replace(BUILD, what=f"{BUILD.what} for {platform}", platform=platform).ensure(log) / "bin"
 
 
+def places() -> str:
+    """Return where they lie once they are there, as ANNEAL_TOOLS takes it: these, and nix."""
+    return os.pathsep.join(map(str, (BUILD.directory / "bin", nix.directory())))
+
+
 def environment() -> dict[str, str]:
     """Return this process's environment, in which `anneal` finds them once they are built, unless it names others."""
-    return {VARIABLE: str(BUILD.directory / "bin"), **os.environ}
+    return {VARIABLE: places(), **os.environ}
 
 
 if __name__ == "__main__":
-    print(binaries())
+    print(nix.binaries() if sys.argv[1:] == ["nix"] else binaries())

@@ -1,6 +1,6 @@
 """Where nix comes from in a clone and in tests: Debian's packages, unpacked in a cache and not installed.
 
-`python -m infra.renderers.nix` prints the directory of `nix-instantiate`. The packages are this machine's own release's, fetched by apt, which
+`scripts/renderers nix` prints the directory of `nix-instantiate`. The packages are this machine's own release's, fetched by apt, which
 checks their signatures: of bookworm nix-bin 2.8.0, of trixie 2.26. Beside nix-bin only what this machine lacks of its libraries is taken.
 Standard library only.
 """
@@ -117,7 +117,3 @@ def _run(command: list[str], place: Path) -> str:
     if done.returncode:
         raise BuildError(f"{' '.join(command)}: {done.stderr.strip()[-300:]}")
     return done.stdout
-
-
-if __name__ == "__main__":
-    print(binaries())

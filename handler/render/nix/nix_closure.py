@@ -30,12 +30,16 @@ _DEFAULT = "default.nix"
 
 @dataclass(slots=True)
 class NixClosure:
-    """`files`: what is taken, and the reads that decided it; `path`: the target's directory."""
+    """`files`: what is taken, and the reads that decided it; `path`: the target's directory.
+
+    `absent`: what literals lead to and isn't there.
+    """
 
     tree: Tree
     sandbox: Sandbox
     files: TreeFiles
     path: str
+    absent: set[str] = field(default_factory=set)
     _read: set[str] = field(default_factory=set)
     _followed: set[str] = field(default_factory=set)
 
@@ -88,8 +92,8 @@ class NixClosure:
         resolved = resolve_links(self.tree, path)
         self.files.reads.update(resolved.looked)
         if resolved.entry is None:
-            return
-        if resolved.entry.mode == DIRECTORY:
+            self.absent.add(path)
+        elif resolved.entry.mode == DIRECTORY:
             self.files.add(path)
         else:
             self.files.add_file(path)

@@ -77,7 +77,7 @@ _RULES = (
     ),
     _rule(r"(?:access to|fetching) .*(?:URI|URL) '(?P<subject>[^']*)'.*", "would be fetched, and a render has no network", "commit it"),
     _rule(
-        r"file '(?P<subject>[^']*)' was not found in the Nix search path.*",
+        r"(?:cannot find )?file '(?P<subject>[^']*)' (?:was not found )?in the Nix search path.*",
         "no directory of this name is known",
         "renderer: {type: nix, nixPath: {nixpkgs: /opt/nixpkgs}}, or commit it and write packages: import ../nixpkgs {}",
     ),

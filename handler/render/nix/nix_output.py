@@ -72,7 +72,7 @@ def _parsed(output: bytes) -> dict[str, Any] | None:
         return None
     match found:
         case {"checksum": str(), "server": str(), "items": [*items]} if all(map(_is_item, items)):
-            return found
+            return {"checksum": found["checksum"], "server": found["server"], "items": items}
     return None
 
 

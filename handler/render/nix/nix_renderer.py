@@ -23,6 +23,7 @@ from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import DIRECTORY, ReadSet, Tree, printable, resolve_links
 from handler.render import render_tools
 from handler.render.file_renderer import directory, normal, refuse
+from handler.render.folders import NIX_MODULE
 from handler.render.identity_keys import identity_keys
 from handler.render.nix import nixpkgs
 from handler.render.nix.nix_closure import NixClosure
@@ -35,11 +36,14 @@ from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
 
 LIMITS = ProgramLimits()
-MODULES = "[ ./kubernixos.nix ]"
+MODULES = f"[ ./{NIX_MODULE} ]"
 """What is evaluated where the settings name no modules."""
 SYSTEM = "x86_64-linux"
 """What `builtins.currentSystem` says wherever it is evaluated: nothing is built for it."""
-_SCOPE = "{ builtins, import, scopedImport, fetchGit, fetchMercurial, fetchTarball, fetchTree, __currentTime, __fetchurl, __getFlake, __nixPath, ... }:"
+_NAMES = ("builtins", "import", "scopedImport", "fetchGit", "fetchMercurial", "fetchTarball", "fetchTree")
+_HIDDEN = ("currentTime", "fetchClosure", "fetchurl", "getFlake", "nixPath")
+_SCOPE = f"{{ {', '.join((*_NAMES, *(f'__{name}' for name in _HIDDEN)))} }}:"
+"""The head of the operator's expressions: the names of eval.nix' `scope` stand in front of nix' own."""
 _FLAGS = (
     *("--eval", "--strict", "--json", "--readonly-mode", "--store", "dummy://"),
     *(word for name, value in (("restrict-eval", "true"), ("allow-import-from-derivation", "false")) for word in ("--option", name, value)),

@@ -30,8 +30,8 @@ def restrict(within: Iterable[int], execute: Iterable[int], use: Iterable[int], 
     """Keep this process to some files for good; needs no_new_privs. Returns whether the kernel does.
 
     Each is an open descriptor. `within`: directories below which regular files and directories may be made, read and written;
-    `execute`: files that it may become; `use`: files that it may read and write; `read`: files, and directories with all below them, that it
-    may read.
+    `execute`: files that it may become; `use`: files that it may read and write; `read`: files, and directories with all
+    below them, that it may read.
     """
     version = system_call(_CREATE, 0, 0, _ASK_VERSION)
     if version < 1:

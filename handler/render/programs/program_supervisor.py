@@ -94,7 +94,7 @@ def run(
 
 
 def _opened(path: str) -> int:
-    """Open an executable, a library or a directory, as root where the child still is: its directory may be closed to the user that runs it."""
+    """Open what is run or read, as root where the child still is: its directory may be closed to the user that runs it."""
     try:
         return os.open(path, getattr(os, "O_PATH", os.O_RDONLY))
     except OSError as refused:

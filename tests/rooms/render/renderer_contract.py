@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tests.packing import ROOT
+
 Files = Mapping[str, str]
 
 
@@ -26,6 +28,13 @@ class RendererSample:
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {text: hello}\n"
 SECOND = CONFIG.replace("name: a", "name: b")
 BASE = {"base/kustomization.yaml": "resources:\n- b.yaml\n"}
+NIXLIB = {"nixpkgs/lib/default.nix": (ROOT / "tests" / "nixpkgs" / "lib" / "default.nix").read_text()}
+MODULE = """{
+  imports = [ ../common/b.nix ];
+  kubernixos.manifests.a = { apiVersion = "v1"; kind = "ConfigMap"; metadata.name = "a"; data.text = "hello"; };
+}
+"""
+OTHER = MODULE.replace("imports = [ ../common/b.nix ];", "").replace("manifests.a", "manifests.b").replace('name = "a"', 'name = "b"')
 CHART = "apiVersion: v2\nname: web\nversion: 0.1.0\n"
 
 SAMPLES = (
@@ -51,5 +60,13 @@ SAMPLES = (
         "deploy/templates/b.yaml:2",
         "nil pointer evaluating interface {}.b",
         "Chart.yaml",
+    ),
+    RendererSample(
+        "nix",
+        {**NIXLIB, "deploy/kubernixos.nix": MODULE, "common/b.nix": OTHER},
+        {**NIXLIB, "deploy/kubernixos.nix": MODULE, "common/b.nix": OTHER.replace('"hello"', "\nhello")},
+        "common/b.nix:4",
+        "undefined variable 'hello'",
+        "kubernixos.nix",
     ),
 )

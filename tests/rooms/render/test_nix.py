@@ -63,15 +63,17 @@ def test_the_checksum_is_that_of_the_json_before_anything_is_added(sandbox: Sand
 
 
 def test_every_value_that_nix_writes_as_json_arrives(sandbox: Sandbox, tmp_path: Path) -> None:
-    text = '{ t = "é\\n\\"\\\\ ${"$"}{x}"; n = null; b = true; i = -9223372036854775807; f = 1.5; whole = 2.0; l = [ 1 [ ] { } ]; "a.b/c" = 0; }'
+    text = (
+        '{ t = "é\\n\\"\\\\ ${"$"}{x}"; n = null; b = true; i = -9223372036854775807; f = 1.5; w = 2.0; l = [ 1 [ ] { } ]; "a.b/c" = 0; }'
+    )
     body = f'{{ kind = "Any"; apiVersion = "example.com/v1"; metadata.name = "a"; spec = {text}; }}'
     found = render(sandbox, {"deploy/kubernixos.nix": f"{{ kubernixos.manifests.a = {body}; }}"})
     assert found.manifests[0].body() == bare({}, body, tmp_path)
 
 
 def test_a_hostgroup_as_it_is_names_packages_and_modules(sandbox: Sandbox) -> None:
-    group = {"modules": "(import ./group.nix).network.modules", "packages": "(import ./group.nix).network.pkgs", "nix_path": None}
-    found = render(sandbox, GROUP, "hosts/prod", **group)
+    modules, packages = "(import ./group.nix).network.modules", "(import ./group.nix).network.pkgs"
+    found = render(sandbox, GROUP, "hosts/prod", modules=modules, packages=packages, nix_path=None)
     assert [(str(each.identity), each.place) for each in found.manifests] == [
         ("Namespace/development", "modules/base.nix:1"),
         ("Service/web", "modules/web.nix:5"),
@@ -100,7 +102,8 @@ def test_options_of_the_original_are_taken(sandbox: Sandbox) -> None:
 
 
 def test_what_is_evaluated_can_be_read_by_modules(sandbox: Sandbox) -> None:
-    text = '{ config, ... }: { kubernixos.manifests = [ ]; kubernixos.server = "https://${builtins.substring 0 4 config.kubernixos.checksum}"; }'
+    begin = "builtins.substring 0 4 config.kubernixos.checksum"
+    text = f'{{ config, ... }}: {{ kubernixos.manifests = [ ]; kubernixos.server = "https://${{{begin}}}"; }}'
     found = render(sandbox, {"deploy/kubernixos.nix": text})
     assert found.server == f"https://{found.checksum[:4]}"
 
@@ -217,7 +220,8 @@ def test_many_objects_keep_the_order_of_their_names(sandbox: Sandbox) -> None:
 
 
 def test_every_object_that_cant_be_applied_is_named_with_its_line(sandbox: Sandbox) -> None:
-    text = '{\n  kubernixos.manifests.a = { kind = "A"; };\n  kubernixos.manifests.b = {\n    kind = "B"; apiVersion = "v1"; metadata = { };\n  };\n}\n'
+    second = 'kubernixos.manifests.b = {\n    kind = "B"; apiVersion = "v1"; metadata = { };\n  };'
+    text = f'{{\n  kubernixos.manifests.a = {{ kind = "A"; }};\n  {second}\n}}\n'
     with pytest.raises(ManifestInvalid) as caught:
         render(sandbox, {"deploy/kubernixos.nix": text})
     found = {(each.place, each.message, each.fix) for each in caught.value.problems}

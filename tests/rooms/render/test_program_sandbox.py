@@ -61,8 +61,12 @@ def _listeners(stage: Stage) -> Iterator[int]:
             (stage.place / "socket").unlink()
 
 
-@pytest.mark.parametrize("starting", [False, True], ids=["alone", "where it may start a program"])
-def test_a_hostile_program_reaches_nothing_outside(ground: Ground, stage: Stage, starting: bool) -> None:
+@pytest.mark.parametrize(
+    ("starting", "about"),
+    [(False, {}), (True, {}), (False, {"loader": "/bin/true", "readable": ["/bin/cat", "/usr/share"]})],
+    ids=["alone", "where it may start a program", "where it has libraries"],
+)
+def test_a_hostile_program_reaches_nothing_outside(ground: Ground, stage: Stage, starting: bool, about: dict[str, Any]) -> None:
     secret = stage.place / "secret"
     secret.write_text("canary")
     os.chown(secret, ground.uid, ground.uid)
@@ -72,8 +76,8 @@ def test_a_hostile_program_reaches_nothing_outside(ground: Ground, stage: Stage,
     with Stage(ground) as other, _listeners(stage) as port:
         other.begin("wait")
         neighbour = _home(other)
-        about = (str(stage.place), str(stage.pid), str(port), str(neighbour), str(stage.temporary))
-        answers = stage.run("escape", *about, beside=beside, limits={"processes": 2})
+        others = (str(stage.place), str(stage.pid), str(port), str(neighbour), str(stage.temporary))
+        answers = stage.run("escape", *others, beside=beside, limits={"processes": 2}, **about)
         assert (neighbour / "mine").read_text() == "private"
         (neighbour / "go").touch()
         assert other.hear()[0] == "0"

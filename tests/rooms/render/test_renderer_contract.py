@@ -14,6 +14,7 @@ from handler.model.render import Rendered, RenderRequest
 from handler.render import RENDERERS, Sandbox
 from handler.render.programs.private_directories import PREFIX
 from handler.render.render_tools import DIRECTORY
+from infra.renderers import nix
 from infra.renderers.build import binaries
 from tests.fakes.source_tree import FakeTree
 from tests.rooms.render.renderer_contract import CONFIG, SAMPLES, Files, RendererSample
@@ -28,7 +29,7 @@ def sandbox() -> Iterator[Sandbox]:
         Path(place).chmod(0o711)
         patch.setattr(tempfile, "tempdir", place)
         patch.setenv("TMPDIR", place)
-        patch.setenv(DIRECTORY, str(binaries()))
+        patch.setenv(DIRECTORY, f"{binaries()}:{nix.binaries()}")
         with Sandbox() as sandbox:
             yield sandbox
         Path(place).rmdir()

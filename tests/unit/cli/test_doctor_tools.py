@@ -13,6 +13,7 @@ from handler.config.git_settings import Repository
 from handler.config.renderer_settings import RendererSettings
 from handler.config.settings import Target
 
+ABSENT_NIX = ("skipped", "isn't installed here, and a NixOS module can't be rendered without it", "")
 ABSENT = "isn't installed here, and a chart can't be rendered without it"
 
 
@@ -45,7 +46,11 @@ def rows(*renderers: RendererSettings) -> dict[str, tuple[str, str, str]]:
 def test_what_is_there_is_said_with_version_and_path(place: Path) -> None:
     tool(place, "kustomize", "v5.8.1")
     tool(place, "helm", "v3.22.0")
-    assert rows() == {"kustomize": ("ok", f"v5.8.1 ({place}/kustomize)", ""), "helm": ("ok", f"v3.22.0 ({place}/helm)", "")}
+    assert rows() == {
+        "kustomize": ("ok", f"v5.8.1 ({place}/kustomize)", ""),
+        "helm": ("ok", f"v3.22.0 ({place}/helm)", ""),
+        "nix": ABSENT_NIX,
+    }
 
 
 @pytest.mark.parametrize("renderer", [RendererSettings("file"), RendererSettings("auto"), RendererSettings("kustomize")])
@@ -59,6 +64,17 @@ def test_what_a_target_names_is_missed_with_the_way_out(place: Path, renderer: R
     verdict, text, fix = rows(RendererSettings("file"), renderer, renderer)["helm"]
     assert (verdict, text) == ("warning", f"{ABSENT}; needed by t1, t2")
     assert fix.startswith("install helm 3.16.0 or newer on PATH; in a clone: scripts/renderers")
+
+
+def test_nix_is_missed_with_what_installs_it(place: Path) -> None:
+    verdict, text, fix = rows(RendererSettings("nix"))["nix"]
+    assert (verdict, text) == ("warning", f"{ABSENT_NIX[1]}; needed by t0")
+    assert fix == (
+        "install nix-instantiate 2.8.0 or newer on PATH, of Debian: apt-get install --no-install-recommends nix-bin; in a clone: "
+        "scripts/renderers nix"
+    )
+    tool(place, "nix-instantiate", "'nix-instantiate (Nix) 2.18.1'")
+    assert rows(RendererSettings("nix"))["nix"] == ("ok", f"2.18.1 ({place}/nix-instantiate)", "")
 
 
 def test_one_that_is_too_old_counts_as_missing(place: Path) -> None:

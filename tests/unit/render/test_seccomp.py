@@ -86,8 +86,8 @@ def test_a_machine_whose_numbers_are_not_known_has_no_filter() -> None:
 class Asked:
     """What one machine's filter of a program says to calls by name."""
 
-    def __init__(self, machine: str, *, starts: bool = False) -> None:
-        built = seccomp.build_program(starts=starts, machine=machine)
+    def __init__(self, machine: str, *, starts: bool = False, libraries: bool = False) -> None:
+        built = seccomp.build_program(starts=starts, libraries=libraries, machine=machine)
         assert built
         self.program = built.program(PID)
         self.machine = machine
@@ -111,6 +111,14 @@ def test_a_programs_system_call_that_is_not_named_is_refused(machine: str, start
     )
     assert named <= {number for number, found in judged.items() if found == ALLOW}
     assert {found for number, found in judged.items() if number not in named} <= {REFUSE, UNKNOWN, ALLOW}
+
+
+@pytest.mark.parametrize("machine", ARCHITECTURES)
+def test_a_program_with_libraries_has_what_its_threads_need_and_nothing_else(machine: str) -> None:
+    plain, linked = Asked(machine), Asked(machine, libraries=True)
+    more = {name for name in seccomp._NUMBERS if seccomp._NUMBERS[name][list(ARCHITECTURES).index(machine)] and linked(name) != plain(name)}
+    assert more == set(seccomp.LIBRARIES)
+    assert {linked(name) for name in more} == {ALLOW}
 
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)
@@ -151,6 +159,6 @@ def test_the_numbers_are_those_of_the_kernels_headers(machine: str) -> None:
     defined.setdefault("newfstatat", defined.get("fstatat", ""))  # its name in the generic table
     known = {name: numbers[column] for name, numbers in seccomp._NUMBERS.items()}
     assert known == {name: int(defined[name]) if name in defined else None for name in seccomp._NUMBERS}
-    used = {*seccomp.RENDER, *seccomp.PLAIN, *seccomp.ABORT, *seccomp.PROGRAM, *seccomp.START, *seccomp.SIGNAL}
+    used = {*seccomp.RENDER, *seccomp.PLAIN, *seccomp.ABORT, *seccomp.PROGRAM, *seccomp.START, *seccomp.SIGNAL, *seccomp.LIBRARIES}
     used |= {"clone", "clone3", "fcntl", "openat", "prlimit64"}  # by what is asked
     assert set(seccomp._NUMBERS) == used
