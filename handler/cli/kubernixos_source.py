@@ -22,6 +22,7 @@ from handler.config.git_settings import Repository, directory_url
 from handler.config.renderer_settings import NIX, RendererSettings
 from handler.config.settings import Prune, Settings, Target
 from handler.config.settings_shape import Json
+from handler.config.value_formats import FORMS
 from handler.model.errors import ConfigInvalid
 from handler.model.names import KUBERNIXOS
 from handler.source.checkout import root_around
@@ -42,7 +43,7 @@ def _configured(session: Session, name: str) -> Target:
 
 
 def _local(session: Session, name: str, *, show_trace: bool) -> Target:
-    modules = session.environ.get("MODULES", "")
+    modules = _expression(session.environ, "MODULES")
     if not modules:
         raise ConfigInvalid.of("MODULES", "must be set in environment", fix=_EXAMPLE)
     found = LocalClosure.around(Path.cwd().resolve())
@@ -62,9 +63,20 @@ def _local(session: Session, name: str, *, show_trace: bool) -> Target:
     return session.use(Settings((made,), state_namespace=NAMESPACE), Unignored(found.root))
 
 
+def _expression(environ: Mapping[str, str], name: str) -> str:
+    """Return a Nix expression of the environment, by the rules of one in a configuration. Raises ConfigInvalid."""
+    text = environ.get(name, "")
+    if text and (wrong := FORMS["nix"].complaint(text)):
+        raise ConfigInvalid.of(name, wrong[0], fix=wrong[1])
+    return text
+
+
 def renderer(found: LocalClosure, modules: str, environ: Mapping[str, str], *, show_trace: bool) -> RendererSettings:
-    """Return how the closure is rendered: with the directories of NIX_PATH, and those outside that MODULES and PACKAGES name."""
-    packages, directories = environ.get("PACKAGES", ""), dict(_entries(environ.get("NIX_PATH", "")))
+    """Return how the closure is rendered: with the directories of NIX_PATH, and those outside that MODULES and PACKAGES name.
+
+    Raises ConfigInvalid: PACKAGES is no expression.
+    """
+    packages, directories = _expression(environ, "PACKAGES"), dict(_entries(environ.get("NIX_PATH", "")))
     outside = sorted({path for text in (modules, packages) for path in found.outside(text)} - {*directories.values()})
     directories |= {f"outside-{number}": path for number, path in enumerate(outside)}
     return RendererSettings(

@@ -37,6 +37,8 @@ from handler.model.result import IN_SYNC, Outcome, Result
 from handler.model.run_event import HealthChanged
 
 _TRIES = 3
+_UNRECORDED = {LeaseLost: Outcome.BUSY, Suspended: Outcome.SUSPENDED, ServerPinned: Outcome.FAILED}
+"""Errors that leave no word in the record: another has it, a person does, or what is rendered is for another cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +93,9 @@ def _looking_on(run: RunContext, job: Job, result: Result) -> Result:
 def _ended_by(run: RunContext, error: AnnealError) -> Result:
     """Turn an error into the run's end; a lost Lease, a pinned server, a pause and our own shutdown record nothing."""
     hidden(error, run.mask)  # before anything of it is kept or returned
-    if isinstance(error, LeaseLost):
-        return run.problem_result(Outcome.BUSY, error)
-    if isinstance(error, ServerPinned):  # this is another cluster than what is rendered is for: it keeps no record of it
-        return run.problem_result(Outcome.FAILED, error)
-    if isinstance(error, Suspended):
-        return run.problem_result(Outcome.SUSPENDED, error)
+    unrecorded = next((outcome for kind, outcome in _UNRECORDED.items() if isinstance(error, kind)), None)
+    if unrecorded:
+        return run.problem_result(unrecorded, error)
     if isinstance(error, NewerHead) and not error.asked:
         return outcomes.superseded(run, error)
     if isinstance(error, StillWaiting | NewerHead):

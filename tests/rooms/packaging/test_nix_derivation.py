@@ -31,7 +31,8 @@ PKGS = """{
 @pytest.fixture
 def derivation(tmp_path: Path) -> dict[str, Any]:
     """What would be built."""
-    return evaluated(tmp_path, f"import {ROOT}/infra/nix {{ pkgs = {PKGS}; }}")
+    made: dict[str, Any] = evaluated(tmp_path, f"import {ROOT}/infra/nix {{ pkgs = {PKGS}; }}")
+    return made
 
 
 def evaluated(place: Path, expression: str) -> Any:

@@ -116,6 +116,14 @@ def test_modules_must_be_set(done: dict[str, Any]) -> None:
     assert done == {}
 
 
+@pytest.mark.parametrize("modules", ["[ ]\x1b[2J", "[ {home}/a ]", "x" * 60_001])
+def test_modules_must_be_an_expression(modules: str, done: dict[str, Any]) -> None:
+    told = ran("apply", modules=modules, code=1)
+    assert told.startswith('Error occurred during stage "eval": MODULES: expected a Nix expression')
+    assert "\x1b" not in told
+    assert done == {}
+
+
 def test_a_target_must_carry_the_label(tmp_path: Path) -> None:
     config = tmp_path / "anneal.yaml"
     config.write_text(

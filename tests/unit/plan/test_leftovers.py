@@ -16,7 +16,7 @@ from handler.plan.leftovers import VERBS, Leftovers, is_applied, is_inside, is_l
 TARGET = Target("shop", Repository("https://git.example.com/shop.git"), ("shop",), cluster_scoped=("Namespace",), adopt=("kubernixos",))
 RULE = Leftovers(TARGET, "applyset-shop-v1", "new")
 COPIED = "kubectl apply hasn't put the label on it: something has copied it"
-LABELLED = {"f:metadata": {"f:labels": {f"f:{KUBERNIXOS}": {}}}}
+LABELLED: dict[str, Any] = {"f:metadata": {"f:labels": {f"f:{KUBERNIXOS}": {}}}}
 LAST = "kubectl.kubernetes.io/last-applied-configuration"
 
 
