@@ -23,7 +23,7 @@ from handler.config.renderer_settings import NIX, RendererSettings
 from handler.config.settings import Prune, Settings, Target
 from handler.config.settings_shape import Json
 from handler.config.value_formats import FORMS
-from handler.model.errors import ConfigInvalid
+from handler.model.errors import ConfigInvalid, Problem
 from handler.model.names import KUBERNIXOS
 from handler.source.checkout import root_around
 
@@ -59,8 +59,18 @@ def _local(session: Session, name: str, *, show_trace: bool) -> Target:
         compat="kubernixos",
         prune=Prune(kinds=("*",)),
     )
+    session.output.way_out = _way_out
     session.sandbox.weak = True  # files of this machine, as `nix eval` would take them
     return session.use(Settings((made,), state_namespace=NAMESPACE), Unignored(found.root))
+
+
+def _way_out(problem: Problem) -> str:
+    """Return the way out of a problem: no configuration can have a setting that is lacking here, but a target's can."""
+    from handler.plan.missing_settings import MissingSetting  # noqa: PLC0415 - only a mistake waits for it
+
+    if not isinstance(problem, MissingSetting) or not problem.settings:
+        return problem.fix
+    return f"write a target with `compat: kubernixos` in anneal.yaml, name it by --target, and there: {problem.fix}"
 
 
 def _expression(environ: Mapping[str, str], name: str) -> str:

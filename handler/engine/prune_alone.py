@@ -3,8 +3,8 @@
     look         read the record, render, plan, search           nothing is written
     carry_out    take the Lease, look again, delete              only what was shown, and is still to go
 
-Law: it is looked again under the Lease, and what was shown is never more than that finds. An attempt that is open, a pause, another
-cluster, a closure that can't be rendered or applied: each ends it before the first deletion.
+Law: it is looked again under the Lease, and nothing goes that wasn't shown. An attempt that is open, a pause, another cluster, a closure
+that can't be rendered or applied, or of which nothing lives: each ends it before the first deletion.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from handler.engine.apply.prune import Pruner
 from handler.engine.apply.wait_deleted import unreported
-from handler.engine.planner.leftovers import with_leftovers
+from handler.engine.planner.leftovers import lives, with_leftovers
 from handler.engine.planner.planner import Planned
 from handler.engine.run import plan_request, revision
 from handler.engine.run.commit_mask import hidden
@@ -69,11 +69,14 @@ class PruneAlone:
         revision.choose(run)
         inputs = run.inputs()
         planned = plan_request.plan(run, inputs)
-        checksum = inputs.prepared.rendered.checksum
-        return with_leftovers(self.deps.planner, planned, checksum) if checksum else planned
+        rendered = inputs.prepared.rendered
+        return with_leftovers(self.deps.planner, planned, rendered) if rendered.checksum else planned
 
     def _deleted(self, run: RunContext, shown: Planned) -> Sequence[Change]:
         planned = self._planned(run)
+        if not lives(planned):
+            seen = "nothing that it declares lives here, so this may be another cluster than the one that it is for; nothing is pruned"
+            raise RequestRefused.of(f"target {self.job.target}", seen, fix="apply it first, and prune then")
         going = {change.uid for change in shown.plan.prunes if change.writes}
         agreed = tuple(change for change in planned.plan.prunes if change.writes and change.uid in going)
         planned = replace(planned, plan=replace(planned.plan, prunes=agreed))

@@ -207,12 +207,15 @@ def test_a_prune_that_can_ask_nobody_does_nothing(deployed: Hostgroups, cluster:
     ids=str,
 )
 def test_a_prune_asks_in_upstreams_words(answers: tuple[str, ...], goes: bool, deployed: Hostgroups, cluster: Kubectl) -> None:
-    leave(cluster, config_map("default", "left"))
+    leave(cluster, config_map("default", "left"), NEW)
+    before = live(cluster)
     asked = [QUESTION.format(1), "Please type yes or no and then press enter: "]
     command = [str(deployed.wrapper), deployed.declare("all", NEW), "prune"]
     ended, shown = typed(command, list(zip(asked, answers, strict=False)), environ=deployed.environment, cwd=deployed.directory)
     assert ended == (0 if goes else 1), shown
-    assert set(live(cluster)) == (set() if goes else {"ConfigMap/left"}), "nor is anything applied"
+    assert live(cluster) == {name: version for name, version in before.items() if not (goes and name == "ConfigMap/left")}, (
+        "nor is anything applied"
+    )
 
 
 def test_two_closures_of_one_cluster_have_names_and_leave_each_other_alone(deployed: Hostgroups, cluster: Kubectl) -> None:
@@ -234,6 +237,25 @@ def test_what_another_closure_declares_is_refused(deployed: Hostgroups) -> None:
     done = deployed.ran(b, "apply", "--name=b", code=1)
     assert 'Error occurred during stage "apply": ' in done.stderr
     assert "belongs to target a" in done.stderr
+
+
+def test_a_closure_of_another_cluster_prunes_nothing(deployed: Hostgroups, cluster: Kubectl) -> None:
+    """Of another environment's closure all lacks that lives here: upstream would delete it."""
+    leave(cluster, config_map("default", "left"))
+    group = deployed.declare("all", config_map("default", "elsewhere"))
+    done = deployed.ran(group, "prune", "--yes", code=1)
+    assert "nothing that it declares lives here, so this may be another cluster" in done.stderr
+    assert set(live(cluster)) == {"ConfigMap/left"}
+    assert "configmaps/left" in deployed.run(group, "apply", "prune", "--dry-run").splitlines()[-1]
+
+
+def test_an_empty_closure_prunes_nothing(deployed: Hostgroups, cluster: Kubectl) -> None:
+    leave(cluster, config_map("default", "left"))
+    for line in (("apply",), ("prune", "--yes"), ()):
+        done = deployed.ran(deployed.declare("all"), *line, code=1)
+        assert "declares no object" in done.stderr
+        assert "name it by --target" in done.stderr
+    assert set(live(cluster)) == {"ConfigMap/left"}
 
 
 # --- the server that a closure names

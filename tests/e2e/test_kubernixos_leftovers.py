@@ -130,6 +130,21 @@ def test_a_declared_object_in_another_api_group_is_the_same_object(taken: Shop) 
     assert found(taken) == {f"ConfigMap/{taken.name}/left": ""}
 
 
+def test_what_is_declared_and_left_out_because_its_version_isnt_served_stays(taken: Shop) -> None:
+    taken.configure(cluster_scoped=SCOPED)
+    crd = definition(taken.group)
+    by_original(taken, crd)
+    taken.kubectl.run("wait", "--for=condition=Established", f"crd/offers.{taken.group}")
+    by_original(taken, offer(taken.group, taken.name, "one"))
+    left_out = offer(taken.group, taken.name, "one")
+    left_out["apiVersion"] = f"{taken.group}/v0"
+    left_out["metadata"]["annotations"] = {"kustomize.toolkit.fluxcd.io/reconcile": "disabled"}
+    taken.push(config_map(taken.name, "kept"), left_out)
+    assert f"Offer/{taken.name}/one" not in found(taken)
+    taken.push(config_map(taken.name, "kept"))
+    assert found(taken)[f"Offer/{taken.name}/one"] == ""
+
+
 COPIES: dict[str, Callable[[Shop], Document]] = {
     "by create, as operators do": lambda shop: labelled(config_map(shop.name, "other")),
     "with the annotation of what it was copied from": lambda shop: labelled(

@@ -14,25 +14,27 @@ from dataclasses import replace
 from typing import Any
 
 from handler.cluster.live import members
+from handler.config.settings import Target
 from handler.engine.planner.planner import Planned, Planner
 from handler.model.errors import ClusterUnavailable
 from handler.model.names import KUBERNIXOS, Identity, identity_of, uid_and_version
 from handler.model.plan import Action, Change
+from handler.model.render import Rendered
 from handler.plan.leftovers import Leftovers, is_inside, is_looked_through
 from handler.plan.prune import judge, leaving, left_to
 
 Object = dict[str, Any]
 
 
-def with_leftovers(planner: Planner, planned: Planned, checksum: str) -> Planned:
+def with_leftovers(planner: Planner, planned: Planned, rendered: Rendered) -> Planned:
     """Return a plan that also deletes, or says what keeps, the labelled objects that it doesn't declare.
 
     Raises ClusterUnavailable, AccessDenied: not all of them are known.
     """
-    rule = Leftovers(planner.target, planner.applyset, checksum)
+    rule = Leftovers(planner.target, planner.applyset, rendered.checksum)
     kept: list[Change] = []
     going: dict[Identity, Object] = {}
-    for live in _unwanted(planner, planned, rule):
+    for live in _unwanted(planner, planned, rule, _declared(rendered, planner.target)):
         why = rule.kept(live)
         if why:
             kept.append(_skipped(live, why))
@@ -45,7 +47,13 @@ def with_leftovers(planner: Planner, planned: Planned, checksum: str) -> Planned
     return replace(planned, plan=replace(planned.plan, prunes=tuple(found)), bodies=planned.bodies | going, leftovers=rule)
 
 
-def _unwanted(planner: Planner, planned: Planned, rule: Leftovers) -> Iterable[Object]:
+def _declared(rendered: Rendered, target: Target) -> set[Identity]:
+    """Return all that is declared, also what a plan leaves out because its kind isn't served so: it may be in another version."""
+    found = {manifest.identity for manifest in (*rendered.manifests, *rendered.rests)}
+    return found | {replace(each, namespace=each.namespace or target.namespace) for each in found}
+
+
+def _unwanted(planner: Planner, planned: Planned, rule: Leftovers, declared: Collection[Identity]) -> Iterable[Object]:
     """Return each labelled object once that the plan neither declares nor has among its members, whatever group serves it."""
     planner.discovery.refresh()
     kinds = [kind for kind in planner.discovery.listable() if is_looked_through(kind, planner.target)]
@@ -57,7 +65,7 @@ def _unwanted(planner: Planner, planned: Planned, rule: Leftovers) -> Iterable[O
     found: dict[str, Object] = {}
     for live in members(planner.api, kinds, KUBERNIXOS, scopes, partial=True, vanished=set()):
         identity, uid = identity_of(live), str(live["metadata"]["uid"])
-        if identity in planned.desired:
+        if identity in planned.desired or identity in declared:
             known.add(uid)
         elif is_inside(identity, planner.target) and rule.kept(live) is not None:
             found.setdefault(uid, live)
@@ -65,9 +73,15 @@ def _unwanted(planner: Planner, planned: Planned, rule: Leftovers) -> Iterable[O
 
 
 def _declared_uids(planned: Planned) -> set[str]:
+    """Return the uids of all that is declared and lives, ours or not."""
     comparison = planned.decision.comparison
-    whole = (comparison.undecided, comparison.unowned, comparison.hooks, comparison.left)
-    return {uid for uid, _ in comparison.same.values()} | {str(live["metadata"]["uid"]) for part in whole for live in part.values()}
+    noted = [live["metadata"]["uid"] for part in (comparison.hooks, comparison.left) for live in part.values()]
+    return {change.uid for stage in planned.plan.stages for change in stage if change.uid} | set(map(str, noted))
+
+
+def lives(planned: Planned) -> bool:
+    """Whether anything that is declared lives, whoever deployed it."""
+    return bool(_declared_uids(planned))
 
 
 def _judged(planner: Planner, planned: Planned, going: Collection[Object]) -> list[Change]:
