@@ -24,7 +24,7 @@ from handler.cli.session import Session, local_user
 from handler.cluster.access_review import AccessRule, allowed
 from handler.cluster.api import Api
 from handler.config.git_settings import git_references
-from handler.config.renderer_settings import HELM, KUSTOMIZE
+from handler.config.renderer_settings import HELM, KUSTOMIZE, NIX
 from handler.config.secrets import ALL, RUNS, Secrets, resolve_known
 from handler.config.settings import Cluster, Settings, Target
 from handler.config.value_formats import duration
@@ -184,7 +184,7 @@ class _TargetChecks:
     def _render(self) -> str:
         _, self.rendered = rendered_at(self.session, self.target)
         made = f"{many(len(self.rendered.manifests), 'object')} in {self.target.path or 'the whole repository'}"
-        needs_walls = self.rendered.renderer in (KUSTOMIZE, HELM) and self.target.sandbox != "weak"
+        needs_walls = self.rendered.renderer in (KUSTOMIZE, HELM, NIX) and self.target.sandbox != "weak"
         strict = "; no cloud function renders it without `sandbox: weak`" if needs_walls else ""
         return "; ".join((f"{made}{by(self.rendered.renderer)}{strict}", *self.rendered.notes))
 

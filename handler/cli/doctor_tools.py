@@ -1,4 +1,4 @@
-"""`anneal doctor`'s rows on the programs that render: which are here, and which targets can't be rendered without one that isn't."""
+"""`anneal doctor`'s rows on what renders: which programs are here, and which targets can't be rendered without one that isn't."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from handler.config.renderer_settings import HELM, KUSTOMIZE, NIX
 from handler.config.settings import Target
 from handler.model.errors import OperatorError
 from handler.render import render_tools
+from handler.render.nix import nixpkgs
 
 
 def look_at_tools(targets: Iterable[Target], findings: Findings) -> None:
     """Note version and path of kustomize, helm and nix; what is missing is a warning only where one of these targets names its renderer."""
+    targets = tuple(targets)
     needs = {target.name: target.renderer.programs for target in targets}
     for name in (KUSTOMIZE, HELM, NIX):
         try:
@@ -26,3 +28,14 @@ def look_at_tools(targets: Iterable[Target], findings: Findings) -> None:
                 findings.skip(name, problem.message)
         else:
             findings.good(name, f"{found.version} ({found.path})")
+    for target in targets:
+        _look_at_directories(target, findings)
+
+
+def _look_at_directories(target: Target, findings: Findings) -> None:
+    for name, path in nixpkgs.paths(target.renderer.nix_path).items():
+        try:
+            nixpkgs.locate(name, path)
+        except OperatorError as error:
+            problem = error.problems[0]
+            findings.warn(problem.subject, f"{problem.message}; needed by {target.name}", problem.fix)

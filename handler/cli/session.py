@@ -75,12 +75,12 @@ class Session:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """End the render child's server, and say which walls kustomize and helm lacked."""
+        """End the render child's server, and say which walls programs lacked."""
         if self._sandbox:
             self._sandbox.close()
             if self._sandbox.lacks:
                 lacks = " and ".join(self._sandbox.lacks)
-                self.output.note(f"kustomize and helm ran without walls {lacks}: this system has none; `anneal serve` refuses that")
+                self.output.note(f"programs that render ran without walls {lacks}: this system has none; `anneal serve` refuses that")
 
     @cached_property
     def path(self) -> Path:

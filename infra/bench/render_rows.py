@@ -6,6 +6,7 @@ have no tool: there it is the same reading without a child. The first render of 
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import subprocess
@@ -32,13 +33,14 @@ from handler.model.tree import Tree
 from handler.render import RENDERERS
 from handler.render.functions import render_files
 from handler.render.programs.private_directories import home
-from handler.render.render_tools import DIRECTORY
+from handler.render.render_tools import DIRECTORY, find
 from handler.source.git_host import GitHost
 from infra.bench.bed import Bed
 from infra.bench.objects import deployment
 from infra.bench.rows import Row, timed
 from infra.bench.sibling_rows import Counting
 from infra.githost import Work
+from infra.renderers import nix
 from infra.renderers.build import binaries
 
 _OBJECTS, _FILES, _TIMES = 500, 1000, 5
@@ -50,13 +52,33 @@ kind: ConfigMap
 metadata: {name: "{{ .Release.Name }}", namespace: "{{ .Release.Namespace }}"}
 data: {title: "{{ .Values.title }}"}
 """
-_COMMANDS = {"kustomize": ("build", "."), "helm": ("template", "web", ".", "--include-crds")}
+_COMMANDS = {
+    "kustomize": ("build", "."),
+    "helm": ("template", "web", ".", "--include-crds"),
+    "nix": (
+        *("--eval", "--strict", "--json", "--readonly-mode", "--store", "dummy://", "-E"),
+        "(import ./lib).evalModules { modules = [ ./own.nix ./kubernixos.nix ]; }",
+        *("-A", "config.kubernixos.eval"),
+    ),
+}
+_ROOT = Path(__file__).resolve().parents[2]
+_OWN, _LIB = _ROOT / "handler" / "render" / "nix" / "kubernixos.nix", _ROOT / "tests" / "nixpkgs" / "lib" / "default.nix"
+_OPTIONS: dict[str, RendererSettings] = {"nix": RendererSettings("nix", packages="{ lib = import ./lib; }")}
+_NIX = """{
+  kubernixos.manifests = builtins.listToAttrs (
+    map (name: { inherit name; value = builtins.fromJSON (builtins.readFile (./. + "/${name}")); }) (
+      builtins.filter (name: builtins.match ".*[.]json" name != null) (builtins.attrNames (builtins.readDir ./.))
+    )
+  );
+}
+"""
+"""A module of all objects beside it; each is a file of its own, as in the rows of the others."""
 
 
 def renderers(bed: Bed) -> Iterator[Row]:
     """500 Deployments through each renderer beside the bare tool, then what a child costs where there is next to nothing to render."""
-    with patch.dict(os.environ, {DIRECTORY: str(binaries())}):
-        for name in ("file", "kustomize", "helm"):
+    with patch.dict(os.environ, {DIRECTORY: f"{binaries()}:{nix.binaries()}"}):
+        for name in ("file", "kustomize", "helm", "nix"):
             measured = _measured(bed, name, _OBJECTS, _FILES)
             ratio = (measured.ours - _FIXED) / measured.bare
             tool = "reading in this process" if name == "file" else f"bare {name}"
@@ -83,7 +105,7 @@ def _measured(bed: Bed, name: str, objects: int, files: int) -> _Measured:
     """Time a renderer and its tool in turn over one commit."""
     texts = _tree(name, objects, files)
     tree = _fetched(bed, texts)
-    request = RenderRequest("deploy", called=Called("web", ("bench",)), options=RendererSettings(name))
+    request = RenderRequest("deploy", called=Called("web", ("bench",)), options=_OPTIONS.get(name, RendererSettings(name)))
     ours, known, bare = [], [], []
 
     def render(asked: RenderRequest) -> Rendered:
@@ -104,11 +126,14 @@ def _measured(bed: Bed, name: str, objects: int, files: int) -> _Measured:
 def _tree(name: str, objects: int, files: int) -> dict[str, str]:
     """Return the files of a directory with so many Deployments, one a file, by their paths in it."""
     folder = "templates/" if name == "helm" else ""
-    texts = {f"{folder}web-{number}.yaml": yaml.safe_dump(deployment(number, "bench"), sort_keys=False) for number in range(objects)}
-    marks = {
+    ending = "json" if name == "nix" else "yaml"
+    bodies = {f"{folder}web-{number}.{ending}": deployment(number, "bench") for number in range(objects)}
+    texts = {path: json.dumps(body) if name == "nix" else yaml.safe_dump(body, sort_keys=False) for path, body in bodies.items()}
+    marks: dict[str, dict[str, str]] = {
         "file": {},
         "kustomize": {"kustomization.yaml": "resources:\n" + "".join(f"- {path}\n" for path in texts)},
         "helm": {"Chart.yaml": _CHART, "values.yaml": "title: Tea\n"},
+        "nix": {"kubernixos.nix": _NIX, "lib/default.nix": _LIB.read_text(), "own.nix": _OWN.read_text()},
     }
     whole = {**texts, **marks[name]}
     return whole | {f"files/{number}.txt": f"What is said of {number}.\n" * 20 for number in range(files - len(whole))}
@@ -139,8 +164,10 @@ def _bare(name: str, texts: dict[str, str]) -> Iterator[Callable[[], Any]]:
             file = Path(place) / path
             file.parent.mkdir(exist_ok=True)
             file.write_text(text)
-        command = [str(binaries() / name), *_COMMANDS[name]]
-        yield lambda: subprocess.run(command, cwd=place, check=True, capture_output=True)
+        tool = find(name)
+        environment = {"HOME": place, "NIX_STATE_DIR": f"{place}/state", **tool.environment}
+        command = [tool.path, *_COMMANDS[name]]
+        yield lambda: subprocess.run(command, cwd=place, check=True, capture_output=True, env=os.environ | environment)
 
 
 def values(bed: Bed) -> Iterator[Row]:

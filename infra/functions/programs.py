@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from handler.config.renderer_settings import AUTO, HELM, KUSTOMIZE
+from handler.config.renderer_settings import AUTO, HELM, KUSTOMIZE, NIX
 from handler.config.settings import Settings, Target
 from handler.model.errors import ConfigInvalid, Problem
 from handler.render.render_tools import IN_PACKAGE
@@ -30,11 +30,15 @@ def needed(settings: Settings | None) -> frozenset[str]:
     renderers = [each.renderer for each in settings.targets] if settings else []
     if not settings or any(each.chosen == AUTO for each in renderers):
         return BOTH
-    return frozenset(name for each in renderers for name in each.programs)
+    return BOTH & {name for each in renderers for name in each.programs}
 
 
 def unfit(target: Target, where: str) -> Iterator[Problem]:
     """Yield what keeps a target from being rendered in a function. `where`: ZIP, IMAGE; empty: nothing has programs."""
+    if NIX in target.renderer.programs:
+        seen = "needs nix, which isn't packed for functions"
+        yield Problem(f"targets[{target.name}].renderer", seen, fix="run this target in a container or a process that has nix")
+        return
     names = " and ".join(target.renderer.programs)
     if names and not where:
         yield Problem(f"targets[{target.name}].renderer", f"needs {names}, which isn't packed", fix=_ABSENT)

@@ -15,7 +15,7 @@ import posixpath
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from handler.model.errors import SourceRefused
+from handler.model.errors import RenderFailed, SourceRefused
 from handler.model.tree import DIRECTORY, Tree, printable, resolve_links
 from handler.render.folders import inside
 from handler.render.nix.nix_paths import decode_literals, literals
@@ -24,8 +24,13 @@ from handler.render.tree_files import TreeFiles
 
 MAX_LITERALS = 50_000
 """Path literals of all files together: each is looked up in the worker."""
+MAX_KNOWN = 50_000
+"""Files of Nix whose literals a process remembers."""
 SUFFIX = ".nix"
 _DEFAULT = "default.nix"
+_KNOWN: dict[
+    str, list[str]
+] = {}  # a blob's id -> its literals, which aren't read again; a wrong one only hides a file, and nix then says so
 
 
 @dataclass(slots=True)
@@ -67,12 +72,20 @@ class NixClosure:
             self.files.add_file(path)
 
     def _literals(self, paths: list[str]) -> Iterator[tuple[str, list[str]]]:
-        """Let a child read files, and yield the literals of each."""
+        """Yield the literals of files; a child reads those that no earlier render had read."""
         self._read |= set(paths)
-        blobs = self.tree.blobs({self.files.blobs[path] for path in paths})
-        parts = [blobs[self.files.blobs[path]] for path in paths]
-        found = self.sandbox.run("nix paths", {}, parts, decode_literals, subject=printable(self.path) or "repository")
-        return zip(paths, found, strict=False)
+        ids = {self.files.blobs[path] for path in paths}
+        new = sorted(ids - _KNOWN.keys())
+        blobs = self.tree.blobs(new) if new else {}
+        subject = printable(self.path) or "repository"
+        found = self.sandbox.run("nix paths", {}, [blobs[oid] for oid in new], decode_literals, subject=subject) if new else []
+        if len(found) != len(new):
+            raise RenderFailed.of(subject, "was not answered by the render child")
+        literals_of = {oid: _KNOWN[oid] for oid in ids if oid in _KNOWN} | dict(zip(new, found, strict=True))
+        if len(_KNOWN) + len(new) > MAX_KNOWN:
+            _KNOWN.clear()
+        _KNOWN.update(literals_of)
+        return ((path, literals_of[self.files.blobs[path]]) for path in paths)
 
     def _follow(self, base: str, found: list[str]) -> None:
         """Take what literals of a file in `base` lead to; what isn't there or leads out of the repository is nix' to refuse."""

@@ -1,7 +1,7 @@
 """Path literals of Nix files: `./web.nix`, `../../common`, `hosts/prod.nix`. Pure; files of git are read in the child.
 
-Law: more may be found than there is, for comments and texts are read as well. None that nix' own lexer takes for a path is missed, but those
-without a dot in front that end otherwise than in .nix.
+Law: more may be found than there is, for comments and texts are read as well. None that nix' own lexer takes for a path is missed, but
+those without a dot in front that end otherwise than in .nix.
 """
 
 from __future__ import annotations

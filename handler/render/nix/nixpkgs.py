@@ -53,19 +53,25 @@ def paths(nix_path: Json) -> dict[str, str]:
 
 def find(name: str, path: str) -> OperatorDirectory:
     """Return a directory with its digest. Raises RendererUnavailable: it isn't there, or can't be read."""
-    real = Path(path).resolve()
+    real = locate(name, path)
     try:
         facts = real.stat()
-        if not real.is_dir():
-            raise NotADirectoryError(20, "Not a directory")
-        digest = _digest(str(real), facts.st_dev, facts.st_ino, facts.st_mtime_ns)
+        return OperatorDirectory(name, path, str(real), _digest(str(real), facts.st_dev, facts.st_ino, facts.st_mtime_ns))
     except OSError as refused:
-        raise RendererUnavailable.of(
-            f"nixPath.{name}",
-            f"{path}: {refused.strerror}",
-            fix="correct nixPath of the target's renderer, or put the directory there, readable for every user",
-        ) from None
-    return OperatorDirectory(name, path, str(real), digest)
+        raise _unavailable(name, path, str(refused.strerror)) from None
+
+
+def locate(name: str, path: str) -> Path:
+    """Return where a directory is; nothing in it is read. Raises RendererUnavailable: it isn't there."""
+    real = Path(path).resolve()
+    if not real.is_dir():
+        raise _unavailable(name, path, "is no directory here")
+    return real
+
+
+def _unavailable(name: str, path: str, seen: str) -> RendererUnavailable:
+    fix = "correct nixPath of the target's renderer, or put the directory there, readable for every user"
+    return RendererUnavailable.of(f"nixPath.{name}", f"{path}: {seen}", fix=fix)
 
 
 @lru_cache(maxsize=16)

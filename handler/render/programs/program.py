@@ -7,7 +7,7 @@ What of the machine is readable is named by the operator: the program's own libr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -63,7 +63,8 @@ class Program:
         wrong += [path for path in (self.path, self.loader, *self.beside, *self.readable) if path and not path.startswith("/")]
         if wrong:
             raise ValueError(f"no path for a program: {wrong[0]!r}")
-        return {**asdict(self), "place": place, "weak": weak}
+        whole = {each.name: getattr(self, each.name) for each in fields(self)}  # asdict would copy each path
+        return {**whole, "limits": asdict(self.limits), "place": place, "weak": weak}
 
 
 def is_plain_path(path: str) -> bool:

@@ -16,6 +16,7 @@ from handler.cli.group import anneal
 from infra.githost import Host, Work
 from infra.renderers.build import binaries
 from tests.rooms.render.kustomize_trees import CHART, charted, config, public_tools
+from tests.rooms.render.nix_modules import LIB, module, nix_tools
 from tests.rooms.source.chart_servers import ChartHost, directory, helm, packed
 
 OVERLAY = {
@@ -183,3 +184,17 @@ def test_notes_of_a_render_are_told(checkout: Path) -> None:
     template = f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  found: {asks}\n"
     lay(checkout, {"app/Chart.yaml": "apiVersion: v2\nname: app\nversion: 1.0.0\n", "app/templates/a.yaml": template})
     assert "lookup at app/templates/a.yaml:6: finds nothing here" in run(checkout / "app").stderr
+
+
+def test_modules_of_kubernixos_are_evaluated_with_what_they_name(checkout: Path) -> None:
+    files = {
+        **LIB,
+        "hosts/prod/kubernixos.nix": "{ imports = [ ../../modules/web.nix ]; }\n",
+        "modules/web.nix": module("builtins.readFile ../data/text", "web"),
+        "data/text": "of the checkout",
+        "unrelated/broken.nix": "{",
+    }
+    lay(checkout, files)
+    with nix_tools():
+        [item] = json.loads(run(checkout / "hosts/prod", "-o", "json").stdout)["items"]
+    assert item["object"]["data"] == {"x": "of the checkout"}

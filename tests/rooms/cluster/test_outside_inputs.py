@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,8 +16,10 @@ from handler.cluster.discovery import Discovery
 from handler.config.git_settings import Repository
 from handler.config.renderer_settings import Chart, ChartSource, RendererSettings
 from handler.config.settings import Target
+from handler.config.settings_shape import Json
 from handler.model.errors import ChartUnavailable, ClusterUnavailable, OperatorError
 from handler.model.outside_inputs import ChartReference, ClusterFacts, OutsideInputs, chart_read
+from handler.render.nix import nixpkgs
 from handler.render.render_tools import find
 from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_pins import ChartPins
@@ -65,6 +68,15 @@ def test_tools_are_known_by_their_bytes(side: Side, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("ANNEAL_TOOLS", str(binaries()))
     with (binaries() / "helm").open("rb") as program:
         assert inputs(side).ask("//tool/helm") == hashlib.file_digest(program, "sha256").hexdigest() == find("helm").digest
+
+
+def test_directories_that_the_target_names_are_known_by_their_content(side: Side, tmp_path: Path) -> None:
+    (tmp_path / "a.nix").write_text("1")
+    (tmp_path / "other").mkdir()
+    settings = RendererSettings("nix", nix_path=Json(json.dumps({"nixpkgs": str(tmp_path)})))
+    ours = inputs(side, replace(target_in(side.namespace), renderer=settings))
+    assert ours.ask(f"//directory/{tmp_path}") == nixpkgs.find("nixpkgs", str(tmp_path)).digest
+    assert ours.ask(f"//directory/{tmp_path}/other") == "", "a record may name any directory; only the target's are looked at"
 
 
 def test_values_are_read_once_a_run(side: Side) -> None:

@@ -12,6 +12,7 @@ from handler.cli.output import Output
 from handler.config.git_settings import Repository
 from handler.config.renderer_settings import RendererSettings
 from handler.config.settings import Target
+from handler.config.settings_shape import Json
 
 ABSENT_NIX = ("skipped", "isn't installed here, and a NixOS module can't be rendered without it", "")
 ABSENT = "isn't installed here, and a chart can't be rendered without it"
@@ -75,6 +76,15 @@ def test_nix_is_missed_with_what_installs_it(place: Path) -> None:
     )
     tool(place, "nix-instantiate", "'nix-instantiate (Nix) 2.18.1'")
     assert rows(RendererSettings("nix"))["nix"] == ("ok", f"2.18.1 ({place}/nix-instantiate)", "")
+
+
+def test_a_directory_that_a_target_names_is_looked_for(place: Path, tmp_path: Path) -> None:
+    assert not place.exists()
+    found = rows(RendererSettings("nix", nix_path=Json(f'{{"here": "{tmp_path}", "nixpkgs": "{tmp_path}/none"}}')))
+    assert "nixPath.here" not in found
+    verdict, text, fix = found["nixPath.nixpkgs"]
+    assert (verdict, text) == ("warning", f"{tmp_path}/none: is no directory here; needed by t0")
+    assert fix.startswith("correct nixPath")
 
 
 def test_one_that_is_too_old_counts_as_missing(place: Path) -> None:

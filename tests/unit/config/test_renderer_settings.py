@@ -16,7 +16,7 @@ from handler.config.settings_digest import settings_digest
 from handler.model.errors import ConfigInvalid
 from tests.unit.config.config_mistakes import HEAD
 
-RENDERERS = ("auto", "file", "kustomize", "helm", "own")
+RENDERERS = ("auto", "file", "kustomize", "helm", "nix", "own")
 START = HEAD + "targets:\n- name: shop\n  repository: {url: 'https://git.example.com/shop.git'}\n  namespaces: [shop]\n"
 
 
@@ -28,6 +28,20 @@ def mistakes(text: str) -> list[str]:
     with pytest.raises(ConfigInvalid) as caught:
         target(text)
     return str(caught.value).splitlines()
+
+
+def test_a_hostgroup_is_named_by_expressions_of_any_length() -> None:
+    written = target(
+        '  renderer:\n    type: nix\n    modules: |\n      (import ./group.nix {\n        stage = "prod";\n      }).network.modules\n'
+        "    packages: (import ./group.nix).network.pkgs\n    nixPath: {nixpkgs: /opt/nixpkgs}\n    sources: [../common]\n"
+    ).renderer
+    assert written.modules == '(import ./group.nix {\n  stage = "prod";\n}).network.modules\n'
+    assert (written.packages, written.nix_path, written.sources) == (
+        "(import ./group.nix).network.pkgs",
+        '{"nixpkgs":"/opt/nixpkgs"}',
+        ("../common",),
+    )
+    assert written.programs == ("nix",)
 
 
 def test_without_a_word_the_tree_decides_and_globs_mean_files() -> None:
@@ -62,6 +76,14 @@ def test_without_a_word_the_tree_decides_and_globs_mean_files() -> None:
             "type: helm, valuesFrom: [{kind: Secret, name: db}]",
             "renderer.valuesFrom is read in the target's namespace, and none is written",
         ),
+        ("modules: '[ ./a.nix ]'", "renderer.modules: is an option of nix, and type is auto; write `type: nix` beside it"),
+        ("type: nix, modules: 'a: {home}'", "which holds {home}; write { home }"),
+        ("type: nix, packages: [a]", "renderer.packages: expected a Nix expression of at most 60,000 characters, found a list"),
+        ("type: nix, nixPath: {nixpkgs: nixpkgs}", "renderer.nixPath: nixpkgs is no absolute path; write {nixpkgs: /opt/nixpkgs}"),
+        ("type: nix, nixPath: {nixpkgs: 1}", "renderer.nixPath: nixpkgs is no absolute path"),
+        ("type: nix, nixPath: {'a=b': /opt}", "renderer.nixPath: the name a=b can't be written in <…>"),
+        ("type: nix, nixPath: {'anneal:tree': /opt}", "renderer.nixPath: the name anneal:tree can't be written in <…>"),
+        ("type: nix, sources: [/etc]", "which is absolute"),
         ("type: helm, valuesFrom: [{kind: Service, name: db}]", "valuesFrom[db].kind: expected one of ConfigMap, Secret"),
     ],
 )

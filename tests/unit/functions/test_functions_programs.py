@@ -17,7 +17,7 @@ from infra.functions import programs
 from infra.functions.configured import unfit
 from infra.functions.package import together
 from infra.gobuild import BuildError
-from infra.renderers import build
+from infra.renderers import build, nix
 
 SHOP = Target("shop", Repository("https://git.example.com/shop.git"), ("shop",), cluster=Cluster(eks=Eks("prod")))
 FILES, AUTO = RendererSettings("file"), RendererSettings()
@@ -54,6 +54,17 @@ def test_a_target_whose_program_is_not_packed_is_refused_with_the_ways_out(rende
     (problem,) = unfit(settings(renderer, sandbox="weak"), ssh=False)
     assert (problem.subject, problem.message) == ("targets[t0].renderer", f"needs {needs}, which isn't packed")
     assert "scripts/package --renderers; or --renderers image" in problem.fix
+
+
+@pytest.mark.parametrize("where", ["", programs.ZIP, programs.IMAGE])
+def test_nix_is_packed_for_no_function(where: str) -> None:
+    given = settings(RendererSettings("nix"), sandbox="weak")
+    (problem,) = unfit(given, ssh=False, renderers=where)
+    assert (problem.message, problem.fix) == (
+        "needs nix, which isn't packed for functions",
+        "run this target in a container or a process that has nix",
+    )
+    assert programs.needed(given) == frozenset()
 
 
 @pytest.mark.parametrize("where", [programs.ZIP, programs.IMAGE])
@@ -113,6 +124,6 @@ def test_a_build_for_another_platform_lies_elsewhere_and_one_for_this_machine_do
 def test_what_a_clone_starts_finds_the_build_unless_the_environment_names_another(monkeypatch: pytest.MonkeyPatch) -> None:
     assert build.VARIABLE == render_tools.DIRECTORY
     monkeypatch.delenv(build.VARIABLE)
-    assert build.environment()[build.VARIABLE] == str(build.BUILD.directory / "bin")
+    assert build.environment()[build.VARIABLE] == f"{build.BUILD.directory / 'bin'}:{nix.directory()}"
     monkeypatch.setenv(build.VARIABLE, "/mine")
     assert build.environment()[build.VARIABLE] == "/mine"

@@ -20,6 +20,8 @@ from tests.fakes.source_tree import FakeTree
         ({"deploy/base/kustomization.yaml": "", "deploy/web.yaml": ""}, "file"),
         ({"kustomization.yaml": "", "Chart.yaml": "", "deploy/web.yaml": ""}, "file"),
         ({"deploy/Chart.yaml/a.yaml": "", "deploy/Kustomization/b.yaml": ""}, "file"),
+        ({"deploy/kubernixos.nix": "", "deploy/web.yaml": ""}, "nix"),
+        ({"deploy/kustomization.yaml": "", "deploy/kubernixos.nix": ""}, "kustomize"),
         ({"deploy/kustomization.json": "", "deploy/chart.yaml": ""}, "file"),
     ],
 )
@@ -30,5 +32,5 @@ def test_the_path_decides_and_nothing_above_or_below_it(files: dict[str, str], n
 def test_every_look_is_a_read_so_that_a_file_that_comes_renders_anew() -> None:
     _, looked = chosen(FakeTree({"deploy/web.yaml": ""}), "deploy")
     assert looked == dict.fromkeys(
-        (f"deploy/{name}" for name in ("Chart.yaml", "kustomization.yaml", "kustomization.yml", "Kustomization")), ""
+        (f"deploy/{name}" for name in ("Chart.yaml", "kustomization.yaml", "kustomization.yml", "Kustomization", "kubernixos.nix")), ""
     )

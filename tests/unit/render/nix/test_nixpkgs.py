@@ -66,7 +66,7 @@ def test_what_cant_be_read_is_the_operators(tmp_path: Path) -> None:
 
 
 def test_what_isnt_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RendererUnavailable, match=rf"nixPath\.nixpkgs: {tmp_path}/none: No such file or directory; correct nixPath"):
+    with pytest.raises(RendererUnavailable, match=rf"nixPath\.nixpkgs: {tmp_path}/none: is no directory here; correct nixPath"):
         digest(str(tmp_path / "none"))
 
 
