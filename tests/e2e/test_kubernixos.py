@@ -284,3 +284,8 @@ def test_status_shows_what_was_deployed(deployed: Hostgroups) -> None:
     deployed.run(deployed.declare("all", config_map("default", "new")), "apply")
     assert f"{NAME} " in deployed.anneal("status")
     assert "applied" in deployed.anneal("history", NAME)
+
+
+def test_status_shows_a_first_run_that_failed(deployed: Hostgroups) -> None:
+    deployed.ran(deployed.declare("all", service("default", "wrong", port=0)), "apply", code=1)
+    assert f"{NAME} " in deployed.anneal("status")
