@@ -68,6 +68,8 @@ def _way_out(problem: Problem) -> str:
     """Return the way out of a problem: no configuration can have a setting that is lacking here, but a target's can."""
     from handler.plan.missing_settings import MissingSetting  # noqa: PLC0415 - only a mistake waits for it
 
+    if "nixPath" in problem.fix:
+        return "keep it in the repository, or name where it lies: export NIX_PATH=nixpkgs=/opt/nixpkgs, or a path in PACKAGES or MODULES"
     if not isinstance(problem, MissingSetting) or not problem.settings:
         return problem.fix
     return f"write a target with `compat: kubernixos` in anneal.yaml, name it by --target, and there: {problem.fix}"
@@ -124,15 +126,15 @@ class LocalClosure:
         return "" if self.root == self.here else self.here.relative_to(self.root).as_posix()
 
     def relative(self, expression: str) -> str:
-        """Return a Nix expression whose absolute paths into the files are relative: nix sees the files elsewhere."""
-        up, root = os.path.relpath(self.root, self.here), str(self.root)
+        """Return a Nix expression whose absolute paths lead where nix sees them: into the files relative, elsewhere without links."""
+        up = os.path.relpath(self.root, self.here)
 
-        def inside(found: re.Match[str]) -> str:
-            path = found[0]
-            within = path == root or path.startswith(f"{root}/")
-            return f"{up}{path.removeprefix(root) or '/.'}" if within else path
+        def seen(found: re.Match[str]) -> str:
+            path = Path(found[0])
+            real = path.resolve() if path.exists() else path
+            return f"{up}/{real.relative_to(self.root).as_posix()}" if real.is_relative_to(self.root) else str(real)
 
-        return _PATH.sub(inside, expression)
+        return _PATH.sub(seen, expression)
 
     def outside(self, expression: str) -> Iterator[str]:
         """Yield the directories that hold what an expression names by absolute paths elsewhere."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,9 +42,18 @@ def cluster() -> Iterator[Kubectl]:
 
 
 @pytest.fixture
-def groups(tmp_path: Path) -> Hostgroups:
+def place() -> Iterator[Path]:
+    """A directory that every user may read: of root's, nix is another one."""
+    made = Path(tempfile.mkdtemp(prefix="hostgroups-", dir=os.environ[SESSION]))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture
+def groups(place: Path) -> Hostgroups:
     """Hostgroups, and a kubeconfig that leads nowhere."""
-    return Hostgroups(tmp_path / "repository", tmp_path / "nowhere", nix.binaries())
+    return Hostgroups(place / "repository", place / "nowhere", nix.binaries())
 
 
 @pytest.fixture
@@ -101,6 +112,33 @@ def test_a_dump_is_ready_for_kubectl(deployed: Hostgroups, cluster: Kubectl) -> 
     assert deployed.run(group, "apply").splitlines()[-1].startswith("kubernixos: applied")
     assert deployed.run(group, "prune", "--yes") == "", "what the original deployed of the same closure is in it"
     assert set(live(cluster)) == {"ConfigMap/dumped", "Namespace/development"}
+
+
+def test_a_hostgroup_is_found_by_any_path(groups: Hostgroups, place: Path) -> None:
+    group = groups.declare("all", DEVELOPMENT)
+    wanted = groups.run(group, "dump")
+    (place / "elsewhere").mkdir()
+    (place / "link").symlink_to(groups.directory)
+    assert groups.run(str(groups.directory / group), "dump") == wanted
+    repository, groups.directory = groups.directory, place / "elsewhere"
+    assert groups.run(f"{repository}/{group}", "dump") == wanted
+    assert groups.run(f"{place}/link/{group}", "dump") == wanted
+    groups.directory = repository / "hostgroups"
+    assert groups.run("./all.nix", "dump") == groups.run("../hostgroups/all.nix", "dump") == wanted
+
+
+def test_nixpkgs_may_be_an_entry_of_nix_path(groups: Hostgroups, place: Path) -> None:
+    groups.declare("all", DEVELOPMENT)
+    shutil.move(groups.directory / "nixpkgs", place / "nixpkgs")
+    command = [str(place / "upstream/bin/kubernixos"), "dump"]
+    environ = {**groups.environment, "MODULES": "[ ./hostgroups/all-module.nix ]"}
+    missing, found = (
+        subprocess.run(command, cwd=groups.directory, env={**environ, **more}, capture_output=True, text=True, check=False, timeout=120)
+        for more in ({}, {"NIX_PATH": f"nixpkgs={place}/nixpkgs"})
+    )
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert "    keep it in the repository, or name where it lies: export NIX_PATH=" in missing.stderr
+    assert json.loads(found.stdout)["items"][0]["metadata"]["name"] == "development", found.stderr
 
 
 # --- without a word

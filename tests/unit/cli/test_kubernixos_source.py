@@ -57,6 +57,16 @@ def test_what_lies_elsewhere_is_made_readable_and_nothing_more(found: LocalClosu
     assert made.packages == f"import {outside}/nixpkgs {{ }}"
 
 
+def test_links_elsewhere_are_resolved_for_nix_sees_none(found: LocalClosure, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "else")
+    (tmp_path / "back").symlink_to(found.root)
+    assert found.relative(f"import {tmp_path}/link/group.nix") == f"import {tmp_path}/else/group.nix"
+    assert list(found.outside(f"import {tmp_path}/link/group.nix")) == [f"{tmp_path}/else"]
+    assert found.relative(f"import {tmp_path}/back/shop/a.nix") == f"import {tmp_path}/back/shop/a.nix", "there is no such file"
+    (found.here / "a.nix").write_text("{ }")
+    assert found.relative(f"import {tmp_path}/back/shop/a.nix") == "import ../shop/a.nix"
+
+
 def test_a_file_below_the_root_of_the_machine_opens_nothing_else(found: LocalClosure) -> None:
     assert list(found.outside("[ /vmlinuz /${x}/etc ]")) == []
     assert list(found.outside('"${pkgs.path}/etc"')) == []
