@@ -31,7 +31,7 @@ _MANIFEST = re.compile(r"^\s+… anneal: (?P<file>/.*):(?P<line>\d+)$", re.MULTI
 _EXPRESSIONS = ("«string»", "(string)")
 _IN_FILE = re.compile(r"(?:In|in|declared in|by) [`'](?P<file>/[^'`]*)'")
 _VALUES = re.compile(r"(?:TypeError: )?Definition values:.*?(?=Did you mean|It seems as if|\Z)", re.DOTALL)
-_NOTE = re.compile(r"^(?:trace: (?:warning: )?|(?:evaluation )?warning: )(?P<text>.*)$", re.MULTILINE)
+_NOTE = re.compile(r"^(?:trace: (?:(?:evaluation )?warning: )?|(?:evaluation )?warning: )(?P<text>.*)$", re.MULTILINE)
 _SILENT = "unable to load nss_dns backend"  # it would look up names, and has no network
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -7,7 +7,7 @@ import pytest
 from handler.model.errors import Problem
 from handler.render.nix.nix_errors import NixPlaces, explain, notes
 
-HOME = "/dev/shm/anneal-programs-x/run-1/files"
+HOME = "/srv/anneal-programs-x/run-1/files"
 PLACES = NixPlaces(HOME, "deploy", {"nixpkgs": "/opt/nixpkgs"})
 OLD = f"""error: undefined variable 'lib'
 
@@ -120,6 +120,6 @@ def test_a_trace_is_bounded() -> None:
 
 def test_notes_are_few_and_each_is_said_once() -> None:
     one = f"trace: one {HOME}/tree/a\n"
-    text = f"{one}{one}warning: unable to load nss_dns backend\ntrace: warning: two\nwarning: three\n"
-    assert list(notes(text, PLACES)) == ["nix: one a", "nix: two", "nix: three"]
+    text = f"{one}{one}warning: unable to load nss_dns backend\ntrace: warning: two\nwarning: three\ntrace: evaluation warning: four\n"
+    assert list(notes(text, PLACES)) == ["nix: one a", "nix: two", "nix: three", "nix: four"]
     assert len(list(notes("".join(f"trace: {n}\n" for n in range(100)), PLACES))) == 10

@@ -11,7 +11,7 @@ from handler.model.errors import Problem
 from handler.model.manifest import Manifest
 from handler.render.nix.nix_output import NixFacts, decode_nix, read_nix
 
-HOME = "/dev/shm/run-1/files"
+HOME = "/srv/run-1/files"
 OPTIONS = {"exit_code": 0, "home": HOME, "places": {"directory": "deploy", "roots": {}}, "trace": False}
 OBJECT = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}
 SUM = "0" * 62
