@@ -80,7 +80,7 @@ def _declared_uids(planned: Planned) -> set[str]:
 
 
 def lives(planned: Planned) -> bool:
-    """Whether anything that is declared lives, whoever deployed it."""
+    """Whether anything that is declared lives, ours or not."""
     return bool(_declared_uids(planned))
 
 

@@ -1,4 +1,4 @@
-"""The label that `compat: kubernixos` puts on each object: upstream's length, of what is declared before it, whoever renders."""
+"""The label that `compat: kubernixos` puts on each object: upstream's length, of what is declared before it, by any renderer."""
 
 from __future__ import annotations
 
