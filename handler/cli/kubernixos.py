@@ -20,7 +20,7 @@ import click
 
 from handler.cli import diff, reports
 from handler.cli.kubernixos_flags import DRY_RUN, VALIDATE
-from handler.cli.kubernixos_source import closure
+from handler.cli.kubernixos_source import closure, in_place
 from handler.cli.render import rendered_at
 from handler.cli.run_job import printing, run, stoppable
 from handler.cli.session import Session, local_user
@@ -79,9 +79,7 @@ def kubernixos(session: Session, *, words: Sequence[str], yes: bool, dry_run: st
 def _with_flags(session: Session, target: Target, validate: str | None, patience: float) -> Target:
     checked = replace(target, validate=VALIDATE[validate]) if validate else target  # type: ignore[arg-type]  # they are its values
     flagged = replace(checked, wait=Wait(timeout=patience)) if patience else checked
-    others = session.settings.targets  # siblings: what they declare isn't deleted
-    session.settings = replace(session.settings, targets=tuple(flagged if each.name == target.name else each for each in others))
-    return session.target(flagged.name)
+    return in_place(session, flagged)
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -32,14 +32,23 @@ _EXAMPLE = "export MODULES='[ ./module.nix ]' PACKAGES='import <nixpkgs> { }'"
 
 def closure(session: Session, name: str, target: str | None, *, show_trace: bool) -> Target:
     """Return what is deployed, and make it a target of the session. Raises AnnealError, click.UsageError."""
-    return _configured(session, target) if target else _local(session, name, show_trace=show_trace)
+    return _configured(session, target, show_trace=show_trace) if target else _local(session, name, show_trace=show_trace)
 
 
-def _configured(session: Session, name: str) -> Target:
+def _configured(session: Session, name: str, *, show_trace: bool) -> Target:
     found = session.target(name)
     if found.compat != KUBERNIXOS:
         raise click.UsageError(f"--target {name}: its objects carry no label of Kubernixos; write `compat: kubernixos` on it")
+    if show_trace and found.renderer.type == NIX:
+        return in_place(session, replace(found, renderer=replace(found.renderer, show_trace=True)))
     return found
+
+
+def in_place(session: Session, target: Target) -> Target:
+    """Let a target stand in the place of the session's one of its name; the others stay, for what siblings declare isn't deleted."""
+    targets = tuple(target if each.name == target.name else each for each in session.settings.targets)
+    session.settings = replace(session.settings, targets=targets)
+    return session.target(target.name)
 
 
 def _local(session: Session, name: str, *, show_trace: bool) -> Target:
