@@ -20,7 +20,7 @@ from handler.model.errors import RendererUnavailable
 from handler.model.tree import OUTSIDE
 
 DIRECTORY = "ANNEAL_TOOLS"
-"""The environment variable that names a directory of tools; it is looked into before PATH."""
+"""The environment variable that names directories of tools, as PATH does; they are looked into before it."""
 IN_PACKAGE = "tools"
 """The directory of the functions' package that holds tools, beside the handler."""
 _OLDEST = {"kustomize": (5, 8, 1), "helm": (3, 16, 0), "nix": (2, 8, 0)}

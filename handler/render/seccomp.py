@@ -37,8 +37,8 @@ PROGRAM = (
     *("execve", "execveat"),  # Landlock names what it may become
 )
 """What static programs of Go need: threads, and files in their directory."""
-LIBRARIES = ("set_robust_list", "set_tid_address", "rseq", "rt_sigtimedwait")
-"""The same of programs with the system's C library: its threads, and one that waits for signals."""
+LIBRARIES = ("set_robust_list", "set_tid_address", "rseq", "rt_sigtimedwait", "readlink")
+"""The same of programs with the system's C library: its threads, one that waits for signals, and what is readlinkat elsewhere."""
 START = ("wait4", "waitid")
 """The same where it may start another process."""
 SIGNAL = ("tgkill", "kill")  # how Go's runtime stops a thread, and ends a broken process; only itself
@@ -102,6 +102,7 @@ _NUMBERS: Mapping[str, tuple[int, int | None]] = {
     "prlimit64": (302, 261),
     "pwrite64": (18, 68),
     "read": (0, 63),
+    "readlink": (89, None),
     "readlinkat": (267, 78),
     "readv": (19, 65),
     "recvfrom": (45, 207),

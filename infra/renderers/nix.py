@@ -64,7 +64,9 @@ def _unpack(cache: Path, place: Path, log: Log) -> None:
         (work / "lib").mkdir()
         shutil.move(root / "usr" / "bin" / "nix", work / "bin" / "nix")
         (work / "bin" / PROGRAM).symlink_to("nix")
-        shutil.move(root / "usr" / "lib" / "nix", work / "lib" / "nix")
+        if (root / "usr" / "lib" / "nix").is_dir():  # later ones have all of it in the program
+            shutil.move(root / "usr" / "lib" / "nix", work / "lib" / "nix")
+        (work / "lib" / "nix").mkdir(exist_ok=True)
         wanted = packages
         for _ in range(_ROUNDS):
             if not _missing(work):

@@ -68,7 +68,11 @@ _RULES = (
         _OUTSIDE,
     ),
     _rule(_MISSING.format("[^/'][^']*"), "isn't there, or isn't among the files that were handed over", _LITERAL),
-    _rule(r"opening file '(?P<subject>/[^']*)': Permission denied", "isn't of the repository, nor of a directory of nixPath", _OUTSIDE),
+    _rule(
+        r"(?:opening|reading) \w+ ['\"]?(?P<subject>/[^'\"]*?)['\"]?: Permission denied",
+        "isn't of the repository, nor of a directory of nixPath",
+        _OUTSIDE,
+    ),
     _rule(
         r"(?:path '/nix/store/\w+-(?P<subject>[^']*)\.drv' is not valid"
         r"|cannot build '/nix/store/\w+-(?P<built>[^']*?)(?:\.drv)?'.*)",

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from handler.config.renderer_settings import NIX, RendererSettings, options_of
-from handler.model.errors import Problem, RenderFailed
+from handler.model.errors import Problem, RenderFailed, SourceRefused
 from handler.model.manifest import Manifest
 from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import DIRECTORY, ReadSet, Tree, printable, resolve_links
@@ -97,6 +97,7 @@ class _Evaluation:
         tool = render_tools.find(NIX)
         roots = [nixpkgs.find(name, path) for name, path in nixpkgs.paths(self.options.nix_path).items()]
         self.files.reads |= {tool.read: tool.digest, **{each.read: each.digest for each in roots}}
+        self._refuse_nothing()
         modules, packages = self.options.modules or MODULES, self.options.packages or self._packages(roots)
         NixClosure(self.tree, self.sandbox, self.files, self.path).run((modules, packages), self.options.sources)
         contents = self.files.contents()
@@ -115,6 +116,13 @@ class _Evaluation:
             raise RenderFailed.of(subject, "was not answered by the render child")
         notes = tuple(dict.fromkeys(row for row in rows if isinstance(row, str)))
         return facts[0], tuple(row for row in rows if isinstance(row, Manifest)), notes
+
+    def _refuse_nothing(self) -> None:
+        """Refuse a path without modules, where the settings name none."""
+        path = posixpath.join(self.path, NIX_MODULE)
+        if not self.options.modules and resolve_links(self.tree, path).entry is None:
+            fix = "add it, or name modules: renderer: {type: nix, modules: '[ ./production.nix ]'}"
+            raise SourceRefused.of(printable(path), "isn't there, and the target names no modules", fix=fix)
 
     def _packages(self, roots: Sequence[OperatorDirectory]) -> str:
         """Return where nixpkgs is, where the settings don't say it: the repository's own directory of that name, or the operator's."""

@@ -157,6 +157,13 @@ def test_packages_may_be_a_set_a_function_or_what_makes_one(sandbox: Sandbox, pa
     assert value(sandbox, "pkgs.version", own, packages=packages) == "7"
 
 
+def test_a_path_without_modules_is_refused_with_both_ways_out(sandbox: Sandbox) -> None:
+    with pytest.raises(
+        SourceRefused, match=r"deploy/kubernixos\.nix: isn't there, and the target names no modules; add it, or name modules"
+    ):
+        render(sandbox, {"deploy/other.nix": LIST})
+
+
 def test_modules_may_be_one_module_and_hold_every_character(sandbox: Sandbox) -> None:
     text = '{ lib, ... }: { kubernixos.server = "{ home }"; kubernixos.manifests = [ ]; }'
     assert render(sandbox, {"deploy/x": ""}, modules=text).server == "{ home }"
@@ -185,7 +192,7 @@ def test_what_is_reached_without_being_named_is_listed(sandbox: Sandbox) -> None
     files = {"common/a.txt": "text", "hidden/b.txt": "text"}
     expression = './. + "/../common/a.txt"'
     problem = refused(sandbox, {"deploy/kubernixos.nix": module(f"builtins.readFile ({expression})"), **files})
-    assert (problem.subject, problem.place) == ("common", "deploy/kubernixos.nix:6")
+    assert (problem.subject.partition("/")[0], problem.place) == ("common", "deploy/kubernixos.nix:6")
     assert problem.fix.endswith("renderer: {type: nix, sources: [../common]}")
     found = render(sandbox, {"deploy/kubernixos.nix": module(f"builtins.readFile ({expression})"), **files}, sources=("../common",))
     assert "common" in reads(found)

@@ -115,9 +115,10 @@ def test_a_programs_system_call_that_is_not_named_is_refused(machine: str, start
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)
 def test_a_program_with_libraries_has_what_its_threads_need_and_nothing_else(machine: str) -> None:
-    plain, linked = Asked(machine), Asked(machine, libraries=True)
-    more = {name for name in seccomp._NUMBERS if seccomp._NUMBERS[name][list(ARCHITECTURES).index(machine)] and linked(name) != plain(name)}
-    assert more == set(seccomp.LIBRARIES)
+    plain, linked, column = Asked(machine), Asked(machine, libraries=True), list(ARCHITECTURES).index(machine)
+    known = {name for name, numbers in seccomp._NUMBERS.items() if numbers[column] is not None}
+    more = {name for name in known if linked(name) != plain(name)}
+    assert more == set(seccomp.LIBRARIES) & known
     assert {linked(name) for name in more} == {ALLOW}
 
 
