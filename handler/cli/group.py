@@ -46,6 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "dlq": ("look", "List what ended as dead letters, or ask for it again."),
     "explain-delivery": ("start", "Say what the door would answer to a webhook payload, and why."),
     "locutus": ("deploy", "Roll files out with Locutus' own flags."),
+    "kubernixos": ("deploy", "Deploy NixOS modules with Kubernixos' own words."),
     "completion": ("start", "Print what makes a shell complete commands."),
 }
 """Name -> the module of `handler.cli.commands` that declares it, and the line that `anneal --help` shows."""

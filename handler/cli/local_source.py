@@ -14,7 +14,7 @@ from handler.model.errors import RefNotFound
 from handler.model.refs import Head
 from handler.model.tree import CommitInfo, Tree
 from handler.source.fetched_tree import FetchedTree
-from handler.source.local_tree import open_beside, open_files, open_local, open_parts
+from handler.source.local_tree import open_beside, open_files, open_local, open_parts, open_unignored
 
 if TYPE_CHECKING:
     from handler.engine.planner.desired import CommitSource
@@ -61,6 +61,16 @@ class Directory(Fixed):
         self.committed = self._tree.commit
         if self.differs or not self.committed.sha:
             self._tree.commit = _unrecorded(self.committed, self._tree)
+
+
+class Unignored(Fixed):
+    """A repository's working directory, or any other, without what git ignores, as the one commit it is at."""
+
+    def __init__(self, root: Path) -> None:
+        self.shown = "."
+        self._tree, differs = open_unignored(root)
+        if differs or not self._tree.commit.sha:
+            self._tree.commit = _unrecorded(self._tree.commit, self._tree)
 
 
 class CheckoutParts(Fixed):

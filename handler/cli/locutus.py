@@ -23,8 +23,9 @@ from handler.app import log
 from handler.app.run_events import SETTLE
 from handler.cli import reports
 from handler.cli.engine import clock_engine
+from handler.cli.go_flags import go_duration
 from handler.cli.local_source import Directory, Rereading
-from handler.cli.locutus_flags import DIRECTORY, NAME, NAMESPACE, ROLLOUT, go_duration
+from handler.cli.locutus_flags import DIRECTORY, NAME, NAMESPACE, ROLLOUT
 from handler.cli.render import flat, one_line
 from handler.cli.run import by_the_clock, once
 from handler.cli.run_job import stoppable

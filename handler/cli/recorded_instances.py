@@ -1,4 +1,4 @@
-"""Instances without a configuration (`anneal locutus`, `anneal apply -f`), found by their records in the kubeconfig's cluster.
+"""Instances without a configuration (`anneal locutus`, `kubernixos`, `apply -f`), found by their records in the kubeconfig's cluster.
 
 Law: nothing is written, and no git is asked. A record counts only if it is Anneal's own ApplySet parent of its name and namespace, and of
 files of a directory. One LIST of metadata finds them, in all namespaces where that is allowed, else in those that these commands use by
@@ -13,6 +13,7 @@ from typing import Any
 
 from handler.app.connections import Connections, Options, RecordPlace
 from handler.app.record_summaries import TOOLING
+from handler.cli.kubernixos_flags import NAME as CLOSURE
 from handler.cli.locutus_flags import NAME, NAMESPACE
 from handler.cluster.own_objects import OwnObjects
 from handler.config.git_settings import Repository, directory_url
@@ -94,8 +95,8 @@ def _place(metadata: dict[str, Any]) -> RecordPlace | None:
 
 def _is_directory(objects: OwnObjects, metadata: dict[str, Any], place: RecordPlace, uid: str) -> bool:
     """Whether a record is of a directory, by its summary alone where that is enough."""
-    # One that names no repository, because its first run failed, may be anything's but for Locutus' own name and place.
-    own = (place.name, place.namespace) == (NAME, NAMESPACE)
+    # One that names no repository, because its first run failed, may be anything's but for these commands' own names and place.
+    own = (place.name, place.namespace) in ((NAME, NAMESPACE), (CLOSURE, NAMESPACE))
     summary = read_summary(str((metadata.get("annotations") or {}).get(SUMMARY) or ""))
     if summary and uid:
         homes = [directory_url(place.name), *([""] if own else [])]

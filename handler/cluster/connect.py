@@ -75,6 +75,10 @@ class ClusterConnection:
         """The API server's address, without a slash at its end."""
         return self._host
 
+    def refuse_other_server(self, server: str, pin: str) -> None:
+        """Refuse what is meant for another API server. `pin`: what names the server. Raises ServerPinned, KubeconfigInvalid: no address."""
+        _refuse_other(self.host, self.source, server, pin, f"use the kubeconfig of {server}, or correct {pin}")
+
     @property
     def unsigned(self) -> str:
         """The way out where requests carry no credentials; else empty."""
@@ -240,13 +244,19 @@ def _pinned(load: Callable[[], Loaded], source: str, server: str) -> ClusterConn
 def _checked(load: Callable[[], Loaded], source: str, server: str) -> Callable[[], Loaded]:
     def checked() -> Loaded:
         loaded = load()
-        host, origin = loaded.host, _origin(loaded.host, source)
-        if server and _origin(server, "cluster.server") != origin:
-            fix = "correct cluster.server of the target, or use the right kubeconfig"
-            raise ServerPinned.of(source, f"points to {host}, but cluster.server pins {server}", fix=fix)
+        _origin(loaded.host, source)  # whether it is an address at all
+        if server:
+            _refuse_other(
+                loaded.host, source, server, "cluster.server", "correct cluster.server of the target, or use the right kubeconfig"
+            )
         return loaded
 
     return checked
+
+
+def _refuse_other(host: str, source: str, server: str, pin: str, fix: str) -> None:
+    if _origin(server, pin) != _origin(host, source):
+        raise ServerPinned.of(source, f"points to {host}, but {pin} pins {server}", fix=fix)
 
 
 def _in_time(load: Callable[[], T], source: str, what: str, of: str = "") -> T:

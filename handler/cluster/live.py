@@ -32,7 +32,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One LIST: a kind in one scope. `partial`: only metadata; `selector`: label equalities `k=v,k=v`, empty for all."""
+    """One LIST: a kind in one scope. `partial`: only metadata; `selector`: labels `k=v,k=v`, `k` with any value, empty for all."""
 
     resource: Resource
     namespace: str = ""
@@ -65,7 +65,7 @@ def members(
 ) -> Iterator[Object]:
     """Yield every live object with these labels, page by page, from several LISTs at once, in no order.
 
-    Consume all before acting: an error may follow, and a changed object may come again, the newer state last. `selector`: `k=v,k=v`.
+    Consume all before acting: an error may follow, and a changed object may come again, the newer state last. `selector`: see `Listing`.
     `namespaces`: None: everywhere. `vanished`: kinds that answered 404 are added; without it they raise. `limit`: objects a page.
     """
     listings = [
@@ -151,10 +151,10 @@ def _new(item: Object, seen: set[tuple[str, str]]) -> bool:
 
 
 def matches(item: Object, selector: str) -> bool:
-    """Return whether an object carries all labels of `k=v,k=v`."""
+    """Return whether an object carries all labels of `k=v,k=v`; of a bare `k` any value counts."""
     labels = item["metadata"].get("labels") or {}
     terms = (term.partition("=") for term in selector.split(",") if term)
-    return all(labels.get(key) == value for key, _, value in terms)
+    return all(labels.get(key) == value if equal else key in labels for key, equal, value in terms)
 
 
 def named(item: Object, resource: Resource) -> Object:

@@ -139,4 +139,5 @@ def shape_of(settings: RendererSettings) -> dict[str, Any]:
     """
     whole, blank = asdict(settings), asdict(RendererSettings())
     shape = {name: value for name, value in whole.items() if name in OF_FILES or value != blank[name]}
+    shape.pop("show_trace", None)  # what a mistake says, not what is made
     return {**shape, "type": {AUTO: FILE, FILE: "files"}.get(settings.type, settings.type)}

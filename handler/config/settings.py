@@ -223,6 +223,10 @@ class Target:
         "Whether objects that exist already are taken over; a list: what is unowned, and what these tools have deployed.",
         "unowned",
     )
+    compat: Literal["none", "kubernixos"] = _doc(
+        "kubernixos: every object carries the label `kubernixos`, the first 62 hex digits of the sha256 of all of them, as Kubernixos' do.",
+        "none",
+    )
     ignore: tuple[IgnoreRule, ...] = _doc("Fields that others may own.", factory=tuple)
     prune: Prune = _doc("What may be deleted.", factory=Prune)
     recreate: RecreateSettings = _doc("What may be recreated.", factory=RecreateSettings)

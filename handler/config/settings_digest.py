@@ -13,6 +13,10 @@ from handler.config.renderer_settings import shape_of
 from handler.config.settings import Target
 from handler.model.manifest import canonical
 
+_ABSENT: tuple[object, ...] = (None, "", (), "none")
+_LATER = ("verify", "charts", "decryption", "post_build", "compat", "rollout")
+"""Settings that came later than the first records: where one isn't used, an upgrade changes no digest."""
+
 STATE_FORMAT = 1  # version of what the state records; raising it makes every target plan fully once
 
 
@@ -24,25 +28,17 @@ def settings_digest(target: Target) -> str:
     looks = ("drift", "validate", "suspend", "wait", "health_check_exprs", "rollback", "evidence")
     for key in looks:  # when and how a run looks, not what it brings about
         del shape[key]
-    if target.verify is None:  # an upgrade changes nothing where it isn't used
-        del shape["verify"]
-    else:  # which keys count, not their order and comments
+    for key in (each for each in _LATER if getattr(target, each) in _ABSENT):
+        del shape[key]
+    if target.verify:  # which keys count, not their order and comments
         shape["verify"]["ssh"] = sorted({" ".join(key.split()[:2]) for key in target.verify.ssh})
         shape["verify"]["pgp"] = sorted({block.strip() for block in target.verify.pgp})
     shape["renderer"] = shape_of(target.renderer)
     del shape["sandbox"]  # where it may run, not what it makes
-    if target.post_build is None:  # an upgrade changes nothing where it isn't used
-        del shape["post_build"]
-    if not target.charts:
-        del shape["charts"]
-    else:  # where they come from, not who signs in
+    if target.charts:  # where they come from, not who signs in
         shape["charts"] = sorted(source.url for source in target.charts)
-    if target.decryption is None:
-        del shape["decryption"]
-    else:  # which keys and where they are, not their values
+    if target.decryption:  # which keys and where they are, not their values
         shape["decryption"] |= {"age": sorted(map(str, target.decryption.age)), "kms": sorted(target.decryption.kms)}
-    if not target.rollout:
-        del shape["rollout"]
     del shape["prune"]["hold_above"]  # when a person is asked, not what is done
     shape["repository"] = target.repository.url  # not aliases, sign-in or webhooks
     shape["revision"] = target.revision.ref or target.revision.semver or target.revision.commit

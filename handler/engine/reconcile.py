@@ -29,7 +29,7 @@ from handler.engine.run import plan_request, push_lag, revision, transitions
 from handler.engine.run.commit_mask import hidden
 from handler.engine.run.context import Round, RunContext
 from handler.engine.run.dependencies import Dependencies
-from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, NewerHead, StillWaiting, Stopping, Suspended
+from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, NewerHead, ServerPinned, StillWaiting, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.names import run_id
 from handler.model.queue_view import ALONE, QueueView
@@ -37,6 +37,8 @@ from handler.model.result import IN_SYNC, Outcome, Result
 from handler.model.run_event import HealthChanged
 
 _TRIES = 3
+_UNRECORDED = {LeaseLost: Outcome.BUSY, Suspended: Outcome.SUSPENDED, ServerPinned: Outcome.FAILED}
+"""Errors that leave no word in the record: another has it, a person does, or what is rendered is for another cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +91,11 @@ def _looking_on(run: RunContext, job: Job, result: Result) -> Result:
 
 
 def _ended_by(run: RunContext, error: AnnealError) -> Result:
-    """Turn an error into the run's end; a lost Lease, a pause and our own shutdown record nothing."""
+    """Turn an error into the run's end; a lost Lease, a pinned server, a pause and our own shutdown record nothing."""
     hidden(error, run.mask)  # before anything of it is kept or returned
-    if isinstance(error, LeaseLost):
-        return run.problem_result(Outcome.BUSY, error)
-    if isinstance(error, Suspended):
-        return run.problem_result(Outcome.SUSPENDED, error)
+    unrecorded = next((outcome for kind, outcome in _UNRECORDED.items() if isinstance(error, kind)), None)
+    if unrecorded:
+        return run.problem_result(unrecorded, error)
     if isinstance(error, NewerHead) and not error.asked:
         return outcomes.superseded(run, error)
     if isinstance(error, StillWaiting | NewerHead):

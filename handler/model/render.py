@@ -64,6 +64,7 @@ class RenderRequest:
     `UPGRADED` from then on; empty: nothing is recorded.
     `weak`: programs may run without walls for files and sockets. `post_build`: which variables there are, typed as `options` is.
     `placeholders`: values that aren't git's are placeholders: nothing of the cluster is read for them.
+    `compat`: the tool whose label every object carries; `none`: no tool's.
     """
 
     path: str
@@ -80,6 +81,7 @@ class RenderRequest:
     weak: bool = False
     post_build: object = None
     placeholders: bool = False
+    compat: str = "none"
 
 
 @dataclass(frozen=True, slots=True)

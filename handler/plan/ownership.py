@@ -193,7 +193,7 @@ def _deployer(live: dict[str, Any], tool: Tool) -> tuple[str, str] | None:
         return None
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     entries = [entry for entry in managed_fields(live) if any(manager.wrote(entry) for manager in marks.managers)]
-    written = {key: value for key, value in labels.items() if key in marks.written and any(_owns_label(entry, key) for entry in entries)}
+    written = {key: value for key, value in labels.items() if key in marks.written and any(owns_label(entry, key) for entry in entries)}
     for found, table in ((labels, marks.labels), (annotations, marks.annotations), (written, marks.written)):
         for key, mark in table.items():
             if mark and key in found:
@@ -207,7 +207,8 @@ def _deploys(entry: Entry) -> bool:
     return entry.get("operation") == "Apply" or bool((entry.get("fieldsV1") or {}).keys() - _COWRITTEN)
 
 
-def _owns_label(entry: Entry, key: str) -> bool:
+def owns_label(entry: Entry, key: str) -> bool:
+    """Whether an entry of managedFields is of who wrote a label."""
     labels = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:labels") or {}
     return f"f:{key}" in labels
 

@@ -1,8 +1,9 @@
 """One render of a target, whatever renders it: the way of a commit from its tree to its objects.
 
-    decrypt         tree -> tree                     what SOPS has encrypted is plain, for a target that lists keys      sops/
+    decrypt         tree -> tree                     what SOPS has encrypted is plain, for a target that lists keys      sops
     renderer        tree -> objects                  `RENDERERS`
     with_variables  `${name}` in them written out    variables/
+    labelled        a label on each of them          for a target with `compat`                                  kubernixos_label
 
 Law: what holds for each renderer alike happens here, and no renderer knows of it. What was encrypted is shown by nothing that leaves.
 """
@@ -15,8 +16,10 @@ from typing import TYPE_CHECKING
 
 from handler.config.secret_mask import Mask, parts
 from handler.model.errors import AnnealError
+from handler.model.names import KUBERNIXOS
 from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import ReadSet, Tree
+from handler.render.kubernixos_label import labelled
 from handler.render.render_tools import find
 from handler.render.sandbox import Sandbox
 from handler.render.sops.decrypted_tree import DecryptedTree
@@ -33,17 +36,21 @@ def render_target(renderer: Renderer, tree: Tree, request: RenderRequest, sandbo
     `decryptor`: None: nothing is decrypted, and what is encrypted is refused.
     """
     if decryptor is None:
-        return with_variables(renderer.render(tree, request, sandbox), request, sandbox)
+        return _made(renderer, tree, request, sandbox)
     plain = DecryptedTree(tree, decryptor, sandbox, weak=request.weak)
     try:
-        made = renderer.render(plain, request, sandbox.in_memory(lambda: bool(plain.used)))
-        rendered = with_variables(made, request, sandbox)
+        rendered = _made(renderer, plain, request, sandbox.in_memory(lambda: bool(plain.used)))
     except AnnealError as error:
         if error.basis.reads:
             error.basis = replace(error.basis, reads=ReadSet.of({**dict(error.basis.reads), **_tool(plain)}).paths)
         raise hidden(error, masking(_secrets(plain))) from None
     decryptor.keep(plain.used)
     return _noted(rendered, plain)
+
+
+def _made(renderer: Renderer, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
+    rendered = with_variables(renderer.render(tree, request, sandbox), request, sandbox)
+    return labelled(rendered) if request.compat == KUBERNIXOS else rendered
 
 
 def _noted(rendered: Rendered, plain: DecryptedTree) -> Rendered:

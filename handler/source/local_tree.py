@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha1
 from pathlib import Path
 from typing import TypeAlias
@@ -33,6 +33,32 @@ def open_local(directory: Path, limits: HostLimits = HostLimits()) -> tuple[Fetc
     root = reading.directory(directory, 0)
     commit, recorded = _commit_of(directory.resolve())
     return reading.checked(root, commit), bool(commit.sha) and root != recorded
+
+
+def open_unignored(directory: Path, limits: HostLimits = HostLimits()) -> tuple[FetchedTree, bool]:  # noqa: B008 - frozen
+    """Read a repository's working directory, or any other, as `open_local`, without what git ignores and files beyond the limit of one.
+
+    What is ignored may be of any size: dependencies, results of builds. What is needed of it all the same is missed by name.
+    """
+    reading = _Reading(limits, _ignored(directory, limits.object))
+    root = reading.directory(directory, 0)
+    commit, recorded = _commit_of(directory.resolve())
+    return reading.checked(root, commit), bool(commit.sha) and root != recorded
+
+
+def _ignored(root: Path, most: int) -> Callable[[os.DirEntry[str]], bool]:
+    from dulwich.ignore import IgnoreFilterManager  # noqa: PLC0415 - not needed elsewhere
+    from dulwich.repo import Repo  # noqa: PLC0415 - the same
+
+    rules = IgnoreFilterManager.from_repo(Repo(str(root))) if (root / ".git").exists() else None
+
+    def leaves_out(entry: os.DirEntry[str]) -> bool:
+        is_directory = entry.is_dir(follow_symlinks=False)
+        path = Path(entry.path).relative_to(root).as_posix() + ("/" if is_directory else "")
+        is_large = not is_directory and entry.stat(follow_symlinks=False).st_size > most
+        return is_large or bool(rules and rules.is_ignored(path))
+
+    return leaves_out
 
 
 def open_beside(directory: Path, file: Path, limits: HostLimits = HostLimits()) -> tuple[FetchedTree, str, str]:  # noqa: B008 - frozen
@@ -93,9 +119,10 @@ def _put(directory: _Nested, path: str, entry: tuple[int, str]) -> None:
 
 
 class _Reading:
-    """Collects the objects of a directory, counting entries and bytes."""
+    """Collects the objects of a directory, counting entries and bytes. `leaves_out`: entries that aren't read."""
 
-    def __init__(self, limits: HostLimits) -> None:
+    def __init__(self, limits: HostLimits, leaves_out: Callable[[os.DirEntry[str]], bool] = lambda _: False) -> None:
+        self._leaves_out = leaves_out
         self.objects: Objects = {}
         self._listed: dict[bytes, list[_Named]] = {}
         self._limits = limits
@@ -120,7 +147,7 @@ class _Reading:
         self._entries += 1
         if self._entries > self._limits.entries:
             raise SourceRefused.of(printable(entry.path), f"there are more than {self._limits.entries} files and directories")
-        if entry.name == ".git":
+        if entry.name == ".git" or self._leaves_out(entry):
             return
         if entry.is_symlink():
             yield os.fsencode(entry.name), LINK, self.blob(os.fsencode(os.readlink(entry.path)))  # noqa: PTH115 - DirEntry

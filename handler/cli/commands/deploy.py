@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import click
 
-from handler.cli.locutus_flags import DIRECTORY, LOG_LEVELS, ROLLOUT, Locutus, go_int
+from handler.cli.go_flags import go_int
+from handler.cli.kubernixos_flags import DRY_RUN, VALIDATE, Kubernixos, Word, timeout
+from handler.cli.kubernixos_flags import NAME as CLOSURE
+from handler.cli.locutus_flags import DIRECTORY, LOG_LEVELS, ROLLOUT, Locutus
 from handler.cli.options import PATH, command, files_options, placeholders_option, target_argument, targets_argument, yes_option
 
 
@@ -110,4 +113,23 @@ def locutus() -> None:
     """Roll files out as Locutus does: its flags, written as in Go.
 
     Without --config-file the target is called `locutus`, its state is kept in namespace `default`, and nothing is pruned.
+    """
+
+
+@command("kubernixos", Kubernixos, renders=True, forms=("text",))
+@click.argument("words", nargs=-1, type=Word(), metavar="[dump] [apply] [prune]")
+@click.option("--show-trace", is_flag=True, help="Show the trace of an evaluation that fails.")
+@yes_option
+@click.option("--name", default=CLOSURE, show_default=True, help="Name of what is deployed: one for each closure of a cluster.")
+@click.option("--target", metavar="NAME", help="A target of anneal.yaml, with its guards, instead of MODULES.")
+@click.option("--dry-run", type=click.Choice([*DRY_RUN]), default="none", help="kubectl's: only show what would change.")
+@click.option("--validate", type=click.Choice([*VALIDATE]), help="kubectl's: dry-run new objects before the first write, or not.")
+@click.option("--timeout", "patience", metavar="DURATION", type=timeout, default="0", help="kubectl's: wait so long until all is healthy.")
+@click.option("--force-conflicts", is_flag=True, help="kubectl's: without effect, what is declared is always written.")
+@click.option("--v", "level", metavar="LEVEL", type=go_int, default="0", help="kubectl's -v=LEVEL: above 0 as --verbose.")
+def kubernixos() -> None:
+    """Deploy what NixOS modules declare, as Kubernixos does.
+
+    MODULES and PACKAGES are Nix expressions in the environment. Without a word all is evaluated and checked, nothing printed or changed;
+    `dump` prints the objects, `apply` applies them and lists what would go, `prune` deletes that.
     """

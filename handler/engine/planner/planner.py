@@ -36,6 +36,7 @@ from handler.plan.admission import Desired
 from handler.plan.compare import Comparison, Seen, fingerprint
 from handler.plan.hooks import PlannedHooks
 from handler.plan.ignore import Ignoring
+from handler.plan.leftovers import Leftovers
 from handler.plan.prune import PruneFacts, judge, leaving, left_to, needs_asking, prune_stages
 from handler.plan.rollout import PlannedRollout
 from handler.plan.write_order import WriteOrder
@@ -85,7 +86,8 @@ class PlanRequest:
 class Planned:
     """A plan and what was seen on the way: `present` kinds, `bodies` that prune orders by, `health` of the live members.
 
-    `decision` judges an object again; `scopes`: where was looked, None: everywhere; `given`: see `expired_jobs`.
+    `decision` judges an object again; `scopes`: where was looked, None: everywhere; `given`: see `expired_jobs`; `leftovers`: by which rule
+    they were looked for, None: they weren't.
     """
 
     plan: Plan
@@ -96,6 +98,7 @@ class Planned:
     scopes: tuple[str, ...] | None = None
     given: frozenset[Identity] = frozenset()
     health: Mapping[Identity, Health] = field(default_factory=dict)
+    leftovers: Leftovers | None = None
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from handler.model.errors import AccessDenied, ApiRefused
 from handler.model.names import Identity, Resource, identity_of
 from handler.model.plan import Action, Change
 from handler.plan.inventory import is_member
+from handler.plan.leftovers import Leftovers
 from handler.plan.prune import PruneFacts, custom_kinds, judge, questions
 
 T = TypeVar("T")
@@ -57,9 +58,9 @@ class PruneCheck:
         """Judge one candidate by what it would take with it now, not counting the uids that are gone before it."""
         return judge(live, self.target, desired, self.facts([live], gone))
 
-    def judged_again(self, live: dict[str, Any], desired: Collection[Identity]) -> Change:
+    def judged_again(self, live: dict[str, Any], desired: Collection[Identity], leftovers: Leftovers | None = None) -> Change:
         """Judge one candidate from what is live right before its deletion: its content is asked anew, its marks too."""
-        if not is_member(live, identity_of(live), self.target.name, self.applyset):
+        if not is_member(live, identity_of(live), self.target.name, self.applyset) and (leftovers is None or leftovers.kept(live) != ""):
             change = judge(live, self.target, desired, PruneFacts())
             return replace(change, action=Action.SKIP, reason="is no longer ours")
         return self.judged(live, desired)

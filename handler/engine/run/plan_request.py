@@ -23,7 +23,10 @@ from handler.model.plan import Plan
 
 
 def plan(run: RunContext, inputs: Inputs) -> Planned:
-    """Return the plan of a run. Raises what `Planner.plan` does."""
+    """Return the plan of a run. Raises what `Planner.plan` does; ServerPinned: what is rendered names another API server."""
+    rendered = inputs.prepared.rendered
+    if rendered.server:
+        run.deps.planner.api.connection.refuse_other_server(rendered.server, "config.kubernixos.server")
     ask = _ask(run, inputs)
     try:
         planned = run.deps.planner.plan(ask)

@@ -84,6 +84,7 @@ def run(
         os.mkdir(home, 0o700)  # noqa: PTH102 - thousands of files: strings are faster
         os.mkdir(own, 0o700)  # noqa: PTH102 - the same
         _write(home, order["files"], parts)
+        os.makedirs(f"{home}/{order['directory']}", 0o700, exist_ok=True)  # noqa: PTH103 - where it starts, though no file lies there
     except OSError as refused:
         raise ProgramEnded(UNPLACED, str(refused.strerror)) from None
     watch = _Watch(order["limits"], alone=not order["beside"], place=place)

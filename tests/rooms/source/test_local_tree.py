@@ -10,7 +10,7 @@ import pytest
 
 from handler.model.errors import SourceRefused
 from handler.source.host_limits import HostLimits
-from handler.source.local_tree import open_beside, open_local
+from handler.source.local_tree import open_beside, open_local, open_unignored
 from infra.githost import Work
 
 LIMITS = HostLimits(object=1000, inflated=5000, entries=50, depth=5)
@@ -128,3 +128,25 @@ def test_a_name_that_could_harm_is_refused_here_too(tmp_path: Path, name: bytes)
     with pytest.raises(SourceRefused) as refused:
         open_local(tmp_path, LIMITS)
     assert str(refused.value).isprintable()
+
+
+def test_what_git_ignores_and_what_no_tree_may_hold_is_left_out(tmp_path: Path) -> None:
+    work, sha = shop(tmp_path)
+    work.write(".gitignore", "/result\nnode_modules/\n*.log\n!kept.log\n")
+    sha = work.commit("Rules")
+    (work.directory / "result").symlink_to("/nix/store/made")
+    work.write("deploy/node_modules/a.nix", "x" * 900).write("x.log", "x").write("node_modules", "a file of this name")
+    tree, dirty = open_unignored(work.directory, LIMITS)
+    assert (dirty, tree.commit.sha) == (True, sha), "the file node_modules is no directory, so it isn't ignored"
+    (work.directory / "node_modules").unlink()
+    tree, dirty = open_unignored(work.directory, LIMITS)
+    assert (dirty, tree.commit.sha) == (False, sha)
+    work.write("kept.log", "x").write("large", "x" * 2000)
+    tree, dirty = open_unignored(work.directory, LIMITS)
+    assert (dirty, tree.lookup("kept.log") is None, tree.lookup("large")) == (True, False, None)
+
+
+def test_without_a_repository_nothing_is_ignored(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("*")
+    tree, dirty = open_unignored(tmp_path, LIMITS)
+    assert (dirty, tree.lookup(".gitignore") is None) == (False, False)

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from handler.cli.commands.deploy import locutus
+from handler.cli.go_flags import go_duration, go_int, spelled
 from handler.cli.group import USAGE, anneal
 from handler.cli.local_source import Directory, Rereading
-from handler.cli.locutus_flags import go_duration, go_int, spelled
 from handler.config.git_settings import Revision
 from handler.model.errors import RefNotFound
 

@@ -170,6 +170,15 @@ def test_a_server_pin_of_another_address_names_both(pin: str, tmp_path: Path) ->
     assert "https://one:6443" in str(caught.value)
 
 
+def test_what_is_for_another_server_is_refused_naming_both(tmp_path: Path) -> None:
+    connection = connect(Cluster(), kubeconfig=write(tmp_path / "a"), environ={})
+    connection.refuse_other_server("https://ONE:6443/", "kubernixos.server")
+    with pytest.raises(ServerPinned, match=r"points to https://one:6443, but kubernixos\.server pins https://two:6443"):
+        connection.refuse_other_server("https://two:6443", "kubernixos.server")
+    with pytest.raises(KubeconfigInvalid, match="no address of one"):
+        connection.refuse_other_server("k8s.example.com", "kubernixos.server")
+
+
 def test_a_kubeconfig_swapped_during_a_run_meets_the_server_pin(tmp_path: Path) -> None:
     connection = connect(Cluster(server="https://one:6443"), kubeconfig=write(tmp_path / "a"), environ={})
     write(tmp_path / "a", "https://evil:6443")

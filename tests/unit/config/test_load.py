@@ -69,6 +69,7 @@ def test_the_full_sample_is_read_into_every_field() -> None:
         cluster_scoped=("Namespace", "CustomResourceDefinition.apiextensions.k8s.io"),
         impersonate=s.Impersonate("shop/deployer"),
         adopt="never",
+        compat="kubernixos",
         ignore=(s.IgnoreRule(s.IgnoreSelect("apps", "Deployment", "api", "shop"), ("/spec/replicas",)),),
         prune=s.Prune(enabled=False, kinds=("PersistentVolumeClaim",), hold_above=s.HoldAbove(20, 0.5), allow_empty=True),
         recreate=s.RecreateSettings(("Deployment.apps",)),

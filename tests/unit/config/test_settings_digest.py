@@ -26,6 +26,7 @@ SHAPES: dict[str, Any] = {
     "cluster_scoped": ("Namespace",),
     "impersonate": s.Impersonate("shop/deployer"),
     "adopt": "never",
+    "compat": "kubernixos",
     "ignore": (s.IgnoreRule(paths=("/spec",)),),
     "prune": s.Prune(allow_empty=True),
     "recreate": s.RecreateSettings(("Deployment.apps",)),
