@@ -16,7 +16,7 @@ from typing import Any
 from tests.kubectl import Kubectl
 
 ROOT = Path(__file__).resolve().parents[1]
-SEED = ROOT.parents[1] / "shared" / "seeds" / "kubernixos.txt"
+SEED = ROOT.parent / "shared" / "seeds" / "kubernixos.txt"
 """The document, where it lies beside the checkout."""
 WRAPPER = """\
 if [ ! -f "$1" ]; then
