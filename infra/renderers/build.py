@@ -1,4 +1,4 @@
-"""Where kustomize and helm come from: one build of go.mod's tools, kept in a cache of its own.
+"""Where kustomize, helm and jsonnet come from: one build of go.mod's tools, kept in a cache of its own.
 
 They are built apart from the control plane, so that their dependencies can't move Kubernetes'. `ldflags` holds what the linker is given,
 for infra/container/Dockerfile, too: their versions, and the minor version of Kubernetes that charts are rendered for, as the control
@@ -18,14 +18,14 @@ VARIABLE = "ANNEAL_TOOLS"
 BUILD = Build(
     name="renderers",
     module=MODULE,
-    what="kustomize and helm",
+    what="kustomize, helm and jsonnet",
     linker=" ".join((MODULE / "ldflags").read_text().split()),
     flags=("-trimpath",),  # wherever they are built, they are the same bytes
 )
 
 
 def binaries(platform: str = "", *, log: Log = report) -> Path:
-    """Return the directory that holds `kustomize` and `helm`, built first when the cache doesn't hold them.
+    """Return the directory that holds `kustomize`, `helm` and `jsonnet`, built first when the cache doesn't hold them.
 
     `platform`: GOOS/GOARCH, e.g. linux/arm64; empty: this machine's. Raises BuildError.
     """
