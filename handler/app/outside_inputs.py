@@ -1,6 +1,6 @@
 """What one run of a target takes from elsewhere than git: its cluster, values that live there, charts, tools.
 
-    //tool/<name>                      sha256 of the program
+    //tool/<name>                      sha256 of the program or library
     //cluster/version, //cluster/apis  its version; sha256 of the list of what it serves
     //values/<kind>/<name>             uid/resourceVersion of an object in the target's namespace; empty: there is none
     //chart/<url>/<name>/<asked>       digest of the archive
@@ -37,7 +37,7 @@ from handler.model.outside_inputs import (
     chart_read,
 )
 from handler.model.tree import OUTSIDE
-from handler.render.render_tools import find
+from handler.render.render_tools import digest
 from handler.source.charts.chart_index_cache import ChartIndexes
 from handler.source.charts.chart_pins import ChartPins
 
@@ -67,7 +67,7 @@ class TargetInputs:
     def ask(self, name: str) -> str:
         """Return what an outside read is now; empty for one that isn't known. Raises AnnealError: it can't be asked."""
         if name.startswith(_TOOL):
-            return find(name.removeprefix(_TOOL)).digest
+            return digest(name.removeprefix(_TOOL))
         if name == VERSION:
             return self.discovery().version()
         if name == APIS:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from handler.config import cel
 from handler.config.git_settings import Repository, RepositoryAuth, Revision, SecretRef, Verify
-from handler.config.renderer_settings import HELM, KUSTOMIZE, OPTIONS, Chart, ChartSource, RendererSettings
+from handler.config.renderer_settings import OF_FILES, OPTIONS, Chart, ChartSource, RendererSettings
 from handler.config.settings import (
     Cluster,
     Eks,
@@ -154,7 +154,7 @@ def values_have_namespace(renderer: RendererSettings, namespace: str) -> Iterato
         yield Fault("namespace", "renderer.valuesFrom is read in the target's namespace, and none is written", "add `namespace: …`")
 
 
-_OWNERS: dict[str, tuple[str, ...]] = {"": ("include", "exclude"), KUSTOMIZE: OPTIONS[KUSTOMIZE], HELM: OPTIONS[HELM]}
+_OWNERS: dict[str, tuple[str, ...]] = {"": OF_FILES, **OPTIONS}
 _OPTIONS = tuple(name for names in _OWNERS.values() for name in names)
 
 SOME = ((IgnoreRule, "paths"), (ReplayToken, "targets"), (ReplayToken, "may"), (Target, "namespaces"), (Target, "adopt"))
@@ -171,6 +171,7 @@ RULES = (
     *(SettingRule(cls, (name,), some(name)) for cls, name in SOME),
     *(SettingRule(HealthCheckExpr, (name,), compiles(name)) for name in ("in_progress", "failed", "current")),
     SettingRule(RendererSettings, ("type", *_OPTIONS), options_fit),
+    SettingRule(RendererSettings, ("config", "config_file"), one_of("config", "configFile", least=0)),
     SettingRule(Chart, ("oci", "repository", "name"), one_chart),
     SettingRule(Target, ("renderer", "namespace"), values_have_namespace),
     SettingRule(Settings, ("health_check_exprs",), each_kind_once),

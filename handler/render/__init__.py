@@ -6,6 +6,7 @@
     check       documents -> objects, all mistakes at once      objects; in the child
     place       where mistakes stand                            lines; in the child
     programs    kustomize, helm: run by a child, behind walls   kustomize/, helm/, charts/ | programs/
+    jsonnet     evaluated by a library in the child             jsonnet/
 
 Law: what comes from git is parsed in a child only, and every look into the tree is in the read set. A program is run only where Landlock
 and seccomp stand around it, unless its target is `weak`; what it says is parsed in the child that ran it.
@@ -21,6 +22,7 @@ from handler.model.tree import Tree
 from handler.render.auto_renderer import AutoRenderer
 from handler.render.file_renderer import FileRenderer
 from handler.render.helm.helm_renderer import HelmRenderer
+from handler.render.jsonnet.jsonnet_renderer import JsonnetRenderer
 from handler.render.kustomize.kustomize_renderer import KustomizeRenderer
 from handler.render.programs.program import Program, ProgramLimits
 from handler.render.sandbox import Sandbox, SandboxLimits
@@ -35,5 +37,10 @@ class Renderer(Protocol):
         """Return the objects and everything that was read; raises AuthorError for what git must change."""
 
 
-_BY_NAME: Mapping[str, Renderer] = {"file": FileRenderer(), "helm": HelmRenderer(), "kustomize": KustomizeRenderer()}
+_BY_NAME: Mapping[str, Renderer] = {
+    "file": FileRenderer(),
+    "helm": HelmRenderer(),
+    "jsonnet": JsonnetRenderer(),
+    "kustomize": KustomizeRenderer(),
+}
 RENDERERS: Mapping[str, Renderer] = {"auto": AutoRenderer(_BY_NAME), **_BY_NAME}

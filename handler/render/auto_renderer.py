@@ -2,6 +2,7 @@
 
     Chart.yaml                                            helm
     kustomization.yaml, kustomization.yml, Kustomization  kustomize
+    main.jsonnet                                          jsonnet
     anything else                                         files
 
 Law: only the target's path itself is looked at, never what lies below; each look is in the read set, so that a commit which adds or
@@ -24,7 +25,8 @@ from handler.render.sandbox import Sandbox
 if TYPE_CHECKING:
     from handler.render import Renderer
 
-_MARKS = {CHART: "helm", **dict.fromkeys(KUSTOMIZATIONS, "kustomize")}
+MAIN = "main.jsonnet"
+_MARKS = {CHART: "helm", **dict.fromkeys(KUSTOMIZATIONS, "kustomize"), MAIN: "jsonnet"}
 
 
 class AutoRenderer:

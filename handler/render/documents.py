@@ -31,13 +31,13 @@ def parse(data: bytes, path: str) -> list[tuple[int, Any]]:
     return [(item.line, item.value) for item in found if isinstance(item, Document)]
 
 
-def documents(data: bytes, path: str) -> Iterator[Document | Problem]:
+def documents(data: bytes, path: str, most: int = MAX_BYTES) -> Iterator[Document | Problem]:
     """Yield the documents of a file and its mistakes, in order: a broken document doesn't hide the next one.
 
-    One or more JSON values where `is_json` says so; else YAML.
+    One or more JSON values where `is_json` says so; else YAML. `most`: bytes that are read.
     """
-    if len(data) > MAX_BYTES:
-        yield Problem("file", f"has {len(data):,} bytes; at most {MAX_BYTES:,} are read", path)
+    if len(data) > most:
+        yield Problem("file", f"has {len(data):,} bytes; at most {most:,} are read", path)
         return
     try:
         text = data.decode("utf-8-sig")

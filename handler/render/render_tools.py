@@ -6,12 +6,13 @@ Law: a tool is an input like any other: its digest is in the read set, so that a
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
 import subprocess
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from handler.model.errors import RendererUnavailable
@@ -21,10 +22,12 @@ DIRECTORY = "ANNEAL_TOOLS"
 """The environment variable that names a directory of tools; it is looked into before PATH."""
 IN_PACKAGE = "tools"
 """The directory of the functions' package that holds tools, beside the handler."""
-_OLDEST = {"kustomize": (5, 8, 1), "helm": (3, 16, 0)}
-_VERSION = {"kustomize": ("version",), "helm": ("version", "--template", "{{.Version}}")}
+_OLDEST = {"kustomize": (5, 8, 1), "helm": (3, 16, 0), "jsonnet": (0, 20, 0)}
+_VERSION = {"kustomize": ("version",), "helm": ("version", "--template", "{{.Version}}"), "jsonnet": ("--version",)}
 _FOUND = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
-_RENDERS = {"kustomize": "a kustomization", "helm": "a chart"}
+_RENDERS = {"kustomize": "a kustomization", "helm": "a chart", "jsonnet": "a program of engine gojsonnet"}
+RJSONNET = "rjsonnet"
+"""The engine of jsonnet that is a library, loaded by the render child."""
 _SECONDS = 20.0
 
 
@@ -48,8 +51,25 @@ def read_name(tool: str) -> str:
     return f"{OUTSIDE}tool/{tool}"
 
 
+def digest(name: str) -> str:
+    """Return the digest of a tool: of a program as `find` does, or of a library. Raises RendererUnavailable."""
+    return _library() if name == RJSONNET else find(name).digest
+
+
+@cache
+def _library() -> str:
+    """Hash jrsonnet's own code without loading it."""
+    spec = importlib.util.find_spec(RJSONNET)
+    parts = sorted(part for place in (spec and spec.submodule_search_locations) or () for part in Path(place).glob("*.so"))
+    if not parts:
+        raise RendererUnavailable.of(
+            RJSONNET, "isn't installed here, and no jsonnet can be rendered without it", fix="pip install rjsonnet"
+        )
+    return hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()
+
+
 def find(name: str) -> RenderTool:
-    """Return `kustomize` or `helm` as installed here. Raises RendererUnavailable: there is none, it is too old, or doesn't start."""
+    """Return a program of `_OLDEST` as installed here. Raises RendererUnavailable: there is none, it is too old, or doesn't start."""
     directory = os.environ.get(DIRECTORY, "")
     found = shutil.which(name, path=directory) if directory else None
     found = found or shutil.which(name)

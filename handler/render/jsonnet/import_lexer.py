@@ -9,10 +9,16 @@ Source: https://jsonnet.org/ref/spec.html#lexing
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from handler.model.errors import Problem
+from handler.render.frames import decode_problem
+
+CONFIGURATION = "generic-operator/config"
+"""What a program imports to get its configuration, as Locutus calls it."""
 CODE, TEXT, BYTES = "import", "importstr", "importbin"
 
 _COMMENT = r"(?:\#[^\n]*+|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z))"
@@ -68,3 +74,25 @@ def _end_of_block(text: str, start: int) -> int:
     inside = re.compile(rf"(?:(?:{re.escape(first[1])}[^\n]*+)?\r?(?:\n|\Z))*+[ \t]*+(?:\|\|\|)?")
     end = inside.match(text, start)
     return max(end.end(), start) if end else start
+
+
+# --- on the pipe
+def encode_imports(number: int, found: Sequence[Import]) -> bytes:
+    """Write the imports of the program of this number."""
+    return b"I" + json.dumps([number, [[each.kind, each.path, each.line] for each in found]]).encode()
+
+
+def decode_imports(frame: bytes) -> tuple[int, list[Import]] | Problem:
+    """Read them strictly: the child isn't believed. Raises ValueError: it is something else."""
+    if frame[:1] != b"I":
+        return decode_problem(frame)
+    facts = json.loads(frame[1:])
+    if isinstance(facts, list) and len(facts) == 2 and type(facts[0]) is int and isinstance(facts[1], list):
+        found = [Import(*each) for each in facts[1] if isinstance(each, list) and len(each) == 3]
+        if len(found) == len(facts[1]) and all(map(_is_import, found)):
+            return facts[0], found
+    raise ValueError("no imports")
+
+
+def _is_import(each: Import) -> bool:
+    return each.kind in (CODE, TEXT, BYTES) and isinstance(each.path, str) and type(each.line) is int
