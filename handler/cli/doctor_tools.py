@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from handler.cli.check_table import Findings
-from handler.config.renderer_settings import HELM, KUSTOMIZE
+from handler.config.renderer_settings import HELM, JSONNET, KUSTOMIZE
 from handler.config.settings import Target
 from handler.model.errors import OperatorError
 from handler.render import render_tools
 
 
 def look_at_tools(targets: Iterable[Target], findings: Findings) -> None:
-    """Note version and path of kustomize and helm; what is missing is a warning only where one of these targets names its renderer."""
+    """Note version and path of kustomize, helm and Go's jsonnet; what is missing is a warning only where one of these targets names its renderer."""
     needs = {target.name: target.renderer.programs for target in targets}
-    for name in (KUSTOMIZE, HELM):
+    for name in (KUSTOMIZE, HELM, JSONNET):
         try:
             found = render_tools.find(name)
         except OperatorError as error:

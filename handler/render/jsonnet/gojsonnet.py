@@ -24,7 +24,7 @@ _FLAGS = {"strings": "--ext-str-file", "codes": "--ext-code-file", "top_strings"
 
 
 def program(tool: str, options: Mapping[str, Any], search: Sequence[str], files: Mapping[str, bytes]) -> tuple[Program, list[bytes]]:
-    """Return what is run and its files. `tool`: the program's path; `options`: as `evaluate` takes them; `search`: directories of imports."""
+    """Return what is run and its files. `tool`: the program; `options`: as of `evaluate`; `search`: of imports."""
     contents = {**files, f"{OWN}/{CONFIGURATION}": options["config"].encode()}
     arguments: list[str] = []
     for kind, flag in _FLAGS.items():

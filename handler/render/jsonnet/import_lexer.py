@@ -1,6 +1,6 @@
 """Which files a jsonnet program imports: `import`, `importstr` and `importbin` take a literal only, so that a lexer finds them all.
 
-    import 'k.libsonnet'   importstr "a\\tb"   importbin @'c:\\d'     as jsonnet writes strings
+    import 'k.libsonnet'   importstr "a/b.txt"   importbin @'c.bin'     as jsonnet writes strings
     # import 'x'   // …   /* … */   "import 'x'"   ||| … |||         name nothing
 
 Law: pure, in the child; time is linear in the text, whatever it holds. What the lexer misses no evaluation gets.
@@ -28,6 +28,8 @@ _TOKEN = re.compile(
     rf"|(?P<block>\|\|\|-?[ \t\r]*+\n)|{_COMMENT}|{_STRING}",
     re.ASCII | re.DOTALL,
 )
+_LIKELY = re.compile(r"(?<!\w)import(?:str|bin)?\s*+[@'\"/#]", re.ASCII)
+"""What every import begins with; most of a program comes after its last one, and needn't be lexed."""
 _INDENT = re.compile(r"(?:[ \t\r]*\n)*([ \t]+)")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -44,8 +46,8 @@ class Import:
 
 def imports(text: str) -> Iterator[Import]:
     """Yield the imports of a program in their order. A program that isn't jsonnet yields whatever looks like one."""
-    at, line, seen = 0, 1, 0
-    while found := _TOKEN.search(text, at):
+    at, line, seen, last = 0, 1, 0, max((each.start() for each in _LIKELY.finditer(text)), default=-1)
+    while at <= last and (found := _TOKEN.search(text, at)):
         at = found.end()
         if found["kind"]:
             line += text.count("\n", seen, found.start())

@@ -83,7 +83,7 @@ _RULES = (
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """The parts of what an engine said. `frames`: (path, line, column), the innermost first; `fields`: of the output, the outermost first."""
+    """The parts of what an engine said. `frames`: (path, line, column), the innermost first; `fields`: of the output."""
 
     message: str
     frames: tuple[tuple[str, str, str], ...]

@@ -10,14 +10,14 @@ Law: nothing but these files, the settings and the engine decides what is made.
 
 from __future__ import annotations
 
+import contextlib
 import json
-import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from handler.config.renderer_settings import GOJSONNET, JSONNET, RendererSettings, options_of
-from handler.model.errors import Problem, RenderFailed, SourceRefused
+from handler.model.errors import AnnealError, Problem, RenderFailed, SourceRefused
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.render import Rendered, RenderRequest
@@ -82,6 +82,17 @@ def search_path(path: str, jpath: Sequence[str]) -> list[str]:
             raise SourceRefused.of(f"jpath {printable(each)}", "leads out of the repository")
         found[:0] = both
     return list(dict.fromkeys(found))
+
+
+def absent_imports(tree: Tree, path: str, options: RendererSettings, sandbox: Sandbox) -> set[str]:
+    """Return what a program looks for and the tree doesn't hold: of each path the first directory that is missing, or the file."""
+    files = TreeFiles(tree)
+    with contextlib.suppress(AnnealError):  # the render says so
+        imports = JsonnetImports(files, sandbox, search_path(path, options.jpath))
+        if options.config_file:
+            files.add_file(_inside(path, options.config_file))
+        imports.run(_inside(path, options.entrypoint))
+    return {each for each, oid in files.reads.items() if not oid}
 
 
 def _inside(path: str, name: str) -> str:
