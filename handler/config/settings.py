@@ -208,7 +208,8 @@ class Target:
     renderer: RendererSettings = _doc("How documents are made.", factory=RendererSettings)
     charts: tuple[ChartSource, ...] = _doc("Where Helm charts that git doesn't hold may come from.", factory=tuple)
     sandbox: Literal["strict", "weak"] = _doc(
-        "weak: run programs such as kustomize and helm also where the kernel offers no walls for files and sockets, as on AWS Lambda.", "strict"
+        "weak: run programs such as kustomize and helm also where the kernel offers no walls for files and sockets, as on AWS Lambda.",
+        "strict",
     )
     cluster: Cluster = _doc("Which cluster.", factory=Cluster)
     namespace: str = _doc("For objects that name none; empty: such objects are refused.", "", kind="namespace")

@@ -31,13 +31,13 @@ def parse(data: bytes, path: str) -> list[tuple[int, Any]]:
     return [(item.line, item.value) for item in found if isinstance(item, Document)]
 
 
-def documents(data: bytes, path: str, most: int = MAX_BYTES) -> Iterator[Document | Problem]:
+def documents(data: bytes, path: str) -> Iterator[Document | Problem]:
     """Yield the documents of a file and its mistakes, in order: a broken document doesn't hide the next one.
 
-    One or more JSON values where `is_json` says so; else YAML. `most`: bytes that are read.
+    One or more JSON values where `is_json` says so; else YAML.
     """
-    if len(data) > most:
-        yield Problem("file", f"has {len(data):,} bytes; at most {most:,} are read", path)
+    if len(data) > MAX_BYTES:
+        yield Problem("file", f"has {len(data):,} bytes; at most {MAX_BYTES:,} are read", path)
         return
     try:
         text = data.decode("utf-8-sig")
@@ -59,7 +59,7 @@ def _json_documents(text: str, path: str) -> Iterator[Document | Problem]:
         reader = _JsonReader(f"{path}:{line}")
         try:
             value, end = reader.decoder.raw_decode(text, start)
-            _judge(value)
+            judge(value)
         except json.JSONDecodeError as bad:
             yield Problem("JSON", bad.msg, f"{path}:{bad.lineno}")
             return
@@ -100,7 +100,7 @@ def _end_of_blank(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _judge(value: Any) -> None:
+def judge(value: Any) -> None:
     """Refuse what `json` lets through: deep nesting (RecursionError), a string that UTF-8 can't say (UnicodeEncodeError)."""
     json.dumps(value, ensure_ascii=False).encode()
     layer = [value]

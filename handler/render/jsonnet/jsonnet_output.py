@@ -17,15 +17,17 @@ from typing import Any
 from handler.model.errors import Problem
 from handler.model.manifest import Manifest
 from handler.model.tree import printable
-from handler.render.document import Document
-from handler.render.documents import documents
+from handler.render.document import MAX_DEPTH, Document
+from handler.render.documents import judge
 from handler.render.folders import IGNORE_FILE
 from handler.render.frames import Row, decode, encode
 from handler.render.jsonnet.jsonnet_errors import pointer
 from handler.render.objects import objects, type_name
 from handler.render.rollout_document import rollout_of
+from handler.render.scalars import number
 
-MAX_OUTPUT = 100_000_000
+_EXACT = 16  # digits from which on a double isn't every whole number
+_LONGEST = 1e21  # from here on Go writes an exponent
 _LOCUTUS = frozenset({"objects", "rollout"})
 _NAMING = ("apiVersion", "kind")
 _HIDE = "hide the field (name:: …) if it isn't for the cluster"
@@ -63,15 +65,29 @@ OutputRow = OutputKey | OutputRollout | Row
 
 def read_output(made: bytes, entrypoint: str, *, given: bool) -> Iterator[OutputRow]:
     """Yield the objects of an output, each after its key, its Rollout, or every mistake. `given`: the target names a Rollout's file."""
-    for item in documents(made, f"{entrypoint}#.json", MAX_OUTPUT):
-        if isinstance(item, Problem):
-            yield Problem(item.subject, item.message, entrypoint)
-        elif isinstance(item.value, dict) and isinstance(item.value.get("objects"), dict) and item.value.keys() <= _LOCUTUS:
-            yield from _objects(entrypoint, item.value["objects"], ("objects",), 1)
-            yield from _rollout(entrypoint, item.value.get("rollout"), given=given)
+    try:
+        value = json.loads(made, parse_int=_whole, parse_float=_float)
+        judge(value)
+    except RecursionError:
+        yield Problem("output", f"is nested deeper than {MAX_DEPTH} levels", entrypoint)
+    except ValueError:
+        yield Problem("output", "isn't JSON: it holds half of a surrogate pair, or a number that JSON can't say", entrypoint)
+    else:
+        if isinstance(value, dict) and isinstance(value.get("objects"), dict) and value.keys() <= _LOCUTUS:
+            yield from _objects(entrypoint, value["objects"], ("objects",), 1)
+            yield from _rollout(entrypoint, value.get("rollout"), given=given)
         else:
-            named = _is_manifest(item.value) or isinstance(item.value, list)
-            yield from _objects(entrypoint, item.value, (), -1 if named else 0)
+            yield from _objects(entrypoint, value, (), -1 if _is_manifest(value) or isinstance(value, list) else 0)
+
+
+def _whole(text: str) -> int | float:
+    """Return the double that jsonnet meant: engines print different digits of large ones."""
+    return int(text) if len(text) < _EXACT else _float(text)
+
+
+def _float(text: str) -> int | float:
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) < _LONGEST else number(value)
 
 
 def _objects(entrypoint: str, value: Any, steps: Steps, skipped: int) -> Iterator[OutputRow]:

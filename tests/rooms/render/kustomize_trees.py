@@ -29,12 +29,12 @@ Files = Mapping[str, str]
 
 @contextmanager
 def public_tools() -> Iterator[Path]:
-    """Give kustomize and helm where every user may run them: a program that root's sandbox starts runs as another."""
+    """Give kustomize, helm and jsonnet where every user may run them: a program that root's sandbox starts runs as another."""
     directory = Path(tempfile.mkdtemp(prefix="anneal-test-tools-"))
     directory.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         try:
-            for name in ("kustomize", "helm"):
+            for name in ("kustomize", "helm", "jsonnet"):
                 try:
                     os.link(binaries() / name, directory / name)
                 except OSError:
