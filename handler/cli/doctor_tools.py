@@ -12,7 +12,7 @@ from handler.render import render_tools
 
 
 def look_at_tools(targets: Iterable[Target], findings: Findings) -> None:
-    """Note version and path of kustomize, helm and Go's jsonnet; what is missing is a warning only where one of these targets names its renderer."""
+    """Note version and path of each program; what is missing is a warning only where one of these targets names its renderer."""
     needs = {target.name: target.renderer.programs for target in targets}
     for name in (KUSTOMIZE, HELM, JSONNET):
         try:

@@ -1,4 +1,4 @@
-"""kustomize, helm and Go's jsonnet in the functions' package: which of them a configuration needs, and what keeps a target from being rendered there.
+"""Programs that render in the functions' package: which a configuration needs, and what keeps a target from being rendered there.
 
 Law: what a target's tree decides (`type: auto`) isn't known here; such a target gets both.
 """

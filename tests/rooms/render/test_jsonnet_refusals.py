@@ -1,4 +1,4 @@
-"""What a program may not do, and what ends one: nothing of the machine is read, each mistake has its line, nothing takes the worker along."""
+"""What a program may not do, and what ends one: nothing of the machine is read, each mistake has its line, the worker goes on."""
 
 from __future__ import annotations
 
