@@ -55,12 +55,12 @@ def locutus(session: Session, *, trigger: str | None, one_off: bool, interval: s
     session.master = str(rest.pop("master"))
     named = rest.pop("config_file") or session.named  # `--config` names the same
     config = Path(str(named)) if named else None
-    program = _program(rest, config)
-    flags = {**rest, "config": None if program and program.config else config, "every": every, "listen": listen, "program": program}
+    program = _program(rest)
+    flags = {**rest, "config": config, "every": every, "listen": listen, "program": program}
     return roll_out(session, Flags(**flags))  # type: ignore[arg-type]  # click has checked them
 
 
-def _program(rest: dict[str, object], config: Path | None) -> Program | None:
+def _program(rest: dict[str, object]) -> Program | None:
     """Take the flags of jsonnet; None: another renderer is named. Raises click.UsageError for flags that don't go together."""
     given = {"entrypoint": rest.pop("entrypoint"), "ext-str": rest.pop("strings"), "jpaths": rest.pop("searched")}
     if rest["renderer"] != JSONNET:
@@ -72,7 +72,7 @@ def _program(rest: dict[str, object], config: Path | None) -> Program | None:
         raise click.UsageError(f"--renderer.file.{wrong[0]} goes with --renderer=file; a program makes its own Rollout")
     entrypoint = given["entrypoint"] or Path(ENTRYPOINT)
     assert isinstance(entrypoint, Path)  # noqa: S101 - click has made it
-    return Program(entrypoint, given["ext-str"], given["jpaths"], config if config and not _is_ours(config) else None)  # type: ignore[arg-type]  # the same
+    return Program(entrypoint, given["ext-str"], given["jpaths"])  # type: ignore[arg-type]  # the same
 
 
 def _every(trigger: str | None, interval: str | None, *, one_off: bool, render_only: bool) -> float | None:
@@ -136,6 +136,8 @@ class Flags:
 def roll_out(session: Session, flags: Flags) -> int:
     """Do what the flags ask for; return the exit status. Raises click.UsageError, AnnealError."""
     session.log_level = _LEVELS[flags.log_level]
+    if flags.program and flags.config and not _is_ours(flags.config):
+        flags = replace(flags, config=None, program=replace(flags.program, config=flags.config))
     session.any_metrics = True  # the user of this command names the Prometheus in its files
     target = _use(session, _files(session, flags), flags)
     if flags.render_only:

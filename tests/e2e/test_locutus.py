@@ -27,7 +27,7 @@ from handler.state.configmap import state_name
 from tests.e2e.heartbeats import looked_after
 from tests.e2e.serve_process import PATIENCE, ROOT, until
 from tests.kubectl import Kubectl
-from tests.locutus import DIRECTORY, FILE, KEY, ONCE, OTHERS, RENDERED, ROLLOUT, STAYING
+from tests.locutus import CUSTOM, DIRECTORY, FILE, KEY, ONCE, RENDERED, ROLLOUT, STAYING
 
 DEPLOYMENT: dict[str, Any] = {
     "apiVersion": "apps/v1",
@@ -176,9 +176,8 @@ def test_render_only_prints_at_each_interval_and_no_mistake_ends_it(nowhere: Pla
         assert process.wait(PATIENCE) == 0
 
 
-def test_flags_of_the_other_locutus_generation_are_refused(nowhere: Place) -> None:
-    for line in OTHERS:
-        nowhere.run(line, code=USAGE)
+def test_a_trigger_that_comes_later_is_refused(nowhere: Place) -> None:
+    nowhere.run(CUSTOM, code=USAGE)
 
 
 def test_once_applies_and_ends_and_at_an_interval_it_stays_as_declared(place: Place, kubectl: Kubectl, tmp_path: Path) -> None:

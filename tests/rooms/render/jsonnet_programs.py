@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -26,7 +27,13 @@ def config(name: str, data: str = "{}") -> str:
 
 
 def rendered(
-    sandbox: Sandbox, files: Files, engine: str = "rjsonnet", *, links: Mapping[str, str] | None = None, more: Any = (), **options: Any
+    sandbox: Sandbox,
+    files: Files,
+    engine: str = "rjsonnet",
+    *,
+    links: Mapping[str, str] | None = None,
+    more: Any = (),
+    options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Rendered:
     """Render `deploy`. `more`: fields of the request."""
     request = RenderRequest("deploy", options=RendererSettings("jsonnet", engine=engine, **options))  # type: ignore[arg-type]

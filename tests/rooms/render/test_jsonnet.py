@@ -76,9 +76,9 @@ def test_imports_are_looked_up_as_jsonnet_does(sandbox: Sandbox, engine: str) ->
 )
 def test_the_last_directory_of_imports_is_the_first(sandbox: Sandbox, engine: str, jpath: tuple[str, ...], wanted: str) -> None:
     files = {MAIN: "import 'a.libsonnet'", **{f"{each}/a.libsonnet": config(each) for each in ("vendor", "one", "two")}}
-    assert list(data_of(rendered(sandbox, files, engine, jpath=jpath))) == [wanted]
+    assert list(data_of(rendered(sandbox, files, engine, options={"jpath": jpath}))) == [wanted]
     files["deploy/lib/a.libsonnet"] = config("lib")
-    assert list(data_of(rendered(sandbox, files, engine, jpath=jpath))) == ["lib" if wanted == "vendor" else wanted]
+    assert list(data_of(rendered(sandbox, files, engine, options={"jpath": jpath}))) == ["lib" if wanted == "vendor" else wanted]
 
 
 @both
@@ -96,12 +96,12 @@ def test_links_within_the_repository_are_followed(sandbox: Sandbox, engine: str)
 @both
 def test_the_configuration_is_imported_and_a_variable(sandbox: Sandbox, engine: str) -> None:
     text = "local c = import 'generic-operator/config'; assert std.extVar('config') == c; " + config("a").replace("'a'", "c.name")
-    assert list(data_of(rendered(sandbox, {MAIN: text}, engine, config=as_json('{"name":"written"}')))) == ["written"]
+    assert list(data_of(rendered(sandbox, {MAIN: text}, engine, options={"config": as_json('{"name":"written"}')}))) == ["written"]
     files = {MAIN: text, "config/prod.yaml": "# of prod\nname: filed\n"}
-    found = rendered(sandbox, files, engine, config_file="../config/prod.yaml")
+    found = rendered(sandbox, files, engine, options={"config_file": "../config/prod.yaml"})
     assert list(data_of(found)) == ["filed"]
     assert dict(found.reads.paths)["config/prod.yaml"]
-    handed = rendered(sandbox, files, engine, config_file="../config/prod.yaml", more={"configuration": {"name": "handed"}})
+    handed = rendered(sandbox, files, engine, options={"config_file": "../config/prod.yaml"}, more={"configuration": {"name": "handed"}})
     assert list(data_of(handed)) == ["handed"]
     none = "local c = import 'generic-operator/config'; " + config("a", "{ n: std.toString(c) }")
     assert data_of(rendered(sandbox, {MAIN: none}, engine)) == {"a": {"n": "{ }"}}
@@ -117,7 +117,7 @@ def test_variables_and_arguments_are_strings_or_code(sandbox: Sandbox, engine: s
         "top_level_arguments": as_json('{"name":"a","list":["x"]}'),
     }
     wanted = {"v": '1 + 1 "quoted"', "n": '{"a": [1, null]}', "m": "dx", "c": "mine"}
-    assert data_of(rendered(sandbox, {MAIN: text}, engine, **options)) == {"a": wanted}
+    assert data_of(rendered(sandbox, {MAIN: text}, engine, options=options)) == {"a": wanted}
 
 
 @both
@@ -144,7 +144,7 @@ def test_the_files_of_a_round_are_fetched_at_once(sandbox: Sandbox) -> None:
 @both
 def test_an_entrypoint_of_another_name_and_directory(sandbox: Sandbox, engine: str) -> None:
     files = {"deploy/env/prod.jsonnet": "import 'near.libsonnet'", "deploy/env/near.libsonnet": config("prod")}
-    assert list(data_of(rendered(sandbox, files, engine, entrypoint="env/prod.jsonnet"))) == ["prod"]
+    assert list(data_of(rendered(sandbox, files, engine, options={"entrypoint": "env/prod.jsonnet"}))) == ["prod"]
 
 
 KUBE_LIBRARY = """

@@ -154,7 +154,7 @@ def test_a_pointer_of_lfs_is_named_with_the_import(sandbox: Sandbox) -> None:
 )
 def test_options_that_lead_nowhere(sandbox: Sandbox, options: dict[str, object], seen: str) -> None:
     files = {MAIN: config("a"), "deploy/two.yaml": "a: 1\n---\nb: 1\n", "deploy/broken.yaml": "a: b: c\n"}
-    assert seen in "\n".join(map(str, refused(sandbox, files, **options)))
+    assert seen in "\n".join(map(str, refused(sandbox, files, options=options)))
 
 
 def test_a_rollout_of_the_target_and_one_of_the_program_are_a_mistake(sandbox: Sandbox) -> None:
@@ -174,5 +174,5 @@ def test_without_gos_program_only_its_engine_is_missing(sandbox: Sandbox, monkey
 
 
 def test_a_variable_isnt_said_where_it_is_wrong(sandbox: Sandbox) -> None:
-    (problem,) = refused(sandbox, {MAIN: "std.extVar('v') + 1 + {}.a"}, ext_vars=as_json('{"v":"canary-77"}'))
+    (problem,) = refused(sandbox, {MAIN: "std.extVar('v') + 1 + {}.a"}, options={"ext_vars": as_json('{"v":"canary-77"}')})
     assert "canary-77" not in str(problem)

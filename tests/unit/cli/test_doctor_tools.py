@@ -45,7 +45,9 @@ def rows(*renderers: RendererSettings) -> dict[str, tuple[str, str, str]]:
 def test_what_is_there_is_said_with_version_and_path(place: Path) -> None:
     tool(place, "kustomize", "v5.8.1")
     tool(place, "helm", "v3.22.0")
-    assert rows() == {"kustomize": ("ok", f"v5.8.1 ({place}/kustomize)", ""), "helm": ("ok", f"v3.22.0 ({place}/helm)", "")}
+    tool(place, "jsonnet", "v0.22.0")
+    versions = {"kustomize": "v5.8.1", "helm": "v3.22.0", "jsonnet": "v0.22.0"}
+    assert rows() == {name: ("ok", f"{version} ({place}/{name})", "") for name, version in versions.items()}
 
 
 @pytest.mark.parametrize("renderer", [RendererSettings("file"), RendererSettings("auto"), RendererSettings("kustomize")])
