@@ -25,7 +25,7 @@ from handler.cli import reports
 from handler.cli.engine import clock_engine
 from handler.cli.local_source import CheckoutParts, Directory, Rereading
 from handler.cli.locutus_flags import DIRECTORY, ENTRYPOINT, NAME, NAMESPACE, ROLLOUT, go_duration
-from handler.cli.locutus_jsonnet import Program
+from handler.cli.locutus_jsonnet import JsonnetFlags
 from handler.cli.render import flat, one_line
 from handler.cli.run import by_the_clock, once
 from handler.cli.run_job import stoppable
@@ -60,7 +60,7 @@ def locutus(session: Session, *, trigger: str | None, one_off: bool, interval: s
     return roll_out(session, Flags(**flags))  # type: ignore[arg-type]  # click has checked them
 
 
-def _program(rest: dict[str, object]) -> Program | None:
+def _program(rest: dict[str, object]) -> JsonnetFlags | None:
     """Take the flags of jsonnet; None: another renderer is named. Raises click.UsageError for flags that don't go together."""
     given = {"entrypoint": rest.pop("entrypoint"), "ext-str": rest.pop("strings"), "jpaths": rest.pop("searched")}
     if rest["renderer"] != JSONNET:
@@ -72,7 +72,7 @@ def _program(rest: dict[str, object]) -> Program | None:
         raise click.UsageError(f"--renderer.file.{wrong[0]} goes with --renderer=file; a program makes its own Rollout")
     entrypoint = given["entrypoint"] or Path(ENTRYPOINT)
     assert isinstance(entrypoint, Path)  # noqa: S101 - click has made it
-    return Program(entrypoint, given["ext-str"], given["jpaths"])  # type: ignore[arg-type]  # the same
+    return JsonnetFlags(entrypoint, given["ext-str"], given["jpaths"])  # type: ignore[arg-type]  # the same
 
 
 def _every(trigger: str | None, interval: str | None, *, one_off: bool, render_only: bool) -> float | None:
@@ -130,7 +130,7 @@ class Flags:
     log_level: str
     render_only: bool
     listen: str
-    program: Program | None = None
+    program: JsonnetFlags | None = None
 
 
 def roll_out(session: Session, flags: Flags) -> int:

@@ -29,7 +29,7 @@ _FLAG = "--renderer.jsonnet"
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class JsonnetFlags:
     """What the flags name. `strings`: external variables; `searched`: directories of imports; `config`: a file of configuration."""
 
     entrypoint: Path

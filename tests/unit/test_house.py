@@ -27,7 +27,7 @@ VENDORS = {
     "source": {"cryptography", "dulwich", "urllib3", "paramiko", "jwt", "pysequoia", "semantic_version"},
     "triggers": {"standardwebhooks"},
     "feedback": {"prometheus_client"},
-    "render": {"yaml"},
+    "render": {"rjsonnet", "yaml"},
     "plan": {"jsonschema"},
     "cluster": {"kubernetes", "urllib3", "yaml"},  # yaml: kubeconfigs
     "queues": {"botocore"},

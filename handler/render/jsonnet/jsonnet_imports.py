@@ -146,6 +146,6 @@ def below(directory: str, text: str) -> str | None:
 
 
 def table(imports: JsonnetImports) -> Mapping[str, object]:
-    """Return what the evaluation is told of imports: those that are found, and what is said of those that are missing."""
+    """Return imports as the evaluation takes them: those that are found, and the mistakes of those that are missing."""
     said = [[*key, each.subject, each.message, each.place, each.fix] for key, each in imports.missing.items()]
     return {"found": [[*key, path] for key, path in imports.found.items()], "missing": said}

@@ -36,7 +36,7 @@ def rendered(
     options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Rendered:
     """Render `deploy`. `more`: fields of the request."""
-    request = RenderRequest("deploy", options=RendererSettings("jsonnet", engine=engine, **options))  # type: ignore[arg-type]
+    request = RenderRequest("deploy", options=RendererSettings("jsonnet", engine=engine, **options))  # type: ignore[arg-type]  # one of the two
     return RENDERERS["jsonnet"].render(FakeTree(files, links), replace(request, **dict(more)), sandbox)
 
 

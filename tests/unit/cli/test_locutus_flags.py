@@ -19,7 +19,7 @@ from handler.cli import locutus as locutus_module
 from handler.cli.group import USAGE, anneal
 from handler.cli.locutus import Flags
 from handler.cli.locutus_flags import ENTRYPOINT
-from handler.cli.locutus_jsonnet import Program
+from handler.cli.locutus_jsonnet import JsonnetFlags
 from handler.cli.session import Session
 from tests.locutus import CUSTOM, ONCE, PROGRAMS, RENDERED, ROLLOUT, SEED, STAYING
 
@@ -50,7 +50,7 @@ FLAGS = {
     "master": Flag(BOTH, {"https://10.0.0.1:6443": {"master": "https://10.0.0.1:6443"}, "": {"master": ""}}),
     "qps": Flag(NEW, {"5": {}, "0x10": {}, "-1": {}}, ("five", "1.5", "")),
     "burst": Flag(NEW, {"10": {}, "017": {}}, ("ten", "")),
-    "renderer": Flag(BOTH, {"file": {"renderer": "file"}, "jsonnet": {"renderer": "jsonnet", "program": Program(MAIN)}}, ("helm", "")),
+    "renderer": Flag(BOTH, {"file": {"renderer": "file"}, "jsonnet": {"renderer": "jsonnet", "program": JsonnetFlags(MAIN)}}, ("helm", "")),
     "trigger": Flag(OLD, {"oneoff": {"every": None}, "interval": {"every": 60.0}}, ("resource", "webhook", "")),
     "one-off": Flag(NEW, {"": {"every": None}, "true": {"every": None}, "T": {"every": None}}, ("yes",), truth=True),
     "config-file": Flag(BOTH, paths("config"), ("",)),
@@ -62,9 +62,9 @@ FLAGS = {
         {"3s": {"every": 3.0}, "1m0s": {"every": 60.0}, "1h1.5s": {"every": 3601.5}, "1500ms": {"every": 1.5}},
         ("3", "500ms", "-1m", "soon", "", "1m 0s"),
     ),
-    "renderer.jsonnet.entrypoint": Flag(BOTH, {"a.jsonnet": {"program": Program(Path("a.jsonnet"))}}, ("",)),
-    "renderer.jsonnet.ext-str": Flag(NEW, {"k=v=w": {"program": Program(MAIN, ("k=v=w",))}}),
-    "renderer.jsonnet.jpaths": Flag(NEW, {"lib,vendor": {"program": Program(MAIN, searched=("lib,vendor",))}}),
+    "renderer.jsonnet.entrypoint": Flag(BOTH, {"a.jsonnet": {"program": JsonnetFlags(Path("a.jsonnet"))}}, ("",)),
+    "renderer.jsonnet.ext-str": Flag(NEW, {"k=v=w": {"program": JsonnetFlags(MAIN, ("k=v=w",))}}),
+    "renderer.jsonnet.jpaths": Flag(NEW, {"lib,vendor": {"program": JsonnetFlags(MAIN, searched=("lib,vendor",))}}),
     "trigger.resource.config": Flag(BOTH, refused=RESOURCE),
     "trigger.resource.write-status": Flag(BOTH, refused=RESOURCE),
     "trigger.database.config": Flag(NEW, refused=DATABASE),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from handler.model.errors import Problem
@@ -25,8 +27,8 @@ GO = """RUNTIME ERROR: no such region
 """
 
 
-def told(said: str, **more: object) -> Problem:
-    return explain(said, "deploy/main.jsonnet", FILES, **more)  # type: ignore[arg-type]
+def told(said: str, missing: Mapping[tuple[str, str], Problem] | None = None) -> Problem:
+    return explain(said, "deploy/main.jsonnet", FILES, missing)
 
 
 def test_the_innermost_frame_of_the_commit_is_the_place() -> None:
