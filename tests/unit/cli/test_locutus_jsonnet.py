@@ -53,7 +53,7 @@ def printed(*words: str) -> Any:
     return json.loads(ran(*words, "--render-only"))
 
 
-@pytest.mark.parametrize(("line", "name"), zip(PROGRAMS, ("plain", "configured"), strict=True))
+@pytest.mark.parametrize(("line", "name"), list(zip(PROGRAMS, ("plain", "configured"), strict=True)))
 def test_documented_command_lines_run_as_written(place: Path, line: str, name: str) -> None:
     found = json.loads(ran(*shlex.split(line.replace("$KUBECONFIG", "/nonexistent"))[1:]))
     assert found["rollout"] == ROLLOUT
