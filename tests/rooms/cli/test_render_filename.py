@@ -72,7 +72,7 @@ def test_a_program_of_jsonnet_gets_what_it_imports_of_the_checkout(checkout: Pat
     assert named(checkout / "env/prod") == ["a"]
     assert "# env/prod/main.jsonnet:$\n" in run(checkout / "env/prod").stdout
     (checkout / "lib/name.libsonnet").unlink()
-    assert "env/base.libsonnet:1: name.libsonnet: isn't there" in run(checkout / "env/prod", code=1).stderr
+    assert "env/base.libsonnet:1: name.libsonnet: isn't in commit" in run(checkout / "env/prod", code=1).stderr
 
 
 # --- kustomizations
