@@ -88,10 +88,17 @@ def test_anything_else_is_a_mistake_with_its_path(made: Any, subject: str, seen:
     assert ".annealignore" not in problem.fix
 
 
-def test_what_is_nested_too_deep_is_refused() -> None:
-    (problem,) = [decode_output(frame) for frame in encode_output(b"[" * 5_000 + b"]" * 5_000, PLACE, given=False)]
+@pytest.mark.parametrize(("depth", "refused"), [(190, 0), (210, 1), (5_000, 1)])
+def test_what_is_nested_too_deep_is_refused(depth: int, refused: int) -> None:
+    text = "".join(f"{' ' * 3 * level}[\n" for level in range(depth)) + "]" * depth
+    found = [decode_output(frame) for frame in encode_output(text.encode(), PLACE, given=False)]
+    assert ["nested deeper" in row.message for row in found if isinstance(row, Problem)] == [True] * refused
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    (problem,) = [decode_output(frame) for frame in encode_output(b'["\\ud83d"]', PLACE, given=False)]
     assert isinstance(problem, Problem)
-    assert "nested deeper" in problem.message
+    assert "surrogate" in problem.message
 
 
 def test_the_wire_is_read_strictly() -> None:
