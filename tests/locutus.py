@@ -13,12 +13,13 @@ _CRD = "jsonnet-with-crd-as-config"
 RENDERED = f"{_FILES} --trigger=oneoff --render-only"
 ONCE = f"{_FILES} --trigger=oneoff"
 STAYING = f"{_FILES} --trigger=interval"
-OTHERS = (
+PROGRAMS = (
     f"{_JSONNET}/jsonnet/main.jsonnet --trigger=oneoff --render-only",
     f"{_JSONNET}/jsonnet-with-config/main.jsonnet --trigger=oneoff --config-file=example/jsonnet-with-config/config.json --render-only",
-    f"{_JSONNET}/{_CRD}/main.jsonnet --trigger=resource --trigger.resource.config=example/{_CRD}/config.yaml",
 )
-"""Those of a renderer that comes with a later version."""
+"""Those of the renderer jsonnet."""
+CUSTOM = f"{_JSONNET}/{_CRD}/main.jsonnet --trigger=resource --trigger.resource.config=example/{_CRD}/config.yaml"
+"""That of a trigger that comes with a later version."""
 ROLLOUT = f"""\
 apiVersion: workflow.kubernetes.io/v1alpha1
 kind: Rollout

@@ -1,6 +1,6 @@
 """What one run of a target takes from elsewhere than git: its cluster, values that live there, charts, tools.
 
-    //tool/<name>                      sha256 of the program
+    //tool/<name>                      sha256 of the program or library
     //directory/<path>                 sha256 of a directory that the target's settings name, with all below it
     //cluster/version, //cluster/apis  its version; sha256 of the list of what it serves
     //values/<kind>/<name>             uid/resourceVersion of an object in the target's namespace; empty: there is none
@@ -39,7 +39,7 @@ from handler.model.outside_inputs import (
 )
 from handler.model.tree import OUTSIDE
 from handler.render.nix import nixpkgs
-from handler.render.render_tools import find
+from handler.render.render_tools import digest
 from handler.source.charts.chart_index_cache import ChartIndexes
 from handler.source.charts.chart_pins import ChartPins
 
@@ -69,7 +69,7 @@ class TargetInputs:
     def ask(self, name: str) -> str:
         """Return what an outside read is now; empty for one that isn't known. Raises AnnealError: it can't be asked."""
         if name.startswith(_TOOL):
-            return find(name.removeprefix(_TOOL)).digest
+            return digest(name.removeprefix(_TOOL))
         if name.startswith(nixpkgs.READ):
             return self._directory(name.removeprefix(nixpkgs.READ))
         if name == VERSION:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from handler.cli.check_table import Findings
-from handler.config.renderer_settings import HELM, KUSTOMIZE, NIX, SOPS
+from handler.config.renderer_settings import HELM, JSONNET, KUSTOMIZE, NIX, SOPS
 from handler.config.settings import Target
 from handler.model.errors import OperatorError
 from handler.render import render_tools
@@ -13,10 +13,10 @@ from handler.render.nix import nixpkgs
 
 
 def look_at_tools(targets: Iterable[Target], findings: Findings) -> None:
-    """Note version and path of kustomize, helm, nix and sops; what is missing is a warning only where one of these targets needs it."""
+    """Note version and path of each program; what is missing is a warning only where one of these targets needs it."""
     targets = tuple(targets)
     needs = {target.name: target.programs for target in targets}
-    for name in (KUSTOMIZE, HELM, NIX, SOPS):
+    for name in (KUSTOMIZE, HELM, JSONNET, NIX, SOPS):
         try:
             found = render_tools.find(name)
         except OperatorError as error:

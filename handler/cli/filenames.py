@@ -64,6 +64,16 @@ class FilenameFlags:
         return found is not None and not (found / CHART).is_file() and any((found / name).is_file() for name in KUSTOMIZATIONS)
 
     @property
+    def renderer(self) -> dict[str, object]:
+        """What renders it, as a configuration says it."""
+        from handler.render.auto_renderer import MAIN  # noqa: PLC0415 - `--help` stays fast
+
+        if self.kustomized:
+            return {"type": "kustomize", "helmCharts": True}
+        found = self.directory
+        return {"type": "jsonnet"} if found and (found / MAIN).is_file() else {"include": self.include()}
+
+    @property
     def checkout(self) -> tuple[Path, str] | None:
         """The checkout's root and the directory's path there, where it holds what may build on other directories of it."""
         from handler.cli.checkout_parts import checkout_of  # noqa: PLC0415 - `--help` stays fast
@@ -106,7 +116,7 @@ class FilenameFlags:
             "name": self.name,
             "repository": {"url": "https://local.invalid/directory"},
             **({"path": self.checkout[1]} if self.checkout else {}),
-            "renderer": {"type": "kustomize", "helmCharts": True} if self.kustomized else {"include": self.include()},
+            "renderer": self.renderer,
             "namespaces": "*" if lone else list(self.namespaces),
             "clusterScoped": list(self.cluster_scoped),
             "validate": self.validate,

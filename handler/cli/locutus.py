@@ -3,9 +3,9 @@
     --trigger=oneoff | interval          2018 to 2021: the trigger is named
     --one-off   --trigger.interval.duration=1m     since 2023: a trigger is there once it is configured, and --one-off overrides it
 
-As upstream, no command line runs without a trigger; what upstream has for the renderer jsonnet, the trigger resource and databases is
-refused by name. Without a configuration there is one instance, whose state lies beside what it applies, namespace `default` for objects
-that name none, every kind and every namespace; nothing is deleted for not being declared any more.
+As upstream, no command line runs without a trigger; what upstream has for the trigger resource and databases is refused by name. Without a
+configuration there is one instance, whose state lies beside what it applies, namespace `default` for objects that name none, every kind and
+every namespace; nothing is deleted for not being declared any more.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from handler.app.run_events import SETTLE
 from handler.cli import reports
 from handler.cli.engine import clock_engine
 from handler.cli.go_flags import go_duration
-from handler.cli.local_source import Directory, Rereading
-from handler.cli.locutus_flags import DIRECTORY, NAME, NAMESPACE, ROLLOUT
+from handler.cli.local_source import CheckoutParts, Directory, Rereading
+from handler.cli.locutus_flags import DIRECTORY, ENTRYPOINT, NAME, NAMESPACE, ROLLOUT
+from handler.cli.locutus_jsonnet import JsonnetFlags
 from handler.cli.render import flat, one_line
 from handler.cli.run import by_the_clock, once
 from handler.cli.run_job import stoppable
 from handler.cli.session import Session
 from handler.config.git_settings import Repository, directory_url
 from handler.config.load import API_VERSION
-from handler.config.renderer_settings import RendererSettings
+from handler.config.renderer_settings import JSONNET, RendererSettings
 from handler.config.settings import Prune, Settings, Target
 from handler.config.value_formats import RANGES
 from handler.feedback.exposition import Exposition
@@ -46,7 +47,7 @@ _NO_TRIGGER = "no trigger is named: --one-off (or --trigger=oneoff) rolls out on
 
 def locutus(session: Session, *, trigger: str | None, one_off: bool, interval: str | None, listen: str, **rest: object) -> int:
     """Roll files out as Locutus does: its flags, written as in Go."""
-    known("--renderer", str(rest["renderer"]), tuple(session.added.renderers) if session.added else ("file",), "jsonnet")
+    known("--renderer", str(rest["renderer"]), tuple(session.added.renderers) if session.added else ("file", JSONNET))
     if idle := [f"--{name}" for name in ("qps", "burst") if rest.pop(name) is not None]:
         session.output.note(f"without effect: {', '.join(idle)}; the API server's own priority and fairness limits what is asked of it")
     every = _every(trigger, interval, one_off=one_off, render_only=bool(rest["render_only"]))
@@ -54,7 +55,25 @@ def locutus(session: Session, *, trigger: str | None, one_off: bool, interval: s
         raise click.UsageError(f"--web.listen: expected host:port or :port, found {listen!r}")
     session.master = str(rest.pop("master"))
     named = rest.pop("config_file") or session.named  # `--config` names the same
-    return roll_out(session, Flags(config=Path(str(named)) if named else None, every=every, listen=listen, **rest))  # type: ignore[arg-type]  # click has checked them
+    config = Path(str(named)) if named else None
+    program = _program(rest)
+    flags = {**rest, "config": config, "every": every, "listen": listen, "program": program}
+    return roll_out(session, Flags(**flags))  # type: ignore[arg-type]  # click has checked them
+
+
+def _program(rest: dict[str, object]) -> JsonnetFlags | None:
+    """Take the flags of jsonnet; None: another renderer is named. Raises click.UsageError for flags that don't go together."""
+    given = {"entrypoint": rest.pop("entrypoint"), "ext-str": rest.pop("strings"), "jpaths": rest.pop("searched")}
+    if rest["renderer"] != JSONNET:
+        if wrong := [name for name, value in given.items() if value]:
+            raise click.UsageError(f"--renderer.jsonnet.{wrong[0]} goes with --renderer=jsonnet")
+        return None
+    if rest["directory"] or rest["rollout"]:
+        wrong = ["dir" if rest["directory"] else "rollout"]
+        raise click.UsageError(f"--renderer.file.{wrong[0]} goes with --renderer=file; a program makes its own Rollout")
+    entrypoint = given["entrypoint"] or Path(ENTRYPOINT)
+    assert isinstance(entrypoint, Path)  # noqa: S101 - click has made it
+    return JsonnetFlags(entrypoint, given["ext-str"], given["jpaths"])  # type: ignore[arg-type]  # the same
 
 
 def _every(trigger: str | None, interval: str | None, *, one_off: bool, render_only: bool) -> float | None:
@@ -78,7 +97,7 @@ def _check(interval: str | None, found: float | None) -> None:
         raise click.UsageError(f"--trigger.interval.duration: expected {limits.noun} from {limits.span()}, found {interval!r}")
 
 
-def known(flag: str, name: str, names: tuple[str, ...], later: str) -> None:
+def known(flag: str, name: str, names: tuple[str, ...], later: str = "") -> None:
     """Raise click.UsageError for a name that isn't known; `later`: the one that upstream has and this version hasn't."""
     if name not in names:
         seen = "comes with a later version" if name == later else "isn't known"
@@ -99,7 +118,10 @@ _LEVELS = {
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What a command line asks for. `every`: seconds from run to run, None: once; `listen`: where metrics are served, empty: nowhere."""
+    """What a command line asks for. `every`: seconds from run to run, None: once; `listen`: where metrics are served, empty: nowhere.
+
+    `program`: what `--renderer=jsonnet` evaluates.
+    """
 
     directory: Path | None
     rollout: Path | None
@@ -109,11 +131,14 @@ class Flags:
     log_level: str
     render_only: bool
     listen: str
+    program: JsonnetFlags | None = None
 
 
 def roll_out(session: Session, flags: Flags) -> int:
     """Do what the flags ask for; return the exit status. Raises click.UsageError, AnnealError."""
     session.log_level = _LEVELS[flags.log_level]
+    if flags.program and flags.config and not _is_ours(flags.config):
+        flags = replace(flags, config=None, program=replace(flags.program, config=flags.config))
     session.any_metrics = True  # the user of this command names the Prometheus in its files
     target = _use(session, _files(session, flags), flags)
     if flags.render_only:
@@ -128,8 +153,12 @@ def roll_out(session: Session, flags: Flags) -> int:
     return by_the_clock(session, (target,), flags.every, engine, _WEB if flags.listen else "metrics.bind")
 
 
-def _files(session: Session, flags: Flags) -> Callable[[], Directory] | None:
+def _files(session: Session, flags: Flags) -> Callable[[], Directory | CheckoutParts] | None:
     """Return what reads the files, at upstream's defaults; None: a configuration's repository has them. Raises click.UsageError."""
+    if flags.program:
+        if not flags.program.entrypoint.is_file():
+            raise click.UsageError(f"--renderer.jsonnet.entrypoint: expected a file, found none at {flags.program.entrypoint}")
+        return partial(flags.program.read, session.sandbox)
     if flags.config and not (flags.directory or flags.rollout):
         return None
     directory = flags.directory or Path(DIRECTORY)
@@ -145,7 +174,7 @@ def _files(session: Session, flags: Flags) -> Callable[[], Directory] | None:
     return partial(Directory, directory, rollout)
 
 
-def _use(session: Session, files: Callable[[], Directory] | None, flags: Flags) -> Target:
+def _use(session: Session, files: Callable[[], Directory | CheckoutParts] | None, flags: Flags) -> Target:
     """Make the files' target the session's; without files the configured one, from its repository. Raises ConfigInvalid, SourceRefused."""
     settings = _configured(session, flags.config) if flags.config else _unconfigured(flags.renderer)
     if files is None:
@@ -154,7 +183,9 @@ def _use(session: Session, files: Callable[[], Directory] | None, flags: Flags) 
     source = Rereading(files)
     (target,) = settings.targets
     name, now = target.name, source.now
-    made = replace(target, repository=Repository(url=directory_url(name)), path=now.path, rollout=now.rollout)
+    rollout = now.rollout if isinstance(now, Directory) else ""
+    made = replace(target, repository=Repository(url=directory_url(name)), path=now.path, rollout=rollout)
+    made = replace(made, renderer=flags.program.options()) if flags.program else made
     return session.use(replace(settings, targets=(made,)), source)
 
 
@@ -173,16 +204,19 @@ def _unconfigured(renderer: str) -> Settings:
 
 def _configured(session: Session, config: Path) -> Settings:
     """Return a configuration's settings. Raises click.UsageError for one of a renderer, ConfigInvalid for mistakes in one of Anneal."""
-    try:
-        ours = API_VERSION in config.read_text(errors="replace")
-    except OSError as error:
-        raise click.UsageError(f"--config-file {config}: {error.strerror}") from None
-    if not ours:
+    if not _is_ours(config):
         raise click.UsageError(f"--config-file {config}: is no configuration of Anneal, and the file renderer takes none of its own")
     settings = session.read(config)
     if len(settings.targets) != 1:
         raise click.UsageError(f"--config-file {config}: expected one target, found {len(settings.targets)}")
     return settings
+
+
+def _is_ours(config: Path) -> bool:
+    try:
+        return API_VERSION in config.read_text(errors="replace")
+    except OSError as error:
+        raise click.UsageError(f"--config-file {config}: {error.strerror}") from None
 
 
 def _print(session: Session, target: Target, every: float | None) -> int:

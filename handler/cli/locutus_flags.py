@@ -8,14 +8,11 @@ from handler.cli.go_flags import GoCommand
 
 NAME = "locutus"  # the target that there is without a configuration
 NAMESPACE = "default"
-DIRECTORY, ROLLOUT = "manifests", "rollout.yaml"
+DIRECTORY, ROLLOUT, ENTRYPOINT = "manifests", "rollout.yaml", "jsonnet/main.jsonnet"
 LOG_LEVELS = ("all", "debug", "info", "warn", "error", "none")
-_JSONNET, _RESOURCE = "the renderer jsonnet comes with a later version", "the trigger resource comes with a later version"
+_RESOURCE = "the trigger resource comes with a later version"
 _DATABASE = "no database triggers a rollout, is a source of one, or is reported to"
 _REFUSED = {
-    "--renderer.jsonnet.entrypoint": _JSONNET,
-    "--renderer.jsonnet.ext-str": _JSONNET,
-    "--renderer.jsonnet.jpaths": _JSONNET,
     "--trigger.resource.config": _RESOURCE,
     "--trigger.resource.write-status": _RESOURCE,
     "--trigger.database.config": _DATABASE,

@@ -15,7 +15,7 @@ import yaml
 
 from handler.config import value_formats
 from handler.config.decode import BAD, Decoder, child, nearest
-from handler.config.renderer_settings import AUTO, FILE, HELM, KUSTOMIZE, NIX
+from handler.config.renderer_settings import AUTO, FILE, HELM, JSONNET, KUSTOMIZE, NIX
 from handler.config.settings import Settings, Target, WebhookSettings
 from handler.config.settings_shape import Slot
 from handler.config.value_formats import FORMS
@@ -29,7 +29,7 @@ API_VERSION, KIND = "anneal.dev/v1alpha1", "Config"
 SYSTEM = Path("/etc/anneal/anneal.yaml")
 MAX_BYTES = 4_000_000
 _HEADER = ("apiVersion", "kind", "defaults", "include")
-STOCK_RENDERERS = (AUTO, FILE, HELM, KUSTOMIZE, NIX)
+STOCK_RENDERERS = (AUTO, FILE, HELM, JSONNET, KUSTOMIZE, NIX)
 """The renderers of a program that adds none (`handler.render.RENDERERS`, which is not loaded for its names)."""
 
 

@@ -13,6 +13,7 @@ from handler.config.settings_shape import doc as _doc
 AUTO, FILE, KUSTOMIZE, HELM, NIX = "auto", "file", "kustomize", "helm", "nix"
 SOPS = "sops"
 """The program that decrypts, whatever renders."""
+JSONNET, RJSONNET, GOJSONNET = "jsonnet", "rjsonnet", "gojsonnet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ class RendererSettings:
     """Which renderer turns the tree into documents, and its options."""
 
     type: str = _doc(
-        "Name of a renderer. auto: `path` itself decides: a Chart.yaml is helm's, a kustomization kustomize's, all else are files.",
+        "Name of a renderer. auto: `path` itself decides: a Chart.yaml is helm's, a kustomization kustomize's, a main.jsonnet jsonnet's,"
+        " all else are files.",
         AUTO,
         kind="renderer",
     )
@@ -68,6 +70,18 @@ class RendererSettings:
     )
     show_trace: bool = _doc("nix: mistakes show how nix came there.", False)
 
+    entrypoint: str = _doc("jsonnet: file of the program, from `path`.", "main.jsonnet", kind="treeFile")
+    jpath: tuple[str, ...] = _doc(
+        "jsonnet: directories of imports, below `path` and from the repository's root; later ones are searched first, vendor and lib last.",
+        kind="treeFile",
+        factory=tuple,
+    )
+    ext_vars: Json = _doc("jsonnet: external variables; a text is a string, anything else is code, as JSON.", Json(""))
+    top_level_arguments: Json = _doc("jsonnet: arguments where the program is a function; as extVars.", Json(""))
+    config: Json = _doc("jsonnet: what `import 'generic-operator/config'` and `std.extVar('config')` are.", Json(""))
+    config_file: str = _doc("jsonnet: the same, as a file of JSON or YAML, from `path`.", "", kind="treeFile")
+    engine: Literal["rjsonnet", "gojsonnet"] = _doc("jsonnet: what evaluates: jrsonnet, or Google's program in Go.", "rjsonnet")
+
     @property
     def chosen(self) -> str:
         """The renderer that is written; globs are for files. `auto`: the tree decides."""
@@ -76,7 +90,12 @@ class RendererSettings:
     @property
     def programs(self) -> tuple[str, ...]:
         """The programs that it runs; of `auto`, which the tree decides, none is known."""
-        return {KUSTOMIZE: (KUSTOMIZE, HELM) if self.helm_charts else (KUSTOMIZE,), HELM: (HELM,), NIX: (NIX,)}.get(self.chosen, ())
+        return {
+            KUSTOMIZE: (KUSTOMIZE, HELM) if self.helm_charts else (KUSTOMIZE,),
+            HELM: (HELM,),
+            NIX: (NIX,),
+            JSONNET: (JSONNET,) * (self.engine == GOJSONNET),
+        }.get(self.chosen, ())
 
     def _written(self, names: tuple[str, ...]) -> bool:
         blank = RendererSettings()
@@ -98,6 +117,7 @@ OF_FILES = ("include", "exclude")
 OPTIONS: dict[str, tuple[str, ...]] = {
     KUSTOMIZE: ("generate", "helm_charts"),
     HELM: ("release_name", "values_files", "values", "values_from", "set", "skip_crds", "chart"),
+    JSONNET: ("entrypoint", "jpath", "ext_vars", "top_level_arguments", "config", "config_file", "engine"),
     NIX: ("modules", "packages", "nix_path", "sources", "show_trace"),
 }
 """The options of each renderer that has its own; all others take those of files."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from handler.config import cel
 from handler.config.git_settings import Repository, RepositoryAuth, Revision, SecretRef, Verify
 from handler.config.post_build import PostBuild
-from handler.config.renderer_settings import HELM, KUSTOMIZE, NIX, OPTIONS, Chart, ChartSource, Decryption, RendererSettings
+from handler.config.renderer_settings import OF_FILES, OPTIONS, Chart, ChartSource, Decryption, RendererSettings
 from handler.config.settings import (
     Cluster,
     Eks,
@@ -190,7 +190,7 @@ def variables_have_namespace(post_build: PostBuild | None, namespace: str) -> It
 
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_OWNERS: dict[str, tuple[str, ...]] = {"": ("include", "exclude"), KUSTOMIZE: OPTIONS[KUSTOMIZE], HELM: OPTIONS[HELM], NIX: OPTIONS[NIX]}
+_OWNERS: dict[str, tuple[str, ...]] = {"": OF_FILES, **OPTIONS}
 _OPTIONS = tuple(name for names in _OWNERS.values() for name in names)
 
 _NIX_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
@@ -211,6 +211,7 @@ RULES = (
     *(SettingRule(HealthCheckExpr, (name,), compiles(name)) for name in ("in_progress", "failed", "current")),
     SettingRule(RendererSettings, ("type", *_OPTIONS), options_fit),
     SettingRule(RendererSettings, ("nix_path",), nix_directories),
+    SettingRule(RendererSettings, ("config", "config_file"), one_of("config", "configFile", least=0)),
     SettingRule(Chart, ("oci", "repository", "name"), one_chart),
     SettingRule(Target, ("renderer", "namespace"), values_have_namespace),
     SettingRule(PostBuild, ("substitute",), variables_are_texts),

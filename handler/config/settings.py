@@ -211,7 +211,8 @@ class Target:
     charts: tuple[ChartSource, ...] = _doc("Where Helm charts that git doesn't hold may come from.", factory=tuple)
     decryption: Decryption | None = _doc("How files that SOPS has encrypted are decrypted; without it they are refused.", None)
     sandbox: Literal["strict", "weak"] = _doc(
-        "weak: run kustomize, helm and sops also where the kernel offers no walls for files and sockets, as on AWS Lambda.", "strict"
+        "weak: run programs such as kustomize and helm also where the kernel offers no walls for files and sockets, as on AWS Lambda.",
+        "strict",
     )
     cluster: Cluster = _doc("Which cluster.", factory=Cluster)
     namespace: str = _doc("For objects that name none; empty: such objects are refused.", "", kind="namespace")

@@ -231,6 +231,17 @@ FORMS: dict[str, ValueFormat] = {
         example="(import ./hostgroup.nix).network.modules",
     ),
     "source": ValueFormat("a file or directory inside the repository", r".+", (*_PATH[:3],), example="../common"),
+    "treeFile": ValueFormat(
+        "a path inside the repository",
+        r".+",
+        (
+            _CONTROLS,
+            ValueRefusal("^/", "is absolute", "paths begin at `path` of the target, without `/`"),
+            ValueRefusal(r"\\", r"holds a backslash", "separate directories by `/`"),
+            ValueRefusal("^[A-Za-z][A-Za-z0-9+.-]*:", "is a URL", "commit what it names"),
+        ),
+        example="main.jsonnet",
+    ),
     "renderer": ValueFormat("the name of a renderer", example="file"),
     "env": _hidden("the name of an environment variable", r"[A-Za-z_][A-Za-z0-9_]*", example="GIT_TOKEN"),
     "secretFile": _hidden("the path of a file", r".+", (_CONTROLS,), example="/run/secrets/token"),

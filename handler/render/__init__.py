@@ -7,6 +7,7 @@
     place       where mistakes stand                            lines; in the child
     variables   `${name}` in objects written out, for each      variables/; in the child
     programs    kustomize, helm, nix: run by a child, in walls  kustomize/, helm/, charts/, nix/ | programs/
+    jsonnet     evaluated by a library in the child             jsonnet/
 
 Law: what comes from git is parsed in a child only, and every look into the tree is in the read set. A program is run only where Landlock
 and seccomp stand around it, unless its target is `weak`; what it says is parsed in the child that ran it.
@@ -22,6 +23,7 @@ from handler.model.tree import Tree
 from handler.render.auto_renderer import AutoRenderer
 from handler.render.file_renderer import FileRenderer
 from handler.render.helm.helm_renderer import HelmRenderer
+from handler.render.jsonnet.jsonnet_renderer import JsonnetRenderer
 from handler.render.kustomize.kustomize_renderer import KustomizeRenderer
 from handler.render.nix.nix_renderer import NixRenderer
 from handler.render.programs.program import Program, ProgramLimits
@@ -40,6 +42,7 @@ class Renderer(Protocol):
 _BY_NAME: Mapping[str, Renderer] = {
     "file": FileRenderer(),
     "helm": HelmRenderer(),
+    "jsonnet": JsonnetRenderer(),
     "kustomize": KustomizeRenderer(),
     "nix": NixRenderer(),
 }

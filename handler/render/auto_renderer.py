@@ -2,6 +2,7 @@
 
     Chart.yaml                                            helm
     kustomization.yaml, kustomization.yml, Kustomization  kustomize
+    main.jsonnet                                          jsonnet
     kubernixos.nix                                        nix
     anything else                                         files
 
@@ -25,7 +26,8 @@ from handler.render.sandbox import Sandbox
 if TYPE_CHECKING:
     from handler.render import Renderer
 
-_MARKS = {CHART: "helm", **dict.fromkeys(KUSTOMIZATIONS, "kustomize"), NIX_MODULE: "nix"}
+MAIN = "main.jsonnet"
+_MARKS = {CHART: "helm", **dict.fromkeys(KUSTOMIZATIONS, "kustomize"), MAIN: "jsonnet", NIX_MODULE: "nix"}
 
 
 class AutoRenderer:

@@ -59,7 +59,7 @@ def _json_documents(text: str, path: str) -> Iterator[Document | Problem]:
         reader = _JsonReader(f"{path}:{line}")
         try:
             value, end = reader.decoder.raw_decode(text, start)
-            _judge(value)
+            judge(value)
         except json.JSONDecodeError as bad:
             yield Problem("JSON", bad.msg, f"{path}:{bad.lineno}")
             return
@@ -100,7 +100,7 @@ def _end_of_blank(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _judge(value: Any) -> None:
+def judge(value: Any) -> None:
     """Refuse what `json` lets through: deep nesting (RecursionError), a string that UTF-8 can't say (UnicodeEncodeError)."""
     json.dumps(value, ensure_ascii=False).encode()
     layer = [value]

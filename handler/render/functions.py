@@ -12,8 +12,7 @@ from typing import Any
 from handler.model.errors import ManifestInvalid, Problem
 from handler.model.manifest import Manifest
 from handler.model.render import Called, places
-from handler.model.rollout import API_VERSION, KIND
-from handler.model.tree import printable
+from handler.model.rollout import KIND
 from handler.render import folders
 from handler.render.charts.chart_archive import unpacked
 from handler.render.charts.chart_index import index_entries
@@ -25,20 +24,21 @@ from handler.render.helm.chart_facts import encode_facts
 from handler.render.helm.chart_scan import scan_chart
 from handler.render.helm.helm_output import read_output
 from handler.render.helm.pieces import Piece
+from handler.render.jsonnet.evaluation import evaluate, find_imports, read_configuration
+from handler.render.jsonnet.gojsonnet import read_program
 from handler.render.kustomize.kustomize_output import built, read_kustomizations
 from handler.render.lines import lines
 from handler.render.located import encode_located, located
 from handler.render.nix.nix_output import read_nix
 from handler.render.nix.nix_paths import read_paths
 from handler.render.objects import objects
+from handler.render.rollout_document import FIX, rollout_of
 from handler.render.sops.data_keys import unwrap
 from handler.render.sops.encrypted_file import see
 from handler.render.sops.placeholders import stand_in
 from handler.render.sops.plain_file import plain
 from handler.render.variables.substitution import substitute
 from handler.render.walls import read_program_walls, try_walls
-
-_FIX = f"write one document of kind: {KIND}, apiVersion: {API_VERSION}"
 
 
 def rollout(data: bytes, path: str) -> Iterator[Manifest | Problem]:
@@ -50,31 +50,16 @@ def rollout(data: bytes, path: str) -> Iterator[Manifest | Problem]:
         yield from problems
     elif len(wanted) != 1:
         seen = f"holds {len(wanted):,} documents" if wanted else "holds no document"
-        yield Problem(KIND, f"{seen}; a Rollout stands alone in its file", wanted[1].place() if wanted else path, _FIX)
+        yield Problem(KIND, f"{seen}; a Rollout stands alone in its file", wanted[1].place() if wanted else path, FIX)
     else:
         yield _one(wanted[0], data)
 
 
 def _one(document: Document, data: bytes) -> Manifest | Problem:
-    body, place = document.value, document.place()
-    if not isinstance(body, dict):
-        return Problem("document", "is no Rollout but a list or a plain value", place, _FIX)
-    mistake = _mistake(body)
-    if mistake:
-        [place] = places(partial(lines, data, document.path), place, [mistake.subject])
-        return replace(mistake, place=place)
-    return Manifest.of({**body, "metadata": body.get("metadata") or {}}, place)
-
-
-def _mistake(body: dict[str, Any]) -> Problem | None:
-    kind = body.get("kind")
-    if kind != KIND:
-        return Problem("kind", f"is {printable(kind, 80) if isinstance(kind, str) and kind else 'missing'}, not {KIND}", fix=_FIX)
-    if not isinstance(body.get("apiVersion"), str):
-        return Problem("apiVersion", "is missing", fix=_FIX)
-    if not isinstance(body.get("metadata") or {}, dict):
-        return Problem("metadata", "isn't a mapping", fix="write metadata: {name: …}")
-    return None
+    found = rollout_of(document.value, document.place())
+    if isinstance(found, Problem) and isinstance(document.value, dict):
+        return replace(found, place=places(partial(lines, data, document.path), document.place(), [found.subject])[0])
+    return found
 
 
 Function = Callable[[Mapping[str, Any], Sequence[bytes]], Iterable[bytes]]  # (options, parts) -> frames
@@ -145,6 +130,10 @@ FUNCTIONS: Mapping[str, Function] = {
     "chart files": chart_files,
     "chart": scan,
     "helm": read_helm,
+    "jsonnet imports": find_imports,
+    "jsonnet configuration": read_configuration,
+    "jsonnet": evaluate,
+    "gojsonnet": read_program,
     "nix paths": read_paths,
     "nix": read_nix,
     "substitute": substitute,

@@ -7,13 +7,14 @@ static is known by its libraries, too: the files that its loader names, and noth
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from handler.model.errors import RendererUnavailable
@@ -23,11 +24,12 @@ DIRECTORY = "ANNEAL_TOOLS"
 """The environment variable that names directories of tools, as PATH does; they are looked into before it."""
 IN_PACKAGE = "tools"
 """The directory of the functions' package that holds tools, beside the handler."""
-_OLDEST = {"kustomize": (5, 8, 1), "helm": (3, 16, 0), "nix": (2, 8, 0), "sops": (3, 9, 0)}
+_OLDEST = {"kustomize": (5, 8, 1), "helm": (3, 16, 0), "nix": (2, 8, 0), "jsonnet": (0, 20, 0), "sops": (3, 9, 0)}
 _VERSION = {
     "kustomize": ("version",),
     "helm": ("version", "--template", "{{.Version}}"),
     "nix": ("--version",),
+    "jsonnet": ("--version",),
     "sops": ("--disable-version-check", "--version"),
 }
 _PROGRAM = {"nix": "nix-instantiate"}
@@ -38,7 +40,15 @@ _BESIDE = "../lib/nix"
 """Where a tool may have libraries of its own, from its directory: so Debian and `infra.renderers.nix` lay it out."""
 _LIBRARY = re.compile(r"^\t(?:\S+ => )?(/\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
 _FOUND = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
-_RENDERS = {"kustomize": "a kustomization", "helm": "a chart", "nix": "a NixOS module", "sops": "an encrypted file"}
+_RENDERS = {
+    "kustomize": "a kustomization",
+    "helm": "a chart",
+    "nix": "a NixOS module",
+    "jsonnet": "a program of engine gojsonnet",
+    "sops": "an encrypted file",
+}
+RJSONNET = "rjsonnet"
+"""The engine of jsonnet that is a library, loaded by the render child."""
 _SECONDS = 20.0
 
 
@@ -73,8 +83,25 @@ def read_name(tool: str) -> str:
     return f"{OUTSIDE}tool/{tool}"
 
 
+def digest(name: str) -> str:
+    """Return the digest of a tool: of a program as `find` does, or of a library. Raises RendererUnavailable."""
+    return _library() if name == RJSONNET else find(name).digest
+
+
+@cache
+def _library() -> str:
+    """Hash jrsonnet's own code without loading it."""
+    spec = importlib.util.find_spec(RJSONNET)
+    parts = sorted(part for place in (spec and spec.submodule_search_locations) or () for part in Path(place).glob("*.so"))
+    if not parts:
+        raise RendererUnavailable.of(
+            RJSONNET, "isn't installed here, and no jsonnet can be rendered without it", fix="pip install rjsonnet"
+        )
+    return hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()
+
+
 def find(name: str) -> RenderTool:
-    """Return a tool of `_OLDEST` as installed here. Raises RendererUnavailable: there is none, it is too old, or doesn't start."""
+    """Return a program of `_OLDEST` as installed here. Raises RendererUnavailable: there is none, it is too old, or doesn't start."""
     directory = os.environ.get(DIRECTORY, "")
     program = _PROGRAM.get(name, name)
     found = shutil.which(program, path=directory) if directory else None

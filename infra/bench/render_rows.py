@@ -104,7 +104,7 @@ class _Measured:
 def _measured(bed: Bed, name: str, objects: int, files: int) -> _Measured:
     """Time a renderer and its tool in turn over one commit."""
     texts = _tree(name, objects, files)
-    tree = _fetched(bed, texts)
+    tree = fetched(bed, texts)
     request = RenderRequest("deploy", called=Called("web", ("bench",)), options=_OPTIONS.get(name, RendererSettings(name)))
     ours, known, bare = [], [], []
 
@@ -139,7 +139,7 @@ def _tree(name: str, objects: int, files: int) -> dict[str, str]:
     return whole | {f"files/{number}.txt": f"What is said of {number}.\n" * 20 for number in range(files - len(whole))}
 
 
-def _fetched(bed: Bed, texts: dict[str, str]) -> Tree:
+def fetched(bed: Bed, texts: dict[str, str]) -> Tree:
     """Commit files below `deploy` and fetch them."""
     bed.count += 1
     name = f"rendered-{bed.count}"

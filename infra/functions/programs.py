@@ -1,4 +1,4 @@
-"""kustomize, helm and sops in the functions' package: which a configuration needs, and what keeps a target from being rendered there.
+"""Programs that render in the functions' package: which a configuration needs, and what keeps a target from being rendered there.
 
 Law: what a target's tree decides (`type: auto`) isn't known here; such a target gets kustomize and helm.
 sops comes where a target decrypts.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from handler.config.renderer_settings import AUTO, HELM, KUSTOMIZE, NIX, SOPS
+from handler.config.renderer_settings import AUTO, HELM, JSONNET, KUSTOMIZE, NIX, SOPS
 from handler.config.settings import Settings, Target
 from handler.model.errors import ConfigInvalid, Problem
 from handler.render.render_tools import IN_PACKAGE
@@ -19,7 +19,7 @@ from infra.renderers.build import binaries
 ZIP, IMAGE = "zip", "image"
 """What has the programs: the package itself, or the image that the worker is."""
 BOTH = frozenset({KUSTOMIZE, HELM})
-LARGEST = {KUSTOMIZE: 14_000_000, HELM: 64_000_000, SOPS: 55_000_000}
+LARGEST = {KUSTOMIZE: 14_000_000, HELM: 64_000_000, JSONNET: 7_000_000, SOPS: 55_000_000}
 """Bytes unpacked, for either processor."""
 _PROCESSORS = {"arm64": "arm64", "x86_64": "amd64"}
 _ABSENT = "scripts/package --renderers; or --renderers image, where the worker is deployed as an image"

@@ -1,4 +1,4 @@
-"""Where kustomize, helm and sops come from: a build of go.mod's tools, kept in a cache of its own; beside them sops, of its own go.mod.
+"""Where kustomize, helm, jsonnet and sops come from: a build of go.mod's tools, kept in a cache of its own; sops has its own go.mod.
 
 They are built apart from the control plane, so that their dependencies can't move Kubernetes', nor those of sops helm's. `ldflags` holds
 what the linker is given, for infra/container/Dockerfile, too: their versions, and the minor version of Kubernetes that charts are rendered
@@ -32,7 +32,7 @@ def _with_sops(platform: str, _go: str, work: Path) -> None:
 BUILD = Build(
     name="renderers",
     module=MODULE,
-    what="kustomize, helm and sops",
+    what="kustomize, helm, jsonnet and sops",
     linker=" ".join((MODULE / "ldflags").read_text().split()),
     flags=_TRIMPATH,
     parts=(SOPS.key,),
@@ -41,7 +41,7 @@ BUILD = Build(
 
 
 def binaries(platform: str = "", *, log: Log = report) -> Path:
-    """Return the directory that holds `kustomize`, `helm` and `sops`, built first when the cache doesn't hold them.
+    """Return the directory that holds `kustomize`, `helm`, `jsonnet` and `sops`, built first when the cache doesn't hold them.
 
     `platform`: GOOS/GOARCH, e.g. linux/arm64; empty: this machine's. Raises BuildError.
     """

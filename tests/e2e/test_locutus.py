@@ -27,7 +27,7 @@ from handler.state.configmap import state_name
 from tests.e2e.heartbeats import looked_after
 from tests.e2e.serve_process import PATIENCE, ROOT, until
 from tests.kubectl import Kubectl
-from tests.locutus import DIRECTORY, FILE, KEY, ONCE, OTHERS, RENDERED, ROLLOUT, STAYING
+from tests.locutus import CUSTOM, DIRECTORY, FILE, KEY, ONCE, PROGRAMS, RENDERED, ROLLOUT, STAYING
 
 DEPLOYMENT: dict[str, Any] = {
     "apiVersion": "apps/v1",
@@ -176,9 +176,18 @@ def test_render_only_prints_at_each_interval_and_no_mistake_ends_it(nowhere: Pla
         assert process.wait(PATIENCE) == 0
 
 
-def test_flags_of_the_other_locutus_generation_are_refused(nowhere: Place) -> None:
-    for line in OTHERS:
-        nowhere.run(line, code=USAGE)
+def test_a_trigger_that_comes_later_is_refused(nowhere: Place) -> None:
+    nowhere.run(CUSTOM, code=USAGE)
+
+
+def test_a_program_is_rolled_out_as_it_says(place: Place) -> None:
+    program = place.directory / "example" / "jsonnet" / "main.jsonnet"
+    program.parent.mkdir(parents=True)
+    rollout = {**yaml.safe_load(ROLLOUT), "spec": {"groups": [{"steps": [{"object": "deployment", "action": "CreateOrUpdate"}]}]}}
+    program.write_text(f"{{ objects: {{ deployment: {json.dumps(DEPLOYMENT)} }}, rollout: {json.dumps(rollout)} }}")
+    line = PROGRAMS[0].removesuffix(" --render-only")
+    assert f"Deployment/{NAMESPACE}/grafana created" in place.run(line)
+    assert json.loads(place.run(line, "-o", "json"))["counts"] == {"unchanged": 1}
 
 
 def test_once_applies_and_ends_and_at_an_interval_it_stays_as_declared(place: Place, kubectl: Kubectl, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import click
 from handler.cli.go_flags import go_int
 from handler.cli.kubernixos_flags import DRY_RUN, VALIDATE, Kubernixos, Word, timeout
 from handler.cli.kubernixos_flags import NAME as CLOSURE
-from handler.cli.locutus_flags import DIRECTORY, LOG_LEVELS, ROLLOUT, Locutus
+from handler.cli.locutus_flags import DIRECTORY, ENTRYPOINT, LOG_LEVELS, ROLLOUT, Locutus
 from handler.cli.options import PATH, command, files_options, placeholders_option, target_argument, targets_argument, yes_option
 
 
@@ -98,10 +98,14 @@ def rollback() -> None:
 @click.option(
     "--config-file",
     type=PATH,
-    help="An anneal.yaml with one target: its guards instead of none, and its repository where no directory is named.",
+    help="An anneal.yaml with one target: its guards instead of none, and its repository where no files are named."
+    " With --renderer=jsonnet also the program's configuration.",
 )
 @click.option("--renderer.file.dir", "directory", type=PATH, help=f"Directory of the manifests [{DIRECTORY}/].")
 @click.option("--renderer.file.rollout", "rollout", type=PATH, help=f"File of the Rollout [{ROLLOUT}, if it is there].")
+@click.option("--renderer.jsonnet.entrypoint", "entrypoint", type=PATH, help=f"The program [{ENTRYPOINT}].")
+@click.option("--renderer.jsonnet.ext-str", "strings", metavar="NAME=VALUE", multiple=True, help="An external variable of it; repeatable.")
+@click.option("--renderer.jsonnet.jpaths", "searched", metavar="DIR", multiple=True, help="A directory of its imports; repeatable.")
 @click.option("--trigger", metavar="NAME", help="oneoff | interval.")
 @click.option("--one-off", is_flag=True, help="Roll out once, whatever other triggers are configured.")
 @click.option("--trigger.interval.duration", "interval", metavar="DURATION", help="From run to run [1m0s with --trigger=interval].")

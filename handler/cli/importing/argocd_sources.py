@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from handler.cli.importing.argocd_jsonnet import put_jsonnet
 from handler.cli.importing.argocd_parameters import BUILD_VALUES, OF_BUILD, helm_sets
 from handler.cli.importing.custom_resource import CustomResource, Lost, Rows, SourceField
 from handler.cli.importing.flux_sources import plain_range
@@ -177,8 +178,10 @@ def _put_renderer(part: TargetDraft, source: SourceField, application: CustomRes
         part.put("renderer", {"type": "kustomize"})
         source.at("kustomize").rows(KUSTOMIZE_ROWS)
     elif chosen == "directory":
-        part.put("renderer", {"type": "file"})
-        _put_directory(part, source.at("directory"))
+        directory = source.at("directory")
+        programs = directory.at("jsonnet").mapping()
+        part.put("renderer", {"type": "jsonnet" if programs else "file"})
+        (put_jsonnet if programs else _put_directory)(part, directory)
     for key, written in options.items():
         if key != chosen and written:
             source.at(key).lost(f"is beside `{chosen}`, of which one decides", halts=True)
@@ -198,8 +201,6 @@ def _put_directory(part: TargetDraft, directory: SourceField) -> None:
             part.take(pattern, f"renderer.{key}", globs, "glob")
     if "include" not in part.settings["renderer"]:
         part.put("renderer.include", [f"**/*{end}" if recurse else f"*{end}" for end in _MANIFESTS])
-    if directory.at("jsonnet").mapping():
-        directory.at("jsonnet").lost("jsonnet isn't rendered; commit what it prints", halts=True)
     directory.at("disableExtensionFilter").lost(
         "globs say which files count: renderer.include", halts=directory.at("disableExtensionFilter").flag()
     )

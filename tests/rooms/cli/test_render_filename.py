@@ -65,6 +65,17 @@ def built(path: Path) -> list[Any]:
     return [line.partition("name: ")[2] for line in done.stdout.splitlines() if line.startswith("  name: ")]
 
 
+# --- programs
+def test_a_program_of_jsonnet_gets_what_it_imports_of_the_checkout(checkout: Path) -> None:
+    made = "{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: import 'name.libsonnet' } }"
+    files = {"env/prod/main.jsonnet": "import '../base.libsonnet'", "env/base.libsonnet": made, "lib/name.libsonnet": "'a'"}
+    lay(checkout, files)
+    assert named(checkout / "env/prod") == ["a"]
+    assert "# env/prod/main.jsonnet:$\n" in run(checkout / "env/prod").stdout
+    (checkout / "lib/name.libsonnet").unlink()
+    assert "env/base.libsonnet:1: name.libsonnet: isn't in commit" in run(checkout / "env/prod", code=1).stderr
+
+
 # --- kustomizations
 def test_an_overlay_takes_its_base_from_the_checkout_around_it(checkout: Path) -> None:
     lay(checkout, OVERLAY)

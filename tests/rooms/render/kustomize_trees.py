@@ -29,12 +29,12 @@ Files = Mapping[str, str]
 
 @contextmanager
 def public_tools() -> Iterator[Path]:
-    """Give kustomize, helm and sops where every user may run them: a program that root's sandbox starts runs as another."""
+    """Give the compiled programs where every user may run them: a program that root's sandbox starts runs as another."""
     directory = Path(tempfile.mkdtemp(prefix="anneal-test-tools-"))
     directory.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         try:
-            for name in ("kustomize", "helm", "sops"):
+            for name in ("kustomize", "helm", "jsonnet", "sops"):
                 try:
                     os.link(binaries() / name, directory / name)
                 except OSError:

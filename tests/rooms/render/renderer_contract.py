@@ -15,7 +15,10 @@ Files = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class RendererSample:
-    """A tree for one renderer. `mark`: the file by which `type: auto` knows it; empty: it takes what no other does."""
+    """A tree for one renderer. `mark`: the file by which `type: auto` knows it; empty: it takes what no other does.
+
+    `tool`: what renders it, where that isn't a program of the renderer's name.
+    """
 
     renderer: str
     files: Files
@@ -23,6 +26,7 @@ class RendererSample:
     place: str
     said: str
     mark: str = ""
+    tool: str = ""
 
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {text: hello}\n"
@@ -35,6 +39,9 @@ MODULE = """{
 }
 """
 OTHER = MODULE.replace("imports = [ ../common/b.nix ];", "").replace("manifests.a", "manifests.b").replace('name = "a"', 'name = "b"')
+MAKES = "local one = import 'one.libsonnet';\n{ a: one('a'), b: import 'b.libsonnet', linked:: importstr 'link.yaml' }\n"
+ONE = "function(name) { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: name }, data: { text: 'hello' } }\n"
+PROGRAM = {"deploy/main.jsonnet": MAKES, "lib/one.libsonnet": ONE}
 CHART = "apiVersion: v2\nname: web\nversion: 0.1.0\n"
 
 SAMPLES = (
@@ -68,5 +75,14 @@ SAMPLES = (
         "common/b.nix:4",
         "undefined variable 'hello'",
         "kubernixos.nix",
+    ),
+    RendererSample(
+        "jsonnet",
+        {**PROGRAM, "deploy/b.libsonnet": "(import 'one.libsonnet')('b')\n"},
+        {**PROGRAM, "deploy/b.libsonnet": "local wrong = 1;\nerror 'no such region'\n"},
+        "deploy/b.libsonnet:2:1",
+        "no such region",
+        "main.jsonnet",
+        "rjsonnet",
     ),
 )

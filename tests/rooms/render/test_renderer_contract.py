@@ -68,7 +68,7 @@ def test_reads_hold_in_the_same_tree_and_where_only_others_files_changed(sample:
 def test_what_isnt_git_is_named_apart(sample: RendererSample, sandbox: Sandbox) -> None:
     found = render(sandbox, sample, sample.files)
     elsewhere = {path for path, _ in found.reads.paths if path.startswith("//")}
-    assert elsewhere == (set() if sample.renderer == "file" else {f"//tool/{sample.renderer}"})
+    assert elsewhere == (set() if sample.renderer == "file" else {f"//tool/{sample.tool or sample.renderer}"})
     assert found.reads.holds(lambda _: "another") == (sample.renderer == "file")
     assert found.renderer == sample.renderer
 

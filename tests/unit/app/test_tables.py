@@ -69,7 +69,7 @@ def test_a_trigger_that_can_be_no_path_is_refused() -> None:
 
 def test_settings_of_a_programs_own_are_held_to_the_tables() -> None:
     odd = Settings((Target("shop", SHOP.repository, ("shop",), renderer=RendererSettings("filling")),))
-    with pytest.raises(ConfigInvalid, match="target shop: renderer 'filling' isn't known here; known are: auto, file, helm, kustomize"):
+    with pytest.raises(ConfigInvalid, match="renderer 'filling' isn't known here; known are: auto, file, helm, jsonnet, kustomize"):
         build(odd)
     given = Settings((SHOP,), webhooks=WebhookSettings(github=WebhookSecrets((SecretRef(env="HOOK"),)), max_body=5000))
     made = with_ours().admitted(given)

@@ -48,7 +48,8 @@ def test_what_is_there_is_said_with_version_and_path(place: Path) -> None:
     tool(place, "kustomize", "v5.8.1")
     tool(place, "helm", "v3.22.0")
     tool(place, "sops", "sops 3.13.3")
-    versions = {"kustomize": "v5.8.1", "helm": "v3.22.0", "sops": "3.13.3"}
+    tool(place, "jsonnet", "v0.22.0")
+    versions = {"kustomize": "v5.8.1", "helm": "v3.22.0", "jsonnet": "v0.22.0", "sops": "3.13.3"}
     found = {name: ("ok", f"{version} ({place}/{name})", "") for name, version in versions.items()}
     assert rows() == {**found, "nix": ABSENT_NIX}
 

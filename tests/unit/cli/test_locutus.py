@@ -78,7 +78,10 @@ def test_a_go_number_is_read(text: str, found: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--renderer=jsonnet",), "--renderer=jsonnet comes with a later version; this one has file"),
+        (("--one-off", "--renderer.jsonnet.entrypoint=a"), "--renderer.jsonnet.entrypoint goes with --renderer=jsonnet"),
+        (("--one-off", "--renderer=jsonnet", "--renderer.file.dir=a"), "--renderer.file.dir goes with --renderer=file"),
+        (("--one-off", "--renderer=jsonnet", "--renderer.file.rollout=a"), "--renderer.file.rollout goes with --renderer=file"),
+        (("--one-off", "--renderer=jsonnet"), "--renderer.jsonnet.entrypoint: expected a file, found none at jsonnet/main.jsonnet"),
         (("--trigger=resource",), "--trigger=resource comes with a later version; this one has oneoff, interval"),
         (("--renderer=helm",), "--renderer=helm isn't known"),
         (("--renderer=resource",), "--renderer=resource isn't known"),

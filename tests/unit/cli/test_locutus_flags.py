@@ -18,11 +18,14 @@ from click.testing import CliRunner, Result
 from handler.cli import locutus as locutus_module
 from handler.cli.group import USAGE, anneal
 from handler.cli.locutus import Flags
+from handler.cli.locutus_flags import ENTRYPOINT
+from handler.cli.locutus_jsonnet import JsonnetFlags
 from handler.cli.session import Session
-from tests.locutus import ONCE, OTHERS, RENDERED, ROLLOUT, SEED, STAYING
+from tests.locutus import CUSTOM, ONCE, PROGRAMS, RENDERED, ROLLOUT, SEED, STAYING
 
+MAIN = Path(ENTRYPOINT)
 OLD, NEW, BOTH = {"2021"}, {"2025"}, {"2021", "2025"}
-JSONNET, RESOURCE = "the renderer jsonnet comes with a later version", "the trigger resource comes with a later version"
+RESOURCE = "the trigger resource comes with a later version"
 DATABASE = "no database triggers a rollout"
 
 
@@ -47,7 +50,7 @@ FLAGS = {
     "master": Flag(BOTH, {"https://10.0.0.1:6443": {"master": "https://10.0.0.1:6443"}, "": {"master": ""}}),
     "qps": Flag(NEW, {"5": {}, "0x10": {}, "-1": {}}, ("five", "1.5", "")),
     "burst": Flag(NEW, {"10": {}, "017": {}}, ("ten", "")),
-    "renderer": Flag(BOTH, {"file": {"renderer": "file"}}, ("jsonnet", "helm", "")),
+    "renderer": Flag(BOTH, {"file": {"renderer": "file"}, "jsonnet": {"renderer": "jsonnet", "program": JsonnetFlags(MAIN)}}, ("helm", "")),
     "trigger": Flag(OLD, {"oneoff": {"every": None}, "interval": {"every": 60.0}}, ("resource", "webhook", "")),
     "one-off": Flag(NEW, {"": {"every": None}, "true": {"every": None}, "T": {"every": None}}, ("yes",), truth=True),
     "config-file": Flag(BOTH, paths("config"), ("",)),
@@ -59,9 +62,9 @@ FLAGS = {
         {"3s": {"every": 3.0}, "1m0s": {"every": 60.0}, "1h1.5s": {"every": 3601.5}, "1500ms": {"every": 1.5}},
         ("3", "500ms", "-1m", "soon", "", "1m 0s"),
     ),
-    "renderer.jsonnet.entrypoint": Flag(BOTH, refused=JSONNET),
-    "renderer.jsonnet.ext-str": Flag(NEW, refused=JSONNET),
-    "renderer.jsonnet.jpaths": Flag(NEW, refused=JSONNET),
+    "renderer.jsonnet.entrypoint": Flag(BOTH, {"a.jsonnet": {"program": JsonnetFlags(Path("a.jsonnet"))}}, ("",)),
+    "renderer.jsonnet.ext-str": Flag(NEW, {"k=v=w": {"program": JsonnetFlags(MAIN, ("k=v=w",))}}),
+    "renderer.jsonnet.jpaths": Flag(NEW, {"lib,vendor": {"program": JsonnetFlags(MAIN, searched=("lib,vendor",))}}),
     "trigger.resource.config": Flag(BOTH, refused=RESOURCE),
     "trigger.resource.write-status": Flag(BOTH, refused=RESOURCE),
     "trigger.database.config": Flag(NEW, refused=DATABASE),
@@ -73,7 +76,8 @@ LINES: dict[str, dict[str, Any] | str] = {
     RENDERED: {"every": None, "render_only": True},
     ONCE: {"every": None, "render_only": False},
     STAYING: {"every": 60.0, "render_only": False},
-    **dict.fromkeys(OTHERS, JSONNET),
+    **{line: {"every": None, "render_only": True, "renderer": "jsonnet", "directory": None, "rollout": None} for line in PROGRAMS},
+    CUSTOM: RESOURCE,
 }
 """What the README shows -> what it asks for, or why it is refused."""
 TRIGGERS: dict[str, float | str | None] = {
@@ -130,7 +134,8 @@ def spellings(name: str, value: str, *, truth: bool) -> list[list[str]]:
 
 def beside(name: str) -> list[str]:
     """What makes a whole command line of one flag."""
-    return [] if name in ("trigger", "one-off", "trigger.interval.duration") else ["--one-off"]
+    jsonnet = ["--renderer=jsonnet"] if name.startswith("renderer.jsonnet.") else []
+    return [] if name in ("trigger", "one-off", "trigger.interval.duration") else ["--one-off", *jsonnet]
 
 
 @pytest.mark.parametrize("name", FLAGS)
@@ -157,7 +162,7 @@ def test_every_documented_command_line(line: str, asked: Asked) -> None:
         return
     asked(*words)
     files = {"directory": Path("example/files/manifests"), "rollout": Path("example/files/rollout.yaml")}
-    assert asked.found.items() >= {**files, "kubeconfig": "/etc/kube/config", "renderer": "file", "config": None, **wanted}.items()
+    assert asked.found.items() >= {**files, "kubeconfig": "/etc/kube/config", "renderer": "file", **wanted}.items()
 
 
 @pytest.mark.parametrize("line", TRIGGERS)

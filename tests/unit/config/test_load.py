@@ -46,7 +46,7 @@ CHARTS = ChartSource("https://charts.example.com", g.BasicAuth("anneal", g.Secre
 
 
 def test_the_full_sample_is_read_into_every_field() -> None:
-    shop = load(SAMPLES / "full.yaml", renderers=("file", "jsonnet")).targets[0]
+    shop = load(SAMPLES / "full.yaml", renderers=("file", "own")).targets[0]
     assert shop == s.Target(
         name="shop-prod",
         repository=g.Repository(
@@ -59,7 +59,7 @@ def test_the_full_sample_is_read_into_every_field() -> None:
         namespaces=("shop", "shop-jobs"),
         revision=g.Revision(tag="v1.2"),
         path="deploy/prod",
-        renderer=RendererSettings("jsonnet", ("**/*.jsonnet",), ("drafts/**",)),
+        renderer=RendererSettings("own", ("**/*.jsonnet",), ("drafts/**",)),
         post_build=PostBuild(Json('{"region":"eu-1"}'), (SubstituteFrom("Secret", "shop-vars", True),), "Always"),
         charts=(CHARTS,),
         decryption=Decryption((g.SecretRef(env="AGE_KEYS"),), ("arn:aws:kms:eu-central-1:123456789012:alias/shop",), "ignore"),
@@ -89,7 +89,7 @@ def test_the_full_sample_is_read_into_every_field() -> None:
 
 
 def test_the_full_sample_has_targets_of_each_sign_in_revision_and_cluster() -> None:
-    _, edge, keyed, app = load(SAMPLES / "full.yaml", renderers=("file", "jsonnet")).targets
+    _, edge, keyed, app = load(SAMPLES / "full.yaml", renderers=("file", "own")).targets
     assert keyed.repository.auth == g.RepositoryAuth(
         ssh=g.SshAuth(g.SecretRef(file="/run/secrets/key"), "/etc/anneal/known_hosts", g.SecretRef(env="KEY_PASSPHRASE"))
     )
@@ -105,7 +105,7 @@ def test_the_full_sample_has_targets_of_each_sign_in_revision_and_cluster() -> N
 
 
 def test_the_full_sample_is_read_beside_its_targets() -> None:
-    settings = load(SAMPLES / "full.yaml", renderers=("jsonnet",))
+    settings = load(SAMPLES / "full.yaml", renderers=("own",))
     assert (settings.installation, settings.state_namespace) == ("blue", "gitops")
     assert (settings.interval, settings.drift_interval, settings.lease_duration) == (5400.0, 600.0, 2.0)
     assert settings.webhooks.github.secrets == (g.SecretRef(env="GITHUB_WEBHOOK_SECRET"), g.SecretRef(file="/run/secrets/old"))
@@ -143,7 +143,7 @@ def defaults_in(value: Any, path: str = "") -> set[str]:
 
 
 def test_the_full_sample_leaves_no_setting_out() -> None:
-    settings = load(SAMPLES / "full.yaml", renderers=("jsonnet",))
+    settings = load(SAMPLES / "full.yaml", renderers=("own",))
     alternatives = {
         *("revision.branch", "revision.semver", "revision.commit", "cluster.in_cluster", "cluster.eks"),
         *("repository.auth.ssh", "repository.auth.github_app"),

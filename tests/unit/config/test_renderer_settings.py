@@ -16,7 +16,7 @@ from handler.config.settings_digest import settings_digest
 from handler.model.errors import ConfigInvalid
 from tests.unit.config.config_mistakes import HEAD
 
-RENDERERS = ("auto", "file", "kustomize", "helm", "nix", "own")
+RENDERERS = ("auto", "file", "kustomize", "helm", "jsonnet", "nix", "own")
 START = HEAD + "targets:\n- name: shop\n  repository: {url: 'https://git.example.com/shop.git'}\n  namespaces: [shop]\n"
 
 
@@ -57,6 +57,12 @@ def test_without_a_word_the_tree_decides_and_globs_mean_files() -> None:
         ("type: file, generate: true", "renderer.generate: is an option of kustomize, and type is file; write `type: kustomize` beside it"),
         ("valuesFiles: [prod.yaml]", "renderer.valuesFiles: is an option of helm, and type is auto; write `type: helm` beside it"),
         ("type: kustomize, values: {a: b}", "renderer.values: is an option of helm, and type is kustomize; write `type: helm` beside it"),
+        ("extVars: {a: b}", "renderer.extVars: is an option of jsonnet, and type is auto; write `type: jsonnet` beside it"),
+        ("type: jsonnet, config: {a: b}, configFile: c.yaml", "expected at most one of config, configFile, found config and configFile"),
+        ("type: jsonnet, engine: cpp", "renderer.engine"),
+        ("type: jsonnet, entrypoint: /main.jsonnet", "which is absolute"),
+        ("type: jsonnet, jpath: ['https://a.example/b']", "which is a URL; commit what it names"),
+        ("type: jsonnet, extVars: [a]", "renderer.extVars: expected a mapping, found a list"),
         ("type: helm, chart: {version: 1.0.0}", "renderer.chart: expected oci or repository, found none"),
         (
             "type: helm, chart: {oci: 'oci://a.example/b', repository: 'https://a.example', name: b, version: 1.0.0}",

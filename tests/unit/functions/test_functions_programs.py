@@ -61,7 +61,7 @@ def test_no_function_has_a_directory_in_memory_for_what_was_decrypted() -> None:
 
 
 def test_without_a_configuration_all_are_packed() -> None:
-    assert programs.needed(None) == {"kustomize", "helm", "sops"} == set(programs.LARGEST)
+    assert programs.needed(None) == {"kustomize", "helm", "jsonnet", "sops"} == set(programs.LARGEST)
 
 
 @pytest.mark.parametrize(("renderer", "needs"), [(KUSTOMIZE, "kustomize"), (HELM, "helm"), (INFLATING, "kustomize and helm")])

@@ -17,6 +17,10 @@ from tests.fakes.source_tree import FakeTree
         ({"deploy/kustomization.yml": ""}, "kustomize"),
         ({"deploy/Kustomization": ""}, "kustomize"),
         ({"deploy/Chart.yaml": "", "deploy/kustomization.yaml": ""}, "helm"),
+        ({"deploy/main.jsonnet": "", "deploy/web.yaml": ""}, "jsonnet"),
+        ({"deploy/main.jsonnet": "", "deploy/kustomization.yaml": ""}, "kustomize"),
+        ({"deploy/main.jsonnet": "", "deploy/Chart.yaml": ""}, "helm"),
+        ({"deploy/other.jsonnet": "", "main.jsonnet": ""}, "file"),
         ({"deploy/base/kustomization.yaml": "", "deploy/web.yaml": ""}, "file"),
         ({"kustomization.yaml": "", "Chart.yaml": "", "deploy/web.yaml": ""}, "file"),
         ({"deploy/Chart.yaml/a.yaml": "", "deploy/Kustomization/b.yaml": ""}, "file"),
@@ -32,5 +36,9 @@ def test_the_path_decides_and_nothing_above_or_below_it(files: dict[str, str], n
 def test_every_look_is_a_read_so_that_a_file_that_comes_renders_anew() -> None:
     _, looked = chosen(FakeTree({"deploy/web.yaml": ""}), "deploy")
     assert looked == dict.fromkeys(
-        (f"deploy/{name}" for name in ("Chart.yaml", "kustomization.yaml", "kustomization.yml", "Kustomization", "kubernixos.nix")), ""
+        (
+            f"deploy/{name}"
+            for name in ("Chart.yaml", "kustomization.yaml", "kustomization.yml", "Kustomization", "main.jsonnet", "kubernixos.nix")
+        ),
+        "",
     )

@@ -11,6 +11,7 @@ from handler.cli.importing.argocd_parameters import pointer_of
 from handler.config.git_settings import Repository, RepositoryAuth, Revision, SecretRef, SshAuth
 from handler.config.renderer_settings import Chart, ChartSource, RendererSettings
 from handler.config.settings import Cluster, HoldAbove, IgnoreRule, IgnoreSelect, Prune, Target
+from handler.config.settings_shape import Json
 from tests.unit.cli.importing.custom_resources import ARGOCD, GIT_URL, app, converted, lost, made, notes, read, target, unsaid
 
 AUTOMATED = {"automated": {"prune": True, "selfHeal": True}}
@@ -83,6 +84,25 @@ def test_a_revision_is_read_as_what_it_looks_like(revision: str, read_as: Revisi
         ({"directory": {"recurse": True}}, RendererSettings(type="file", include=ALL)),
         ({"directory": {"include": "*.yaml"}}, RendererSettings(type="file", include=("*.yaml",))),
         ({"directory": {"jsonnet": {}, "recurse": False}}, RendererSettings(type="file", include=("*.yaml", "*.yml", "*.json"))),
+        (
+            {
+                "directory": {
+                    "include": "prod.jsonnet",
+                    "jsonnet": {
+                        "extVars": [{"name": "a", "value": "1"}, {"name": "b", "value": "[1]", "code": True}],
+                        "tlas": [{"name": "c", "value": "x"}],
+                        "libs": ["vendor", "/lib"],
+                    },
+                }
+            },
+            RendererSettings(
+                "jsonnet",
+                entrypoint="prod.jsonnet",
+                jpath=("vendor", "lib"),
+                ext_vars=Json('{"a":"1","b":[1]}'),
+                top_level_arguments=Json('{"c":"x"}'),
+            ),
+        ),
         ({"kustomize": {"version": "v5.4.1"}}, RendererSettings(type="kustomize")),
         (
             {"helm": {"releaseName": "x", "skipCrds": True, "valueFiles": ["a.yaml", "../b.yaml", "/env/c.yaml"]}},
@@ -143,7 +163,10 @@ def test_several_sources_of_manifests_are_several_targets() -> None:
     "source",
     [
         {"plugin": {"name": "x"}},
-        {"directory": {"jsonnet": {"tlas": [{"name": "a"}]}}},
+        {"directory": {"jsonnet": {"tlas": [{"name": "a", "value": "b"}]}}},
+        {"directory": {"include": "*.jsonnet", "jsonnet": {"libs": ["vendor"]}}},
+        {"directory": {"include": "a.jsonnet", "jsonnet": {"extVars": [{"name": "a", "value": "1 + 1", "code": True}]}}},
+        {"directory": {"include": "a.jsonnet", "jsonnet": {"extVars": [{"name": "a", "value": "$ARGOCD_APP_NAME"}]}}},
         {"kustomize": {"images": ["a=b:1"]}},
         {"kustomize": {"namespace": "x"}},
         {"helm": {"fileParameters": [{"name": "a", "path": "b"}]}},

@@ -1,0 +1,151 @@
+"""What an engine says of a program that failed -> one problem at the innermost line of the commit. Pure, in the child.
+
+    runtime error: no such region                    RUNTIME ERROR: no such region
+        lib/web.libsonnet:2:3-20: error statement    <tab>lib/web.libsonnet:2:3-19<tab>function <web>
+        field <api> manifestification                <tab>Field "api"
+    → lib/web.libsonnet:2:3: $.api: no such region
+
+Law: nothing of this machine's paths is left, and a message that imitates frames misplaces only itself.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from handler.model.errors import Problem
+from handler.model.tree import MAX_PATH, printable
+
+MOST = 600  # letters of a message: the cause stands first
+_MOST_LINES = 2_000
+_MOST_TEXT = 1 << 20
+
+_FRAME = re.compile(r"(?: {4}|\t)(?P<path>[^\t]+?):\(?(?P<line>\d+):(?P<column>\d+)\)?(?:-\S+)?(?::? .*|:?\t.*|:)?")
+_FIELD = re.compile(r" {4}field <(?P<rust>.*)> manifestification|\tField \"(?P<go>.*)\"\t?|\tArray element (?P<index>\d+)\t?")
+_OTHER = re.compile(r" {4}(?:during TLA call|.* evaluation|elem <.*> .*)|\t.*")
+_STATIC = re.compile(r"(?P<path>[^\s:]+):\(?(?P<line>\d+):(?P<column>\d+)\)?(?:-\S+)? (?P<message>.*)", re.DOTALL)
+_PREFIX = re.compile(r"\A(?:(?:import_callback|runtime) error|RUNTIME ERROR):? ?")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+NOT_FOUND = re.compile(r"couldn't open import \"(?P<text>.*?)\": no match locally or in the Jsonnet library paths", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A message that is known. `said`: what it becomes, with its groups; `fix`: the way out."""
+
+    pattern: re.Pattern[str]
+    said: str
+    fix: str
+
+
+def _rule(pattern: str, said: str, fix: str) -> _Rule:
+    return _Rule(re.compile(pattern, re.DOTALL), said, fix)
+
+
+_RULES = (
+    _rule(r"stack overflow, .*|max stack frames exceeded\.?", "recurses deeper than 500 calls", "let the recursion end"),
+    _rule(r"runtime: goroutine stack exceeds .*", "recurses or nests too deep", "let the recursion end"),
+    _rule(r"infinite recursion detected.*", "a value is made of itself", "let the recursion end"),
+    _rule(
+        r"(?:external variable is not defined|Undefined external variable): (?P<name>.*)",
+        "external variable {name} isn't set",
+        "write it for the target: renderer: {{type: jsonnet, extVars: {{{name}: …}}}}",
+    ),
+    _rule(
+        r"(?:function argument is not passed|Missing argument): (?P<name>\w+)(?:\nFunction has .*)?",
+        "argument {name} isn't given",
+        "an argument of the program itself is written for the target: renderer: {{type: jsonnet, topLevelArguments: {{{name}: …}}}}",
+    ),
+    _rule(
+        r"(?P<why>only functions can be called, got null|Unexpected type null, expected function)",
+        "{why}",
+        "where it calls std.native: there are no native functions here; commit what one would make",
+    ),
+    _rule(
+        r"std\.thisFile is deprecated.*",
+        "std.thisFile isn't known to rjsonnet",
+        "set `engine: gojsonnet`, which knows it, or write the path out",
+    ),
+    _rule(
+        r"(?:computed imports are not supported|Computed imports are not allowed).*",
+        "an import is computed",
+        "write the path as one literal: import 'lib/web.libsonnet'",
+    ),
+    _rule(
+        r"(?:tried to manifest function|couldn't manifest function as JSON).*",
+        "is a function, which can't be an object",
+        "call it, or hide the field: name:: function…",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """The parts of what an engine said. `frames`: (path, line, column), the innermost first; `fields`: of the output."""
+
+    message: str
+    frames: tuple[tuple[str, str, str], ...]
+    fields: tuple[str | int, ...]
+
+
+def explain(said: str, entrypoint: str, files: Collection[str], missing: Mapping[tuple[str, str], Problem] | None = None) -> Problem:
+    """Return the problem that an engine's error names. `files`: those of the commit; `missing`: imports that aren't there (Go's alone)."""
+    parts = _parts(said[:_MOST_TEXT])
+    path, line, column = next((frame for frame in parts.frames if frame[0] in files), (entrypoint, "", ""))
+    if absent := NOT_FOUND.fullmatch(parts.message):
+        known = (missing or {}).get((posixpath.dirname(path), absent["text"]))
+        if known:
+            return known
+    message, fix = _explained(parts.message)
+    shown = printable(path, MAX_PATH)
+    place = f"{shown}:{line}:{column}" if line else shown
+    subject = pointer(parts.fields) if parts.fields else shown
+    return Problem(printable(subject), printable(" ".join(message.split()), MOST) or "failed and said nothing", place, fix)
+
+
+def _explained(message: str) -> tuple[str, str]:
+    for rule in _RULES:
+        if found := rule.pattern.fullmatch(message):
+            groups = {name: printable(value or "", 80) for name, value in found.groupdict().items()}
+            return rule.said.format(**groups), rule.fix.format(**groups)
+    return message, ""
+
+
+def _parts(said: str) -> _Said:
+    lines = said.strip("\n").split("\n")[:_MOST_LINES]
+    head: list[str] = []
+    frames: list[tuple[str, str, str]] = []
+    fields: list[str | int] = []
+    for line in lines:
+        if field := _FIELD.fullmatch(line):
+            fields.append(int(field["index"]) if field["index"] else field["rust"] if field["rust"] is not None else field["go"])
+        elif frame := _FRAME.fullmatch(line):
+            frames.append((frame["path"], frame["line"], frame["column"]))
+        elif not frames and not fields and not _OTHER.fullmatch(line):
+            head.append(line)
+    message = _PREFIX.sub("", "\n".join(_without_quote(head)).strip(), count=1)
+    if static := _STATIC.fullmatch(message):
+        frames.insert(0, (static["path"], static["line"], static["column"]))
+        message = static["message"]
+    return _Said(message, tuple(frames), tuple(reversed(fields)))
+
+
+def _without_quote(head: list[str]) -> Iterator[str]:
+    """Yield the lines of a message without those of the program, which Go shows after a blank one."""
+    for number, line in enumerate(head):
+        if number and not line and _STATIC.fullmatch(head[0]):
+            return
+        yield line
+
+
+def pointer(steps: Collection[str | int]) -> str:
+    """Return the path of a value in a program's output: `$.grafana.rules[0]`, `$["setup/0namespace"]`."""
+    return "$" + "".join(map(_step, steps))
+
+
+def _step(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step}" if _WORD.fullmatch(step) else f'["{printable(step, 80)}"]'

@@ -1,0 +1,178 @@
+"""What a program may not do, and what ends one: nothing of the machine is read, each mistake has its line, the worker goes on."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from handler.model.errors import RendererUnavailable, RenderFailed
+from handler.render import Sandbox, SandboxLimits
+from handler.render.render_tools import DIRECTORY
+from tests.rooms.render.jsonnet_programs import as_json, both, config, data_of, refused, rendered
+from tests.rooms.render.kustomize_trees import public_tools
+
+MAIN = "deploy/main.jsonnet"
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with public_tools(), Sandbox(limits=SandboxLimits(cpu=10, seconds=30.0, output=20_000_000)) as sandbox:
+        yield sandbox
+
+
+@both
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("importstr '/etc/hostname'", "is a path of a machine"),
+        ("import '//entry'", "is a path of a machine"),
+        ("importstr '../../../../../../etc/hostname'", "leads out of the repository"),
+        ("importbin @'/etc/hostname'", "is a path of a machine"),
+        ("importstr 'https://example.com/a.libsonnet'", "is fetched from elsewhere"),
+        ("import 'a\\u0000b'", "is a path of a machine"),
+    ],
+)
+def test_an_import_that_isnt_the_trees_is_refused_with_its_line_even_where_it_isnt_evaluated(
+    sandbox: Sandbox, engine: str, text: str, seen: str
+) -> None:
+    (problem,) = refused(sandbox, {MAIN: f"{{\n unused::\n  {text}, a: {config('a')} }}"}, engine)
+    assert problem.place == f"{MAIN}:3"
+    assert problem.message.startswith(seen)
+
+
+@both
+@pytest.mark.parametrize("text", ["/etc/hostname", "../../../../etc/hostname", "../deploy/loop.txt", "../../proc/self/environ"])
+def test_a_link_that_leads_elsewhere_is_refused(sandbox: Sandbox, engine: str, text: str) -> None:
+    (problem,) = refused(sandbox, {MAIN: "importstr 'loop.txt'"}, engine, links={"deploy/loop.txt": text})
+    assert problem.place == f"{MAIN}:1"
+    assert "symbolic link" in problem.message
+
+
+@both
+def test_a_missing_import_is_a_mistake_once_it_is_evaluated(sandbox: Sandbox, engine: str) -> None:
+    files = {MAIN: f"{{ unused:: import 'no.libsonnet', a: {config('a')} }}"}
+    assert list(data_of(rendered(sandbox, files, engine))) == ["a"]
+    (problem,) = refused(sandbox, {MAIN: "{ a:\n import 'no.libsonnet' }"}, engine)
+    assert (problem.subject, problem.place) == ("no.libsonnet", f"{MAIN}:2")
+    assert "looked for at deploy/no.libsonnet, deploy/lib/no.libsonnet, lib/no.libsonnet, deploy/vendor/no.libsonnet" in problem.message
+    assert "jb install" in problem.fix
+    (problem,) = refused(sandbox, {MAIN: "import 'sub'", "deploy/sub/a": "x"}, engine)
+    assert problem.message.startswith("is a directory")
+
+
+@both
+@pytest.mark.parametrize(
+    ("text", "place", "seen"),
+    [
+        ("{ a: import 'x.libsonnet' }", "deploy/x.libsonnet:2", "no such region"),
+        ("{\n a: import 'broken.libsonnet' }", "deploy/broken.libsonnet:2", ""),
+        ("local f(x) = f(x + 1);\nf(0)", f"{MAIN}:1", "recurses deeper than 500 calls"),
+        ("{ a:\n  std.extVar('HOME') }", f"{MAIN}:2", "external variable HOME isn't set"),
+        ("local x = std.native('exec')('id'); x", MAIN, "null"),
+        ("{ assert false : 'not allowed', a: 1 }", f"{MAIN}:1", "not allowed"),
+        ("function(name) name", MAIN, "argument name isn't given"),
+        ("{ a: importstr std.extVar('x') }", MAIN, "an import is computed"),
+        ("{ a: { b: 3 } }", MAIN, "is a number"),
+        ("{ a: function(x) x }", MAIN, "is a function"),
+        ("'just text'", MAIN, "is text"),
+    ],
+)
+def test_a_mistake_has_its_line_and_words_that_help(sandbox: Sandbox, engine: str, text: str, place: str, seen: str) -> None:
+    files = {MAIN: text, "deploy/x.libsonnet": "\nerror 'no such region'", "deploy/broken.libsonnet": "{\n a: 1 + + }"}
+    (problem,) = refused(sandbox, files, engine)
+    assert f"{problem.place}:".startswith(f"{place}:")
+    assert seen in problem.message
+    assert tempfile.gettempdir() not in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "said"),
+    [
+        ("local f(x) = f(x + 1) tailstrict; f(0)", "crash", "recurses or nests too deep"),
+        ("[" * 20_000, "crash", "recurses or nests too deep"),
+        ("local f(n) = if n == 0 then [] else [f(n - 1), f(n - 1), f(n - 1)]; f(40)", "crash", "needs more memory"),
+    ],
+)
+def test_what_ends_the_child_is_named_and_the_next_render_works(sandbox: Sandbox, text: str, reason: str, said: str) -> None:
+    with pytest.raises(RenderFailed) as caught:
+        rendered(sandbox, {MAIN: text})
+    assert caught.value.reason == reason
+    assert said in str(caught.value)
+    assert caught.value.problems[0].subject == MAIN
+    assert list(data_of(rendered(sandbox, {MAIN: config("a")}))) == ["a"]
+
+
+def test_an_output_without_end_is_refused(sandbox: Sandbox) -> None:
+    text = f"local long = std.join('', std.makeArray(20000, function(i) '{'x' * 50}')); {{ ['k%d' % i]: "
+    text += config("a", "{ text: long }") + " { metadata+: { name: 'a%d' % i } } for i in std.range(1, 30) }"
+    (problem,) = refused(sandbox, {MAIN: text})
+    assert problem.message == "the render child made more than 20,000,000 bytes of output"
+
+
+def test_files_that_import_each_other_end(sandbox: Sandbox) -> None:
+    files = {MAIN: "import 'a.libsonnet'", "deploy/a.libsonnet": "import 'b.libsonnet'", "deploy/b.libsonnet": "import 'a.libsonnet'"}
+    (problem,) = refused(sandbox, files)
+    assert problem.message
+    lazy = {MAIN: "local b = import 'b.libsonnet'; b.x { metadata+: { name: b.y } }"}
+    lazy["deploy/b.libsonnet"] = f"local m = import 'c.libsonnet'; {{ x: {config('a')}, y: m.z, w: 'w' }}"
+    lazy["deploy/c.libsonnet"] = "local b = import 'b.libsonnet'; { z: b.w }"
+    assert list(data_of(rendered(sandbox, lazy))) == ["w"]
+
+
+def test_a_chain_of_imports_has_an_end(sandbox: Sandbox) -> None:
+    files = {f"deploy/{n}.libsonnet": f"import '{n + 1}.libsonnet'" for n in range(300)}
+    (problem,) = refused(sandbox, {MAIN: "import '0.libsonnet'", **files})
+    assert "more than 200 files, one after the other" in problem.message
+
+
+def test_bytes_that_are_no_text_are_goes_alone(sandbox: Sandbox) -> None:
+    files: dict[str, str | bytes] = {MAIN: config("a", "{ b: std.toString(importbin 'b') }"), "deploy/b": b"\xff\x00"}
+    assert data_of(rendered(sandbox, files, "gojsonnet")) == {"a": {"b": "[255, 0]"}}
+    (problem,) = refused(sandbox, files)
+    assert (problem.subject, problem.fix) == ("deploy/b", "set `engine: gojsonnet`, which takes bytes (importbin)")
+
+
+def test_a_pointer_of_lfs_is_named_with_the_import(sandbox: Sandbox) -> None:
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:a\nsize 1\n"
+    (problem,) = refused(sandbox, {MAIN: "\nimport 'a.json'", "deploy/a.json": pointer})
+    assert (problem.place, problem.message) == (f"{MAIN}:2", "is a pointer of Git LFS, which isn't fetched")
+
+
+@pytest.mark.parametrize(
+    ("options", "seen"),
+    [
+        ({"entrypoint": "other.jsonnet"}, "deploy/other.jsonnet: isn't in commit"),
+        ({"entrypoint": "../../main.jsonnet"}, "leads out of the repository"),
+        ({"jpath": ("../../lib",)}, "leads out of the repository"),
+        ({"config_file": "none.yaml"}, "deploy/none.yaml: isn't in commit"),
+        ({"config_file": "two.yaml"}, "holds 2 documents; one is read"),
+        ({"config_file": "broken.yaml"}, "deploy/broken.yaml:1"),
+    ],
+)
+def test_options_that_lead_nowhere(sandbox: Sandbox, options: dict[str, object], seen: str) -> None:
+    files = {MAIN: config("a"), "deploy/two.yaml": "a: 1\n---\nb: 1\n", "deploy/broken.yaml": "a: b: c\n"}
+    assert seen in "\n".join(map(str, refused(sandbox, files, options=options)))
+
+
+def test_a_rollout_of_the_target_and_one_of_the_program_are_a_mistake(sandbox: Sandbox) -> None:
+    rollout = "{ apiVersion: workflow.kubernetes.io/v1alpha1, kind: Rollout, metadata: {name: r}, spec: {groups: []} }"
+    made = f"{{ objects: {{ a: {config('a')} }}, rollout: std.parseYaml('{rollout}') }}"
+    assert rendered(sandbox, {MAIN: made}).rollout is not None
+    (problem,) = refused(sandbox, {MAIN: made, "r.yaml": rollout}, more={"rollout": "r.yaml"})
+    assert problem.place == f"{MAIN}:$.rollout"
+
+
+def test_without_gos_program_only_its_engine_is_missing(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(DIRECTORY, str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert rendered(sandbox, {MAIN: config("a")}).manifests
+    with pytest.raises(RendererUnavailable, match="engine gojsonnet"):
+        rendered(sandbox, {MAIN: config("a")}, "gojsonnet")
+
+
+def test_a_variable_isnt_said_where_it_is_wrong(sandbox: Sandbox) -> None:
+    (problem,) = refused(sandbox, {MAIN: "std.extVar('v') + 1 + {}.a"}, options={"ext_vars": as_json('{"v":"canary-77"}')})
+    assert "canary-77" not in str(problem)

@@ -1,0 +1,93 @@
+"""What both engines say becomes the same problem: the innermost line of the commit, the path in the output, words that help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from handler.model.errors import Problem
+from handler.render.jsonnet.jsonnet_errors import explain, pointer
+
+FILES = ("deploy/main.jsonnet", "lib/web.libsonnet")
+RUST = """runtime error: no such region
+    <std>:5:14-182:          error statement
+    lib/web.libsonnet:2:3-20: error statement
+    deploy/main.jsonnet:3:6-11: function <web> call
+    field <port> manifestification
+    field <api> manifestification"""
+GO = """RUNTIME ERROR: no such region
+\t<std>:5:14-182\tfunction <anonymous>
+\tlib/web.libsonnet:2:3-19\tfunction <web>
+\tdeploy/main.jsonnet:3:6-10\tobject <anonymous>
+\tField "port"\t
+\tArray element 1\t
+\tField "api"\t
+\tDuring manifestation\t
+"""
+
+
+def told(said: str, missing: Mapping[tuple[str, str], Problem] | None = None) -> Problem:
+    return explain(said, "deploy/main.jsonnet", FILES, missing)
+
+
+def test_the_innermost_frame_of_the_commit_is_the_place() -> None:
+    assert told(RUST) == Problem("$.api.port", "no such region", "lib/web.libsonnet:2:3")
+    assert told(GO) == Problem("$.api[1].port", "no such region", "lib/web.libsonnet:2:3")
+
+
+@pytest.mark.parametrize(
+    ("said", "place", "message", "fix"),
+    [
+        ("syntax error: got EOF\n    lib/web.libsonnet:1:8", "lib/web.libsonnet:1:8", "syntax error: got EOF", ""),
+        ("deploy/main.jsonnet:1:6-9 Unknown variable: foo\n\n{ a: foo }\n", "deploy/main.jsonnet:1:6", "Unknown variable: foo", ""),
+        (
+            "RUNTIME ERROR: lib/web.libsonnet:(2:8)-(3:1) Unexpected\n\tdeploy/main.jsonnet:1:6-26\tx",
+            "lib/web.libsonnet:2:8",
+            "Unexpected",
+            "",
+        ),
+        (
+            "stack overflow, try to reduce\n    deploy/main.jsonnet:1:12-19: x",
+            "deploy/main.jsonnet:1:12",
+            "recurses deeper than 500 calls",
+            "end",
+        ),
+        ("external variable is not defined: zone", "deploy/main.jsonnet", "external variable zone isn't set", "extVars: {zone: …}"),
+        (
+            "RUNTIME ERROR: Undefined external variable: zone",
+            "deploy/main.jsonnet",
+            "external variable zone isn't set",
+            "extVars: {zone: …}",
+        ),
+        (
+            "RUNTIME ERROR: Missing argument: x\n\tTop-level function call\t",
+            "deploy/main.jsonnet",
+            "argument x isn't given",
+            "topLevelArguments",
+        ),
+        ("only functions can be called, got null", "deploy/main.jsonnet", "only functions can be called, got null", "std.native"),
+        ("", "deploy/main.jsonnet", "failed and said nothing", ""),
+        ("runtime error: two\nlines\x1b[31m", "deploy/main.jsonnet", "two lines\\x1b[31m", ""),
+    ],
+)
+def test_messages_are_reduced_to_their_cause(said: str, place: str, message: str, fix: str) -> None:
+    found = told(said)
+    assert (found.place, found.message) == (place, message)
+    assert fix in found.fix
+
+
+def test_a_message_is_bounded_and_frames_of_elsewhere_are_passed_over() -> None:
+    assert len(told("runtime error: " + "x" * 100_000).message) <= 600
+    assert told("runtime error: a\n    /etc/passwd:1:2-3: x").place == "deploy/main.jsonnet"
+
+
+def test_go_names_an_import_and_the_worker_knows_where_it_was_looked_for() -> None:
+    missing = Problem("nope", "isn't there; looked for at lib/nope", "lib/web.libsonnet:4")
+    said = 'RUNTIME ERROR: couldn\'t open import "nope": no match locally or in the Jsonnet library paths\n\tlib/web.libsonnet:4:1-9\tx'
+    assert told(said, missing={("lib", "nope"): missing}) is missing
+    assert "couldn't open import" in told(said, missing={}).message
+
+
+def test_a_path_in_the_output_is_written_as_it_would_be_typed() -> None:
+    assert pointer(("grafana", "rules", 0, "setup/0namespace")) == '$.grafana.rules[0]["setup/0namespace"]'
