@@ -159,6 +159,19 @@ CHART = {
 }
 
 
+def test_a_file_that_no_kustomization_names_needs_no_key(sandbox: Sandbox) -> None:
+    beside = {
+        "deploy/other/kustomization.yaml": "resources: [login.yaml]\n",
+        "deploy/other/login.yaml": encrypted("a.yaml", SECRET, *VALUES, to=BOB.recipient),
+        "deploy/talos.yaml": encrypted("a.yaml", "a: b\n", to=BOB.recipient),
+    }
+    assert len(render(sandbox, {**kustomized(), **beside}, decryptor(), "kustomize").manifests) > 1
+    named = {"deploy/kustomization.yaml": "resources: [other]\n"}
+    with pytest.raises(DecryptionRefused) as refused:
+        render(sandbox, {**kustomized(), **beside, **named}, decryptor(), "kustomize")
+    assert [each.subject for each in refused.value.problems] == ["deploy/other/login.yaml"]
+
+
 def test_helm_reads_plain_values_and_plain_files_of_its_chart(sandbox: Sandbox) -> None:
     values = encrypted("values.yaml", f"password: {CANARY}\nlevel: info\n")
     files: dict[str, str | bytes] = {
