@@ -10,6 +10,7 @@ A hook may have `generateName`, as Argo CD allows it: its name is made of that a
 from __future__ import annotations
 
 import base64
+import binascii
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
@@ -22,6 +23,7 @@ from handler.model.rollout import ARGO_HOOK, HELM_HOOK
 from handler.model.tree import printable
 from handler.render.document import Document
 from handler.render.folders import IGNORE_FILE, KUSTOMIZATIONS
+from handler.render.sops.encrypted_file import MARK
 from handler.render.sops.sops_metadata import OPERATORS, MetadataRefused, SopsMetadata, allowing
 
 Body = dict[str, Any]
@@ -49,6 +51,8 @@ _DATA = {GroupKind("", "Secret"): ("data", "stringData"), GroupKind("", "ConfigM
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 _VALUE = re.compile(r"ENC\[AES256_GCM,data:|RU5DW0FFUzI1Nl9HQ00s")
 """How what SOPS has encrypted begins, as it is and as base64."""
+DECRYPT = "kustomize.toolkit.fluxcd.io/decrypt"
+_SHORTEST_FILE = 300  # characters of base64: the metadata alone have more
 _QUOTE = 'quote it: {}: "…"'
 _VARIABLE = re.compile(r"\$[${]")
 
@@ -116,6 +120,26 @@ def _is_encrypted(body: Body) -> bool:
     )
 
 
+def _encrypted_file_in(body: Body) -> str:
+    """Return the field of a Secret in which a whole file stands that SOPS has encrypted; empty: there is none, or it is to stay."""
+    if body.get("kind") != "Secret" or at(body, "metadata", "annotations", DECRYPT) == "disabled":
+        return ""
+    for field in ("data", "stringData"):
+        found = body.get(field)
+        for key, value in found.items() if isinstance(found, dict) else ():
+            if isinstance(value, str) and len(value) >= _SHORTEST_FILE and _is_encrypted_file(value, encoded=field == "data"):
+                return f"{field}.{printable(key, 80)}"
+    return ""
+
+
+def _is_encrypted_file(text: str, *, encoded: bool) -> bool:
+    try:
+        plain = base64.b64decode(text) if encoded else text.encode()
+    except (binascii.Error, ValueError):
+        return False
+    return MARK in plain and b"sops" in plain
+
+
 def _encrypted(body: Body) -> tuple[str, str]:
     """Say that an object is encrypted, for whom, and what to write so that it is decrypted."""
     try:
@@ -131,6 +155,13 @@ def _problems(body: Body, place: str) -> Iterator[Problem]:
     if _is_encrypted(body):
         seen, fix = _encrypted(body)
         yield Problem(subject, seen, place, fix)
+        return
+    if field := _encrypted_file_in(body):
+        fix = (
+            f"commit that file itself, and let kustomize's secretGenerator make the Secret: files: [{field.partition('.')[2]}]; "
+            f"if it is to stay encrypted, annotate the Secret {DECRYPT}: disabled"
+        )
+        yield Problem(subject, f"holds a file that is still encrypted by SOPS, in {field}", place, fix)
         return
     if not body.keys() & {"apiVersion", "kind", "metadata"}:
         yield Problem(subject, "isn't a Kubernetes object: it has neither apiVersion, kind nor metadata", place, _NO_OBJECT)
