@@ -37,7 +37,7 @@ def render_target(renderer: Renderer, tree: Tree, request: RenderRequest, sandbo
     plain = DecryptedTree(tree, decryptor, sandbox, weak=request.weak)
     try:
         made = renderer.render(plain, request, sandbox.in_memory(lambda: bool(plain.used)))
-        rendered = with_variables(made, request, sandbox)
+        rendered = with_variables(replace(made, secrets=(*made.secrets, *_secrets(plain))), request, sandbox)
     except AnnealError as error:
         if error.basis.reads:
             error.basis = replace(error.basis, reads=ReadSet.of({**dict(error.basis.reads), **_tool(plain)}).paths)
@@ -50,15 +50,13 @@ def _noted(rendered: Rendered, plain: DecryptedTree) -> Rendered:
     """Add what was decrypted to what a render says of itself; decrypted files are read anew next time, so that their texts are known."""
     if not plain.used:
         return rendered
-    secrets, oids = _secrets(plain), {oid for oid, _ in plain.used}
-    mask = masking(secrets)
+    mask, oids = masking(_secrets(plain)), {oid for oid, _ in plain.used}
     left_out = sum(file.left_out for file in plain.used.values())
     missing = (f"{left_out} objects are left out: their kind is encrypted, and no placeholder can stand for it",) if left_out else ()
     return replace(
         rendered,
         reads=ReadSet.of({**dict(rendered.reads.paths), **_tool(plain)}),
         files={key: documents for key, documents in rendered.files.items() if key[1] not in oids},
-        secrets=(*rendered.secrets, *secrets),
         notes=(*map(mask, rendered.notes), *missing),
     )
 
