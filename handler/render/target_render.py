@@ -57,6 +57,7 @@ def _noted(rendered: Rendered, plain: DecryptedTree) -> Rendered:
         rendered,
         reads=ReadSet.of({**dict(rendered.reads.paths), **_tool(plain)}),
         files={key: documents for key, documents in rendered.files.items() if key[1] not in oids},
+        encrypted=tuple(sorted(oids)),
         notes=(*map(mask, rendered.notes), *missing),
     )
 

@@ -194,6 +194,7 @@ def test_ids_are_gits_and_the_reads_hold_the_tool(sandbox: Sandbox) -> None:
     reads = dict(made.reads.paths)
     assert reads.keys() == {*undecrypted, "//tool/sops"}
     assert reads["deploy"] == FakeTree(files).lookup("deploy").oid  # type: ignore[union-attr]  # it is there
+    assert made.encrypted == (FakeTree(files).lookup("deploy/a.yaml").oid,)  # type: ignore[union-attr]  # it is there
 
 
 def test_a_tree_without_encrypted_files_needs_no_sops_and_asks_no_key(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
