@@ -53,6 +53,8 @@ _VALUE = re.compile(r"ENC\[AES256_GCM,data:|RU5DW0FFUzI1Nl9HQ00s")
 """How what SOPS has encrypted begins, as it is and as base64."""
 DECRYPT = "kustomize.toolkit.fluxcd.io/decrypt"
 _SHORTEST_FILE = 300  # characters of base64: the metadata alone have more
+_RAW_VALUE = b"ENC[AES256_GCM,data:"
+_LIST = "list its key for the target, as in decryption: {age: [{file: /etc/anneal/age.txt}]}"
 _QUOTE = 'quote it: {}: "…"'
 _VARIABLE = re.compile(r"\$[${]")
 
@@ -75,7 +77,7 @@ def objects(documents: Iterable[Document | Problem], *, final: bool = False) -> 
                 yield from problems
                 continue
             manifest = Manifest.of(_clean(body, final=final), place, item)
-            yield declared_twice(manifest, places) or manifest
+            yield _encrypted_within(manifest) or declared_twice(manifest, places) or manifest
 
 
 def declared_twice(manifest: Manifest, places: dict[Identity, str]) -> Problem | None:
@@ -120,6 +122,14 @@ def _is_encrypted(body: Body) -> bool:
     )
 
 
+def _encrypted_within(manifest: Manifest) -> Problem | None:
+    """Say that something that runs is given what SOPS has encrypted, as by a chart's values that nothing has decrypted."""
+    if manifest.identity.group_kind in _POD_TEMPLATES and _RAW_VALUE in manifest.raw:
+        seen = "holds a value that is still encrypted by SOPS"
+        return Problem(str(manifest.identity), seen, manifest.place, f"{_LIST}; or decrypt what it comes from")
+    return None
+
+
 def _encrypted_file_in(body: Body) -> str:
     """Return the field of a Secret in which a whole file stands that SOPS has encrypted; empty: there is none, or it is to stay."""
     if body.get("kind") != "Secret" or at(body, "metadata", "annotations", DECRYPT) == "disabled":
@@ -145,8 +155,7 @@ def _encrypted(body: Body) -> tuple[str, str]:
     try:
         metadata = SopsMetadata.read(body.get("sops"))
     except MetadataRefused:
-        fix = "list its key for the target, as in decryption: {age: [{file: /etc/anneal/age.txt}]}"
-        return "is still encrypted by SOPS", f"{fix}; or encrypt the whole file by sops, if it holds values that sops has written elsewhere"
+        return "is still encrypted by SOPS", f"{_LIST}; or encrypt the whole file by sops, if it holds values that sops has written elsewhere"
     return f"is still encrypted by SOPS, for {', '.join(metadata.recipients)}", allowing(metadata)
 
 

@@ -137,6 +137,14 @@ def test_a_secret_that_holds_an_encrypted_file_is_refused_unless_it_says_so() ->
         assert not _mistakes(json.dumps({**body, "metadata": kept}))
 
 
+def test_a_container_that_is_given_an_encrypted_value_is_refused() -> None:
+    env = {"name": "P", "value": "ENC[AES256_GCM,data:canary,iv:x,tag:x,type:str]"}
+    spec = {"template": {"spec": {"containers": [{"name": "a", "image": "a", "env": [env]}]}}}
+    (mistake,) = _mistakes(json.dumps({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": spec}))
+    assert "Deployment/a: holds a value that is still encrypted by SOPS" in mistake
+    assert "canary" not in mistake
+
+
 def test_string_data_becomes_data_and_wins() -> None:
     text = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {x: b2xk, k: a2VwdA==}\nstringData: {x: new, z: é, e: ''}\n"
     body = _body(text)
