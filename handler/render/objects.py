@@ -116,10 +116,15 @@ def _is_encrypted(body: Body) -> bool:
         return body.get("kind") != OPERATORS
     held = [body.get(field) for field in ("data", "stringData")] if body.get("kind") in ("Secret", "ConfigMap") else []
     return any(
-        ("sops_mac" in each and "sops_version" in each) or any(isinstance(value, str) and _VALUE.match(value) for value in each.values())
+        ("sops_mac" in each and "sops_version" in each) or any(isinstance(value, str) and _is_encrypted_value(value) for value in each.values())
         for each in held
         if isinstance(each, dict)
     )
+
+
+def _is_encrypted_value(text: str) -> bool:
+    """Whether a text is, or holds, a value that SOPS has encrypted; a whole file of SOPS may be for a program that decrypts it."""
+    return bool(_VALUE.match(text)) or (_RAW_VALUE.decode() in text and "sops" not in text)
 
 
 def _encrypted_within(manifest: Manifest) -> Problem | None:

@@ -252,6 +252,13 @@ def test_a_file_for_another_target_stays_closed(sandbox: Sandbox) -> None:
     assert ALICE.secret not in f"{refused.value!r}{decryptor()!r}"
 
 
+def test_files_are_refused_in_their_order_and_secrets_without_a_key_are_told(sandbox: Sandbox) -> None:
+    files = {f"deploy/{name}.yaml": encrypted("a.yaml", f"{SECRET}# {name}\n") for name in "dbeac"}
+    with pytest.raises(DecryptionRefused, match="target shop lists age secrets without a key that can be read") as refused:
+        render(sandbox, dict(files), decryptor(HeldKeys(("# no key", "AGE-SECRET-KEY-1X"))))
+    assert [each.subject for each in refused.value.problems] == sorted(files)
+
+
 def test_keys_of_other_kinds_are_named_and_never_used(sandbox: Sandbox) -> None:
     whole = json.loads(encrypted("a.json", '{"a": "x"}'))
     whole["sops"].update(
