@@ -116,7 +116,8 @@ def _is_encrypted(body: Body) -> bool:
         return body.get("kind") != OPERATORS
     held = [body.get(field) for field in ("data", "stringData")] if body.get("kind") in ("Secret", "ConfigMap") else []
     return any(
-        ("sops_mac" in each and "sops_version" in each) or any(isinstance(value, str) and _is_encrypted_value(value) for value in each.values())
+        ("sops_mac" in each and "sops_version" in each)
+        or any(isinstance(value, str) and _is_encrypted_value(value) for value in each.values())
         for each in held
         if isinstance(each, dict)
     )
@@ -160,7 +161,10 @@ def _encrypted(body: Body) -> tuple[str, str]:
     try:
         metadata = SopsMetadata.read(body.get("sops"))
     except MetadataRefused:
-        return "is still encrypted by SOPS", f"{_LIST}; or encrypt the whole file by sops, if it holds values that sops has written elsewhere"
+        return (
+            "is still encrypted by SOPS",
+            f"{_LIST}; or encrypt the whole file by sops, if it holds values that sops has written elsewhere",
+        )
     return f"is still encrypted by SOPS, for {', '.join(metadata.recipients)}", allowing(metadata)
 
 

@@ -1,6 +1,6 @@
-"""The digest of a rendered set, by which a record tells whether hooks and a Rollout are due.
+"""The digest of a rendered set, by which a record decides whether hooks and a Rollout are due.
 
-Law: it says nothing of a secret: a few unknown characters could be tried until the digest fits. What a Secret says, and what SOPS had
+Law: it reveals no secret: a few unknown characters could be tried until the digest fits. What a Secret says, and what SOPS had
 encrypted, is left out, and which version of it was read stands in its place. So is what each render makes anew.
 """
 

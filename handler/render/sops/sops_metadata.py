@@ -120,7 +120,7 @@ def allowing(metadata: SopsMetadata, target: str = "") -> str:
         return f"add the private key of {who} to a secret{of}: decryption: {{age: [{{file: /etc/anneal/age.txt}}]}}"
     if metadata.kms:
         return f"list it for the target: decryption: {{kms: [{printable(metadata.kms[0].arn, 200)}]}}"
-    return "encrypt it for an age key, too: sops rotate -i --add-age age1… FILE; keys of other kinds (PGP, post-quantum, plugins') are never used"
+    return "encrypt it for an age key, too: sops rotate -i --add-age age1… FILE; keys of other kinds are never used"
 
 
 FLAT = ("dotenv", "ini")

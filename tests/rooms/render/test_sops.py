@@ -13,9 +13,7 @@ from typing import Any
 
 import pytest
 
-from handler.config.post_build import PostBuild
 from handler.config.renderer_settings import RendererSettings
-from handler.config.settings_shape import Json
 from handler.model.errors import AnnealError, DecryptionRefused, ManifestInvalid, RendererUnavailable, SourceRefused
 from handler.model.render import Rendered, RenderRequest
 from handler.render import RENDERERS, Sandbox
@@ -162,13 +160,13 @@ CHART = {
 
 
 def test_a_file_that_no_kustomization_names_needs_no_key(sandbox: Sandbox) -> None:
-    beside = {
+    beside: dict[str, str | bytes] = {
         "deploy/other/kustomization.yaml": "resources: [login.yaml]\n",
         "deploy/other/login.yaml": encrypted("a.yaml", SECRET, *VALUES, to=BOB.recipient),
         "deploy/talos.yaml": encrypted("a.yaml", "a: b\n", to=BOB.recipient),
     }
     assert len(render(sandbox, {**kustomized(), **beside}, decryptor(), "kustomize").manifests) > 1
-    named = {"deploy/kustomization.yaml": "resources: [other]\n"}
+    named: dict[str, str | bytes] = {"deploy/kustomization.yaml": "resources: [other]\n"}
     with pytest.raises(DecryptionRefused) as refused:
         render(sandbox, {**kustomized(), **beside, **named}, decryptor(), "kustomize")
     assert [each.subject for each in refused.value.problems] == ["deploy/other/login.yaml"]
@@ -344,26 +342,6 @@ def test_a_renderer_that_quotes_what_it_reads_shows_nothing(sandbox: Sandbox) ->
         render(sandbox, failing, decryptor(), "helm", RendererSettings(values_files=("../env/values.yaml",)))
     assert "it is ***" in str(refused.value)
     assert CANARY not in f"{refused.value}{refused.value!r}{refused.value.args}"
-
-
-VARIABLES = RenderRequest("deploy", post_build=PostBuild(Json('{"tld":"org"}')), weak=True)
-
-
-def test_variables_in_what_was_encrypted_are_written_out_and_stay_hidden(sandbox: Sandbox) -> None:
-    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: 'pa$$canary', y: 'a.${tld}:canary'}\n"
-    files: dict[str, str | bytes] = {"deploy/a.yaml": encrypted("a.yaml", text, *VALUES)}
-    made = render(sandbox, files, decryptor(), request=VARIABLES)
-    (body,) = [each.body() for each in made.manifests]
-    assert body["data"] == {"x": "pa$canary", "y": "a.org:canary"}
-    assert {"pa$canary", "a.org:canary"} <= set(made.secrets)
-
-
-@pytest.mark.parametrize("value", ["a${canary", "a${canary}b", "${tld:=canary", "${tld/canary"])
-def test_an_expression_in_what_was_encrypted_is_refused_without_it(sandbox: Sandbox, value: str) -> None:
-    files: dict[str, str | bytes] = {"deploy/a.yaml": encrypted("a.yaml", SECRET.replace(CANARY, json.dumps(value)), *VALUES)}
-    with pytest.raises(ManifestInvalid, match=r"stringData\.password: holds an expression that can't be written out") as refused:
-        render(sandbox, files, decryptor(), request=VARIABLES)
-    assert "canary" not in str(refused.value)
 
 
 def test_nothing_decrypted_is_in_a_repr(sandbox: Sandbox) -> None:

@@ -122,7 +122,9 @@ def test_a_secret_that_sops_still_encrypts_is_refused_and_nothing_of_it_is_shown
         variables = f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: a}}\n{field}: {{x: canary, sops_mac: canary, sops_version: 3.8.1}}\n"
         (mistake,) = _mistakes(variables)
         assert "/a: is still encrypted by SOPS" in mistake
-    (mistake,) = _mistakes("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: 'http://a:ENC[AES256_GCM,data:canary,iv:x]@b'}\n")
+    (mistake,) = _mistakes(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: 'http://a:ENC[AES256_GCM,data:canary,iv:x]@b'}\n"
+    )
     assert "/a: is still encrypted by SOPS" in mistake
     operator = "apiVersion: isindir.github.com/v1alpha3\nkind: SopsSecret\nmetadata: {name: a}\nsops: {mac: x}\n"
     assert not _mistakes(operator)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,8 +19,8 @@ def manifest(kind: str, **fields: Any) -> Manifest:
     return Manifest.of({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a", "namespace": "shop"}, **fields})
 
 
-def digest(*manifests: Manifest, secrets: tuple[str, ...] = (), encrypted: tuple[str, ...] = (), reads: ReadSet = ReadSet(())) -> str:
-    rendered = Rendered(manifests, reads, secrets=secrets, encrypted=encrypted)
+def digest(*manifests: Manifest, secrets: tuple[str, ...] = (), encrypted: tuple[str, ...] = (), reads: ReadSet | None = None) -> str:
+    rendered = Rendered(manifests, reads or ReadSet(()), secrets=secrets, encrypted=encrypted)
     return set_digest(rendered, {each.identity: each.identity for each in manifests})
 
 
@@ -27,7 +28,7 @@ def base(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-SECRETS = {
+SECRETS: dict[str, Callable[[str], Manifest]] = {
     "a key of a Secret": lambda value: manifest("Secret", data={"pin": base(value)}),
     "a file in a Secret": lambda value: manifest("Secret", data={"a.yaml": base(f"user: ann\npin: '{value}'\n")}),
     "a text": lambda value: manifest("ConfigMap", data={"pin": value}),

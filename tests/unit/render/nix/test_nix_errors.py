@@ -104,7 +104,11 @@ def test_what_is_known_is_said_plainly(text: str, expected: Problem) -> None:
 
 @pytest.mark.parametrize(
     ("path", "absent", "named"),
-    [("deploy/x.nix", (), "deploy/x.nix"), ("common", ("common/x.nix",), "common/x.nix"), ("common/x.nix", ("common/x.nix",), "common/x.nix")],
+    [
+        ("deploy/x.nix", (), "deploy/x.nix"),
+        ("common", ("common/x.nix",), "common/x.nix"),
+        ("common/x.nix", ("common/x.nix",), "common/x.nix"),
+    ],
 )
 def test_a_path_that_the_commit_lacks_is_named(path: str, absent: tuple[str, ...], named: str) -> None:
     found = explain(f"error: path '{HOME}/tree/{path}' does not exist", NixPlaces(HOME, "deploy", absent=absent), trace=False)
