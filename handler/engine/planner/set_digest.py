@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from handler.config.secret_mask import SHORTEST, Mask, parts
@@ -21,6 +23,7 @@ from handler.model.outside_inputs import VALUES
 from handler.model.render import Rendered
 
 _SECRET = GroupKind("", "Secret")
+_SCALAR = re.compile(r'"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*')
 _SECRETS = f"{VALUES}Secret/"
 
 
@@ -54,15 +57,13 @@ def _versions(rendered: Rendered) -> Iterator[Manifest]:
 def _masking(secrets: Sequence[str]) -> Callable[[dict[str, Any]], bytes]:
     """Return what writes an object without these texts; one that is too short for a mask is left out where it is a whole value."""
     hide = Mask.of([*secrets, *(part for text in secrets for part in parts(text))])
-    short = [canonical(text).decode() for text in secrets if 0 < len(text) < SHORTEST]
+    short = {canonical(text).decode() for text in secrets if len(text) < SHORTEST}
 
-    def masked(body: dict[str, Any]) -> bytes:
-        text = canonical(body).decode()
-        for value in short:
-            text = text.replace(value, f'"{MASKED}"')
-        return hide(text).encode()
+    @cache  # objects repeat their texts
+    def masked(scalar: str) -> str:
+        return MASKED if scalar in short else hide(scalar)
 
-    return masked
+    return lambda body: _SCALAR.sub(lambda found: masked(found[0]), canonical(body).decode()).encode()
 
 
 def _decoded(secret: dict[str, Any]) -> dict[str, Any]:
