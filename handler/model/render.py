@@ -129,6 +129,7 @@ class Rendered:
     `upgrade`: these are what an upgrade makes, not what that install does. `secrets`: texts of Secrets that they were made from.
     `rests`: hooks that had their time at an install: what is left of them stays, and they never run again.
     `renamed`: objects that are others at each render. `hidden`: JSON pointers of fields that hold what a Secret says, or may, by object.
+    `encrypted`: ids of the encrypted files that were decrypted.
     `checksum`, `server`: Kubernixos' checksum of the manifests, and the address of the API server that they are for; empty: none is said.
     """
 
@@ -147,6 +148,7 @@ class Rendered:
     rests: tuple[Manifest, ...] = ()
     renamed: tuple[Identity, ...] = ()
     hidden: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
+    encrypted: tuple[str, ...] = ()
     checksum: str = ""
     server: str = ""
 

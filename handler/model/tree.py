@@ -53,8 +53,8 @@ class Tree(Protocol):
     def walk(self, path: str) -> Iterable[TreeEntry]:
         """Yield every file and link below a directory, sorted by path; trees themselves are not yielded."""
 
-    def blobs(self, oids: Iterable[str]) -> Mapping[str, bytes]:
-        """Return the contents of these blobs, fetching at once what isn't here yet."""
+    def blobs(self, oids: Iterable[str], ahead: Iterable[str] = ()) -> Mapping[str, bytes]:
+        """Return the contents of these blobs, fetching at once what isn't here yet. `ahead`: what is fetched with them for later."""
 
 
 OUTSIDE = "//"

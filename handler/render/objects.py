@@ -10,6 +10,7 @@ A hook may have `generateName`, as Argo CD allows it: its name is made of that a
 from __future__ import annotations
 
 import base64
+import binascii
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
@@ -22,6 +23,7 @@ from handler.model.rollout import ARGO_HOOK, HELM_HOOK
 from handler.model.tree import printable
 from handler.render.document import Document
 from handler.render.folders import IGNORE_FILE, KUSTOMIZATIONS
+from handler.render.sops.encrypted_file import MARK
 from handler.render.sops.sops_metadata import OPERATORS, MetadataRefused, SopsMetadata, allowing
 
 Body = dict[str, Any]
@@ -49,6 +51,10 @@ _DATA = {GroupKind("", "Secret"): ("data", "stringData"), GroupKind("", "ConfigM
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 _VALUE = re.compile(r"ENC\[AES256_GCM,data:|RU5DW0FFUzI1Nl9HQ00s")
 """How what SOPS has encrypted begins, as it is and as base64."""
+DECRYPT = "kustomize.toolkit.fluxcd.io/decrypt"
+_SHORTEST_FILE = 300  # characters of base64: the metadata alone have more
+_RAW_VALUE = b"ENC[AES256_GCM,data:"
+_LIST = "list its key for the target, as in decryption: {age: [{file: /etc/anneal/age.txt}]}"
 _QUOTE = 'quote it: {}: "…"'
 _VARIABLE = re.compile(r"\$[${]")
 
@@ -71,7 +77,7 @@ def objects(documents: Iterable[Document | Problem], *, final: bool = False) -> 
                 yield from problems
                 continue
             manifest = Manifest.of(_clean(body, final=final), place, item)
-            yield declared_twice(manifest, places) or manifest
+            yield _encrypted_within(manifest) or declared_twice(manifest, places) or manifest
 
 
 def declared_twice(manifest: Manifest, places: dict[Identity, str]) -> Problem | None:
@@ -110,10 +116,44 @@ def _is_encrypted(body: Body) -> bool:
         return body.get("kind") != OPERATORS
     held = [body.get(field) for field in ("data", "stringData")] if body.get("kind") in ("Secret", "ConfigMap") else []
     return any(
-        ("sops_mac" in each and "sops_version" in each) or any(isinstance(value, str) and _VALUE.match(value) for value in each.values())
+        ("sops_mac" in each and "sops_version" in each)
+        or any(isinstance(value, str) and _is_encrypted_value(value) for value in each.values())
         for each in held
         if isinstance(each, dict)
     )
+
+
+def _is_encrypted_value(text: str) -> bool:
+    """Whether a text is, or holds, a value that SOPS has encrypted; a whole file of SOPS may be for a program that decrypts it."""
+    return bool(_VALUE.match(text)) or (_RAW_VALUE.decode() in text and "sops" not in text)
+
+
+def _encrypted_within(manifest: Manifest) -> Problem | None:
+    """Say that something that runs is given what SOPS has encrypted, as by a chart's values that nothing has decrypted."""
+    if manifest.identity.group_kind in _POD_TEMPLATES and _RAW_VALUE in manifest.raw:
+        seen = "holds a value that is still encrypted by SOPS"
+        return Problem(str(manifest.identity), seen, manifest.place, f"{_LIST}; or decrypt what it comes from")
+    return None
+
+
+def _encrypted_file_in(body: Body) -> str:
+    """Return the field of a Secret in which a whole file stands that SOPS has encrypted; empty: there is none, or it is to stay."""
+    if body.get("kind") != "Secret" or at(body, "metadata", "annotations", DECRYPT) == "disabled":
+        return ""
+    for field in ("data", "stringData"):
+        found = body.get(field)
+        for key, value in found.items() if isinstance(found, dict) else ():
+            if isinstance(value, str) and len(value) >= _SHORTEST_FILE and _is_encrypted_file(value, encoded=field == "data"):
+                return f"{field}.{printable(key, 80)}"
+    return ""
+
+
+def _is_encrypted_file(text: str, *, encoded: bool) -> bool:
+    try:
+        plain = base64.b64decode(text) if encoded else text.encode()
+    except (binascii.Error, ValueError):
+        return False
+    return MARK in plain and b"sops" in plain
 
 
 def _encrypted(body: Body) -> tuple[str, str]:
@@ -121,8 +161,10 @@ def _encrypted(body: Body) -> tuple[str, str]:
     try:
         metadata = SopsMetadata.read(body.get("sops"))
     except MetadataRefused:
-        fix = "list its key for the target, as in decryption: {age: [{file: /etc/anneal/age.txt}]}"
-        return "is still encrypted by SOPS", f"{fix}; or encrypt the whole file by sops, if it holds values that sops has written elsewhere"
+        return (
+            "is still encrypted by SOPS",
+            f"{_LIST}; or encrypt the whole file by sops, if it holds values that sops has written elsewhere",
+        )
     return f"is still encrypted by SOPS, for {', '.join(metadata.recipients)}", allowing(metadata)
 
 
@@ -131,6 +173,13 @@ def _problems(body: Body, place: str) -> Iterator[Problem]:
     if _is_encrypted(body):
         seen, fix = _encrypted(body)
         yield Problem(subject, seen, place, fix)
+        return
+    if field := _encrypted_file_in(body):
+        fix = (
+            f"commit that file itself, and let kustomize's secretGenerator make the Secret: files: [{field.partition('.')[2]}]; "
+            f"if it is to stay encrypted, annotate the Secret {DECRYPT}: disabled"
+        )
+        yield Problem(subject, f"holds a file that is still encrypted by SOPS, in {field}", place, fix)
         return
     if not body.keys() & {"apiVersion", "kind", "metadata"}:
         yield Problem(subject, "isn't a Kubernetes object: it has neither apiVersion, kind nor metadata", place, _NO_OBJECT)

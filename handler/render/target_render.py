@@ -36,10 +36,11 @@ def render_target(renderer: Renderer, tree: Tree, request: RenderRequest, sandbo
     `decryptor`: None: nothing is decrypted, and what is encrypted is refused.
     """
     if decryptor is None:
-        return _made(renderer, tree, request, sandbox)
+        return _finished(renderer.render(tree, request, sandbox), request, sandbox)
     plain = DecryptedTree(tree, decryptor, sandbox, weak=request.weak)
     try:
-        rendered = _made(renderer, plain, request, sandbox.in_memory(lambda: bool(plain.used)))
+        made = renderer.render(plain, request, sandbox.in_memory(lambda: bool(plain.used)))
+        rendered = _finished(replace(made, secrets=(*made.secrets, *_secrets(plain))), request, sandbox)
     except AnnealError as error:
         if error.basis.reads:
             error.basis = replace(error.basis, reads=ReadSet.of({**dict(error.basis.reads), **_tool(plain)}).paths)
@@ -48,8 +49,8 @@ def render_target(renderer: Renderer, tree: Tree, request: RenderRequest, sandbo
     return _noted(rendered, plain)
 
 
-def _made(renderer: Renderer, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
-    rendered = with_variables(renderer.render(tree, request, sandbox), request, sandbox)
+def _finished(made: Rendered, request: RenderRequest, sandbox: Sandbox) -> Rendered:
+    rendered = with_variables(made, request, sandbox)
     return labelled(rendered) if request.compat == KUBERNIXOS else rendered
 
 
@@ -57,15 +58,14 @@ def _noted(rendered: Rendered, plain: DecryptedTree) -> Rendered:
     """Add what was decrypted to what a render says of itself; decrypted files are read anew next time, so that their texts are known."""
     if not plain.used:
         return rendered
-    secrets, oids = _secrets(plain), {oid for oid, _ in plain.used}
-    mask = masking(secrets)
+    mask, oids = masking(_secrets(plain)), {oid for oid, _ in plain.used}
     left_out = sum(file.left_out for file in plain.used.values())
     missing = (f"{left_out} objects are left out: their kind is encrypted, and no placeholder can stand for it",) if left_out else ()
     return replace(
         rendered,
         reads=ReadSet.of({**dict(rendered.reads.paths), **_tool(plain)}),
         files={key: documents for key, documents in rendered.files.items() if key[1] not in oids},
-        secrets=(*rendered.secrets, *secrets),
+        encrypted=tuple(sorted(oids)),
         notes=(*map(mask, rendered.notes), *missing),
     )
 

@@ -7,7 +7,7 @@ refused by name. Every tree and link that decided what is there is in `reads`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from handler.model.errors import AnnealError, SourceRefused
@@ -70,14 +70,18 @@ class TreeFiles:
         entry = self.tree.lookup(path)
         return entry is not None and entry.mode == DIRECTORY
 
-    def contents(self) -> dict[str, bytes]:
-        """Return the content of every file but Git LFS' pointers, which `pointers` names then. Raises SourceRefused: they are too large."""
-        blobs = self.tree.blobs(set(self.blobs.values()))
-        total = sum(len(blobs[oid]) for oid in self.blobs.values())
+    def contents(self, wanted: Callable[[str], bool] = lambda _: True) -> dict[str, bytes]:
+        """Return the content of every `wanted` file but Git LFS' pointers, which `pointers` names then.
+
+        Raises SourceRefused: they are too large.
+        """
+        ids = {path: oid for path, oid in self.blobs.items() if wanted(path)}
+        blobs = self.tree.blobs(set(ids.values()))
+        total = sum(len(blobs[oid]) for oid in ids.values())
         if total > MAX_TOTAL:
             raise SourceRefused.of("files", f"have {total:,} bytes together; at most {MAX_TOTAL:,} are rendered")
-        self.pointers = {path for path, oid in self.blobs.items() if is_lfs_pointer(blobs[oid])}
-        return {path: blobs[oid] for path, oid in self.blobs.items() if path not in self.pointers}
+        self.pointers = {path for path, oid in ids.items() if is_lfs_pointer(blobs[oid])}
+        return {path: blobs[oid] for path, oid in ids.items() if path not in self.pointers}
 
     def _walk(self, directory: TreeEntry, seen_as: str, above: tuple[str, ...]) -> None:
         """Take what is below a directory. `seen_as`: where a program sees it; `above`: the directories that it was entered from."""

@@ -93,10 +93,10 @@ class FetchedTree:
             for _ in self.walk(found.path):
                 pass
 
-    def blobs(self, oids: Iterable[str]) -> Mapping[str, bytes]:
+    def blobs(self, oids: Iterable[str], ahead: Iterable[str] = ()) -> Mapping[str, bytes]:
         """Return contents, fetching what isn't here. Raises GitUnavailable: the host lacks them; SourceRefused: no blob, or too large."""
         wanted = list(dict.fromkeys(oids))
-        self._fetch_missing(wanted)
+        self._fetch_missing([*wanted, *ahead])
         return {oid: self._content(oid, BLOB, f"blob {oid}") for oid in wanted}
 
     def _fetch_missing(self, wanted: Iterable[str]) -> None:

@@ -31,7 +31,7 @@ class FakeTree:
         prefix = f"{path}/" if path else ""
         return iter(sorted((e for e in self._entries.values() if e.mode != DIRECTORY and e.path.startswith(prefix)), key=lambda e: e.path))
 
-    def blobs(self, oids: Iterable[str]) -> Mapping[str, bytes]:
+    def blobs(self, oids: Iterable[str], ahead: Iterable[str] = ()) -> Mapping[str, bytes]:
         self.fetched += 1
         return {oid: self._blobs[oid] for oid in oids}
 

@@ -16,11 +16,11 @@ from handler.cluster.discovery import Discovery
 from handler.config.git_settings import Revision
 from handler.config.settings import Target
 from handler.engine.planner import canaries
+from handler.engine.planner.set_digest import set_digest
 from handler.model.errors import AnnealError, AuthorError, PlanRefused, Problem
-from handler.model.hidden_fields import without
-from handler.model.manifest import Manifest, canonical, digest_of
+from handler.model.manifest import Manifest
 from handler.model.names import Identity
-from handler.model.outside_inputs import VALUES, KnownChart, NothingOutside, OutsideInputs
+from handler.model.outside_inputs import KnownChart, NothingOutside, OutsideInputs
 from handler.model.refs import Head
 from handler.model.render import Called, Files, RecordedRender, Rendered, RenderRequest, nowhere
 from handler.model.rollout import Mode, Rollout
@@ -191,7 +191,7 @@ class Preparer:
         prepared = self.last = Prepared(
             commit=tree.commit,
             reads=rendered.reads,
-            digest=digest_of((*_steady(rendered, named), *([rendered.rollout] if rendered.rollout else []))),
+            digest=set_digest(rendered, named),
             stages=(*ordered.stages, *planned_rollout.stages),
             rendered=replace(rendered, where=nowhere, keys=rendered.keys if rendered.rollout else {}),
             planned_hooks=planned_hooks,
@@ -293,17 +293,6 @@ def changed_renderer(target: str, recorded: str, now: str) -> Problem:
     """Return the problem where what a path holds chooses another renderer than made the recorded objects."""
     seen = f"{now} makes its objects from now on, and {recorded} made the recorded ones"
     return Problem(f"target {target}", seen, fix=f"to stay with that: renderer: {{type: {recorded}}}")
-
-
-def _steady(rendered: Rendered, named: Mapping[Identity, Identity]) -> Iterator[Manifest]:
-    """Yield the objects without what each render makes anew: a render that differs in that alone is the same set, whose hooks have run."""
-    for manifest in rendered.manifests:
-        anew, hidden = rendered.unstable.get(named[manifest.identity]), rendered.hidden.get(named[manifest.identity], ())
-        body = without(manifest.body(), hidden) if hidden else manifest.body() if anew else {}
-        yield replace(manifest, raw=canonical(anew.without(body) if anew else body)) if body else manifest
-    if rendered.hidden:  # in their place stands which version of a Secret was read: a digest of a few unknown characters reveals them
-        versions = [each for each in rendered.reads.elsewhere.paths if each[0].startswith(VALUES)]
-        yield Manifest(Identity("", "", "", ""), "", canonical(versions), "")
 
 
 def _held_values(rendered: Rendered, target: Target) -> Iterator[str]:

@@ -111,15 +111,20 @@ class Closure:
                     self._chart(entry, task)
         return [*self._problems, *([] if self.remote_allowed else self._remote_problems())]
 
+    def is_built(self, path: str) -> bool:
+        """Whether a file is one that kustomize reads: an entry names it, or it is a chart's. What else lies beside it may be for others."""
+        charts = (chart.directory for chart in self.charts)
+        return path in self.named or path in self.readings or any(inside(path, each) for each in charts)
+
     def pointers(self) -> list[Problem]:
         """Return one problem for each entry that names a file whose content is in Git LFS."""
-        found = sorted(path for path in self.files.pointers if path in self.named)
+        found = sorted(self.files.pointers & self.named.keys())
         return [Problem(printable(path), _POINTER, self.named[path], _POINTER_FIX) for path in found]
 
     def _read(self, tasks: Sequence[Task], subject: str) -> Iterator[tuple[Task, Mentions]]:
         """Let a child read files, and yield what each names."""
         ids = {task.path: entry.oid for task in tasks if task.path not in self.generated and (entry := self._entry(task.path))}
-        blobs = self.tree.blobs({*ids.values(), *self.files.blobs.values()})  # at once: both are built of
+        blobs = self.tree.blobs(ids.values(), ahead=self.files.blobs.values())
         contents = {**{path: blobs[oid] for path, oid in ids.items()}, **self.generated}
         tasks = [task for task in tasks if not self._is_pointer(task, contents[task.path])]
         options = {

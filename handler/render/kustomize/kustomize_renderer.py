@@ -85,7 +85,7 @@ class _Build:
 
     def run(self, sandbox: Sandbox) -> tuple[Manifest, ...]:
         """Return the objects. Raises as the renderer does."""
-        contents = self.closure.files.contents()
+        contents = self.closure.files.contents(self.closure.is_built)
         refuse(self.closure.pointers())
         contents |= self.closure.generated
         for use in self.closure.charts:

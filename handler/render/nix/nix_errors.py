@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from handler.model.errors import Problem
 from handler.model.tree import printable
+from handler.render.folders import inside
 
 TREE, OWN = "tree", "anneal"
 """The directories below the private one: the commit's files, and eval.nix with its module."""
@@ -36,6 +37,7 @@ _SILENT = "unable to load nss_dns backend"  # it would look up names, and has no
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 _LITERAL = "name it by a path literal (./common.nix), or list it: renderer: {type: nix, sources: [../common]}"
+_ADD = "add it, or correct its path; what Git LFS holds isn't fetched"
 _OUTSIDE = "keep it in the repository, or name its directory: renderer: {type: nix, nixPath: {…: /…}}"
 
 
@@ -96,16 +98,30 @@ _RULES = (
 
 @dataclass(frozen=True, slots=True)
 class NixPlaces:
-    """What paths of messages are. `home`: the private directory; `directory`: the target's path; `roots`: name -> directory of nixPath."""
+    """What paths of messages are. `home`: the private directory; `directory`: the target's path; `roots`: name -> directory of nixPath.
+
+    `absent`: what path literals lead to and the commit doesn't hold.
+    """
 
     home: str
     directory: str
     roots: Mapping[str, str] = field(default_factory=dict)
+    absent: Sequence[str] = ()
 
     def in_tree(self, path: str) -> str:
         """Return a file's path in the repository; empty: it isn't one."""
         own = f"{self.home}/{TREE}/"
         return path.removeprefix(own) if path.startswith(own) else ""
+
+    def missing(self, path: str) -> str:
+        """Return the path that the commit lacks: below the target's all is handed over; else what a literal names, perhaps in `path`.
+
+        Empty: the commit may hold it.
+        """
+        if inside(path, self.directory):
+            return path
+        found = [each for each in self.absent if each == path or each.startswith(f"{path}/")]
+        return found[0] if len(found) == 1 else ""
 
     def place(self, file: str, line: str) -> str:
         """Return file:line of a position, one of the operator's expressions as its setting; empty: it isn't the author's."""
@@ -141,6 +157,8 @@ def explain(errors: str, places: NixPlaces, *, trace: bool) -> Problem:
             groups = {name: value for name, value in match.groupdict().items() if value}
             subject = groups.get("subject") or groups.get("built") or "nix"
             message, fix = rule.said.format(**groups), rule.fix
+            if rule.fix == _LITERAL and (absent := places.missing(subject)):
+                subject, message, fix = absent, "isn't in this commit", _ADD
             break
     shown = printable(message, MOST) + (_trace(text, places) if trace else "")
     return Problem(printable(subject), shown, place, fix)

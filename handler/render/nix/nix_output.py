@@ -58,10 +58,17 @@ def read_nix(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[byt
         return
     yield b"K" + json.dumps([found["checksum"], found["server"]]).encode()
     for row in objects(row for item in found["items"] for row in _documents(item, places)):
-        yield encode(replace(row, fix="") if isinstance(row, Problem) and IGNORE_FILE in row.fix else row)
+        yield encode(_advised(row) if isinstance(row, Problem) else row)
         if isinstance(row, Manifest) and _STORE in row.raw:
             yield encode_note(f"{row.identity} holds a path of the Nix store, where nothing is put here")
     yield from map(encode_note, notes(said, places))
+
+
+def _advised(row: Problem) -> Problem:
+    """Return a mistake of an object with advice that holds for Nix."""
+    if row.fix.startswith("quote it"):
+        return replace(row, fix='write it as text: "3", or toString value')
+    return replace(row, fix="") if IGNORE_FILE in row.fix else row
 
 
 def _parsed(output: bytes) -> dict[str, Any] | None:

@@ -99,15 +99,14 @@ class _Evaluation:
         self.files.reads |= {tool.read: tool.digest, **{each.read: each.digest for each in roots}}
         self._refuse_nothing()
         modules, packages = self.options.modules or MODULES, self.options.packages or self._packages(roots)
-        NixClosure(self.tree, self.sandbox, self.files, self.path).run((modules, packages), self.options.sources)
+        closure = NixClosure(self.tree, self.sandbox, self.files, self.path)
+        closure.run((modules, packages), self.options.sources)
         contents = self.files.contents()
         refuse([Problem(printable(each), _POINTER) for each in sorted(self.files.pointers) if each.endswith(".nix")])
         placed = {**{f"{TREE}/{path}": data for path, data in contents.items()}, **_own()}
         program = self._program(tool, roots, modules, packages, {path: number for number, path in enumerate(placed)})
-        options = {
-            "places": {"directory": printable(self.path), "roots": {each.name: each.real for each in roots}},
-            "trace": self.options.show_trace,
-        }
+        places = {"directory": printable(self.path), "roots": {each.name: each.real for each in roots}, "absent": sorted(closure.absent)}
+        options = {"places": places, "trace": self.options.show_trace}
         subject = printable(self.path) or "repository"
         rows = self.sandbox.run("nix", options, list(placed.values()), decode_nix, subject, program, weak=self.request.weak)
         refuse([row for row in rows if isinstance(row, Problem)])

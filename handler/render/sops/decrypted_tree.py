@@ -46,9 +46,9 @@ class DecryptedTree:
             self._note(entry)
             yield entry
 
-    def blobs(self, oids: Iterable[str]) -> Mapping[str, bytes]:
+    def blobs(self, oids: Iterable[str], ahead: Iterable[str] = ()) -> Mapping[str, bytes]:
         """Return contents, encrypted ones decrypted. Raises as `Decryptor.decrypt`; SourceRefused: two names of one file disagree."""
-        found = dict(self._tree.blobs(oids))
+        found = dict(self._tree.blobs(oids, ahead))
         new = {oid: data for oid, data in found.items() if oid not in self._known}
         candidates = {self._blob(oid): Candidate(min(self._paths.get(oid, {oid})), new[oid]) for oid in new if may_be_encrypted(new[oid])}
         plain = self._decryptor.decrypt(candidates, self._sandbox, weak=self._weak) if candidates else {}

@@ -112,7 +112,7 @@ class Decryptor:
         """Let a child tell which candidates are encrypted, and for whom."""
         if not candidates:
             return {}
-        blobs = list(candidates)
+        blobs = sorted(candidates, key=lambda blob: candidates[blob].place)
         options = {"places": [candidates[blob].shown for blob in blobs]}
         rows = sandbox.run(
             "encrypted files", options, [candidates[blob].data for blob in blobs], EncryptedFile.decode, subject="encrypted files"
@@ -196,7 +196,8 @@ class _Unwrapping:
         raise failed or AssertionError("a listed key was found before")
 
     def _unlisted(self, candidate: Candidate, metadata: SopsMetadata, ours: str) -> Problem:
-        listed = ", ".join(filter(None, (*ours.split("\n"), *self.arns))) or "none"
+        listed = ", ".join(filter(None, (*ours.split("\n"), *self.arns)))
+        listed = listed or ("age secrets without a key that can be read" if self.secrets else "none")
         seen = f"is encrypted by SOPS for {', '.join(metadata.recipients)}; target {self.target} lists {listed}"
         return Problem(candidate.shown, seen, fix=allowing(metadata, self.target))
 

@@ -6,6 +6,7 @@ Law: fields are taken by name and type, within limits; what isn't known is dropp
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -22,6 +23,8 @@ _TEXTS = (
     *("lastmodified", "mac", "version", "unencrypted_suffix", "encrypted_suffix", "unencrypted_regex", "encrypted_regex"),
     *("unencrypted_comment_regex", "encrypted_comment_regex"),
 )
+_USED = re.compile(r"age1[^1]*\Z|ssh-")
+"""Recipients whose private keys are used: age's own and OpenSSH's; neither post-quantum keys (age1pq1…) nor those of plugins."""
 _MAC_ONLY_ENCRYPTED = "mac_only_encrypted"
 _OTHERS = {
     "pgp": ("PGP", ("fp",)),
@@ -111,8 +114,9 @@ class SopsMetadata:
 def allowing(metadata: SopsMetadata, target: str = "") -> str:
     """Return what to write so that a target may decrypt a file."""
     of = f" of target {target}" if target else " of the target"
-    if metadata.age:
-        who = printable(metadata.age[0][0], 120)
+    ours = [printable(each, 120) for each, _ in metadata.age if _USED.match(each)]
+    if ours:
+        who = ours[0]
         return f"add the private key of {who} to a secret{of}: decryption: {{age: [{{file: /etc/anneal/age.txt}}]}}"
     if metadata.kms:
         return f"list it for the target: decryption: {{kms: [{printable(metadata.kms[0].arn, 200)}]}}"

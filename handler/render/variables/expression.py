@@ -33,7 +33,7 @@ _OLD = re.compile(r"(?:\$\$|\\[/\\]|(?!\$\{)[^/])+")
 _NEW = re.compile(r"(?:\$\$|\\[/\\]|(?!\$\{)[^}])+")
 _ESCAPED_PAIR = re.compile(r"\$\$|\\[/\\]")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
-_ESCAPE = "write $${…} for a text that stays as it is, or annotate the object kustomize.toolkit.fluxcd.io/substitute: disabled"
+ESCAPE = "write $${…} for a text that stays as it is, or annotate the object kustomize.toolkit.fluxcd.io/substitute: disabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ class _Reader:
         return Value(text, frozenset(names))
 
     def _refused(self, seen: str) -> ExpressionRefused:
-        return ExpressionRefused(f"{self._shown} {seen}", _ESCAPE)
+        return ExpressionRefused(f"{self._shown} {seen}", ESCAPE)
 
     @property
     def _shown(self) -> str:

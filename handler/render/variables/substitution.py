@@ -6,6 +6,7 @@ is or whose rights it has. What is made is judged as if git had declared it. Not
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from handler.render import scalars
 from handler.render.document import Document
 from handler.render.frames import HiddenText, decode, encode
 from handler.render.objects import objects
-from handler.render.variables.expression import MARK, Expanded, Variables, expanded
+from handler.render.variables.expression import ESCAPE, MARK, Expanded, Variables, expanded
 from handler.render.variables.expression_budget import ExpressionBudget, ExpressionRefused
 from handler.render.variables.flux_scalars import read
 
@@ -41,6 +42,7 @@ _NAMING = frozenset(
 _RIGHTS = frozenset({"roleRef", "subjects", "serviceAccountName", "serviceAccount", "ownerReferences"})
 """Fields that say whose rights something has, wherever they stand, with all that is in them."""
 _QUOTE = "a text is written ${quote}…${quote}, with postBuild: {substitute: {quote: '\"'}}"
+_UNTOLD = "holds an expression that can't be written out, in a text that isn't shown"
 _SHORT, _WORD = 4, 6
 _MOST_TEXTS = 5_000  # texts that are hidden wherever they stand: a mask of more takes seconds to make; their fields are hidden anyway
 Path = tuple[str | int, ...]
@@ -82,11 +84,13 @@ def substitute(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[b
     """Substitute in objects.
 
     Parts: the variables as JSON, then each object. Options: `places`, `items`: of each object; `origins`: variable -> the object of the
-    cluster that holds it; `unknown`: see `Variables`; `asked`: None, or what stands for all that the cluster wasn't asked for.
+    cluster that holds it; `unknown`: see `Variables`; `asked`: None, or what stands for all that the cluster wasn't asked for; `secrets`:
+    texts of the objects that are hidden as they are, and hold variables.
     """
     values = json.loads(parts[0])
     asked = options["asked"]
-    call = _Call(Variables(values, options["unknown"] if asked is None else asked), options["origins"], asked is not None)
+    variables = Variables(values, options["unknown"] if asked is None else asked)
+    call = _Call(variables, options["origins"], asked is not None, options["secrets"])
     for number, (raw, place, item) in enumerate(zip(parts[1:], options["places"], options["items"], strict=True)):
         found = _Object(call, place)
         body = json.loads(raw)
@@ -95,6 +99,14 @@ def substitute(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[b
         for row in rows:
             yield encode(_advised(row)) if isinstance(row, Problem) else Substituted(number, row, found.pointers(row)).encode()
     yield from (HiddenText(text).encode() for text in call.texts if _tells(text))
+    yield from (HiddenText(text).encode() for text in _written(call))
+
+
+def _written(call: _Call) -> Iterator[str]:
+    """Yield what secret texts are once their own variables are written out."""
+    for text in call.secrets:
+        with contextlib.suppress(ExpressionRefused):
+            yield expanded(text, call.variables, call.budget).text
 
 
 def is_off(body: Mapping[str, Any]) -> bool:
@@ -127,11 +139,15 @@ def _tells(text: str) -> bool:
 
 @dataclass(slots=True)
 class _Call:
-    """What all objects of a call share. `texts`: what secret expressions came to; `unasked`: names without a value may be the cluster's."""
+    """What all objects of a call share. `texts`: what secret expressions came to; `unasked`: names without a value may be the cluster's.
+
+    `secrets`: texts with variables that nothing quotes.
+    """
 
     variables: Variables
     origins: Mapping[str, str]
     unasked: bool
+    secrets: Sequence[str] = ()
     budget: ExpressionBudget = field(default_factory=ExpressionBudget)
     texts: dict[str, None] = field(default_factory=dict)
 
@@ -217,7 +233,8 @@ class _Object:
         try:
             return expanded(text, self.call.variables, self.call.budget)
         except ExpressionRefused as refused:
-            self._problem(path, refused.message, refused.fix)
+            secret = any(each in text for each in self.call.secrets)
+            self._problem(path, _UNTOLD if secret else refused.message, ESCAPE if secret else refused.fix)
             return None
 
     def _hide(self, found: Expanded) -> None:

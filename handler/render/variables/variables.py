@@ -27,6 +27,7 @@ from handler.render.file_renderer import refuse
 from handler.render.frames import HiddenText
 from handler.render.objects import twice_declared
 from handler.render.sandbox import Sandbox
+from handler.render.variables.expression import MARK
 from handler.render.variables.substitution import Substituted, decode_row, finished
 
 PLACEHOLDER = "placeholder"
@@ -144,6 +145,7 @@ class _Substitution:
             "origins": self.gathered.origins,
             "unknown": None if self.settings.substitute_strategy == "Strict" else "",
             "asked": PLACEHOLDER if request.placeholders and self.settings.substitute_from else None,
+            "secrets": [text for text in self.rendered.secrets if MARK.search(text)],
         }
 
 

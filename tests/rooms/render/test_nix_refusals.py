@@ -93,7 +93,8 @@ def test_what_fetches_is_refused_by_name(sandbox: Sandbox, name: str, spelling: 
         ("builtins.readFile /dev/shm", "/dev/shm", ELSEWHERE),
         ("builtins.readFile ../../../secret", "…/secret", "leads out of the repository"),
         ("builtins.readFile ../../anneal/../own/x", "…/own/x", "leads out of the repository"),
-        ("builtins.readFile ./none.txt", "deploy/none.txt", "isn't there, or isn't among the files that were handed over"),
+        ("builtins.readFile ./none.txt", "deploy/none.txt", "isn't in this commit"),
+        ("builtins.readFile ../absent/none.txt", "absent/none.txt", "isn't in this commit"),
         ("import <nixpkgs>", "nixpkgs", "no directory of this name is known"),
         (
             'builtins.readFile (derivation { name = "made"; system = "x86_64-linux"; builder = "/bin/sh"; })',
@@ -119,6 +120,11 @@ def test_a_mistake_has_its_line_and_helps(sandbox: Sandbox, expression: str, sub
         "some versions name the first directory that isn't theirs"
     )
     assert problem.place.partition(":")[0] == "deploy/kubernixos.nix" or "recurses" in message
+
+
+def test_advice_on_a_text_is_of_nix(sandbox: Sandbox) -> None:
+    problem = refused(sandbox, {"deploy/kubernixos.nix": module("3")})
+    assert (problem.message, problem.fix) == ("data.x is a number, not text", 'write it as text: "3", or toString value')
 
 
 @pytest.mark.parametrize(

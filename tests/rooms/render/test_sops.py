@@ -159,6 +159,19 @@ CHART = {
 }
 
 
+def test_a_file_that_no_kustomization_names_needs_no_key(sandbox: Sandbox) -> None:
+    beside: dict[str, str | bytes] = {
+        "deploy/other/kustomization.yaml": "resources: [login.yaml]\n",
+        "deploy/other/login.yaml": encrypted("a.yaml", SECRET, *VALUES, to=BOB.recipient),
+        "deploy/talos.yaml": encrypted("a.yaml", "a: b\n", to=BOB.recipient),
+    }
+    assert len(render(sandbox, {**kustomized(), **beside}, decryptor(), "kustomize").manifests) > 1
+    named: dict[str, str | bytes] = {"deploy/kustomization.yaml": "resources: [other]\n"}
+    with pytest.raises(DecryptionRefused) as refused:
+        render(sandbox, {**kustomized(), **beside, **named}, decryptor(), "kustomize")
+    assert [each.subject for each in refused.value.problems] == ["deploy/other/login.yaml"]
+
+
 def test_helm_reads_plain_values_and_plain_files_of_its_chart(sandbox: Sandbox) -> None:
     values = encrypted("values.yaml", f"password: {CANARY}\nlevel: info\n")
     files: dict[str, str | bytes] = {
@@ -179,6 +192,7 @@ def test_ids_are_gits_and_the_reads_hold_the_tool(sandbox: Sandbox) -> None:
     reads = dict(made.reads.paths)
     assert reads.keys() == {*undecrypted, "//tool/sops"}
     assert reads["deploy"] == FakeTree(files).lookup("deploy").oid  # type: ignore[union-attr]  # it is there
+    assert made.encrypted == (FakeTree(files).lookup("deploy/a.yaml").oid,)  # type: ignore[union-attr]  # it is there
 
 
 def test_a_tree_without_encrypted_files_needs_no_sops_and_asks_no_key(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,6 +248,13 @@ def test_a_file_for_another_target_stays_closed(sandbox: Sandbox) -> None:
     assert f"is encrypted by SOPS for {BOB.recipient}; target shop lists {ALICE.recipient}" in found.message
     assert f"add the private key of {BOB.recipient} to a secret of target shop" in found.fix
     assert ALICE.secret not in f"{refused.value!r}{decryptor()!r}"
+
+
+def test_files_are_refused_in_their_order_and_secrets_without_a_key_are_told(sandbox: Sandbox) -> None:
+    files = {f"deploy/{name}.yaml": encrypted("a.yaml", f"{SECRET}# {name}\n") for name in "dbeac"}
+    with pytest.raises(DecryptionRefused, match="target shop lists age secrets without a key that can be read") as refused:
+        render(sandbox, dict(files), decryptor(HeldKeys(("# no key", "AGE-SECRET-KEY-1X"))))
+    assert [each.subject for each in refused.value.problems] == sorted(files)
 
 
 def test_keys_of_other_kinds_are_named_and_never_used(sandbox: Sandbox) -> None:

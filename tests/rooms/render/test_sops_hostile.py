@@ -9,7 +9,10 @@ from typing import Any
 import pyrage
 import pytest
 
+from handler.config.post_build import PostBuild
+from handler.config.settings_shape import Json
 from handler.model.errors import AnnealError, DecryptionRefused, ManifestInvalid, RenderFailed
+from handler.model.render import RenderRequest
 from handler.render import Sandbox
 from tests.rooms.render.kustomize_trees import public_tools
 from tests.rooms.render.sops_files import ALICE, BOB, CANARY, SECRET, VALUES, HeldKeys, decryptor, encrypted, render
@@ -201,3 +204,23 @@ def test_what_expands_beyond_the_limits_ends_there(sandbox: Sandbox, monkeypatch
     large = encrypted("a.yaml", SECRET.replace(CANARY, "x" * 5_000), *VALUES)
     with pytest.raises(RenderFailed, match="sops made more than 1,000 bytes of output"):
         render(sandbox, {"deploy/a.yaml": large}, decryptor(HeldKeys((ALICE.secret,))))
+
+
+VARIABLES = RenderRequest("deploy", post_build=PostBuild(Json('{"tld":"org"}')), weak=True)
+
+
+def test_variables_in_what_was_encrypted_are_written_out_and_stay_hidden(sandbox: Sandbox) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: 'pa$$canary', y: 'a.${tld}:canary'}\n"
+    files: dict[str, str | bytes] = {"deploy/a.yaml": encrypted("a.yaml", text, *VALUES)}
+    made = render(sandbox, files, decryptor(), request=VARIABLES)
+    (body,) = [each.body() for each in made.manifests]
+    assert body["data"] == {"x": "pa$canary", "y": "a.org:canary"}
+    assert {"pa$canary", "a.org:canary"} <= set(made.secrets)
+
+
+@pytest.mark.parametrize("value", ["a${canary", "a${canary}b", "${tld:=canary", "${tld/canary"])
+def test_an_expression_in_what_was_encrypted_is_refused_without_it(sandbox: Sandbox, value: str) -> None:
+    files: dict[str, str | bytes] = {"deploy/a.yaml": encrypted("a.yaml", SECRET.replace(CANARY, json.dumps(value)), *VALUES)}
+    with pytest.raises(ManifestInvalid, match=r"stringData\.password: holds an expression that can't be written out") as refused:
+        render(sandbox, files, decryptor(), request=VARIABLES)
+    assert "canary" not in str(refused.value)

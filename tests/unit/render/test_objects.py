@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from typing import Any
@@ -121,8 +122,31 @@ def test_a_secret_that_sops_still_encrypts_is_refused_and_nothing_of_it_is_shown
         variables = f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: a}}\n{field}: {{x: canary, sops_mac: canary, sops_version: 3.8.1}}\n"
         (mistake,) = _mistakes(variables)
         assert "/a: is still encrypted by SOPS" in mistake
+    (mistake,) = _mistakes(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: 'http://a:ENC[AES256_GCM,data:canary,iv:x]@b'}\n"
+    )
+    assert "/a: is still encrypted by SOPS" in mistake
     operator = "apiVersion: isindir.github.com/v1alpha3\nkind: SopsSecret\nmetadata: {name: a}\nsops: {mac: x}\n"
     assert not _mistakes(operator)
+
+
+def test_a_secret_that_holds_an_encrypted_file_is_refused_unless_it_says_so() -> None:
+    file = f'{{"data": "ENC[AES256_GCM,data:canary,iv:x,tag:x,type:str]", "sops": {{"mac": "{"x" * 300}"}}}}'
+    for field, value in (("data", base64.b64encode(file.encode()).decode()), ("stringData", file)):
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, field: {"k": value}}
+        (mistake,) = _mistakes(json.dumps(body))
+        assert f"Secret/a: holds a file that is still encrypted by SOPS, in {field}.k" in mistake
+        assert "canary" not in mistake
+        kept = {"name": "a", "annotations": {"kustomize.toolkit.fluxcd.io/decrypt": "disabled"}}
+        assert not _mistakes(json.dumps({**body, "metadata": kept}))
+
+
+def test_a_container_that_is_given_an_encrypted_value_is_refused() -> None:
+    env = {"name": "P", "value": "ENC[AES256_GCM,data:canary,iv:x,tag:x,type:str]"}
+    spec = {"template": {"spec": {"containers": [{"name": "a", "image": "a", "env": [env]}]}}}
+    (mistake,) = _mistakes(json.dumps({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": spec}))
+    assert "Deployment/a: holds a value that is still encrypted by SOPS" in mistake
+    assert "canary" not in mistake
 
 
 def test_string_data_becomes_data_and_wins() -> None:

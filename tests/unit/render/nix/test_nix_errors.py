@@ -102,6 +102,21 @@ def test_what_is_known_is_said_plainly(text: str, expected: Problem) -> None:
     assert said(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("path", "absent", "named"),
+    [
+        ("deploy/x.nix", (), "deploy/x.nix"),
+        ("common", ("common/x.nix",), "common/x.nix"),
+        ("common/x.nix", ("common/x.nix",), "common/x.nix"),
+    ],
+)
+def test_a_path_that_the_commit_lacks_is_named(path: str, absent: tuple[str, ...], named: str) -> None:
+    found = explain(f"error: path '{HOME}/tree/{path}' does not exist", NixPlaces(HOME, "deploy", absent=absent), trace=False)
+    assert (found.subject, found.message) == (named, "isn't in this commit")
+    several = NixPlaces(HOME, "deploy", absent=("common/x.nix", "common/y.nix"))
+    assert "handed over" in explain(f"error: path '{HOME}/tree/common' does not exist", several, trace=False).message
+
+
 def test_values_of_definitions_are_left_out_and_their_file_is_the_place() -> None:
     text = (
         "error: A definition for option `kubernixos.server' is not of type `string'. Definition values:\n"

@@ -69,3 +69,7 @@ def test_the_way_out_names_the_setting_that_fits_the_file() -> None:
     assert "decryption: {age: [{file: /etc/anneal/age.txt}]}" in allowing(SopsMetadata.read({**LEAST, **AGE}), "shop")
     assert f"decryption: {{kms: [{ARN}]}}" in allowing(SopsMetadata.read({**LEAST, "kms": [{"arn": ARN, "enc": "eA=="}]}))
     assert "sops rotate -i --add-age" in allowing(SopsMetadata.read({**LEAST, "pgp": [{"fp": "AB"}]}))
+    for unused in ("age1pq1ehus", "age1yubikey1q"):
+        only = {"age": [{"recipient": unused, "enc": "x"}]}
+        assert "sops rotate -i --add-age" in allowing(SopsMetadata.read({**LEAST, **only}))
+        assert "private key of age1a" in allowing(SopsMetadata.read({**LEAST, "age": [*only["age"], *AGE["age"]]}))
