@@ -30,7 +30,7 @@ _DOCUMENT = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _BLANK = re.compile(r"[ \t\r\n]*")
 _DOTENV = re.compile(r"^sops_([^=\n]*)=([^\n]*)\n?", re.MULTILINE)
 _INI = re.compile(r"^\[sops\][ \t]*\r?\n((?:(?!\[)[^\n]*\n?)*)", re.MULTILINE)
-_INI_LINE = re.compile(r"^([^=\n#;]+?)[ \t]*=[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
+_INI_LINE = re.compile(r"^([^=\n#;]+)=([^\n]*)", re.MULTILINE)
 _JSON_VALUE = re.compile(r":\s*\"ENC\[AES256_GCM,data:")
 _LINE_VALUE = re.compile(r"^[^#;\n=]+=[ \t]*ENC\[AES256_GCM,data:", re.MULTILINE)
 _YAML = re.compile(r"^(?:sops|'sops'|\"sops\")[ \t]*:", re.MULTILINE)
@@ -169,7 +169,7 @@ def _ini(text: str, found: re.Match[str]) -> EncryptedFile:
     if len(_INI.findall(text)) > 1:
         raise MetadataRefused("it has more than one section `sops`")
     rows = _INI_LINE.findall(found[1])
-    flat = {name: value.strip('`"').replace("\\n", "\n") for name, value in rows}
+    flat = {name.strip(" \t"): value.strip(" \t\r").strip('`"').replace("\\n", "\n") for name, value in rows}
     if len(flat) < len(rows):
         raise MetadataRefused("it has a key of its metadata twice")
     return _one("ini", (text[: found.start()], text[found.end() :]), SopsMetadata.read(unflattened(flat)))
