@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from handler.config.secret_mask import Mask, parts
+from handler.config.secret_mask import Mask, Opening
 from handler.model.errors import AnnealError
 from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import ReadSet, Tree
@@ -77,7 +77,8 @@ def _tool(plain: DecryptedTree) -> dict[str, str]:
 
 def masking(secrets: tuple[str, ...]) -> Callable[[str], str]:
     """Return what hides these texts and their parts."""
-    return Mask.of([*secrets, *(part for text in secrets for part in parts(text))])
+    opening = Opening()
+    return Mask.of([*secrets, *(part for text in secrets for part in opening.parts(text))])
 
 
 def hidden(error: AnnealError, mask: Callable[[str], str]) -> AnnealError:

@@ -22,6 +22,9 @@ TREE, OWN = "tree", "anneal"
 MOST, MOST_TRACE, MOST_NOTES = 600, 2_000, 10
 PACKAGES_FROM = 1_000
 """The line from which an expression is the settings' `packages`, and not their `modules`, which begin at line 2."""
+_MODULES, _PACKAGES = "renderer.modules", "renderer.packages"
+SETTINGS = frozenset({_MODULES, _PACKAGES})
+"""The operator's expressions, as places have them."""
 
 _ERROR = re.compile(r"^[ \t]*error: +(?=\S)", re.MULTILINE)
 _AT = re.compile(r"^[ \t]+at (?P<file>\S.*?):(?P<line>\d+):\d+:?$", re.MULTILINE)
@@ -111,7 +114,7 @@ class NixPlaces:
         """Return file:line of a position, one of the operator's expressions as its setting; empty: it isn't the author's."""
         if file in _EXPRESSIONS:
             number = int(line)
-            return f"renderer.packages:{number - PACKAGES_FROM}" if number > PACKAGES_FROM else f"renderer.modules:{max(number - 1, 1)}"
+            return f"{_PACKAGES}:{number - PACKAGES_FROM}" if number > PACKAGES_FROM else f"{_MODULES}:{max(number - 1, 1)}"
         path = self.in_tree(file)
         return f"{printable(path)}:{line}" if path else ""
 

@@ -7,7 +7,6 @@ is kept for the next render by its blob and by the keys that opened it, and goes
 from __future__ import annotations
 
 import base64
-import binascii
 import contextvars
 import hashlib
 import threading
@@ -27,7 +26,7 @@ from handler.render.sops.data_keys import SIZE, OneTimeKey
 from handler.render.sops.encrypted_file import EncryptedFile, Unit
 from handler.render.sops.placeholders import decode_placeholders
 from handler.render.sops.plain_file import decode_plain
-from handler.render.sops.sops_metadata import KmsKey, SopsMetadata, allowing
+from handler.render.sops.sops_metadata import KmsKey, MetadataRefused, SopsMetadata, allowing, refusal
 
 TOOL = SOPS
 LIMITS = ProgramLimits(memory=512 << 20, cpu=20, seconds=30.0, output=64 << 20, file=1 << 20, space=64 << 20, entries=1000)
@@ -185,7 +184,7 @@ class _Unwrapping:
         for key in self._listed(metadata):
             try:
                 found = self.keys.kms(key.arn, base64.b64decode(key.wrapped, validate=True), key.context, candidate.shown)
-            except binascii.Error:
+            except ValueError:
                 failed = ManifestInvalid.of(candidate.shown, f"has a data key for {key.arn} that is no base64")
             except AnnealError as error:
                 failed = error
@@ -224,7 +223,10 @@ class _Decrypting:
 
     def _one(self, candidate: Candidate, form: str, unit: Unit, data_key: bytes) -> PlainFile | Problem:
         key = OneTimeKey.holding(data_key)
-        encrypted = "".join(_put(unit, unit.metadata.rewritten(key.recipient, key.wrapped, form)))
+        try:
+            encrypted = "".join(_put(unit, unit.metadata.rewritten(key.recipient, key.wrapped, form)))
+        except MetadataRefused as refused:
+            return refusal(candidate.shown, refused)
         arguments = ("--disable-version-check", "decrypt", "--input-type", form, "--output-type", form)
         program = Program(
             self.tool.path,

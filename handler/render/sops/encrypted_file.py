@@ -21,7 +21,7 @@ from handler.model.errors import Problem
 from handler.render.document import MAX_BYTES, Document
 from handler.render.documents import documents
 from handler.render.frames import decode_problem, encode
-from handler.render.sops.sops_metadata import OPERATORS, MetadataRefused, SopsMetadata, unflattened
+from handler.render.sops.sops_metadata import OPERATORS, MetadataRefused, SopsMetadata, refusal, unflattened
 
 MARK = b"ENC[AES256_GCM,"
 """What no encrypted file lacks: its MAC is encrypted like its values."""
@@ -83,7 +83,7 @@ def see(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
         try:
             found = _seen(data, path)
         except MetadataRefused as refused:
-            yield encode(Problem(path, f"is encrypted by SOPS, and {refused}", fix="encrypt it anew: sops rotate -i " + path))
+            yield encode(refusal(path, refused))
         else:
             if found:
                 yield found.encode(number)
@@ -131,7 +131,7 @@ def _json(text: str, path: str) -> EncryptedFile | None:
                 spans.append((start, end))
                 found = value
             at = _blank(text, end)
-            at = _blank(text, at + 1) if text[at] == "," else at
+            at = _blank(text, at + 1) if text[at] == "," else _end(text, at)
     except (ValueError, IndexError, RecursionError):
         if _JSON_VALUE.search(text):
             raise MetadataRefused("can't be read as JSON: it is cut off, or was edited by hand") from None
@@ -143,6 +143,13 @@ def _json(text: str, path: str) -> EncryptedFile | None:
     start, end = spans[0]
     form = "json" if path.endswith(".json") or set(keys) != {"data", "sops"} else "binary"
     return _one(form, (text[:start], text[end:]), SopsMetadata.read(found))
+
+
+def _end(text: str, at: int) -> int:
+    """Return where an object ends that nothing follows. Raises ValueError: something does."""
+    if text[at] != "}" or _blank(text, at + 1) < len(text):
+        raise ValueError("no end of the only object")
+    return at
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
