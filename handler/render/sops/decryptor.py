@@ -94,6 +94,8 @@ class Decryptor:
         fresh = {blob: _whole(file, [next(made) for _ in file.units]) for blob, (_, file) in found.items()}
         with self._lock:
             self._kept |= {(blob, opened_by): plain for blob, plain in fresh.items()}
+            if sum(len(plain.data) for plain in self._kept.values()) > _KEPT:  # of renders that fail, `keep` isn't told
+                self._kept.clear()
         return {**known, **fresh}
 
     def keep(self, used: Mapping[Blob, PlainFile]) -> None:
@@ -217,7 +219,11 @@ class _Decrypting:
                 pool.submit(context.run, self._one, candidate, form, unit, key)
                 for context, (candidate, form, unit), key in zip(contexts, work, data_keys, strict=True)
             ]
-            rows = [call.result() for call in calls]
+            try:
+                rows = [call.result() for call in calls]
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)  # the rest would be decrypted for nothing
+                raise
         _refuse([row for row in rows if isinstance(row, Problem)])
         return [row for row in rows if isinstance(row, PlainFile)]
 
