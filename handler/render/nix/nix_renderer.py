@@ -124,8 +124,9 @@ class _Evaluation:
         known = {name for path in (self.path or ".", *self.files.blobs) for name in (printable(path), printable(path, MAX_PATH))}
         known |= SETTINGS
         for row in rows:
-            made_up = isinstance(row, Problem | Manifest) and row.place and not {row.place, row.place.rpartition(":")[0]} & known
-            yield replace(row, place=f"{printable(self.path) or '.'}:1") if made_up else row
+            if isinstance(row, Problem | Manifest) and row.place and known.isdisjoint((row.place, row.place.rpartition(":")[0])):
+                row = replace(row, place=f"{printable(self.path) or '.'}:1")  # noqa: PLW2901 - the same row, placed
+            yield row
 
     def _refuse_nothing(self) -> None:
         """Refuse a path without modules, where the settings name none."""

@@ -13,7 +13,6 @@ from handler.render.sandbox import Sandbox
 from handler.render.sops.decryptor import Blob, Candidate, Decryptor, PlainFile
 from handler.render.sops.encrypted_file import may_be_encrypted
 
-
 MAX_HIDDEN = 8 << 20
 """Characters that were encrypted in the files of one render: each is looked for in every text."""
 
@@ -52,7 +51,7 @@ class DecryptedTree:
             yield entry
 
     def blobs(self, oids: Iterable[str]) -> Mapping[str, bytes]:
-        """Return contents, encrypted ones decrypted. Raises as `Decryptor.decrypt`; SourceRefused: two names of one file disagree, a limit."""
+        """Return contents, encrypted ones decrypted. Raises as `Decryptor.decrypt`; SourceRefused: its names disagree; a limit."""
         found = dict(self._tree.blobs(oids))
         new = {oid: data for oid, data in found.items() if oid not in self._known}
         candidates = {self._blob(oid): Candidate(min(self._paths.get(oid, {oid})), new[oid]) for oid in new if may_be_encrypted(new[oid])}
