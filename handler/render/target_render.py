@@ -51,7 +51,7 @@ def _noted(rendered: Rendered, plain: DecryptedTree) -> Rendered:
     if not plain.used:
         return rendered
     secrets, oids = _secrets(plain), {oid for oid, _ in plain.used}
-    mask = masking(secrets)
+    mask = masking(secrets) if rendered.notes else str
     left_out = sum(file.left_out for file in plain.used.values())
     missing = (f"{left_out} objects are left out: their kind is encrypted, and no placeholder can stand for it",) if left_out else ()
     return replace(

@@ -15,8 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from handler.config.renderer_settings import SOPS, Decryption
+from handler.model.deadline import LEAST, left
 from handler.model.decryption import DecryptionKeys
-from handler.model.errors import AnnealError, DecryptionRefused, ManifestInvalid, Problem
+from handler.model.errors import AnnealError, DecryptionRefused, ManifestInvalid, Problem, RenderFailed, Stopping
 from handler.model.tree import MAX_PATH, printable
 from handler.render.frames import decode_problem
 from handler.render.programs.program import Program, ProgramLimits
@@ -128,6 +129,12 @@ def _refuse(problems: Sequence[Problem]) -> None:
         raise ManifestInvalid(*problems)
 
 
+def _refuse_unanswered(subject: str, answered: bool) -> None:
+    """Refuse what a child left out, as only one that was taken over does."""
+    if not answered:
+        raise RenderFailed.of(subject, "was not answered by the render child")
+
+
 def _whole(file: EncryptedFile, plain: Sequence[PlainFile]) -> PlainFile:
     """Put a file together: what stands around its units, and they."""
     parts = [file.texts[0].encode()]
@@ -139,6 +146,7 @@ def _whole(file: EncryptedFile, plain: Sequence[PlainFile]) -> PlainFile:
 def _stood_in(found: Mapping[Blob, tuple[Candidate, EncryptedFile]], sandbox: Sandbox) -> dict[Blob, PlainFile]:
     units = [[file.form, unit.pieces] for _, file in found.values() for unit in file.units]
     rows = sandbox.run("placeholders", {"units": units}, [], decode_placeholders, subject="encrypted files") if units else []
+    _refuse_unanswered("placeholders", len(rows) == len(units))
     made = iter([PlainFile(data, (), count) for count, data in rows])
     return {blob: _whole(file, [next(made) for _ in file.units]) for blob, (_, file) in found.items()}
 
@@ -175,7 +183,8 @@ class _Unwrapping:
         parts += [wrapped.encode() for wrapped in numbers]
         options = {"secrets": len(self.secrets), "tries": tries}
         rows = self.sandbox.run("data keys", options, parts, bytes, subject="data keys")
-        return [row if len(row) == SIZE else b"" for row in rows[: len(work)]], rows[-1].decode()
+        _refuse_unanswered("data keys", len(rows) == len(work) + 1)
+        return [row if len(row) == SIZE else b"" for row in rows[:-1]], rows[-1].decode(errors="replace")
 
     def _listed(self, metadata: SopsMetadata) -> list[KmsKey]:
         return [key for key in metadata.kms if key.arn in self.arns]
@@ -228,6 +237,8 @@ class _Decrypting:
         return [row for row in rows if isinstance(row, PlainFile)]
 
     def _one(self, candidate: Candidate, form: str, unit: Unit, data_key: bytes) -> PlainFile | Problem:
+        if left(LIMITS.seconds) <= LEAST:
+            raise Stopping.of(candidate.shown, "isn't decrypted, for no time is left; the next run goes on")
         key = OneTimeKey.holding(data_key)
         try:
             encrypted = "".join(_put(unit, unit.metadata.rewritten(key.recipient, key.wrapped, form)))
@@ -248,7 +259,8 @@ class _Decrypting:
             if isinstance(row, Problem):
                 return row
         files = [row[1] for row in rows if isinstance(row, tuple) and row[0] == b"F"]
-        return PlainFile(files[0], tuple(row[1].decode() for row in rows if isinstance(row, tuple) and row[0] == b"S"))
+        _refuse_unanswered(subject, len(files) == 1)
+        return PlainFile(files[0], tuple(row[1].decode(errors="replace") for row in rows if isinstance(row, tuple) and row[0] == b"S"))
 
 
 def _put(unit: Unit, metadata: str) -> Iterator[str]:

@@ -72,7 +72,8 @@ class EncryptedFile:
             units = tuple(Unit(tuple(map(str, pieces)), SopsMetadata.decode(facts)) for pieces, facts in found)
         except TypeError:
             raise ValueError("no encrypted file") from None
-        if type(number) is not int or form not in ("yaml", "json", "dotenv", "ini", "binary") or len(texts) != len(units) + 1:
+        whole = isinstance(texts, list) and len(texts) == len(units) + 1 and all(unit.pieces for unit in units)
+        if type(number) is not int or form not in ("yaml", "json", "dotenv", "ini", "binary") or not whole:
             raise ValueError("no encrypted file")
         return number, cls(form, tuple(map(str, texts)), units)
 

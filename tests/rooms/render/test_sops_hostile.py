@@ -10,10 +10,13 @@ from typing import Any
 import pyrage
 import pytest
 
-from handler.model.errors import AnnealError, DecryptionRefused, ManifestInvalid, RenderFailed, SourceRefused
+from handler.config.renderer_settings import Decryption
+from handler.model.deadline import until
+from handler.model.errors import AnnealError, DecryptionRefused, ManifestInvalid, RenderFailed, SourceRefused, Stopping
 from handler.render import Sandbox
 from handler.render.sops import decrypted_tree
 from handler.render.sops import decryptor as decryptor_module
+from handler.render.sops.decryptor import Decryptor
 from tests.rooms.render.kustomize_trees import public_tools
 from tests.rooms.render.sops_files import ALICE, BOB, CANARY, SECRET, VALUES, HeldKeys, decryptor, encrypted, render
 
@@ -265,3 +268,26 @@ def test_what_was_ended_ends_the_rest_of_its_batch(yaml: str) -> None:
     with Refusing() as sandbox, pytest.raises(RenderFailed):
         render(sandbox, texts, decryptor())
     assert sandbox.calls < 20
+
+
+def test_a_batch_ends_where_no_time_is_left(sandbox: Sandbox, yaml: str) -> None:
+    with until(time.monotonic()), pytest.raises(Stopping, match=r"deploy/a\.yaml: isn't decrypted, for no time is left"):
+        render(sandbox, {"deploy/a.yaml": yaml}, decryptor())
+
+
+class Silent(Sandbox):
+    """Answers nothing for one function, as a child that was taken over may."""
+
+    silent = ""
+
+    def run(self, function: str, *arguments: Any, **options: Any) -> Any:
+        return [] if function == self.silent else super().run(function, *arguments, **options)
+
+
+@pytest.mark.parametrize("function", ["data keys", decryptor_module.TOOL, "placeholders"])
+def test_a_child_that_answers_nothing_is_named(yaml: str, function: str) -> None:
+    by = Decryptor("shop", Decryption(), None) if function == "placeholders" else decryptor()
+    with Silent() as sandbox:
+        sandbox.silent = function
+        with pytest.raises(RenderFailed, match="was not answered by the render child"):
+            render(sandbox, {"deploy/a.yaml": yaml}, by)

@@ -110,3 +110,11 @@ def test_json_that_is_no_one_object_is_refused(change: Callable[[str], str]) -> 
     found = seen(change(JSON), "a.json")
     assert isinstance(found, Problem)
     assert "can't be read as JSON" in found.message
+
+
+@pytest.mark.parametrize(
+    "frame", ['[0, "yaml", 5, []]', '[0, "yaml", ["", ""], [[[], [{}, [], [], []]]]]', '[0, "yaml"]', '["0", "yaml", [""], []]']
+)
+def test_what_no_child_says_is_refused(frame: str) -> None:
+    with pytest.raises(ValueError, match="no |not enough"):
+        EncryptedFile.decode(b"E" + frame.encode())
