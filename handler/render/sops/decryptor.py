@@ -95,7 +95,7 @@ class Decryptor:
         fresh = {blob: _whole(file, [next(made) for _ in file.units]) for blob, (_, file) in found.items()}
         with self._lock:
             self._kept |= {(blob, opened_by): plain for blob, plain in fresh.items()}
-            if sum(len(plain.data) for plain in self._kept.values()) > _KEPT:  # of renders that fail, `keep` isn't told
+            if sum(len(plain.data) for plain in self._kept.values()) > _KEPT:  # a render that fails doesn't call `keep`
                 self._kept.clear()
         return {**known, **fresh}
 

@@ -116,5 +116,5 @@ def test_json_that_is_no_one_object_is_refused(change: Callable[[str], str]) -> 
     "frame", ['[0, "yaml", 5, []]', '[0, "yaml", ["", ""], [[[], [{}, [], [], []]]]]', '[0, "yaml"]', '["0", "yaml", [""], []]']
 )
 def test_what_no_child_says_is_refused(frame: str) -> None:
-    with pytest.raises(ValueError, match="no |not enough"):
+    with pytest.raises(ValueError, match=r"no |not enough"):
         EncryptedFile.decode(b"E" + frame.encode())
