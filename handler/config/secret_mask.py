@@ -28,6 +28,8 @@ _TAIL = 1 << 16  # characters of a text's end in which such a beginning is looke
 
 _HEAD = 32  # characters that tell most spellings apart; tokens of one kind begin alike
 
+_LONGEST_IN_URL = 4096  # characters: servers and programs take no longer ones
+
 _PER_FIND = 4  # characters of a text whose look-up costs about as much as one search of a short text
 
 _OF_GO = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
@@ -163,7 +165,7 @@ def spellings(value: str) -> Iterator[str]:
         yield written
         yield written.translate(_OF_GO)
     yield repr(value)[1:-1]
-    for quoted in (quote(value), quote(value, safe=""), quote_plus(value)):
+    for quoted in (quote(value), quote(value, safe=""), quote_plus(value)) if len(value) <= _LONGEST_IN_URL else ():
         yield quoted
         yield re.sub("%..", lambda match: match[0].lower(), quoted)
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
@@ -173,6 +175,7 @@ def spellings(value: str) -> Iterator[str]:
 
 
 SHORTEST_PART = 6
+_OPENED = 128 << 10  # characters that are opened layer by layer: a hostile text has a hundred times its length in parts
 _DEEPEST = 4  # layers that are opened: a URL, in JSON, in base64
 _CHAINED = 8  # delimiters within one word (`a=b=c`) behind which the rest of it is taken
 _LONG_PATH = 16  # a URL's path of so many characters may be a secret: a webhook's
@@ -188,7 +191,19 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
 _AROUND = " \t\r\"'`,;"
 
 
-def parts(value: str) -> frozenset[str]:
+@dataclass(slots=True)
+class Opening:
+    """Opens many values: so many characters of them layer by layer, of the rest the outermost layer."""
+
+    left: int = _OPENED
+
+    def parts(self, value: str) -> frozenset[str]:
+        """Return the parts of one more value."""
+        self.left -= len(value)
+        return parts(value, deep=self.left >= 0)
+
+
+def parts(value: str, *, deep: bool = True) -> frozenset[str]:
     """Return what of a secret value is a secret of its own, for a program that prints what it has read prints such a part.
 
     DB_PASSWORD=hunter2hunter2                    after `=` and `:`: to the end of the line, of the quotes, of the word
@@ -196,35 +211,35 @@ def parts(value: str) -> frozenset[str]:
     postgres://ann:hunter2hunter2@db/shop?k=v     of a URL: the login, the password, values of the query, the fragment, a long path
     password hunter2hunter2, <key>hunter2…</key>  after such a word, and between tags
 
-    Parts shorter than SHORTEST_PART say too little: masking them would make texts unreadable.
+    Parts shorter than SHORTEST_PART say too little: masking them would make texts unreadable. `deep`: also the parts of parts.
     """
     found: set[str] = set()
-    _open({value}, found, _DEEPEST)
+    _open({value}, found, _DEEPEST if deep else 1)
     return frozenset(each for each in found if len(each) >= SHORTEST_PART and each != value)
 
 
 def _open(values: Iterable[str], found: set[str], deepest: int) -> None:
-    inner = {part for value in values for part in _within(value) if len(part) >= SHORTEST_PART} - found
+    inner = {part for value in values for part in _within(value, _CHAINED if deepest > 1 else 1) if len(part) >= SHORTEST_PART} - found
     found |= inner
     if inner and deepest > 1:
         _open(inner, found, deepest - 1)
 
 
-def _within(value: str) -> Iterator[str]:
+def _within(value: str, most: int) -> Iterator[str]:
     yield from _of_json(value)
     yield from _of_base64(value)
     yield from (part for url in _URL.findall(value) for part in _of_url(url))
     for line in value.splitlines():
-        yield from _of_line(line)
+        yield from _of_line(line, most)
 
 
-def _of_line(line: str) -> Iterator[str]:
+def _of_line(line: str, most: int) -> Iterator[str]:
     first, end, chained = _DELIMITER.search(line), 0, 0
     if first:
         yield from (line[first.end() :].strip(around) for around in (_AROUND, _AROUND + "=:"))
     for delimiter in _DELIMITER.finditer(line):
         chained = chained + 1 if delimiter.end() < end else 0
-        word = _WORD.match(line, delimiter.end()) if chained < _CHAINED else None
+        word = _WORD.match(line, delimiter.end()) if chained < most else None
         end = max(end, word.end() if word else 0)
         yield from (found[0] for found in (word, _SHORT_WORD.match(line, delimiter.end())) if found)
         yield from (each for found in [_QUOTED.match(line, delimiter.end())] if found for each in found.groups() if each)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from handler.config.secret_mask import Mask, parts
+from handler.config.secret_mask import Mask, Opening
 from handler.model.errors import AnnealError
 from handler.model.names import KUBERNIXOS
 from handler.model.render import Rendered, RenderRequest
@@ -58,7 +58,8 @@ def _noted(rendered: Rendered, plain: DecryptedTree) -> Rendered:
     """Add what was decrypted to what a render says of itself; decrypted files are read anew next time, so that their texts are known."""
     if not plain.used:
         return rendered
-    mask, oids = masking(_secrets(plain)), {oid for oid, _ in plain.used}
+    mask = masking(_secrets(plain)) if rendered.notes else str
+    oids = {oid for oid, _ in plain.used}
     left_out = sum(file.left_out for file in plain.used.values())
     missing = (f"{left_out} objects are left out: their kind is encrypted, and no placeholder can stand for it",) if left_out else ()
     return replace(
@@ -84,7 +85,8 @@ def _tool(plain: DecryptedTree) -> dict[str, str]:
 
 def masking(secrets: tuple[str, ...]) -> Callable[[str], str]:
     """Return what hides these texts and their parts."""
-    return Mask.of([*secrets, *(part for text in secrets for part in parts(text))])
+    opening = Opening()
+    return Mask.of([*secrets, *(part for text in secrets for part in opening.parts(text))])
 
 
 def hidden(error: AnnealError, mask: Callable[[str], str]) -> AnnealError:

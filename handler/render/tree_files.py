@@ -43,7 +43,7 @@ class TreeFiles:
 
     def add(self, directory: str) -> None:
         """Take a directory with everything below it. Raises SourceRefused: it isn't there, a link leads elsewhere, there are too many."""
-        if any(inside(directory, taken) for taken in self.taken):
+        if self.covers(directory):
             return
         resolved = resolve_links(self.tree, directory)
         self.reads.update(resolved.looked)
@@ -51,6 +51,10 @@ class TreeFiles:
             raise SourceRefused.of(printable(directory), f"is no directory of commit {self.tree.commit.sha[:12]}")
         self.taken.add(directory)
         self._walk(resolved.entry, directory, (resolved.entry.path,))
+
+    def covers(self, path: str) -> bool:
+        """Whether a path is, or lies in, a directory that was taken."""
+        return path in self.taken or any(above in self.taken for above in _above(path))
 
     def add_file(self, path: str) -> bool:
         """Take one file; False: there is none. Raises SourceRefused: a link leads elsewhere."""

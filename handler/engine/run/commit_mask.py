@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from handler.config.secret_mask import SHORTEST_PART, Mask, parts
+from handler.config.secret_mask import SHORTEST_PART, Mask, Opening
 from handler.model.errors import AnnealError, Problem
 from handler.model.field_masking import MASKED, mentions_secret, sensitive, without_passwords
 from handler.model.hidden_fields import HiddenFields
@@ -79,28 +79,28 @@ def without_credentials(text: str) -> str:
 
 def declared(manifests: Collection[Manifest], secrets: Iterable[str] = ()) -> Iterator[str]:
     """Yield what the objects of a commit hold, and what they were made from, that no text may show."""
-    names = _names(manifest.identity for manifest in manifests)
+    names, opening = _names(manifest.identity for manifest in manifests), Opening()
     for text in secrets:
-        yield from ({text} | parts(text)) - names
+        yield from ({text} | opening.parts(text)) - names
     for manifest in manifests:
         kind = manifest.identity.group_kind
         if kind == _SECRET or mentions_secret(manifest.raw.decode()):
-            yield from _hidden(kind, manifest.body(), names)
+            yield from _hidden(kind, manifest.body(), names, opening)
 
 
 def living(objects: Collection[dict[str, Any]]) -> Iterator[str]:
     """Yield the same of live objects of a target: of what a commit has declared, where nothing has been rendered."""
     identities = [identity_of(each) for each in objects]
-    names = _names(identities)
+    names, opening = _names(identities), Opening()
     for identity, live in zip(identities, objects, strict=True):
-        yield from _hidden(identity.group_kind, live, names)
+        yield from _hidden(identity.group_kind, live, names, opening)
 
 
 def _names(identities: Iterable[Identity]) -> set[str]:
     return {name for identity in identities for name in (identity.name, identity.namespace)}
 
 
-def _hidden(kind: GroupKind, body: object, names: Collection[str]) -> Iterator[str]:
+def _hidden(kind: GroupKind, body: object, names: set[str], opening: Opening) -> Iterator[str]:
     if kind == CRD:  # a long schema: it names fields that hold secrets, and holds none
         return
     if kind != _SECRET:
@@ -108,7 +108,7 @@ def _hidden(kind: GroupKind, body: object, names: Collection[str]) -> Iterator[s
         return
     for value in held(body):
         yield value
-        yield from parts(value) - set(names)
+        yield from opening.parts(value) - names
 
 
 def fields(kind: GroupKind, body: object, names: Collection[str] = ()) -> Iterator[str]:

@@ -24,6 +24,8 @@ from handler.render.tree_files import TreeFiles
 
 MAX_LITERALS = 50_000
 """Path literals of all files together: each is looked up in the worker."""
+MAX_NAMED = 500_000
+"""The same with those that lead to what is taken already."""
 MAX_KNOWN = 50_000
 """Files of Nix whose literals a process remembers."""
 SUFFIX = ".nix"
@@ -45,6 +47,7 @@ class NixClosure:
     files: TreeFiles
     path: str
     absent: set[str] = field(default_factory=set)
+    _named: int = 0
     _read: set[str] = field(default_factory=set)
     _followed: set[str] = field(default_factory=set)
 
@@ -89,9 +92,12 @@ class NixClosure:
 
     def _follow(self, base: str, found: list[str]) -> None:
         """Take what literals of a file in `base` lead to; what isn't there or leads out of the repository is nix' to refuse."""
+        self._named += len(found)
+        if self._named > MAX_NAMED:
+            raise SourceRefused.of(printable(self.path) or "repository", f"names more than {MAX_NAMED:,} paths in its expressions")
         for text in found:
             target = posixpath.normpath(posixpath.join(base, text))
-            if target.startswith("..") or any(inside(target, taken) for taken in self.files.taken):
+            if target.startswith("..") or self.files.covers(target):
                 continue
             if target == "." or (inside(base, target) and base != target):
                 target = posixpath.normpath(posixpath.join(target, _DEFAULT))

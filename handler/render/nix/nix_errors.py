@@ -23,12 +23,15 @@ TREE, OWN = "tree", "anneal"
 MOST, MOST_TRACE, MOST_NOTES = 600, 2_000, 10
 PACKAGES_FROM = 1_000
 """The line from which an expression is the settings' `packages`, and not their `modules`, which begin at line 2."""
+_MODULES, _PACKAGES = "renderer.modules", "renderer.packages"
+SETTINGS = frozenset({_MODULES, _PACKAGES})
+"""The operator's expressions, as places have them."""
 
-_ERROR = re.compile(r"^\s*error: +(?=\S)", re.MULTILINE)
-_AT = re.compile(r"^\s+at (?P<file>\S.*?):(?P<line>\d+):\d+:?$", re.MULTILINE)
-_END = re.compile(r"^\s+(?:at \S.*:\d+:\d+:?|… .*|\d+\|.*|\(stack trace truncated.*)$|^\(use '--show-trace'.*$", re.MULTILINE)
-_FRAME = re.compile(r"^\s+… (?P<what>.*)$(?:\s+at (?P<file>\S.*?):(?P<line>\d+):\d+:?$)?", re.MULTILINE)
-_MANIFEST = re.compile(r"^\s+… anneal: (?P<file>/.*):(?P<line>\d+)$", re.MULTILINE)
+_ERROR = re.compile(r"^[ \t]*error: +(?=\S)", re.MULTILINE)
+_AT = re.compile(r"^[ \t]+at (?P<file>\S.*?):(?P<line>\d+):\d+:?$", re.MULTILINE)
+_END = re.compile(r"^[ \t]+(?:at \S.*:\d+:\d+:?|… .*|\d+\|.*|\(stack trace truncated.*)$|^\(use '--show-trace'.*$", re.MULTILINE)
+_FRAME = re.compile(r"^[ \t]+… (?P<what>.*)$(?:\s+at (?P<file>\S.*?):(?P<line>\d+):\d+:?$)?", re.MULTILINE)
+_MANIFEST = re.compile(r"^[ \t]+… anneal: (?P<file>/.*):(?P<line>\d+)$", re.MULTILINE)
 _EXPRESSIONS = ("«string»", "(string)")
 _IN_FILE = re.compile(r"(?:In|in|declared in|by) [`'](?P<file>/[^'`]*)'")
 _VALUES = re.compile(r"(?:TypeError: )?Definition values:.*?(?=Did you mean|It seems as if|\Z)", re.DOTALL)
@@ -127,7 +130,7 @@ class NixPlaces:
         """Return file:line of a position, one of the operator's expressions as its setting; empty: it isn't the author's."""
         if file in _EXPRESSIONS:
             number = int(line)
-            return f"renderer.packages:{number - PACKAGES_FROM}" if number > PACKAGES_FROM else f"renderer.modules:{max(number - 1, 1)}"
+            return f"{_PACKAGES}:{number - PACKAGES_FROM}" if number > PACKAGES_FROM else f"{_MODULES}:{max(number - 1, 1)}"
         path = self.in_tree(file)
         return f"{printable(path)}:{line}" if path else ""
 

@@ -11,8 +11,8 @@ Law: nix sees the closure, the directories of `nixPath` and its own libraries. I
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -20,14 +20,15 @@ from handler.config.renderer_settings import NIX, RendererSettings, options_of
 from handler.model.errors import Problem, RenderFailed, SourceRefused
 from handler.model.manifest import Manifest
 from handler.model.render import Rendered, RenderRequest
-from handler.model.tree import DIRECTORY, ReadSet, Tree, printable, resolve_links
+from handler.model.tree import DIRECTORY, MAX_PATH, ReadSet, Tree, printable, resolve_links
 from handler.render import render_tools
 from handler.render.file_renderer import directory, normal, refuse
 from handler.render.folders import NIX_MODULE
+from handler.render.frames import Row
 from handler.render.identity_keys import identity_keys
 from handler.render.nix import nixpkgs
 from handler.render.nix.nix_closure import NixClosure
-from handler.render.nix.nix_errors import OWN, PACKAGES_FROM, TREE
+from handler.render.nix.nix_errors import OWN, PACKAGES_FROM, SETTINGS, TREE
 from handler.render.nix.nix_output import NixFacts, decode_nix
 from handler.render.nix.nixpkgs import NIXPKGS, OperatorDirectory
 from handler.render.programs.program import Program, ProgramLimits
@@ -108,13 +109,23 @@ class _Evaluation:
         places = {"directory": printable(self.path), "roots": {each.name: each.real for each in roots}, "absent": sorted(closure.absent)}
         options = {"places": places, "trace": self.options.show_trace}
         subject = printable(self.path) or "repository"
-        rows = self.sandbox.run("nix", options, list(placed.values()), decode_nix, subject, program, weak=self.request.weak)
+        found = self.sandbox.run("nix", options, list(placed.values()), decode_nix, subject, program, weak=self.request.weak)
+        rows = [*self._placed(found)]
         refuse([row for row in rows if isinstance(row, Problem)])
         facts = [row for row in rows if isinstance(row, NixFacts)]
         if len(facts) != 1:
             raise RenderFailed.of(subject, "was not answered by the render child")
         notes = tuple(dict.fromkeys(row for row in rows if isinstance(row, str)))
         return facts[0], tuple(row for row in rows if isinstance(row, Manifest)), notes
+
+    def _placed(self, rows: Sequence[Row | NixFacts | str]) -> Iterator[Row | NixFacts | str]:
+        """Yield rows without places that are no file: a program makes up the file of a definition, and a message."""
+        known = {name for path in (self.path or ".", *self.files.blobs) for name in (printable(path), printable(path, MAX_PATH))}
+        known |= SETTINGS
+        for row in rows:
+            if isinstance(row, Problem | Manifest) and row.place and known.isdisjoint((row.place, row.place.rpartition(":")[0])):
+                row = replace(row, place=f"{printable(self.path) or '.'}:1")  # noqa: PLW2901 - the same row, placed
+            yield row
 
     def _refuse_nothing(self) -> None:
         """Refuse a path without modules, where the settings name none."""

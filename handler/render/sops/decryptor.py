@@ -7,7 +7,6 @@ is kept for the next render by its blob and by the keys that opened it, and goes
 from __future__ import annotations
 
 import base64
-import binascii
 import contextvars
 import hashlib
 import threading
@@ -16,8 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from handler.config.renderer_settings import SOPS, Decryption
+from handler.model.deadline import LEAST, left
 from handler.model.decryption import DecryptionKeys
-from handler.model.errors import AnnealError, DecryptionRefused, ManifestInvalid, Problem
+from handler.model.errors import AnnealError, DecryptionRefused, ManifestInvalid, Problem, RenderFailed, Stopping
 from handler.model.tree import MAX_PATH, printable
 from handler.render.frames import decode_problem
 from handler.render.programs.program import Program, ProgramLimits
@@ -27,7 +27,7 @@ from handler.render.sops.data_keys import SIZE, OneTimeKey
 from handler.render.sops.encrypted_file import EncryptedFile, Unit
 from handler.render.sops.placeholders import decode_placeholders
 from handler.render.sops.plain_file import decode_plain
-from handler.render.sops.sops_metadata import KmsKey, SopsMetadata, allowing
+from handler.render.sops.sops_metadata import KmsKey, MetadataRefused, SopsMetadata, allowing, refusal
 
 TOOL = SOPS
 LIMITS = ProgramLimits(memory=512 << 20, cpu=20, seconds=30.0, output=64 << 20, file=1 << 20, space=64 << 20, entries=1000)
@@ -95,6 +95,8 @@ class Decryptor:
         fresh = {blob: _whole(file, [next(made) for _ in file.units]) for blob, (_, file) in found.items()}
         with self._lock:
             self._kept |= {(blob, opened_by): plain for blob, plain in fresh.items()}
+            if sum(len(plain.data) for plain in self._kept.values()) > _KEPT:  # a render that fails doesn't call `keep`
+                self._kept.clear()
         return {**known, **fresh}
 
     def keep(self, used: Mapping[Blob, PlainFile]) -> None:
@@ -127,6 +129,12 @@ def _refuse(problems: Sequence[Problem]) -> None:
         raise ManifestInvalid(*problems)
 
 
+def _refuse_unanswered(subject: str, answered: bool) -> None:
+    """Refuse what a child left out, as only one that was taken over does."""
+    if not answered:
+        raise RenderFailed.of(subject, "was not answered by the render child")
+
+
 def _whole(file: EncryptedFile, plain: Sequence[PlainFile]) -> PlainFile:
     """Put a file together: what stands around its units, and they."""
     parts = [file.texts[0].encode()]
@@ -138,6 +146,7 @@ def _whole(file: EncryptedFile, plain: Sequence[PlainFile]) -> PlainFile:
 def _stood_in(found: Mapping[Blob, tuple[Candidate, EncryptedFile]], sandbox: Sandbox) -> dict[Blob, PlainFile]:
     units = [[file.form, unit.pieces] for _, file in found.values() for unit in file.units]
     rows = sandbox.run("placeholders", {"units": units}, [], decode_placeholders, subject="encrypted files") if units else []
+    _refuse_unanswered("placeholders", len(rows) == len(units))
     made = iter([PlainFile(data, (), count) for count, data in rows])
     return {blob: _whole(file, [next(made) for _ in file.units]) for blob, (_, file) in found.items()}
 
@@ -174,7 +183,8 @@ class _Unwrapping:
         parts += [wrapped.encode() for wrapped in numbers]
         options = {"secrets": len(self.secrets), "tries": tries}
         rows = self.sandbox.run("data keys", options, parts, bytes, subject="data keys")
-        return [row if len(row) == SIZE else b"" for row in rows[: len(work)]], rows[-1].decode()
+        _refuse_unanswered("data keys", len(rows) == len(work) + 1)
+        return [row if len(row) == SIZE else b"" for row in rows[:-1]], rows[-1].decode(errors="replace")
 
     def _listed(self, metadata: SopsMetadata) -> list[KmsKey]:
         return [key for key in metadata.kms if key.arn in self.arns]
@@ -185,7 +195,7 @@ class _Unwrapping:
         for key in self._listed(metadata):
             try:
                 found = self.keys.kms(key.arn, base64.b64decode(key.wrapped, validate=True), key.context, candidate.shown)
-            except binascii.Error:
+            except ValueError:
                 failed = ManifestInvalid.of(candidate.shown, f"has a data key for {key.arn} that is no base64")
             except AnnealError as error:
                 failed = error
@@ -219,13 +229,22 @@ class _Decrypting:
                 pool.submit(context.run, self._one, candidate, form, unit, key)
                 for context, (candidate, form, unit), key in zip(contexts, work, data_keys, strict=True)
             ]
-            rows = [call.result() for call in calls]
+            try:
+                rows = [call.result() for call in calls]
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)  # the rest would be decrypted for nothing
+                raise
         _refuse([row for row in rows if isinstance(row, Problem)])
         return [row for row in rows if isinstance(row, PlainFile)]
 
     def _one(self, candidate: Candidate, form: str, unit: Unit, data_key: bytes) -> PlainFile | Problem:
+        if left(LIMITS.seconds) <= LEAST:
+            raise Stopping.of(candidate.shown, "isn't decrypted, for no time is left; the next run goes on")
         key = OneTimeKey.holding(data_key)
-        encrypted = "".join(_put(unit, unit.metadata.rewritten(key.recipient, key.wrapped, form)))
+        try:
+            encrypted = "".join(_put(unit, unit.metadata.rewritten(key.recipient, key.wrapped, form)))
+        except MetadataRefused as refused:
+            return refusal(candidate.shown, refused)
         arguments = ("--disable-version-check", "decrypt", "--input-type", form, "--output-type", form)
         program = Program(
             self.tool.path,
@@ -241,7 +260,8 @@ class _Decrypting:
             if isinstance(row, Problem):
                 return row
         files = [row[1] for row in rows if isinstance(row, tuple) and row[0] == b"F"]
-        return PlainFile(files[0], tuple(row[1].decode() for row in rows if isinstance(row, tuple) and row[0] == b"S"))
+        _refuse_unanswered(subject, len(files) == 1)
+        return PlainFile(files[0], tuple(row[1].decode(errors="replace") for row in rows if isinstance(row, tuple) and row[0] == b"S"))
 
 
 def _put(unit: Unit, metadata: str) -> Iterator[str]:

@@ -21,7 +21,7 @@ from handler.model.errors import Problem
 from handler.render.document import MAX_BYTES, Document
 from handler.render.documents import documents
 from handler.render.frames import decode_problem, encode
-from handler.render.sops.sops_metadata import OPERATORS, MetadataRefused, SopsMetadata, unflattened
+from handler.render.sops.sops_metadata import OPERATORS, MetadataRefused, SopsMetadata, refusal, unflattened
 
 MARK = b"ENC[AES256_GCM,"
 """What no encrypted file lacks: its MAC is encrypted like its values."""
@@ -30,7 +30,7 @@ _DOCUMENT = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _BLANK = re.compile(r"[ \t\r\n]*")
 _DOTENV = re.compile(r"^sops_([^=\n]*)=([^\n]*)\n?", re.MULTILINE)
 _INI = re.compile(r"^\[sops\][ \t]*\r?\n((?:(?!\[)[^\n]*\n?)*)", re.MULTILINE)
-_INI_LINE = re.compile(r"^([^=\n#;]+?)[ \t]*=[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
+_INI_LINE = re.compile(r"^([^=\n#;]+)=([^\n]*)", re.MULTILINE)
 _JSON_VALUE = re.compile(r":\s*\"ENC\[AES256_GCM,data:")
 _LINE_VALUE = re.compile(r"^[^#;\n=]+=[ \t]*ENC\[AES256_GCM,data:", re.MULTILINE)
 _YAML = re.compile(r"^(?:sops|'sops'|\"sops\")[ \t]*:", re.MULTILINE)
@@ -72,7 +72,8 @@ class EncryptedFile:
             units = tuple(Unit(tuple(map(str, pieces)), SopsMetadata.decode(facts)) for pieces, facts in found)
         except TypeError:
             raise ValueError("no encrypted file") from None
-        if type(number) is not int or form not in ("yaml", "json", "dotenv", "ini", "binary") or len(texts) != len(units) + 1:
+        whole = isinstance(texts, list) and len(texts) == len(units) + 1 and all(unit.pieces for unit in units)
+        if type(number) is not int or form not in ("yaml", "json", "dotenv", "ini", "binary") or not whole:
             raise ValueError("no encrypted file")
         return number, cls(form, tuple(map(str, texts)), units)
 
@@ -83,7 +84,7 @@ def see(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
         try:
             found = _seen(data, path)
         except MetadataRefused as refused:
-            yield encode(Problem(path, f"is encrypted by SOPS, and {refused}", fix="encrypt it anew: sops rotate -i " + path))
+            yield encode(refusal(path, refused))
         else:
             if found:
                 yield found.encode(number)
@@ -131,7 +132,7 @@ def _json(text: str, path: str) -> EncryptedFile | None:
                 spans.append((start, end))
                 found = value
             at = _blank(text, end)
-            at = _blank(text, at + 1) if text[at] == "," else at
+            at = _blank(text, at + 1) if text[at] == "," else _end(text, at)
     except (ValueError, IndexError, RecursionError):
         if _JSON_VALUE.search(text):
             raise MetadataRefused("can't be read as JSON: it is cut off, or was edited by hand") from None
@@ -143,6 +144,13 @@ def _json(text: str, path: str) -> EncryptedFile | None:
     start, end = spans[0]
     form = "json" if path.endswith(".json") or set(keys) != {"data", "sops"} else "binary"
     return _one(form, (text[:start], text[end:]), SopsMetadata.read(found))
+
+
+def _end(text: str, at: int) -> int:
+    """Return where an object ends that nothing follows. Raises ValueError: something does."""
+    if text[at] != "}" or _blank(text, at + 1) < len(text):
+        raise ValueError("no end of the only object")
+    return at
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -169,7 +177,7 @@ def _ini(text: str, found: re.Match[str]) -> EncryptedFile:
     if len(_INI.findall(text)) > 1:
         raise MetadataRefused("it has more than one section `sops`")
     rows = _INI_LINE.findall(found[1])
-    flat = {name: value.strip('`"').replace("\\n", "\n") for name, value in rows}
+    flat = {name.strip(" \t"): value.strip(" \t\r").strip('`"').replace("\\n", "\n") for name, value in rows}
     if len(flat) < len(rows):
         raise MetadataRefused("it has a key of its metadata twice")
     return _one("ini", (text[: found.start()], text[found.end() :]), SopsMetadata.read(unflattened(flat)))

@@ -59,4 +59,4 @@ def _placeholder(found: re.Match[str], form: str) -> str:
 
 
 def _text(encrypted: object) -> str:
-    return TEXT + hashlib.sha256(str(encrypted).encode()).hexdigest()[:8]
+    return TEXT + hashlib.sha256(str(encrypted).encode(errors="surrogatepass")).hexdigest()[:8]

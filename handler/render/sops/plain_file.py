@@ -13,8 +13,9 @@ from handler.render.documents import documents
 from handler.render.frames import HiddenText, encode
 
 ENCRYPTED = re.compile(r"ENC\[AES256_GCM,data:[^,\]]*,iv:[^,\]]*,tag:[^,\]]*,type:(\w+)\]")
-_LINE = re.compile(r"^[ \t]*([^=\n]*?)[ \t]*=[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
-_COMMENT = re.compile(r"(?:^|[ \t])[#;][ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
+_LINE = re.compile(r"^([^=\n]*)=([^\n]*)", re.MULTILINE)
+_COMMENT = re.compile(r"(?:^|[ \t])[#;]([^\n]*)", re.MULTILINE)
+_AROUND = " \t\r"
 _SHORTEST_NUMBER = 6
 """Characters: masking shorter numbers would make texts unreadable, and says nothing."""
 _STRUCTURE = {("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")}
@@ -60,12 +61,13 @@ def _hidden(encrypted: str, output: bytes, form: str) -> Iterator[str]:
     if form == "binary":
         yield text
     elif form in ("dotenv", "ini"):
-        names = {name for name, value in _LINE.findall(encrypted) if ENCRYPTED.search(value)}
-        yield from (value for name, value in _LINE.findall(text) if name in names and value)
+        names = {name.strip(_AROUND) for name, value in _LINE.findall(encrypted) if ENCRYPTED.search(value)}
+        values = (value.strip(_AROUND) for name, value in _LINE.findall(text) if name.strip(_AROUND) in names)
+        yield from filter(None, values)
     else:
         yield from _of_documents(encrypted, output, "file.json" if form == "json" else "file.yaml")
     if ",type:comment]" in encrypted:
-        yield from filter(None, _COMMENT.findall(text))
+        yield from filter(None, (each.strip(_AROUND) for each in _COMMENT.findall(text)))
 
 
 def _of_documents(encrypted: str, output: bytes, name: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from handler.model.errors import Problem
 from handler.model.tree import printable
 
 OPERATORS = "SopsSecret"
@@ -111,6 +112,11 @@ class SopsMetadata:
         return "".join(("\n[sops]\n" if form == "ini" else "", *lines))
 
 
+def refusal(place: str, refused: MetadataRefused) -> Problem:
+    """Return the problem of a file whose metadata breaks a rule."""
+    return Problem(place, f"is encrypted by SOPS, and {refused}", fix=f"encrypt it anew: sops rotate -i {place}")
+
+
 def allowing(metadata: SopsMetadata, target: str = "") -> str:
     """Return what to write so that a target may decrypt a file."""
     of = f" of target {target}" if target else " of the target"
@@ -123,6 +129,7 @@ def allowing(metadata: SopsMetadata, target: str = "") -> str:
     return "encrypt it for an age key, too: sops rotate -i --add-age age1… FILE; keys of other kinds are never used"
 
 
+_HALF = re.compile("[\ud800-\udfff]")
 FLAT = ("dotenv", "ini")
 """The forms of files whose metadata are lines."""
 
@@ -150,6 +157,8 @@ def _text(of: Mapping[str, Any], name: str, longest: int = _MAX_TEXT) -> str:
         raise MetadataRefused(f"its metadata has no text in {name}")
     if len(found) > longest:
         raise MetadataRefused(f"its metadata has {len(found):,} characters in {name}; at most {longest:,} are read")
+    if _HALF.search(found):
+        raise MetadataRefused(f"its metadata has half a character in {name}")
     return found
 
 

@@ -148,6 +148,7 @@ class _Reader:
 
     def cased(self, name: str, operator: str, at: int, _depth: int) -> tuple[Value, int]:
         text = self._value(name)
+        self.budget.work(0 if text.isascii() else len(text))
         change = {",": _lower, "^": _upper}[operator[0]]
         if len(operator) == 1:
             text = change(text[:1]) + text[1:]

@@ -189,14 +189,14 @@ class _Object:
         made: dict[str, Any] = {}
         written: dict[str, str] = {}
         for key, value in node.items():
-            name = self._key(key, path) if MARK.search(key) else key
+            name = self._key(key, path, value) if MARK.search(key) else key
             earlier = written.setdefault(name, key)
             if earlier is not key:
                 self._problem((*path, earlier), f"and {printable(key, 80)} are the same key once their variables are written out")
             made[name] = self.walk(value, (*path, name))
         return made
 
-    def _key(self, key: str, path: Path) -> str:
+    def _key(self, key: str, path: Path, value: Any) -> str:
         found = self._expanded(key, (*path, key))
         if found is None:
             return key
@@ -210,7 +210,7 @@ class _Object:
         except (ExpressionRefused, ValueError) as refused:
             self._problem((*path, key), f"can't be a key once its variables are written out: {refused}")
             return key
-        self._refuse_cluster(found, (*path, name))
+        self._refuse_cluster(found, (*path, name), decides=not path or _says_rights(value))
         return name
 
     def _value(self, text: str, path: Path) -> Any:
@@ -244,9 +244,9 @@ class _Object:
             if len(self.call.texts) < _MOST_TEXTS:
                 self.call.texts.update(dict.fromkeys([each.text] * bool(secret) + [values[name] for name in secret]))
 
-    def _refuse_cluster(self, found: Expanded, path: Path) -> None:
-        """Refuse what the cluster says where it would say what an object is, or whose rights it has."""
-        if path not in _NAMING and not _RIGHTS.intersection(map(str, path)):
+    def _refuse_cluster(self, found: Expanded, path: Path, *, decides: bool = False) -> None:
+        """Refuse what the cluster says where it would say what an object is, or whose rights it has; a key may decide it, too."""
+        if not decides and path not in _NAMING and not _RIGHTS.intersection(map(str, path)):
             return
         for name in sorted(found.names):
             origin = self.call.origin(name)
@@ -256,6 +256,12 @@ class _Object:
 
     def _problem(self, path: Path, message: str, fix: str = "") -> None:
         self.problems.append(Problem(self.subject, f"{_shown(path)}: {message}", self.place, fix))
+
+
+def _says_rights(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(_says_rights, value))
+    return isinstance(value, dict) and (not _RIGHTS.isdisjoint(value) or any(map(_says_rights, value.values())))
 
 
 def _named(body: dict[str, Any]) -> str:

@@ -45,7 +45,7 @@ def trimmed(operator: str, text: str, pattern: str, budget: ExpressionBudget) ->
     if operator[0] == "%":
         return trimmed(operator.replace("%", "#"), text[::-1], pattern[::-1], budget)[::-1]
     budget.bound("pattern", len(pattern), MAX_PATTERN)
-    budget.work((len(text) + len(pattern)) * (1 + len(pattern) // _WORD))
+    budget.work((len(text) + len(pattern)) * (1 + len(pattern) // _WORD) + len(set(text)) * len(pattern))
     read = _read(pattern)
     return text[_matched(read, text, longest=operator == "##") :] if read else text
 

@@ -10,7 +10,7 @@ import pytest
 
 from handler.model.errors import ManifestInvalid, RenderFailed, SourceRefused
 from handler.render import ProgramLimits, Sandbox
-from handler.render.nix import nix_renderer
+from handler.render.nix import nix_closure, nix_renderer
 from tests.rooms.render.nix_modules import LIB, NAMESPACE, module, nix_tools, reads, refused, render, value
 
 LINE = "deploy/kubernixos.nix:6"
@@ -232,3 +232,22 @@ def test_nothing_is_left_in_the_operators_home(sandbox: Sandbox, tmp_path: Path,
     monkeypatch.setenv("HOME", str(tmp_path))
     render(sandbox, {"deploy/kubernixos.nix": module('"${./kubernixos.nix}"')})
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("said", ['"anneal: ${toString ./.}/made-up:5"', '"x\\n  at ${toString ./.}/made-up:5:1:"'])
+def test_a_place_is_a_file_of_the_commit_whatever_a_program_says(sandbox: Sandbox, said: str) -> None:
+    """What is made up may be of a file that was decrypted, and places are shown."""
+    problem = refused(sandbox, {"deploy/kubernixos.nix": module(f"builtins.addErrorContext {said} (throw {said})")})
+    assert "made-up" not in problem.place
+    text = (
+        '{ imports = [ { _file = toString ./. + "/made-up"; kubernixos.manifests = [ (builtins.fromJSON'
+        """ ''{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}'') ]; } ]; }"""
+    )
+    assert [each.place for each in render(sandbox, {"deploy/kubernixos.nix": text}).manifests] == ["deploy:1"]
+
+
+def test_paths_that_expressions_name_are_bounded(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nix_closure, "MAX_NAMED", 20)
+    files = {"deploy/kubernixos.nix": module('"a"'), "deploy/b.nix": " ".join(f"./x{number}" for number in range(30))}
+    with pytest.raises(SourceRefused, match="names more than 20 paths"):
+        render(sandbox, files)

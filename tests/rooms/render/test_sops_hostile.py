@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,10 +11,15 @@ import pyrage
 import pytest
 
 from handler.config.post_build import PostBuild
+from handler.config.renderer_settings import Decryption
 from handler.config.settings_shape import Json
-from handler.model.errors import AnnealError, DecryptionRefused, ManifestInvalid, RenderFailed
+from handler.model.deadline import until
+from handler.model.errors import AnnealError, DecryptionRefused, ManifestInvalid, RenderFailed, SourceRefused, Stopping
 from handler.model.render import RenderRequest
 from handler.render import Sandbox
+from handler.render.sops import decrypted_tree
+from handler.render.sops import decryptor as decryptor_module
+from handler.render.sops.decryptor import Decryptor
 from tests.rooms.render.kustomize_trees import public_tools
 from tests.rooms.render.sops_files import ALICE, BOB, CANARY, SECRET, VALUES, HeldKeys, decryptor, encrypted, render
 
@@ -224,3 +230,87 @@ def test_an_expression_in_what_was_encrypted_is_refused_without_it(sandbox: Sand
     with pytest.raises(ManifestInvalid, match=r"stringData\.password: holds an expression that can't be written out") as refused:
         render(sandbox, files, decryptor(), request=VARIABLES)
     assert "canary" not in str(refused.value)
+
+
+ARN = "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({"age": [{**AGE, "enc": "\ud800"}]}, "half a character in enc"),
+        ({"mac": "\udfff"}, "half a character in mac"),
+        ({"age": [], "kms": [{"arn": ARN, "enc": "é"}]}, "that is no base64"),
+    ],
+)
+def test_texts_that_are_none_are_refused_in_our_words(sandbox: Sandbox, metadata: dict[str, Any], said: str) -> None:
+    by = decryptor(HeldKeys((ALICE.secret,)), kms=(ARN,))
+    with pytest.raises(ManifestInvalid, match=said):
+        render(sandbox, {"deploy/a.json": changed(**metadata)}, by)
+
+
+def test_a_text_of_more_lines_adds_none_to_metadata_in_lines(sandbox: Sandbox) -> None:
+    env = encrypted("a.env", "A=b\n").decode()
+    files = {"deploy/kustomization.yaml": "secretGenerator: [{name: a, envs: [a.env]}]\n"}
+    for text in ("sops_encrypted_regex=a\\nsops_age__list_1__map_recipient=x\n", "sops_encrypted_regex=a\rb\n"):
+        with pytest.raises(ManifestInvalid, match="has more than one line"):
+            render(sandbox, {**files, "deploy/a.env": env + text}, decryptor(), "kustomize")
+
+
+def test_encrypted_characters_are_bounded(sandbox: Sandbox, yaml: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decrypted_tree, "MAX_HIDDEN", 10)
+    with pytest.raises(SourceRefused, match="hold more than 10 encrypted characters"):
+        render(sandbox, {"deploy/a.yaml": yaml}, decryptor())
+
+
+def test_renders_that_fail_keep_nothing_large(sandbox: Sandbox, yaml: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decryptor_module, "_KEPT", 10)
+    by = decryptor()
+    for _ in range(2):
+        with pytest.raises(ManifestInvalid):
+            render(sandbox, {"deploy/a.yaml": yaml, "deploy/b.yaml": "a: b\n"}, by)
+    assert not by._kept
+
+
+class Refusing(Sandbox):
+    """Ends the first call of sops, and takes its time for others. `calls`: how many there were."""
+
+    calls = 0
+
+    def run(self, function: str, *arguments: Any, **options: Any) -> Any:
+        if function != decryptor_module.TOOL:
+            return super().run(function, *arguments, **options)
+        self.calls += 1
+        if self.calls > 1:
+            time.sleep(0.2)
+        raise RenderFailed.of("sops", "was ended")
+
+
+def test_what_was_ended_ends_the_rest_of_its_batch(yaml: str) -> None:
+    texts = {f"deploy/{number}.yaml": yaml + f"# {number}\n" for number in range(40)}
+    with Refusing() as sandbox, pytest.raises(RenderFailed):
+        render(sandbox, texts, decryptor())
+    assert sandbox.calls < 20
+
+
+def test_a_batch_ends_where_no_time_is_left(sandbox: Sandbox, yaml: str) -> None:
+    with until(time.monotonic()), pytest.raises(Stopping, match=r"deploy/a\.yaml: isn't decrypted, for no time is left"):
+        render(sandbox, {"deploy/a.yaml": yaml}, decryptor())
+
+
+class Silent(Sandbox):
+    """Answers nothing for one function, as a child that was taken over may."""
+
+    silent = ""
+
+    def run(self, function: str, *arguments: Any, **options: Any) -> Any:
+        return [] if function == self.silent else super().run(function, *arguments, **options)
+
+
+@pytest.mark.parametrize("function", ["data keys", decryptor_module.TOOL, "placeholders"])
+def test_a_child_that_answers_nothing_is_named(yaml: str, function: str) -> None:
+    by = Decryptor("shop", Decryption(), None) if function == "placeholders" else decryptor()
+    with Silent() as sandbox:
+        sandbox.silent = function
+        with pytest.raises(RenderFailed, match="was not answered by the render child"):
+            render(sandbox, {"deploy/a.yaml": yaml}, by)

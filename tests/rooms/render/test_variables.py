@@ -313,3 +313,17 @@ def test_a_secret_is_no_key_and_the_clusters_word_makes_no_field_of_rights(sandb
 def test_texts_of_a_secret_are_hidden_where_they_are_applied(sandbox: Sandbox) -> None:
     text = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {token: 'x${p}'}\n"
     assert [*rendered(sandbox, text, Secret={"p": "hunter2"}).hidden.values()] == [("/data/token",)]
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("items", "apiVersion: x.io/v1\nkind: ThingList\nmetadata: {name: a}\n'${k}': [{metadata: {name: b}}]\n"),
+        ("spec", DEPLOYMENT + "'${k}': {template: {spec: {serviceAccountName: admin}}}\n"),
+        ("template", DEPLOYMENT + "spec: {'${k}': {spec: {containers: [], serviceAccountName: admin}}}\n"),
+    ],
+)
+def test_a_key_of_the_cluster_decides_neither_what_an_object_is_nor_whose_rights_it_has(sandbox: Sandbox, key: str, text: str) -> None:
+    [said] = refused(sandbox, text, ConfigMap={"k": key})
+    assert f"{key}: would be what ConfigMap vars says in the variable k: the cluster can't decide that" in said
+    assert rendered(sandbox, text, {"k": key}).manifests

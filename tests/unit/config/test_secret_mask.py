@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from handler.config import secret_mask
-from handler.config.secret_mask import SHORTEST, SHORTEST_PART, Mask, learn, parts
+from handler.config.secret_mask import SHORTEST, SHORTEST_PART, Mask, Opening, learn, parts
 
 JWT, HOUR = 600.0, 3600.0
 VALUE = 'p@ss/wörd+with "quotes" & \\slashes?'
@@ -305,3 +305,19 @@ def test_parts_of_a_secret_value() -> None:
 def test_a_large_value_of_any_shape_has_parts_that_are_not_much_more_than_itself(text: str) -> None:
     value = text * (100_000 // len(text))
     assert sum(map(len, parts(value))) < 100 * len(value)
+
+
+def test_many_values_are_opened_layer_by_layer_up_to_a_length_and_then_one_layer_deep() -> None:
+    opening, value = Opening(left=40), "A=http://ann:hunter2@db"
+    assert "hunter2" in opening.parts(value)
+    assert "ann:hunter2" in opening.parts(value)
+    assert opening.left < 0
+    assert "http://ann:hunter2@db" in opening.parts(value)
+    hostile = "a=b" * 100_000
+    assert sum(map(len, opening.parts(hostile))) < 3 * len(hostile)
+
+
+def test_a_value_that_no_url_holds_is_not_written_as_one() -> None:
+    short, long = ("a/b&c" * count for count in (10, 2_000))
+    assert quote(short, safe="") in set(secret_mask.spellings(short))
+    assert quote(long, safe="") not in set(secret_mask.spellings(long))

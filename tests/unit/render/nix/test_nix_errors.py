@@ -138,3 +138,8 @@ def test_notes_are_few_and_each_is_said_once() -> None:
     text = f"{one}{one}warning: unable to load nss_dns backend\ntrace: warning: two\nwarning: three\ntrace: evaluation warning: four\n"
     assert list(notes(text, PLACES)) == ["nix: one a", "nix: two", "nix: three", "nix: four"]
     assert len(list(notes("".join(f"trace: {n}\n" for n in range(100)), PLACES))) == 10
+
+
+def test_a_message_of_many_lines_takes_linear_time() -> None:
+    """Tried anew from each line, it would take hours."""
+    assert said("error: said" + "\n" * 200_000).message == "said"

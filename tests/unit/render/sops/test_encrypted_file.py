@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -96,3 +97,24 @@ NO_FILES = (b"E[]", b"E{", b'E[0, "odd", [""], []]', b'E[true, "yaml", [""], []]
 def test_a_frame_that_is_no_file_is_refused(frame: bytes) -> None:
     with pytest.raises(ValueError, match=r".*"):
         EncryptedFile.decode(frame)
+
+
+def test_a_long_line_of_blanks_in_metadata_takes_linear_time() -> None:
+    """Tried anew from each blank, it would take minutes."""
+    assert made(INI + " " * 500_000 + "\n", "a.ini").form == "ini"
+    assert made(INI + "unknown = x" + " " * 500_000 + "y\n", "a.ini").form == "ini"
+
+
+@pytest.mark.parametrize("change", [lambda text: text + "x", lambda text: text.replace(', "sops"', ' "sops"'), lambda text: text + text])
+def test_json_that_is_no_one_object_is_refused(change: Callable[[str], str]) -> None:
+    found = seen(change(JSON), "a.json")
+    assert isinstance(found, Problem)
+    assert "can't be read as JSON" in found.message
+
+
+@pytest.mark.parametrize(
+    "frame", ['[0, "yaml", 5, []]', '[0, "yaml", ["", ""], [[[], [{}, [], [], []]]]]', '[0, "yaml"]', '["0", "yaml", [""], []]']
+)
+def test_what_no_child_says_is_refused(frame: str) -> None:
+    with pytest.raises(ValueError, match=r"no |not enough"):
+        EncryptedFile.decode(b"E" + frame.encode())

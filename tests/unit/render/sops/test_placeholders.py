@@ -38,3 +38,7 @@ def test_an_object_whose_kind_is_encrypted_is_left_out_and_counted(form: str) ->
     text = f"kind: {encrypted('str')}\nsops:\n    "
     frames = list(stand_in({"units": [[form, [f"a: 1\n---\n{text}", "\n---\nkind: ConfigMap\n"]]]}, []))
     assert [decode_placeholders(frame) for frame in frames] == [(1, b"a: 1\n---\nkind: ConfigMap\n")]
+
+
+def test_half_a_character_has_a_placeholder_too() -> None:
+    assert placeholders("binary", ['{"data": "\\ud800", "sops": ', "}"]).startswith(TEXT)

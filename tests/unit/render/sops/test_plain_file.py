@@ -66,3 +66,17 @@ def test_a_refusal_quotes_nothing(said: str, message: str) -> None:
     assert (problem.subject, message in problem.message, "canary" in str(problem)) == ("deploy/a.yaml", True, False)
     with pytest.raises(ValueError, match="neither a file"):
         decode_plain(frame)
+
+
+@pytest.mark.parametrize(
+    ("form", "kind", "lines"),
+    [
+        ("dotenv", "str", " " * 20_000),
+        ("dotenv", "str", "B=x" + " " * 500_000 + "y"),
+        ("ini", "comment", "# x" + " " * 500_000 + "y"),
+    ],
+    ids=["blank", "value", "comment"],
+)
+def test_long_lines_of_blanks_take_linear_time(form: str, kind: str, lines: str) -> None:
+    """Tried anew from each blank, they would take minutes and more."""
+    assert hidden(f"A={mark(kind)}\n", f"A=secret\n{lines}\n".encode(), form)

@@ -89,3 +89,13 @@ def test_patterns_take_time_for_each_character_once() -> None:
 def test_any_text_is_written_out_or_refused(text: str, value: str) -> None:
     with contextlib.suppress(ExpressionRefused):
         assert isinstance(made(text, unknown="", a=value, b=""), str)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("${a^^}", "é" * 1_000), ("${a,}", "É" * 1_000), ("${a##*" + "b" * 60 + "}", "".join(map(chr, range(0x4E00, 0x4E00 + 100))))],
+    ids=["upper", "lower", "pattern"],
+)
+def test_what_is_done_for_each_character_is_counted(text: str, value: str) -> None:
+    with pytest.raises(ExpressionRefused, match="take too long"):
+        expanded(text, Variables({"a": value}), ExpressionBudget(left=500))
