@@ -20,7 +20,7 @@ import click
 
 from handler.cli import diff, reports
 from handler.cli.kubernixos_flags import DRY_RUN, VALIDATE
-from handler.cli.kubernixos_source import closure, in_place
+from handler.cli.kubernixos_source import closure, in_place, placed
 from handler.cli.render import rendered_at
 from handler.cli.run_job import printing, run, stoppable
 from handler.cli.session import Session, local_user
@@ -92,7 +92,8 @@ def _stage(session: Session, name: str) -> Iterator[None]:
 
 
 def _failed(session: Session, stage: str, code: str, problems: Sequence[Problem]) -> _Ended:
-    first, *others = reports.mended(session.output, problems)
+    mended = reports.mended(session.output, problems)
+    first, *others = map(placed, mended) if session.sources else mended
     session.output.note(f'Error occurred during stage "{_STAGES.get(code, stage)}": {replace(first, fix="")}')
     for line in first.fix.splitlines():
         session.output.note(f"    {line}")

@@ -27,6 +27,7 @@ from handler.model.errors import ConfigInvalid, Problem
 from handler.model.names import KUBERNIXOS
 from handler.source.checkout import root_around
 
+_SETTING = re.compile(r"^renderer\.(modules|packages)(?=:)")
 _EXAMPLE = "export MODULES='[ ./module.nix ]' PACKAGES='import <nixpkgs> { }'"
 
 
@@ -82,6 +83,11 @@ def _way_out(problem: Problem) -> str:
     if not isinstance(problem, MissingSetting) or not problem.settings:
         return problem.fix
     return f"write a target with `compat: kubernixos` in anneal.yaml, name it by --target, and there: {problem.fix}"
+
+
+def placed(problem: Problem) -> Problem:
+    """Return a problem of a local closure whose place is a variable where it would be a setting of a target."""
+    return replace(problem, place=_SETTING.sub(lambda found: found[1].upper(), problem.place))
 
 
 def _expression(environ: Mapping[str, str], name: str) -> str:

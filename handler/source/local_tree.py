@@ -55,8 +55,10 @@ def _ignored(root: Path, most: int) -> Callable[[os.DirEntry[str]], bool]:
     def leaves_out(entry: os.DirEntry[str]) -> bool:
         is_directory = entry.is_dir(follow_symlinks=False)
         path = Path(entry.path).relative_to(root).as_posix() + ("/" if is_directory else "")
-        is_large = not is_directory and entry.stat(follow_symlinks=False).st_size > most
-        return is_large or bool(rules and rules.is_ignored(path))
+        state = entry.stat(follow_symlinks=False)
+        is_file = is_directory or stat.S_ISREG(state.st_mode) or stat.S_ISLNK(state.st_mode)  # git passes sockets and pipes over
+        is_large = not is_directory and state.st_size > most
+        return not is_file or is_large or bool(rules and rules.is_ignored(path))
 
     return leaves_out
 

@@ -141,6 +141,14 @@ def test_nixpkgs_may_be_an_entry_of_nix_path(groups: Hostgroups, place: Path) ->
     assert json.loads(found.stdout)["items"][0]["metadata"]["name"] == "development", found.stderr
 
 
+@pytest.mark.parametrize(("modules", "packages", "at"), [("[ absent ]", "{ }", "MODULES"), ("[ ]", "absent", "PACKAGES")])
+def test_a_mistake_in_a_variable_is_placed_there(modules: str, packages: str, at: str, groups: Hostgroups, place: Path) -> None:
+    environ = {**groups.environment, "MODULES": modules, "PACKAGES": packages}
+    command = [str(place / "upstream/bin/kubernixos"), "dump"]
+    done = subprocess.run(command, cwd=groups.directory, env=environ, capture_output=True, text=True, check=False, timeout=120)
+    assert done.stderr.startswith(f'Error occurred during stage "eval": {at}:1: '), done.stderr
+
+
 # --- without a word
 def test_without_a_word_all_is_checked_nothing_printed_and_nothing_changed(deployed: Hostgroups, cluster: Kubectl) -> None:
     leave(cluster, config_map("default", "left"))

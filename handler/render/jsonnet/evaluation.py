@@ -7,6 +7,7 @@ read the disk. There is no native function and no environment. What it raises be
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import rjsonnet
@@ -24,6 +25,8 @@ from handler.render.jsonnet.jsonnet_output import encode_output
 ENTRY = "//entry"
 """What the library asks the callback for first; no program may import what begins so."""
 MAX_STACK = 500
+_NO_LINE = "set `engine: gojsonnet`, which names the line"
+"""The way out where the library says no line, as of a field that isn't there."""
 
 
 def find_imports(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:  # noqa: ARG001 - as every function of a child
@@ -52,7 +55,8 @@ def evaluate(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[byt
             gc=False,  # collecting takes four times as long as all else, and the child ends with this evaluation
         )
     except (RuntimeError, ValueError) as failed:
-        yield encode(importer.problem or explain(str(failed), options["entrypoint"], importer.files))
+        said = importer.problem or explain(str(failed), options["entrypoint"], importer.files)
+        yield encode(said if said.fix or said.place != entrypoint else replace(said, fix=_NO_LINE))
         return
     yield from encode_output(made.encode(), entrypoint, given=options["rollout"])
 

@@ -64,6 +64,11 @@ _RULES = (
         "where it calls std.native: there are no native functions here; commit what one would make",
     ),
     _rule(
+        r"no such field: (?P<name>atan2|deg2rad|flattenDeepArray|hypot|isNull|log10|log2|pi|rad2deg|trim)(?:\n.*)?",
+        "no such field: {name}",
+        "if std.{name} is meant: set `engine: gojsonnet`, which knows it",
+    ),
+    _rule(
         r"std\.thisFile is deprecated.*",
         "std.thisFile isn't known to rjsonnet",
         "set `engine: gojsonnet`, which knows it, or write the path out",

@@ -10,6 +10,7 @@ Law: whatever it is, the result is objects and mistakes, each with its path in t
 from __future__ import annotations
 
 import json
+import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,6 +30,7 @@ from handler.render.scalars import number
 _EXACT = 16  # digits from which on a double isn't every whole number
 _LONGEST = 1e21  # from here on Go writes an exponent
 _LOCUTUS = frozenset({"objects", "rollout"})
+_TANKA = "tanka.dev/"
 _NAMING = ("apiVersion", "kind")
 _HIDE = "hide the field (name:: …) if it isn't for the cluster"
 
@@ -115,7 +117,11 @@ def _objects(entrypoint: str, value: Any, steps: Steps, skipped: int) -> Iterato
 def _leaves(entrypoint: str, value: Any, steps: Steps) -> Iterator[OutputDocument | Problem]:
     if value is None:
         return
-    if _is_manifest(value):
+    if _is_manifest(value) and value.get("kind") == "Environment" and str(value.get("apiVersion")).startswith(_TANKA):
+        seen = "is an environment of Tanka, which no cluster takes; its objects are in its `data`"
+        fix = f"render those: an entrypoint of (import '{posixpath.basename(entrypoint)}').data; and write its namespace for the target"
+        yield Problem(printable(pointer(steps)), seen, entrypoint, fix)
+    elif _is_manifest(value):
         yield OutputDocument(entrypoint, 0, value, steps=steps)
     elif isinstance(value, dict):
         for key, each in value.items():

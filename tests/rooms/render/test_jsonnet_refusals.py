@@ -88,6 +88,14 @@ def test_a_mistake_has_its_line_and_words_that_help(sandbox: Sandbox, engine: st
     assert tempfile.gettempdir() not in str(problem)
 
 
+@both
+def test_a_mistake_without_a_line_names_what_knows_it(sandbox: Sandbox, engine: str) -> None:
+    (problem,) = refused(sandbox, {MAIN: "local c = {};\n{ a: c.name }"}, engine)
+    found = (MAIN, "set `engine: gojsonnet`, which names the line") if engine == "rjsonnet" else (f"{MAIN}:2:6", "")
+    assert (problem.place, problem.fix) == found
+    assert problem.subject == "$.a"
+
+
 @pytest.mark.parametrize(
     ("text", "reason", "said"),
     [

@@ -146,6 +146,13 @@ def test_what_git_ignores_and_what_no_tree_may_hold_is_left_out(tmp_path: Path) 
     assert (dirty, tree.lookup("kept.log") is None, tree.lookup("large")) == (True, False, None)
 
 
+def test_sockets_and_pipes_are_passed_over_as_git_does(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "a.nix").write_text("1")
+    tree, _ = open_unignored(tmp_path, LIMITS)
+    assert [each.path for each in tree.walk("")] == ["a.nix"]
+
+
 def test_without_a_repository_nothing_is_ignored(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("*")
     tree, dirty = open_unignored(tmp_path, LIMITS)

@@ -67,6 +67,7 @@ def test_the_innermost_frame_of_the_commit_is_the_place() -> None:
             "topLevelArguments",
         ),
         ("only functions can be called, got null", "deploy/main.jsonnet", "only functions can be called, got null", "std.native"),
+        ("no such field: trim\nThere is field with similar name present: x", "deploy/main.jsonnet", "no such field: trim", "std.trim"),
         ("", "deploy/main.jsonnet", "failed and said nothing", ""),
         ("runtime error: two\nlines\x1b[31m", "deploy/main.jsonnet", "two lines\\x1b[31m", ""),
     ],

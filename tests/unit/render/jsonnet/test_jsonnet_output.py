@@ -88,6 +88,13 @@ def test_anything_else_is_a_mistake_with_its_path(made: Any, subject: str, seen:
     assert ".annealignore" not in problem.fix
 
 
+def test_an_environment_of_tanka_names_the_way_to_its_objects() -> None:
+    (problem,) = read({"apiVersion": "tanka.dev/v1alpha1", "kind": "Environment", "metadata": {"name": "prod"}, "data": {"a": A}})
+    assert isinstance(problem, Problem)
+    assert "is an environment of Tanka" in problem.message
+    assert "(import 'main.jsonnet').data" in problem.fix
+
+
 @pytest.mark.parametrize(("depth", "refused"), [(190, 0), (210, 1), (5_000, 1)])
 def test_what_is_nested_too_deep_is_refused(depth: int, refused: int) -> None:
     text = "".join(f"{' ' * 3 * level}[\n" for level in range(depth)) + "]" * depth
