@@ -7,6 +7,7 @@ read the disk. There is no native function and no environment. What it raises be
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import rjsonnet
@@ -17,7 +18,7 @@ from handler.model.tree import MAX_PATH, printable
 from handler.render.document import Document
 from handler.render.documents import documents
 from handler.render.frames import encode
-from handler.render.jsonnet.import_lexer import CONFIGURATION, encode_imports, imports
+from handler.render.jsonnet.import_lexer import CONFIGURATION, MAX_IMPORTS, encode_imports, imports
 from handler.render.jsonnet.jsonnet_errors import explain
 from handler.render.jsonnet.jsonnet_output import encode_output
 
@@ -27,9 +28,12 @@ MAX_STACK = 500
 
 
 def find_imports(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:  # noqa: ARG001 - as every function of a child
-    """Yield what each part imports."""
+    """Yield what each part imports, all together at most one more than a program may have: then the worker says so."""
+    left = MAX_IMPORTS + 1
     for number, data in enumerate(parts):
-        yield encode_imports(number, list(imports(data.decode("utf-8", "replace"))))
+        found = list(islice(imports(data.decode("utf-8", "replace")), left))
+        left -= len(found)
+        yield encode_imports(number, found)
 
 
 def evaluate(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
