@@ -255,6 +255,24 @@ def test_a_namespace_that_another_group_serves_too_has_its_guards(first: bool, t
     assert f"Project/{space}" not in why
 
 
+def test_compat_that_is_turned_off_and_on_again_deletes_nothing(taken: Shop) -> None:
+    kept = config_map(taken.name, "kept")
+    taken.applied()
+    uid = (taken.live(kept) or {})["metadata"]["uid"]
+    taken.configure(**{**ALL, "compat": "none"}, cluster_scoped=("Namespace",))
+    assert taken.run("drift").outcome is Outcome.APPLIED
+    live = taken.live(kept)
+    assert live
+    assert KUBERNIXOS not in live["metadata"]["labels"]
+    assert found(taken) == {}, "without compat nothing is searched"
+    taken.configure(**ALL, cluster_scoped=("Namespace",))
+    assert taken.run("drift").outcome is Outcome.APPLIED
+    live = taken.live(kept)
+    assert live
+    assert (live["metadata"]["uid"], len(live["metadata"]["labels"][KUBERNIXOS])) == (uid, 62)
+    assert found(taken) == {f"ConfigMap/{taken.name}/left": ""}
+
+
 def test_the_whitelist_bounds_the_search(taken: Shop) -> None:
     outside = taken.create_namespace(f"{taken.name}-elsewhere")
     by_original(taken, config_map(outside, "left"), namespace(outside))

@@ -89,7 +89,10 @@ class PruneCheck:
             self.discovery.refresh()
         return None
 
-    def _content(self, namespace: str, gone: frozenset[str]) -> list[str]:
+    def _content(self, namespace: str, gone: frozenset[str]) -> list[str] | None:
+        """Return what is in a Namespace; None: a group doesn't answer, and what it holds goes with the Namespace once it does."""
+        if self.discovery.stale:
+            return None
         kinds = [kind for kind in self.discovery.listable() if kind.namespaced and kind.group_kind not in _SYSTEM_KINDS]
         lists = together([partial(self._names, kind, namespace, gone) for kind in kinds])
         return [name for names in lists for name in names]
