@@ -24,7 +24,7 @@ VERBS = frozenset({"get", "list", "update", "patch", "delete"})
 """What a kind must be served with to be looked through, as upstream."""
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _APPLY = (Manager("kubectl-client-side-apply", ("Update",)), Manager("kubectl", ("Apply",)))
-"""The field managers of `kubectl apply`, by the client and by the server; until 1.18 kubectl called itself so at every write of a person's."""
+"""The field managers of `kubectl apply`, by the client and by the server; an older kubectl updates so whatever a person does."""
 
 
 @dataclass(frozen=True, slots=True)
