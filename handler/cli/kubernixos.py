@@ -139,7 +139,8 @@ def _dump(command: _Command) -> None:
     """Print the objects as upstream's blob; nothing in it is hidden, for kubectl is to apply it."""
     _, rendered = rendered_at(command.session, command.target)
     blob = {"apiVersion": "v1", "kind": "List", "items": [manifest.body() for manifest in rendered.manifests]}
-    command.session.output.text(json.dumps(blob, indent="\t", sort_keys=True) + "\n")
+    command.session.output.text(json.dumps(blob, indent="\t", sort_keys=True))
+    command.session.output.line()  # fails where the reader is gone, also when a write that isn't buffered ended early and said nothing
 
 
 def _check(command: _Command) -> None:

@@ -53,6 +53,8 @@ def in_place(session: Session, target: Target) -> Target:
 
 
 def _local(session: Session, name: str, *, show_trace: bool) -> Target:
+    if wrong := FORMS["name"].complaint(name):
+        raise click.UsageError(f"--name {name!r}: {wrong[0]}")
     modules = _expression(session.environ, "MODULES")
     if not modules:
         raise ConfigInvalid.of("MODULES", "must be set in environment", fix=_EXAMPLE)

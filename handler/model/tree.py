@@ -16,6 +16,7 @@ EXECUTABLE = 0o100755
 LINK = 0o120000
 SUBMODULE = 0o160000
 MAX_LINKS = 40  # links followed for one path, as Linux counts them (path_resolution(7))
+MAX_STEPS = 4096  # names of one path with those of the links that it leads through
 MAX_PATH = 4096  # bytes of a path or of a link's text
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
@@ -145,10 +146,14 @@ class _Steps:
         self.here: list[str] = []
         self.looked: dict[str, str] = {}
         self.links = 0
+        self.steps = 0
 
     def run(self) -> Resolved:
         while self.todo:
             part = self.todo.pop()
+            self.steps += 1
+            if self.steps > MAX_STEPS:
+                raise SourceRefused.of(printable(self.path), f"leads through symbolic links over more than {MAX_STEPS:,} names")
             if part == "..":
                 self._up()
             elif part not in ("", ".") and not self._down(part):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from handler.config.settings import Target
@@ -18,12 +18,13 @@ from handler.model.names import IDENTITY, KUBERNIXOS, PART_OF, Identity, Resourc
 from handler.plan.admission import NAMESPACE, allows, listed
 from handler.plan.managed_fields import managed_fields
 from handler.plan.ownership import Manager, foreign_owner, owns_label
+from handler.plan.prune import is_custom
 
 VERBS = frozenset({"get", "list", "update", "patch", "delete"})
 """What a kind must be served with to be looked through, as upstream."""
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_APPLY = (Manager("kubectl-client-side-apply", ("Update",)), Manager("kubectl"))
-"""The field managers of `kubectl apply`: by the client, and by the server as well as before Kubernetes 1.18."""
+_APPLY = (Manager("kubectl-client-side-apply", ("Update",)), Manager("kubectl", ("Apply",)))
+"""The field managers of `kubectl apply`, by the client and by the server; an older kubectl updates so whatever a person does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,8 @@ class Leftovers:
             return ""  # `handler.plan.prune` names its owner, which may be any
         if not is_applied(live):
             return "kubectl apply hasn't put the label on it: something has copied it"
-        owner = foreign_owner(dict(live), identity_of(dict(live)), self.applyset, self.target.adopts)
+        adopted = {KUBERNIXOS} & set(self.target.adopts)  # another tool's objects are taken over where they are declared, never deleted
+        owner = foreign_owner(dict(live), identity_of(dict(live)), self.applyset, adopted)
         return f"belongs to {owner.name}" if owner else ""
 
 
@@ -60,12 +62,13 @@ def _is_last_applied(live: Mapping[str, Any]) -> bool:
     text = (live["metadata"].get("annotations") or {}).get(_LAST_APPLIED)
     try:
         applied = json.loads(text) if text else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     if not isinstance(applied, dict) or not isinstance(applied.get("metadata"), dict):
         return False
     one, other = identity_of(dict(live)), identity_of(applied)
-    named = (one.kind, one.name, one.namespace) == (other.kind, other.name, other.namespace or one.namespace)
+    moved = one.group != other.group and not (is_custom(one.group) or is_custom(other.group))  # as Deployments from extensions to apps
+    named = replace(other, group=one.group if moved else other.group) == one
     return named and at(applied, "metadata", "labels", KUBERNIXOS) == at(live, "metadata", "labels", KUBERNIXOS)
 
 

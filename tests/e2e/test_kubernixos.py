@@ -304,6 +304,25 @@ def test_an_empty_closure_prunes_nothing(deployed: Hostgroups, cluster: Kubectl)
     assert set(live(cluster)) == {"ConfigMap/left"}
 
 
+def test_a_dump_that_nobody_reads_to_its_end_ends_the_command(deployed: Hostgroups, cluster: Kubectl) -> None:
+    """Also where a write isn't buffered, as in many images of Python: there the system call ends early, and says nothing of it."""
+    group = deployed.declare("all", *(config_map("default", f"long-{number}", {"a": "b" * 50_000}) for number in range(10)))
+    command = [str(deployed.wrapper), group, "dump", "apply"]
+    environ = {**deployed.environment, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, cwd=deployed.directory, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as started:
+        assert started.stdout
+        started.stdout.read(1)
+        started.stdout.close()
+    assert started.returncode == 1
+    assert live(cluster) == {}
+
+
+def test_a_name_is_no_flag(deployed: Hostgroups, cluster: Kubectl) -> None:
+    done = deployed.ran(deployed.declare("all", NEW), "apply", "--name", "--dry-run", code=USAGE)
+    assert "--name '--dry-run=client': expected a DNS label" in done.stderr
+    assert live(cluster) == {}
+
+
 # --- the server that a closure names
 def test_another_server_than_the_closures_is_refused_before_anything_is_written(deployed: Hostgroups, cluster: Kubectl) -> None:
     leave(cluster, config_map("default", "left"))

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from handler.cluster.discovery import Discovery
+from handler.cluster.live import members
 from handler.config.settings import Prune
+from handler.engine.planner import leftovers
 from handler.engine.prune_alone import PruneAlone
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
 from handler.model.names import IDENTITY, KUBERNIXOS, PART_OF
@@ -232,6 +234,43 @@ def test_holders_go_only_with_nothing_in_them(taken: Shop) -> None:
     assert "prune.kinds" in found(taken)[f"PersistentVolumeClaim/{taken.name}/data"]
     assert f"PersistentVolumeClaim/{taken.name}/data" not in pruned(taken)
     assert taken.live(held)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_namespace_that_another_group_serves_too_has_its_guards(first: bool, taken: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As OpenShift does: one uid is a Project and a Namespace; deleting either deletes all in it."""
+
+    def twice(*args: Any, **more: Any) -> Iterator[Document]:
+        for live in list(members(*args, **more)):
+            twin = [{**live, "apiVersion": "project.openshift.io/v1", "kind": "Project"}] if live["kind"] == "Namespace" else []
+            yield from (*twin, live) if first else (live, *twin)
+
+    monkeypatch.setattr(leftovers, "members", twice)
+    taken.configure(cluster_scoped=("Namespace", "Project.project.openshift.io"))
+    space = taken.create_namespace(f"{taken.name}-jobs")
+    by_original(taken, namespace(space))
+    taken.kubectl.run("create", "configmap", "inside", "-n", space)
+    why = found(taken)
+    assert why[f"Namespace/{space}"].startswith("still holds ConfigMap/")
+    assert f"Project/{space}" not in why
+
+
+def test_compat_that_is_turned_off_and_on_again_deletes_nothing(taken: Shop) -> None:
+    kept = config_map(taken.name, "kept")
+    taken.applied()
+    uid = (taken.live(kept) or {})["metadata"]["uid"]
+    taken.configure(**{**ALL, "compat": "none"}, cluster_scoped=("Namespace",))
+    assert taken.run("drift").outcome is Outcome.APPLIED
+    live = taken.live(kept)
+    assert live
+    assert KUBERNIXOS not in live["metadata"]["labels"]
+    assert found(taken) == {}, "without compat nothing is searched"
+    taken.configure(**ALL, cluster_scoped=("Namespace",))
+    assert taken.run("drift").outcome is Outcome.APPLIED
+    live = taken.live(kept)
+    assert live
+    assert (live["metadata"]["uid"], len(live["metadata"]["labels"][KUBERNIXOS])) == (uid, 62)
+    assert found(taken) == {f"ConfigMap/{taken.name}/left": ""}
 
 
 def test_the_whitelist_bounds_the_search(taken: Shop) -> None:

@@ -67,8 +67,8 @@ def _unwanted(planner: Planner, planned: Planned, rule: Leftovers, declared: Col
         identity, uid = identity_of(live), str(live["metadata"]["uid"])
         if identity in planned.desired or identity in declared:
             known.add(uid)
-        elif is_inside(identity, planner.target) and rule.kept(live) is not None:
-            found.setdefault(uid, live)
+        elif is_inside(identity, planner.target) and rule.kept(live) is not None and (identity.group == "" or uid not in found):
+            found[uid] = live  # of an object that several groups serve, such as OpenShift's Projects, the Namespace has the guards
     return [live for uid, live in found.items() if uid not in known]
 
 

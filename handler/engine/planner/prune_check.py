@@ -18,7 +18,7 @@ from handler.cluster.live import metadata
 from handler.cluster.parallel import together
 from handler.config.settings import Target
 from handler.model.errors import AccessDenied, ApiRefused
-from handler.model.names import Identity, Resource, identity_of
+from handler.model.names import GroupKind, Identity, Resource, group_of, identity_of
 from handler.model.plan import Action, Change
 from handler.plan.inventory import is_member
 from handler.plan.leftovers import Leftovers
@@ -29,7 +29,17 @@ _SYSTEM_CONTENT = {
     ("", "ConfigMap", "kube-root-ca.crt"),
     ("", "ServiceAccount", "default"),
 }
-_SYSTEM_KINDS = frozenset({"Event", "EndpointSlice", "Endpoints", "Lease", "ControllerRevision", "PodMetrics"})
+_SYSTEM_KINDS = frozenset(
+    {
+        GroupKind("", "Event"),
+        GroupKind("events.k8s.io", "Event"),
+        GroupKind("discovery.k8s.io", "EndpointSlice"),
+        GroupKind("", "Endpoints"),
+        GroupKind("coordination.k8s.io", "Lease"),
+        GroupKind("apps", "ControllerRevision"),
+        GroupKind("metrics.k8s.io", "PodMetrics"),
+    }
+)
 """Objects of the system in every Namespace."""
 
 
@@ -79,23 +89,30 @@ class PruneCheck:
             self.discovery.refresh()
         return None
 
-    def _content(self, namespace: str, gone: frozenset[str]) -> list[str]:
-        kinds = [kind for kind in self.discovery.listable() if kind.namespaced and kind.kind not in _SYSTEM_KINDS]
+    def _content(self, namespace: str, gone: frozenset[str]) -> list[str] | None:
+        """Return what is in a Namespace; None: a group doesn't answer, and what it holds goes with the Namespace once it does."""
+        if self.discovery.stale:
+            return None
+        kinds = [kind for kind in self.discovery.listable() if kind.namespaced and kind.group_kind not in _SYSTEM_KINDS]
         lists = together([partial(self._names, kind, namespace, gone) for kind in kinds])
         return [name for names in lists for name in names]
 
     def _names(self, kind: Resource, namespace: str, gone: frozenset[str]) -> list[str]:
-        return [str(identity_of(live)) for live in metadata(self.api, kind, namespace) if _is_content(live, gone)]
+        return [str(identity_of(live)) for live in metadata(self.api, kind, namespace) if self._is_content(live, gone)]
+
+    def _is_content(self, live: dict[str, Any], gone: frozenset[str]) -> bool:
+        """Whether an object of a Namespace counts: what a check keeps, even one of ours, would be deleted with it."""
+        identity, meta = identity_of(live), live["metadata"]
+        system = (identity.group, identity.kind, identity.name) in _SYSTEM_CONTENT
+        return not (system or meta.get("uid") in gone) and all(map(self._is_outside, meta.get("ownerReferences") or ()))
+
+    def _is_outside(self, owner: dict[str, Any]) -> bool:
+        """Whether an owner is of no namespace, so that what it owns doesn't go with it: an operator's workloads, of its configuration."""
+        kind = self.discovery.preferred(GroupKind(group_of(str(owner.get("apiVersion"))), str(owner.get("kind"))))
+        return kind is not None and not kind.namespaced
 
     def _instances(self, crd: Identity, gone: frozenset[str]) -> int | None:
         """Count the instances of a CRD that would be deleted with it; None while the server doesn't say how it serves them."""
         served = custom_kinds(self.discovery.listable(), crd)
         found = [live for kind in served for live in metadata(self.api, kind, "")]
         return sum(live["metadata"].get("uid") not in gone for live in found) if served else None
-
-
-def _is_content(live: dict[str, Any], gone: frozenset[str]) -> bool:
-    """Whether an object of a Namespace counts: what a check keeps, even one of ours, would be deleted with it."""
-    identity, meta = identity_of(live), live["metadata"]
-    system = (identity.group, identity.kind, identity.name) in _SYSTEM_CONTENT
-    return not (system or meta.get("ownerReferences") or meta.get("uid") in gone)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import rjsonnet
@@ -18,7 +19,7 @@ from handler.model.tree import MAX_PATH, printable
 from handler.render.document import Document
 from handler.render.documents import documents
 from handler.render.frames import encode
-from handler.render.jsonnet.import_lexer import CONFIGURATION, encode_imports, imports
+from handler.render.jsonnet.import_lexer import CONFIGURATION, MAX_IMPORTS, encode_imports, imports
 from handler.render.jsonnet.jsonnet_errors import explain
 from handler.render.jsonnet.jsonnet_output import encode_output
 
@@ -30,9 +31,12 @@ _NO_LINE = "set `engine: gojsonnet`, which names the line"
 
 
 def find_imports(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:  # noqa: ARG001 - as every function of a child
-    """Yield what each part imports."""
+    """Yield what each part imports, all together at most one more than a program may have: then the worker says so."""
+    left = MAX_IMPORTS + 1
     for number, data in enumerate(parts):
-        yield encode_imports(number, list(imports(data.decode("utf-8", "replace"))))
+        found = list(islice(imports(data.decode("utf-8", "replace")), left))
+        left -= len(found)
+        yield encode_imports(number, found)
 
 
 def evaluate(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:

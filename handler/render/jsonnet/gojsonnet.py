@@ -17,8 +17,8 @@ from handler.render.jsonnet.jsonnet_errors import explain
 from handler.render.jsonnet.jsonnet_output import encode_output
 from handler.render.programs.program import Program, ProgramLimits
 
-OWN = ".anneal-jsonnet"
-"""The directory of values beside the commit's files. Searched first, so that the configuration is found there."""
+OWN = ".git"
+"""The directory of values beside the commit's files: no tree of git can hold the name. Searched first, for the configuration is there."""
 LIMITS = ProgramLimits()
 _FLAGS = {"strings": "--ext-str-file", "codes": "--ext-code-file", "top_strings": "--tla-str-file", "top_codes": "--tla-code-file"}
 

@@ -19,6 +19,8 @@ from handler.render.frames import decode_problem
 
 CONFIGURATION = "generic-operator/config"
 """What a program imports to get its configuration, as Locutus calls it."""
+MAX_IMPORTS = 50_000
+"""Of all files of a program."""
 CODE, TEXT, BYTES = "import", "importstr", "importbin"
 
 _COMMENT = r"(?:\#[^\n]*+|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z))"
@@ -81,7 +83,7 @@ def _end_of_block(text: str, start: int) -> int:
 # --- on the pipe
 def encode_imports(number: int, found: Sequence[Import]) -> bytes:
     """Write the imports of the program of this number."""
-    return b"I" + json.dumps([number, [[each.kind, each.path, each.line] for each in found]]).encode()
+    return b"I" + json.dumps([number, [[each.kind, each.path, each.line] for each in found]], ensure_ascii=False).encode()
 
 
 def decode_imports(frame: bytes) -> tuple[int, list[Import]] | Problem:

@@ -11,19 +11,21 @@ there is a mistake once it is evaluated. Every place that was looked into is rea
 from __future__ import annotations
 
 import posixpath
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from handler.model.errors import AnnealError, Problem, SourceRefused
 from handler.model.tree import DIRECTORY, MAX_PATH, is_lfs_pointer, printable, resolve_links
 from handler.render.file_renderer import at_most, refuse
-from handler.render.jsonnet.import_lexer import CODE, CONFIGURATION, Import, decode_imports
+from handler.render.jsonnet.import_lexer import CODE, CONFIGURATION, MAX_IMPORTS, Import, decode_imports
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import MAX_TOTAL, TreeFiles
 
 MAX_FILES = 5_000
-MAX_IMPORTS = 50_000
+MAX_TEXT = 4 << 20  # letters of all that imports say, each said once from a directory
 MAX_ROUNDS = 200
+MAX_SECONDS = 10.0  # of the worker's processor: links and deep directories make each path a long way
 
 _OUT = "name a file of the repository, by its path from this file or from a directory of imports (jpath, lib, vendor)"
 _SHOWN = 8  # places that a message names
@@ -46,6 +48,8 @@ class JsonnetImports:
     _named: dict[str, str] = field(default_factory=dict)
     _lexed: set[str] = field(default_factory=set)
     _imports: int = 0
+    _text: int = 0
+    _began: float = field(default_factory=time.thread_time)
 
     def run(self, entrypoint: str) -> None:
         """Take the entrypoint and all that it imports. Raises SourceRefused: every import that can't be one of the tree's, or a limit."""
@@ -102,6 +106,10 @@ class JsonnetImports:
         base, place = posixpath.dirname(importer), f"{printable(importer, MAX_PATH)}:{each.line}"
         key = base, each.path
         if key not in self.found and key not in self.missing:
+            self._text += len(each.path)
+            if self._text > MAX_TEXT or time.thread_time() - self._began > MAX_SECONDS:
+                seen = "is one of too many imports whose paths are long, or lead far through links"
+                raise SourceRefused(Problem(printable(each.path), seen, place))
             try:
                 self._look(key, place)
             except AnnealError as error:
@@ -121,6 +129,9 @@ class JsonnetImports:
         places = [path for directory in (base, *self.search) if (path := below(directory, text))]
         if not places:
             raise SourceRefused.of(subject, "leads out of the repository", fix=_OUT)
+        if any(f"/{path}".endswith(f"/{CONFIGURATION}") for path in places):
+            fix = f"import '{CONFIGURATION}', or give the file another name"
+            raise SourceRefused.of(subject, "isn't the configuration, but is called like it", fix=fix)
         for path in dict.fromkeys(places):
             if self.files.add_file(path):
                 self.found[key] = path

@@ -71,7 +71,7 @@ OutputRow = OutputKey | OutputRollout | Row
 def read_output(made: bytes, entrypoint: str, *, given: bool) -> Iterator[OutputRow]:
     """Yield the objects of an output, each after its key, its Rollout, or every mistake. `given`: the target names a Rollout's file."""
     try:
-        value = json.loads(made, parse_int=_whole, parse_float=_float)
+        value = json.loads(made, parse_int=_whole, parse_float=_float, parse_constant=_float)
         if _DEEP in made or _ESCAPED in made:
             judge(value)
     except RecursionError:

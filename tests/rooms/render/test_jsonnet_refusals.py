@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from handler.model.errors import RendererUnavailable, RenderFailed
+from handler.model.errors import Problem, RendererUnavailable, RenderFailed
 from handler.render import Sandbox, SandboxLimits
+from handler.render.jsonnet import jsonnet_imports
+from handler.render.jsonnet.import_lexer import MAX_IMPORTS, Import, decode_imports
 from handler.render.render_tools import DIRECTORY
 from tests.rooms.render.jsonnet_programs import as_json, both, config, data_of, refused, rendered
 from tests.rooms.render.kustomize_trees import public_tools
@@ -49,6 +51,55 @@ def test_a_link_that_leads_elsewhere_is_refused(sandbox: Sandbox, engine: str, t
     (problem,) = refused(sandbox, {MAIN: "importstr 'loop.txt'"}, engine, links={"deploy/loop.txt": text})
     assert problem.place == f"{MAIN}:1"
     assert "symbolic link" in problem.message
+
+
+@both
+def test_no_file_passes_for_the_configuration(sandbox: Sandbox, engine: str) -> None:
+    files = {MAIN: "\nimport './generic-operator/config'", "deploy/generic-operator/config": "{}"}
+    (problem,) = refused(sandbox, files, engine)
+    assert (problem.place, problem.message) == (f"{MAIN}:2", "isn't the configuration, but is called like it")
+    (problem,) = refused(sandbox, {MAIN: files[MAIN]}, engine)
+    assert problem.fix.startswith("import 'generic-operator/config'")
+
+
+@both
+@pytest.mark.parametrize("name", [".anneal-jsonnet", ".anneal-jsonnet/generic-operator", ".anneal-jsonnet/strings/0"])
+def test_values_lie_where_no_file_of_a_commit_is(sandbox: Sandbox, engine: str, name: str) -> None:
+    files = {MAIN: config("a", f"{{ b: importstr '../{name}' }}"), name: "the commit's"}
+    found = data_of(rendered(sandbox, files, engine, options={"ext_vars": as_json('{"v": "the target\'s"}')}))
+    assert found == {"a": {"b": "the commit's"}}
+
+
+@both
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "std.pow(-1, 0.5)", "std.log(0)"])
+def test_a_number_that_json_cant_say_is_the_authors_mistake(sandbox: Sandbox, engine: str, number: str) -> None:
+    (problem,) = refused(sandbox, {MAIN: f"{config('a')} + {{ spec: {number} }}"}, engine)
+    assert problem.place.startswith(MAIN)
+
+
+def test_more_imports_than_a_program_may_have_never_reach_the_worker(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def decoded(frame: bytes) -> tuple[int, list[Import]] | Problem:
+        found = decode_imports(frame)
+        seen.append(len(found[1]) if isinstance(found, tuple) else 0)
+        return found
+
+    monkeypatch.setattr(jsonnet_imports, "decode_imports", decoded)
+    many = "[" + "import 'a'," * 40_000 + "]"
+    both = "[import 'b.libsonnet', import 'c.libsonnet']"
+    (problem,) = refused(sandbox, {MAIN: both, "deploy/b.libsonnet": many, "deploy/c.libsonnet": many})
+    assert "one of more than 50,000 imports" in problem.message
+    assert sum(seen) == 2 + MAX_IMPORTS + 1
+
+
+@pytest.mark.parametrize("limit", ["MAX_TEXT", "MAX_SECONDS"])
+def test_looking_imports_up_has_an_end(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    files = {MAIN: "[import 'a.libsonnet', importstr 'b']", "deploy/a.libsonnet": config("a"), "deploy/b": "b"}
+    monkeypatch.setattr(jsonnet_imports, limit, 0)
+    (problem,) = refused(sandbox, files)
+    assert (problem.subject, problem.place) == ("a.libsonnet", f"{MAIN}:1")
+    assert "too many imports" in problem.message
 
 
 @both

@@ -56,6 +56,11 @@ def test_a_leftover_has_another_checksum_no_other_owner_and_was_applied(found: d
     assert RULE.kept(found) == kept
 
 
+def test_what_another_tool_has_is_kept_though_the_target_takes_its_objects_over_where_it_declares_them() -> None:
+    rule = replace(RULE, target=replace(TARGET, adopt=("kubernixos", "helm")))
+    assert rule.kept(live(CLIENT_SIDE, annotations={"meta.helm.sh/release-name": "web"})) == "belongs to Helm release web"
+
+
 def test_a_target_that_doesnt_adopt_leaves_them_to_kubernixos() -> None:
     assert replace(RULE, target=replace(TARGET, adopt="unowned")).kept(live(CLIENT_SIDE)) == "belongs to Kubernixos checksum old"
 
@@ -65,7 +70,7 @@ def test_a_target_that_doesnt_adopt_leaves_them_to_kubernixos() -> None:
     [
         (live(CLIENT_SIDE), True),
         (live(entry("kubectl", "Apply")), True),
-        (live(entry("kubectl", "Update")), True),
+        (live(entry("kubectl", "Update")), False),
         (live(entry("kubectl-label")), False),
         (live(entry("kubectl-edit")), False),
         (live(entry("kubectl-create")), False),
@@ -73,7 +78,8 @@ def test_a_target_that_doesnt_adopt_leaves_them_to_kubernixos() -> None:
         (live(entry("kubectl", "Apply", {"f:data": {}})), False),
         (live(entry("kubectl", "Update", subresource="status")), False),
         (live(annotations=applied()), True),
-        (live(annotations=applied(namespace="")), True),
+        (live(entry("kubectl", "Update"), annotations=applied()), True),
+        (live(annotations=applied(namespace="")), False),
         (live(annotations=applied("older")), False),
         (live(annotations=applied(name="other")), False),
         (live(annotations=applied(namespace="other")), False),
@@ -82,11 +88,28 @@ def test_a_target_that_doesnt_adopt_leaves_them_to_kubernixos() -> None:
         (live(annotations={LAST: "[]"}), False),
         (live(annotations={LAST: '{"metadata": 1}'}), False),
         (live(annotations={LAST: ""}), False),
+        (live(annotations={LAST: "[" * 100_000}), False),
         (live(), False),
     ],
 )
 def test_only_an_apply_of_exactly_this_object_proves_it(found: dict[str, Any], is_so: bool) -> None:
     assert is_applied(found) is is_so
+
+
+@pytest.mark.parametrize(
+    ("group", "applied_as", "is_so"),
+    [
+        ("apps", "extensions", True),
+        ("networking.k8s.io", "extensions", True),
+        ("traefik.io", "traefik.containo.us", False),
+        ("serving.knative.dev", "", False),
+        ("", "serving.knative.dev", False),
+    ],
+)
+def test_an_object_that_moved_to_another_group_is_the_same_one_among_kubernetes_own(group: str, applied_as: str, is_so: bool) -> None:
+    one, other = (f"{each}/v1".lstrip("/") for each in (group, applied_as))
+    last = {**json.loads(applied()[LAST]), "apiVersion": other}
+    assert is_applied({**live(annotations={LAST: json.dumps(last)}), "apiVersion": one}) is is_so
 
 
 @pytest.mark.parametrize(

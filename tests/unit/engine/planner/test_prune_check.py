@@ -72,6 +72,15 @@ def test_system_content_and_what_goes_with_its_owner_keeps_no_namespace(fake: In
     assert fake.reason() == ""
 
 
+def test_what_an_owner_of_no_namespace_owns_keeps_a_namespace(fake: InMemoryCluster) -> None:
+    """As an operator's workloads, which belong to its configuration: that lives on."""
+    reference = {"apiVersion": "v1", "kind": "Namespace", "name": "other", "uid": "n"}
+    fake.holds("of-other", ownerReferences=[reference])
+    assert fake.reason() == "still holds ConfigMap/data/of-other"
+    fake.holds("of-both", ownerReferences=[reference, {"apiVersion": "v1", "kind": "Secret", "name": "s", "uid": "u"}])
+    assert fake.reason() == "still holds ConfigMap/data/of-other"
+
+
 def test_any_other_content_keeps_a_namespace_unless_it_is_pruned_before(fake: InMemoryCluster) -> None:
     mark = {"labels": {PART_OF: APPLYSET}}
     ours, kept = fake.holds("ours", **mark), fake.holds("kept", **mark, annotations={"anneal.dev/prune": "disabled"})
@@ -81,6 +90,12 @@ def test_any_other_content_keeps_a_namespace_unless_it_is_pruned_before(fake: In
 
 def test_a_403_on_a_list_keeps_a_namespace_from_prune(fake: InMemoryCluster) -> None:
     fake.refused = [403]
+    assert fake.reason() == KEPT
+
+
+def test_a_group_that_doesnt_answer_keeps_a_namespace(fake: InMemoryCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fake.reason() == ""
+    monkeypatch.setattr(Discovery, "stale", property(lambda _: frozenset({"backups.example.com"})))
     assert fake.reason() == KEPT
 
 
