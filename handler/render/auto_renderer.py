@@ -17,8 +17,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from handler.model.errors import AnnealError
-from handler.model.render import Rendered, RenderRequest
-from handler.model.tree import DIRECTORY, ReadSet, Tree, resolve_links
+from handler.model.render import FILES, Rendered, RenderRequest
+from handler.model.tree import DIRECTORY, ReadSet, Tree, printable, resolve_links
 from handler.render.file_renderer import normal
 from handler.render.folders import CHART, KUSTOMIZATIONS, NIX_MODULE
 from handler.render.sandbox import Sandbox
@@ -45,7 +45,8 @@ class AutoRenderer:
             reads = error.basis.reads and ReadSet.of(dict(error.basis.reads) | looked).paths  # none: it doesn't follow from these alone
             error.basis = replace(error.basis, reads=reads, renderer=name)
             raise
-        return replace(rendered, reads=ReadSet.of(looked | dict(rendered.reads.paths)))
+        notes = () if rendered.manifests or name != FILES else _programs(tree, normal(request.path))
+        return replace(rendered, reads=ReadSet.of(looked | dict(rendered.reads.paths)), notes=(*rendered.notes, *notes))
 
 
 def chosen(tree: Tree, path: str) -> tuple[str, dict[str, str]]:
@@ -57,3 +58,13 @@ def chosen(tree: Tree, path: str) -> tuple[str, dict[str, str]]:
         if resolved.entry is not None and resolved.entry.mode != DIRECTORY:
             return name, looked
     return "file", looked
+
+
+def _programs(tree: Tree, path: str) -> tuple[str, ...]:
+    """Say which programs of jsonnet a directory without any manifest holds: Argo CD would run each, and here one is named."""
+    cut = len(path) + 1 if path else 0
+    names = [entry.path[cut:] for entry in tree.walk(path) if entry.path.endswith(".jsonnet") and "/" not in entry.path[cut:]]
+    if not names:
+        return ()
+    shown = ", ".join(printable(name, 80) for name in names[:3]) + (", …" if len(names) > 3 else "")
+    return (f"no manifest is here, and {shown} is run by renderer: {{type: jsonnet, entrypoint: {printable(names[0], 80)}}}",)

@@ -11,7 +11,7 @@ from handler.model.render import RenderRequest
 from handler.model.tree import ReadSet
 from handler.render import RENDERERS, Sandbox
 from tests.fakes.source_tree import FakeTree
-from tests.rooms.render.jsonnet_programs import ENGINES, as_json, both, config, data_of, rendered
+from tests.rooms.render.jsonnet_programs import ENGINES, as_json, both, config, data_of, refused, rendered
 from tests.rooms.render.kustomize_trees import public_tools
 
 MAIN = "deploy/main.jsonnet"
@@ -175,3 +175,24 @@ def test_programs_as_kube_prometheus_has_them(sandbox: Sandbox, engine: str) -> 
     assert list(found.keys) == ["grafana-service", "setup/0namespace"]
     (service,) = [each for each in found.manifests if each.identity.name == "web"]
     assert (service.identity.namespace, service.place) == ("monitoring", f'{MAIN}:$["grafana-service"]')
+
+
+@pytest.mark.parametrize(
+    ("text", "rust", "go"),
+    [
+        ("'%s' % 0.1", "0.1", "0.10000000000000001"),
+        ("std.toString(std.parseYaml('[y, yes, on]'))", '["y", "yes", "on"]', "[true, true, true]"),
+        ("std.parseYaml('a: |\\n x').a", "x", "x\n"),
+        ("local a = [if x == 1 then error 'asked' else 'b' for x in [1, 2]]; a[1]", None, "b"),
+        ("std.trim(' a ')", None, "a"),
+    ],
+)
+def test_the_engines_differ_as_the_document_lists(sandbox: Sandbox, text: str, rust: str | None, go: str) -> None:
+    """A row that the next version of an engine makes wrong is taken off docs/renderers.md."""
+    files = {MAIN: config("x", f"{{ a: {{ v: {text} }}.v }}")}
+    assert data_of(rendered(sandbox, files, "gojsonnet")) == {"x": {"a": go}}
+    if rust is None:
+        (problem,) = refused(sandbox, files)
+        assert "asked" in problem.message or "std.trim" in problem.fix
+    else:
+        assert data_of(rendered(sandbox, files)) == {"x": {"a": rust}}
