@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from handler.model.errors import AnnealError
 from handler.model.render import FILES, Rendered, RenderRequest
 from handler.model.tree import DIRECTORY, ReadSet, Tree, printable, resolve_links
-from handler.render.file_renderer import normal
+from handler.render.file_renderer import directory, normal
 from handler.render.folders import CHART, KUSTOMIZATIONS, NIX_MODULE
 from handler.render.sandbox import Sandbox
 
@@ -62,8 +62,9 @@ def chosen(tree: Tree, path: str) -> tuple[str, dict[str, str]]:
 
 def _programs(tree: Tree, path: str) -> tuple[str, ...]:
     """Say which programs of jsonnet a directory without any manifest holds: Argo CD would run each, and here one is named."""
-    cut = len(path) + 1 if path else 0
-    names = [entry.path[cut:] for entry in tree.walk(path) if entry.path.endswith(".jsonnet") and "/" not in entry.path[cut:]]
+    real = directory(tree, path)[0].path
+    cut = len(real) + 1 if real else 0
+    names = [entry.path[cut:] for entry in tree.walk(real) if entry.path.endswith(".jsonnet") and "/" not in entry.path[cut:]]
     if not names:
         return ()
     shown = ", ".join(printable(name, 80) for name in names[:3]) + (", …" if len(names) > 3 else "")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from handler.render.auto_renderer import chosen
+from handler.model.render import RenderRequest
+from handler.render import FileRenderer, Sandbox
+from handler.render.auto_renderer import AutoRenderer, chosen
 from tests.fakes.source_tree import FakeTree
 
 
@@ -42,3 +44,18 @@ def test_every_look_is_a_read_so_that_a_file_that_comes_renders_anew() -> None:
         ),
         "",
     )
+
+
+@pytest.mark.parametrize(
+    ("files", "notes"),
+    [
+        ({"deploy/web.jsonnet": "", "deploy/lib/a.jsonnet": "", "deploy/b.libsonnet": ""}, ["web.jsonnet"]),
+        ({"deploy/web.jsonnet": "", "deploy/a.jsonnet": ""}, ["a.jsonnet, web.jsonnet"]),
+        ({"deploy/lib/a.jsonnet": ""}, []),
+    ],
+)
+def test_programs_of_jsonnet_without_a_manifest_are_named(files: dict[str, str], notes: list[str]) -> None:
+    made = AutoRenderer({"file": FileRenderer()}).render(FakeTree(files), RenderRequest("deploy"), Sandbox())
+    first = (names.split(",")[0] for names in notes)
+    wanted = [(f"{each} is run by", f"entrypoint: {name}}}") for each, name in zip(notes, first, strict=True)]
+    assert all(said in note and option in note for note, (said, option) in zip(made.notes, wanted, strict=True))
