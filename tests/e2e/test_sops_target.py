@@ -82,7 +82,7 @@ def test_what_was_encrypted_is_applied_and_shows_nowhere(shop: Shop, logged: io.
     assert_silent(shop, logged, *results, planted=(*PLANTED, ALICE.secret))
     shown = [json.dumps(plain(result.plan)) for result in results if result.plan]
     assert [text for text in shown for value in PLANTED for each in spellings(value) if each in text] == []
-    events = shop.kubectl.run("get", "events", "-A", "-o", "yaml")
+    events = shop.kubectl.run("get", "events", "-n", shop.name, "-o", "yaml")
     assert not any(text in events for value in PLANTED for text in spellings(value))
 
 

@@ -47,14 +47,14 @@ def unpacked_size(path: Path) -> int:
 
 def test_the_package_is_for_the_platform_that_was_asked_for_and_small(arm64: Path) -> None:
     assert_built_for(arm64, "3.13", "aarch64")
-    assert unpacked_size(arm64) < 64 * MB
+    assert unpacked_size(arm64) < 71 * MB
 
 
 def test_with_ssh_and_signatures_it_is_still_small(tmp_path: Path) -> None:
     out = package(tmp_path / "ssh.zip", "--ssh")
     assert_built_for(out, "3.13", "aarch64")
     assert {"paramiko", "pysequoia", "nacl"} <= {name.partition("/")[0] for name in zipfile.ZipFile(out).namelist()}
-    assert unpacked_size(out) < 79 * MB
+    assert unpacked_size(out) < 86 * MB
 
 
 def test_cel_is_packed_where_the_configuration_has_expressions_and_nowhere_else(arm64: Path, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_cel_is_packed_where_the_configuration_has_expressions_and_nowhere_else(
     assert_built_for(out, "3.13", "aarch64")
     found = [name for name in libraries(out) if name.startswith("cel_expr_python/")]
     assert found == ["cel_expr_python/cel.cpython-313-aarch64-linux-gnu.so"]
-    assert unpacked_size(out) < 77 * MB
+    assert unpacked_size(out) < 84 * MB
     assert not [name for name in zipfile.ZipFile(arm64).namelist() if name.startswith(("cel_expr_python", "bazel-project"))]
 
 
@@ -80,7 +80,7 @@ def test_programs_that_render_are_packed_when_they_are_asked_for_and_found_by_th
         archive.extractall(task)
     for name, mode in modes.items():  # as Lambda does, and extractall doesn't
         (task / name).chmod(mode)
-    assert unpacked_size(out) < 193 * MB
+    assert unpacked_size(out) < 200 * MB
     assert not [name for name in zipfile.ZipFile(arm64).namelist() if name.startswith("tools/")]
     code = f"""
 import sys
