@@ -75,7 +75,7 @@ def test_programs_that_render_are_packed_when_they_are_asked_for_and_found_by_th
     out, task = package(tmp_path / "tools.zip", "--renderers", "--platform", "host"), tmp_path / "task"
     with zipfile.ZipFile(out) as archive:
         modes = {each.filename: each.external_attr >> 16 for each in archive.infolist() if each.filename.startswith("tools/")}
-        assert modes == dict.fromkeys(("tools/helm", "tools/kustomize", "tools/sops"), 0o100755)
+        assert modes == dict.fromkeys(("tools/helm", "tools/jsonnet", "tools/kustomize", "tools/sops"), 0o100755)
         assert {name: archive.read(name) for name in modes} == {name: (renderers / Path(name).name).read_bytes() for name in modes}
         archive.extractall(task)
     for name, mode in modes.items():  # as Lambda does, and extractall doesn't
