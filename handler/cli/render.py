@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import yaml
@@ -18,9 +17,10 @@ from handler.config.settings import Target
 from handler.engine.run.commit_mask import values
 from handler.model.field_masking import masked
 from handler.model.hidden_fields import without
-from handler.model.manifest import Manifest, canonical, digest_of
+from handler.model.manifest import Manifest
 from handler.model.render import Rendered
 from handler.model.tree import CommitInfo
+from handler.render.set_digest import set_digest
 
 
 @from_files()
@@ -40,7 +40,7 @@ def render(session: Session, target: str | None, commit: str, rollout: bool, sho
     bodies = [(manifest.body() if show_secrets else _shown(manifest, rendered, hide), manifest.place) for manifest in rendered.manifests]
     if session.output.as_json:
         items = [{"place": place, "object": body} for body, place in bodies]
-        about = {"target": chosen.name, "commit": info, "digest": digest_of(_told(rendered))}
+        about = {"target": chosen.name, "commit": info, "digest": set_digest(rendered)}
         session.output.document({**about, "items": items, "notes": rendered.notes})
     else:
         for body, place in bodies:
@@ -52,13 +52,6 @@ def _shown(manifest: Manifest, rendered: Rendered, hide: Callable[[str], str]) -
     """Return an object fit to be shown: without what a Secret says, whatever the field is called. `hide`: masks `Rendered.secrets`."""
     shown: dict[str, Any] = _masked_texts(masked(without(manifest.body(), rendered.hidden.get(manifest.identity, ()))), hide)
     return shown
-
-
-def _told(rendered: Rendered) -> Iterator[Manifest]:
-    """Yield the objects without what variables took from Secrets, which a digest may not tell either."""
-    for each in rendered.manifests:
-        hidden = rendered.hidden.get(each.identity)
-        yield replace(each, raw=canonical(without(each.body(), hidden))) if hidden else each
 
 
 def rendered_at(session: Session, target: Target, commit: str = "", *, impersonated: bool = True) -> tuple[CommitInfo, Rendered]:

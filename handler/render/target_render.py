@@ -40,7 +40,8 @@ def render_target(renderer: Renderer, tree: Tree, request: RenderRequest, sandbo
     plain = DecryptedTree(tree, decryptor, sandbox, weak=request.weak)
     try:
         made = renderer.render(plain, request, sandbox.in_memory(lambda: bool(plain.used)))
-        rendered = _finished(replace(made, secrets=(*made.secrets, *_secrets(plain))), request, sandbox)
+        oids = sorted({oid for oid, _ in plain.used})
+        rendered = _finished(replace(made, secrets=(*made.secrets, *_secrets(plain)), encrypted=tuple(oids)), request, sandbox)
     except AnnealError as error:
         if error.basis.reads:
             error.basis = replace(error.basis, reads=ReadSet.of({**dict(error.basis.reads), **_tool(plain)}).paths)
@@ -59,14 +60,12 @@ def _noted(rendered: Rendered, plain: DecryptedTree) -> Rendered:
     if not plain.used:
         return rendered
     mask = masking(_secrets(plain)) if rendered.notes else str
-    oids = {oid for oid, _ in plain.used}
     left_out = sum(file.left_out for file in plain.used.values())
     missing = (f"{left_out} objects are left out: their kind is encrypted, and no placeholder can stand for it",) if left_out else ()
     return replace(
         rendered,
         reads=ReadSet.of({**dict(rendered.reads.paths), **_tool(plain)}),
-        files={key: documents for key, documents in rendered.files.items() if key[1] not in oids},
-        encrypted=tuple(sorted(oids)),
+        files={key: documents for key, documents in rendered.files.items() if key[1] not in rendered.encrypted},
         notes=(*map(mask, rendered.notes), *missing),
     )
 

@@ -16,7 +16,6 @@ from handler.cluster.discovery import Discovery
 from handler.config.git_settings import Revision
 from handler.config.settings import Target
 from handler.engine.planner import canaries
-from handler.engine.planner.set_digest import set_digest
 from handler.model.errors import AnnealError, AuthorError, PlanRefused, Problem
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
@@ -30,6 +29,7 @@ from handler.plan.hooks import PlannedHooks, resting, separate
 from handler.plan.ignore import Ignoring
 from handler.plan.order import order
 from handler.plan.rollout import PlannedRollout, refuse_strays, roll
+from handler.render.set_digest import set_digest
 from handler.rollout.interfaces import ActionReader, CheckType
 from handler.state.record import Approval, Pin
 

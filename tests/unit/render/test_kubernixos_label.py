@@ -11,7 +11,7 @@ from handler.model.manifest import Manifest, canonical
 from handler.model.names import KUBERNIXOS
 from handler.model.render import Rendered, RenderRequest, UnstableFields
 from handler.model.tree import ReadSet, Tree
-from handler.render.kubernixos_label import checksum_of, labelled
+from handler.render.kubernixos_label import labelled
 from handler.render.sandbox import Sandbox
 from handler.render.target_render import render_target
 
@@ -38,8 +38,16 @@ def test_the_label_is_the_first_digits_of_the_sum_before_it_is_put() -> None:
 
 
 def test_the_sum_is_of_the_set_and_changes_with_each_object() -> None:
-    assert checksum_of(rendered(body("a"), body("b"))) == checksum_of(rendered(body("b"), body("a")))
-    assert checksum_of(rendered(body("a"), body("b"))) != checksum_of(rendered(body("a"), body("b", labels={"x": "y"})))
+    assert labelled(rendered(body("a"), body("b"))).checksum == labelled(rendered(body("b"), body("a"))).checksum
+    assert labelled(rendered(body("a"), body("b"))).checksum != labelled(rendered(body("a"), body("b", labels={"x": "y"}))).checksum
+
+
+def test_the_label_reveals_no_text_that_was_encrypted_and_changes_with_its_file() -> None:
+    def label(pin: str, blob: str) -> str:
+        return labelled(rendered(body("a", annotations={"pin": pin}), secrets=(pin,), encrypted=(blob,))).checksum
+
+    assert label("471100", "b" * 40) == label("471101", "b" * 40)
+    assert label("471100", "b" * 40) != label("471100", "c" * 40)
 
 
 def test_the_renderers_own_checksum_counts() -> None:

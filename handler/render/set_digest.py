@@ -1,4 +1,4 @@
-"""The digest of a rendered set, by which a record decides whether hooks and a Rollout are due.
+"""The digest of a rendered set: a record decides by it whether hooks and a Rollout are due, and `compat: kubernixos` labels by it.
 
 Law: it reveals no secret: a few unknown characters could be tried until the digest fits. What a Secret says, and what SOPS had
 encrypted, is left out, and which version of it was read stands in its place. So is what each render makes anew.
@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from handler.config.secret_mask import SHORTEST, Mask, parts
@@ -27,8 +28,11 @@ _SCALAR = re.compile(r'"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*')
 _SECRETS = f"{VALUES}Secret/"
 
 
-def set_digest(rendered: Rendered, named: Mapping[Identity, Identity]) -> str:
-    """Return the digest of a render and its Rollout. `named`: its objects' identities -> those that `unstable` and `hidden` know."""
+def set_digest(rendered: Rendered, named: Mapping[Identity, Identity] = MappingProxyType({})) -> str:
+    """Return the digest of a render and its Rollout.
+
+    `named`: identities of its objects -> those that `unstable` and `hidden` know them by, where these are others.
+    """
     return digest_of((*_steady(rendered, named), *_versions(rendered)))
 
 
@@ -36,7 +40,8 @@ def _steady(rendered: Rendered, named: Mapping[Identity, Identity]) -> Iterator[
     """Yield the objects, and the Rollout, without secrets and what each render makes anew: what differs in that alone is the same set."""
     mask = _masking(rendered.secrets) if rendered.secrets else None
     for manifest in rendered.manifests:
-        anew, hidden = rendered.unstable.get(named[manifest.identity]), rendered.hidden.get(named[manifest.identity], ())
+        name = named.get(manifest.identity, manifest.identity)
+        anew, hidden = rendered.unstable.get(name), rendered.hidden.get(name, ())
         if not (anew or hidden or mask):
             yield manifest
             continue

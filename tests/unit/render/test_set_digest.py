@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from handler.engine.planner.set_digest import set_digest
 from handler.model.manifest import Manifest, digest_of
 from handler.model.render import Rendered
 from handler.model.tree import ReadSet
+from handler.render.set_digest import set_digest
 
 
 def manifest(kind: str, **fields: Any) -> Manifest:
