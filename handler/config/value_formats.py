@@ -92,6 +92,8 @@ _PATH = (
     ValueRefusal(r"\\", r"holds a backslash", "separate directories by `/`"),
     ValueRefusal(r"(?:^|/)\.\.(?:/|$)", "holds `..`", "a path never leaves the repository"),
 )
+_BELOW = (_CONTROLS, ValueRefusal("^/", "is absolute", "paths begin at `path` of the target, without `/`"), _PATH[2])
+_WITH_SCHEME = "^[A-Za-z][A-Za-z0-9+.-]*:"
 _PLAIN = (
     ValueRefusal(f"{CONTROL}|[ \\\\]", "holds a space, a backslash or a control character"),
     ValueRefusal(r"[?#]", "has a query or a fragment"),
@@ -213,12 +215,7 @@ FORMS: dict[str, ValueFormat] = {
     "valuesFile": ValueFormat(
         "a file inside the repository",
         r".+",
-        (
-            _CONTROLS,
-            ValueRefusal("^/", "is absolute", "paths begin at `path` of the target, without `/`"),
-            ValueRefusal(r"\\", r"holds a backslash", "separate directories by `/`"),
-            ValueRefusal("^[A-Za-z][A-Za-z0-9+.-]*:", "is a URL", "commit the file, or write what it holds under `values`"),
-        ),
+        (*_BELOW, ValueRefusal(_WITH_SCHEME, "is a URL", "commit the file, or write what it holds under `values`")),
         example="values-prod.yaml",
     ),
     "nix": ValueFormat(
@@ -230,16 +227,11 @@ FORMS: dict[str, ValueFormat] = {
         ),
         example="(import ./hostgroup.nix).network.modules",
     ),
-    "source": ValueFormat("a file or directory inside the repository", r".+", (*_PATH[:3],), example="../common"),
+    "source": ValueFormat("a file or directory inside the repository", r".+", _BELOW, example="../common"),
     "treeFile": ValueFormat(
         "a path inside the repository",
         r".+",
-        (
-            _CONTROLS,
-            ValueRefusal("^/", "is absolute", "paths begin at `path` of the target, without `/`"),
-            ValueRefusal(r"\\", r"holds a backslash", "separate directories by `/`"),
-            ValueRefusal("^[A-Za-z][A-Za-z0-9+.-]*:", "is a URL", "commit what it names"),
-        ),
+        (*_BELOW, ValueRefusal(_WITH_SCHEME, "is a URL", "commit what it names")),
         example="main.jsonnet",
     ),
     "renderer": ValueFormat("the name of a renderer", example="file"),
