@@ -69,8 +69,8 @@ def _program(rest: dict[str, object]) -> JsonnetFlags | None:
             raise click.UsageError(f"--renderer.jsonnet.{wrong[0]} goes with --renderer=jsonnet")
         return None
     if rest["directory"] or rest["rollout"]:
-        wrong = ["dir" if rest["directory"] else "rollout"]
-        raise click.UsageError(f"--renderer.file.{wrong[0]} goes with --renderer=file; a program makes its own Rollout")
+        name = "dir" if rest["directory"] else "rollout"
+        raise click.UsageError(f"--renderer.file.{name} goes with --renderer=file; a program makes its own Rollout")
     entrypoint = given["entrypoint"] or Path(ENTRYPOINT)
     assert isinstance(entrypoint, Path)  # noqa: S101 - click has made it
     return JsonnetFlags(entrypoint, given["ext-str"], given["jpaths"])  # type: ignore[arg-type]  # the same
@@ -100,7 +100,7 @@ def _check(interval: str | None, found: float | None) -> None:
 def known(flag: str, name: str, names: tuple[str, ...], later: str = "") -> None:
     """Raise click.UsageError for a name that isn't known; `later`: the one that upstream has and this version hasn't."""
     if name not in names:
-        seen = "comes with a later version" if name == later else "isn't known"
+        seen = "comes with a later version" if name and name == later else "isn't known"
         raise click.UsageError(f"{flag}={name} {seen}; this one has {', '.join(names)}")
 
 
