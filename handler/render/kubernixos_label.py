@@ -1,7 +1,7 @@
 """The label of `compat: kubernixos`: on every object one checksum of all of them, as Kubernixos puts it.
 
 Law: the checksum is of what is declared before it is labelled: the renderer's own where it makes one (Nix), else the set's
-own digest, which reveals no secret and is the same for each render of the same inputs. A label that an object declares itself gives way, as there.
+own digest, which reveals no secret and is the same for each render of the same inputs. A label that an object declares itself gives way.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -29,6 +30,7 @@ T = TypeVar("T")
 
 _GONE = 10.0  # seconds in which the server ends once the worker's end is closed: at once, but where the machine is busy
 _ISOLATED = ("-I", "-S", "-B", "-X", "utf8")
+_decrypted: ContextVar[Callable[[], bool]] = ContextVar("decrypted", default=lambda: False)
 _BOOT = "import sys, json; sys.path += json.loads(sys.argv[1]); from handler.render.child import main; main(int(sys.argv[2]), sys.argv[3])"
 
 
@@ -87,10 +89,6 @@ class Sandbox:
         for each in beside.values():
             each.close()
 
-    def in_memory(self, needed: Callable[[], bool]) -> Sandbox:
-        """Return this sandbox for a render whose programs are given nothing on disk, once that is `needed`."""
-        return _InMemory(self, needed)
-
     def beside(self, functions: str, limits: SandboxLimits) -> Sandbox:
         """Return the sandbox of another table of functions, with the limits named first; its server ends with this one's."""
         with self._lock:
@@ -106,14 +104,12 @@ class Sandbox:
         program: Program | None = None,
         *,
         weak: bool = False,
-        memory: bool = False,
     ) -> list[T]:
         """Call a function of the table in a child of its own and return what it yields.
 
         `options` go as JSON, `parts` as bytes; `decode` reads each piece of the result and raises ValueError if it can't. A `program` is
         run first, over files that are the parts: the function then gets what it wrote to standard output and the end of standard error, and
         in the options `exit_code` and `home`, its directory. `weak`: it is run also where its walls don't stand; `lacks` names these then.
-        `memory`: its directory is on no disk.
 
         Raises RenderFailed: the child or its program crashed, ran out of memory or time, or said too much (`reason` says which);
         RendererUnavailable: no child can be started here, or a program's walls don't stand; Stopping: there was less time than a child may
@@ -123,7 +119,7 @@ class Sandbox:
         call = RenderCall(b"", tuple(parts), seconds, self.limits.output, subject, program)
         head = {"function": function, "options": options, "limits": asdict(self.limits), "parts": [len(part) for part in parts]}
         try:
-            return self._run(call, head, decode, self._memory if memory else self._places, weak=weak or self.weak)
+            return self._run(call, head, decode, self._memory if _decrypted.get()() else self._places, weak=weak or self.weak)
         except RenderFailed as error:
             if seconds < (program or self).limits.seconds and error.reason == "timeout":
                 raise Stopping.of(subject, f"hasn't ended in the {seconds:.0f} s that were left; the next run goes on") from None
@@ -199,34 +195,14 @@ class Sandbox:
         self._server = self._control = None
 
 
-class _InMemory(Sandbox):
-    """A sandbox as a render sees it that reads what was decrypted. All but the place of programs is the other's."""
-
-    def __init__(self, shared: Sandbox, needed: Callable[[], bool]) -> None:
-        super().__init__(limits=shared.limits, weak=shared.weak)
-        self._shared = shared
-        self._needed = needed
-
-    def run(
-        self,
-        function: str,
-        options: Mapping[str, Any],
-        parts: Sequence[bytes],
-        decode: Callable[[bytes], T],
-        subject: str = "render",
-        program: Program | None = None,
-        *,
-        weak: bool = False,
-        memory: bool = False,
-    ) -> list[T]:
-        """As the other's; once it is needed, in memory."""
-        found = self._shared.run(function, options, parts, decode, subject, program, weak=weak, memory=memory or self._needed())
-        self.lacks = self._shared.lacks
-        return found
-
-    def beside(self, functions: str, limits: SandboxLimits) -> Sandbox:
-        """Return the other's."""
-        return self._shared.beside(functions, limits)
+@contextlib.contextmanager
+def in_memory(needed: Callable[[], bool]) -> Iterator[None]:
+    """Give programs that are run meanwhile, in this context, nothing on disk once that is `needed`."""
+    before = _decrypted.set(needed)
+    try:
+        yield
+    finally:
+        _decrypted.reset(before)
 
 
 def _path() -> list[str]:

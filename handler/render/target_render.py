@@ -21,7 +21,7 @@ from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import ReadSet, Tree
 from handler.render.kubernixos_label import labelled
 from handler.render.render_tools import find
-from handler.render.sandbox import Sandbox
+from handler.render.sandbox import Sandbox, in_memory
 from handler.render.sops.decrypted_tree import DecryptedTree
 from handler.render.sops.decryptor import TOOL, Decryptor
 from handler.render.variables.variables import with_variables
@@ -39,7 +39,8 @@ def render_target(renderer: Renderer, tree: Tree, request: RenderRequest, sandbo
         return _finished(renderer.render(tree, request, sandbox), request, sandbox)
     plain = DecryptedTree(tree, decryptor, sandbox, weak=request.weak)
     try:
-        made = renderer.render(plain, request, sandbox.in_memory(lambda: bool(plain.used)))
+        with in_memory(lambda: bool(plain.used)):
+            made = renderer.render(plain, request, sandbox)
         oids = sorted({oid for oid, _ in plain.used})
         rendered = _finished(replace(made, secrets=(*made.secrets, *_secrets(plain)), encrypted=tuple(oids)), request, sandbox)
     except AnnealError as error:
