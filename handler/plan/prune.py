@@ -25,10 +25,14 @@ PROTECTIONS = protections()  # annotations and labels that keep an object (`anno
 
 @dataclass(frozen=True, slots=True)
 class PruneFacts:
-    """What had to be asked: what stays in a Namespace, how many instances of a CRD stay. Absent keys mean: not known, so keep."""
+    """What had to be asked: what stays in a Namespace, how many instances of a CRD stay. Absent keys mean: not known, so keep.
+
+    `silent`: API groups that don't answer, so that what Namespaces hold isn't known.
+    """
 
     content: Mapping[str, Sequence[str]] = field(default_factory=dict)
     instances: Mapping[str, int] = field(default_factory=dict)
+    silent: Collection[str] = ()
 
 
 def questions(candidates: Iterable[dict[str, Any]], target: Target) -> tuple[list[str], list[Identity]]:
@@ -124,7 +128,8 @@ def _kept_by_content(identity: Identity, desired: Iterable[Identity], facts: Pru
             return f"still holds declared {inhabitant}"
         held = facts.content.get(identity.name)
         if held is None:
-            return "what it holds could not be read"
+            silent = f": the API group {min(facts.silent)} doesn't answer; repair its APIService" if facts.silent else ""
+            return f"what it holds could not be read{silent}"
         return f"still holds {', '.join(held[:3])}" if held else ""
     if identity.group_kind == CRD:
         count = facts.instances.get(identity.name)

@@ -16,6 +16,7 @@ from handler.config.git_settings import Repository
 from handler.config.settings import Cluster, Target
 from handler.render.file_renderer import FileRenderer
 from handler.render.sandbox import Sandbox
+from infra.controlplane import controlplane as controlplanes
 from infra.githost import Host, Work
 from tests.e2e.api_proxy import Wired
 from tests.e2e.health_watch import watching  # noqa: F401 - a fixture
@@ -75,6 +76,14 @@ def shop(open_shop: Open) -> Shop:
     opened = open_shop()
     opened.create_namespace()
     return opened
+
+
+@pytest.fixture
+def own_cluster(spare_directory: Path) -> Iterator[Kubectl]:
+    """A cluster of the test's own: an APIService without a backend would keep namespaces of others from going."""
+    kubeconfig = controlplanes.up(spare_directory)
+    yield Kubectl(controlplanes.binaries() / "kubectl", kubeconfig)
+    controlplanes.down(spare_directory)
 
 
 @pytest.fixture

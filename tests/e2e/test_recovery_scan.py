@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from handler.config.settings import Prune
 from handler.model.names import PART_OF, identity_of
 from handler.model.result import Outcome
 from handler.state.configmap import state_name
-from infra.controlplane import controlplane as controlplanes
 from tests.e2e.api_proxy import is_object_write
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map, definition, deployment, namespace, offer
@@ -107,14 +105,6 @@ def test_an_emptied_cluster_converges_from_the_same_repository(shop: Shop) -> No
     assert result.outcome in DONE, told(result)
     assert result.counts == {"created": 3, "unchanged": 1}
     shop.assert_converged()
-
-
-@pytest.fixture
-def own_cluster(spare_directory: Path) -> Iterator[Kubectl]:
-    """A cluster of the test's own: an APIService without a backend would keep namespaces of others from going."""
-    kubeconfig = controlplanes.up(spare_directory)
-    yield Kubectl(controlplanes.binaries() / "kubectl", kubeconfig)
-    controlplanes.down(spare_directory)
 
 
 @pytest.mark.slow

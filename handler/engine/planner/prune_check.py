@@ -41,6 +41,7 @@ _SYSTEM_KINDS = frozenset(
     }
 )
 """Objects of the system in every Namespace."""
+_API_SERVICE = GroupKind("apiregistration.k8s.io", "APIService")  # its name is `<version>.<group>`
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,13 @@ class PruneCheck:
         namespaces, crds = questions(candidates, self.target)
         if namespaces or crds:
             self.discovery.refresh()
-        content = {name: self._known(partial(self._content, name, gone)) for name in namespaces}
+        silent = self._silent(gone) if namespaces else frozenset()
+        content = {name: self._known(partial(self._content, name, gone)) for name in namespaces if not silent}
         counted = {crd.name: self._known(partial(self._instances, crd, gone)) for crd in crds}
         return PruneFacts(
             {name: found for name, found in content.items() if found is not None},
             {name: found for name, found in counted.items() if found is not None},
+            silent,
         )
 
     def judged(self, live: dict[str, Any], desired: Collection[Identity], gone: frozenset[str] = frozenset()) -> Change:
@@ -89,11 +92,24 @@ class PruneCheck:
             self.discovery.refresh()
         return None
 
-    def _content(self, namespace: str, gone: frozenset[str]) -> list[str] | None:
-        """Return what is in a Namespace; None: a group doesn't answer, and what it holds goes with the Namespace once it does."""
-        if self.discovery.stale:
-            return None
-        kinds = [kind for kind in self.discovery.listable() if kind.namespaced and kind.group_kind not in _SYSTEM_KINDS]
+    def _silent(self, gone: frozenset[str]) -> frozenset[str]:
+        """Return the groups that don't answer and whose APIService stays: what they hold goes with a Namespace."""
+        stale, kind = self.discovery.stale, self.discovery.preferred(_API_SERVICE)
+        if not stale or kind is None:
+            return stale
+        try:
+            staying = {live["metadata"]["name"] for live in metadata(self.api, kind) if live["metadata"]["uid"] not in gone}
+        except AccessDenied:
+            return stale
+        return stale & {name.partition(".")[2] for name in staying}
+
+    def _content(self, namespace: str, gone: frozenset[str]) -> list[str]:
+        """Return what is in a Namespace. A group that doesn't answer yet gets here is leaving: its kinds aren't asked."""
+        kinds = [
+            kind
+            for kind in self.discovery.listable()
+            if kind.namespaced and kind.group_kind not in _SYSTEM_KINDS and kind.group not in self.discovery.stale
+        ]
         lists = together([partial(self._names, kind, namespace, gone) for kind in kinds])
         return [name for names in lists for name in names]
 

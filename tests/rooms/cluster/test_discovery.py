@@ -96,29 +96,6 @@ def test_classic_discovery_says_the_same(wire: Wire, through: Callable[..., Api]
     assert classic.find("apps/v1", "Deployment") == discovery.find("apps/v1", "Deployment")
 
 
-def test_a_group_whose_apiservice_is_dead_is_stale(apply: Apply, writer: Writer, kind: Kind, discovery: Discovery, namespace: str) -> None:
-    group = f"{namespace}.dead.example.com"
-    service = {
-        "apiVersion": "apiregistration.k8s.io/v1",
-        "kind": "APIService",
-        "metadata": {"name": f"v1.{group}"},
-        "spec": {
-            "group": group,
-            "version": "v1",
-            "groupPriorityMinimum": 10,
-            "versionPriority": 10,
-            "insecureSkipTLSVerify": True,
-            "service": {"name": "nobody", "namespace": namespace},
-        },
-    }
-    live = apply(service)
-    try:
-        _await(discovery, lambda: group in discovery.stale)
-        assert discovery.find("apps/v1", "Deployment")
-    finally:
-        writer.delete(kind("apiregistration.k8s.io/v1", "APIService"), identity_of(live), live["metadata"]["uid"])
-
-
 def _await(discovery: Discovery, look: Callable[[], Any]) -> Any:
     """Refresh until it is there: the aggregator takes a moment."""
     end = time.monotonic() + 120

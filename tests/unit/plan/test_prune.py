@@ -116,6 +116,12 @@ def test_an_object_kept_from_prune_has_its_reason(live: dict[str, Any], allowed:
     [
         (NAMESPACE, PruneFacts(), (), "what it holds could not be read"),
         (NAMESPACE, PruneFacts({"other": ()}), (), "what it holds could not be read"),
+        (
+            NAMESPACE,
+            PruneFacts(silent={"metrics.k8s.io", "backups.example.com"}),
+            (),
+            "what it holds could not be read: the API group backups.example.com doesn't answer; repair its APIService",
+        ),
         (NAMESPACE, PruneFacts({"shop": tuple("abcd")}), (), "still holds a, b, c"),
         (NAMESPACE, KNOWN, (Identity("", "Secret", "shop", "s"),), "still holds declared Secret/shop/s"),
         (CRD, PruneFacts(), (), "its instances could not be counted"),

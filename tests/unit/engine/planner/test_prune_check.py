@@ -96,7 +96,8 @@ def test_a_403_on_a_list_keeps_a_namespace_from_prune(fake: InMemoryCluster) -> 
 def test_a_group_that_doesnt_answer_keeps_a_namespace(fake: InMemoryCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     assert fake.reason() == ""
     monkeypatch.setattr(Discovery, "stale", property(lambda _: frozenset({"backups.example.com"})))
-    assert fake.reason() == KEPT
+    assert fake.reason() == f"{KEPT}: the API group backups.example.com doesn't answer; repair its APIService"
+    assert fake.judge.judged(fake.holds("ours"), ()).action is Action.PRUNE, "it holds nothing"
 
 
 def test_a_kind_that_vanishes_meanwhile_is_looked_for_anew_and_keeps_a_namespace_while_it_is_not_found_out(fake: InMemoryCluster) -> None:

@@ -1,0 +1,90 @@
+"""An API group that doesn't answer: what it holds isn't known, so Namespaces stay, unless its APIService goes before them.
+
+In a cluster of its own, for the Namespaces of every other test would stay, too.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from handler.cluster.api import Api
+from handler.cluster.connect import connect
+from handler.cluster.discovery import Discovery
+from handler.config.settings import Cluster, Prune
+from handler.model.names import identity_of
+from handler.model.plan import Action
+from tests.e2e.conftest import Open
+from tests.e2e.documents import Document, config_map, namespace
+from tests.e2e.one_target import Shop
+from tests.kubectl import Kubectl
+
+GROUP = "dead.example.com"
+PATIENCE = 120  # seconds that the aggregator may need
+
+
+def api_service(version: str) -> Document:
+    """Return an APIService of our group whose Service was never made."""
+    return {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": f"{version}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "version": version,
+            "groupPriorityMinimum": 10,
+            "versionPriority": 10,
+            "insecureSkipTLSVerify": True,
+            "service": {"name": "absent", "namespace": "default"},
+        },
+    }
+
+
+def until(look: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not look():
+        assert time.monotonic() < end, "the aggregator never said so"
+        time.sleep(0.2)
+
+
+def test_a_namespace_stays_while_a_group_doesnt_answer_and_goes_with_its_last_api_service(own_cluster: Kubectl, open_shop: Open) -> None:
+    shop = open_shop(own_cluster, namespaces=("*",), prune=Prune(kinds=("Namespace",), allow_empty=True))
+    shop.configure(cluster_scoped=("Namespace", "APIService.apiregistration.k8s.io"))
+    discovery = Discovery(Api(connect(Cluster(), kubeconfig=str(own_cluster.kubeconfig), environ=os.environ)))
+
+    def is_stale() -> bool:
+        discovery.refresh()
+        return GROUP in discovery.stale
+
+    ours, theirs, first, second = api_service("v1"), api_service("v2"), namespace(f"{shop.name}-a"), namespace(f"{shop.name}-b")
+    shop.push(ours, first, second, config_map("default", "keep"))
+    shop.applied()
+    own_cluster.apply(theirs)
+    until(is_stale)
+    assert discovery.find("apps/v1", "Deployment"), "the others still are known"
+
+    shop.push(ours, second, config_map("default", "keep"))
+    silent = f"what it holds could not be read: the API group {GROUP} doesn't answer; repair its APIService"
+    assert reasons(shop)[str(identity_of(first))] == silent
+    assert shop.live(first)
+
+    shop.push(config_map("default", "keep"))
+    assert reasons(shop)[str(identity_of(first))] == silent, "the other version is a stranger's, and stays"
+    assert shop.live(ours) is None
+    assert shop.live(second)
+
+    shop.push(ours, config_map("default", "keep"))
+    shop.applied()
+    own_cluster.run("delete", "apiservice", theirs["metadata"]["name"])
+    until(is_stale)
+    shop.push(config_map("default", "keep"))
+    assert reasons(shop) == {}, "what doesn't answer goes before them"
+    assert (shop.live(ours), shop.live(first), shop.live(second)) == (None, None, None)
+
+
+def reasons(shop: Shop) -> dict[str, str]:
+    """Apply; return why each object that git no longer declares was kept."""
+    result = shop.run()
+    assert result.plan
+    return {str(change.identity): change.reason for change in result.plan.prunes if change.action is Action.SKIP}
