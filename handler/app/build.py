@@ -18,7 +18,8 @@ from handler.app.external_services import ExternalServices
 from handler.app.sibling_targets import OneRepository
 from handler.app.tables import LazyTable, Tables
 from handler.cluster.discovery import Discovery
-from handler.config.renderer_settings import ChartSource, Decryption
+from handler.config.decryption import Decryption
+from handler.config.renderer_settings import ChartSource
 from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
 from handler.config.settings_digest import settings_digest

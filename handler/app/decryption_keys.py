@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from handler.config.renderer_settings import Decryption
+from handler.config.decryption import Decryption
 from handler.config.secrets import Reading
 from handler.model.errors import DecryptionRefused
 
@@ -17,7 +17,7 @@ UnwrapKey = Callable[[str, bytes, Mapping[str, str], str], bytes]
 
 @dataclass(frozen=True, slots=True)
 class TargetKeys:
-    """`handler.model.decryption.DecryptionKeys` of one target. `unwrap`: asks AWS KMS."""
+    """`handler.model.decryption_keys.DecryptionKeys` of one target. `unwrap`: asks AWS KMS."""
 
     settings: Decryption
     secrets: Reading = field(repr=False)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from handler.cli.check_table import Findings
-from handler.config.renderer_settings import HELM, JSONNET, KUSTOMIZE, NIX, SOPS
+from handler.config.decryption import SOPS
+from handler.config.renderer_settings import HELM, JSONNET, KUSTOMIZE, NIX
 from handler.config.settings import Target
 from handler.model.errors import OperatorError
 from handler.render import render_tools

@@ -11,8 +11,6 @@ from handler.config.settings_shape import Json
 from handler.config.settings_shape import doc as _doc
 
 AUTO, FILE, KUSTOMIZE, HELM, NIX = "auto", "file", "kustomize", "helm", "nix"
-SOPS = "sops"
-"""The program that decrypts, whatever renders."""
 JSONNET, RJSONNET, GOJSONNET = "jsonnet", "rjsonnet", "gojsonnet"
 
 
@@ -102,17 +100,6 @@ class RendererSettings:
         return any(getattr(self, name) != getattr(blank, name) for name in names)
 
 
-@dataclass(frozen=True, slots=True)
-class Decryption:
-    """The keys that files encrypted by SOPS are opened with; git chooses none, and no other is ever used."""
-
-    age: tuple[SecretRef, ...] = _doc(
-        "Secrets that hold age keys (AGE-SECRET-KEY-1…, several lines, comments) or an OpenSSH private key.", factory=tuple
-    )
-    kms: tuple[str, ...] = _doc("ARNs of keys of AWS KMS; the handler's own identity asks them.", kind="kmsArn", factory=tuple)
-    mac: Literal["verify", "ignore"] = _doc("ignore: take also files whose MAC is another, as Flux does.", "verify")
-
-
 OF_FILES = ("include", "exclude")
 OPTIONS: dict[str, tuple[str, ...]] = {
     KUSTOMIZE: ("generate", "helm_charts"),
@@ -144,12 +131,6 @@ def chart_references(sources: tuple[ChartSource, ...]) -> Iterator[tuple[str, Se
     for source in sources:
         if source.auth:
             yield f"[{source.url}].auth.password", source.auth.password
-
-
-def decryption_references(decryption: Decryption | None) -> Iterator[tuple[str, SecretRef]]:
-    """Yield what opens a target's encrypted files, each with its place below `decryption`."""
-    for number, ref in enumerate(decryption.age if decryption else ()):
-        yield f"age[{number}]", ref
 
 
 def shape_of(settings: RendererSettings) -> dict[str, Any]:

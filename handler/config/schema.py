@@ -11,8 +11,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+from handler.config.decryption import Decryption
 from handler.config.git_settings import Repository, RepositoryAuth, Revision, SecretRef, Verify
-from handler.config.renderer_settings import Decryption
 from handler.config.setting_rules import PLACES, SOME
 from handler.config.settings import Cluster, IgnoreRule, Settings, Target
 from handler.config.settings_shape import Slot, slots, written

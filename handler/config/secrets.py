@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Literal, NoReturn, Protocol
 
 from handler.config import secret_strength
+from handler.config.decryption import decryption_references
 from handler.config.git_settings import SecretRef, git_references
 from handler.config.remote_secrets import Fetch, RemoteSecrets, nowhere, text_of
-from handler.config.renderer_settings import chart_references, decryption_references
+from handler.config.renderer_settings import chart_references
 from handler.config.secret_mask import Mask
 from handler.config.secret_sources import found
 from handler.config.settings import ReplayToken, Settings

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from handler.config import cel
+from handler.config.decryption import Decryption
 from handler.config.git_settings import Repository, RepositoryAuth, Revision, SecretRef, Verify
 from handler.config.post_build import PostBuild
-from handler.config.renderer_settings import OF_FILES, OPTIONS, Chart, ChartSource, Decryption, RendererSettings
+from handler.config.renderer_settings import OF_FILES, OPTIONS, Chart, ChartSource, RendererSettings
 from handler.config.settings import (
     Cluster,
     Eks,

@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from handler.config.decryption import SOPS, Decryption
 from handler.config.git_settings import Repository, Revision, SecretRef, Verify, WebhookSecrets
 from handler.config.post_build import PostBuild
-from handler.config.renderer_settings import SOPS, ChartSource, Decryption, RendererSettings
+from handler.config.renderer_settings import ChartSource, RendererSettings
 from handler.config.settings_shape import doc as _doc
 from handler.model.names import STATE_NAMESPACE
 

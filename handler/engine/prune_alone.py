@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from handler.engine.apply.prune import Pruner
 from handler.engine.apply.wait_deleted import unreported
-from handler.engine.planner.leftovers import lives, with_leftovers
+from handler.engine.planner.kubernixos_leftovers import lives, with_leftovers
 from handler.engine.planner.planner import Planned
 from handler.engine.run import plan_request, revision
 from handler.engine.run.commit_mask import hidden

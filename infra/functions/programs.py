@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from handler.config.renderer_settings import AUTO, HELM, JSONNET, KUSTOMIZE, NIX, SOPS
+from handler.config.decryption import SOPS
+from handler.config.renderer_settings import AUTO, HELM, JSONNET, KUSTOMIZE, NIX
 from handler.config.settings import Settings, Target
 from handler.model.errors import ConfigInvalid, Problem
 from handler.render.render_tools import IN_PACKAGE

@@ -16,7 +16,7 @@ import pytest
 from handler.cluster.discovery import Discovery
 from handler.cluster.live import members
 from handler.config.settings import Prune
-from handler.engine.planner import leftovers
+from handler.engine.planner import kubernixos_leftovers
 from handler.engine.prune_alone import PruneAlone
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
 from handler.model.names import IDENTITY, KUBERNIXOS, PART_OF
@@ -245,7 +245,7 @@ def test_a_namespace_that_another_group_serves_too_has_its_guards(first: bool, t
             twin = [{**live, "apiVersion": "project.openshift.io/v1", "kind": "Project"}] if live["kind"] == "Namespace" else []
             yield from (*twin, live) if first else (live, *twin)
 
-    monkeypatch.setattr(leftovers, "members", twice)
+    monkeypatch.setattr(kubernixos_leftovers, "members", twice)
     taken.configure(cluster_scoped=("Namespace", "Project.project.openshift.io"))
     space = taken.create_namespace(f"{taken.name}-jobs")
     by_original(taken, namespace(space))

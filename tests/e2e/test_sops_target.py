@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from handler.config.decryption import Decryption
 from handler.config.git_settings import SecretRef
-from handler.config.renderer_settings import Decryption, RendererSettings
+from handler.config.renderer_settings import RendererSettings
 from handler.model.errors import DecryptionRefused
 from handler.model.result import Outcome, Result
 from handler.model.to_json import plain

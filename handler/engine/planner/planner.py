@@ -36,7 +36,7 @@ from handler.plan.admission import Desired
 from handler.plan.compare import Comparison, Seen, fingerprint
 from handler.plan.hooks import PlannedHooks
 from handler.plan.ignore import Ignoring
-from handler.plan.leftovers import Leftovers
+from handler.plan.kubernixos_leftovers import Leftovers
 from handler.plan.prune import PruneFacts, judge, leaving, left_to, needs_asking, prune_stages
 from handler.plan.rollout import PlannedRollout
 from handler.plan.write_order import WriteOrder

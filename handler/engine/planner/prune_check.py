@@ -21,7 +21,7 @@ from handler.model.errors import AccessDenied, ApiRefused
 from handler.model.names import GroupKind, Identity, Resource, group_of, identity_of
 from handler.model.plan import Action, Change
 from handler.plan.inventory import is_member
-from handler.plan.leftovers import Leftovers
+from handler.plan.kubernixos_leftovers import Leftovers
 from handler.plan.prune import PruneFacts, custom_kinds, judge, questions
 
 T = TypeVar("T")

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from handler.config.renderer_settings import SOPS, Decryption
+from handler.config.decryption import SOPS, Decryption
 from handler.model.deadline import LEAST, left
-from handler.model.decryption import DecryptionKeys
+from handler.model.decryption_keys import DecryptionKeys
 from handler.model.errors import AnnealError, DecryptionRefused, ManifestInvalid, Problem, RenderFailed, Stopping
 from handler.model.tree import MAX_PATH, printable
 from handler.render.frames import decode_problem

@@ -12,7 +12,7 @@ import pytest
 
 from handler.app.decryption_keys import TargetKeys
 from handler.app.external_services import ExternalServices
-from handler.config.renderer_settings import Decryption
+from handler.config.decryption import Decryption
 from handler.config.secrets import Secrets
 from handler.model.errors import AccessDenied, DecryptionRefused
 from handler.render import Sandbox

@@ -12,7 +12,8 @@ from typing import Self
 
 import pyrage
 
-from handler.config.renderer_settings import Decryption, RendererSettings
+from handler.config.decryption import Decryption
+from handler.config.renderer_settings import RendererSettings
 from handler.model.errors import DecryptionRefused
 from handler.model.render import Rendered, RenderRequest
 from handler.render import RENDERERS, Sandbox
@@ -46,7 +47,7 @@ ALICE, BOB = AgeKey.made(), AgeKey.made()
 
 @dataclass
 class HeldKeys:
-    """`handler.model.decryption.DecryptionKeys` of a test. `asked`: KMS keys that were asked."""
+    """`handler.model.decryption_keys.DecryptionKeys` of a test. `asked`: KMS keys that were asked."""
 
     secrets: tuple[str, ...] = ()
     unwrap: Callable[[str, bytes, Mapping[str, str]], bytes] | None = None

@@ -10,8 +10,8 @@ from typing import Any
 import pyrage
 import pytest
 
+from handler.config.decryption import Decryption
 from handler.config.post_build import PostBuild
-from handler.config.renderer_settings import Decryption
 from handler.config.settings_shape import Json
 from handler.model.deadline import until
 from handler.model.errors import AnnealError, DecryptionRefused, ManifestInvalid, RenderFailed, SourceRefused, Stopping

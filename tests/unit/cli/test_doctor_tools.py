@@ -9,8 +9,9 @@ import pytest
 from handler.cli.check_table import Findings
 from handler.cli.doctor_tools import look_at_tools
 from handler.cli.output import Output
+from handler.config.decryption import Decryption
 from handler.config.git_settings import Repository
-from handler.config.renderer_settings import Decryption, RendererSettings
+from handler.config.renderer_settings import RendererSettings
 from handler.config.settings import Target
 from handler.config.settings_shape import Json
 

@@ -10,8 +10,9 @@ import pytest
 from handler.config import git_settings as g
 from handler.config import settings as s
 from handler.config import settings_digest as digest
+from handler.config.decryption import Decryption
 from handler.config.post_build import PostBuild, SubstituteFrom
-from handler.config.renderer_settings import ChartSource, Decryption, RendererSettings
+from handler.config.renderer_settings import ChartSource, RendererSettings
 from handler.config.settings_digest import settings_digest
 from handler.config.settings_shape import Json
 

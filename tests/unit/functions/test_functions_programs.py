@@ -8,8 +8,9 @@ from typing import Literal
 
 import pytest
 
+from handler.config.decryption import Decryption
 from handler.config.git_settings import Repository
-from handler.config.renderer_settings import Decryption, RendererSettings
+from handler.config.renderer_settings import RendererSettings
 from handler.config.settings import Cluster, Eks, Settings, Target
 from handler.model.errors import ConfigInvalid
 from handler.render import render_tools

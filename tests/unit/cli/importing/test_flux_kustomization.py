@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from handler.config.decryption import Decryption
 from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, Revision, SecretRef, SshAuth
 from handler.config.post_build import PostBuild, SubstituteFrom
-from handler.config.renderer_settings import Decryption, RendererSettings
+from handler.config.renderer_settings import RendererSettings
 from handler.config.settings import Cluster, HealthCheckExpr, IgnoreRule, IgnoreSelect, Impersonate, Prune, Target, Wait
 from handler.config.settings_shape import Json
 from tests.unit.cli.importing.custom_resources import GIT_URL, converted, git, ks, lost, notes, read, settings_of, target, unsaid

@@ -1,7 +1,7 @@
 """Finds what the original Kubernixos has left, and puts it among the deletions of a plan. Writes nothing.
 
     every kind with the verbs, metadata only, by the label      a kind that is gone meanwhile is passed over; any other failure ends it
-    declared, a target's, another owner's, copied?              `handler.plan.leftovers`
+    declared, a target's, another owner's, copied?              `handler.plan.kubernixos_leftovers`
     a sibling's?  protected?  what would go with it?            as every deletion of ours is judged
 
 Law: on doubt nothing is found: a group that doesn't answer, or a kind that may not be read, raises.
@@ -20,7 +20,7 @@ from handler.model.errors import ClusterUnavailable
 from handler.model.names import KUBERNIXOS, Identity, identity_of, uid_and_version
 from handler.model.plan import Action, Change
 from handler.model.render import Rendered
-from handler.plan.leftovers import Leftovers, is_inside, is_looked_through
+from handler.plan.kubernixos_leftovers import Leftovers, is_inside, is_looked_through
 from handler.plan.prune import judge, leaving, left_to
 
 Object = dict[str, Any]

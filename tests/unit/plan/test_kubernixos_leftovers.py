@@ -11,7 +11,7 @@ import pytest
 from handler.config.git_settings import Repository
 from handler.config.settings import Target
 from handler.model.names import IDENTITY, KUBERNIXOS, PART_OF, Identity, Resource
-from handler.plan.leftovers import VERBS, Leftovers, is_applied, is_inside, is_looked_through
+from handler.plan.kubernixos_leftovers import VERBS, Leftovers, is_applied, is_inside, is_looked_through
 
 TARGET = Target("shop", Repository("https://git.example.com/shop.git"), ("shop",), cluster_scoped=("Namespace",), adopt=("kubernixos",))
 RULE = Leftovers(TARGET, "applyset-shop-v1", "new")
