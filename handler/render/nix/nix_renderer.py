@@ -156,7 +156,7 @@ class _Evaluation:
             *(word for name, place in allowed.items() for word in ("-I", f"{name}={place}")),
             *("--arg", "modules", f"{_SCOPE}\n{modules}"),
             *("--arg", "packages", "\n" * (PACKAGES_FROM - 1) + f"{_SCOPE}\n{packages}"),
-            f"{up}/{OWN}/eval.nix",
+            "-",
         )
         return Program(
             tool.path,
@@ -167,6 +167,7 @@ class _Evaluation:
             environment={**tool.environment, "NIX_CONF_DIR": "{home}/none", "NIX_STATE_DIR": "{home}/none", "NIX_USER_CONF_FILES": ""},
             loader=tool.loader,
             readable=(*tool.libraries, *(each.real for each in roots)),
+            expression=f"import {up}/{OWN}/eval.nix",
         )
 
 

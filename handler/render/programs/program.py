@@ -11,6 +11,9 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import PurePosixPath
 from typing import Any
 
+MAX_EXPRESSION = 4096
+"""Bytes: PIPE_BUF, what a pipe takes at once, so that the child never waits for the program to read it."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProgramLimits:
@@ -40,6 +43,7 @@ class Program:
     below the private directory. `beside`: absolute paths of executables that it may start (kustomize starts helm); none: it starts no
     process. `environment`: added to the minimal one. `{home}` in an argument or in a variable's value is the private directory.
     `loader`: of a program that isn't static, absolute; `readable`: absolute paths of libraries and of directories that it may read.
+    `expression`: what it waits for on standard input; it is started with its directories made, and gets this when all its files lie there.
     """
 
     path: str
@@ -51,6 +55,7 @@ class Program:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     loader: str = ""
     readable: tuple[str, ...] = ()
+    expression: str = ""
 
     @property
     def name(self) -> str:
@@ -58,11 +63,16 @@ class Program:
         return PurePosixPath(self.path).name or "the program"
 
     def order(self, place: str, *, weak: bool) -> Mapping[str, Any]:
-        """Return what the child is sent. `place`: the run's directory. Raises ValueError for a path that leads elsewhere."""
+        """Return what the child is sent. `place`: the run's directory.
+
+        Raises ValueError for a path that leads elsewhere, and for an expression that is too long.
+        """
         wrong = [path for path in (*self.files, *([self.directory] if self.directory else [])) if not is_plain_path(path)]
         wrong += [path for path in (self.path, self.loader, *self.beside, *self.readable) if path and not path.startswith("/")]
         if wrong:
             raise ValueError(f"no path for a program: {wrong[0]!r}")
+        if len(self.expression.encode()) > MAX_EXPRESSION:
+            raise ValueError(f"no expression for a program: it has more than {MAX_EXPRESSION:,} bytes")
         whole = {each.name: getattr(self, each.name) for each in fields(self)}  # asdict would copy each path
         return {**whole, "limits": asdict(self.limits), "place": place, "weak": weak}
 

@@ -1,9 +1,12 @@
 """Runs one program for a render child, and watches it: its files are written, its walls put up, its output read, its limits kept.
 
     take over     the run's directory, with a uid of its own where the child is root's
-    write         the files of the order, regular ones only
+    write         the files of the order, regular ones only, into directories that are all made before the first
     start         a process that puts on its walls and becomes the program       program_walls, landlock, seccomp
     watch         memory, processors, processes, space, time, output
+
+A program that waits for an expression on standard input is started, and watched, once its directories are made: loading nix takes longer
+than writing its files. It gets the expression when all of them lie there; what fails before ends it. Another's standard input is empty.
 
 Law: what breaks a limit ends the whole process group, the child in it, from which a program can't escape: no fork is missed. The child
 says why before. A program that ended leaves no process.
@@ -21,6 +24,7 @@ import signal
 import socket
 import struct
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,6 +42,7 @@ ERRORS = 64 << 10
 
 _TICK, _FIRST_LOOK, _REST = 0.01, 0.05, 20  # seconds; the directory is looked through again after so many times as long as that took
 _CHUNK = 1 << 18
+_FILES_AT_ONCE = 16  # a program that runs already waits no longer for leave to start a thread
 _RECEIVE, _SEND, _NOTICE, _FIRST_ARGUMENT, _GO_ON = 0xC050_2100, 0xC018_2101, 80, 32, 1
 """Of seccomp_unotify(2): its two ioctls, the size of struct seccomp_notif and where the call's flags are, the flag that lets it go on."""
 
@@ -74,6 +79,8 @@ def run(
     place = order["place"]
     executables = [_opened(path) for path in (order["path"], *order["beside"], order["loader"]) if path]
     readable = [_opened(path) for path in order["readable"]]
+    if not all(map(is_plain_path, order["files"])):
+        raise ProgramEnded(UNPLACED, "a path leads elsewhere")
     prctl.adopt_orphans()
     private = take_over(place)
     _reachable(order["beside"], os.X_OK, "run")
@@ -83,13 +90,16 @@ def run(
     try:
         os.mkdir(home, 0o700)  # noqa: PTH102 - thousands of files: strings are faster
         os.mkdir(own, 0o700)  # noqa: PTH102 - the same
-        _write(home, order["files"], parts)
-        os.makedirs(f"{home}/{order['directory']}", 0o700, exist_ok=True)  # noqa: PTH103 - where it starts, though no file lies there
+        for folder in {order["directory"], *(path.rpartition("/")[0] for path in order["files"])}:
+            os.makedirs(f"{home}/{folder}", 0o700, exist_ok=True)  # noqa: PTH103 - the same
     except OSError as refused:
         raise ProgramEnded(UNPLACED, str(refused.strerror)) from None
+    writing = _write(home, order["files"], parts)
+    if not order["expression"]:
+        deque(writing, maxlen=0)
     watch = _Watch(order["limits"], alone=not order["beside"], place=place)
     lacks = watch.start(Standing(order, home, own, executables, readable, private, os.getpid()), instead)
-    code = watch.run()
+    code = watch.run(writing, order["expression"])
     os.closerange(min((*executables, *readable), default=4), os.sysconf("SC_OPEN_MAX"))
     return Finished(bytes(watch.said[0]), bytes(watch.said[1][-ERRORS:]), code, home, lacks)
 
@@ -108,30 +118,35 @@ def _reachable(paths: Sequence[str], way: int, what: str) -> None:
             raise ProgramEnded(UNSTARTED, f"user {os.geteuid()} may not {what} {path}")
 
 
-def _write(home: str, files: Mapping[str, int], parts: Iterator[bytes]) -> None:
-    """Write each part where it belongs, one after the other, so that all of them are never held at once."""
+def _write(home: str, files: Mapping[str, int], parts: Iterator[bytes]) -> Iterator[None]:
+    """Write each part where it belongs, one after the other, so that all of them are never held at once; yield after every few."""
     places: dict[int, list[str]] = {}
     for path, part in files.items():
-        if not is_plain_path(path):
-            raise ProgramEnded(UNPLACED, "a path leads elsewhere")
         places.setdefault(part, []).append(path)
-    made = {""}
     for number, data in enumerate(parts):
         for path in places.get(number, ()):
-            folder = path.rpartition("/")[0]
-            if folder not in made:
-                os.makedirs(f"{home}/{folder}", 0o700, exist_ok=True)  # noqa: PTH103 - as above
-                made.add(folder)
-            descriptor = os.open(f"{home}/{path}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-            left = memoryview(data)
-            while left:  # where there is no room for all of it, the rest is refused aloud
-                left = left[os.write(descriptor, left) :]
-            os.close(descriptor)
+            try:
+                _write_file(f"{home}/{path}", data)
+            except OSError as refused:
+                raise ProgramEnded(UNPLACED, str(refused.strerror)) from None
+        if number % _FILES_AT_ONCE == 0:
+            yield
+
+
+def _write_file(path: str, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    left = memoryview(data)
+    while left:  # where there is no room for all of it, the rest is refused aloud
+        left = left[os.write(descriptor, left) :]
+    os.close(descriptor)
 
 
 @dataclass(slots=True)
 class _Watch:
-    """Owns the running program. `said`: its two streams so far, of which are `open`; `alone`: it may start no process."""
+    """Owns the running program. `said`: its two streams so far, of which are `open`; `alone`: it may start no process.
+
+    `input`: the end of its standard input; `begun`, `next_check`, `next_look`: when it was started, and its limits are compared next.
+    """
 
     limits: Mapping[str, Any]
     alone: bool
@@ -140,10 +155,15 @@ class _Watch:
     heard: int = 0
     pid: int = 0
     open: int = 2
+    input: int = -1
+    begun: float = 0.0
+    next_check: float = 0.0
+    next_look: float = 0.0
     sources: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
     def start(self, standing: Standing, instead: Callable[[Sequence[str]], None]) -> tuple[str, ...]:
         """Start the program; return the walls it lacks. Raises ProgramEnded."""
+        given, self.input = os.pipe()
         ends = [os.pipe() for _ in range(2)]
         report, reporter = socket.socketpair()
         try:
@@ -151,7 +171,10 @@ class _Watch:
         except OSError as refused:
             raise ProgramEnded(UNSTARTED, str(refused.strerror)) from None
         if self.pid == 0:
-            become(standing, ends[0][1], ends[1][1], reporter, instead)
+            become(standing, (given, ends[0][1], ends[1][1]), reporter, instead)
+        self.begun = self.next_check = time.monotonic()
+        self.next_look = self.begun + _FIRST_LOOK
+        os.close(given)
         reporter.close()
         for (read, write), said in zip(ends, self.said, strict=True):
             os.close(write)
@@ -179,25 +202,33 @@ class _Watch:
                     return [json.loads(line) for line in heard.split(b"\n") if line]
                 heard += data
 
-    def run(self) -> int:
-        """Read and watch until the program has ended; return its exit code. Raises ProgramEnded."""
-        begun = next_check = time.monotonic()
-        next_look = begun + _FIRST_LOOK
+    def run(self, writing: Iterator[None], expression: str) -> int:
+        """Let the rest be written, hand over the expression, watch until the end; return the exit code. Raises ProgramEnded."""
+        for _ in writing:
+            self._read(0)
+            self._keep_limits()
+        with contextlib.suppress(BrokenPipeError):  # it has ended, and its exit code says why
+            os.write(self.input, expression.encode())
+        os.close(self.input)
         while True:
             self._read(_TICK if self.open else _TICK / 10)
             ended, status, used = os.wait4(self.pid, os.WNOHANG)
             if ended:
                 return self._end(os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime)
-            now = time.monotonic()
-            if now - begun > self.limits["seconds"]:
-                raise ProgramEnded(TIMEOUT)
-            if now >= next_check:
-                self._check(self._usage())
-                next_check = now + _TICK
-            if now >= next_look:
-                self._look()
-                looked = time.monotonic()
-                next_look = looked + max(_FIRST_LOOK, (looked - now) * _REST)
+            self._keep_limits()
+
+    def _keep_limits(self) -> None:
+        """Compare with the limits what it is time to look at."""
+        now = time.monotonic()
+        if now - self.begun > self.limits["seconds"]:
+            raise ProgramEnded(TIMEOUT)
+        if now >= self.next_check:
+            self._check(self._usage())
+            self.next_check = now + _TICK
+        if now >= self.next_look:
+            self._look()
+            looked = time.monotonic()
+            self.next_look = looked + max(_FIRST_LOOK, (looked - now) * _REST)
 
     def _read(self, wait: float) -> None:
         """Take what the program says; wait so long where it says nothing."""

@@ -52,10 +52,10 @@ class Standing:
     parent: int
 
 
-def become(standing: Standing, output: int, errors: int, report: socket.socket, instead: Callable[[Sequence[str]], None]) -> NoReturn:
+def become(standing: Standing, streams: Sequence[int], report: socket.socket, instead: Callable[[Sequence[str]], None]) -> NoReturn:
     """Put on the walls and become the program. Never returns.
 
-    `output`, `errors`: its standard streams; `report`: gets the descriptor where each start of a thread or process is allowed,
+    `streams`: its three standard ones; `report`: gets the descriptor where each start of a thread or process is allowed,
     and as JSON what `lacks` and why it `failed`, and ends when it has begun; `instead`: what is done where there is no program.
     """
     lacks: list[str] = []
@@ -63,7 +63,7 @@ def become(standing: Standing, output: int, errors: int, report: socket.socket, 
         order = standing.order
         arguments = [each.replace("{home}", standing.home) for each in order["arguments"]]
         environment = _environment(standing)
-        _settle(standing, output, errors)
+        _settle(standing, streams)
         lacks += _walls(standing, report)
         if not lacks or order["weak"]:
             _report(report, lacks)
@@ -84,12 +84,12 @@ def _report(report: socket.socket, lacks: Sequence[str], failed: str = "") -> No
     os.write(report.fileno(), json.dumps({"lacks": lacks, "failed": failed}).encode() + b"\n")
 
 
-def _settle(standing: Standing, output: int, errors: int) -> None:
+def _settle(standing: Standing, streams: Sequence[int]) -> None:
     """Take the streams, the directory and the limits of the program."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)  # Python ignores them, and a program would go on to
-    os.dup2(output, 1)
-    os.dup2(errors, 2)
+    for standard, stream in enumerate(streams):
+        os.dup2(stream, standard)
     os.chdir(f"{standing.home}/{standing.order['directory']}")
     limits = standing.order["limits"]
     wanted = {

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +16,9 @@ from typing import Any
 
 import pytest
 
-from tests.rooms.render.sandbox_privileges import GROUNDS, WITHOUT_LANDLOCK, Ground, Stage
+from handler.render.programs import program_supervisor
+from infra.gobuild import report
+from tests.rooms.render.sandbox_privileges import GROUNDS, HOSTILE, ROOT, WITHOUT_LANDLOCK, Ground, Stage
 
 REFUSED = {"EPERM", "EACCES", "ENOSYS"}
 QUICK: dict[str, Any] = {"memory": 128 << 20, "cpu": 30, "seconds": 60, "output": 1 << 20, "file": 4 << 20, "entries": 1000}
@@ -131,6 +136,47 @@ def test_what_a_program_said_and_its_exit_code_go_to_the_function(stage: Stage) 
 )
 def test_each_limit_of_a_program_ends_it_by_name(stage: Stage, act: str, about: dict[str, Any], reason: str, message: str) -> None:
     assert stage.run(act, limits={**QUICK, **about}) == [reason, f"deploy: hostile {message}"]
+
+
+def test_a_program_that_waits_for_an_expression_gets_it_when_all_files_lie_there(stage: Stage) -> None:
+    files = {str(number): "x" * 5_000 for number in range(400)}
+    assert stage.run("told", files=files, expression="é" * 2_000)[::2] == ["0", "é" * 2_000 + " 401", ""]
+    assert stage.run("told", files=files)[2] == " 401", "without one, its standard input is empty"
+    code, _, said, errors, _ = stage.run("fail", files=files, expression="x")
+    assert (code, said) == ("2", ""), "it ended and has read nothing"
+    assert errors.startswith("panic: ")
+
+
+@pytest.mark.parametrize(("act", "reason"), [("memory", "memory"), ("flood", "output"), ("files", "output"), ("threads", "crash")])
+def test_a_limit_that_a_program_breaks_before_it_reads_its_expression_has_the_same_name(stage: Stage, act: str, reason: str) -> None:
+    files = {f"in/{number}": "x" for number in range(400)}
+    assert stage.run(act, limits=QUICK, files=files, expression="x") == stage.run(act, limits=QUICK, files=files)
+    assert stage.run(act, limits=QUICK, files=files, expression="x")[0] == reason
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (("told",), [False, 0, "now 3"]),
+        (("say", "first", "", "3"), [False, 3, "1"]),
+        (("flood",), [False, program_supervisor.OUTPUT, ""]),
+    ],
+    ids=["a thread", "its end", "a broken limit"],
+)
+def test_a_program_that_waits_for_an_expression_runs_and_is_watched_while_its_files_are_written(
+    tmp_path: Path, arguments: tuple[str, ...], answer: list[object]
+) -> None:
+    """Its last file comes when it has done something: a program that is started later, or isn't heard before, does nothing until then."""
+    program = str(HOSTILE.ensure(report) / "bin" / "hostile")
+    command = [sys.executable, "-m", "tests.rooms.render.early_program", str(tmp_path), program, *arguments]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert json.loads(said.stdout) == answer
+
+
+def test_files_that_cannot_be_written_end_a_program_that_has_begun(stage: Stage) -> None:
+    files = {"a": "a file, and below", "a/b": "it another"}
+    refused = stage.run("sleep", files=files, expression="x")
+    assert refused[1].startswith("render child: hostile gets no files: "), refused
 
 
 def test_a_file_ends_at_its_limit_and_the_program_hears_of_it(stage: Stage) -> None:

@@ -20,6 +20,7 @@ var acts = map[string]func([]string){
 	"escape":     escape,
 	"look":       look,
 	"say":        say,
+	"told":       told,
 	"memory":     memory,
 	"hidden":     hidden,
 	"file":       file,
@@ -104,6 +105,17 @@ func say(args []string) {
 	io.WriteString(os.Stderr, args[1])
 	code, _ := strconv.Atoi(args[2])
 	os.Exit(code)
+}
+
+// told makes a file on another thread, then prints what it reads on standard input, and how many files lie there after that.
+func told([]string) {
+	made := make(chan error)
+	runtime.LockOSThread()
+	go func() { made <- os.WriteFile("mark", nil, 0o600) }()
+	<-made
+	said, _ := io.ReadAll(os.Stdin)
+	found, _ := os.ReadDir(".")
+	fmt.Print(string(said), " ", len(found))
 }
 
 func memory([]string) {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import select
+
 import pytest
 
-from handler.render.programs.program import Program, ProgramLimits, is_plain_path
+from handler.render.programs.program import MAX_EXPRESSION, Program, ProgramLimits, is_plain_path
 
 
 @pytest.mark.parametrize("path", ["a", "a/b", "a b/ü", "..a", "a..", "-x", ".hidden/x"])
@@ -27,3 +29,10 @@ def test_an_order_holds_all_of_a_program_as_json_can() -> None:
     for wrong in (Program("kustomize", (), {}), Program("/k", (), {}, beside=("helm",)), Program("/k", (), {}, directory="..")):
         with pytest.raises(ValueError, match="no path for a program"):
             wrong.order("/place", weak=False)
+
+
+def test_an_expression_is_short_enough_to_be_handed_over_at_once() -> None:
+    assert MAX_EXPRESSION <= select.PIPE_BUF
+    assert Program("/k", (), {}, expression="x" * MAX_EXPRESSION).order("/place", weak=False)["expression"]
+    with pytest.raises(ValueError, match="no expression for a program"):
+        Program("/k", (), {}, expression="é" * (MAX_EXPRESSION // 2 + 1)).order("/place", weak=False)

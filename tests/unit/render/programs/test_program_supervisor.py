@@ -13,6 +13,7 @@ from unittest.mock import Mock
 import pytest
 
 from handler.render.programs import program_supervisor
+from handler.render.programs.program_supervisor import ProgramEnded
 
 
 @contextlib.contextmanager
@@ -31,10 +32,11 @@ def little_room(most: int) -> Iterator[None]:
 
 def test_a_file_that_does_not_fit_is_refused_and_not_cut(tmp_path: Path) -> None:
     with little_room(1000):
-        program_supervisor._write(str(tmp_path), {"a/fits": 0, "b": 1}, iter([b"x" * 1000, b""]))
-    assert [(tmp_path / name).stat().st_size for name in ("a/fits", "b")] == [1000, 0]
-    with little_room(1000), pytest.raises(OSError, match="File too large"):
-        program_supervisor._write(str(tmp_path), {"c": 0}, iter([b"x" * 1001]))
+        list(program_supervisor._write(str(tmp_path), {"fits": 0, "b": 1}, iter([b"x" * 1000, b""])))
+    assert [(tmp_path / name).stat().st_size for name in ("fits", "b")] == [1000, 0]
+    with little_room(1000), pytest.raises(ProgramEnded) as refused:
+        list(program_supervisor._write(str(tmp_path), {"c": 0}, iter([b"x" * 1001])))
+    assert (refused.value.code, refused.value.note) == (program_supervisor.UNPLACED, "File too large")
 
 
 @pytest.mark.parametrize(("events", "open_after"), [([], True), ([select.POLLERR], True), ([select.POLLHUP], False)])
