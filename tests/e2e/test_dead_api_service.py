@@ -16,11 +16,12 @@ from handler.config.settings import Cluster, Prune
 from handler.model.names import identity_of
 from handler.model.plan import Action
 from tests.e2e.conftest import Open
-from tests.e2e.documents import Document, config_map, namespace
+from tests.e2e.documents import Document, config_map, definition, namespace, offer
 from tests.e2e.one_target import Shop
 from tests.kubectl import Kubectl
 
 GROUP = "dead.example.com"
+SILENT = f"what it holds could not be read: the API group {GROUP} doesn't answer; repair its APIService"
 PATIENCE = 120  # seconds that the aggregator may need
 
 
@@ -65,12 +66,11 @@ def test_a_namespace_stays_while_a_group_doesnt_answer_and_goes_with_its_last_ap
     assert discovery.find("apps/v1", "Deployment"), "the others still are known"
 
     shop.push(ours, second, config_map("default", "keep"))
-    silent = f"what it holds could not be read: the API group {GROUP} doesn't answer; repair its APIService"
-    assert reasons(shop)[str(identity_of(first))] == silent
+    assert reasons(shop)[str(identity_of(first))] == SILENT
     assert shop.live(first)
 
     shop.push(config_map("default", "keep"))
-    assert reasons(shop)[str(identity_of(first))] == silent, "the other version is a stranger's, and stays"
+    assert reasons(shop)[str(identity_of(first))] == SILENT, "the other version is a stranger's, and stays"
     assert shop.live(ours) is None
     assert shop.live(second)
 
@@ -81,6 +81,33 @@ def test_a_namespace_stays_while_a_group_doesnt_answer_and_goes_with_its_last_ap
     shop.push(config_map("default", "keep"))
     assert reasons(shop) == {}, "what doesn't answer goes before them"
     assert (shop.live(ours), shop.live(first), shop.live(second)) == (None, None, None)
+
+
+def test_what_an_api_service_hides_of_a_crd_keeps_a_namespace_when_the_api_service_goes(own_cluster: Kubectl, open_shop: Open) -> None:
+    shop = open_shop(own_cluster, namespaces=("*",), prune=Prune(kinds=("Namespace",), allow_empty=True))
+    shop.configure(cluster_scoped=("Namespace", "APIService.apiregistration.k8s.io"))
+    ours, space = api_service("v1"), namespace(f"{shop.name}-a")
+    hidden = offer(GROUP, space["metadata"]["name"], "hidden")
+    shop.push(space, config_map("default", "keep"))
+    shop.applied()
+    own_cluster.apply(definition(GROUP))
+    own_cluster.run("wait", "--for=condition=Established", f"crd/offers.{GROUP}")
+    own_cluster.apply(hidden)
+    own_cluster.run("label", "apiservice", ours["metadata"]["name"], "kube-aggregator.kubernetes.io/automanaged-")
+    shop.push(ours, space, config_map("default", "keep"))
+    shop.applied()
+    discovery = Discovery(Api(connect(Cluster(), kubeconfig=str(own_cluster.kubeconfig), environ=os.environ)))
+
+    def is_stale() -> bool:
+        discovery.refresh()
+        return GROUP in discovery.stale
+
+    until(is_stale)
+    shop.push(config_map("default", "keep"))
+    assert reasons(shop) == {str(identity_of(space)): SILENT}
+    until(lambda: not is_stale())
+    shop.push(config_map("default", "keep", {"changed": "1"}))
+    assert reasons(shop) == {str(identity_of(space)): f"still holds {identity_of(hidden)}"}
 
 
 def reasons(shop: Shop) -> dict[str, str]:
