@@ -88,7 +88,6 @@ class InMemoryCluster:
         change = self.judge.judged(self.space, (), leaving(gone, TARGET))
         return change.reason if change.action is Action.SKIP else ""
 
-
     def kept(self, gone: frozenset[str], before: frozenset[str] | None = None) -> str:
         """Judge the Namespace by what goes before it; empty: it goes."""
         change = judge(self.space, TARGET, (), self.judge.facts([self.space], gone, before))
