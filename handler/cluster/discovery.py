@@ -46,6 +46,10 @@ class KindIndex:
             preferred.setdefault(resource.group_kind, resource)
         return cls(served, exact, preferred)
 
+    def listable(self) -> tuple[Resource, ...]:
+        """Return one Resource per kind that can be listed and deleted: the kinds that members may have."""
+        return tuple(resource for resource in self.preferred.values() if {"list", "delete"} <= resource.verbs)
+
 
 class Discovery:
     """The kinds of one cluster, loaded at first use. Safe to share between threads."""
@@ -58,20 +62,20 @@ class Discovery:
 
     def find(self, api_version: str, kind: str) -> Resource | None:
         """Return a kind in exactly this version (`apps/v1`, `Deployment`), or None."""
-        return self._load().exact.get((api_version, kind))
+        return self.index().exact.get((api_version, kind))
 
     def preferred(self, group_kind: GroupKind) -> Resource | None:
         """Return a kind in the version its group prefers among those that serve it, or None."""
-        return self._load().preferred.get(group_kind)
+        return self.index().preferred.get(group_kind)
 
     def listable(self) -> tuple[Resource, ...]:
-        """Return one Resource per kind that can be listed and deleted: the kinds that members may have."""
-        return tuple(resource for resource in self._load().preferred.values() if {"list", "delete"} <= resource.verbs)
+        """Return `KindIndex.listable`."""
+        return self.index().listable()
 
     @property
     def stale(self) -> frozenset[str]:
         """Groups whose APIService is dead: their objects aren't known now."""
-        return self._load().served.stale
+        return self.index().served.stale
 
     def version(self) -> str:
         """Return the server's version, e.g. `v1.36.3`. Raises AnnealError."""
@@ -82,7 +86,7 @@ class Discovery:
 
     def api_versions(self) -> tuple[str, ...]:
         """Return all that is served as Helm names it, sorted: `apps/v1` and `apps/v1/Deployment`. Raises AnnealError."""
-        served = self._load().served
+        served = self.index().served
         kinds = (f"{resource.api_version}/{resource.kind}" for resource in served.resources)
         return tuple(sorted({*served.versions, *kinds}))
 
@@ -92,7 +96,8 @@ class Discovery:
             self._index = None
             self._version = ""
 
-    def _load(self) -> KindIndex:
+    def index(self) -> KindIndex:
+        """Return all that one discovery found, for who asks it more than once: another thread may refresh between. Raises AnnealError."""
         with self._lock:
             if self._index is None:
                 index = KindIndex.of(_ask(self._api))

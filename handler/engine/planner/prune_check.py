@@ -20,6 +20,7 @@ from handler.config.settings import Target
 from handler.model.errors import AccessDenied, ApiRefused
 from handler.model.names import GroupKind, Identity, Resource, group_of, identity_of
 from handler.model.plan import Action, Change
+from handler.plan.admission import CRD
 from handler.plan.inventory import is_member
 from handler.plan.kubernixos_leftovers import Leftovers
 from handler.plan.prune import PruneFacts, custom_kinds, judge, questions
@@ -53,13 +54,17 @@ class PruneCheck:
     api: Api
     discovery: Discovery
 
-    def facts(self, candidates: Iterable[dict[str, Any]], gone: frozenset[str]) -> PruneFacts:
-        """Return what Namespaces and CRDs among candidates hold, by fresh discovery, but for uids that are `gone` before."""
+    def facts(self, candidates: Iterable[dict[str, Any]], gone: frozenset[str], before: frozenset[str] | None = None) -> PruneFacts:
+        """Return what Namespaces and CRDs among candidates hold, by fresh discovery, but for uids that are `gone` before.
+
+        `before`: the same of APIServices, where less is certain: until one is gone, a Namespace can't end, and may end with what is unseen.
+        """
         namespaces, crds = questions(candidates, self.target)
         if namespaces or crds:
             self.discovery.refresh()
-        silent = self._silent(gone) if namespaces else frozenset()
-        content = {name: self._known(partial(self._content, name, gone)) for name in namespaces if not silent}
+        stale = self.discovery.stale if namespaces else frozenset()
+        silent = self._silent(stale, gone if before is None else before)
+        content = {name: self._known(partial(self._content, name, gone, stale)) for name in namespaces if not silent}
         counted = {crd.name: self._known(partial(self._instances, crd, gone)) for crd in crds}
         return PruneFacts(
             {name: found for name, found in content.items() if found is not None},
@@ -68,8 +73,8 @@ class PruneCheck:
         )
 
     def judged(self, live: dict[str, Any], desired: Collection[Identity], gone: frozenset[str] = frozenset()) -> Change:
-        """Judge one candidate by what it would take with it now, not counting the uids that are gone before it."""
-        return judge(live, self.target, desired, self.facts([live], gone))
+        """Judge one candidate by what it would take with it now, not counting the uids that go anyway; an APIService has to be gone."""
+        return judge(live, self.target, desired, self.facts([live], gone, frozenset()))
 
     def judged_again(self, live: dict[str, Any], desired: Collection[Identity], leftovers: Leftovers | None = None) -> Change:
         """Judge one candidate from what is live right before its deletion: its content is asked anew, its marks too."""
@@ -92,24 +97,22 @@ class PruneCheck:
             self.discovery.refresh()
         return None
 
-    def _silent(self, gone: frozenset[str]) -> frozenset[str]:
-        """Return the groups that don't answer and whose APIService stays: what they hold goes with a Namespace."""
-        stale, kind = self.discovery.stale, self.discovery.preferred(_API_SERVICE)
-        if not stale or kind is None:
-            return stale
+    def _silent(self, stale: frozenset[str], gone: frozenset[str]) -> frozenset[str]:
+        """Return the stale groups that stay: by an APIService, or by a CRD, which a dead APIService only hides."""
+        kinds = [self.discovery.preferred(kind) for kind in (_API_SERVICE, CRD)] if stale else []
         try:
-            staying = {live["metadata"]["name"] for live in metadata(self.api, kind) if live["metadata"]["uid"] not in gone}
+            staying = [live for kind in kinds if kind for live in metadata(self.api, kind) if live["metadata"]["uid"] not in gone]
         except AccessDenied:
             return stale
-        return stale & {name.partition(".")[2] for name in staying}
+        return stale & {live["metadata"]["name"].partition(".")[2] for live in staying} if all(kinds) else stale
 
-    def _content(self, namespace: str, gone: frozenset[str]) -> list[str]:
-        """Return what is in a Namespace. A group that doesn't answer yet gets here is leaving: its kinds aren't asked."""
-        kinds = [
-            kind
-            for kind in self.discovery.listable()
-            if kind.namespaced and kind.group_kind not in _SYSTEM_KINDS and kind.group not in self.discovery.stale
-        ]
+    def _content(self, namespace: str, gone: frozenset[str], leaving: frozenset[str]) -> list[str] | None:
+        """Return what is in a Namespace, but for groups that are leaving; None: another doesn't answer any more."""
+        index = self.discovery.index()
+        if index.served.stale - leaving:
+            return None
+        known = [kind for kind in index.listable() if kind.namespaced and kind.group not in leaving]
+        kinds = [kind for kind in known if kind.group_kind not in _SYSTEM_KINDS]
         lists = together([partial(self._names, kind, namespace, gone) for kind in kinds])
         return [name for names in lists for name in names]
 

@@ -120,7 +120,8 @@ class RolloutActions:
         """
         live = self._doomed(probe)
         gone = leaving([*live.values(), *(self.comparison.candidates.values() if prunes else ())], self.target)
-        facts, claims = prune_judge.facts(live.values(), gone), handover.claims(live)
+        facts = prune_judge.facts(live.values(), gone, leaving(live.values(), self.target))  # pruned is only after the steps
+        claims = handover.claims(live)
         found, problems = {}, []
         for identity, body in live.items():
             step, place = self.steps[identity], self.planned_rollout.doomed[identity].manifest.place

@@ -17,7 +17,7 @@ from handler.engine.planner.prune_check import PruneCheck
 from handler.model.errors import ApiRefused
 from handler.model.names import IDENTITY, PART_OF, applyset_id, identity_of
 from handler.model.plan import Action
-from handler.plan.prune import leaving
+from handler.plan.prune import judge, leaving
 from tests.fakes.apiserver import ApiServer, Call, FakeConnection
 from tests.fakes.apiserver.connection import Reply
 
@@ -30,14 +30,36 @@ SPACE: Body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "da
 OURS: Body = {"labels": {PART_OF: APPLYSET}, "annotations": {IDENTITY: identity_of(SPACE).mark("shop")}}
 FORBIDDEN = 'roles.rbac.authorization.k8s.io is forbidden: User "jo" cannot list resource "roles" in API group "rbac.authorization.k8s.io"'
 KEPT = "what it holds could not be read"
+API_SERVICES, CRDS = "/apis/apiregistration.k8s.io/v1/apiservices", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+GROUP = "backups.example.com"
+SILENT = f"{KEPT}: the API group {GROUP} doesn't answer; repair its APIService"
+
+
+def group(name: str, *, kind: str = "", plural: str = "", freshness: str = "Current") -> Body:
+    """Return a group as discovery has it, with one kind of no namespace, or none."""
+    verbs = ["list", "delete"]
+    resources = [{"resource": plural, "responseKind": {"kind": kind}, "scope": "Cluster", "verbs": verbs}] if kind else []
+    return {"metadata": {"name": name}, "versions": [{"version": "v1", "resources": resources, "freshness": freshness}]}
+
+
+DEAD = group(GROUP, freshness="Stale")
+REGISTRY = {
+    -1: group("apiregistration.k8s.io", kind="APIService", plural="apiservices"),
+    -2: group("apiextensions.k8s.io", kind="CustomResourceDefinition", plural="customresourcedefinitions"),
+}
 
 
 class InMemoryCluster:
-    """A cluster with a Namespace of ours. `refused`: what LISTs of Roles answer, one after the other."""
+    """A cluster with a Namespace of ours. `refused`: what LISTs of Roles answer, one after the other.
+
+    `silent`: number of a look -> a group that doesn't answer since; `registered`: paths of APIServices and CRDs, whose uid is their name.
+    """
 
     def __init__(self) -> None:
         self.refused: list[int] = []
         self.looks = 0
+        self.silent: dict[int, Body] = {}
+        self.registered: list[str] = []
         self.api = Api(FakeConnection(ApiServer(time.time), self._way))
         self.judge = PruneCheck(TARGET, APPLYSET, self.api, Discovery(self.api))
         self.space = self.api.post("/api/v1/namespaces", {**SPACE, "metadata": {"name": "data", **OURS}})
@@ -47,7 +69,14 @@ class InMemoryCluster:
         if call.asked.path == ROLES and self.refused:
             status = self.refused.pop(0)
             return status, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "message": FORBIDDEN}, {}
-        return do()
+        if call.asked.path in (API_SERVICES, CRDS):
+            names = [path.rpartition("/")[2] for path in self.registered if path.startswith(f"{call.asked.path}/")]
+            items = [{"metadata": {"name": name, "uid": name}} for name in names]
+            return 200, {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {}, "items": items}, {}
+        status, body, headers = do()
+        if call.asked.path == "/apis" and self.silent:
+            body["items"] += [group for look, group in self.silent.items() if self.looks >= look]
+        return status, body, headers
 
     def holds(self, name: str, **metadata: Any) -> Body:
         """Put a ConfigMap into the Namespace."""
@@ -57,6 +86,11 @@ class InMemoryCluster:
     def reason(self, gone: Sequence[Body] = ()) -> str:
         """Judge the Namespace; empty: it goes."""
         change = self.judge.judged(self.space, (), leaving(gone, TARGET))
+        return change.reason if change.action is Action.SKIP else ""
+
+    def kept(self, gone: frozenset[str], before: frozenset[str] | None = None) -> str:
+        """Judge the Namespace by what goes before it; empty: it goes."""
+        change = judge(self.space, TARGET, (), self.judge.facts([self.space], gone, before))
         return change.reason if change.action is Action.SKIP else ""
 
 
@@ -95,9 +129,31 @@ def test_a_403_on_a_list_keeps_a_namespace_from_prune(fake: InMemoryCluster) -> 
 
 def test_a_group_that_doesnt_answer_keeps_a_namespace(fake: InMemoryCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     assert fake.reason() == ""
-    monkeypatch.setattr(Discovery, "stale", property(lambda _: frozenset({"backups.example.com"})))
-    assert fake.reason() == f"{KEPT}: the API group backups.example.com doesn't answer; repair its APIService"
+    monkeypatch.setattr(Discovery, "stale", property(lambda _: frozenset({GROUP})))
+    assert fake.reason() == SILENT
     assert fake.judge.judged(fake.holds("ours"), ()).action is Action.PRUNE, "it holds nothing"
+
+
+def test_a_group_whose_api_service_goes_before_keeps_no_namespace_but_of_a_step_until_it_is_gone(fake: InMemoryCluster) -> None:
+    """What git no longer declares goes after all steps, and the Namespace of a step would wait for it."""
+    fake.silent, fake.registered = {**REGISTRY, 1: DEAD}, [f"{API_SERVICES}/v1.{GROUP}"]
+    gone = frozenset({f"v1.{GROUP}"})
+    assert (fake.kept(gone), fake.kept(gone, frozenset())) == ("", SILENT)
+    assert fake.judge.judged(fake.space, (), gone).reason == SILENT
+    fake.registered = []
+    assert fake.judge.judged(fake.space, (), gone).action is Action.PRUNE
+
+
+def test_a_group_that_a_dead_api_service_hides_from_its_crds_keeps_a_namespace(fake: InMemoryCluster) -> None:
+    fake.silent = {**REGISTRY, 1: DEAD}
+    assert fake.reason() == ""
+    fake.registered = [f"{CRDS}/backups.{GROUP}"]
+    assert fake.reason() == SILENT
+
+
+def test_a_group_that_answers_no_more_while_content_is_asked_keeps_a_namespace(fake: InMemoryCluster) -> None:
+    fake.silent, fake.registered, fake.refused = {**REGISTRY, 2: DEAD}, [f"{API_SERVICES}/v1.{GROUP}"], [404]
+    assert (fake.reason(), fake.looks) == (KEPT, 2)
 
 
 def test_a_kind_that_vanishes_meanwhile_is_looked_for_anew_and_keeps_a_namespace_while_it_is_not_found_out(fake: InMemoryCluster) -> None:
