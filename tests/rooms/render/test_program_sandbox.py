@@ -81,7 +81,7 @@ def test_a_hostile_program_reaches_nothing_outside(ground: Ground, stage: Stage,
     with Stage(ground) as other, _listeners(stage) as port:
         other.begin("wait")
         neighbour = _home(other)
-        _until((neighbour / "mine").is_file)  # it may run for a while before it writes
+        _until(lambda: (neighbour / "mine").is_file() and (neighbour / "mine").read_text() == "private")  # it may run a while before
         others = (str(stage.place), str(stage.pid), str(port), str(neighbour), str(stage.temporary))
         answers = stage.run("escape", *others, beside=beside, limits={"processes": 2}, **about)
         assert (neighbour / "mine").read_text() == "private"
