@@ -6,8 +6,6 @@ In a cluster of its own, for the Namespaces of every other test would stay, too.
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
 
 from handler.cluster.api import Api
 from handler.cluster.connect import connect
@@ -19,11 +17,11 @@ from tests.e2e import rollouts
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, definition, namespace, offer
 from tests.e2e.one_target import Shop
+from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
 
 GROUP = "dead.example.com"
 SILENT = f"what it holds could not be read: the API group {GROUP} doesn't answer; repair its APIService"
-PATIENCE = 120  # seconds that the aggregator may need
 
 
 def api_service(version: str) -> Document:
@@ -49,13 +47,6 @@ def discovery_of(cluster: Kubectl) -> Discovery:
 
 def is_stale(cluster: Kubectl) -> bool:
     return GROUP in discovery_of(cluster).stale
-
-
-def until(look: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not look():
-        assert time.monotonic() < end, "the aggregator never said so"
-        time.sleep(0.2)
 
 
 def test_a_namespace_stays_while_a_group_doesnt_answer_and_goes_with_its_last_api_service(own_cluster: Kubectl, open_shop: Open) -> None:
