@@ -128,8 +128,7 @@ def _kept_by_content(identity: Identity, desired: Iterable[Identity], facts: Pru
             return f"still holds declared {inhabitant}"
         held = facts.content.get(identity.name)
         if held is None:
-            silent = f": the API group {min(facts.silent)} doesn't answer; repair its APIService" if facts.silent else ""
-            return f"what it holds could not be read{silent}"
+            return _unread(facts)
         return f"still holds {', '.join(held[:3])}" if held else ""
     if identity.group_kind == CRD:
         count = facts.instances.get(identity.name)
@@ -137,6 +136,12 @@ def _kept_by_content(identity: Identity, desired: Iterable[Identity], facts: Pru
             return "its instances could not be counted"
         return f"still has instances ({count}); deleting it would delete them" if count else ""
     return ""
+
+
+def _unread(facts: PruneFacts) -> str:
+    if facts.silent:
+        return f"what it holds could not be read: the API group {min(facts.silent)} doesn't answer; repair its APIService"
+    return "what it holds could not be read"
 
 
 _WEBHOOKS, _CUSTOM, _CRDS, _WORKLOADS, _SUPPORT, _HOLDERS = range(6)
