@@ -7,6 +7,7 @@ import json
 import time
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,8 @@ from tests.e2e.meeting_writes import run_meeting, write_of
 from tests.e2e.one_target import DONE, STATES, Shop, told
 from tests.rooms.cluster.faulty_proxy import Handler
 
+Asked = dict[str, Any]
+"""Fields of a Job."""
 DELIVERY = Delivery("7", "github", "refs/heads/main", "a" * 40, "ann", "2026-03-01T12:00:00Z")
 
 
@@ -84,6 +87,31 @@ def test_a_create_adopts_an_unowned_object_made_after_the_plan_and_is_recorded_a
     assert live["data"] == {"key": "1", "more": "of it"}, "it goes once a plan has shown it"
     shop.applied("drift")
     shop.assert_converged()
+
+
+_FULL = 'configmaps "a" is forbidden: exceeded quota: full, requested: configmaps=1, used: configmaps=1, limited: configmaps=1'
+_REFUSAL = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": _FULL}
+
+
+@pytest.mark.parametrize(("fields", "outcome"), [({}, Outcome.UNCHANGED), ({"dry_run": True}, Outcome.PLANNED)], ids=["run", "plan"])
+def test_a_dry_run_that_is_refused_while_another_run_writes_says_nothing(shop: Shop, wired: Wire, fields: Asked, outcome: Outcome) -> None:
+    """The API server has counted an object that it doesn't show yet: the real moment is too short to be met, so its answer is ours."""
+    pushed = config_map(shop.name, "a")
+    shop.push(pushed)
+    wire = wired()
+
+    def meet(handler: Handler) -> bool:
+        shop.applied()
+        handler.answer(403, {"Content-Type": "application/json"}, json.dumps(_REFUSAL).encode())
+        return False
+
+    wire.meet(1, meet, lambda method, path: method == "PATCH" and "/configmaps/a" in path and "dryRun" in path)
+    result = shop.handler_at(wire.kubeconfig).run(shop.job(**fields))
+    assert wire.count, "no dry-run was sent"
+    assert (result.outcome, result.problems) == (outcome, ()), told(result)
+    assert shop.live(pushed)
+    status = shop.recorded().status
+    assert (status.phase, status.failures) == ("applied", 0)
 
 
 def test_an_apply_that_is_refused_names_the_line_in_git(shop: Shop) -> None:
