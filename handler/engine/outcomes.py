@@ -88,7 +88,8 @@ def held(run: RunContext, hold: Hold, inputs: Inputs, planned: Planned) -> Resul
     seen = replace(run.state, health=run.health(run.state))
     pinned = replace(seen, pin=revision.pin_left(run)) if run.job.commit else seen
     ended = _end(run, transitions.held(pinned, hold, inputs, run.job, run.deps.clock()), result)
-    run.deps.announce(PlanHeld(run.job.target, run.run, run.revision.commit, hold))
+    if ended.recorded:
+        run.deps.announce(PlanHeld(run.job.target, run.run, run.revision.commit, hold))
     return ended
 
 

@@ -4,7 +4,7 @@
     nothing new, or refused still?                 -> ends after a few reads
     fetch; the same reads?                         -> record the commit
     render, admit, plan                            no writer is in hand yet
-    that failed, and another run has written?      -> plan once more, under the Lease
+    that failed beside another run?                -> plan once more, under the Lease
     nothing to write?                              -> the record alone, if it differs
     a guard holds, or the CLI's user says no?      -> held until a person approves; planned
     take the Lease; state or head moved?           -> plan once more, from that head
@@ -148,34 +148,17 @@ def _refused_meanwhile(run: RunContext) -> Result | None:
     return None
 
 
-def _look(run: RunContext) -> Result:
+def _look(run: RunContext, *, again: bool = True) -> Result:
     if shortcuts.same_reads(run):
         return outcomes.commit_only(run)
     inputs = run.inputs()
-    planned = _planned(run, inputs)
-    ended = _ended_by_plan(run, inputs, planned) if planned else None
-    if ended or planned is None:
-        return ended or _locked(run, None)
-    first = not run.stored.uid or run.job.commit
-    if not (run.state.attempt or planned.plan.works or first):
-        return outcomes.unwritten(run, inputs, planned)
-    if not _is_agreed(run, planned):
-        return run.result(Outcome.PLANNED, planned=planned)
-    look = Lookahead(run.stored.resource_version, run.revision.commit, inputs, planned)
-    return _locked(run, None if run.state.attempt else look)
-
-
-def _planned(run: RunContext, inputs: Inputs) -> Planned | None:
-    """Plan without the Lease; None: that failed beside another run, so it has to be judged under the Lease, which a dry-run never takes."""
     try:
-        return plan_request.plan(run, inputs)
+        planned = plan_request.plan(run, inputs)
     except AnnealError:
-        if not _is_beside_another(run):
-            raise
-    if not run.job.dry_run:
-        return None
-    run.read()
-    return plan_request.plan(run, inputs)
+        if again and _is_beside_another(run):
+            return _look_again(run)
+        raise
+    return _ended_by_plan(run, inputs, planned) or _carried_out(run, inputs, planned)
 
 
 def _is_beside_another(run: RunContext) -> bool:
@@ -184,8 +167,28 @@ def _is_beside_another(run: RunContext) -> bool:
     with contextlib.suppress(AnnealError):  # the failure that is asked about is the one to report
         fresh = run.deps.store.read()
         moved = fresh.resource_version != run.stored.resource_version
-        return not run.stop.is_set() and (moved or (fresh.state is not None and fresh.state.attempt is not None))
+        return moved or (fresh.state is not None and fresh.state.attempt is not None)
     return False
+
+
+def _look_again(run: RunContext) -> Result:
+    """Judge anew what failed beside another run: under the Lease, which no dry-run takes and no question to a person holds."""
+    if not (run.job.dry_run or run.deps.agrees):
+        return _locked(run, None)
+    run.read()
+    run.look_for_members()
+    revision.choose(run)
+    return _look(run, again=False)
+
+
+def _carried_out(run: RunContext, inputs: Inputs, planned: Planned) -> Result:
+    first = not run.stored.uid or run.job.commit
+    if not (run.state.attempt or planned.plan.works or first):
+        return outcomes.unwritten(run, inputs, planned)
+    if not _is_agreed(run, planned):
+        return run.result(Outcome.PLANNED, planned=planned)
+    look = Lookahead(run.stored.resource_version, run.revision.commit, inputs, planned)
+    return _locked(run, None if run.state.attempt else look)
 
 
 def _is_agreed(run: RunContext, planned: Planned) -> bool:

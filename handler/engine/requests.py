@@ -36,7 +36,8 @@ def ask(run: RunContext) -> None:
         run.deps.preparer.tree(run.revision.commit)
     pin = revision.pin_left(run) if run.job.commit else None
     initial = None if run.stored.uid else run.state
-    run.stored = run.deps.store.update(lambda state: transitions.asked(state, run.job, pin, run.deps.clock()), initial)
+    corrects = run.deps.target.drift == "correct"
+    run.stored = run.deps.store.update(lambda state: transitions.asked(state, run.job, pin, run.deps.clock(), corrects=corrects), initial)
     if run.job.force and not run.job.commit:
         run.job, run.forced = replace(run.job, force=False), True
 

@@ -210,15 +210,20 @@ def approve(state: State, by: str, now: float) -> State:
     return replace(state, approval=Approval(waiting.id, waiting.reads, waiting.settings, waiting.changes, by, stamp(now)))
 
 
-def asked(state: State, job: Job, pin: Pin | None, now: float) -> State:
-    """Return the state with what the Lease's holder must do next: approval, pin, unpin, force, drift; what was asked before stays."""
+def asked(state: State, job: Job, pin: Pin | None, now: float, *, corrects: bool) -> State:
+    """Return the state with what the Lease's holder must do next: approval, pin, unpin, force, drift; what was asked before stays.
+
+    `corrects`: the target's drift is corrected; where it is only reported, or ignored, the holder isn't asked to look for it, as it would
+    write what it finds.
+    """
+    drift = job.drift and corrects
     if job.approve and state.held and state.held.id == job.approve:
         state = approve(state, job.actor, now)
     if pin or job.unpin or job.commit:
         state = replace(state, pin=pin)
-    if job.force or job.drift:
+    if job.force or drift:
         before = state.requested or NamedRequest("", "")
-        wanted = NamedRequest(job.actor or job.trigger, stamp(now), job.force or before.force, job.drift or before.drift)
+        wanted = NamedRequest(job.actor or job.trigger, stamp(now), job.force or before.force, drift or before.drift)
         state = replace(state, requested=wanted)
     return state
 

@@ -212,17 +212,17 @@ def test_a_failed_attempt_no_longer_waits_for_health(status: RunStatus, over: bo
 
 def test_only_the_held_id_is_approved() -> None:
     before = state(held=WAITING)
-    assert asked(before, Job("shop", "oneoff", approve="h1", actor="ada"), None, NOW).approval == APPROVAL
-    assert asked(before, Job("shop", "oneoff", approve="h0", actor="ada"), None, NOW) == before
-    assert asked(state(), Job("shop", "oneoff", approve="h1", actor="ada"), None, NOW) == state()
-    assert asked(before, Job("shop", "oneoff"), None, NOW) == before
+    assert asked(before, Job("shop", "oneoff", approve="h1", actor="ada"), None, NOW, corrects=True).approval == APPROVAL
+    assert asked(before, Job("shop", "oneoff", approve="h0", actor="ada"), None, NOW, corrects=True) == before
+    assert asked(state(), Job("shop", "oneoff", approve="h1", actor="ada"), None, NOW, corrects=True) == state()
+    assert asked(before, Job("shop", "oneoff"), None, NOW, corrects=True) == before
 
 
 def test_a_pin_is_set_or_ended_and_else_left_alone() -> None:
     pinned = state(pin=PIN)
-    assert asked(state(), Job("shop", "oneoff"), PIN, NOW).pin == PIN
-    assert asked(pinned, Job("shop", "oneoff", unpin=True), None, NOW).pin is None
-    assert asked(pinned, Job("shop", "oneoff"), None, NOW).pin == PIN
+    assert asked(state(), Job("shop", "oneoff"), PIN, NOW, corrects=True).pin == PIN
+    assert asked(pinned, Job("shop", "oneoff", unpin=True), None, NOW, corrects=True).pin is None
+    assert asked(pinned, Job("shop", "oneoff"), None, NOW, corrects=True).pin == PIN
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,11 @@ def test_a_pin_is_set_or_ended_and_else_left_alone() -> None:
     ],
 )
 def test_requests_on_the_record_are_merged_with_earlier_ones(before: NamedRequest | None, job: Job, after: NamedRequest | None) -> None:
-    assert asked(state(requested=before), job, None, NOW).requested == after
+    assert asked(state(requested=before), job, None, NOW, corrects=True).requested == after
+
+
+def test_drift_that_is_only_reported_is_no_request() -> None:
+    assert asked(state(), Job("shop", "drift"), None, NOW, corrects=False) == state()
 
 
 def test_orphans_in_a_namespace_that_cant_be_read_are_kept() -> None:
