@@ -155,10 +155,11 @@ def _look(run: RunContext, *, again: bool = True) -> Result:
     try:
         planned = plan_request.plan(run, inputs)
     except AnnealError:
-        if again and _is_beside_another(run):
-            return _look_again(run)
-        raise
-    return _ended_by_plan(run, inputs, planned) or _carried_out(run, inputs, planned)
+        if not (again and _is_beside_another(run)):
+            raise
+    else:
+        return _ended_by_plan(run, inputs, planned) or _carried_out(run, inputs, planned)
+    return _look_again(run)
 
 
 def _is_beside_another(run: RunContext) -> bool:
@@ -176,9 +177,11 @@ def _look_again(run: RunContext) -> Result:
     if not (run.job.dry_run or run.deps.agrees):
         return _locked(run, None)
     run.read()
+    if not run.job.dry_run:
+        run.raise_if_suspended()
     run.look_for_members()
     revision.choose(run)
-    return _look(run, again=False)
+    return shortcuts.unchanged(run) or _look(run, again=False)
 
 
 def _carried_out(run: RunContext, inputs: Inputs, planned: Planned) -> Result:

@@ -17,7 +17,7 @@ from handler.model.plan import Plan
 from handler.model.result import Outcome
 from handler.model.run_event import PlanHeld, RunEvent
 from handler.state.lease import HeldLease
-from handler.state.record import NamedRequest
+from handler.state.record import NamedRequest, Suspend
 from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.engine import ONE, engine, pushed, state_of
@@ -114,6 +114,23 @@ def test_a_person_is_asked_without_the_lease(server: ApiServer, host: GitHost, o
     met = Meeting(server, host, lambda: leave(other, requested=ASKED), options={"agrees": agrees})
     assert met.handler().run(Job("shop", "oneoff")).outcome is Outcome.APPLIED
     assert held[0] is None
+
+
+def never(plan: Plan) -> bool:
+    raise AssertionError(f"a person was asked about {plan}")
+
+
+def test_a_person_is_asked_nothing_where_the_other_has_applied_it(server: ApiServer, host: GitHost, other: Handler) -> None:
+    met = Meeting(server, host, lambda: push(other), options={"agrees": never})
+    assert met.handler().run(Job("shop", "oneoff")).outcome is Outcome.UNCHANGED
+    assert [entry.outcome for entry in state_of(other).history] == ["applied", "applied"]
+
+
+def test_a_target_that_is_suspended_meanwhile_is_left_alone(server: ApiServer, host: GitHost, other: Handler) -> None:
+    suspend = Suspend(by="bob", reason="a freeze", at="2026-03-01T12:00:00Z")
+    met = Meeting(server, host, lambda: leave(other, suspend=suspend), refusals=9, options={"agrees": never})
+    assert met.handler().run(Job("shop", "oneoff")).outcome is Outcome.SUSPENDED
+    assert (met.refused, state_of(other).status.failures) == (1, 0)
 
 
 @pytest.mark.slow
