@@ -24,6 +24,15 @@ MAPS = "/api/v1/namespaces/shop/configmaps"
 DONE = (Outcome.APPLIED, Outcome.UNCHANGED)
 
 
+def forbidden(why: str) -> Reply:
+    """Return how the API server refuses a ConfigMap."""
+    said = f'configmaps "x" is forbidden: {why}'
+    return 403, {"kind": "Status", "code": 403, "status": "Failure", "reason": "Forbidden", "message": said}, {}
+
+
+NO_ROOM = forbidden("exceeded quota: tight, requested: configmaps=1, used: configmaps=9, limited: configmaps=9")
+
+
 @dataclass
 class InMemoryCluster:
     """One cluster and one git host, and what was done on the cluster."""

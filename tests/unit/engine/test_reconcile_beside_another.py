@@ -22,11 +22,9 @@ from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.engine import ONE, engine, pushed, state_of
 from tests.fakes.git_host import GitHost
-from tests.unit.engine.in_memory_cluster import config_map
+from tests.unit.engine.in_memory_cluster import NO_ROOM, config_map
 from tests.unit.engine.named_requests import leave
 
-NO_ROOM = 'configmaps "web" is forbidden: exceeded quota: full, requested: configmaps=1, used: configmaps=1, limited: configmaps=1'
-REFUSAL: Reply = (403, {"kind": "Status", "code": 403, "status": "Failure", "reason": "Forbidden", "message": NO_ROOM}, {})
 ASKED = NamedRequest("bob", "2026-03-01T12:00:00Z", force=True)
 """What another run finds in the record meanwhile; here it only moves that."""
 SHORT = 1.0
@@ -35,7 +33,7 @@ SHORT = 1.0
 
 @dataclass
 class Meeting:
-    """A worker whose dry-runs are refused; ahead of the first refusal another run does something."""
+    """A worker whose dry-runs are refused; ahead of the first refusal another run does something. `leased`: was it under the Lease?"""
 
     server: ApiServer
     host: GitHost
@@ -43,15 +41,19 @@ class Meeting:
     refusals: int = 1
     settings: Settings = ONE
     options: dict[str, Any] = field(default_factory=dict)
-    refused: int = 0
+    leased: list[bool] = field(default_factory=list)
 
     def way(self, call: Call, do: Callable[[], Reply]) -> Reply:
-        if not (call.asked.dry and call.asked.method == "PATCH") or self.refused == self.refusals:
+        if not (call.asked.dry and call.asked.method == "PATCH") or len(self.leased) == self.refusals:
             return do()
-        self.refused += 1
-        if self.refused == 1:
+        if not self.leased:
             self.meanwhile()
-        return REFUSAL
+        self.leased.append(self.is_leased())
+        return NO_ROOM
+
+    def is_leased(self) -> bool:
+        other = engine(self.server, self.host)
+        return other.lock(other.target("shop")).peek() is not None
 
     def handler(self) -> Handler:
         made = engine(self.server, self.host, self.settings, way=self.way)
@@ -74,21 +76,22 @@ def push(other: Handler) -> None:
 def test_a_run_finds_what_another_has_applied(server: ApiServer, host: GitHost, other: Handler) -> None:
     met = Meeting(server, host, lambda: push(other))
     result = met.handler().run(Job("shop", "push"))
-    assert (result.outcome, result.problems, met.refused) == (Outcome.UNCHANGED, (), 1)
+    assert (result.outcome, result.problems, met.leased) == (Outcome.UNCHANGED, (), [False])
     assert [entry.outcome for entry in state_of(other).history] == ["applied", "applied"]
 
 
 def test_a_refusal_that_stays_is_recorded(server: ApiServer, host: GitHost, other: Handler) -> None:
     met = Meeting(server, host, lambda: leave(other, requested=ASKED), refusals=9)
     result = met.handler().run(Job("shop", "push"))
-    assert (result.outcome, result.code, result.recorded, met.refused) == (Outcome.FAILED, "quota-exceeded", True, 2)
+    assert (result.outcome, result.code, result.recorded) == (Outcome.FAILED, "quota-exceeded", True)
+    assert met.leased == [False, True]
     assert state_of(other).status.code == "quota-exceeded"
 
 
 def test_a_refusal_beside_nobody_is_asked_once(server: ApiServer, host: GitHost, other: Handler) -> None:
     met = Meeting(server, host, lambda: None, refusals=9)
     assert met.handler().run(Job("shop", "push")).code == "quota-exceeded"
-    assert met.refused == 1
+    assert met.leased == [False]
 
 
 def test_a_plan_is_of_what_the_other_has_left(server: ApiServer, host: GitHost, other: Handler) -> None:
@@ -105,15 +108,15 @@ def test_a_plan_is_of_what_the_other_has_left(server: ApiServer, host: GitHost, 
 
 
 def test_a_person_is_asked_without_the_lease(server: ApiServer, host: GitHost, other: Handler) -> None:
-    held: list[object] = []
+    asked: list[bool] = []
 
     def agrees(_: Plan) -> bool:
-        held.append(other.lock(other.target("shop")).peek())
+        asked.append(met.is_leased())
         return True
 
     met = Meeting(server, host, lambda: leave(other, requested=ASKED), options={"agrees": agrees})
     assert met.handler().run(Job("shop", "oneoff")).outcome is Outcome.APPLIED
-    assert held[0] is None
+    assert asked[0] is False
 
 
 def never(plan: Plan) -> bool:
@@ -130,7 +133,7 @@ def test_a_target_that_is_suspended_meanwhile_is_left_alone(server: ApiServer, h
     suspend = Suspend(by="bob", reason="a freeze", at="2026-03-01T12:00:00Z")
     met = Meeting(server, host, lambda: leave(other, suspend=suspend), refusals=9, options={"agrees": never})
     assert met.handler().run(Job("shop", "oneoff")).outcome is Outcome.SUSPENDED
-    assert (met.refused, state_of(other).status.failures) == (1, 0)
+    assert (met.leased, state_of(other).status.failures) == ([False], 0)
 
 
 @pytest.mark.slow

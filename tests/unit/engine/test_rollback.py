@@ -23,23 +23,12 @@ from handler.state.record import Pin, State
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply, straight
 from tests.fakes.engine import ONE, state_of
-from tests.unit.engine.in_memory_cluster import MAPS, InMemoryCluster, config_map, group, step
+from tests.unit.engine.in_memory_cluster import MAPS, NO_ROOM, InMemoryCluster, config_map, forbidden, group, step
 from tests.unit.engine.rollback_commits import BACK, HOOK, push
 
 pytestmark = pytest.mark.slow
 
 REFUSED: Reply = (422, {"kind": "Status", "code": 422, "status": "Failure", "reason": "Invalid", "message": "no such table"}, {})
-
-
-def forbidden(why: str) -> Reply:
-    return (
-        403,
-        {"kind": "Status", "code": 403, "status": "Failure", "reason": "Forbidden", "message": f'configmaps "x" is forbidden: {why}'},
-        {},
-    )
-
-
-NO_ROOM = forbidden("exceeded quota: tight, requested: configmaps=1, used: configmaps=9, limited: configmaps=9")
 NO_RIGHT = forbidden('User "anneal" cannot patch resource "configmaps" in API group "" in the namespace "shop"')
 
 
