@@ -17,6 +17,7 @@ LAYERS: tuple[set[str], ...] = (
     {"engine.rollout_runner"},
     {"engine"},
     {"app"},
+    {"inspect"},
     {"web", "worker"},
     {"library"},
     {"functions"},

@@ -16,6 +16,7 @@ from handler.cli.session import Session
 from handler.config.secret_rotation import Rotation
 from handler.config.secrets import RUNS
 from handler.config.settings import Settings
+from handler.inspect.inspector import Inspector
 from handler.queues.sqs import SqsQueue, queue_url
 from handler.render import Sandbox
 from handler.worker.sqs_consumer import WAIT
@@ -49,6 +50,7 @@ def _engine(session: Session, queued: Callable[[Settings], str]) -> Engine:
         handler = Handler(settings, secrets, sandbox, os.environ, options, tables=session.added, services=services)
         reader, survey = TargetStatusReader(settings, handler.records, secrets.mask), TickSurvey(settings, handler)
         queue = SqsQueue(url, longest_wait=WAIT) if url else None
-        return Parts(handler.run, reader, handler.requests, secrets.mask, survey.look, queue, ways=handler, events=events)
+        parts = Parts(handler.run, reader, handler.requests, secrets.mask, survey.look, queue, ways=handler, events=events)
+        return replace(parts, inspector=Inspector(handler))
 
     return Engine(sandbox.start, build)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from handler.app.run_events import SETTLE, RunEvents
 from handler.app.run_guard import Run, announced, guarded
@@ -35,6 +36,9 @@ from handler.worker.sqs_consumer import SqsConsumer
 from handler.worker.ticks import Look, Ticks
 from handler.worker.worker_api import WorkerApi
 
+if TYPE_CHECKING:
+    from handler.inspect.inspector import Inspector
+
 _LOG = logging.getLogger("anneal.run")
 GRACE = 17.0
 """Seconds that running runs have to finish or to release their Lease; the supervisor waits 20."""
@@ -50,6 +54,7 @@ class Parts:
 
     `look`: surveys the ticks of many targets; None: each has its run. `clock`: `tick`, or `drift` to compare live with git each time.
     `queue`: one that several workers share. `ways`: to the clusters, for heartbeats and health. `metrics`: the counting row of `FEEDBACK`.
+    `inspector`: answers what a record doesn't say.
     """
 
     run: Run
@@ -62,6 +67,7 @@ class Parts:
     ways: WatchConnections | None = None
     metrics: str = "prometheus"
     events: RunEvents = field(default_factory=RunEvents)
+    inspector: Inspector | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +102,7 @@ class Worker:
             settle=lambda: events.drained(SETTLE, parts.metrics),
         )
         events.add("log")
-        self.answers = WorkerApi(self._queue.runs, parts.reader, self._offered, self._metrics.text, parts.mask)
+        self.answers = WorkerApi(self._queue.runs, parts.reader, self._offered, self._metrics.text, parts.mask, parts.inspector)
         self._stop = threading.Event()
         self._ticks = Ticks(settings, parts.look, self._due, self._quiet, self._bulkheads.mute)
         self._clock = parts.clock

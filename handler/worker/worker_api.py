@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from handler.app.target_status import Json, TargetStatusReader
 from handler.model.errors import AnnealError
@@ -18,18 +19,25 @@ from handler.queues.pending import Work
 from handler.queues.run_index import RunEntry, RunIndex
 from handler.state.record_format import stamp
 
+if TYPE_CHECKING:
+    from handler.inspect.inspector import Inspector
+
 _LOG = logging.getLogger("anneal.read")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerApi:
-    """Answers frames. `accept`: puts a job into the queue, or raises Closed; `exposed`: the worker's metrics as text."""
+    """Answers frames. `accept`: puts a job into the queue, or raises Closed; `exposed`: the worker's metrics as text.
+
+    `inspector`: answers what a record doesn't say; None: such questions aren't answered here.
+    """
 
     runs: RunIndex
     reader: TargetStatusReader
     accept: Callable[[Work], Json]
     exposed: Callable[[], str]
     mask: Callable[[str], str] = str
+    inspector: Inspector | None = None
 
     def answer(self, message: Json) -> Json:
         """Answer one frame; `{"ping": true}` and what is unknown with nothing more than that we are here."""

@@ -1,0 +1,6 @@
+"""What is asked of a target beyond its record: the gap between git and cluster, and whatever else only a look now can say.
+
+    inspector    one method a question; the same answer for page, CLI and API
+
+Law: it only reads, and with the target's own identity; what it returns is a value, masked as a plan is.
+"""
