@@ -120,7 +120,8 @@ class TargetStatusReader:
 
 # --- rows
 def _followed(target: Target) -> Json:
-    return {"target": target.name, "repository": target.repository.url, "revision": str(target.revision), "path": target.path}
+    where = {"repository": target.repository.url, "revision": str(target.revision), "path": target.path, "cluster": target.cluster.name}
+    return {"target": target.name, **where}
 
 
 def _row(target: Target, sight: LastSeen[ClusterSeen], settings: Settings) -> Json:

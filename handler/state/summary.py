@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 
 from handler.model.manifest import canonical
@@ -11,7 +12,17 @@ from handler.state.record import FORMAT, State, Suspend
 from handler.state.record_format import Line, Sha, Time, Word
 
 LONGEST = 2048  # characters of a summary's JSON
-_SUBJECT = 72
+RECENT = 10  # runs whose ends it lists
+_SUBJECT, _AUTHOR, _WHY = 72, 40, 140
+_ROOM = 300  # characters that the JSON of one text may take: others than ASCII take six each
+
+
+@dataclass(frozen=True, slots=True)
+class RunGlimpse:
+    """How a run of the history ended, and how many seconds it took."""
+
+    outcome: Word
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +31,8 @@ class Summary:
 
     `home`: the `home_of` the state; `asked`: a run was asked for that hasn't begun; `orphans`, `drifted`: how many objects.
     `health`, `health_since`, `judged`: see `TargetHealth`. `subject`: of the applied commit, cut; `applied`: since when it is applied;
-    `since`: of the phase; `suspended_until`: empty without an end.
+    `since`: of the phase; `suspended_until`: empty without an end. `author`: of the applied commit, cut; `why`: what stands in the way, the
+    first line of it, cut; `recent`: the last runs, newest first.
     """
 
     commit: Sha = ""
@@ -44,6 +56,9 @@ class Summary:
     applied: Time = ""
     since: Time = ""
     suspended_until: Time = ""
+    author: Line = ""
+    why: Line = ""
+    recent: tuple[RunGlimpse, ...] = ()
 
     @classmethod
     def of(cls, state: State) -> Summary:
@@ -67,10 +82,13 @@ class Summary:
             health=state.health.state,
             health_since=state.health.since,
             judged=state.health.judged,
-            subject=next((_cut(run.subject) for run in runs if run.subject), ""),
+            subject=next((_cut(run.subject, _SUBJECT) for run in runs if run.subject), ""),
             applied=next((run.started for run in reversed(runs) if run.outcome in IN_SYNC), ""),
             since=state.status.since,
             suspended_until=state.suspend.until if state.suspend else "",
+            author=next((_cut(run.author, _AUTHOR) for run in runs if run.author), ""),
+            why=_cut(_why(state), _WHY),
+            recent=tuple(RunGlimpse(run.outcome, round(run.duration, 1)) for run in state.history[:RECENT]),
         )
 
     def suspension(self, now: float) -> Suspend | None:
@@ -79,8 +97,19 @@ class Summary:
         return pause if self.suspended and pause.holds(now) else None
 
 
-def _cut(subject: str) -> str:
-    return subject if len(subject) <= _SUBJECT else f"{subject[: _SUBJECT - 1]}…"
+def _why(state: State) -> str:
+    """Return the first line of what stands in the way: what is held, what failed or is waited for, what does worst."""
+    said = (*(state.held.reasons if state.held else ()), state.status.message, *state.status.unhealthy, *state.health.worst)
+    return next((text.partition("\n")[0] for text in said if text), "")
+
+
+def _cut(text: str, most: int) -> str:
+    """Cut a text to so many characters, and to what has room in a summary."""
+    if len(text) <= most and len(json.dumps(text)) <= _ROOM:
+        return text
+    while len(text) >= most or len(json.dumps(text)) > _ROOM - 6:
+        text = text[:-1]
+    return f"{text}…"
 
 
 def home_of(repository: str, installation: str, cluster_uid: str, written: int = FORMAT) -> str:

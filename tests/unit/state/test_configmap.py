@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from handler.model.errors import StateInvalid
 from handler.model.names import Identity
 from handler.state.configmap import decode, encode, read_summary
-from handler.state.record import FORMAT, Orphan, Progress, Run, Stalled, State, StepRecord
+from handler.state.record import FORMAT, Orphan, Progress, Run, RunStatus, Stalled, State, StepRecord, TargetHealth
 from handler.state.size_limit import LIMIT, fitted, size
 from handler.state.summary import Summary
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, full, sha, states
@@ -138,6 +138,26 @@ def test_the_summary_is_small_and_comes_back() -> None:
     assert len(text) <= 1024
     assert read_summary(text) == Summary.of(full())
     assert Summary.of(full()).pin == sha("f")
+
+
+def test_a_summary_of_long_texts_in_any_script_has_room() -> None:
+    run = Run("shop.0123456789ab", "replay", "rolled-back", NOON, sha("a"), "🛒" * 300, "アニール" * 60, duration=86_400.123)
+    known = replace(full(), history=(run,) * 20, status=replace(full().status, message="é" * 4000), held=None)
+    text = encode(known, NAMESPACE, TOOLING)["metadata"]["annotations"]["anneal.dev/summary"]
+    summary = read_summary(text)
+    assert summary is not None
+    assert summary == Summary.of(known)
+    assert len(summary.recent) == 10
+    assert all(text.endswith("…") and len(text) > 10 for text in (summary.subject, summary.author, summary.why))
+
+
+def test_a_summary_says_what_stands_in_the_way() -> None:
+    sick = TargetHealth("degraded", worst=("Deployment/shop/api: no Node has room", "Job/shop/load: failed"))
+    assert Summary.of(blank(health=sick)).why == "Deployment/shop/api: no Node has room"
+    failed = RunStatus("failed", message="deploy/api.yaml:3: no such field\nand more")
+    assert Summary.of(blank(health=sick, status=failed)).why == "deploy/api.yaml:3: no such field"
+    assert Summary.of(replace(full(), status=failed)).why == full().held.reasons[0]  # type: ignore[union-attr]
+    assert not Summary.of(blank()).why
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"commit": "main"}', '{"x": 1}', '{"held": 1}', "[" * 5000, "1" * 2000, "null"])
