@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
+from handler.app.times import moment
 from handler.cli import reports
 from handler.cli.apply import show
 from handler.cli.run_job import follow, retry, run
 from handler.cli.session import Session, local_user
-from handler.cli.times import moment
 from handler.config.settings import Target
 from handler.engine.run.errors import RequestRefused
 from handler.engine.run.transitions import deployed

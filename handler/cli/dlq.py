@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
+from handler.app.times import ago
 from handler.cli import reports
 from handler.cli.session import Session
-from handler.cli.times import ago
 from handler.queues.dead_letters import DeadLetters, Letter
 from handler.queues.pending import Work
 from handler.queues.sqs import URL, SqsQueue, queue_url

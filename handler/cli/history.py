@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
+from handler.app.times import ago
 from handler.cli import reports
 from handler.cli.filenames import from_files
 from handler.cli.session import Session
-from handler.cli.times import ago
 from handler.model.numbers import counted
 from handler.state.record import Run
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from handler.app.overview import NewestCommit, TargetRow
+from handler.app.times import ago, span, until
 from handler.cli import follow_up_commands
 from handler.cli.follow_up_commands import NOTHING_GIVEN, GivenFlags
-from handler.cli.times import ago, span, until
 from handler.config.settings import Target
 from handler.health.kinds.pods import WITH_PODS
 from handler.model.errors import AccessDenied, ClusterUnavailable, PlanRefused, QuotaExceeded, RolloutFailed, SecretUnavailable, TargetMoved

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from handler.cli.times import ago, span
+from handler.app.times import ago, span
 from handler.engine.planner.due import DONE, FAILED, SKIPPED
 from handler.model.numbers import many
 from handler.state.record import Progress, StepRecord

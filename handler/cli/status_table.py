@@ -13,11 +13,11 @@ from typing import Any
 
 from handler.app.cluster_looks import problem
 from handler.app.overview import EXPLAINED, NOT_KNOWN, TROUBLE, Level, TargetRow, cluster_subject
+from handler.app.times import brief
 from handler.cli import follow_up_commands
 from handler.cli.follow_up_commands import NOTHING_GIVEN, GivenFlags
 from handler.cli.next_step import complete, is_of_git_host, next_step
 from handler.cli.target_page import drift_text
-from handler.cli.times import brief
 from handler.config.settings import Cluster
 from handler.model.errors import ClusterUnavailable
 from handler.model.numbers import many

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from handler.app.overview import TargetRow
+from handler.app.times import ago, span, until
 from handler.cli import logs
 from handler.cli.follow_up_commands import GivenFlags
 from handler.cli.next_step import NextStep, complete, next_step, pinned_text, server_text
 from handler.cli.output import Output
 from handler.cli.rollout_lines import UNDER_WAY, now_at, phase_of, step_line, summed
-from handler.cli.times import ago, span, until
 from handler.engine.planner.due import FAILED
 from handler.model.health import HealthState
 from handler.model.numbers import counted, many

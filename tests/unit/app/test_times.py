@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.cli.times import ago, moment, span, until
+from handler.app.times import ago, moment, span, until
 from handler.state.record_format import seconds_of, stamp
 
 NOW = 1_800_000_000.0
