@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from handler.model.errors import StateInvalid
 from handler.model.names import Identity
 from handler.state.configmap import decode, encode, read_summary
-from handler.state.record import FORMAT, Orphan, Progress, Run, RunStatus, Stalled, State, StepRecord, TargetHealth
+from handler.state.record import FORMAT, HeldPlan, Orphan, Progress, Run, RunStatus, Stalled, State, StepRecord, TargetHealth
 from handler.state.size_limit import LIMIT, fitted, size
 from handler.state.summary import Summary
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, full, sha, states
@@ -156,7 +156,8 @@ def test_a_summary_says_what_stands_in_the_way() -> None:
     assert Summary.of(blank(health=sick)).why == "Deployment/shop/api: no Node has room"
     failed = RunStatus("failed", message="deploy/api.yaml:3: no such field\nand more")
     assert Summary.of(blank(health=sick, status=failed)).why == "deploy/api.yaml:3: no such field"
-    assert Summary.of(replace(full(), status=failed)).why == full().held.reasons[0]  # type: ignore[union-attr]
+    held = HeldPlan("1" * 12, ("11 deletions of 20 members", "more"), (), sha(), "", "", NOON)
+    assert Summary.of(blank(health=sick, status=failed, held=held)).why == "11 deletions of 20 members"
     assert not Summary.of(blank()).why
 
 
