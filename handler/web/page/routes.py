@@ -1,0 +1,113 @@
+"""The page's paths: which view each leads to, what stands before all of them, and the headers of their answers.
+
+Law: a target that a visitor doesn't see is answered as one that isn't there. What changes anything is a POST that carries the form's token.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from flask import Flask, Response, redirect, request
+
+from handler.model.errors import AnnealError
+from handler.web.page import act_pages, overview_page
+from handler.web.page.access import SignInRequired, Visitor
+from handler.web.page.acts import ACTS
+from handler.web.page.rendering import STATIC, TYPES, static
+from handler.web.page.target_pages import TARGET_PAGES
+from handler.web.page.views import Page
+from handler.web.tokens import PathNotFound
+
+_LOG = logging.getLogger("anneal.page")
+_CSP = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "img-src": "'self'",
+    "connect-src": "'self'",
+    "form-action": "'self'",
+    "base-uri": "'none'",
+    "frame-ancestors": "'none'",
+}
+HEADERS = {
+    "Content-Security-Policy": "; ".join(f"{kind} {source}" for kind, source in _CSP.items()),
+    "Referrer-Policy": "same-origin",  # without any, browsers send `Origin: null` with forms
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+_FOREVER = "public, max-age=31536000, immutable"
+Route = Callable[..., Response]
+
+
+def add_page(app: Flask, page: Page) -> None:
+    """Add the page to an application."""
+    for path, view in overview_page.PAGES.items():
+        _add(app, page, path, "GET", _signed_in(page, view))
+    for name, each in TARGET_PAGES.items():
+        _add(app, page, f"/ui/targets/<target>/{name}".rstrip("/"), "GET", _of_target(page, each))
+    for act in ACTS.values():
+        for method, step in (("GET", act_pages.confirm), ("POST", act_pages.do)):
+            _add(app, page, f"/ui/targets/<target>/{act.name}", method, _of_target(page, partial(step, act=act)))
+    for route in page.access.routes():
+        _add(app, page, route.rule, route.method, route.view)
+    app.add_url_rule(f"{STATIC}<digest>/<name>", endpoint="static", view_func=_static, methods=["GET"], provide_automatic_options=False)
+
+
+def _add(app: Flask, page: Page, path: str, method: str, view: Route) -> None:
+    shown = partial(_shown, page, view)
+    app.add_url_rule(path, endpoint=f"{method} {path}", view_func=shown, methods=[method], provide_automatic_options=False)
+
+
+def _shown(page: Page, view: Route, **given: Any) -> Response:
+    """Answer, errors as pages; a visitor who must sign in is led there and back."""
+    try:
+        response = view(**given)
+    except SignInRequired as refusal:
+        response = redirect(page.access.sign_in_url(request), 303) if request.method == "GET" else _error(page, refusal)
+    except AnnealError as refusal:
+        response = _error(page, refusal)
+    response.headers.update(HEADERS)
+    return response
+
+
+def _error(page: Page, refusal: AnnealError) -> Response:
+    status = getattr(refusal, "status", 500)
+    fields = {"path": request.url_rule.rule if request.url_rule else "", "code": refusal.code, "seen": str(refusal)}
+    _LOG.warning("a page was refused", extra={"fields": fields})
+    try:
+        visitor = page.access.visitor(request)
+    except AnnealError:
+        visitor = None
+    return page.html(visitor, "error.html", status=status, problems=refusal.problems, code=refusal.code, number=status)
+
+
+def _signed_in(page: Page, view: Callable[[Page, Visitor], Response]) -> Route:
+    def seen() -> Response:
+        visitor = page.access.visitor(request)
+        return _settled(page, view(page, visitor), visitor)
+
+    return seen
+
+
+def _of_target(page: Page, view: Callable[..., Response]) -> Route:
+    def seen(target: str) -> Response:
+        visitor = page.access.visitor(request)
+        found = page.settings.target(target) if visitor.sees(target) else None
+        if found is None:
+            raise PathNotFound.of(f"target {target[:64]}", "isn't configured, or isn't yours to see")
+        return _settled(page, view(page, visitor, found), visitor)
+
+    return seen
+
+
+def _settled(page: Page, response: Response, visitor: Visitor) -> Response:
+    page.access.settled(response, visitor)
+    return response
+
+
+def _static(digest: str, name: str) -> Response:  # noqa: ARG001 - it makes the address another one
+    if name not in TYPES:
+        raise PathNotFound.of("static file", "there is none of this name")
+    return Response(static(name), content_type=TYPES[name], headers={"Cache-Control": _FOREVER})

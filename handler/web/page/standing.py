@@ -1,0 +1,63 @@
+"""How a target stands, in one word with a colour: of a row of `/api/targets`. Pure.
+
+The first that holds counts, so that a filter and a sort find what needs a person before what only moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from handler.model.health import HealthState
+from handler.state.run_history import PRUNING, ROLLING
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """`key`: in addresses and classes; `word`: as people read it; `tone`: good, bad, warn, moving or quiet; `sign`: seen without colours."""
+
+    key: str
+    word: str
+    tone: str
+    sign: str
+
+
+UNREAD = Standing("unread", "unread", "bad", "?")
+FAILED = Standing("failed", "failed", "bad", "✕")
+DEGRADED = Standing("degraded", "degraded", "bad", "!")
+HELD = Standing("held", "held", "warn", "✋")
+DRIFTED = Standing("drifted", "drifted", "warn", "≠")
+SUSPENDED = Standing("suspended", "suspended", "quiet", "‖")
+MOVING = Standing("moving", "rolling out", "moving", "➤")
+NEW = Standing("new", "never ran", "quiet", "○")
+UNKNOWN = Standing("unknown", "unknown", "quiet", "?")
+HEALTHY = Standing("healthy", "healthy", "good", "✓")
+STANDINGS = (UNREAD, FAILED, DEGRADED, HELD, DRIFTED, SUSPENDED, MOVING, NEW, UNKNOWN, HEALTHY)
+"""All of them, the most urgent first."""
+
+_RULES: tuple[tuple[Standing, Callable[[Row], object]], ...] = (
+    (UNREAD, lambda row: row["trouble"]),
+    (NEW, lambda row: not row["recorded"]),
+    (SUSPENDED, lambda row: row["suspended"] or row["phase"] == "suspended"),
+    (FAILED, lambda row: row["phase"] == "failed"),
+    (HELD, lambda row: row["held"]),
+    (MOVING, lambda row: row["phase"] in (ROLLING, "waiting", PRUNING) or row["attempt"]),
+    (DEGRADED, lambda row: row["health"] == HealthState.DEGRADED),
+    (DRIFTED, lambda row: row["drifted"]),
+    (MOVING, lambda row: row["health"] == HealthState.PROGRESSING),
+    (HEALTHY, lambda row: row["health"] == HealthState.HEALTHY),
+    (UNKNOWN, lambda _row: True),
+)
+
+
+def standing(row: Row) -> Standing:
+    """Return how the target of a row stands."""
+    return next(found for found, holds in _RULES if holds(row))
+
+
+def urgency(found: Standing) -> int:
+    """Return the place of a standing in a list, the most urgent first."""
+    return STANDINGS.index(found)
