@@ -1,0 +1,46 @@
+"""The page in a real Chromium: one browser for the files of this folder that a worker runs, a fresh context for each page that is opened.
+
+A test fails at its end if its pages have left a fault that it didn't expect: `infra/browser/faults.py` says what one is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+from infra.browser.chromium import Chromium
+from infra.browser.faults import Faults
+from tests.e2e.conftest import host, open_shop, sandbox, shop  # noqa: F401 - fixtures
+from tests.page.page_server import page_server  # noqa: F401 - a fixture
+
+OpenPage = Callable[..., Page]
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Chromium]:
+    """The browser; it ends before this worker runs a test of another folder, which may need asyncio."""
+    with Chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def faults() -> Iterator[Faults]:
+    """What the browser complains about in this test; `faults.expect(text)` for what the test asks for."""
+    seen = Faults()
+    yield seen
+    seen.close()
+
+
+@pytest.fixture
+def open_page(chromium: Chromium, faults: Faults) -> OpenPage:
+    """Open a page of a server: `open_page(url, scheme="dark", width=390, scripts=False, also=(other url,))`; each is another person's."""
+
+    def opened(url: str, also: tuple[str, ...] = (), scripts: bool = True, **context: Any) -> Page:
+        made = chromium.context(url, scripts=scripts, **context)
+        faults.watch(made, url, *also, scripts=scripts)
+        return made.new_page()
+
+    return opened
