@@ -193,15 +193,7 @@ def resolve_known(
 
 def references(settings: Settings, needs: Collection[Need] = ALL) -> Iterator[SecretRef]:
     """Yield every reference of a configuration that these needs resolve."""
-    for target in settings.targets:
-        if "git" in needs:
-            yield from (ref for _, ref in (*git_references(target.repository), *chart_references(target.charts)))
-        if "decryption" in needs:
-            yield from (ref for _, ref in decryption_references(target.decryption))
-        if "clusters" in needs and target.cluster.kubeconfig:
-            yield target.cluster.kubeconfig
-        if "webhooks" in needs:
-            yield from target.repository.webhook.secrets
+    yield from _of_targets(settings, needs)
     if "metrics" in needs:
         yield from (each.token for each in settings.prometheus if each.token)
     if "webhooks" in needs:
@@ -211,6 +203,18 @@ def references(settings: Settings, needs: Collection[Need] = ALL) -> Iterator[Se
         yield from (token.secret for token in settings.replay.tokens)
     if "page" in needs:
         yield from (ref for _, ref in page_references(settings.page))
+
+
+def _of_targets(settings: Settings, needs: Collection[Need]) -> Iterator[SecretRef]:
+    for target in settings.targets:
+        if "git" in needs:
+            yield from (ref for _, ref in (*git_references(target.repository), *chart_references(target.charts)))
+        if "decryption" in needs:
+            yield from (ref for _, ref in decryption_references(target.decryption))
+        if "clusters" in needs and target.cluster.kubeconfig:
+            yield target.cluster.kubeconfig
+        if "webhooks" in needs:
+            yield from target.repository.webhook.secrets
 
 
 def renewed(

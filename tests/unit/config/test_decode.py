@@ -90,7 +90,7 @@ def test_yaml_that_is_no_configuration(text: str, expected: str) -> None:
             (
                 "1: unknown key; known: apiVersion, defaults, driftInterval, healthCheckExprs, healthInterval, include, installation, "
                 "interval, kind, leaseDuration, metrics, page, prometheus, queue, replay, secretsInterval, stateNamespace, targets, "
-                    "webhooks"
+                "webhooks"
             ),
         ),
         ("[a]: 2", "configuration: expected a name as key, found a list"),
@@ -99,7 +99,7 @@ def test_yaml_that_is_no_configuration(text: str, expected: str) -> None:
             (
                 "<<: unknown key; known: apiVersion, defaults, driftInterval, healthCheckExprs, healthInterval, include, installation, "
                 "interval, kind, leaseDuration, metrics, page, prometheus, queue, replay, secretsInterval, stateNamespace, targets, "
-                    "webhooks"
+                "webhooks"
             ),
         ),
         ("interval: 0", f"interval: {DURATION}, found 0"),

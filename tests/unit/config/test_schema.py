@@ -34,6 +34,7 @@ def test_schema_json_is_what_the_code_writes() -> None:
 def test_the_schema_is_of_2020_12() -> None:
     Draft202012Validator.check_schema(schema())
 
+
 PAGE = "url: 'https://a.example.com', key: {env: K}, roles: [{role: viewer, groups: [a]}]"
 TOKEN = "tokens: [{name: ada, secret: {env: A}}]"
 
