@@ -48,8 +48,8 @@ def webhooks(environ: Mapping[str, str] = os.environ, added: Added = None) -> Fl
 
 
 def api(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:
-    """Make the door of named tokens; it knows their secrets alone. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
-    base = bootstrap(environ, {"tokens"}, added)
+    """Make the door of named tokens, and of people; it knows their secrets alone. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
+    base = bootstrap(environ, {"tokens", "page"}, added)
     settings, secrets = base.settings, base.secrets
     handler = Lazy(lambda: clusters(base, environ))
     worker = behind(settings, lambda target: handler.get().records(target), secrets.mask)
