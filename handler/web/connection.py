@@ -8,9 +8,12 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from handler.web.request_reader import RequestReader
+
+if TYPE_CHECKING:
+    from handler.web.event_streams import EventStream, EventStreams
 
 AGAIN = 1  # seconds after which a client that was turned away may come again
 
@@ -31,14 +34,21 @@ class ClientConnection:
     then: Callable[[ClientConnection], None] = field(init=False)
     unread: int = 0
     answer: memoryview = field(default_factory=lambda: memoryview(b""))
-    future: Future[bytes] | None = None
+    future: Future[Collected] | None = None
 
 
 class Collected:
-    """Stands for the socket while an answer is made."""
+    """Stands for the socket while an answer is made. `streams`: where the view may open a stream, which then is its answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, streams: EventStreams | None = None) -> None:
         self.answer = bytearray()
+        self.streams = streams
+        self.stream: EventStream | None = None
+
+    @property
+    def taken(self) -> bool:
+        """Whether the view has answered 200; proxies may speak HTTP/1.0."""
+        return self.answer.startswith((b"HTTP/1.1 200 ", b"HTTP/1.0 200 "))
 
     def sendall(self, data: bytes) -> None:
         """Take a part of the answer."""
@@ -59,7 +69,7 @@ class Exchange:
 
     client: Any
     server: Any
-    sock: Collected = field(default_factory=Collected)
+    sock: Collected
 
 
 def refusal(status: int, reason: str, code: str = "bad-request") -> bytes:

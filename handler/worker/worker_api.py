@@ -20,6 +20,7 @@ from handler.queues.run_index import RunEntry, RunIndex
 from handler.state.record_format import stamp
 
 if TYPE_CHECKING:
+    from handler.feedback.live_runs import LiveRuns
     from handler.inspect.inspector import Inspector
 
 _LOG = logging.getLogger("anneal.read")
@@ -29,7 +30,7 @@ _LOG = logging.getLogger("anneal.read")
 class WorkerApi:
     """Answers frames. `accept`: puts a job into the queue, or raises Closed; `exposed`: the worker's metrics as text.
 
-    `inspector`: answers what a record doesn't say; None: such questions aren't answered here.
+    `inspector`: answers what a record doesn't say; None: such questions aren't answered here. `live`: what changes; None: it isn't kept.
     """
 
     runs: RunIndex
@@ -38,6 +39,7 @@ class WorkerApi:
     exposed: Callable[[], str]
     mask: Callable[[str], str] = str
     inspector: Inspector | None = None
+    live: LiveRuns | None = None
 
     def answer(self, message: Json) -> Json:
         """Answer one frame; `{"ping": true}` and what is unknown with nothing more than that we are here."""
@@ -94,6 +96,11 @@ class WorkerApi:
             return {"ended": True}
         return self.accept(work)
 
+    def changes(self, message: Json) -> Json:
+        """What changed of the targets under way after `since` of the life `boot`; waits for the next change, for `wait` seconds at most."""
+        found = self.live.changes(str(message["boot"]), int(message["since"]), float(message["wait"])) if self.live else {}
+        return found | {"targets": masked(found["targets"], self.mask)} if found else {}
+
     def metrics(self, message: Json) -> Json:  # noqa: ARG002 - all questions have one signature
         """Our metrics, in Prometheus' text format."""
         return {"text": self.exposed()}
@@ -107,4 +114,5 @@ QUESTIONS: dict[str, Callable[[WorkerApi, Json], Json]] = {
     "ends": WorkerApi.ends,
     "again": WorkerApi.again,
     "metrics": WorkerApi.metrics,
+    "changes": WorkerApi.changes,
 }
