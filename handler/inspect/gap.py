@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from handler.inspect.look import Look, Seen
 from handler.model.plan import Action, Change, Due
-from handler.plan.gap import FieldState, GapField, ObjectGap
+from handler.plan.gap import MOST, FieldState, GapField, ObjectGap
 
 FIELDS = 200  # fields of one object that are listed
 
@@ -76,8 +76,9 @@ class Gap:
         return replace(self, objects=tuple(each for each in self.objects if each.object == name))
 
 
-def gap_of(look: Look, *, fields: int = FIELDS) -> Gap:
-    """Make the gap of a look. `fields`: how many fields of one object are listed."""
+def gap_of(look: Look) -> Gap:
+    """Make the gap of a look."""
+    fields = max(look.ask.most - MOST, 0) + FIELDS
     objects = sorted((_object(look, change, fields) for change in look.changes), key=_order)
     states, counted = Counter(each.state for each in objects), Counter[str]()
     for each in objects:

@@ -1,6 +1,8 @@
 """One look at a target: a dry run of what its next run would deploy, or of what a person is about to ask for, and what it says.
 
-Ask --> Handler.look, the plan and each object's fields --> Look, from which `gap` and `orphans` are made
+    Ask --> Handler.look, the plan and each object's fields --> Look, from which `gap` and `orphans` are made
+
+Law: it is a dry run, by the target's own identity; a plan that can't be made is an answer, too: its problems.
 """
 
 from __future__ import annotations
@@ -119,12 +121,8 @@ class Seen:
 
 def _aim(seen: Look) -> str:
     ask, pin = seen.ask, seen.state.pin if seen.state else None
-    asked = {
-        "rollback": ask.rollback,
-        "commit": bool(ask.commit),
-        "unpin": ask.unpin,
-        "pin": bool(pin and pin.commit == seen.result.commit),
-    }
+    pinned = pin is not None and pin.commit == seen.result.commit
+    asked = {"rollback": ask.rollback, "commit": bool(ask.commit), "unpin": ask.unpin, "pin": pinned}
     return next((aim for aim, is_so in asked.items() if is_so), "head")
 
 

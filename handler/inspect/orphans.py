@@ -1,7 +1,9 @@
 """What the next run deletes of a target, and what it keeps although git doesn't declare it; each with the reason, and whether it is held.
 
-deleted    git no longer declares it           recreated   it is deleted and made anew
-kept       its reason says what keeps it       left        a sibling target declares it
+    deleted    git no longer declares it           recreated   it is deleted and made anew
+    kept       its reason says what keeps it       left        a sibling target declares it
+
+Law: what is made anew is a deletion, too. A deletion that a guard holds comes only once a person has approved it.
 """
 
 from __future__ import annotations
