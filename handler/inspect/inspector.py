@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from handler.app.build import Handler
+from handler.inspect.facts import Json, cut, facts
 from handler.inspect.gap import Gap, gap_of
 from handler.inspect.look import Ask, look
 from handler.inspect.orphans import Orphans, orphans_of
@@ -56,6 +58,16 @@ class Inspector:
             return whole
         found = self._answer(ask).gap
         return found.of(ask.object) if ask.object else found
+
+    def gap_facts(self, about: Mapping[str, Any]) -> Json:
+        """Return the gap that another process asks for, as JSON, cut. `about`: name, commit, rollback, unpin, object. Raises as `gap`."""
+        name, commit, of = (str(about.get(key) or "") for key in ("name", "commit", "object"))
+        rollback, unpin = (about.get(key) is True for key in ("rollback", "unpin"))
+        return cut(facts(self.gap(Ask(name, commit, rollback=rollback, unpin=unpin, object=of))))
+
+    def orphans_facts(self, about: Mapping[str, Any]) -> Json:
+        """Return the orphans that another process asks for, as JSON and cut. `about`: name. Raises as `orphans`."""
+        return cut(facts(self.orphans(str(about["name"]))))
 
     def orphans(self, name: str) -> Orphans:
         """Return what the next run deletes of a target, and what it keeps. Raises WorkerUnavailable: too many look."""
