@@ -24,6 +24,7 @@ from handler.web.status_api import WorkerLink
 if TYPE_CHECKING:
     from handler.app.record_summaries import Readable
     from handler.app.target_status import Json
+    from handler.inspect.inspector import Inspector
     from handler.queues.pending import Work
 
 WEBHOOKS = Routes(frozenset({"webhooks"}))
@@ -56,17 +57,29 @@ def api(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:
     return create_app(settings, secrets, base.queue, lambda: True, worker=worker, metrics=EmfLines(), routes=TOKENS)
 
 
-def behind(settings: Settings, records: Callable[[Target], Readable], mask: Callable[[str], str]) -> WorkerLink:
-    """Return the worker link of a function, which has no worker process: it reads the records. `records`: as `Handler.records`."""
+def behind(
+    settings: Settings,
+    records: Callable[[Target], Readable],
+    mask: Callable[[str], str],
+    inspector: Callable[[], Inspector] | None = None,
+) -> WorkerLink:
+    """Return the worker link of a function, which has no worker process: it reads the records. `records`: as `Handler.records`.
+
+    `inspector`: makes what looks at clusters, at the first question that needs it; None: such questions aren't answered.
+    """
     from handler.app.record_summaries import PATIENCE
     from handler.app.target_status import TargetStatusReader
+    from handler.queues.outbox import PATIENCE as LOOKS
     from handler.queues.run_index import RunIndex
     from handler.worker.worker_api import WorkerApi
 
     answers = WorkerApi(RunIndex(), TargetStatusReader(settings, records, mask, PATIENCE), _taken, lambda: "", mask)
 
+    looks = Lazy(inspector) if inspector else None
+
     def ask(question: str, **about: Any) -> Json:
-        return answers.answer({"ask": question, **about})
+        asked = replace(answers, inspector=looks.get()) if looks and question in LOOKS else answers
+        return asked.answer({"ask": question, **about})
 
     return WorkerLink(ask, lambda _request: None, sees=False)
 

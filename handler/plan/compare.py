@@ -20,6 +20,7 @@ from handler.model.rollout import Mode
 from handler.plan import steering
 from handler.plan.admission import Desired
 from handler.plan.diff import tellable, text_of
+from handler.plan.gap import FieldGaps
 from handler.plan.ignore import Ignoring
 from handler.plan.inventory import is_member
 from handler.plan.managed_fields import at_path, is_same
@@ -38,7 +39,7 @@ class Comparison:
     """The state of one comparison; `see` every labelled object, then `probe` what of the rest exists unlabelled.
 
     `hides`, `hidden`: see `field_changes`; `anew`: live objects of which a render makes something anew: their values stay, and no render
-    knows them.
+    knows them. `gaps`: takes the fields of each declared live object; None: they aren't asked for.
     """
 
     target: str
@@ -58,6 +59,7 @@ class Comparison:
     hides: Callable[[str], str] = str
     hidden: Mapping[Identity, HiddenFields] = field(default_factory=dict)
     anew: dict[Identity, dict[str, Any]] = field(default_factory=dict, repr=False)
+    gaps: FieldGaps | None = None
 
     @property
     def members(self) -> int:
@@ -128,6 +130,9 @@ class Comparison:
         taken = found if found and steering.merges_others(live, body) else None
         if self.undeclared is not None:
             self.undeclared[identity] = tuple(_undeclared(identity, body, live, taken))
+        if self.gaps is not None and identity in self.desired:
+            declared, hidden = self.desired[identity].manifest.body(), self.hidden.get(identity, HiddenFields())
+            self.gaps.see(identity, declared, live, self.ignoring, self.hides, hidden)
         return taken
 
     def effective(self, item: Desired, live: dict[str, Any]) -> Desired:

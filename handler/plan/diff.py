@@ -95,7 +95,7 @@ def _differences(path: Path, was: Any, becomes: Any) -> Iterator[tuple[Path, Any
 
 
 def _list_differences(path: Path, was: list[Any], becomes: list[Any]) -> Iterator[tuple[Path, Any, Any]]:
-    before, after = _keyed(was, becomes)
+    before, after = paired(was, becomes)
     if before.keys() == after.keys() and all(equal(before[key], after[key]) for key in before):
         yield path, was, becomes  # only the order differs
         return
@@ -112,7 +112,8 @@ def _list_differences(path: Path, was: list[Any], becomes: list[Any]) -> Iterato
             yield (*path, step), element, other  # whole: by its name masking knows a secret's value
 
 
-def _keyed(was: list[Any], becomes: list[Any]) -> tuple[dict[Step, Any], dict[Step, Any]]:
+def paired(was: list[Any], becomes: list[Any]) -> tuple[dict[Step, Any], dict[Step, Any]]:
+    """Return the elements of two lists, each by what identifies it in both; by position where nothing does."""
     for keys in _IDENTIFYING:
         both: list[list[Step]] = [[_step(item, keys) for item in items] for items in (was, becomes)]
         if all(all(steps) and len(set(steps)) == len(steps) for steps in both):

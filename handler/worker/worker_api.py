@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from handler.app.target_status import Json, TargetStatusReader
-from handler.model.errors import AnnealError
+from handler.model.errors import AnnealError, WorkerUnavailable
 from handler.model.to_json import masked
 from handler.queues import message as codec
 from handler.queues.inbox import Closed
@@ -105,6 +105,20 @@ class WorkerApi:
         """Our metrics, in Prometheus' text format."""
         return {"text": self.exposed()}
 
+    def gap(self, message: Json) -> Json:
+        """How a target's objects and fields stand against git now. Raises WorkerUnavailable: nothing looks here, or too many do."""
+        return {"gap": masked(self._looks.gap_facts(message), self.mask)}
+
+    def orphans(self, message: Json) -> Json:
+        """What a target's next run would delete, and what it would keep. Raises as `gap`."""
+        return {"orphans": masked(self._looks.orphans_facts(message), self.mask)}
+
+    @property
+    def _looks(self) -> Inspector:
+        if self.inspector is None:
+            raise WorkerUnavailable.of("worker", "looks at no cluster here", fix="ask anneal gap, anneal orphans")
+        return self.inspector
+
 
 QUESTIONS: dict[str, Callable[[WorkerApi, Json], Json]] = {
     "targets": WorkerApi.targets,
@@ -115,4 +129,6 @@ QUESTIONS: dict[str, Callable[[WorkerApi, Json], Json]] = {
     "again": WorkerApi.again,
     "metrics": WorkerApi.metrics,
     "changes": WorkerApi.changes,
+    "gap": WorkerApi.gap,
+    "orphans": WorkerApi.orphans,
 }

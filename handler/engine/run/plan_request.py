@@ -70,6 +70,7 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         canaries=Canaries.of(prepared.rollout, due=rolling, gradual=is_gradual(run, prepared.digest)),
         planned_rollout=prepared.planned_rollout,
         shown=run.job.dry_run,
+        gaps=run.deps.gaps,
         handover=SiblingQuestions(
             run.deps.target,
             run.deps.siblings,

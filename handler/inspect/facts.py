@@ -1,0 +1,39 @@
+"""What an inspection found, as JSON: the one form that page, CLI and API have; and cut, so that an answer has an end. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from handler.inspect.gap import Gap
+from handler.inspect.orphans import Orphans
+from handler.model.to_json import plain
+
+Json = dict[str, Any]
+BYTES = 3_000_000
+"""What the objects of one answer may have, as JSON."""
+
+
+def facts(found: Gap | Orphans) -> Json:
+    """Return a gap or orphans as JSON: what was seen at the top, beside the lists."""
+    told: Json = plain(found)
+    seen: Json = told.pop("seen")
+    if isinstance(found, Gap):
+        told["due"] = [{"group": due.group, "step": due.step, "object": str(due.identity), "action": due.action} for due in found.due]
+    return seen | told
+
+
+def cut(told: Json, most: int = BYTES) -> Json:
+    """Return it with as many objects as fit, the first first, fields left out before objects; `omitted` says how many are missing."""
+    name, left = "objects" if "objects" in told else "orphans", most
+    kept = []
+    for each in told[name]:
+        size = len(json.dumps(each))
+        if size > left and each.get("fields"):
+            each = each | {"fields": [], "omitted": each["omitted"] + len(each["fields"])}  # noqa: PLW2901 - what is kept of it
+            size = len(json.dumps(each))
+        if size > left:
+            break
+        left -= size
+        kept.append(each)
+    return told | {name: kept, "omitted": told["omitted"] + len(told[name]) - len(kept)}

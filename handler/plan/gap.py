@@ -1,0 +1,263 @@
+"""The gap between git and one live object, field by field, in Rekkoner's four states. Pure.
+
+    declared, live --> fields with who owns each --> a state each --> with the plan's Change: what the next run does about it
+
+Law: what the server calls the same is equal, however it is written. Fields are masked as a plan masks them; of what is masked nothing says
+that it equals. Only a look that asks for it pays: equal fields and the server's defaults are counted, and listed where they are few.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import reduce
+from typing import Any
+
+from handler.model.field_masking import MASKED, is_sensitive, shown
+from handler.model.hidden_fields import HiddenFields
+from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, GroupKind, Identity
+from handler.model.plan import Action, Change, FieldChange
+from handler.plan.diff import meaningful, paired, tellable, text_of
+from handler.plan.ignore import Ignoring
+from handler.plan.managed_fields import Fields, Step, equal, fields_of_element, keyed, managed_fields, union
+
+MOST = 1000  # equal fields and defaults that are listed altogether
+_ABSENT = object()
+_OURS = (("metadata", "name"), ("metadata", "namespace"), ("metadata", "labels", PART_OF), ("metadata", "annotations", IDENTITY))
+"""What makes an object that one and ours: git's author wrote none of it, or can't change it."""
+_KEPT = ("finalizers", "ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds")
+"""Metadata by which controllers and the garbage collector do their work (Rekkoner's default list)."""
+DEFAULT, NOT_THERE, GOES, STAYS = "set by the API server", "isn't there", "the next run removes it", "it stays"
+Path = tuple[Step, ...]
+Place = tuple[str | int, ...]
+
+
+class FieldState(StrEnum):
+    """How a field stands: declared and live the same, declared and live otherwise, live alone, or changing by itself."""
+
+    EQUAL = "equal"
+    DIFFERS = "differs"
+    UNDECLARED = "undeclared"
+    ITSELF = "itself"
+
+
+@dataclass(frozen=True, slots=True)
+class GapField:
+    """One field. `declared`/`live`: masked text, empty: it isn't there; `manager`: who owns it live; `why`: if the state needs a word."""
+
+    path: str
+    state: FieldState
+    declared: str
+    live: str
+    manager: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectGap:
+    """The fields of one object: those that are listed. `equal`: paths of equal ones that aren't; `defaults`: how many of the server's."""
+
+    fields: tuple[GapField, ...] = ()
+    equal: tuple[str, ...] = ()
+    defaults: int = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many fields stand how, listed or not; every state is named."""
+        found = Counter({FieldState.EQUAL: len(self.equal), FieldState.ITSELF: self.defaults})
+        found.update(each.state for each in self.fields)
+        return {str(state): found[state] for state in FieldState}
+
+    def judged(self, change: Change) -> ObjectGap:
+        """Return the gap as the plan sees it: what the server's dry-run changes differs, and nothing else that is declared."""
+        if change.action is Action.RECREATE:
+            return self
+        changed = tuple(each.path for each in change.fields)
+        left = [_settled(each) for each in self.fields if not _is_covered(each.path, changed)]
+        rest = tuple(path for path in self.equal if not _is_covered(path, changed)) if changed else self.equal
+        return replace(self, fields=(*map(_changing, change.fields), *left), equal=rest)
+
+
+@dataclass(slots=True)
+class FieldGaps:
+    """Collects the gap of every declared live object that a plan compares. Thread-safe.
+
+    `object`: the one whose equal fields are listed; empty: those of all, while they are few. `most`: how many are listed.
+    """
+
+    object: str = ""
+    most: int = MOST
+    found: dict[Identity, ObjectGap] = field(default_factory=dict)
+    _listed: int = 0
+
+    def see(
+        self,
+        identity: Identity,
+        declared: dict[str, Any],
+        live: dict[str, Any],
+        ignoring: Ignoring,
+        hides: Callable[[str], str],
+        hidden: HiddenFields,
+    ) -> None:
+        """Note the gap of one object. `hides`, `hidden`: see `diff.field_changes`."""
+        known: Fields = reduce(union, (entry.get("fieldsV1") or {} for entry in managed_fields(live)), {})
+        ignored = ignoring.ignored(identity, declared, live)
+        look = _Look(identity.group_kind, tuple(ignored), ignoring.made_anew(identity, live), hides, hidden)
+        lists = self.object in ("", str(identity)) and self._listed < self.most
+        gap = look.gap(keyed(declared, known), live, lists=lists)
+        self._listed += len(gap.fields)
+        self.found[identity] = gap
+
+    def of(self, change: Change) -> ObjectGap | None:
+        """Return the gap of a change's object; None: it wasn't compared."""
+        found = self.found.get(change.identity)
+        return found.judged(change) if found and change.manifest else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    manager: str
+    subresource: str
+    fields: Fields
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    path: Path
+    place: Place
+    declared: Any
+    live: Any
+    owners: tuple[_Owner, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    kind: GroupKind
+    ignored: Sequence[tuple[Place, str]]
+    anew: Sequence[Place]
+    hides: Callable[[str], str]
+    hidden: HiddenFields
+
+    def gap(self, declared: dict[str, Any], live: dict[str, Any], *, lists: bool) -> ObjectGap:
+        owners = tuple(
+            _Owner(str(entry.get("manager") or ""), str(entry.get("subresource") or ""), entry.get("fieldsV1") or {})
+            for entry in managed_fields(live)
+        )
+        fields: list[GapField] = []
+        same: list[str] = []
+        defaults = 0
+        for leaf in _leaves((), (), meaningful(declared), meaningful(live), owners):
+            state, why = self._state(leaf)
+            text = sys.intern(text_of(tellable(self.kind, tuple(self.hidden.told(leaf.path)))))
+            if state is FieldState.EQUAL and (leaf.path in _OURS or self._is_secret(leaf, text)):
+                continue
+            if lists or not (state is FieldState.EQUAL or why == DEFAULT):
+                fields.append(self._field(leaf, text, state, why))
+            elif state is FieldState.EQUAL:
+                same.append(text)
+            else:
+                defaults += 1
+        told = (each for each in fields if each.state is not FieldState.EQUAL or MASKED not in each.declared + each.live)
+        return ObjectGap(tuple(told), tuple(same), defaults)
+
+    def _state(self, leaf: _Leaf) -> tuple[FieldState, str]:
+        ignored = next((why for place, why in self.ignored if leaf.place[: len(place)] == place), "")
+        if ignored:
+            return FieldState.ITSELF, ignored
+        if leaf.live is _ABSENT:
+            return FieldState.DIFFERS, NOT_THERE
+        if leaf.declared is not _ABSENT:
+            return FieldState.EQUAL if equal(leaf.declared, leaf.live) else FieldState.DIFFERS, ""
+        return _undeclared(leaf)
+
+    def _is_secret(self, leaf: _Leaf, text: str) -> bool:
+        return is_sensitive(self.kind, text) or self.hidden.hides(leaf.path) or self._is_anew(leaf)
+
+    def _is_anew(self, leaf: _Leaf) -> bool:
+        return any(all(ours == theirs for ours, theirs in zip(leaf.place, place, strict=False)) for place in self.anew)
+
+    def _field(self, leaf: _Leaf, text: str, state: FieldState, why: str) -> GapField:
+        declared, live = (shown(self.kind, text, None if value is _ABSENT else value) for value in (leaf.declared, leaf.live))
+        if self.hidden.hides(leaf.path) or self._is_anew(leaf) or (self.hides(declared), self.hides(live)) != (declared, live):
+            declared, live = declared and MASKED, live and MASKED
+        return GapField(text, state, declared, live, _owner(leaf), why)
+
+
+def _undeclared(leaf: _Leaf) -> tuple[FieldState, str]:
+    """Say of a field that live alone has whether somebody wrote it, or it is there by itself."""
+    if leaf.path[:1] == ("metadata",) and leaf.path[1:2] and leaf.path[1] in _KEPT:
+        return FieldState.ITSELF, "kept by controllers"
+    others = [owner for owner in leaf.owners if owner.manager != FIELD_MANAGER]
+    if not others:
+        return FieldState.ITSELF, DEFAULT
+    if all(owner.subresource for owner in others):
+        return FieldState.ITSELF, f"written through {others[0].subresource}"
+    return FieldState.UNDECLARED, STAYS
+
+
+def _owner(leaf: _Leaf) -> str:
+    managers = sorted({owner.manager for owner in leaf.owners}, key=lambda name: (name == FIELD_MANAGER, name))
+    return managers[0] if managers else ""
+
+
+# --- fields
+def _leaves(path: Path, place: Place, declared: Any, live: Any, owners: tuple[_Owner, ...]) -> Iterator[_Leaf]:
+    """Yield the fields of two values, each with its owners; what only one of them has, whole, but for parts that somebody owns alone."""
+    if _is_map(declared) and _is_map(live) and not _is_whole(declared, live, owners):
+        ours, theirs = ({} if value is _ABSENT else value for value in (declared, live))
+        for key in sorted(ours.keys() | theirs.keys()):
+            below = theirs.get(key, _ABSENT)
+            yield from _leaves((*path, key), (*place, key), ours.get(key, _ABSENT), below, _narrowed(owners, key, below))
+    elif isinstance(declared, list) and isinstance(live, list) and all(isinstance(each, dict) for each in (*declared, *live)) and declared:
+        before, after = paired(declared, live)
+        positions = {step: index for index, step in enumerate(after)}
+        for step in dict.fromkeys([*before, *after]):
+            ours, theirs = before.get(step, _ABSENT), after.get(step, _ABSENT)
+            inner = (*path, step), (*place, positions.get(step, len(live))), ours, theirs, _narrowed(owners, step, theirs)
+            named = isinstance(step, int) and any(isinstance(each, dict) and "name" in each for each in (ours, theirs))
+            is_one = named or _ABSENT in (ours, theirs)  # whole: by its name masking knows a secret's value
+            yield from [_Leaf(*inner)] if is_one else _leaves(*inner)
+    else:
+        yield _Leaf(path, place, declared, live, owners)
+
+
+def _is_map(value: Any) -> bool:
+    return value is _ABSENT or isinstance(value, dict)
+
+
+def _is_whole(declared: Any, live: Any, owners: Sequence[_Owner]) -> bool:
+    """Whether a map is told as one field: only one side has it, and nobody owns parts of it; or it is empty."""
+    if live is _ABSENT or not (declared or live):
+        return True
+    return declared is _ABSENT and (not live or not any(set(owner.fields) - {"."} for owner in owners))
+
+
+def _narrowed(owners: tuple[_Owner, ...], step: Step, item: Any) -> tuple[_Owner, ...]:
+    """Return of those who own something of a node those who own what lies one step below it; who owns a node whole owns that, too."""
+    found = []
+    for owner in owners:
+        fields = owner.fields
+        below = fields and (fields.get(f"f:{step}") if isinstance(step, str) else fields_of_element(fields, item))
+        if below is not None:
+            found.append(owner if below is fields else replace(owner, fields=below))
+    return tuple(found)
+
+
+# --- with the plan
+def _settled(each: GapField) -> GapField:
+    """Return a field that the plan doesn't change: the server calls equal what is written otherwise."""
+    return replace(each, state=FieldState.EQUAL, why="the same to the API server") if each.state is FieldState.DIFFERS else each
+
+
+def _changing(change: FieldChange) -> GapField:
+    state = FieldState.DIFFERS if change.declared else FieldState.UNDECLARED
+    why = GOES if not change.declared else "" if change.live else NOT_THERE
+    return GapField(change.path, state, change.declared, change.live, change.manager, why)
+
+
+def _is_covered(path: str, changed: Sequence[str]) -> bool:
+    """Whether a change names a field, or what is around or in it."""
+    return any(path == each or path.startswith((f"{each}.", f"{each}[")) or each.startswith((f"{path}.", f"{path}[")) for each in changed)
