@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from handler.config import value_formats
+from handler.engine.run.errors import RequestRefused
+from handler.model.tree import printable
 from handler.state.record import Suspend
 from handler.state.record_format import stamp
 
@@ -15,11 +17,22 @@ if TYPE_CHECKING:
     from handler.app.build import Handler
     from handler.config.settings import Target
 
+_LINE = 200  # characters of who asks, and why
+
 
 def pause_of(by: str, reason: str, until: str) -> Suspend:
     """Return a pause that begins now. `until`: see `moment`; empty: it lasts until `resume`. Raises ValueError: see there."""
     now = time.time()
     return Suspend(by, reason, stamp(moment(until, now)) if until else "", stamp(now))
+
+
+def asked(by: str, reason: str, until: str) -> Suspend:
+    """Return the same, as a form asks for it. Raises RequestRefused: `until` is no moment to come."""
+    try:
+        return pause_of(printable(by, _LINE), printable(reason, _LINE), until.strip())
+    except ValueError as error:
+        seen = f"until {printable(until, _LINE)}: {error}"
+        raise RequestRefused.of("suspend", seen, fix="give a duration (2h, 30m), or a time with its zone: 2026-01-31T12:00:00Z") from None
 
 
 def suspend(handler: Handler, target: Target, pause: Suspend) -> str:

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from handler.health.kinds.pods import containers, is_stuck
+from handler.health.kinds.pods import WITH_PODS, containers, is_stuck
 from handler.health.kinds.reading import count, said
-from handler.health.kinds.pods import WITH_PODS
 from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity
@@ -180,9 +179,7 @@ class Inventory:
         identity = each.identity
         names = identity.group, identity.kind, identity.namespace, identity.name
         message = self.told(each.health.message) if each.uid else each.health.message  # of what isn't there the words are ours
-        return Node(
-            str(identity), *names, each.uid, _state(each), message, each.created, each.role, each.pod, each.has_logs, each.retired
-        )
+        return Node(str(identity), *names, each.uid, _state(each), message, each.created, each.role, each.pod, each.has_logs, each.retired)
 
 
 def _state(each: SeenObject) -> str:
