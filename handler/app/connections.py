@@ -130,7 +130,7 @@ class Connections:
         return self._once(("records", target.cluster), lambda: OwnObjects(self.brief_api(target)))
 
     def brief_api(self, target: Target, *, impersonated: bool = False) -> Api:
-        """Return the way to a target's cluster with short time-outs, for read-only views: as the handler's own, or the target's identity."""
+        """Return the way to a target's cluster with short time-outs, for views: as the handler's own, or the target's identity."""
         connection, most = self._connection(target), self._options.brief
         account = target.impersonate.service_account if impersonated and target.impersonate else ""
         key = ("brief", target.cluster, account)

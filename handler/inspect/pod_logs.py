@@ -137,9 +137,7 @@ def read_named(api: Api, inventory: Inventory, top: SeenObject) -> PodLog:
     tail = read_tail(evidence, pod, identity.namespace, inventory.mask, healthy=True)
     if tail is None:
         return PodLog(inventory.target, subject, identity.name, notes=("none of its containers has run yet",))
-    found = PodLog(
-        inventory.target, subject, *(getattr(tail, name) for name in ("pod", "container", "previous", "lines", "withheld", "fix"))
-    )
+    found = PodLog(inventory.target, subject, tail.pod, tail.container, tail.previous, tail.lines, tail.withheld, tail.fix)
     return found if tail.lines or tail.withheld else _empty(found, evidence, identity, api)
 
 

@@ -19,7 +19,7 @@ from handler.model.singleflight import SingleFlight
 
 T = TypeVar("T")
 AT_ONCE = 4
-KEPT = 64
+KEPT = 16
 """Answers that are kept, at most."""
 
 
@@ -37,13 +37,13 @@ class SharedLooks:
         self._places = threading.Semaphore(self.at_once)
 
     def ask(self, key: Hashable, look: Callable[[], T], *, seconds: float, fresh: float = 0.0) -> T:
-        """Return what a look finds, or found less than `fresh` seconds ago. `seconds`: how long it may take.
+        """Return what a look finds, or found a moment ago. `seconds`: how long it may take; `fresh`: for which its answer serves others.
 
         Raises AnnealError: what the look raised; ClusterUnavailable: it takes longer, or too many others are under way.
         """
         with self._lock:
-            at, known = self._kept.get(key, (-1.0, None))
-        if at >= 0 and time.monotonic() - at < fresh:
+            end, known = self._kept.get(key, (0.0, None))
+        if time.monotonic() < end:
             found: T = known
             return found
         flight = self._flights.start(key, lambda: self._looked(key, look, seconds, fresh), thread="look")
@@ -70,12 +70,15 @@ class SharedLooks:
         finally:
             self._places.release()
         if fresh:
-            self._keep(key, found)
+            self._keep(key, found, time.monotonic() + fresh)
         return found
 
-    def _keep(self, key: Hashable, found: object) -> None:
+    def _keep(self, key: Hashable, found: object, end: float) -> None:
         with self._lock:
-            self._kept[key] = time.monotonic(), found
+            now = time.monotonic()
+            for old in [each for each, (over, _) in self._kept.items() if over <= now]:
+                del self._kept[old]
+            self._kept[key] = end, found
             self._kept.move_to_end(key)
             if len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
