@@ -1,7 +1,7 @@
 """Reads the inventory of a target from its cluster, with the target's own identity: members by label, below them what they own.
 
     members        LIST of each recorded kind by our label, in the target's namespaces
-    what they own  LIST of the kinds of `OWNED`, in namespaces where an owner lives
+    what they own  LIST of the kinds of `inventory_tree.OWNED`, in namespaces where an owner lives
     what lacks     declared, and not among the members: asked for by name
 
 Law: an object is below another only by an ownerReference with that one's uid, in its namespace: names and labels attach nothing. What may
@@ -10,7 +10,7 @@ not be read is a note. Of what is read only what a node needs is kept, page by p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -27,7 +27,7 @@ from handler.engine.planner.members import Members
 from handler.engine.run.commit_mask import CommitMask, fields, living
 from handler.health.kinds.reading import said
 from handler.health.kstatus import SELF_REMOVED, judge
-from handler.inspect.inventory_tree import CRON_JOB, Inventory, PodFacts, Role, SeenObject
+from handler.inspect.inventory_tree import OWNED, Inventory, PodFacts, Role, SeenObject
 from handler.model.errors import AccessDenied, AnnealError
 from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
@@ -39,20 +39,7 @@ from handler.state.record import State
 from handler.state.record_format import stamp
 
 _REPLICA_SET = GroupKind("apps", "ReplicaSet")
-_POD = Resource("", "v1", "Pod", "pods", namespaced=True)
-OWNED: dict[Resource, frozenset[GroupKind]] = {
-    Resource("apps", "v1", "ReplicaSet", "replicasets", namespaced=True): frozenset({GroupKind("apps", "Deployment")}),
-    Resource("batch", "v1", "Job", "jobs", namespaced=True): frozenset({CRON_JOB}),
-    _POD: frozenset(
-        {
-            *(GroupKind("apps", kind) for kind in ("ReplicaSet", "StatefulSet", "DaemonSet")),
-            GroupKind("", "ReplicationController"),
-            GroupKind("batch", "Job"),
-        }
-    ),
-    Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", namespaced=True): frozenset({GroupKind("", "Service")}),
-}
-"""What is looked for below which kinds, in this order: an owner is known before what it owns."""
+_POD = GroupKind("", "Pod")
 _PAGES = 20  # of one LIST of a namespace, in which others' objects are, too
 _NAMESPACES = 40  # in which one kind is looked for
 _ASKED = 100  # declared objects that are asked for by name
@@ -61,16 +48,6 @@ _REVISION = "deployment.kubernetes.io/revision"
 _SECRET = GroupKind("", "Secret")
 _UNMARKED = "is live, but isn't marked as this target's"
 _UNREAD = Health(Status.UNKNOWN, "its kind can't be listed now")
-
-
-def owned_below(kinds: Iterable[GroupKind]) -> list[Resource]:
-    """Return what is looked for where objects of these kinds live, what those own included."""
-    there, found = set(kinds), []
-    for resource, owners in OWNED.items():
-        if there & owners:
-            there.add(resource.group_kind)
-            found.append(resource)
-    return found
 
 
 def look(handler: Handler, target: Target, state: State) -> Inventory:
@@ -207,7 +184,7 @@ class _Look:
             health = said_so.get(identity) or judge(live, 0, self.now)
             if role is Role.APART:
                 health = replace(health, message="; ".join(filter(None, (_UNMARKED, health.message))))
-            uid, pod = str(live["metadata"].get("uid")), PodFacts.of(live) if identity.group_kind == _POD.group_kind else None
+            uid, pod = str(live["metadata"].get("uid")), PodFacts.of(live) if identity.group_kind == _POD else None
             created, revision = (said(at(live, "metadata", *steps)) for steps in (("creationTimestamp",), ("annotations", _REVISION)))
             self.objects[uid] = SeenObject(identity, uid, health, role, owner, created, pod, revision=revision)
             self._hide(identity, live)

@@ -16,7 +16,7 @@ from handler.health.kinds.pods import WITH_PODS, containers, is_stuck
 from handler.health.kinds.reading import count, said
 from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
-from handler.model.names import GroupKind, Identity
+from handler.model.names import GroupKind, Identity, Resource
 from handler.model.to_json import plain
 from handler.model.tree import printable
 
@@ -27,6 +27,30 @@ _TEXT = 300  # characters of one node's message
 MISSING = "missing"
 _ORDER = (Status.FAILED, Status.NOT_FOUND, Status.UNKNOWN, Status.TERMINATING, Status.IN_PROGRESS, Status.CURRENT)
 CRON_JOB = GroupKind("batch", "CronJob")
+_POD = Resource("", "v1", "Pod", "pods", namespaced=True)
+OWNED: dict[Resource, frozenset[GroupKind]] = {
+    Resource("apps", "v1", "ReplicaSet", "replicasets", namespaced=True): frozenset({GroupKind("apps", "Deployment")}),
+    Resource("batch", "v1", "Job", "jobs", namespaced=True): frozenset({CRON_JOB}),
+    _POD: frozenset(
+        {
+            *(GroupKind("apps", kind) for kind in ("ReplicaSet", "StatefulSet", "DaemonSet")),
+            GroupKind("", "ReplicationController"),
+            GroupKind("batch", "Job"),
+        }
+    ),
+    Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", namespaced=True): frozenset({GroupKind("", "Service")}),
+}
+"""What is looked for below which kinds, in this order: an owner is known before what it owns."""
+
+
+def owned_below(kinds: Iterable[GroupKind]) -> list[Resource]:
+    """Return what is looked for where objects of these kinds live, what those own included."""
+    there, found = set(kinds), []
+    for resource, owners in OWNED.items():
+        if there & owners:
+            there.add(resource.group_kind)
+            found.append(resource)
+    return found
 
 
 class Role(StrEnum):
