@@ -91,12 +91,15 @@ class _Reading:
     notes: list[str] = field(default_factory=list)
 
     def all(self, inventory: Inventory) -> list[Object]:
-        spaces = sorted({each.identity.namespace or "default" for each in inventory.objects})
+        placed = {each.identity.namespace for each in inventory.objects}
+        spaces = sorted({each or "default" for each in placed})
         if len(spaces) > _NAMESPACES:
             self.notes.append(f"events of {_NAMESPACES} of {len(spaces)} namespaces were read")
         read = [partial(self._listed, space) for space in spaces[:_NAMESPACES]]
         found: list[Object] = []
         for space, events in zip(spaces, parallel(read, _AT_ONCE), strict=False):
+            if isinstance(events, AccessDenied) and space not in placed:
+                continue  # of cluster-scoped objects alone: most targets may not read there
             if isinstance(events, AnnealError):
                 right = f"; anneal rbac {inventory.target} --page prints the rights" if isinstance(events, AccessDenied) else ""
                 self.notes.append(f"events of {space} can't be read with the target's identity: {events.problems[0].message}{right}")
