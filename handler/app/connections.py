@@ -129,10 +129,12 @@ class Connections:
         """Return the same with short time-outs, for read-only views."""
         return self._once(("records", target.cluster), lambda: OwnObjects(self.brief_api(target)))
 
-    def brief_api(self, target: Target) -> Api:
-        """Return the way to a target's cluster, as the handler's own identity, with short time-outs, for read-only views."""
+    def brief_api(self, target: Target, *, impersonated: bool = False) -> Api:
+        """Return the way to a target's cluster with short time-outs, for views: as the handler's own, or the target's identity."""
         connection, most = self._connection(target), self._options.brief
-        return self._once(("brief", target.cluster), lambda: Api(connection, deadline=most, silence=most, unmet=_UNMET))
+        account = target.impersonate.service_account if impersonated and target.impersonate else ""
+        key = ("brief", target.cluster, account)
+        return self._once(key, lambda: Api(connection, impersonate=account, deadline=most, silence=most, unmet=_UNMET))
 
     def requests(self) -> float:
         """Return how many requests to API servers were made so far, by runs, surveys and readers."""

@@ -13,10 +13,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.app.build import Handler
+from handler.inspect.cluster_events import Events
+from handler.inspect.commit_diff import CommitDiff
 from handler.inspect.facts import Json, cut, facts
 from handler.inspect.gap import Gap, gap_of
+from handler.inspect.inventory_tree import Tree
+from handler.inspect.live_questions import LiveQuestions
 from handler.inspect.look import Ask, look
 from handler.inspect.orphans import Orphans, orphans_of
+from handler.inspect.pod_logs import PodLog
+from handler.inspect.shared_looks import SharedLooks
 from handler.model.errors import WorkerUnavailable
 from handler.model.singleflight import SingleFlight
 
@@ -45,6 +51,7 @@ class Inspector:
     clock: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic
     patience: float = PATIENCE
+    looks: SharedLooks = field(default_factory=SharedLooks)
     _flights: SingleFlight[Ask, _Answer] = field(default_factory=SingleFlight)
     _kept: dict[Ask, _Answer] = field(default_factory=dict)
     _turns: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(AT_ONCE))
@@ -105,3 +112,19 @@ class Inspector:
             yield
         finally:
             gate.release()
+
+    def tree(self, name: str) -> Tree:
+        """Return what a target is made of, with how each object does: see `LiveQuestions`."""
+        return LiveQuestions(self.handler, self.looks).tree(name)
+
+    def events(self, name: str) -> Events:
+        """Return the newest events about a target's objects and what they own: see `LiveQuestions`."""
+        return LiveQuestions(self.handler, self.looks).events(name)
+
+    def logs(self, name: str, subject: str) -> PodLog:
+        """Return the end of a pod's log, of an object of a target's tree: see `LiveQuestions`."""
+        return LiveQuestions(self.handler, self.looks).logs(name, subject)
+
+    def diff(self, name: str, before: str, after: str) -> CommitDiff:
+        """Return what changed between two commits of a target's record: see `LiveQuestions`."""
+        return LiveQuestions(self.handler, self.looks).diff(name, before, after)

@@ -6,13 +6,16 @@ A question that fails is answered with its trouble; the conversation goes on.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from handler.app import pause
 from handler.app.target_status import Json, TargetStatusReader
+from handler.model import deadline
 from handler.model.errors import AnnealError, WorkerUnavailable
-from handler.model.to_json import masked
+from handler.model.to_json import masked, plain
 from handler.queues import message as codec
 from handler.queues.inbox import Closed
 from handler.queues.pending import Work
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from handler.inspect.inspector import Inspector
 
 _LOG = logging.getLogger("anneal.read")
+_WRITE = 7.0  # seconds that a change of a record may take: whoever asks waits for eight
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,46 @@ class WorkerApi:
         found = self.live.changes(str(message["boot"]), int(message["since"]), float(message["wait"])) if self.live else {}
         return found | {"targets": masked(found["targets"], self.mask)} if found else {}
 
+    # --- live looks, and what a person decides
+    def tree(self, message: Json) -> Json:
+        """The inventory of a target, with how each object does."""
+        return {"tree": self._shown(self._inspector().tree(str(message["name"])))}
+
+    def events(self, message: Json) -> Json:
+        """The events about a target's objects."""
+        return {"events": self._shown(self._inspector().events(str(message["name"])))}
+
+    def logs(self, message: Json) -> Json:
+        """The end of a pod's log, of an object of a target's inventory."""
+        return {"logs": self._shown(self._inspector().logs(str(message["name"]), str(message["object"])))}
+
+    def diff(self, message: Json) -> Json:
+        """What changed between two recorded commits of a target."""
+        asked = (str(message[key]) for key in ("name", "before", "after"))
+        return {"diff": self._shown(self._inspector().diff(*asked))}
+
+    def suspend(self, message: Json) -> Json:
+        """Pause a target, in its record. Raises AnnealError."""
+        begun = pause.asked(str(message["by"]), str(message.get("reason", "")), str(message.get("until", "")))
+        handler = self._inspector().handler
+        with deadline.until(time.monotonic() + _WRITE):
+            return {"done": pause.suspend(handler, handler.target(str(message["name"])), begun)}
+
+    def resume(self, message: Json) -> Json:
+        """End a target's pause. Raises AnnealError."""
+        handler = self._inspector().handler
+        with deadline.until(time.monotonic() + _WRITE):
+            return {"done": pause.resume(handler, handler.target(str(message["name"])))}
+
+    def _inspector(self) -> Inspector:
+        if self.inspector is None:
+            raise WorkerUnavailable.of("worker", "answers from records alone here")
+        return self.inspector
+
+    def _shown(self, value: object) -> Json:
+        found: Json = masked(plain(value), self.mask)
+        return found
+
     def metrics(self, message: Json) -> Json:  # noqa: ARG002 - all questions have one signature
         """Our metrics, in Prometheus' text format."""
         return {"text": self.exposed()}
@@ -131,4 +175,10 @@ QUESTIONS: dict[str, Callable[[WorkerApi, Json], Json]] = {
     "changes": WorkerApi.changes,
     "gap": WorkerApi.gap,
     "orphans": WorkerApi.orphans,
+    "tree": WorkerApi.tree,
+    "events": WorkerApi.events,
+    "logs": WorkerApi.logs,
+    "diff": WorkerApi.diff,
+    "suspend": WorkerApi.suspend,
+    "resume": WorkerApi.resume,
 }

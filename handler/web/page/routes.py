@@ -6,7 +6,7 @@ Law: a target that a visitor doesn't see is answered as one that isn't there. Wh
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 

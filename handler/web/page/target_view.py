@@ -94,4 +94,3 @@ def _unhealthy(state: Json) -> Iterator[tuple[str, str]]:
         if subject not in seen:
             seen.add(subject)
             yield subject, why
-

@@ -42,7 +42,11 @@ def test_what_isnt_a_plain_web_address_leads_nowhere(text: str) -> None:
         ("https://gitlab.example.com/a/b/c.git", "https://gitlab.example.com/a/b/c", "https://gitlab.example.com/a/b/c/-/commit/{}"),
         ("https://bitbucket.org/acme/shop", "https://bitbucket.org/acme/shop", "https://bitbucket.org/acme/shop/commits/{}"),
         ("git@github.com:acme/shop.git", "https://github.com/acme/shop", "https://github.com/acme/shop/commit/{}"),
-        ("ssh://git@gitea.example.com:2222/acme/shop.git", "https://gitea.example.com/acme/shop", "https://gitea.example.com/acme/shop/commit/{}"),
+        (
+            "ssh://git@gitea.example.com:2222/acme/shop.git",
+            "https://gitea.example.com/acme/shop",
+            "https://gitea.example.com/acme/shop/commit/{}",
+        ),
         ("https://git.example.com/acme/shop.git", "https://git.example.com/acme/shop", ""),
         ("git@git.example.com:acme/shop.git", "", ""),
         ("https://notgithub.com/acme/shop", "https://notgithub.com/acme/shop", ""),

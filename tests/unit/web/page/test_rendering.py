@@ -87,7 +87,7 @@ PICTURE = {
 }
 
 
-@pytest.mark.parametrize("repository", ["javascript:alert(1)", EVIL, "https://git.example.com/x\"onclick=alert(1)", "data:text/html,x"])
+@pytest.mark.parametrize("repository", ["javascript:alert(1)", EVIL, 'https://git.example.com/x"onclick=alert(1)', "data:text/html,x"])
 def test_what_strangers_write_is_text(repository: str) -> None:
     for page in (live(evil(), PICTURE, repository=repository), row(evil(), repository=repository, cluster=EVIL, why=EVIL)):
         harmless(page)

@@ -1,0 +1,84 @@
+"""Looks that many viewers share: one at a time a key, few at once in all, each answer kept for a moment.
+
+Law: viewers never starve deployments: however many ask, there are `AT_ONCE` looks, each with a deadline that its requests keep; whoever
+waits longer is told so, and a late answer serves the next one.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from handler.model import deadline
+from handler.model.errors import AnnealError, ClusterUnavailable
+from handler.model.singleflight import SingleFlight
+
+T = TypeVar("T")
+AT_ONCE = 4
+KEPT = 16
+"""Answers that are kept, at most."""
+
+
+@dataclass(slots=True)
+class SharedLooks:
+    """The looks of one process. Safe to share between threads. `at_once`: how many may be under way."""
+
+    at_once: int = AT_ONCE
+    _flights: SingleFlight[Hashable, Any] = field(default_factory=SingleFlight)
+    _kept: OrderedDict[Hashable, tuple[float, Any]] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _places: threading.Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._places = threading.Semaphore(self.at_once)
+
+    def ask(self, key: Hashable, look: Callable[[], T], *, seconds: float, fresh: float = 0.0) -> T:
+        """Return what a look finds, or found a moment ago. `seconds`: how long it may take; `fresh`: for which its answer serves others.
+
+        Raises AnnealError: what the look raised; ClusterUnavailable: it takes longer, or too many others are under way.
+        """
+        with self._lock:
+            end, known = self._kept.get(key, (0.0, None))
+        if time.monotonic() < end:
+            found: T = known
+            return found
+        flight = self._flights.start(key, lambda: self._looked(key, look, seconds, fresh), thread="look")
+        try:
+            answer: T = flight.result(seconds)
+        except TimeoutError:
+            raise ClusterUnavailable.of("look", f"hasn't ended within {seconds:g} s", fix="ask again in a moment") from None
+        except AnnealError as error:
+            raise type(error)(*error.problems) from None  # each caller's own: several threads raise it
+        return answer
+
+    def forget(self, key: Hashable) -> None:
+        """Look anew at the next question."""
+        with self._lock:
+            self._kept.pop(key, None)
+
+    def _looked(self, key: Hashable, look: Callable[[], T], seconds: float, fresh: float) -> T:
+        end = time.monotonic() + seconds
+        if not self._places.acquire(timeout=seconds):
+            raise ClusterUnavailable.of("look", f"{self.at_once} others are under way", fix="ask again in a moment")
+        try:
+            with deadline.until(end):
+                found = look()
+        finally:
+            self._places.release()
+        if fresh:
+            self._keep(key, found, time.monotonic() + fresh)
+        return found
+
+    def _keep(self, key: Hashable, found: object, end: float) -> None:
+        with self._lock:
+            now = time.monotonic()
+            for old in [each for each, (over, _) in self._kept.items() if over <= now]:
+                del self._kept[old]
+            self._kept[key] = end, found
+            self._kept.move_to_end(key)
+            if len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
