@@ -102,6 +102,11 @@ class LiveRuns:
             version = self._versions[page[-1]] if len(found) > PAGE else self._version
             return {"boot": self._boot, "version": version, "targets": {target: self._plain(target) for target in page}}
 
+    def picture(self, target: str) -> Json | None:
+        """Return the picture of a target; None: no run of it is known here."""
+        with self._changed:
+            return self._plain(target)
+
     def _plain(self, target: str) -> Json | None:
         picture = self._pictures.get(target)
         return picture.plain() if picture else None

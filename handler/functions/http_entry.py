@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from handler.queues.pending import Work
 
 WEBHOOKS = Routes(frozenset({"webhooks"}))
-TOKENS = Routes(frozenset({"replay", "reads"}))
+TOKENS = Routes(frozenset({"replay", "reads", "page"}))
 
 
 def webhooks(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:

@@ -46,7 +46,7 @@ SPARE = 100  # descriptors that aren't connections
 CROWDED = "too-many-requests"
 THREADS = 16
 READS, READY, PAGES, LOOKS = "reads", "ready", "pages", "looks"
-POOLS = {READS: THREADS // 4, READY: 1, "": THREADS - THREADS // 4 - 1, PAGES: 4, LOOKS: 2}
+POOLS = {READS: THREADS // 4, READY: 1, "": THREADS - THREADS // 4 - 1, PAGES: 4, LOOKS: 4}
 """Threads by what is asked: what the worker is asked, whether it is there, and all else; beside these THREADS pages, and their plans."""
 _LOG = logging.getLogger("anneal.web")
 _STATUS: tuple[tuple[type[Exception], int, str], ...] = (
@@ -163,7 +163,7 @@ class DoorWorker(ThreadWorker):
         self._watch(conn, 0, self._read)
         self._crowd.whole(conn)
         self._make_room(conn)
-        pool = _pool(conn.incoming.request.path, conn.incoming.request.method)
+        pool = _pool(conn.incoming.request.path)
         conn.deadline, conn.late = time.monotonic() + PATIENCE if pool else math.inf, self._withdraw
         future = conn.future = self._pools[pool].submit(self._done, conn)
         future.add_done_callback(lambda done: self.method_queue.defer(self._answered, conn, done))
@@ -347,9 +347,9 @@ def _bounds(max_body: int, streams: int) -> Bounds:
     return bounds
 
 
-def _pool(path: str, method: str = "GET") -> str:
+def _pool(path: str) -> str:
     if path == "/readyz":
         return READY
     if path == "/" or path.startswith("/ui/"):
-        return LOOKS if method == "GET" and path.startswith("/ui/targets/") and path.count("/") > 3 else PAGES
+        return LOOKS if path.startswith("/ui/targets/") and path.count("/") > 3 else PAGES
     return READS if path == "/metrics" or path.startswith("/api/") else ""

@@ -105,6 +105,10 @@ class WorkerApi:
         found = self.live.changes(str(message["boot"]), int(message["since"]), float(message["wait"])) if self.live else {}
         return found | {"targets": masked(found["targets"], self.mask)} if found else {}
 
+    def picture(self, message: Json) -> Json:
+        """The picture of a target's run under way; None where none is known here."""
+        return {"picture": masked(self.live.picture(str(message["name"])) if self.live else None, self.mask)}
+
     # --- live looks, and what a person decides
     def tree(self, message: Json) -> Json:
         """The inventory of a target, with how each object does."""
@@ -173,6 +177,7 @@ QUESTIONS: dict[str, Callable[[WorkerApi, Json], Json]] = {
     "again": WorkerApi.again,
     "metrics": WorkerApi.metrics,
     "changes": WorkerApi.changes,
+    "picture": WorkerApi.picture,
     "gap": WorkerApi.gap,
     "orphans": WorkerApi.orphans,
     "tree": WorkerApi.tree,

@@ -188,7 +188,7 @@ class PageAccess:
             url, pending = self._way().start(same_site.own_path(request.args.get("next", "")))
         except SenderError as error:
             return self._refused(error)
-        response = _away(url)
+        response = away(url)
         self._cookies.begin_pending(response, self._known().key, pending)
         return response
 
@@ -208,7 +208,7 @@ class PageAccess:
 
     def _begun(self, session: Session, path: str) -> Response:
         """Begin a session, always a new one, and go where it was asked for."""
-        response = _away(same_site.own_path(path))
+        response = away(same_site.own_path(path))
         self._cookies.begin(response, self._known().key, session)
         if len(response.headers.get("Set-Cookie", "")) > LONGEST:
             return self._form(401, "you are in too many groups of the table of roles for a cookie to hold")
@@ -220,7 +220,7 @@ class PageAccess:
         if stay is not None:  # also without a role
             self.require_csrf(self._visitor(stay), request)
             _LOG.info("signed out", extra={"fields": {"actor": stay.name, "way": stay.way}})
-        response = _away(LOGIN)
+        response = away(LOGIN)
         self._cookies.end(response, SESSION)
         return response
 
@@ -249,7 +249,7 @@ def bounded_form(asked: Request) -> Any:
     return asked.form
 
 
-def _away(url: str) -> Response:
+def away(url: str) -> Response:
     """Return an answer that leads elsewhere, by GET."""
     return Response("", 303, {"Location": url}, mimetype="text/plain")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 
-from flask import Response, redirect, request
+from flask import Response, request
 
 from handler.config.settings import Target
 from handler.model.errors import AnnealError, Forbidden
-from handler.web.page.access import Visitor
+from handler.web.page.access import away
 from handler.web.page.acts import Act, Confirmation, ShownOtherwise, look
+from handler.web.page.roles import Visitor
 from handler.web.page.views import Page
 
 _LOG = logging.getLogger("anneal.page")
@@ -32,7 +33,7 @@ def do(page: Page, visitor: Visitor, target: Target, act: Act) -> Response:
         return _form(page, visitor, target, found, changed)
     done = _done(page, visitor, found)
     _LOG.info("asked on the page", extra={"fields": {"target": target.name, "act": act.name, "actor": visitor.name, "seen": done}})
-    return redirect(f"/ui/targets/{target.name}?asked={act.name}", 303)
+    return away(f"/ui/targets/{target.name}?asked={act.name}")
 
 
 def _done(page: Page, visitor: Visitor, found: Confirmation) -> str:

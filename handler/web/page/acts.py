@@ -151,7 +151,7 @@ class Confirmation:
 
 
 def look(act: Act, target: str, form: Form, ask: Ask) -> Confirmation:
-    """Find out what an act would do. `ask`: of the worker. Raises BadPayload: a field holds what it can't; ShownOtherwise: it makes no sense."""
+    """Find out what an act would do. `ask`: of the worker. Raises BadPayload: a field is none; ShownOtherwise: it makes no sense."""
     form = {name: form.get(name, "").strip()[:_LONGEST] for name in act.fields}
     if not _COMMIT.fullmatch(form.get("to", "")):
         raise BadPayload.of("form", "`to` is not a commit id")

@@ -47,5 +47,5 @@ class Answers:
 
     def live(self, name: str) -> Json | None:
         """Return the picture of a target's run under way, where the worker beside knows of one."""
-        found: Json | None = self.ask("changes", boot="", since=0, wait=0)["targets"].get(name)
+        found: Json | None = self.ask("picture", name=name)["picture"]
         return found

@@ -8,12 +8,12 @@ from typing import Any
 
 from flask import Response, request
 
-from handler.web.page.access import Visitor
+from handler.web.page.live_feed import OVERVIEW
 from handler.web.page.overview import ORDERS, choice, link, overview, row_view
 from handler.web.page.rendering import render
+from handler.web.page.roles import Visitor
 from handler.web.page.views import Page, PageView
 
-OVERVIEW = "overview"  # the topic of its changes
 _DELIVERIES = 100
 
 

@@ -36,6 +36,9 @@ def _environment() -> Environment:
         "many": many,
         "counted": counted,
         "short": lambda commit: commit[:8],
+        "named": lambda author: author.partition(" <")[0],
+        "branch": lambda revision: revision.removeprefix("refs/heads/"),
+        "repository": lambda url: url.removesuffix(".git").partition("://")[2].partition("/")[2] or url,
         "first_line": lambda text: text.partition("\n")[0],
     }
     made.globals |= {

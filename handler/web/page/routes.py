@@ -10,13 +10,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from flask import Flask, Response, redirect, request
+from flask import Flask, Response, request
 
 from handler.model.errors import AnnealError
 from handler.web.page import act_pages, overview_page
-from handler.web.page.access import SignInRequired, Visitor
+from handler.web.page.access import SignInRequired, away
 from handler.web.page.acts import ACTS
 from handler.web.page.rendering import STATIC, TYPES, static
+from handler.web.page.roles import Visitor
 from handler.web.page.target_pages import TARGET_PAGES
 from handler.web.page.views import Page
 from handler.web.tokens import PathNotFound
@@ -65,7 +66,7 @@ def _shown(page: Page, view: Route, **given: Any) -> Response:
     try:
         response = view(**given)
     except SignInRequired as refusal:
-        response = redirect(page.access.sign_in_url(request), 303) if request.method == "GET" else _error(page, refusal)
+        response = away(page.access.sign_in_path(request)) if request.method == "GET" else _error(page, refusal)
     except AnnealError as refusal:
         response = _error(page, refusal)
     response.headers.update(HEADERS)

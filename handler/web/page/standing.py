@@ -17,7 +17,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """`key`: in addresses and classes; `word`: as people read it; `tone`: good, bad, warn, moving or quiet; `sign`: seen without colours."""
+    """`key`: in addresses and classes; `word`: as people read it; `tone`: good, bad, warn, moving, quiet; `sign`: its shape."""
 
     key: str
     word: str
@@ -28,7 +28,7 @@ class Standing:
 UNREAD = Standing("unread", "unread", "bad", "?")
 FAILED = Standing("failed", "failed", "bad", "✕")
 DEGRADED = Standing("degraded", "degraded", "bad", "!")
-HELD = Standing("held", "held", "warn", "✋")
+HELD = Standing("held", "held", "warn", "◆")
 DRIFTED = Standing("drifted", "drifted", "warn", "≠")
 SUSPENDED = Standing("suspended", "suspended", "quiet", "‖")
 MOVING = Standing("moving", "rolling out", "moving", "➤")

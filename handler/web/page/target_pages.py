@@ -9,10 +9,10 @@ from flask import Response, request
 
 from handler.config.settings import Target
 from handler.model.errors import Forbidden
-from handler.web.page.access import Visitor
 from handler.web.page.acts import possible
 from handler.web.page.answers import NotTheTargets
 from handler.web.page.rendering import render
+from handler.web.page.roles import Visitor
 from handler.web.page.sparkline import tone_of
 from handler.web.page.target_view import TargetView, target_view
 from handler.web.page.views import Page, TargetPageView

@@ -12,7 +12,7 @@ from typing import Any
 from handler.web.page.standing import Standing, standing
 
 Json = Mapping[str, Any]
-_STEP_TONES = {"done": ("done", "good", "✓"), "failed": ("failed", "bad", "✕"), "skipped": ("skipped", "quiet", "–")}
+_STEP_TONES = {"done": ("done", "good", "✓"), "failed": ("failed", "bad", "✕"), "skipped": ("skipped", "quiet", "-")}
 _UNDER_WAY, _PENDING = ("under way", "moving", "➤"), ("pending", "quiet", "○")
 
 

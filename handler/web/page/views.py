@@ -10,10 +10,11 @@ from flask import Response
 
 from handler.config.settings import Settings, Target
 from handler.queues import Queue
-from handler.web.page.access import PageAccess, Visitor
+from handler.web.page.access import PageAccess
 from handler.web.page.answers import Answers
 from handler.web.page.live_feed import LiveFeed
 from handler.web.page.rendering import render
+from handler.web.page.roles import Visitor
 from handler.web.recent_deliveries import RecentDeliveries
 
 
@@ -38,6 +39,11 @@ class Page:
         csrf = self.access.csrf(visitor) if visitor else ""
         frame = {"visitor": visitor, "csrf": csrf, "topic": topic, "streams": self.streams}
         return Response(render(template, **frame, **values), status, mimetype="text/html")
+
+
+def stranger_html(template: str, **values: Any) -> str:
+    """Return a page for somebody who hasn't signed in."""
+    return render(template, visitor=None, csrf="", topic="", streams=False, **values)
 
 
 PageView = Callable[[Page, Visitor], Response]

@@ -16,11 +16,8 @@ PICTURE: dict[str, Any] = {"run": "r", "commit": sha("e"), "phase": "rolling-out
 def test_a_rollout_is_groups_of_steps() -> None:
     view = target_view(facts_of(full()), None)
     assert [(group.name, group.done, group.tone) for group in view.groups] == [("first", 1, "good"), ("then", 0, "moving")]
-    assert [(step.word, step.sign) for group in view.groups for step in group.steps] == [
-        ("done", "✓"),
-        ("under way", "➤"),
-        ("under way", "➤"),
-    ]
+    steps = [(step.word, step.sign) for group in view.groups for step in group.steps]
+    assert steps == [("done", "✓"), ("under way", "➤"), ("under way", "➤")]
     assert view.groups[1].steps[1].facts["share"] == 25
 
 
