@@ -32,6 +32,7 @@ from handler.model.run_event import ObjectsWritten, OpenWait, RunPhase
 from handler.state.record import State
 from handler.web import __main__ as door
 from handler.web import bootstrap, event_streams
+from handler.web.app import create_app
 from handler.web.connection_limits import FrontLimits
 from handler.web.page.live_feed import OVERVIEW, LiveFeed
 from handler.worker.supervisor import serve
@@ -123,15 +124,12 @@ def routes(app: Flask, settings: Settings, **given: Any) -> None:
 
 
 def web(environ: Mapping[str, str]) -> int:
-    create = bootstrap.create_app
-
     def created(settings: Settings, *more: Any, **given: Any) -> Flask:
-        app = create(settings, *more, **given)
+        app = create_app(settings, *more, **given)
         routes(app, settings, **given)
         return app
 
-    bootstrap.create_app = created
-    bootstrap.FrontLimits = partial(FrontLimits, streams=True)  # type: ignore[misc]  # the integrator's to say
+    vars(bootstrap).update(create_app=created, FrontLimits=partial(FrontLimits, streams=True))
     for name in ("HEARTBEAT", "LIFE"):
         setattr(event_streams, name, float(os.environ.get(name, getattr(event_streams, name))))
     return door.main(environ)
