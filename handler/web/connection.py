@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import math
 import socket
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from handler.web.request_reader import RequestReader
-
-if TYPE_CHECKING:
-    from handler.web.event_streams import EventStream, EventStreams
 
 AGAIN = 1  # seconds after which a client that was turned away may come again
 
@@ -37,10 +35,32 @@ class ClientConnection:
     future: Future[Collected] | None = None
 
 
-class Collected:
-    """Stands for the socket while an answer is made. `streams`: where the view may open a stream, which then is its answer."""
+@dataclass(eq=False, slots=True)
+class EventStream:
+    """One stream of events (`event_streams`). `ends`, `last`: monotonic seconds; `closed`: called once, on the loop, at its end.
 
-    def __init__(self, streams: EventStreams | None = None) -> None:
+    `conn`: None until the loop has the answer of its view; `behind`: bytes of `unsent`, `allowed`: as many as there may be; `sent`, `said`:
+    bytes to and from the client; `route`: of its line in the access log, empty: it has none.
+    """
+
+    visitor: str
+    ends: float
+    closed: Callable[[], None]
+    allowed: int
+    route: str = ""
+    conn: ClientConnection | None = None
+    unsent: deque[memoryview] = field(default_factory=deque)
+    behind: int = 0
+    sent: int = 0
+    said: int = 0
+    last: float = math.inf
+    over: bool = False
+
+
+class Collected:
+    """Stands for the socket while an answer is made. `streams`: where its view may open a `stream` (`EventStreams`), its answer then."""
+
+    def __init__(self, streams: Any = None) -> None:
         self.answer = bytearray()
         self.streams = streams
         self.stream: EventStream | None = None

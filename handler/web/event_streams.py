@@ -8,20 +8,18 @@ ended with the process at once, and browsers come again by themselves. A reader 
 
 from __future__ import annotations
 
-import math
 import random
 import selectors
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from gunicorn.util import http_date
 
 from handler.web import access_log
-from handler.web.connection import ClientConnection, Collected
+from handler.web.connection import ClientConnection, Collected, EventStream
 from handler.web.responses import HEADERS
 
 MOST, OF_VISITOR = 200, 20
@@ -50,27 +48,6 @@ class Watch(Protocol):
 
     def __call__(self, conn: ClientConnection, events: int, then: Callable[[ClientConnection], None]) -> None:
         """Call `then` at these events; 0: at none."""
-
-
-@dataclass(eq=False, slots=True)
-class EventStream:
-    """One stream. `ends`, `last`: monotonic seconds; `closed`: called once, on the loop; `route`: of its line in the access log, if any.
-
-    `conn`: None until the loop has the answer of its view; `behind`: bytes of `unsent`, `allowed`: as many as there may be.
-    """
-
-    visitor: str
-    ends: float
-    closed: Callable[[], None]
-    route: str = ""
-    conn: ClientConnection | None = None
-    unsent: deque[memoryview] = field(default_factory=deque)
-    behind: int = 0
-    allowed: int = UNSENT
-    sent: int = 0
-    said: int = 0
-    last: float = math.inf
-    over: bool = False
 
 
 class EventStreams:
@@ -104,7 +81,7 @@ class EventStreams:
                 return None
             self._open += 1
             self._visitors[visitor] += 1
-        answer.stream = EventStream(visitor, time.monotonic() + life, closed)
+        answer.stream = EventStream(visitor, time.monotonic() + life, closed, UNSENT)
         return answer.stream
 
     def publish(self, batch: Iterable[tuple[EventStream, bytes]]) -> None:

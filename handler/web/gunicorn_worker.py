@@ -24,12 +24,12 @@ from gunicorn.http import errors
 from gunicorn.workers.gthread import ThreadWorker
 
 from handler.web import access_log
-from handler.web.connection import ClientConnection, Collected, Exchange, refusal
+from handler.web.connection import ClientConnection, Collected, EventStream, Exchange, refusal
 from handler.web.connection_limits import UNCOUNTED, Bounds, FrontLimits, OpenConnections, Peers
 from handler.web.request_reader import RequestReader
 
 if TYPE_CHECKING:
-    from handler.web.event_streams import EventStream, EventStreams
+    from handler.web.event_streams import EventStreams
 
 HEAD_SECONDS = 5.0
 BODY_SECONDS = 10.0  # in all: git hosts give up after ten seconds themselves

@@ -20,7 +20,8 @@ from functools import partial
 from typing import Any
 
 from handler.model.errors import StateInvalid, WorkerUnavailable
-from handler.web.event_streams import EventStream, EventStreams
+from handler.web.connection import EventStream
+from handler.web.event_streams import EventStreams
 from handler.web.status_api import AskWorker
 
 _LOG = logging.getLogger("anneal.page")

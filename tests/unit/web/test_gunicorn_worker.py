@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from handler.web.gunicorn_worker import LOOKS, PAGES, POOLS, READS, READY, THREADS, _pool
@@ -38,6 +41,15 @@ def test_reads_have_a_quarter_of_the_threads_and_deliveries_most_and_pages_have_
 def test_a_path_leads_to_its_threads(path: str, pool: str) -> None:
     """Another spelling leads nowhere, so it waits for no other thread."""
     assert _pool(path) == pool
+
+
+@pytest.mark.slow
+def test_a_door_without_a_page_loads_nothing_of_it() -> None:
+    code = "import sys, handler.web.__main__, handler.web.bootstrap; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert "handler.web.connection" in loaded
+    assert not [name for name in loaded if name.startswith(("handler.web.page", "handler.web.event_streams", "handler.feedback.live"))]
 
 
 def test_an_act_waits_behind_no_plan() -> None:
