@@ -1,6 +1,6 @@
 """How the targets under way look now: the phase of a run, its waits, what it has written; for pages that show it live.
 
-    RunPhase, ObjectsWritten, RunEnded, HealthChanged, PlanHeld  ->  hear  ->  a picture a target  ->  changes (waits for the next)
+    what runs and watches announce  ->  hear  ->  a picture a target  ->  changes (waits for the next)
 
 Law: each change has a number, and all that changed after a number is known or asked for whole; so a reader that missed something, or
 asks another life of the worker, is healed by its next question. What is kept is bounded, however long a run and whatever it waits for.
@@ -18,13 +18,14 @@ from typing import Any, ClassVar
 
 from handler.model.plan import Change
 from handler.model.result import Outcome
-from handler.model.run_event import HealthChanged, ObjectsWritten, OpenWait, PlanHeld, RunEnded, RunPhase
+from handler.model.run_event import HealthChanged, ObjectsWritten, OpenWait, PlanHeld, RunEnded, RunPhase, RunPlanned
 
 Json = dict[str, Any]
-Heard = RunPhase | ObjectsWritten | RunEnded | HealthChanged | PlanHeld
+Heard = RunPlanned | RunPhase | ObjectsWritten | RunEnded | HealthChanged | PlanHeld
 WRITTEN = 50  # objects of a run that are named, the last ones
 WAITS, MISSING, LONGEST = 20, 10, 300
 """Waits of a run, lines of a wait and characters of a line."""
+STAGES, OBJECTS = 20, 100  # of a plan, and of each of its stages
 PAGE = 50  # targets in one answer: some megabytes at most
 ENDED = 200  # pictures of ended runs that are kept
 LONGEST_WAIT = 20.0  # seconds that a question waits for a change
@@ -42,6 +43,8 @@ class _Picture:
     waits: tuple[OpenWait, ...] = ()
     written: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=WRITTEN))
     total: int = 0
+    stages: tuple[tuple[tuple[str, str], ...], ...] = ()
+    done: set[str] = field(default_factory=set)
     held: bool = False
     ended: str = ""
 
@@ -55,15 +58,20 @@ class _Picture:
             "waits": [{"what": _cut(each.what), "missing": [_cut(line) for line in each.missing[:MISSING]]} for each in self.waits],
             "written": [{"object": name, "action": action} for name, action in self.written],
             "total": self.total,
+            "stages": [self._stage(stage) for stage in self.stages[:STAGES]],
             "held": self.held,
             "ended": self.ended,
         }
+
+    def _stage(self, stage: Sequence[tuple[str, str]]) -> Json:
+        shown = [{"object": _cut(name), "action": action, "done": name in self.done} for name, action in stage[:OBJECTS]]
+        return {"count": len(stage), "done": sum(name in self.done for name, _ in stage), "objects": shown}
 
 
 class LiveRuns:
     """The pictures of this life of the worker. `clock`: seconds since the epoch."""
 
-    hears: ClassVar[tuple[type, ...]] = (RunPhase, ObjectsWritten, RunEnded, HealthChanged, PlanHeld)
+    hears: ClassVar[tuple[type, ...]] = (RunPlanned, RunPhase, ObjectsWritten, RunEnded, HealthChanged, PlanHeld)
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -77,6 +85,9 @@ class LiveRuns:
         """Draw what has happened into the picture of its target."""
         with self._changed:
             match event:
+                case RunPlanned():
+                    picture = self._of(event.target, event.run)
+                    picture.commit, picture.stages, picture.done = event.commit, event.stages, set()
                 case RunPhase():
                     self._phase(event)
                 case ObjectsWritten():
@@ -130,6 +141,7 @@ class LiveRuns:
     def _wrote(self, picture: _Picture, changes: Sequence[Change]) -> None:
         picture.written.extend((_cut(str(change.identity)), str(change.action)) for change in changes)
         picture.total += len(changes)
+        picture.done |= {str(change.identity) for change in changes} if picture.stages else set()
 
     def _ended(self, event: RunEnded) -> None:
         """Note the end of a run that has a picture; one that had nothing to show leaves the last one's."""

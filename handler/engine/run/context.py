@@ -23,12 +23,12 @@ from handler.model.errors import AnnealError, LeaseLost, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.names import FIELD_MANAGER, run_id
 from handler.model.outside_inputs import APIS, OutsideInputs
-from handler.model.plan import Change, Hold, tally
+from handler.model.plan import Change, Hold, Plan, tally
 from handler.model.queue_view import ALONE, QueueView
 from handler.model.refs import Head
 from handler.model.render import UPGRADED, RecordedRender
 from handler.model.result import ONLY_PLANNED, Outcome, Result, summed
-from handler.model.run_event import ObjectsWritten
+from handler.model.run_event import ObjectsWritten, RunPlanned
 from handler.model.tree import CommitInfo, ReadSet, Tree
 from handler.plan import guards
 from handler.state import run_history
@@ -218,6 +218,10 @@ class RunContext:
         with self.writing:
             self.stored = self.deps.store.write(self.stored, change, self.lease.token)
             self.deps.announce(transitions.phase(self.state, self.run))
+
+    def begins(self, plan: Plan) -> None:
+        """Announce that a plan is carried out from now on."""
+        self.deps.announce(RunPlanned.of(self.run, plan))
 
     def wrote(self, changes: Sequence[Change]) -> None:
         """Announce what has been written."""
