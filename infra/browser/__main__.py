@@ -1,4 +1,4 @@
-"""`scripts/screenshots`: README's pictures, from the demo's own stage; with `--all` each page in both schemes and three widths, to look at."""
+"""`scripts/screenshots`: README's pictures, from the demo's own stage; `--all`: each page in both schemes and three widths, to look at."""
 
 from __future__ import annotations
 

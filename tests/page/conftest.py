@@ -1,6 +1,12 @@
 """The page in a real Chromium: one browser for the files of this folder that a worker runs, a fresh context for each page that is opened.
 
 A test fails at its end if its pages have left a fault that it didn't expect: `infra/browser/faults.py` says what one is.
+
+    def test_a_viewer_sees_the_shop(shop: Shop, page_server: PageServer, open_page: OpenPage) -> None:
+        page = open_page(page_server(shop).url, scheme="dark", width=390)
+        sign_in(page, VIEWER)
+        expect(page.get_by_role("link", name=shop.name)).to_be_visible()
+        axe_clean(page)
 """
 
 from __future__ import annotations
