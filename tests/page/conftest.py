@@ -15,14 +15,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
-from infra.browser.chromium import Chromium
+from infra.browser.chromium import PATIENCE, Chromium
 from infra.browser.faults import Faults
 from tests.e2e.conftest import host, open_shop, sandbox, shop  # noqa: F401 - fixtures
 from tests.page.page_server import page_server  # noqa: F401 - a fixture
 
 OpenPage = Callable[..., Page]
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="package")
