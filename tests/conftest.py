@@ -110,7 +110,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     return done
 
 
-class _FewBrowsers(LoadFileScheduling):  # type: ignore[misc]  # xdist's schedulers are typed, their bases not
+class _FewBrowsers(LoadFileScheduling):  # type: ignore[misc]  # xdist ships no types
     """Whole files go to workers, those of tests/page to as many as there may be browsers."""
 
     def _split_scope(self, nodeid: str) -> str:
@@ -118,7 +118,6 @@ class _FewBrowsers(LoadFileScheduling):  # type: ignore[misc]  # xdist's schedul
         return f"tests/page {zlib.crc32(file.encode()) % BROWSERS}" if file.startswith("tests/page/") else file
 
 
-@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling | None:
     """Hand out files, with few browsers, where files are asked for."""
     return _FewBrowsers(config, log) if config.getoption("dist") == "loadfile" else None

@@ -17,6 +17,8 @@ SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 HEIGHTS = {390: 844, 900: 1200, 1440: 900}
 """Of a phone, a tablet and a desk."""
 WIDTHS = tuple(HEIGHTS)
+PATIENCE = 120_000.0
+"""Milliseconds in which it starts, or a page does what is waited for: a busy machine needs some of them."""
 _LOOPBACK = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
 
 
@@ -37,17 +39,12 @@ class Chromium:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    @property
-    def version(self) -> str:
-        """Its version."""
-        return self._running().version
-
     def start(self) -> Chromium:
         """Start it; a process that is killed takes it along. Raises NoChromium."""
         path = program()
         self._playwright = sync_playwright().start()
         try:
-            self._browser = self._playwright.chromium.launch(executable_path=path, args=[_LOOPBACK])
+            self._browser = self._playwright.chromium.launch(executable_path=path, args=[_LOOPBACK], timeout=PATIENCE)
         except BaseException:
             self.stop()
             raise
@@ -66,7 +63,7 @@ class Chromium:
 
         `scripts`: whether the page's own may run; `height`: 0 for what belongs to the width.
         """
-        return self._running().new_context(
+        context = self._running().new_context(
             base_url=url,
             color_scheme=scheme,
             viewport={"width": width, "height": height or HEIGHTS.get(width, 900)},
@@ -75,6 +72,8 @@ class Chromium:
             locale="en-GB",
             timezone_id="UTC",
         )
+        context.set_default_timeout(PATIENCE)
+        return context
 
     def _running(self) -> Browser:
         if self._browser is None:

@@ -24,11 +24,15 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Further:
-    """A target beside the shop's, of the same repository, in the namespace of what customers see. `renderer`: YAML; empty: `path` says."""
+    """A target beside the shop's, of the same repository, in the namespace of what customers see. `renderer`: YAML; empty: `path` says.
+
+    `more`: further lines of its configuration.
+    """
 
     name: str
     path: str
     renderer: str = ""
+    more: tuple[str, ...] = ()
 
     def lines(self, stage: Stage, repository: Repository) -> list[str]:
         """Return it as lines of the configuration."""
@@ -40,6 +44,7 @@ class Further:
             f"    cluster: {{kubeconfig: {{file: {stage.kubeconfig}}}}}",
             f"    namespace: {stage.names.front}",
             f"    namespaces: [{stage.names.front}]",
+            *(f"    {line}" for line in self.more),
         ]
 
 

@@ -1,6 +1,12 @@
 """The page in a real Chromium: one browser for the files of this folder that a worker runs, a fresh context for each page that is opened.
 
 A test fails at its end if its pages have left a fault that it didn't expect: `infra/browser/faults.py` says what one is.
+
+    def test_a_viewer_sees_the_shop(shop: Shop, page_server: PageServer, open_page: OpenPage) -> None:
+        page = open_page(page_server(shop).url, scheme="dark", width=390)
+        sign_in(page, VIEWER)
+        expect(page.get_by_role("link", name=shop.name)).to_be_visible()
+        axe_clean(page)
 """
 
 from __future__ import annotations
@@ -9,14 +15,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
-from infra.browser.chromium import Chromium
+from infra.browser.chromium import PATIENCE, Chromium
 from infra.browser.faults import Faults
 from tests.e2e.conftest import host, open_shop, sandbox, shop  # noqa: F401 - fixtures
 from tests.page.page_server import page_server  # noqa: F401 - a fixture
 
 OpenPage = Callable[..., Page]
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="package")
