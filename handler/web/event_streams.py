@@ -56,7 +56,7 @@ class EventStreams:
     def __init__(self, watch: Watch, send: Send, defer: Callable[..., None], most: int = MOST) -> None:
         self._watch, self._send, self._defer, self._most = watch, send, defer, most
         self._lock = threading.Lock()
-        self._open = 0
+        self._open, self._closed = 0, False
         self._visitors: Counter[str] = Counter()
         self._adopted: dict[ClientConnection, EventStream] = {}
 
@@ -77,7 +77,7 @@ class EventStreams:
         if life <= 0 or answer.stream:
             return None
         with self._lock:
-            if self._open >= self._most or self._visitors[visitor] >= OF_VISITOR:
+            if self._closed or self._open >= self._most or self._visitors[visitor] >= OF_VISITOR:
                 return None
             self._open += 1
             self._visitors[visitor] += 1
@@ -86,7 +86,8 @@ class EventStreams:
 
     def publish(self, batch: Iterable[tuple[EventStream, bytes]]) -> None:
         """Send events to streams, each in the order of the calls; those that have ended get none. The bytes may be shared."""
-        self._defer(self._published, tuple(batch))
+        if not self._closed:  # the loop's pipe may be closed, and its number another file's
+            self._defer(self._published, tuple(batch))
 
     # --- the loop
     def adopt(self, conn: ClientConnection, stream: EventStream) -> None:
@@ -123,7 +124,8 @@ class EventStreams:
                 self._put(stream, _BEAT)
 
     def close(self) -> None:
-        """End all streams."""
+        """End all streams, and open no more."""
+        self._closed = True
         for stream in list(self._adopted.values()):
             self.end(stream)
 

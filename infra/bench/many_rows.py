@@ -115,24 +115,24 @@ def _start(bed: Bed, document: dict[str, Any]) -> tuple[float, dict[str, Any], d
     bed.host.requests.clear()
     before, since = _served(bed), time.perf_counter()
     with Server(bed.directory, json.dumps(document)) as server:
-        survey = _survey(server.log)
+        found = survey(server.log)
         seconds = time.perf_counter() - since
         asked = _served(bed) - before
         memory = {name: resident(pid) for name, pid in processes(server.pid).items()}
-    if survey["quiet"] != len(document["targets"]):
-        raise RuntimeError(f"not all targets were found unchanged: {survey}")
+    if found["quiet"] != len(document["targets"]):
+        raise RuntimeError(f"not all targets were found unchanged: {found}")
     looks = sum(b"command=ls-refs" in request.body for request in bed.host.requests if request.method == "POST")
-    figures = {"survey s": survey["seconds"], "ls-refs": looks, "git requests": len(bed.host.requests)}
+    figures = {"survey s": found["seconds"], "ls-refs": looks, "git requests": len(bed.host.requests)}
     return seconds, figures | {f"{verb} states": asked[verb] for verb in ("LIST", "GET", "PUT")}, memory
 
 
-def _survey(log: Path) -> dict[str, Any]:
+def survey(log: Path) -> dict[str, Any]:
     """Wait for the line of the first survey."""
     for _ in range(int(_LONGEST / 0.02)):
         found = [line for line in log.read_text().splitlines() if '"survey"' in line]
         if found:
-            survey: dict[str, Any] = json.loads(found[0])
-            return survey
+            ended: dict[str, Any] = json.loads(found[0])
+            return ended
         time.sleep(0.02)
     raise RuntimeError(f"no survey ended:\n{log.read_text()[-2000:]}")
 

@@ -32,7 +32,8 @@ EVERY = 10.0  # seconds between two looks at the records of what somebody looks 
 PACE = 0.5  # seconds between two updates of a topic, at least
 WAIT = 2.0  # seconds that the worker waits for a change: no longer, for a topic that is opened meanwhile waits, too
 AWAY = 2.0  # seconds until a worker that doesn't answer is asked again
-AT_ONCE = 20  # targets that are asked for before others are published
+AT_ONCE = 20
+"""Targets that are asked for before others are published; of more than these each is looked at less often, unless it changes."""
 _AGE = frozenset({"seen", "age"})  # of a row: they differ at each look
 _OF_RUN = frozenset({"written", "total"})  # of a picture: they say nothing of the record
 Json = dict[str, Any]
@@ -164,13 +165,13 @@ class LiveFeed:
         changed = self._changes(min(max(due - now, 0.0), WAIT))
         now = time.monotonic()
         with self._lock:
-            topics = [topic for topic in self._topics.values() if topic.changed or topic.due <= now]
-        topics.sort(key=lambda topic: topic.due)
-        for topic in topics[:AT_ONCE]:
+            topics = list(self._topics.values())
+        busy = sorted((topic for topic in topics if topic.changed or topic.due <= now), key=lambda topic: topic.due)
+        for topic in busy[:AT_ONCE]:
             if topic.due <= now:
-                topic.due, topic.stale = now + EVERY, True
+                topic.due, topic.stale = now + EVERY * max(len(topics) / AT_ONCE, 1.0), True
             self._look(topic)
-        return changed or bool(topics)
+        return changed or bool(busy)
 
     def _look(self, topic: _Topic) -> None:
         """Look at a topic; what fails there is its trouble alone, and tried again. Raises WorkerUnavailable."""

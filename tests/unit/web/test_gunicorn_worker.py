@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 
 import pytest
 
-from handler.web.gunicorn_worker import LOOKS, PAGES, POOLS, READS, READY, THREADS, _pool
+from handler.web.connection_limits import Bounds
+from handler.web.gunicorn_worker import LOOKS, PAGES, POOLS, READS, READY, SPARE, THREADS, _bounds, _pool
 
 
 def test_reads_have_a_quarter_of_the_threads_and_deliveries_most_and_pages_have_theirs_beside() -> None:
@@ -41,6 +43,15 @@ def test_reads_have_a_quarter_of_the_threads_and_deliveries_most_and_pages_have_
 def test_a_path_leads_to_its_threads(path: str, pool: str) -> None:
     """Another spelling leads nowhere, so it waits for no other thread."""
     assert _pool(path) == pool
+
+
+@pytest.mark.parametrize(("hard", "connections"), [(100_000, Bounds().connections), (1024, 1024 - SPARE - 128), (100, 1)])
+def test_streams_take_none_of_the_descriptors_of_deliveries(monkeypatch: pytest.MonkeyPatch, hard: int, connections: int) -> None:
+    raised: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (100, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: raised.append(limits))
+    assert _bounds(1, 128).connections == connections
+    assert raised == [(min(Bounds().connections + SPARE + 128, hard), hard)]
 
 
 @pytest.mark.slow
