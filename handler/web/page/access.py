@@ -27,7 +27,7 @@ from handler.triggers.signature import MAX_HEADER
 from handler.web.page import proxy_headers, same_site
 from handler.web.page.proxy_headers import Forged, Named
 from handler.web.page.roles import Session, Visitor, grants, known_groups
-from handler.web.page.sessions import LIFE, LONGEST, PENDING, SESSION, Cookies, digest, form_token, new_id
+from handler.web.page.sessions import LIFE, PENDING, SESSION, Cookies, digest, form_token, new_id
 
 if TYPE_CHECKING:
     from handler.web.page.oidc import OidcSignIn
@@ -209,8 +209,7 @@ class PageAccess:
     def _begun(self, session: Session, path: str) -> Response:
         """Begin a session, always a new one, and go where it was asked for."""
         response = _away(same_site.own_path(path))
-        self._cookies.begin(response, self._known().key, session)
-        if len(response.headers.get("Set-Cookie", "")) > LONGEST:
+        if not self._cookies.begin(response, self._known().key, session):
             return self._form(401, "you are in too many groups of the table of roles for a cookie to hold")
         _LOG.info("signed in", extra={"fields": {"actor": session.name, "way": session.way}})
         return response

@@ -42,10 +42,10 @@ class Cookies:
         except (KeyError, TypeError):  # signed by another version of ours
             return None
 
-    def begin(self, response: Response, key: Secret, session: Session) -> None:
-        """Give the browser a session."""
+    def begin(self, response: Response, key: Secret, session: Session) -> bool:
+        """Give the browser a session; return whether a cookie has room for it."""
         content = {"n": session.name, "g": session.groups, "w": session.way, "i": session.id, "b": session.binding}
-        self._write(response, key, SESSION, content, session.issued, LIFE)
+        return self._write(response, key, SESSION, content, session.issued, LIFE)
 
     def pending(self, request: Request, key: Secret) -> dict[str, Any] | None:
         """Return what a sign-in that began in this browser must bring back."""
@@ -75,11 +75,14 @@ class Cookies:
         valid = isinstance(found, dict) and isinstance(found.get("t"), int | float) and now - life < found["t"] <= now + AHEAD
         return found if valid else None
 
-    def _write(self, response: Response, key: Secret, purpose: str, content: Mapping[str, Any], issued: float, life: float) -> None:
-        text = _signer(key, purpose).dumps({**content, "t": issued})
+    def _write(self, response: Response, key: Secret, purpose: str, content: Mapping[str, Any], issued: float, life: float) -> bool:
+        text = str(_signer(key, purpose).dumps({**content, "t": issued}))
+        if len(text) > LONGEST:
+            return False
         left = max(int(issued + life - self.clock()), 0)
         name = self.name(purpose)
-        response.set_cookie(name, str(text), max_age=left, path="/", secure=self.encrypted, httponly=True, samesite="Lax")
+        response.set_cookie(name, text, max_age=left, path="/", secure=self.encrypted, httponly=True, samesite="Lax")
+        return True
 
 
 def new_id() -> str:
