@@ -85,14 +85,14 @@ def provider() -> Iterator[Provider]:
             self.end_headers()
             self.wfile.write(text)
 
-        do_POST = do_GET
+        do_POST = do_GET  # noqa: N815 - http.server's name
 
         def log_message(self, *_args: object) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     made.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield made
