@@ -18,7 +18,7 @@ from flask import Request, Response
 from itsdangerous import BadData, URLSafeSerializer
 
 from handler.config.secrets import Secret
-from handler.web.page.roles import Session
+from handler.web.page.roles import PageSession
 
 LIFE = 12 * 3600.0  # seconds
 PENDING_LIFE = 600.0
@@ -34,15 +34,15 @@ class Cookies:
     encrypted: bool
     clock: Callable[[], float]
 
-    def session(self, request: Request, key: Secret) -> Session | None:
+    def session(self, request: Request, key: Secret) -> PageSession | None:
         """Return the session that a request brings; None: there is none, it isn't ours, or it is over."""
         found = self._read(request, key, SESSION, LIFE)
         try:
-            return Session(found["n"], tuple(found["g"]), found["w"], found["i"], found["t"], found["b"]) if found else None
+            return PageSession(found["n"], tuple(found["g"]), found["w"], found["i"], found["t"], found["b"]) if found else None
         except (KeyError, TypeError):  # signed by another version of ours
             return None
 
-    def begin(self, response: Response, key: Secret, session: Session) -> bool:
+    def begin(self, response: Response, key: Secret, session: PageSession) -> bool:
         """Give the browser a session; return whether a cookie has room for it."""
         content = {"n": session.name, "g": session.groups, "w": session.way, "i": session.id, "b": session.binding}
         return self._write(response, key, SESSION, content, session.issued, LIFE)
@@ -90,7 +90,7 @@ def new_id() -> str:
     return secrets.token_urlsafe(24)
 
 
-def form_token(key: Secret, session: Session) -> str:
+def form_token(key: Secret, session: PageSession) -> str:
     """Return what a form of this session carries."""
     return digest(key, "form", session.way, session.name, session.id)
 

@@ -22,6 +22,7 @@ from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.web import __main__ as door
 from handler.web import bootstrap, gunicorn_worker
+from handler.web.app import create_app
 from handler.web.page.access import PageAccess
 from handler.worker.supervisor import serve
 from handler.worker.worker import Engine, Parts
@@ -67,7 +68,7 @@ def patient(environ: Mapping[str, str]) -> int:
 
 def paged(environ: Mapping[str, str]) -> int:
     """Serve the page's signing in, too, and at `/` who is asking and what he sees, unless the door has a page there."""
-    plain = bootstrap.create_app
+    plain = create_app
 
     def made(settings: Settings, secrets: Accepting, *others: Any, **more: Any) -> Flask:
         app = plain(settings, secrets, *others, **more)
@@ -75,7 +76,7 @@ def paged(environ: Mapping[str, str]) -> int:
             add_page(app, settings, PageAccess(settings.page, secrets, lambda: None))
         return app
 
-    bootstrap.create_app = made
+    setattr(bootstrap, "create_app", made)  # noqa: B010 - it doesn't export it
     return door.main(environ)
 
 

@@ -214,7 +214,7 @@ def test_a_forged_token_signs_nobody_in(client: FlaskClient, idp: Provider, case
         made.append(FORGED[case](idp))
         return made[-1]
 
-    idp.token = token  # type: ignore[method-assign]
+    idp.token = token  # type: ignore[method-assign]  # this provider lies
     response = sign_in(client, idp)
     assert response.status_code == 401, response.text
     assert who(client) == 401
@@ -225,13 +225,13 @@ def test_a_forged_token_signs_nobody_in(client: FlaskClient, idp: Provider, case
 
 
 def test_the_same_provider_with_a_sound_token_signs_in(client: FlaskClient, idp: Provider) -> None:
-    idp.token = lambda: claiming()(idp)  # type: ignore[method-assign]
+    idp.token = lambda: claiming()(idp)  # type: ignore[method-assign]  # this provider lies
     assert sign_in(client, idp).status_code == 303
     assert who(client) == "ada@example.com"
 
 
 def test_clocks_may_differ_a_little(client: FlaskClient, idp: Provider) -> None:
-    idp.token = lambda: claiming(iat=idp.sound()["iat"] + 30, exp=idp.sound()["iat"] - 30)(idp)  # type: ignore[method-assign]
+    idp.token = lambda: claiming(iat=idp.sound()["iat"] + 30, exp=idp.sound()["iat"] - 30)(idp)  # type: ignore[method-assign]  # this provider lies
     assert sign_in(client, idp).status_code == 303
 
 

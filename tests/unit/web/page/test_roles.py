@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handler.config.page_settings import RoleBinding
-from handler.web.page.roles import Grant, Session, Visitor, grants, known_groups
+from handler.web.page.roles import RoleGrant, PageSession, Visitor, grants, known_groups
 
 TABLE = (
     RoleBinding("operator", ("platform",), ("root@example.com",), ("*",), ("infra",)),
@@ -14,7 +14,7 @@ TABLE = (
 
 
 def visitor(name: str = "", *groups: str) -> Visitor:
-    stay = Session(name, groups, "oidc", "s", 0.0)
+    stay = PageSession(name, groups, "oidc", "s", 0.0)
     return Visitor(name, "s", grants(TABLE, name, groups), "oidc", 1.0, stay)
 
 
@@ -32,7 +32,7 @@ def visitor(name: str = "", *groups: str) -> Visitor:
     ],
 )
 def test_rows_count_for_users_and_groups_as_they_are_written(name: str, groups: tuple[str, ...], rows: tuple[int, ...]) -> None:
-    assert grants(TABLE, name, groups) == tuple(Grant(TABLE[row].role, TABLE[row].targets, TABLE[row].logs) for row in rows)
+    assert grants(TABLE, name, groups) == tuple(RoleGrant(TABLE[row].role, TABLE[row].targets, TABLE[row].logs) for row in rows)
 
 
 def test_a_viewer_sees_what_its_globs_match_and_acts_on_nothing() -> None:
