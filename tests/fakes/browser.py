@@ -1,4 +1,4 @@
-"""A browser without pages: it keeps cookies by host, follows redirects of the GETs it is told to, and says what browsers say of themselves."""
+"""A browser without pages: it keeps cookies by host, follows redirects, and says what browsers say of themselves."""
 
 from __future__ import annotations
 

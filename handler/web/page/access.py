@@ -1,6 +1,6 @@
 """Who is asking for the page, and what he may do: the seam between the ways to sign in and all other parts of the page.
 
-The way of a request: a trusted proxy's headers, else the session in its cookie -> somebody with groups -> rows of the table of roles ->
+The way of a request: a trusted proxy's headers, else the session in its cookie -> a name and its groups -> rows of the table of roles ->
 `Visitor`. Law: roles are looked up anew at each request, so a row or a token that is gone counts for nothing at once; nothing but these
 routes and the page's own looks at cookies.
 """
@@ -40,7 +40,7 @@ Render = Callable[..., str]
 
 
 class SignInRequired(SenderError, code="sign-in-required", status=401):
-    """Nobody is signed in."""
+    """The page wants a person to sign in first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,10 @@ class PageAccess:
         self._oidc = _oidc(page) if page.oidc else None
 
     def visitor(self, asked: Request) -> Visitor:
-        """Return who is asking. Raises SignInRequired, and Forbidden: somebody without any role."""
+        """Return who is asking. Raises SignInRequired, and Forbidden: a person without any role."""
         stay = self._stay(asked)
         if stay is None:
-            raise SignInRequired.of("page", "nobody is signed in", fix=f"sign in at {self._page.url}{LOGIN}")
+            raise SignInRequired.of("page", "wants you to sign in", fix=f"sign in at {self._page.url}{LOGIN}")
         found = self._visitor(stay)
         if not found.grants:
             fix = f"ask the operator for a row of `page.roles` that names {stay.name} or one of your groups"
@@ -139,7 +139,7 @@ class PageAccess:
         except Forged:
             self._failed()
             fields = {"header": self._page.proxy.secret_header}
-            _LOG.warning("a request names somebody without the proxy's secret; it counts as nobody's", extra={"fields": fields})
+            _LOG.warning("a request names a person without the proxy's secret; its headers don't count", extra={"fields": fields})
             return None
 
     def _counting(self, kept: PageSession, known: PageSecrets) -> PageSession | None:
@@ -150,7 +150,7 @@ class PageAccess:
         for token, secret in known.tokens if kept.way == "token" else ():
             if token.name == kept.name and hmac.compare_digest(kept.binding, digest(known.key, "token", token.name, secret.reveal())):
                 return replace(kept, groups=token.groups)
-        return None  # the proxy's cookie signs nobody in: it only binds forms
+        return None  # the proxy's cookie is no sign-in: it only binds forms
 
     def _visitor(self, stay: PageSession) -> Visitor:
         rows = grants(self._page.roles, stay.name, stay.groups)

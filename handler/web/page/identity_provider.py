@@ -60,7 +60,7 @@ class ProviderTimeouts:
 
 @dataclass(slots=True)
 class _Kept:
-    """What was fetched, and when; `failed`: when that was tried last without success. `lock`: who holds it fetches."""
+    """What was fetched, and when; `failed`: when that was tried last without success. `lock`: its holder fetches."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     value: Any = None

@@ -14,7 +14,7 @@ Way = Literal["proxy", "oidc", "token"]
 
 @dataclass(frozen=True, slots=True)
 class RoleGrant:
-    """One row of the table that counts for somebody."""
+    """One row of the table that counts for a visitor."""
 
     role: Role
     targets: tuple[str, ...]
@@ -27,7 +27,7 @@ class RoleGrant:
 
 @dataclass(frozen=True, slots=True)
 class PageSession:
-    """Somebody's stay: who, since when (`issued`, seconds since the epoch), signed in by which way.
+    """A person's stay: who, since when (`issued`, seconds since the epoch), signed in by which way.
 
     `id`: forms are bound to it; `binding`: a digest of the token that was presented; `fresh`: the browser has no cookie of it yet.
     """
@@ -66,7 +66,7 @@ class Visitor:
 
 
 def grants(table: Sequence[RoleBinding], name: str, groups: Collection[str]) -> tuple[RoleGrant, ...]:
-    """Return the rows that count for somebody; names are compared as they are written."""
+    """Return the rows that count for a person; names are compared as they are written."""
     rows = (row for row in table if name in row.users or not set(groups).isdisjoint(row.groups))
     return tuple(RoleGrant(row.role, row.targets, row.logs) for row in rows)
 

@@ -1,6 +1,6 @@
 """Cookies of the page: a session, signed, at most 12 hours long; and what a sign-in elsewhere must bring back, for ten minutes.
 
-Law: a cookie says who signed in and how, never what he may do. Nothing is kept here: replicas with the same key know each other's sessions,
+Law: a cookie says who signed in and how, never what is allowed. Nothing is kept here: replicas with the same key know each other's sessions,
 and another key ends all of them. What is signed for one purpose counts for no other.
 """
 
@@ -86,7 +86,7 @@ class Cookies:
 
 
 def new_id() -> str:
-    """Return an id that nobody can guess."""
+    """Return an id that can't be guessed."""
     return secrets.token_urlsafe(24)
 
 
@@ -96,7 +96,7 @@ def form_token(key: Secret, session: PageSession) -> str:
 
 
 def digest(key: Secret, *parts: str) -> str:
-    """Return a keyed digest of texts, each told from the next."""
+    """Return a keyed digest of texts, each apart from the next."""
     return hmac.new(key.reveal().encode(), json.dumps(["anneal.page", *parts]).encode(), hashlib.sha256).hexdigest()
 
 

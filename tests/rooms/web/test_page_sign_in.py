@@ -150,7 +150,7 @@ def test_no_log_has_a_secret(browser: Browser, server: Serving) -> None:
 def alpha() -> str:
     """Return the documentation's configuration of oauth2-proxy, with this test's addresses."""
     block: str = next(block for block in re.findall(r"```yaml\n(.*?)```", DOCS.read_text(), re.DOTALL) if "injectRequestHeaders" in block)
-    block = block.replace("0.0.0.0:4180", "{listen}").replace("http://anneal.anneal-system.svc:8080", "{upstream}")
+    block = block.replace("0.0.0.0:4180", "{listen}").replace("http://127.0.0.1:8080", "{upstream}")
     return block.replace("https://login.example.com", "{issuer}").replace("/run/secrets/client-secret", "client-secret")
 
 

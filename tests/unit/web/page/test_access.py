@@ -76,7 +76,7 @@ def test_a_wrong_token_is_counted_and_said_without_the_value(visits: Visits, tok
     assert (response.status_code, visits.failures, cookie(client)) == (401, 1, "")
     assert "no such token is known here" in response.text
     assert (token or "unset") not in response.text + caplog.text
-    assert sign_in(client).status_code == 303  # who knows his token is kept out by nobody's tries
+    assert sign_in(client).status_code == 303  # wrong tries lock no owner of a token out
 
 
 def test_the_cookie_is_for_this_host_alone_and_no_script(visits: Visits) -> None:
@@ -250,7 +250,7 @@ def test_the_proxy_names_a_visitor_with_each_request(visits: Visits) -> None:
     client = browser(visits)
     seen = look(client, **proxied("carol@example.com", "x,developers"))
     assert (seen["name"], seen["way"], seen["sees"]) == ("carol@example.com", "proxy", ["shop-prod", "shop-dev"])
-    assert look(client) == 401  # its cookie signs nobody in
+    assert look(client) == 401  # its cookie is no sign-in
     assert look(client, **proxied("carol@example.com", "x")) == 403
     assert visits.failures == 0
 

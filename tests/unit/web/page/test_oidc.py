@@ -178,7 +178,7 @@ FORGED: dict[str, Callable[[Provider], str]] = {
     "HS256 by the client's secret": by_client_secret,
     "another key": by_another_key,
     "a key in its own header": by_its_own_key,
-    "a kid that nobody has": of_another_kid,
+    "a kid of no key": of_another_kid,
     "another audience": claiming(aud="other"),
     "audiences without us": claiming(aud=["a", "b"]),
     "ours among others, for another party": claiming(aud=["anneal", "other"], azp="other"),

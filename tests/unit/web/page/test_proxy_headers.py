@@ -1,4 +1,4 @@
-"""A proxy's headers count beside its secret, and only where they name somebody clearly."""
+"""A proxy's headers count beside its secret, and only where they name a person clearly."""
 
 from __future__ import annotations
 
