@@ -16,7 +16,7 @@ Role = Literal["viewer", "operator"]
 class PageProxy:
     """A proxy in front that signs people in, such as oauth2-proxy; its headers count beside its secret alone."""
 
-    secret: SecretRef | None = _doc("What the proxy sends with each request, to be told from anybody else who reaches the port.", None)
+    secret: SecretRef | None = _doc("What the proxy sends with each request: other senders of its headers don't know it.", None)
     secret_header: str = _doc("Header that carries the secret.", "X-Anneal-Proxy", kind="header")
     user_header: str = _doc("Header that names who is asking.", "X-Forwarded-Email", kind="header")
     groups_header: str = _doc("Header that lists their groups, separated by commas.", "X-Forwarded-Groups", kind="header")
@@ -37,11 +37,11 @@ class PageOidc:
 
 @dataclass(frozen=True, slots=True)
 class PageToken:
-    """A token that one signs in with, as somebody."""
+    """A token that a person signs in with."""
 
-    name: str = _doc("Who that is: recorded as the actor of what is done.", kind="name")
+    name: str = _doc("The person: recorded as the actor of what is done.", kind="name")
     secret: SecretRef = _doc("The token's value.")
-    groups: tuple[str, ...] = _doc("Groups of who signs in with it.", kind="person", factory=tuple)
+    groups: tuple[str, ...] = _doc("The person's groups.", kind="person", factory=tuple)
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,9 +192,9 @@ def variables_have_namespace(post_build: PostBuild | None, namespace: str) -> It
 
 
 def proxy_has_secret(secret: SecretRef | None) -> Iterator[Fault]:
-    """Headers alone prove nothing: whoever reaches the port can send them."""
+    """Headers alone prove nothing: all that reach the port can send them."""
     if secret is None:
-        seen = "is required: without it whoever reaches the port could name himself"
+        seen = "is required: without it all that reach the port could say who they are"
         yield Fault("secret", seen, "add `secret: {env: ANNEAL_PROXY_SECRET}`, and let the proxy send it: see docs/page.md")
 
 
@@ -206,26 +206,26 @@ def headers_differ(*names: str) -> Iterator[Fault]:
 
 
 def can_sign_in(proxy: PageProxy | None, oidc: PageOidc | None, tokens: tuple[PageToken, ...]) -> Iterator[Fault]:
-    """A page that nobody can sign in to is a mistake."""
+    """A page without a way to sign in is a mistake."""
     if not (proxy or oidc or tokens):
         block = "tokens: [{name: ada, secret: {env: ANNEAL_TOKEN_ADA}, groups: [platform]}]"
         yield Fault("", "expected a way to sign in (proxy, oidc or tokens), found none", f"add `{block}`")
 
 
 def any_role(roles: tuple[RoleBinding, ...]) -> Iterator[Fault]:
-    """Without roles nobody sees anything."""
+    """Without roles the page shows nothing."""
     if not roles:
-        yield Fault("roles", "expected at least one row, found none: nobody would see anything", f"add `roles: [{_ROLE}]`")
+        yield Fault("roles", "expected at least one row, found none: the page would show nothing", f"add `roles: [{_ROLE}]`")
 
 
-def somebody(groups: tuple[str, ...], users: tuple[str, ...]) -> Iterator[Fault]:
-    """A row that names nobody is a mistake."""
+def binds(groups: tuple[str, ...], users: tuple[str, ...]) -> Iterator[Fault]:
+    """A row that names no group and no user is a mistake."""
     if not groups and not users:
-        yield Fault("", "expected groups or users, found none: nobody has this role", "add `groups: [platform]`")
+        yield Fault("", "expected groups or users, found none: the row gives its role to no person", "add `groups: [platform]`")
 
 
 def asks_openid(scopes: tuple[str, ...]) -> Iterator[Fault]:
-    """Without this scope a provider signs nobody in."""
+    """Without this scope a provider gives no ID token."""
     if "openid" not in scopes:
         yield Fault("scopes", "openid is missing", f"write `scopes: [{', '.join(['openid', *scopes])}]`")
 
@@ -275,7 +275,7 @@ RULES = (
     SettingRule(PageOidc, ("scopes",), asks_openid),
     SettingRule(PageSettings, ("proxy", "oidc", "tokens"), can_sign_in),
     SettingRule(PageSettings, ("roles",), any_role),
-    SettingRule(RoleBinding, ("groups", "users"), somebody),
+    SettingRule(RoleBinding, ("groups", "users"), binds),
 )
 
 UNIQUE: dict[type, str] = {Target: "name", ReplayToken: "name", PageToken: "name", PrometheusSettings: "url", ChartSource: "url"}

@@ -1,6 +1,6 @@
 """Who is asking for the page, and what he may do: the seam between the ways to sign in and all other parts of the page.
 
-The way of a request: a trusted proxy's headers, else the session in its cookie -> somebody with groups -> rows of the table of roles ->
+The way of a request: a trusted proxy's headers, else the session in its cookie -> a name and its groups -> rows of the table of roles ->
 `Visitor`. Law: roles are looked up anew at each request, so a row or a token that is gone counts for nothing at once; nothing but these
 routes and the page's own looks at cookies.
 """
@@ -26,8 +26,8 @@ from handler.model.errors import Forbidden, SecretUnavailable, SenderError
 from handler.triggers.signature import MAX_HEADER
 from handler.web.page import proxy_headers, same_site
 from handler.web.page.proxy_headers import Forged, Named
-from handler.web.page.roles import Session, Visitor, grants, known_groups
-from handler.web.page.sessions import LIFE, LONGEST, PENDING, SESSION, Cookies, digest, form_token, new_id
+from handler.web.page.roles import PageSession, Visitor, grants, known_groups
+from handler.web.page.sessions import LIFE, PENDING, SESSION, Cookies, digest, form_token, new_id
 
 if TYPE_CHECKING:
     from handler.web.page.oidc import OidcSignIn
@@ -40,7 +40,7 @@ Render = Callable[..., str]
 
 
 class SignInRequired(SenderError, code="sign-in-required", status=401):
-    """Nobody is signed in."""
+    """The page wants a person to sign in first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,10 @@ class PageAccess:
         self._oidc = _oidc(page) if page.oidc else None
 
     def visitor(self, asked: Request) -> Visitor:
-        """Return who is asking. Raises SignInRequired, and Forbidden: somebody without any role."""
+        """Return who is asking. Raises SignInRequired, and Forbidden: a person without any role."""
         stay = self._stay(asked)
         if stay is None:
-            raise SignInRequired.of("page", "nobody is signed in", fix=f"sign in at {self._page.url}{LOGIN}")
+            raise SignInRequired.of("page", "wants you to sign in", fix=f"sign in at {self._page.url}{LOGIN}")
         found = self._visitor(stay)
         if not found.grants:
             fix = f"ask the operator for a row of `page.roles` that names {stay.name} or one of your groups"
@@ -121,7 +121,7 @@ class PageAccess:
         return tuple(found)
 
     # --- who is asking
-    def _stay(self, asked: Request) -> Session | None:
+    def _stay(self, asked: Request) -> PageSession | None:
         """Return who is asking: by the proxy's headers, else by the session."""
         known = self._known()
         kept, named = self._cookies.session(asked, known.key), self._by_proxy(asked, known)
@@ -129,7 +129,7 @@ class PageAccess:
             return self._counting(kept, known) if kept else None
         if kept and (kept.way, kept.name) == ("proxy", named.name):
             return replace(kept, groups=named.groups)
-        return Session(named.name, named.groups, "proxy", new_id(), self._clock(), fresh=True)
+        return PageSession(named.name, named.groups, "proxy", new_id(), self._clock(), fresh=True)
 
     def _by_proxy(self, asked: Request, known: PageSecrets) -> Named | None:
         if not (self._page.proxy and known.proxy):
@@ -139,10 +139,10 @@ class PageAccess:
         except Forged:
             self._failed()
             fields = {"header": self._page.proxy.secret_header}
-            _LOG.warning("a request names somebody without the proxy's secret; it counts as nobody's", extra={"fields": fields})
+            _LOG.warning("a request names a person without the proxy's secret; its headers don't count", extra={"fields": fields})
             return None
 
-    def _counting(self, kept: Session, known: PageSecrets) -> Session | None:
+    def _counting(self, kept: PageSession, known: PageSecrets) -> PageSession | None:
         """Return a session if what it was begun with still counts, with the groups of now."""
         if kept.way == "oidc" and self._page.oidc:
             bound = self._oidc_binding(known)
@@ -150,9 +150,9 @@ class PageAccess:
         for token, secret in known.tokens if kept.way == "token" else ():
             if token.name == kept.name and hmac.compare_digest(kept.binding, digest(known.key, "token", token.name, secret.reveal())):
                 return replace(kept, groups=token.groups)
-        return None  # the proxy's cookie signs nobody in: it only binds forms
+        return None  # the proxy's cookie is no sign-in: it only binds forms
 
-    def _visitor(self, stay: Session) -> Visitor:
+    def _visitor(self, stay: PageSession) -> Visitor:
         rows = grants(self._page.roles, stay.name, stay.groups)
         return Visitor(stay.name, stay.id, rows, stay.way, stay.issued + LIFE, stay)
 
@@ -181,7 +181,7 @@ class PageAccess:
             return self._form(401, UNKNOWN, form.get("next", ""))
         token, secret = found
         binding = digest(known.key, "token", token.name, secret.reveal())
-        return self._begun(Session(token.name, (), "token", new_id(), self._clock(), binding), form.get("next", ""))
+        return self._begun(PageSession(token.name, (), "token", new_id(), self._clock(), binding), form.get("next", ""))
 
     def _start(self) -> Response:
         try:
@@ -201,16 +201,15 @@ class PageAccess:
             response = self._refused(error)
         else:
             groups = known_groups(self._page.roles, named.groups)
-            session = Session(named.name, groups, "oidc", new_id(), self._clock(), self._oidc_binding(known))
+            session = PageSession(named.name, groups, "oidc", new_id(), self._clock(), self._oidc_binding(known))
             response = self._begun(session, str((pending or {}).get("path")))
         self._cookies.end(response, PENDING)  # what came back once never counts again
         return response
 
-    def _begun(self, session: Session, path: str) -> Response:
+    def _begun(self, session: PageSession, path: str) -> Response:
         """Begin a session, always a new one, and go where it was asked for."""
         response = away(same_site.own_path(path))
-        self._cookies.begin(response, self._known().key, session)
-        if len(response.headers.get("Set-Cookie", "")) > LONGEST:
+        if not self._cookies.begin(response, self._known().key, session):
             return self._form(401, "you are in too many groups of the table of roles for a cookie to hold")
         _LOG.info("signed in", extra={"fields": {"actor": session.name, "way": session.way}})
         return response
@@ -256,8 +255,8 @@ def away(url: str) -> Response:
 
 def _oidc(page: PageSettings) -> OidcSignIn:
     """Make what signs in by OpenID Connect; authlib takes a tenth of a second to load, so it is loaded only where it is used."""
-    from handler.web.page.identity_provider import IdentityProvider  # noqa: PLC0415
-    from handler.web.page.oidc import OidcSignIn  # noqa: PLC0415
+    from handler.web.page.identity_provider import IdentityProvider  # noqa: PLC0415 - see above
+    from handler.web.page.oidc import OidcSignIn  # noqa: PLC0415 - see above
 
     if page.oidc is None:
         raise ValueError("page.oidc is missing")

@@ -51,7 +51,7 @@ class ProviderRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class ProviderTimeouts:
     """How long is waited for a connection and for the next bytes."""
 
     connect: float = 4.0
@@ -60,7 +60,7 @@ class Waits:
 
 @dataclass(slots=True)
 class _Kept:
-    """What was fetched, and when; `failed`: when that was tried last without success. `lock`: who holds it fetches."""
+    """What was fetched, and when; `failed`: when that was tried last without success. `lock`: its holder fetches."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     value: Any = None
@@ -151,7 +151,7 @@ class IdentityProvider:
         try:
             pools = self._pool(request.url)
             with Deadline(SECONDS) as deadline:
-                response = send(pools, request, Anonymous(), Waits(), deadline)
+                response = send(pools, request, Anonymous(), ProviderTimeouts(), deadline)
                 text = content(response, LARGEST, deadline)
                 deadline.watch(None)
         except (urllib3.exceptions.HTTPError, OSError) as error:

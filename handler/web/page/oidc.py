@@ -46,7 +46,7 @@ _SAID = {
 
 
 class SignInRefused(SenderError, code="sign-in-refused", status=401):
-    """What came back from the provider doesn't sign anybody in."""
+    """What came back from the provider is no valid sign-in."""
 
 
 class OidcSignIn:
@@ -137,7 +137,7 @@ class OidcSignIn:
             claims = self._more(str(claims["sub"]), answer) | claims
         name = claims.get(user)
         if not isinstance(name, str) or not is_name(name):
-            raise _refused(f"the provider names nobody: the claim {user} is missing", "ask for its scope: `page.oidc.scopes`")
+            raise _refused(f"the provider gives no name: the claim {user} is missing", "ask for its scope: `page.oidc.scopes`")
         if user == "email" and claims.get("email_verified") is False:
             raise _refused("the provider hasn't verified the e-mail address")
         listed = claims.get(groups, [])
@@ -145,7 +145,7 @@ class OidcSignIn:
         return Named(name, tuple(group for group in found[:MOST_GROUPS] if isinstance(group, str)))
 
     def _more(self, subject: str, answer: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the provider says of somebody beside his token; nothing, where it has no such endpoint or no such scope."""
+        """Return what the provider says of a person beside the token; nothing, where it has no such endpoint or no such scope."""
         url, token = self._provider.endpoint("userinfo_endpoint"), answer.get("access_token")
         if not url or not isinstance(token, str) or not (token.isascii() and token.isprintable()):
             return {}
@@ -154,7 +154,7 @@ class OidcSignIn:
         except ProviderRefused:
             return {}
         if found.get("sub") != subject:
-            raise _refused("the provider answers about somebody else")
+            raise _refused("the provider answers about another person")
         return found
 
 

@@ -14,7 +14,7 @@ LONGEST = 8190  # gunicorn's own bound of a header; functions have others
 
 
 class Forged(Exception):
-    """A request names somebody, or brings a secret, and the secret isn't the proxy's."""
+    """A request names a person, or brings a secret, and the secret isn't the proxy's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Named:
 
 
 def named(headers: Headers, proxy: PageProxy, secret: Secret) -> Named | None:
-    """Return who is asking; None: nobody is named, or not by a name that one can be called. Raises Forged."""
+    """Return who is asking; None: no person is named, or not by a name that a person can have. Raises Forged."""
     given = headers.get(proxy.secret_header, "")
     if not secret.matches(given.encode("latin-1", "replace")):
         if given or proxy.user_header in headers or proxy.groups_header in headers:
@@ -40,7 +40,7 @@ def named(headers: Headers, proxy: PageProxy, secret: Secret) -> Named | None:
 
 
 def is_name(text: str) -> bool:
-    """Whether somebody may be called so: one line, not too long, nothing invisible."""
+    """Whether a person can have this name: one line, not too long, nothing invisible."""
     return 0 < len(text) <= LONGEST_NAME and text.isprintable() and text == text.strip()
 
 

@@ -13,8 +13,8 @@ Way = Literal["proxy", "oidc", "token"]
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
-    """One row of the table that counts for somebody."""
+class RoleGrant:
+    """One row of the table that counts for a visitor."""
 
     role: Role
     targets: tuple[str, ...]
@@ -26,8 +26,8 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
-    """Somebody's stay: who, since when (`issued`, seconds since the epoch), signed in by which way.
+class PageSession:
+    """A person's stay: who, since when (`issued`, seconds since the epoch), signed in by which way.
 
     `id`: forms are bound to it; `binding`: a digest of the token that was presented; `fresh`: the browser has no cookie of it yet.
     """
@@ -47,10 +47,10 @@ class Visitor:
 
     name: str
     session: str
-    grants: tuple[Grant, ...]
+    grants: tuple[RoleGrant, ...]
     way: Way
     until: float
-    stay: Session = field(repr=False)
+    stay: PageSession = field(repr=False)
 
     def sees(self, target: str) -> bool:
         """Whether he may see a target."""
@@ -65,10 +65,10 @@ class Visitor:
         return any(grant.touches(target) and _any(grant.logs, target) for grant in self.grants)
 
 
-def grants(table: Sequence[RoleBinding], name: str, groups: Collection[str]) -> tuple[Grant, ...]:
-    """Return the rows that count for somebody; names are compared as they are written."""
+def grants(table: Sequence[RoleBinding], name: str, groups: Collection[str]) -> tuple[RoleGrant, ...]:
+    """Return the rows that count for a person; names are compared as they are written."""
     rows = (row for row in table if name in row.users or not set(groups).isdisjoint(row.groups))
-    return tuple(Grant(row.role, row.targets, row.logs) for row in rows)
+    return tuple(RoleGrant(row.role, row.targets, row.logs) for row in rows)
 
 
 def known_groups(table: Sequence[RoleBinding], groups: Collection[str]) -> tuple[str, ...]:

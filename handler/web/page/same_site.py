@@ -15,7 +15,7 @@ _FIX = "open the page at its own address, and try again there"
 def require_own(headers: Headers, origin: str, *, known: bool = False) -> None:
     """Raise Forbidden where a browser says that a request comes from elsewhere.
 
-    `origin`: of our page; `known`: where it comes from must be said at all, for nothing else (a form's token) tells it.
+    `origin`: of our page; `known`: where it comes from must be said at all, for nothing else (a form's token) proves it.
     """
     site, sent = headers.get("Sec-Fetch-Site", ""), headers.get("Origin", "")
     if site == "same-origin":

@@ -1,6 +1,6 @@
 """Cookies of the page: a session, signed, at most 12 hours long; and what a sign-in elsewhere must bring back, for ten minutes.
 
-Law: a cookie says who signed in and how, never what he may do. Nothing is kept here: replicas with the same key know each other's sessions,
+Law: a cookie says who signed in and how, never what is allowed. Nothing is kept here: replicas with the same key know each other's sessions,
 and another key ends all of them. What is signed for one purpose counts for no other.
 """
 
@@ -18,7 +18,7 @@ from flask import Request, Response
 from itsdangerous import BadData, URLSafeSerializer
 
 from handler.config.secrets import Secret
-from handler.web.page.roles import Session
+from handler.web.page.roles import PageSession
 
 LIFE = 12 * 3600.0  # seconds
 PENDING_LIFE = 600.0
@@ -34,18 +34,18 @@ class Cookies:
     encrypted: bool
     clock: Callable[[], float]
 
-    def session(self, request: Request, key: Secret) -> Session | None:
+    def session(self, request: Request, key: Secret) -> PageSession | None:
         """Return the session that a request brings; None: there is none, it isn't ours, or it is over."""
         found = self._read(request, key, SESSION, LIFE)
         try:
-            return Session(found["n"], tuple(found["g"]), found["w"], found["i"], found["t"], found["b"]) if found else None
+            return PageSession(found["n"], tuple(found["g"]), found["w"], found["i"], found["t"], found["b"]) if found else None
         except (KeyError, TypeError):  # signed by another version of ours
             return None
 
-    def begin(self, response: Response, key: Secret, session: Session) -> None:
-        """Give the browser a session."""
+    def begin(self, response: Response, key: Secret, session: PageSession) -> bool:
+        """Give the browser a session; return whether a cookie has room for it."""
         content = {"n": session.name, "g": session.groups, "w": session.way, "i": session.id, "b": session.binding}
-        self._write(response, key, SESSION, content, session.issued, LIFE)
+        return self._write(response, key, SESSION, content, session.issued, LIFE)
 
     def pending(self, request: Request, key: Secret) -> dict[str, Any] | None:
         """Return what a sign-in that began in this browser must bring back."""
@@ -75,25 +75,28 @@ class Cookies:
         valid = isinstance(found, dict) and isinstance(found.get("t"), int | float) and now - life < found["t"] <= now + AHEAD
         return found if valid else None
 
-    def _write(self, response: Response, key: Secret, purpose: str, content: Mapping[str, Any], issued: float, life: float) -> None:
-        text = _signer(key, purpose).dumps({**content, "t": issued})
+    def _write(self, response: Response, key: Secret, purpose: str, content: Mapping[str, Any], issued: float, life: float) -> bool:
+        text = str(_signer(key, purpose).dumps({**content, "t": issued}))
+        if len(text) > LONGEST:
+            return False
         left = max(int(issued + life - self.clock()), 0)
         name = self.name(purpose)
-        response.set_cookie(name, str(text), max_age=left, path="/", secure=self.encrypted, httponly=True, samesite="Lax")
+        response.set_cookie(name, text, max_age=left, path="/", secure=self.encrypted, httponly=True, samesite="Lax")
+        return True
 
 
 def new_id() -> str:
-    """Return an id that nobody can guess."""
+    """Return an id that can't be guessed."""
     return secrets.token_urlsafe(24)
 
 
-def form_token(key: Secret, session: Session) -> str:
+def form_token(key: Secret, session: PageSession) -> str:
     """Return what a form of this session carries."""
     return digest(key, "form", session.way, session.name, session.id)
 
 
 def digest(key: Secret, *parts: str) -> str:
-    """Return a keyed digest of texts, each told from the next."""
+    """Return a keyed digest of texts, each apart from the next."""
     return hmac.new(key.reveal().encode(), json.dumps(["anneal.page", *parts]).encode(), hashlib.sha256).hexdigest()
 
 
