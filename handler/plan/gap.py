@@ -76,7 +76,7 @@ class ObjectGap:
         if change.action is Action.RECREATE:
             return self
         changed = tuple(each.path for each in change.fields)
-        left = [_settled(each) for each in self.fields if not _is_covered(each.path, changed)]
+        left = [_settled(each) for each in self.fields if not _is_covered(each.path, changed) and not _is_secret_alike(each)]
         rest = tuple(path for path in self.equal if not _is_covered(path, changed)) if changed else self.equal
         return replace(self, fields=(*map(_changing, change.fields), *left), equal=rest)
 
@@ -250,6 +250,11 @@ def _narrowed(owners: tuple[_Owner, ...], step: Step, item: Any) -> tuple[_Owner
 def _settled(each: GapField) -> GapField:
     """Return a field that the plan doesn't change: the server calls equal what is written otherwise."""
     return replace(each, state=FieldState.EQUAL, why="the same to the API server") if each.state is FieldState.DIFFERS else each
+
+
+def _is_secret_alike(each: GapField) -> bool:
+    """Whether a field that the plan doesn't change is masked: nothing says that it equals."""
+    return each.state is FieldState.DIFFERS and MASKED in each.declared + each.live
 
 
 def _changing(change: FieldChange) -> GapField:
