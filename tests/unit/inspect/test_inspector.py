@@ -118,7 +118,10 @@ def test_orphans_say_what_goes_what_is_held_and_what_keeps_the_rest() -> None:
     }
     assert found.counts == {"deleted": 2, "recreated": 0, "kept": 1, "left": 0, "held": 2}
     assert found.seen.hold
-    assert town.handler.run(Job("shop", "push")).plan.hold.id == found.seen.hold["id"]  # type: ignore[union-attr]
+    plan = town.handler.run(Job("shop", "push")).plan
+    assert plan
+    assert plan.hold
+    assert plan.hold.id == found.seen.hold["id"]
     assert found.seen.hold["changes"]["count"] == 2
     assert found.seen.hold["reasons"] == ["2 of 5 live objects would be deleted (40 %), above holdAbove 1 and 10%"]
 
