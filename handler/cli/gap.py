@@ -22,7 +22,8 @@ from handler.plan.gap import MOST, FieldState, GapField
 
 DIFFERS = 2
 _ALL = 1_000_000  # fields that -v lists
-_WIDTH = 48  # columns of a cell, before the next one gives way
+_WIDTHS = (10, 80, 32, 32, 24)  # columns of a row at most, before the next ones give way
+_VALUE = 60  # characters of a value that are shown without -v
 _HEADS = ("STATE", "FIELD", "DECLARED", "LIVE", "MANAGER")
 _OBJECTS = {
     ObjectState.DIFFERS: ("~", "bad"),
@@ -93,21 +94,21 @@ def _gap(output: Output, found: Gap) -> None:
         return
     shown = [(each, _listed(output, each)) for each in found.objects]
     shown = [(each, fields) for each, fields in shown if output.verbose or fields or each.state is not ObjectState.EQUAL]
-    rows = [_HEADS, *(_cells(field) for _, fields in shown for field in fields)]
-    widths = [min(max(len(cell) for cell in column), _WIDTH) for column in zip(*rows, strict=True)]
+    rows = [_HEADS, *(_cells(output, field) for _, fields in shown for field in fields)]
+    widths = [min(max(map(len, column)), most) for column, most in zip(zip(*rows, strict=True), _WIDTHS, strict=True)]
     if len(rows) > 1:
         output.line(_row(_HEADS, widths), "dim", whole=True)
     for each, fields in shown:
         _object(output, each)
         for field in fields:
-            output.line(f"{_row(_cells(field), widths)}{f'  ({field.why})' if field.why else ''}", _FIELDS[field.state], whole=True)
+            output.line(f"{_row(_cells(output, field), widths)}{f'  ({field.why})' if field.why else ''}", _FIELDS[field.state], whole=True)
         if fields and each.omitted:
             output.detail(f"    and {many(each.omitted, 'field')} more")
     for due in found.due:
         output.line(f"> {due.group}: {due.action} {due.identity}", "warn")
     words = ", ".join(f"{number} {state}" for state, number in found.fields.items() if number)
     _end(output, found.seen, found.counts, f"; fields: {words}" if words else "")
-    if found.differs and not found.seen.hold:
+    if found.differs:
         _next(output, found.seen)
 
 
@@ -125,12 +126,14 @@ def _object(output: Output, each: GapObject) -> None:
     output.line(f"{sign} {each.state:10} {each.object}{f'  ({notes})' if notes else ''}{f'  {each.place}' if each.place else ''}", style)
 
 
-def _cells(field: GapField) -> tuple[str, ...]:
-    return tuple(text.replace("\n", "⏎") for text in (str(field.state), field.path, *_sides(field), field.manager or "-"))
+def _cells(output: Output, field: GapField) -> tuple[str, ...]:
+    sides = (_value(text, whole=output.verbose) for text in (field.declared, field.live))
+    return str(field.state), field.path, *sides, field.manager or "-"
 
 
-def _sides(field: GapField) -> tuple[str, str]:
-    return field.declared or "(none)", field.live or "(none)"
+def _value(text: str, *, whole: bool) -> str:
+    shown = text.replace("\n", "⏎") or "(none)"
+    return shown if whole or len(shown) <= _VALUE else f"{shown[:_VALUE]}…"
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -144,7 +147,7 @@ def _orphans(output: Output, found: Orphans) -> None:
     for each in found.orphans:
         _orphan(output, each)
     _end(output, found.seen, {word: number for word, number in found.counts.items() if word != "held"}, nothing="no orphans")
-    if found.counts[Fate.DELETED] + found.counts[Fate.RECREATED] and not found.seen.hold:
+    if found.counts[Fate.DELETED] + found.counts[Fate.RECREATED]:
         _next(output, found.seen)
 
 
@@ -176,14 +179,16 @@ def _end(output: Output, seen: Seen, counts: dict[str, int], more: str = "", not
     output.line(f"{seen.target} at {seen.commit[:12]}{aim}: {said}{more}", "head")
     for note in seen.notes:
         output.detail(f"note: {note}")
-    if seen.hold:
-        output.line(f"{seen.target} waits for approval:", "warn")
-        for reason in seen.hold["reasons"]:
-            output.line(f"  {reason}")
-        allow = f"anneal approve {seen.target} {seen.hold['id']}"
-        output.line(f"allow exactly that: {output.complete(allow)}", whole=True)
 
 
 def _next(output: Output, seen: Seen) -> None:
-    aimed = {"rollback": f"anneal rollback {seen.target}", "commit": f"anneal apply {seen.target} --commit {seen.commit}"}
-    output.line(f"next: {output.complete(aimed.get(seen.aim, f'anneal apply {seen.target}'))}", whole=True)
+    """Print what a guard says, and the command that carries out what was shown, or allows it."""
+    held, then = seen.hold, f"anneal apply {seen.target}" + (f" --commit {seen.commit}" if seen.aim == "commit" else "")
+    if held is None:
+        output.line(f"next: {output.complete(then)}", whole=True)
+        return
+    output.line(f"{seen.target} waits for approval:" if held["recorded"] else "a run holds that until it is approved:", "warn")
+    for reason in held["reasons"]:
+        output.line(f"  {reason}")
+    allow = output.complete(f"anneal approve {seen.target} {held['id']}")
+    output.line(f"allow exactly that: {allow}" if held["recorded"] else f"next: {output.complete(then)}, then {allow}", whole=True)

@@ -1,6 +1,6 @@
 """Answers questions about targets, each computed once however many ask at the same time, and kept for a moment.
 
-Law: viewers never starve deployments: few look at once, each by a planner of its own, and who waits too long is sent away.
+Law: viewers never starve deployments: few look at once, each by a planner of its own, and a question that waits too long is refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from handler.model.singleflight import SingleFlight
 AT_ONCE = 2
 """Plans that are made at once for those who look."""
 KEPT = 5.0
-"""Seconds for which an answer serves whoever asks the same."""
+"""Seconds for which an answer serves the same question again."""
 MOST_KEPT = 8
 PATIENCE = 30.0
 """Seconds that a question waits for its turn; the web process waits longer (`outbox.PATIENCE`)."""

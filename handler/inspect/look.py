@@ -111,7 +111,7 @@ class Seen:
             deployed=state.commit if state else "",
             outcome=str(result.outcome),
             message=result.message,
-            hold=_held(seen.hold) if seen.hold else None,
+            hold=_held(seen.hold, state) if seen.hold else None,
             notes=result.plan.notes[:SHOWN] if result.plan else (),
             problems=tuple(each.bare() for each in result.problems[:SHOWN]),
             who=result.who,
@@ -126,6 +126,8 @@ def _aim(seen: Look) -> str:
     return next((aim for aim, is_so in asked.items() if is_so), "head")
 
 
-def _held(hold: Hold) -> dict[str, Any]:
+def _held(hold: Hold, state: State | None) -> dict[str, Any]:
+    """Return what is held as JSON; `recorded`: a run has held exactly that, so that it can be approved."""
+    recorded = state is not None and state.held is not None and state.held.id == hold.id
     listed = [{"action": action, "object": name, "uid": uid} for action, name, uid in hold.changes[:SHOWN]]
-    return {"id": hold.id, "reasons": list(hold.reasons), "changes": {"count": len(hold.changes), "items": listed}}
+    return {"id": hold.id, "reasons": list(hold.reasons), "recorded": recorded, "changes": {"count": len(hold.changes), "items": listed}}

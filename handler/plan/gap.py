@@ -8,12 +8,11 @@ that it equals. Only a look that asks for it pays: equal fields and the server's
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 from handler.model.field_masking import MASKED, is_sensitive, shown
@@ -76,7 +75,7 @@ class ObjectGap:
         if change.action is Action.RECREATE:
             return self
         changed = tuple(each.path for each in change.fields)
-        left = [_settled(each) for each in self.fields if not _is_covered(each.path, changed)]
+        left = [_settled(each) for each in self.fields if not _is_covered(each.path, changed) and not _is_secret_alike(each)]
         rest = tuple(path for path in self.equal if not _is_covered(path, changed)) if changed else self.equal
         return replace(self, fields=(*map(_changing, change.fields), *left), equal=rest)
 
@@ -149,17 +148,18 @@ class _Look:
         fields: list[GapField] = []
         same: list[str] = []
         defaults = 0
-        for leaf in _leaves((), (), meaningful(declared), meaningful(live), owners):
+        for leaf in _leaves(meaningful(declared), meaningful(live), owners):
             state, why = self._state(leaf)
-            text = sys.intern(text_of(tellable(self.kind, tuple(self.hidden.told(leaf.path)))))
-            if state is FieldState.EQUAL and (leaf.path in _OURS or self._is_secret(leaf, text)):
-                continue
-            if lists or not (state is FieldState.EQUAL or why == DEFAULT):
-                fields.append(self._field(leaf, text, state, why))
-            elif state is FieldState.EQUAL:
-                same.append(text)
-            else:
+            if why == DEFAULT and not lists:
                 defaults += 1
+                continue
+            text, secret = _text(self.kind, tuple(self.hidden.told(leaf.path)))
+            if state is FieldState.EQUAL and (leaf.path in _OURS or secret or self._is_hidden(leaf)):
+                continue
+            if lists or state is not FieldState.EQUAL:
+                fields.append(self._field(leaf, text, state, why))
+            else:
+                same.append(text)
         told = (each for each in fields if each.state is not FieldState.EQUAL or MASKED not in each.declared + each.live)
         return ObjectGap(tuple(told), tuple(same), defaults)
 
@@ -173,21 +173,21 @@ class _Look:
             return FieldState.EQUAL if equal(leaf.declared, leaf.live) else FieldState.DIFFERS, ""
         return _undeclared(leaf)
 
-    def _is_secret(self, leaf: _Leaf, text: str) -> bool:
-        return is_sensitive(self.kind, text) or self.hidden.hides(leaf.path) or self._is_anew(leaf)
+    def _is_hidden(self, leaf: _Leaf) -> bool:
+        return self.hidden.hides(leaf.path) or self._is_anew(leaf)
 
     def _is_anew(self, leaf: _Leaf) -> bool:
         return any(all(ours == theirs for ours, theirs in zip(leaf.place, place, strict=False)) for place in self.anew)
 
     def _field(self, leaf: _Leaf, text: str, state: FieldState, why: str) -> GapField:
         declared, live = (shown(self.kind, text, None if value is _ABSENT else value) for value in (leaf.declared, leaf.live))
-        if self.hidden.hides(leaf.path) or self._is_anew(leaf) or (self.hides(declared), self.hides(live)) != (declared, live):
+        if self._is_hidden(leaf) or (self.hides(declared), self.hides(live)) != (declared, live):
             declared, live = declared and MASKED, live and MASKED
         return GapField(text, state, declared, live, _owner(leaf), why)
 
 
 def _undeclared(leaf: _Leaf) -> tuple[FieldState, str]:
-    """Say of a field that live alone has whether somebody wrote it, or it is there by itself."""
+    """Say of a field that live alone has whether another manager wrote it, or it is there by itself."""
     if leaf.path[:1] == ("metadata",) and leaf.path[1:2] and leaf.path[1] in _KEPT:
         return FieldState.ITSELF, "kept by controllers"
     others = [owner for owner in leaf.owners if owner.manager != FIELD_MANAGER]
@@ -204,24 +204,42 @@ def _owner(leaf: _Leaf) -> str:
 
 
 # --- fields
-def _leaves(path: Path, place: Place, declared: Any, live: Any, owners: tuple[_Owner, ...]) -> Iterator[_Leaf]:
-    """Yield the fields of two values, each with its owners; what only one of them has, whole, but for parts that somebody owns alone."""
+def _leaves(declared: Any, live: Any, owners: tuple[_Owner, ...]) -> list[_Leaf]:
+    """Return the fields of two objects, each with its owners; what only one of them has, whole, but for parts with own owners."""
+    found: list[_Leaf] = []
+    _walk(found, _Leaf((), (), declared, live, owners))
+    return found
+
+
+def _walk(found: list[_Leaf], node: _Leaf) -> None:
+    declared, live, owners = node.declared, node.live, node.owners
     if _is_map(declared) and _is_map(live) and not _is_whole(declared, live, owners):
         ours, theirs = ({} if value is _ABSENT else value for value in (declared, live))
         for key in sorted(ours.keys() | theirs.keys()):
             below = theirs.get(key, _ABSENT)
-            yield from _leaves((*path, key), (*place, key), ours.get(key, _ABSENT), below, _narrowed(owners, key, below))
+            inner = _narrowed(owners, key, below)
+            _walk(found, _Leaf((*node.path, key), (*node.place, key), ours.get(key, _ABSENT), below, inner))
     elif isinstance(declared, list) and isinstance(live, list) and all(isinstance(each, dict) for each in (*declared, *live)) and declared:
         before, after = paired(declared, live)
         positions = {step: index for index, step in enumerate(after)}
         for step in dict.fromkeys([*before, *after]):
-            ours, theirs = before.get(step, _ABSENT), after.get(step, _ABSENT)
-            inner = (*path, step), (*place, positions.get(step, len(live))), ours, theirs, _narrowed(owners, step, theirs)
-            named = isinstance(step, int) and any(isinstance(each, dict) and "name" in each for each in (ours, theirs))
-            is_one = named or _ABSENT in (ours, theirs)  # whole: by its name masking knows a secret's value
-            yield from [_Leaf(*inner)] if is_one else _leaves(*inner)
+            one, other = before.get(step, _ABSENT), after.get(step, _ABSENT)
+            place = (*node.place, positions.get(step, len(live)))
+            element = _Leaf((*node.path, step), place, one, other, _narrowed(owners, step, other))
+            named = isinstance(step, int) and any(isinstance(each, dict) and "name" in each for each in (one, other))
+            if named or _ABSENT in (one, other):  # whole: by its name masking knows a secret's value
+                found.append(element)
+            else:
+                _walk(found, element)
     else:
-        yield _Leaf(path, place, declared, live, owners)
+        found.append(node)
+
+
+@lru_cache(maxsize=16384)
+def _text(kind: GroupKind, path: Path) -> tuple[str, bool]:
+    """Return a path as text, and whether what lies there may never be shown: objects of one kind have the same paths."""
+    text = text_of(tellable(kind, path))
+    return text, is_sensitive(kind, text)
 
 
 def _is_map(value: Any) -> bool:
@@ -229,7 +247,7 @@ def _is_map(value: Any) -> bool:
 
 
 def _is_whole(declared: Any, live: Any, owners: Sequence[_Owner]) -> bool:
-    """Whether a map is told as one field: only one side has it, and nobody owns parts of it; or it is empty."""
+    """Whether a map is one field: only one side has it, and no manager owns parts of it; or it is empty."""
     if live is _ABSENT or not (declared or live):
         return True
     return declared is _ABSENT and (not live or not any(set(owner.fields) - {"."} for owner in owners))
@@ -242,7 +260,7 @@ def _narrowed(owners: tuple[_Owner, ...], step: Step, item: Any) -> tuple[_Owner
         fields = owner.fields
         below = fields and (fields.get(f"f:{step}") if isinstance(step, str) else fields_of_element(fields, item))
         if below is not None:
-            found.append(owner if below is fields else replace(owner, fields=below))
+            found.append(owner if below is fields else _Owner(owner.manager, owner.subresource, below))
     return tuple(found)
 
 
@@ -250,6 +268,11 @@ def _narrowed(owners: tuple[_Owner, ...], step: Step, item: Any) -> tuple[_Owner
 def _settled(each: GapField) -> GapField:
     """Return a field that the plan doesn't change: the server calls equal what is written otherwise."""
     return replace(each, state=FieldState.EQUAL, why="the same to the API server") if each.state is FieldState.DIFFERS else each
+
+
+def _is_secret_alike(each: GapField) -> bool:
+    """Whether a field that the plan doesn't change is masked: nothing says that it equals."""
+    return each.state is FieldState.DIFFERS and MASKED in each.declared + each.live
 
 
 def _changing(change: FieldChange) -> GapField:

@@ -29,7 +29,7 @@ class Dependencies:
     impatient store, by which a cluster that doesn't answer is found out. `patience`: how many seconds one run may wait for health; a
     function has none. `looks`: nothing else judges health between drift runs, so ticks do. `metrics`: asks a Prometheus, and waits for its
     answer. `announce`: takes the run's events, on any of its threads. `agrees`: asked of a plan before its first write; None: nothing is
-    asked. `health`: the operator's expressions. `gaps`: takes what a dry run compares, field by field; None: nobody asks.
+    asked. `health`: the operator's expressions. `gaps`: takes what a dry run compares, field by field; None: it isn't asked for.
     """
 
     target: Target

@@ -1,4 +1,4 @@
-"""Fields of a live object against git: equal, differing, undeclared, changing by themselves; masked, and counted where they aren't listed."""
+"""Fields of a live object against git: equal, differing, undeclared, changing by themselves; masked; counted, where not listed."""
 
 from __future__ import annotations
 
@@ -143,6 +143,11 @@ def test_of_a_secret_nothing_says_that_a_value_equals() -> None:
         "type": (EQUAL, "Opaque", "Opaque", "anneal", ""),
     }
     assert gap.counts["equal"] == 1
+    gaps, secret = FieldGaps(), Identity("", "Secret", "shop", "web")
+    gap_of(body, lives, gaps=gaps)
+    written = gaps.of(Change(Action.UNCHANGED, secret, manifest=ITEM))
+    assert written
+    assert [each.path for each in written.fields] == ["data.theirs", "type"], "that the server calls it the same isn't told"
     unlisted = gap_of(body, lives, gaps=FieldGaps(most=0))
     assert (unlisted.equal, unlisted.counts["equal"]) == (("type",), 1)
 
