@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from handler.app.build import Handler
 from handler.inspect.cluster_events import Events
 from handler.inspect.commit_diff import CommitDiff
-from handler.inspect.inventory_tree import Tree
+from handler.inspect.inventory_tree import InventoryTree
 from handler.inspect.live_questions import LiveQuestions
 from handler.inspect.pod_logs import PodLog
 from handler.inspect.shared_looks import SharedLooks
@@ -20,7 +20,7 @@ class Inspector:
     handler: Handler
     looks: SharedLooks = field(default_factory=SharedLooks)
 
-    def tree(self, name: str) -> Tree:
+    def tree(self, name: str) -> InventoryTree:
         """Return what a target is made of, with how each object does: see `LiveQuestions`."""
         return LiveQuestions(self.handler, self.looks).tree(name)
 

@@ -120,7 +120,7 @@ class _Look:
                 yield kind
 
     def _may_be_in(self, identity: Identity) -> bool:
-        """Whether a member may stand where it does: marks are text, which anybody writes who may write there."""
+        """Whether a member may stand where it does: marks are text, which anything with rights there may write."""
         allowed, space = self.target.namespaces, identity.namespace
         return not space or space in allowed or "*" in allowed or identity in self.known
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handler.inspect import inventory_tree
-from handler.inspect.inventory_tree import OWNED, Inventory, Node, PodFacts, Role, SeenObject, owned_below
+from handler.inspect.inventory_tree import OWNED, Inventory, InventoryNode, PodFacts, Role, SeenObject, owned_below
 from handler.model.health import Health, Status
 from handler.model.names import GroupKind, Identity
 from handler.model.to_json import plain
@@ -19,11 +19,11 @@ def seen(kind: str, name: str, status: Status = Status.CURRENT, owner: str = "",
     return SeenObject(Identity("", kind, "shop", name), name, Health(status, more.pop("message", "")), role, owner, **more)
 
 
-def tree_of(*objects: SeenObject, **more: Any) -> inventory_tree.Tree:
+def tree_of(*objects: SeenObject, **more: Any) -> inventory_tree.InventoryTree:
     return Inventory("shop", "c0ffee", "2026-01-01T00:00:00Z", objects, **more).tree()
 
 
-def names(nodes: tuple[Node, ...]) -> list[Any]:
+def names(nodes: tuple[InventoryNode, ...]) -> list[Any]:
     return [(node.name, names(node.children)) if node.children else node.name for node in nodes]
 
 
