@@ -1,4 +1,4 @@
-"""What a person pauses and resumes: one change of a target's record, whoever asks, by command line or page."""
+"""What a person pauses and resumes: one change of a target's record, by command line or page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from handler.app.build import Handler
     from handler.config.settings import Target
 
-_LINE = 200  # characters of who asks, and why
+_LINE = 200  # characters of a person's name, and of the reason
 
 
 def pause_of(by: str, reason: str, until: str) -> Suspend:

@@ -33,7 +33,7 @@ _AT_ONCE = 4
 
 @dataclass(frozen=True, slots=True)
 class SeenEvent:
-    """One event. `object`: what it is about; `times`: how often it came, from `first` to `last`; `source`: who says it."""
+    """One event. `object`: what it is about; `times`: how often it came, from `first` to `last`; `source`: what says it."""
 
     object: str
     group: str
@@ -140,9 +140,9 @@ def _event(event: Object, inventory: Inventory) -> SeenEvent:
     times = max(count(event, "count"), count(event, "series", "count"), count(event, "deprecatedCount"), 1)
     first = _first(event, (("firstTimestamp",), ("deprecatedFirstTimestamp",), ("eventTime",), ("metadata", "creationTimestamp")))
     source = _first(event, (("reportingComponent",), ("reportingController",), ("source", "component"), ("deprecatedSource", "component")))
-    kind, reason, who = (_word(each, inventory) for each in (at(event, "type"), at(event, "reason"), source))
-    subject, uid, shown = printable(str(identity)), said(at(about, "uid")), inventory.told(message, _TEXT)
-    return SeenEvent(subject, identity.group, uid, kind, reason, shown, times, first, happened(event), who)
+    kind, reason, component = (_word(each, inventory) for each in (at(event, "type"), at(event, "reason"), source))
+    subject, uid, shown = printable(str(identity)), said(at(about, "uid")), inventory.shown(message, _TEXT)
+    return SeenEvent(subject, identity.group, uid, kind, reason, shown, times, first, happened(event), component)
 
 
 def _first(event: Object, places: Sequence[tuple[str, ...]]) -> str:

@@ -1,8 +1,8 @@
 """What changed between two commits of a target: both are rendered as they are shown, and compared object by object.
 
-Law: only commits that stand in the target's record are fetched: nobody has the server fetch what he names. Fields are masked as a plan's
-are, by what both commits hold; of a Secret nothing is said but which of its fields changed. A commit that can't be had or rendered is a
-problem of the answer, with its way out.
+Law: only commits that stand in the target's record are fetched: a viewer can't have the server fetch another one. Fields are masked as a
+plan's are, by what both commits hold; of a Secret nothing is said but which of its fields changed. A commit that can't be had or rendered is
+a problem of the answer, with its way out.
 """
 
 from __future__ import annotations
@@ -166,8 +166,8 @@ def _compared(found: CommitDiff, before: _Side, after: _Side, mask: Callable[[st
     counts = {word: sum(each.change == word for each in changed) for word in _ORDER} | {"unchanged": every - len(changed)}
     changed.sort(key=lambda each: (_ORDER.index(each.change), each.object, each.group))
     notes = dict.fromkeys(note for side in (before, after) for note in _notes(side.rendered))
-    told = tuple(printable(hides(note), _PATH) for note in [*notes][:_NOTES])
-    return replace(found, counts=counts, count=len(changed), objects=tuple(_affordable(changed[:MOST])), notes=told)
+    shown = tuple(printable(hides(note), _PATH) for note in [*notes][:_NOTES])
+    return replace(found, counts=counts, count=len(changed), objects=tuple(_affordable(changed[:MOST])), notes=shown)
 
 
 def _changes(before: _Side, after: _Side, hides: Callable[[str], str]) -> Iterator[ChangedObject]:

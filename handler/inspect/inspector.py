@@ -17,7 +17,7 @@ from handler.inspect.cluster_events import Events
 from handler.inspect.commit_diff import CommitDiff
 from handler.inspect.facts import Json, cut, facts
 from handler.inspect.gap import Gap, gap_of
-from handler.inspect.inventory_tree import Tree
+from handler.inspect.inventory_tree import InventoryTree
 from handler.inspect.live_questions import LiveQuestions
 from handler.inspect.look import Ask, look
 from handler.inspect.orphans import Orphans, orphans_of
@@ -113,7 +113,7 @@ class Inspector:
         finally:
             gate.release()
 
-    def tree(self, name: str) -> Tree:
+    def tree(self, name: str) -> InventoryTree:
         """Return what a target is made of, with how each object does: see `LiveQuestions`."""
         return LiveQuestions(self.handler, self.looks).tree(name)
 

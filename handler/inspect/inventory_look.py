@@ -57,7 +57,10 @@ def look(handler: Handler, target: Target, state: State) -> Inventory:
 
 @dataclass(slots=True)
 class _Look:
-    """One look as it goes on. `secrets`: what no text may show; `denied`: recorded kinds that can't be listed."""
+    """One look as it goes on. `secrets`: what no text may show; `denied`: recorded kinds that can't be listed.
+
+    `known`: what the record names.
+    """
 
     handler: Handler
     target: Target
@@ -69,10 +72,14 @@ class _Look:
     bodies: list[Object] = field(default_factory=list, repr=False)
     secrets: set[str] = field(default_factory=set, repr=False)
     denied: set[GroupKind] = field(default_factory=set)
+    declared: frozenset[Identity] = field(init=False)
+    known: frozenset[Identity] = field(init=False)
 
     def __post_init__(self) -> None:
         self.api = self.handler.brief_api(self.target, impersonated=True)
         self.now = self.api.server_time()
+        self.declared = frozenset(self.state.declared)
+        self.known = self.declared | {each.identity for each in self.state.orphans}
 
     def seen(self) -> Inventory:
         self._members()
@@ -98,7 +105,10 @@ class _Look:
                 raise found
             else:
                 ours = [each for each in found if is_member(each, identity_of(each), target.name, applyset)]
-                self._keep([(each, self._role(identity_of(each)), "") for each in ours])
+                placed = [each for each in ours if self._may_be_in(identity_of(each))]
+                if len(placed) < len(ours):
+                    self.notes.append(f"{kind}: {len(ours) - len(placed)} marked as this target's in other namespaces than it may use")
+                self._keep([(each, self._role(identity_of(each)), "") for each in placed])
 
     def _unserved(self) -> Iterator[GroupKind]:
         """Yield the kinds of groups whose API doesn't answer: their objects aren't known now."""
@@ -109,16 +119,20 @@ class _Look:
                 self.notes.append(f"{kind}: its API doesn't answer")
                 yield kind
 
+    def _may_be_in(self, identity: Identity) -> bool:
+        """Whether a member may stand where it does: marks are text, which anything with rights there may write."""
+        allowed, space = self.target.namespaces, identity.namespace
+        return not space or space in allowed or "*" in allowed or identity in self.known
+
     def _role(self, identity: Identity) -> Role:
-        if identity in self.state.declared:
+        if identity in self.declared:
             return Role.DECLARED
-        known = any(each.identity == identity for each in self.state.orphans)
-        return Role.ORPHAN if known or self.state.attempt is None else Role.MEMBER
+        return Role.ORPHAN if identity in self.known or self.state.attempt is None else Role.MEMBER
 
     def _absent(self) -> Iterator[SeenObject]:
         """Yield what is declared and isn't there; what lives unmarked is kept beside the members."""
         live = {each.identity for each in self.objects.values()}
-        gone = sorted(set(self.state.declared) - live)
+        gone = sorted(self.declared - live)
         unmarked = self._asked([each for each in gone if each.group_kind not in self.denied])
         self._keep([(each, Role.APART, "") for each in unmarked.values()])
         removed = removed_jobs(self.state, self.handler.custom_health(self.target))

@@ -83,10 +83,10 @@ class PodFacts:
         """Read a live pod."""
         mains = items_at(live, "status", "containerStatuses")
         states = [at(each, "state", place, "reason") for each in containers(dict(live)) for place in ("waiting", "terminated")]
-        told = [said(each) for each in (*states, at(live, "status", "reason")) if each and each != "Completed"]
+        reasons = [said(each) for each in (*states, at(live, "status", "reason")) if each and each != "Completed"]
         return cls(
             said(at(live, "status", "phase")),
-            next((each for each in told if is_stuck(each)), told[0] if told else ""),
+            next((each for each in reasons if is_stuck(each)), reasons[0] if reasons else ""),
             sum(at(each, "ready") is True for each in mains),
             max(len(items_at(live, "spec", "containers")), len(mains)),
             sum(count({"of": each}, "of", "restartCount") for each in mains),
@@ -125,7 +125,7 @@ class SeenObject:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class InventoryNode:
     """One object in the tree. `more`: how many of its children are left out; `logs`: whether logs of it may be asked for."""
 
     object: str
@@ -142,11 +142,11 @@ class Node:
     logs: bool = False
     retired: int = 0
     more: int = 0
-    children: tuple[Node, ...] = ()
+    children: tuple[InventoryNode, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class InventoryTree:
     """What a target is made of. `count`: nodes there are, `shown`: of them here; `states`: of all; `notes`: what couldn't be read."""
 
     target: str
@@ -155,7 +155,7 @@ class Tree:
     count: int
     shown: int
     states: Mapping[str, int]
-    roots: tuple[Node, ...]
+    roots: tuple[InventoryNode, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -185,11 +185,11 @@ class Inventory:
         newest = sorted(found, key=lambda each: each.created, reverse=True)
         return sorted(newest, key=lambda each: each.worth[0])
 
-    def told(self, text: str, most: int = _TEXT) -> str:
+    def shown(self, text: str, most: int = _TEXT) -> str:
         """Return a cluster's text fit to be shown: masked, then cut."""
         return printable(self.mask(text), most) if text and not self.unmasked else self.unmasked and text and f"hidden: {self.unmasked}"
 
-    def tree(self) -> Tree:
+    def tree(self) -> InventoryTree:
         """Return the tree, cut to what may be shown."""
         below = _by_owner(self.objects)
         made = {key: self._node(each) for key, each in _first(_levels(below), MOST)}
@@ -197,13 +197,15 @@ class Inventory:
         states = Counter(_state(each) for each in self.objects)
         roots = tuple(_joined(each, kept, below) for each in below[""] if _key(each) in kept)
         count = len(self.objects)
-        return Tree(self.target, self.commit, self.at, count, len(kept), dict(sorted(states.items())), roots, self.notes)
+        return InventoryTree(self.target, self.commit, self.at, count, len(kept), dict(sorted(states.items())), roots, self.notes)
 
-    def _node(self, each: SeenObject) -> Node:
+    def _node(self, each: SeenObject) -> InventoryNode:
         identity = each.identity
         names = identity.group, identity.kind, identity.namespace, identity.name
-        message = self.told(each.health.message) if each.uid else each.health.message  # of what isn't there the words are ours
-        return Node(str(identity), *names, each.uid, _state(each), message, each.created, each.role, each.pod, each.has_logs, each.retired)
+        message = self.shown(each.health.message) if each.uid else each.health.message  # of what isn't there the words are ours
+        return InventoryNode(
+            str(identity), *names, each.uid, _state(each), message, each.created, each.role, each.pod, each.has_logs, each.retired
+        )
 
 
 def _state(each: SeenObject) -> str:
@@ -239,7 +241,7 @@ def _first(objects: Iterable[SeenObject], most: int) -> Iterator[tuple[str, Seen
     yield from ((_key(each), each) for each, _ in zip(objects, range(most), strict=False))
 
 
-def _affordable(nodes: Mapping[str, Node]) -> Iterator[tuple[str, Node]]:
+def _affordable(nodes: Mapping[str, InventoryNode]) -> Iterator[tuple[str, InventoryNode]]:
     left = _BYTES
     for key, node in nodes.items():
         left -= len(json.dumps(plain(node)))
@@ -248,7 +250,7 @@ def _affordable(nodes: Mapping[str, Node]) -> Iterator[tuple[str, Node]]:
         yield key, node
 
 
-def _joined(each: SeenObject, kept: Mapping[str, Node], below: Mapping[str, Sequence[SeenObject]]) -> Node:
+def _joined(each: SeenObject, kept: Mapping[str, InventoryNode], below: Mapping[str, Sequence[SeenObject]]) -> InventoryNode:
     children = below.get(each.uid, ()) if each.uid else ()
     shown = tuple(_joined(child, kept, below) for child in children if _key(child) in kept)
     return replace(kept[_key(each)], children=shown, more=len(children) - len(shown))

@@ -2,50 +2,54 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from functools import partial
 
 from handler.app.build import Handler
+from handler.cluster.api import Api
 from handler.config.settings import Target
 from handler.inspect import cluster_events, commit_diff, inventory_look, pod_logs
 from handler.inspect.cluster_events import Events
 from handler.inspect.commit_diff import CommitDiff
-from handler.inspect.inventory_tree import Inventory, Tree
+from handler.inspect.inventory_tree import Inventory, InventoryTree
 from handler.inspect.pod_logs import PodLog
 from handler.inspect.shared_looks import SharedLooks
 from handler.model.errors import StateInvalid
 from handler.state.record import State
 
 PATIENCE, DIFF_PATIENCE = 18.0, 38.0
-"""Seconds that a look may take, and two renders: a little less than whoever asks waits."""
+"""Seconds that a look may take, and two renders: a little less than the web process waits."""
 FRESH, DIFF_FRESH = 5.0, 600.0
 """Seconds for which an answer serves others: of a cluster, and of two commits."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveQuestions:
-    """A method each. `handler`: the way to clusters and git hosts; `looks`: shared by all who ask."""
+    """A method each. `handler`: the way to clusters and git hosts; `looks`: shared by all viewers."""
 
     handler: Handler
     looks: SharedLooks
 
-    def tree(self, name: str) -> Tree:
+    def tree(self, name: str) -> InventoryTree:
         """Return what a target is made of, with how each object does. Raises AnnealError: its record or cluster can't be read."""
         return self._inventory(name).tree()
 
     def events(self, name: str) -> Events:
         """Return the newest events about a target's objects and what they own. Raises AnnealError: see `tree`."""
-        inventory, api = self._inventory(name), self.handler.brief_api(self.handler.target(name), impersonated=True)
-        return self.looks.ask(("events", name), lambda: cluster_events.events_of(api, inventory), seconds=PATIENCE, fresh=FRESH)
+        end, inventory = time.monotonic() + PATIENCE, self._inventory(name)
+        look = partial(cluster_events.events_of, self._api(name), inventory)
+        return self.looks.ask(("events", name), look, seconds=max(end - time.monotonic(), 1.0), fresh=FRESH)
 
     def logs(self, name: str, subject: str) -> PodLog:
         """Return the end of a pod's log: of an object of a target's tree that is one or has some below it; never kept.
 
         Raises RequestRefused: it isn't the target's, or has no logs; AnnealError: see `tree`.
         """
-        inventory, api = self._inventory(name), self.handler.brief_api(self.handler.target(name), impersonated=True)
+        end, inventory = time.monotonic() + PATIENCE, self._inventory(name)
         top = pod_logs.asked(inventory, subject)
-        return self.looks.ask(("logs", name, top.identity), lambda: pod_logs.read_named(api, inventory, top), seconds=PATIENCE)
+        look = partial(pod_logs.read_named, self._api(name), inventory, top)
+        return self.looks.ask(("logs", name, top.identity), look, seconds=max(end - time.monotonic(), 1.0))
 
     def diff(self, name: str, before: str, after: str) -> CommitDiff:
         """Return what changed between two commits of a target's record; `before` empty: all of `after`.
@@ -60,6 +64,9 @@ class LiveQuestions:
         if found.problems:
             self.looks.forget(key)  # a host that doesn't answer now may in a moment
         return found
+
+    def _api(self, name: str) -> Api:
+        return self.handler.brief_api(self.handler.target(name), impersonated=True)
 
     def _inventory(self, name: str) -> Inventory:
         target = self.handler.target(name)

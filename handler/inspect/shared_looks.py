@@ -1,7 +1,7 @@
 """Looks that many viewers share: one at a time a key, few at once in all, each answer kept for a moment.
 
-Law: viewers never starve deployments: however many ask, there are `AT_ONCE` looks, each with a deadline that its requests keep; whoever
-waits longer is told so, and a late answer serves the next one.
+Law: viewers never starve deployments: however many ask, there are `AT_ONCE` looks, each with a deadline that its requests keep; a
+question that waits longer is refused, and a late answer serves the next one.
 """
 
 from __future__ import annotations

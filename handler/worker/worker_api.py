@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from handler.inspect.inspector import Inspector
 
 _LOG = logging.getLogger("anneal.read")
-_WRITE = 7.0  # seconds that a change of a record may take: whoever asks waits for eight
+_WRITE = 7.0  # seconds that a change of a record may take: the web process waits for eight
 
 
 @dataclass(frozen=True, slots=True)

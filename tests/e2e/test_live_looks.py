@@ -112,10 +112,10 @@ def scene(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Scene]:
     granted(shop, *WRITES, *READS)
     web = deployment(name, "web", replicas=2)
     documents = (web, broken(name), cron_job(name, "nightly"), service(name, "web"), secret(name, "door", PLANTED[0]))
-    shop.push(*documents, config_map(name, "lost"))
+    shop.push(*documents, config_map(name, "lost"), config_map(name, "apart"))
     shop.applied()
     web["spec"]["template"]["metadata"]["annotations"] = {"example.com/round": "2"}  # another ReplicaSet
-    shop.push(*documents, config_map(name, "lost"))
+    shop.push(*documents, config_map(name, "lost"), config_map(name, "apart"))
     until(lambda: kubectl("get", "deployment", "web", "-n", name)["status"].get("readyReplicas") == 2)
     shop.applied()
     _since(shop)
@@ -134,10 +134,20 @@ def _since(shop: Shop) -> None:
     stranger = pods({}, "stranger:1") | {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stranger", "namespace": name, **copied}}
     stranger["metadata"]["annotations"][FATE] = "crash-loop"
     kubectl.apply(stranger)
+    kubectl.run("label", "configmap", "apart", "-n", name, f"{PART_OF}-")
+    about = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": name, "name": "web", "uid": "of an earlier one"}
+    event: Document = {"type": "Normal", "reason": "Canary", "message": f"{PLANTED[0]} {PLANTED[1]} {PLANTED[2]}.eyJzdWIiOiJzaG9wIn0.c2ln"}
+    event |= {"involvedObject": about, "metadata": {"name": "canary", "namespace": name}, "lastTimestamp": "2026-01-01T00:00:00Z"}
+    kubectl.apply({"apiVersion": "v1", "kind": "Event", **event})
     until(lambda: [each["status"].get("readyReplicas", 0) for each in _sets(shop, "web")].count(0) == 1)
     until(lambda: "CrashLoopBackOff" in json.dumps(kubectl("get", "pods", "-n", name, "-l", "app=broken")))
     until(lambda: kubectl("get", "pods", "-n", name, "-l", "job-name=by-hand")["items"])
     until(lambda: "BackOff" in json.dumps(kubectl("get", "events", "-n", name)))
+    (bad,) = kubectl("get", "pods", "-n", name, "-l", "app=broken")["items"]
+    (status,) = bad["status"]["containerStatuses"]
+    status["state"]["waiting"]["message"] = f"can't sign in with {PLANTED[1]}"
+    patch = {"status": {"containerStatuses": [status]}}
+    kubectl.run("patch", "pod", bad["metadata"]["name"], "-n", name, "--subresource=status", "-p", json.dumps(patch))
 
 
 def _sets(shop: Shop, app: str) -> list[Any]:
@@ -161,9 +171,10 @@ def test_the_tree_shows_what_lives_below_what_and_how_it_does(scene: Scene) -> N
     assert (web["state"], web["role"], web["retired"], len(web["children"])) == ("current", "declared", 1, 1)
     assert {node["above"] for node in slices} == {f"Service/{space}/web"}
     assert {node["name"] for node in slices} == set(scene.live("endpointslices"))
-    assert nodes[f"ConfigMap/{space}/lost"] | {"above": ""} == nodes[f"ConfigMap/{space}/lost"]
     assert (nodes[f"ConfigMap/{space}/lost"]["state"], nodes[f"ConfigMap/{space}/lost"]["uid"]) == ("missing", "")
     assert nodes[f"ConfigMap/{space}/orphan"]["role"] == "orphan"
+    apart = nodes[f"ConfigMap/{space}/apart"]
+    assert (apart["role"], apart["state"], apart["message"]) == ("apart", "current", "is live, but isn't marked as this target's")
     assert f"Pod/{space}/stranger" not in nodes
 
 
@@ -171,7 +182,7 @@ def test_a_pod_that_fares_badly_says_why(scene: Scene) -> None:
     (bad,) = [node for node in scene.nodes().values() if node["kind"] == "Pod" and "-broken-" in f"-{node['name']}"]
     live = scene.live("pods")[bad["name"]]
     assert bad["state"] == "failed"
-    assert "CrashLoopBackOff" in bad["message"]
+    assert "CrashLoopBackOff: can't sign in with ***" in bad["message"]
     status = live["status"]["containerStatuses"][0]
     assert bad["pod"] == {
         "phase": live["status"]["phase"],
@@ -191,6 +202,7 @@ def test_events_are_of_the_targets_objects_alone(scene: Scene) -> None:
     assert not any(each["object"] == f"Pod/{space}/stranger" for each in events)
     told = {(each["involvedObject"]["uid"], each["reason"]) for each in scene.live("events").values()}
     assert {(each["uid"], each["reason"]) for each in events} <= told
+    assert [each["message"] for each in events if each["reason"] == "Canary"] == ["*** *** ***"]
     assert any(each["reason"] == "BackOff" and each["object"].startswith(f"Pod/{space}/broken-") for each in events)
 
 
@@ -266,3 +278,24 @@ def test_a_person_suspends_and_resumes(scene: Scene) -> None:
     assert scene.ask("resume", by="ada")["done"] == "resumed"
     assert scene.ask("resume", by="ada")["done"] == "was not suspended"
     assert scene.shop.state().suspend is None
+
+
+def test_copied_marks_and_marks_in_other_namespaces_make_no_member(shop: Shop) -> None:
+    shop.push(config_map(shop.name, "one"))
+    shop.applied()
+    elsewhere = shop.create_namespace(f"{shop.name}-elsewhere")
+    marks = {
+        name: {"labels": {PART_OF: shop.applyset}, "annotations": {IDENTITY: _mark(shop, name)}} for name in ("copied", "forged", "mine")
+    }
+    marks["copied"]["annotations"][IDENTITY] = _mark(shop, "one")
+    marks["forged"]["annotations"][IDENTITY] = Identity("", "ConfigMap", elsewhere, "forged").mark(shop.name)
+    shop.kubectl.apply(config_map(shop.name, "copied", None, **marks["copied"]))
+    shop.kubectl.apply(config_map(elsewhere, "forged", None, **marks["forged"]))
+    shop.kubectl.apply(config_map(shop.name, "mine", None, **marks["mine"]))
+    tree = Inspector(shop.handler).tree(shop.name)
+    assert [(node.name, str(node.role)) for node in tree.roots] == [("mine", "orphan"), ("one", "declared")]
+    assert tree.notes == ("ConfigMap: 1 marked as this target's in other namespaces than it may use",)
+
+
+def _mark(shop: Shop, name: str) -> str:
+    return Identity("", "ConfigMap", shop.name, name).mark(shop.name)
