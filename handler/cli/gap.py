@@ -13,9 +13,10 @@ from handler.cli.output import Output
 from handler.cli.session import Session
 from handler.inspect.facts import Json, facts
 from handler.inspect.gap import Gap, GapObject, ObjectState
-from handler.inspect.inspector import AT_ONCE, Inspector
+from handler.inspect.inspector import Inspector
 from handler.inspect.look import Ask, Seen
 from handler.inspect.orphans import Fate, LiveOrphan, Orphans
+from handler.inspect.plan_questions import AT_ONCE
 from handler.model.numbers import many
 from handler.model.result import Outcome
 from handler.plan.gap import MOST, FieldState, GapField

@@ -69,9 +69,8 @@ def behind(
     """
     from handler.app.record_summaries import PATIENCE
     from handler.app.target_status import TargetStatusReader
-    from handler.queues.outbox import PATIENCE as LOOKS
     from handler.queues.run_index import RunIndex
-    from handler.worker.worker_api import WorkerApi
+    from handler.worker.worker_api import LOOKS, WorkerApi
 
     answers = WorkerApi(RunIndex(), TargetStatusReader(settings, records, mask, PATIENCE), _taken, lambda: "", mask)
 

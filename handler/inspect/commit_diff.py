@@ -1,8 +1,8 @@
 """What changed between two commits of a target: both are rendered as they are shown, and compared object by object.
 
 Law: only commits that stand in the target's record are fetched: a viewer can't have the server fetch another one. Fields are masked as a
-plan's are, by what both commits hold; of a Secret nothing is said but which of its fields changed. A commit that can't be had or rendered is
-a problem of the answer, with its way out.
+plan's are, by what both commits hold; of a Secret nothing is said but which of its fields changed. A commit that can't be had or rendered
+is a problem of the answer, with its way out.
 """
 
 from __future__ import annotations

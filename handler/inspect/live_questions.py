@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from handler.app.build import Handler
@@ -29,7 +29,7 @@ class LiveQuestions:
     """A method each. `handler`: the way to clusters and git hosts; `looks`: shared by all viewers."""
 
     handler: Handler
-    looks: SharedLooks
+    looks: SharedLooks = field(default_factory=SharedLooks)
 
     def tree(self, name: str) -> InventoryTree:
         """Return what a target is made of, with how each object does. Raises AnnealError: its record or cluster can't be read."""

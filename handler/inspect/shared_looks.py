@@ -6,6 +6,7 @@ question that waits longer is refused, and a late answer serves the next one.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import OrderedDict
@@ -25,9 +26,10 @@ KEPT = 16
 
 @dataclass(slots=True)
 class SharedLooks:
-    """The looks of one process. Safe to share between threads. `at_once`: how many may be under way."""
+    """The looks of one process. Safe to share between threads. `at_once`: how many may be under way; `clock`: of answers' ages."""
 
     at_once: int = AT_ONCE
+    clock: Callable[[], float] = time.monotonic
     _flights: SingleFlight[Hashable, Any] = field(default_factory=SingleFlight)
     _kept: OrderedDict[Hashable, tuple[float, Any]] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -41,11 +43,9 @@ class SharedLooks:
 
         Raises AnnealError: what the look raised; ClusterUnavailable: it takes longer, or too many others are under way.
         """
-        with self._lock:
-            end, known = self._kept.get(key, (0.0, None))
-        if time.monotonic() < end:
-            found: T = known
-            return found
+        known: T | None = self.known(key)
+        if known is not None:
+            return known
         flight = self._flights.start(key, lambda: self._looked(key, look, seconds, fresh), thread="look")
         try:
             answer: T = flight.result(seconds)
@@ -54,6 +54,12 @@ class SharedLooks:
         except AnnealError as error:
             raise type(error)(*error.problems) from None  # each caller's own: several threads raise it
         return answer
+
+    def known(self, key: Hashable) -> Any:
+        """Return an answer that is still fresh; None: there is none."""
+        with self._lock:
+            end, found = self._kept.get(key, (-math.inf, None))
+        return found if self.clock() < end else None
 
     def forget(self, key: Hashable) -> None:
         """Look anew at the next question."""
@@ -70,12 +76,12 @@ class SharedLooks:
         finally:
             self._places.release()
         if fresh:
-            self._keep(key, found, time.monotonic() + fresh)
+            self._keep(key, found, self.clock() + fresh)
         return found
 
     def _keep(self, key: Hashable, found: object, end: float) -> None:
         with self._lock:
-            now = time.monotonic()
+            now = self.clock()
             for old in [each for each, (over, _) in self._kept.items() if over <= now]:
                 del self._kept[old]
             self._kept[key] = end, found

@@ -26,10 +26,8 @@ ANSWER_TIMEOUT = 5.0
 """Seconds the worker has to acknowledge; it only puts the job into a dictionary."""
 READ_TIMEOUT = 8.0
 """Seconds the worker has to answer a question; for a run it asks a cluster for five at most."""
-PATIENCE = {"gap": 40.0, "orphans": 40.0, "diff": 40.0}
-"""Seconds for questions that a plan or a render answers."""
-LOOKS, TURN = 2, 1.0
-"""How many of those are asked at once, and seconds that one waits for its turn: the web process has few threads for questions."""
+PATIENCE = {"gap": 40.0, "orphans": 40.0, "diff": 40.0, "tree": 20.0, "events": 20.0, "logs": 20.0}
+"""Seconds for questions that a plan, a render or a look at a cluster answers."""
 PAUSES = Backoff(0.05, 1.0)
 """Between two tries to hand a job over."""
 LOOK_EVERY = 0.5
@@ -125,7 +123,6 @@ class Outbox(Queue):
         self._kept = UnfinishedRequests()
         self._trouble: dict[str, tuple[int, float]] = {}  # by target: failures in a row, and until when it is left alone
         self._closing = threading.Event()
-        self._looks = threading.BoundedSemaphore(LOOKS)
         for name, body in (("outbox", self._loop), ("kept", self._watch)):
             threading.Thread(target=body, name=name, daemon=True).start()
 
@@ -164,18 +161,8 @@ class Outbox(Queue):
 
         Raises WorkerUnavailable: it doesn't answer, or others wait for what takes long.
         """
-        if question not in PATIENCE:
-            return self._ask(question, READ_TIMEOUT, about)
-        if not self._looks.acquire(timeout=TURN):
-            raise WorkerUnavailable.of("worker", f"answers {LOOKS} questions that take long", fix="ask again in some seconds")
         try:
-            return self._ask(question, PATIENCE[question], about)
-        finally:
-            self._looks.release()
-
-    def _ask(self, question: str, patience: float, about: dict[str, Any]) -> dict[str, Any]:
-        try:
-            with socket_frames.connect(self._path, patience) as connection:
+            with socket_frames.connect(self._path, PATIENCE.get(question, READ_TIMEOUT)) as connection:
                 return socket_frames.ask(connection, {"ask": question, **about})
         except (OSError, ValueError) as error:
             _LOG.warning("the worker doesn't answer", extra={"fields": {"question": question, "seen": str(error)}})

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import resource
 import selectors
 import socket
@@ -35,6 +36,7 @@ HEAD_SECONDS = 5.0
 BODY_SECONDS = 10.0  # in all: git hosts give up after ten seconds themselves
 ANSWER_SECONDS = 10.0  # for the client to take its answer
 PATIENCE = 2.0  # seconds that a read waits for one of its threads
+LOOK_PATIENCE = 20.0  # the same for what a plan or a render answers
 LINGER_SECONDS = 1.0
 LINGER_BYTES = 64 * 1024
 STEP = 64 * 1024  # bytes that are read at once
@@ -48,6 +50,8 @@ THREADS = 16
 READS, READY, PAGES, LOOKS = "reads", "ready", "pages", "looks"
 POOLS = {READS: THREADS // 4, READY: 1, "": THREADS - THREADS // 4 - 1, PAGES: 4, LOOKS: 4}
 """Threads by what is asked: what the worker is asked, whether it is there, and all else; beside these THREADS pages, and their plans."""
+_LOOK = re.compile(r"/ui/targets/[^/]+/(?!(approve|suspend|resume)$)[^/]+|/api/targets/[^/]+/(gap|orphans)")
+"""Paths behind which a plan, a render or a look at a cluster stands; an approval waits behind none."""
 _LOG = logging.getLogger("anneal.web")
 _STATUS: tuple[tuple[type[Exception], int, str], ...] = (
     (errors.LimitRequestLine, 414, "URI Too Long"),
@@ -164,7 +168,7 @@ class DoorWorker(ThreadWorker):
         self._crowd.whole(conn)
         self._make_room(conn)
         pool = _pool(conn.incoming.request.path)
-        conn.deadline, conn.late = time.monotonic() + PATIENCE if pool else math.inf, self._withdraw
+        conn.deadline, conn.late = time.monotonic() + _patience(pool), self._withdraw
         future = conn.future = self._pools[pool].submit(self._done, conn)
         future.add_done_callback(lambda done: self.method_queue.defer(self._answered, conn, done))
 
@@ -350,6 +354,13 @@ def _bounds(max_body: int, streams: int) -> Bounds:
 def _pool(path: str) -> str:
     if path == "/readyz":
         return READY
+    if _LOOK.fullmatch(path):
+        return LOOKS
     if path == "/" or path.startswith("/ui/"):
-        return LOOKS if path.startswith("/ui/targets/") and path.count("/") > 3 else PAGES
+        return PAGES
     return READS if path == "/metrics" or path.startswith("/api/") else ""
+
+
+def _patience(pool: str) -> float:
+    """Return how many seconds a request waits for a thread; a delivery as long as it takes."""
+    return {"": math.inf, LOOKS: LOOK_PATIENCE}.get(pool, PATIENCE)

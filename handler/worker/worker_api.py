@@ -187,3 +187,5 @@ QUESTIONS: dict[str, Callable[[WorkerApi, Json], Json]] = {
     "suspend": WorkerApi.suspend,
     "resume": WorkerApi.resume,
 }
+LOOKS = frozenset({"gap", "orphans", "tree", "events", "logs", "diff", "suspend", "resume"})
+"""The questions that the inspector answers, or its way to clusters."""

@@ -9,7 +9,7 @@ from flask import Response, request
 
 from handler.config.settings import Target
 from handler.model.errors import Forbidden
-from handler.web.page.acts import possible
+from handler.web.page.acts import Act, possible
 from handler.web.page.answers import NotTheTargets
 from handler.web.page.rendering import render
 from handler.web.page.roles import Visitor
@@ -26,8 +26,7 @@ def _shown(page: Page, target: Target) -> TargetView:
 
 def _html(page: Page, visitor: Visitor, target: Target, tab: str, **values: Any) -> Response:
     view = values.pop("view", None) or _shown(page, target)
-    suspended = view.standing.key == "suspended"
-    acts = possible(view.state, suspended=suspended) if visitor.operates(target.name) else ()
+    acts = _acts(view) if visitor.operates(target.name) else ()
     topic = target.name if tab == "target" else ""
     return page.html(visitor, f"{tab}.html", topic=topic, target=target, view=view, acts=acts, tab=tab, tone_of=tone_of, **values)
 
@@ -38,8 +37,17 @@ def overview(page: Page, visitor: Visitor, target: Target) -> Response:
 
 
 def fragments(target: Target, facts: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return what of a target's page changes, by the id of its element. `facts`: `target`, `live`, as the worker has them."""
-    return {"live": render("live.html", target=target, view=target_view(facts["target"], facts["live"]), tone_of=tone_of)}
+    """Return what of a target's page changes, by the id of its element. `facts`: `target`, `live`, as the worker has them.
+
+    The acts are on the pages of operators alone: a browser that has no such element drops them.
+    """
+    view = target_view(facts["target"], facts["live"])
+    live, acts = render("live.html", target=target, view=view, tone_of=tone_of), render("acts.html", target=target, acts=_acts(view))
+    return {"live": live, "acts": acts}
+
+
+def _acts(view: TargetView) -> tuple[Act, ...]:
+    return possible(view.state, suspended=view.standing.key == "suspended")
 
 
 def gap(page: Page, visitor: Visitor, target: Target) -> Response:

@@ -18,7 +18,9 @@ from handler.inspect.gap import Gap
 from handler.inspect.inspector import Inspector
 from handler.inspect.look import Ask
 from handler.inspect.orphans import Orphans
-from handler.model.errors import WorkerUnavailable
+from handler.inspect.plan_questions import AT_ONCE
+from handler.inspect.shared_looks import SharedLooks
+from handler.model.errors import ClusterUnavailable
 from handler.model.event import Job
 from handler.model.result import Outcome
 from tests.fakes.apiserver.connection import Call, Reply, straight
@@ -49,7 +51,9 @@ class Town:
         self.inspector = self.inspecting()
 
     def inspecting(self, handler: Handler | None = None, patience: float = 60.0) -> Inspector:
-        return Inspector(handler or self.handler, steady=lambda: self.now, patience=patience)
+        made = Inspector(handler or self.handler)
+        made.plans = replace(made.plans, looks=SharedLooks(AT_ONCE, lambda: self.now), patience=patience)
+        return made
 
     def declare(self, *names: str, **data: str) -> str:
         text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {}, namespace: shop}}\ndata: {}\n"
@@ -232,28 +236,21 @@ def test_few_look_at_once_and_who_waits_too_long_is_sent_away() -> None:
 
     town = Town("a", settings=settings, way=slow)
     armed.append(True)
-    inspector = town.inspecting(patience=0.0)
+    inspector = town.inspecting()
     threads = [threading.Thread(target=inspector.gap, args=(Ask(name),)) for name in names[:2]]
     for thread in threads:
         thread.start()
         assert begun.acquire(timeout=60)
-    with pytest.raises(WorkerUnavailable, match="waits for other looks"):
+    patient, inspector.plans = inspector.plans, replace(inspector.plans, patience=0.05)
+    with pytest.raises(ClusterUnavailable, match=r"2 others are under way|hasn't ended within"):
         inspector.gap(Ask("three"))
-    with pytest.raises(WorkerUnavailable, match="waits for other looks"):
+    with pytest.raises(ClusterUnavailable, match="another look at it hasn't ended"):
         inspector.gap(Ask("shop", rollback=True))
+    inspector.plans = patient
     held.set()
     for thread in threads:
         thread.join(60)
     assert inspector.gap(Ask("three")).seen.target == "three"
-
-
-def test_only_a_few_answers_are_kept() -> None:
-    town = Town("a")
-    for number in range(12):
-        town.inspector.gap(Ask("shop", most=number))
-        town.now += 0.01
-    town.inspector.gap(Ask("shop", most=11))
-    assert len(town.inspector._kept) <= 9
 
 
 def test_a_run_beside_a_look_has_a_planner_of_its_own() -> None:

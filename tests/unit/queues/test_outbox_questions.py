@@ -11,7 +11,7 @@ import pytest
 from handler.model.errors import WorkerUnavailable
 from handler.queues import outbox as outboxes
 from handler.queues.inbox import Inbox
-from handler.queues.outbox import LOOKS, Outbox
+from handler.queues.outbox import Outbox
 
 PATIENCE = 60.0
 
@@ -46,22 +46,4 @@ def test_a_plan_is_waited_for_longer_than_a_record(path: Path, slow: Any, monkey
     held.set()
     asking.join(PATIENCE)
     assert answers == [{"taken": True, "asked": "gap"}]
-    outbox.close(0.0)
-
-
-def test_few_questions_that_take_long_are_asked_at_once_and_others_pass(path: Path, slow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    held, begun = slow
-    monkeypatch.setattr(outboxes, "TURN", 0.0)
-    outbox = Outbox(path)
-    threads = [threading.Thread(target=outbox.ask, args=("gap",), kwargs={"name": "shop"}) for _ in range(LOOKS)]
-    for thread in threads:
-        thread.start()
-        assert begun.acquire(timeout=PATIENCE)
-    with pytest.raises(WorkerUnavailable, match=f"answers {LOOKS} questions that take long"):
-        outbox.ask("orphans", name="shop")
-    assert outbox.ask("targets", names=[])["asked"] == "targets"
-    held.set()
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert outbox.ask("orphans", name="shop")["asked"] == "orphans"
     outbox.close(0.0)

@@ -35,6 +35,12 @@ def test_reads_have_a_quarter_of_the_threads_and_deliveries_most_and_pages_have_
         ("/ui/login", PAGES),
         ("/ui/targets/shop/gap", LOOKS),
         ("/ui/targets/shop/rollback", LOOKS),
+        ("/api/targets/shop/gap", LOOKS),
+        ("/api/targets/shop/orphans", LOOKS),
+        ("/api/targets/shop", READS),
+        ("/ui/targets/shop/approve", PAGES),
+        ("/ui/targets/shop/suspend", PAGES),
+        ("/ui/targets/shop/resume", PAGES),
         ("//", ""),
         ("/ui", ""),
         ("/uix/targets/shop/gap", ""),
@@ -61,7 +67,3 @@ def test_a_door_without_a_page_loads_nothing_of_it() -> None:
     loaded = done.stdout.split()
     assert "handler.web.connection" in loaded
     assert not [name for name in loaded if name.startswith(("handler.web.page", "handler.web.event_streams", "handler.feedback.live"))]
-
-
-def test_an_act_waits_behind_no_plan() -> None:
-    assert (_pool("/ui/targets/shop/approve", "GET"), _pool("/ui/targets/shop/approve", "POST")) == (LOOKS, PAGES)

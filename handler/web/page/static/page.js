@@ -66,7 +66,7 @@ function poll() {
     const fresh = await load(location.href);
     if (!fresh) return say("no answer", false);
     say(`looks every ${POLL / 1000} s`, false);
-    for (const each of fresh.querySelectorAll("#live, tr[id^='row-']")) replace(each.id, each.outerHTML);
+    for (const each of fresh.querySelectorAll("#live, #acts, tr[id^='row-']")) replace(each.id, each.outerHTML);
   }, POLL);
 }
 

@@ -10,7 +10,8 @@ from handler.web.page.target_view import target_view
 from tests.unit.state.samples import NOON, blank, full, sha
 from tests.unit.web.page.records import facts_of
 
-PICTURE: dict[str, Any] = {"run": "r", "commit": sha("e"), "phase": "rolling-out", "waits": [], "written": [], "total": 0, "stages": [], "ended": ""}
+PICTURE: dict[str, Any] = {"run": "r", "commit": sha("e"), "phase": "rolling-out", "waits": [], "written": [], "total": 0}
+PICTURE |= {"stages": [], "ended": ""}
 
 
 def test_a_rollout_is_groups_of_steps() -> None:
