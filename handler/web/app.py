@@ -98,12 +98,17 @@ def create_app(
     if "ready" in parts:
         _route(app, "/readyz", "GET", lambda: _readiness(ready()))
     _route(app, "/healthz", "GET", lambda: jsonify(web="ok"))
+    _frame(app, counts)
+    return app
+
+
+def _frame(app: Flask, counts: DoorCounts) -> None:
+    """Set what happens around every view: how errors are answered, what is let in, what is counted."""
     app.register_error_handler(AnnealError, responses.error)
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _unexpected)
     app.before_request(_started)
     app.after_request(lambda response: _ended(response, counts))
-    return app
 
 
 def _events() -> RunEvents:

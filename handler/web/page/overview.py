@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from handler.web.page.sparkline import Sparkline, sparkline
-from handler.web.page.standing import STANDINGS, Row, Standing, standing, urgency
+from handler.web.page.standing import STANDINGS, Row, Badge, standing, urgency
 
 PAGE = 500  # rows of one answer
 _SEARCHED = ("target", "repository", "revision", "path", "cluster", "subject", "author", "commit", "pin", "phase", "health")
@@ -20,7 +20,7 @@ class RowView:
     """What a row shows. `row`: of `/api/targets`; `text`: what a search looks at, in lower case."""
 
     row: Row
-    standing: Standing
+    standing: Badge
     runs: Sparkline
     text: str
 
@@ -45,11 +45,11 @@ ORDERS = (*_ORDERS, "newest")
 
 
 @dataclass(frozen=True, slots=True)
-class Overview:
+class Listing:
     """`rows`: of this page; `counts`: targets by standing, of all that the search found; `total`: of all; `pages`: how many there are."""
 
     rows: tuple[RowView, ...]
-    counts: tuple[tuple[Standing, int], ...]
+    counts: tuple[tuple[Badge, int], ...]
     found: int
     total: int
     pages: int
@@ -83,7 +83,7 @@ def link(asked: Choice, **other: Any) -> str:
     return f"/?{query}" if query else "/"
 
 
-def overview(rows: Iterable[Row], asked: Choice) -> Overview:
+def overview(rows: Iterable[Row], asked: Choice) -> Listing:
     """Return what the overview shows."""
     views = [row_view(row) for row in rows]
     words = asked.words.lower().split()
@@ -93,7 +93,7 @@ def overview(rows: Iterable[Row], asked: Choice) -> Overview:
     pages = max(-(-len(chosen) // PAGE), 1)
     first = (min(asked.page, pages) - 1) * PAGE
     listed = tuple((each, counts[each]) for each in STANDINGS if counts[each])
-    return Overview(tuple(chosen[first : first + PAGE]), listed, len(chosen), len(views), pages)
+    return Listing(tuple(chosen[first : first + PAGE]), listed, len(chosen), len(views), pages)
 
 
 def _ordered(views: Sequence[RowView], order: str) -> list[RowView]:

@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Badge:
     """`key`: in addresses and classes; `word`: as people read it; `tone`: good, bad, warn, moving, quiet; `sign`: its shape."""
 
     key: str
@@ -25,20 +25,20 @@ class Standing:
     sign: str
 
 
-UNREAD = Standing("unread", "unread", "bad", "?")
-FAILED = Standing("failed", "failed", "bad", "✕")
-DEGRADED = Standing("degraded", "degraded", "bad", "!")
-HELD = Standing("held", "held", "warn", "◆")
-DRIFTED = Standing("drifted", "drifted", "warn", "≠")
-SUSPENDED = Standing("suspended", "suspended", "quiet", "‖")
-MOVING = Standing("moving", "rolling out", "moving", "➤")
-NEW = Standing("new", "never ran", "quiet", "○")
-UNKNOWN = Standing("unknown", "unknown", "quiet", "?")
-HEALTHY = Standing("healthy", "healthy", "good", "✓")
+UNREAD = Badge("unread", "unread", "bad", "?")
+FAILED = Badge("failed", "failed", "bad", "✕")
+DEGRADED = Badge("degraded", "degraded", "bad", "!")
+HELD = Badge("held", "held", "warn", "◆")
+DRIFTED = Badge("drifted", "drifted", "warn", "≠")
+SUSPENDED = Badge("suspended", "suspended", "quiet", "‖")
+MOVING = Badge("moving", "rolling out", "moving", "➤")
+NEW = Badge("new", "never ran", "quiet", "○")
+UNKNOWN = Badge("unknown", "unknown", "quiet", "?")
+HEALTHY = Badge("healthy", "healthy", "good", "✓")
 STANDINGS = (UNREAD, FAILED, DEGRADED, HELD, DRIFTED, SUSPENDED, MOVING, NEW, UNKNOWN, HEALTHY)
 """All of them, the most urgent first."""
 
-_RULES: tuple[tuple[Standing, Callable[[Row], object]], ...] = (
+_RULES: tuple[tuple[Badge, Callable[[Row], object]], ...] = (
     (UNREAD, lambda row: row["trouble"]),
     (NEW, lambda row: not row["recorded"]),
     (SUSPENDED, lambda row: row["suspended"] or row["phase"] == "suspended"),
@@ -53,11 +53,11 @@ _RULES: tuple[tuple[Standing, Callable[[Row], object]], ...] = (
 )
 
 
-def standing(row: Row) -> Standing:
+def standing(row: Row) -> Badge:
     """Return how the target of a row stands."""
     return next(found for found, holds in _RULES if holds(row))
 
 
-def urgency(found: Standing) -> int:
+def urgency(found: Badge) -> int:
     """Return the place of a standing in a list, the most urgent first."""
     return STANDINGS.index(found)

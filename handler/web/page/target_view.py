@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from handler.web.page.standing import Standing, standing
+from handler.web.page.standing import Badge, standing
 
 Json = Mapping[str, Any]
 _STEP_TONES = {"done": ("done", "good", "✓"), "failed": ("failed", "bad", "✕"), "skipped": ("skipped", "quiet", "-")}
@@ -45,7 +45,7 @@ class TargetView:
 
     facts: Json
     state: Json
-    standing: Standing
+    standing: Badge
     run: Json | None
     groups: tuple[GroupView, ...]
     unhealthy: tuple[tuple[str, str], ...]

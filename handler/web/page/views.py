@@ -35,14 +35,14 @@ class Page:
         return sorted(target.name for target in self.settings.targets if visitor.sees(target.name))
 
     def html(self, visitor: Visitor | None, template: str, *, status: int = 200, topic: str = "", **values: Any) -> Response:
-        """Return a page. `visitor`: None: nobody has signed in; `topic`: of the changes that it shows, empty: it doesn't change."""
+        """Return a page. `visitor`: None: a stranger; `topic`: of the changes that it shows, empty: it doesn't change."""
         csrf = self.access.csrf(visitor) if visitor else ""
         frame = {"visitor": visitor, "csrf": csrf, "topic": topic, "streams": self.streams}
         return Response(render(template, **frame, **values), status, mimetype="text/html")
 
 
 def stranger_html(template: str, **values: Any) -> str:
-    """Return a page for somebody who hasn't signed in."""
+    """Return a page for a visitor who hasn't signed in."""
     return render(template, visitor=None, csrf="", topic="", streams=False, **values)
 
 
