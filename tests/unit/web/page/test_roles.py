@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handler.config.page_settings import RoleBinding
-from handler.web.page.roles import RoleGrant, PageSession, Visitor, grants, known_groups
+from handler.web.page.roles import PageSession, RoleGrant, Visitor, grants, known_groups
 
 TABLE = (
     RoleBinding("operator", ("platform",), ("root@example.com",), ("*",), ("infra",)),
