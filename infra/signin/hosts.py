@@ -27,7 +27,7 @@ from infra.signin.build import binaries
 PATIENCE = 60.0
 """Seconds in which one starts: a loaded machine needs some of them."""
 CLIENT_SECRET = "client-secret-of-dex"  # noqa: S105 - of nothing but tests
-ADMIN, PASSWORD = "admin@example.com", "password"  # noqa: S105 - the same
+ADMIN, PASSWORD = "admin@example.com", "password"
 _HASH = "$2a$10$2b2cU8CPhOTaGrs1HRQuAueS7JTT5ZHsHSzYiFPm1leZck7Mc8T4W"  # of that password, from dex' documentation
 
 
@@ -84,7 +84,7 @@ class _Host:
         end = time.monotonic() + PATIENCE
         while self._process and self._process.poll() is None and time.monotonic() < end:
             try:
-                urllib.request.urlopen(f"{self.url}{self.ready}", timeout=5).close()
+                urllib.request.urlopen(f"{self.url}{self.ready}", timeout=5).close()  # noqa: S310 - our own
             except urllib.error.URLError:
                 time.sleep(0.05)
             else:

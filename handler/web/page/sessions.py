@@ -1,7 +1,7 @@
 """Cookies of the page: a session, signed, at most 12 hours long; and what a sign-in elsewhere must bring back, for ten minutes.
 
-Law: a cookie says who signed in and how, never what is allowed. Nothing is kept here: replicas with the same key know each other's sessions,
-and another key ends all of them. What is signed for one purpose counts for no other.
+Law: a cookie says who signed in and how, never what is allowed. Nothing is kept here: replicas with the same key know each other's
+sessions, and another key ends all of them. What is signed for one purpose counts for no other.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ def test_the_table_has_a_row_a_line_where_nobody_looks(config: Path) -> None:
         '    → export HOOK="$(openssl rand -hex 32)"',
         "      or set it to what the other side has already",
     ]
-    assert lines[9:11] == ["shop", f"git            failed   repository {NOWHERE}/shop.git: its host refuses connections"]
+    assert lines[10:12] == ["shop", f"git            failed   repository {NOWHERE}/shop.git: its host refuses connections"]
 
 
 def test_a_common_fix_of_several_problems_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
