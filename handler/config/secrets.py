@@ -255,7 +255,7 @@ class _Reader:
         """Return a secret; the one before, or None, after noting why there is no other. `least`: characters that it has."""
         # `strong` ones stand in lists, where a version that isn't there (AWSPREVIOUS before the first rotation) is just absent.
         if ref not in self.known:
-            self.known[ref] = self._resolved(ref, subject, needed=not strong)
+            self.known[ref] = self._resolved(ref, subject, needed=not strong, made=strong or least > 0)
         secret, least = self.known[ref], least or (secret_strength.SHORTEST if strong else 0)
         if secret and not secret_strength.is_long(secret.reveal(), least):
             if ref not in self.short:
@@ -265,13 +265,13 @@ class _Reader:
             return self._kept(ref)
         return secret
 
-    def _resolved(self, ref: SecretRef, subject: str, *, needed: bool) -> Secret | None:
+    def _resolved(self, ref: SecretRef, subject: str, *, needed: bool, made: bool) -> Secret | None:
         try:
             if not needed and ref.remote and text_of(ref, self.fetch) is None:
                 return None
             return resolve(ref, self.environ, self.fetch)
         except SecretUnavailable as error:
-            way_out = secret_strength.way_out(ref, made=not needed) if str(error).endswith(_ABSENT) else ""
+            way_out = secret_strength.way_out(ref, made=made) if str(error).endswith(_ABSENT) else ""
             self.problems += [Problem(subject, f"{each.subject} {each.message}", fix=each.fix or way_out) for each in error.problems]
             return self._kept(ref)
 

@@ -84,7 +84,7 @@ class _Host:
         end = time.monotonic() + PATIENCE
         while self._process and self._process.poll() is None and time.monotonic() < end:
             try:
-                urllib.request.urlopen(f"{self.url}{self.ready}", timeout=5).close()  # noqa: S310 - our own process, on loopback
+                urllib.request.urlopen(f"{self.url}{self.ready}", timeout=5).close()  # noqa: S310 - our own
             except urllib.error.URLError:
                 time.sleep(0.05)
             else:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from flask import Response
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from handler.config.secrets import Secret
-from handler.web.page.sessions import LIFE
+from handler.web.page.sessions import LIFE, Cookies
 from tests.fakes.page_visits import PAGE, PAGE_SECRETS, URL, Visits, another_key, the_page
 
 OWN = {"Origin": URL, "Sec-Fetch-Site": "same-origin"}
@@ -158,6 +161,20 @@ def test_a_cookie_counts_as_it_was_signed_alone(visits: Visits) -> None:
         assert look(client) == 401
     client.set_cookie(COOKIE, good, domain="anneal.example.com", secure=True)
     assert look(client)["name"] == "bob"
+
+
+def test_what_is_signed_for_one_purpose_counts_for_no_other(visits: Visits) -> None:
+    cookies, key, given = Cookies(encrypted=True, clock=lambda: visits.now), visits.page().key, Response()
+    cookies.begin_pending(given, key, {"n": "root@example.com", "g": ["platform"], "w": "oidc", "i": "x", "b": ""})
+    text = given.headers["Set-Cookie"].partition("=")[2].partition(";")[0]
+    for name, found in ((COOKIE, False), ("__Host-anneal-sign-in", True)):
+        with visits.app.test_request_context(headers={"Cookie": f"{name}={text}"}) as context:
+            assert bool(cookies.session(context.request, key) or cookies.pending(context.request, key)) is found
+
+
+def test_authlib_is_loaded_only_where_openid_connect_is_configured() -> None:
+    code = "import sys, handler.web.page.access; print([name for name in ('authlib', 'joserfc', 'urllib3') if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"
 
 
 def test_another_key_ends_all_sessions(visits: Visits) -> None:

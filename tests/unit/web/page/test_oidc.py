@@ -180,6 +180,7 @@ FORGED: dict[str, Callable[[Provider], str]] = {
     "a key in its own header": by_its_own_key,
     "a kid of no key": of_another_kid,
     "another audience": claiming(aud="other"),
+    "another audience, for our party": claiming(aud="other", azp="anneal"),
     "audiences without us": claiming(aud=["a", "b"]),
     "ours among others, for another party": claiming(aud=["anneal", "other"], azp="other"),
     "no audience": claiming(aud=...),
