@@ -107,7 +107,7 @@ class LiveFeed:
             if topic == OVERVIEW and not of_topic.rows.keys() >= viewer.seen:
                 of_topic.due = 0.0
             streams.publish(((stream, self._opening(of_topic, viewer, environ.get("HTTP_LAST_EVENT_ID", ""))),))
-            self._left.clear()
+            pass
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="live feed", daemon=True)
                 self._thread.start()

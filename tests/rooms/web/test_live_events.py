@@ -178,6 +178,20 @@ def test_of_one_visitor_and_in_all_there_are_only_so_many_and_a_delivery_gets_in
         page.wait(back)
 
 
+def test_streams_take_no_place_of_requests_and_give_way_to_none(tmp_path: Path) -> None:
+    places = 5
+    with live(tmp_path, CONNECTIONS=str(places)) as server, ExitStack() as stack:
+        sources = []
+        for _ in range(2 * places):
+            sources.append(stack.enter_context(EventSource(server, ALL)))
+            assert sources[-1].status == 200, "one after the other: until then it is a request as any other"
+        for _ in range(2 * places):
+            stack.enter_context(server.connect()).sendall(b"GET /healthz HTTP/1.1\r\n")
+        assert server.push(after=commit(9)) == 202
+        for source in sources:
+            source.until_row("shop-prod", commit(9))
+
+
 def test_a_view_that_fails_gives_its_place_back(page: Serving) -> None:
     for _ in range(OF_VISITOR + 1):
         with EventSource(page, f"{ALL}&visitor=unlucky&fails=1") as source:

@@ -262,6 +262,7 @@ def test_a_viewer_that_comes_while_the_thread_is_about_to_end_is_served(feed: Fe
     for _ in range(20):
         page = feed.open()
         until(lambda: page.fragments)  # noqa: B023 - called at once
+        assert not feed.feed._left.is_set(), "else it would never rest"
         page.close()
     assert len(feed.threads()) <= 1
 
