@@ -1,4 +1,4 @@
-"""What open pages are told: rendered once for all, only what differs, only what a viewer may see; a thread only while somebody looks."""
+"""What open pages get: rendered once for all, only what differs, only what a viewer may see; a thread only while there are viewers."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_a_page_gets_nothing_of_a_target_that_its_viewer_may_not_see(feed: Feed)
     assert "shop" not in some.sent
 
 
-def test_only_targets_that_somebody_sees_are_asked_for(feed: Feed) -> None:
+def test_only_targets_that_a_viewer_sees_are_asked_for(feed: Feed) -> None:
     page = feed.open(OVERVIEW, "web")
     until(lambda: page.fragments)
     feed.worker.changed("shop", "c1")
