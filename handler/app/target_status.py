@@ -65,6 +65,16 @@ class TargetStatusReader:
         found = self._clusters.all(self._looks, {cluster: partial(self._summaries, target) for cluster, target in clusters.items()})
         return self._masked([_row(target, found[target.cluster], self._settings) for target in chosen])
 
+    def row(self, name: str) -> Json:
+        """Return the row of one target as `targets` does, by reads of its own: for the few of many that have changed."""
+        target = self._target(name)
+        sight = self._states.all(self._looks, {name: partial(self._read, target)})[name]
+        if sight.trouble:
+            return self.targets([name])[0]  # what the last LIST has shown
+        summary = Summary.of(sight.what) if sight.what else Summary()
+        shown = replace(summary, suspended=summary.suspension(sight.at) is not None)
+        return self._masked({**_followed(target), "recorded": sight.what is not None, **_summed(shown), **sight.facts()})
+
     def target(self, name: str) -> Json:
         """Return all that is known of one configured target."""
         target = self._target(name)

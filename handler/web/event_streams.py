@@ -3,7 +3,7 @@
     a view, on its thread: open   ->   the loop: adopt, its own head   <-   any thread: publish
 
 Law: the loop alone touches their sockets. They take neither the room of deliveries (`connection_limits`) nor the time of an end: they are
-ended with the process at once, and browsers come again by themselves. A reader that falls behind is dropped, and holds up nobody.
+ended with the process at once, and browsers come again by themselves. A reader that falls behind is dropped, and holds up no other.
 """
 
 from __future__ import annotations

@@ -61,8 +61,9 @@ class WorkerApi:
             return {"trouble": {"code": "internal", "message": "internal error"}}
 
     def targets(self, message: Json) -> Json:
-        """Rows of the named targets."""
-        return {"targets": self.reader.targets(message["names"])}
+        """Rows of the named targets; `each`: by reads of their own, where they are few of many."""
+        names = message["names"]
+        return {"targets": [self.reader.row(name) for name in names] if message.get("each") else self.reader.targets(names)}
 
     def target(self, message: Json) -> Json:
         """One target, whole."""

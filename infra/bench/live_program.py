@@ -1,6 +1,6 @@
 """`anneal serve` with live events and a stand-in for the page's templates: `python -m infra.bench.live_program --config … serve …`.
 
-Its web process is the same module. `/ui/live?topic=…` shows every target to everybody.
+Its web process is the same module. `/ui/live?topic=…` shows every target to each visitor.
 """
 
 from __future__ import annotations

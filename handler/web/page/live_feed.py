@@ -1,9 +1,9 @@
-"""What open pages are told: one thread asks the worker what has changed, renders it once for all viewers, and publishes what differs.
+"""Keeps open pages live: one thread asks the worker what has changed, renders it once for all viewers, and publishes what differs.
 
     worker: changes  ->  what is due: targets, target  ->  render  ->  fragments that differ  ->  the streams that may see them
 
-Law: the thread lives only while somebody looks, and no number of viewers costs a question more. A fragment depends on no viewer; whom it
-is shown to is decided by the target it is of. What a feed misses (a run elsewhere, a worker that is away) is healed by its next look at
+Law: the thread lives only while there are viewers, and no number of them costs a question more. A fragment depends on no viewer; its target
+decides which viewers get it. What a feed misses (a run elsewhere, a worker that is away) is healed by its next look at
 the records.
 """
 
@@ -28,12 +28,13 @@ _LOG = logging.getLogger("anneal.page")
 OVERVIEW = "overview"
 ROW = "row-"
 """How the id of a target's row in the overview begins."""
-EVERY = 10.0  # seconds between two looks at the records of what somebody looks at
+EVERY = 10.0  # seconds between two looks at the records of open topics
 PACE = 0.5  # seconds between two updates of a topic, at least
 WAIT = 2.0  # seconds that the worker waits for a change: no longer, for a topic that is opened meanwhile waits, too
 AWAY = 2.0  # seconds until a worker that doesn't answer is asked again
 AT_ONCE = 20
 """Targets that are asked for before others are published; of more than these each is looked at less often, unless it changes."""
+FEW = 3  # changed rows that cost a cluster less by a GET each than by a LIST of all
 _AGE = frozenset({"seen", "age"})  # of a row: they differ at each look
 _OF_RUN = frozenset({"written", "total"})  # of a picture: they say nothing of the record
 Json = dict[str, Any]
@@ -88,8 +89,8 @@ class LiveFeed:
     def open(self, environ: Mapping[str, Any], topic: str, targets_seen: Collection[str], until: float, visitor: str = "") -> bool:
         """Make the answer to this request a stream of a topic, if its view answers 200; whether there is a stream, else the page polls.
 
-        `topic`: OVERVIEW or a target's name; `targets_seen`: the targets of which this viewer gets anything; `until`: when his sign-in
-        ends, in seconds since the epoch; `visitor`: whose streams are counted together.
+        `topic`: OVERVIEW or a target's name; `targets_seen`: the targets of which this viewer gets anything; `until`: when the
+        sign-in ends, in seconds since the epoch; `visitor`: whose streams are counted together.
         """
         streams = EventStreams.of(environ)
         if streams is None or (topic != OVERVIEW and not (topic in self._names and topic in targets_seen)):
@@ -130,7 +131,7 @@ class LiveFeed:
         return (_event("away", {}) if self._away else b"") + self._batch(newer, viewer.seen)
 
     def _batch(self, fragments: Iterable[_Fragment], seen: Collection[str]) -> bytes:
-        """Join what a viewer may see. The number comes last, so that who has it has all before it."""
+        """Join what a viewer may see. The number comes last: a viewer that has it has all before it."""
         return b"".join((*(each.event for each in fragments if each.target in seen), f"id: {self._life}.{self._version}\n\n".encode()))
 
     # --- the thread
@@ -151,7 +152,7 @@ class LiveFeed:
                 self._left.wait(pause)
 
     def _goes_on(self) -> bool:
-        """Whether anybody looks; else all is forgotten, and the next viewer starts a thread."""
+        """Whether there are viewers; else all is forgotten, and the next viewer starts a thread."""
         with self._lock:
             if not self._topics:
                 self._thread, self._away, self._live, self._boot, self._since = None, False, {}, "", 0
@@ -215,7 +216,8 @@ class LiveFeed:
             topic.changed, topic.stale = set(), False
         if not asked:
             return {}
-        rows = {str(row["target"]): row for row in self._answer("targets", names=sorted(asked))["targets"]}
+        answer = self._answer("targets", names=sorted(asked), each=len(asked) <= FEW)
+        rows = {str(row["target"]): row for row in answer["targets"]}
         known = topic.rows
         new = [row for name, row in rows.items() if _without(row, _AGE) != _without(known.get(name, {}), _AGE)]
         html = self._render(OVERVIEW, new) if new else {}

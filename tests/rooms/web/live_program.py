@@ -3,7 +3,7 @@
 A run records its hint as the target's commit and ends; one of `slow` that was asked for by name follows RECORD.phase: each new text there
 is announced as its phase, "end" ends it. `/ui/live?topic=…&sees=…&visitor=…&for=seconds` opens a stream. A request for `/block`,
 `/api/block`, `/ui/block` or `/ui/targets/any/block` appends a line to RECORD and waits until RECORD.free is there.
-HEARTBEAT, LIFE and FAT (characters of a target's fragment) come from the environment.
+HEARTBEAT, LIFE, FAT (characters of a target's fragment) and CONNECTIONS (that may stand at the door) come from the environment.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from handler.model.result import Outcome, Result
 from handler.model.run_event import ObjectsWritten, OpenWait, RunPhase
 from handler.state.record import State
 from handler.web import __main__ as door
-from handler.web import bootstrap, event_streams
+from handler.web import bootstrap, event_streams, gunicorn_worker
 from handler.web.app import create_app
-from handler.web.connection_limits import FrontLimits
+from handler.web.connection_limits import Bounds, FrontLimits
 from handler.web.page.live_feed import OVERVIEW, LiveFeed
 from handler.worker.supervisor import serve
 from handler.worker.worker import Engine, Parts
@@ -130,6 +130,8 @@ def web(environ: Mapping[str, str]) -> int:
         return app
 
     vars(bootstrap).update(create_app=created, FrontLimits=partial(FrontLimits, streams=True))
+    if most := os.environ.get("CONNECTIONS"):
+        vars(gunicorn_worker).update(Bounds=partial(Bounds, connections=int(most)))
     for name in ("HEARTBEAT", "LIFE"):
         setattr(event_streams, name, float(os.environ.get(name, getattr(event_streams, name))))
     return door.main(environ)

@@ -1,4 +1,4 @@
-"""Pages are told what changes by the event loop of a real server: no thread waits for them, and nobody holds up anybody."""
+"""Pages get what changes from the event loop of a real server: no thread waits for them, and no viewer holds up another."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_stream_has_a_head_of_its_own_and_shows_what_changes(page: Serving) ->
             assert page.push(after=commit(number)) == 202
             source.until_row("shop-prod", commit(number))
         assert 2000 <= int(source.blocks[0]["retry"]) < 4000
-        assert source.shown.keys() <= {"row-shop-prod", "row-slow"}, "what belongs to no target is shown to nobody"
+        assert source.shown.keys() <= {"row-shop-prod", "row-slow"}, "what belongs to no target isn't shown"
 
 
 def test_a_viewer_gets_only_the_targets_that_he_sees(page: Serving) -> None:
@@ -78,7 +78,7 @@ def test_a_viewer_gets_only_the_targets_that_he_sees(page: Serving) -> None:
         assert (one.status, none.status) == (200, 200)
         assert page.push(after=commit(3)) == 202
         all_of_them.until_row("shop-prod", commit(3))
-        assert page.push("slow-but-nobody-follows") == 200
+        assert page.push("no-target-follows-it") == 200
         one.until(lambda: "row-slow" in one.shown)
         assert page.push(after=commit(4)) == 202
         all_of_them.until_row("shop-prod", commit(4))
@@ -176,6 +176,20 @@ def test_of_one_visitor_and_in_all_there_are_only_so_many_and_a_delivery_gets_in
                 return instead.status == 200
 
         page.wait(back)
+
+
+def test_streams_take_no_place_of_requests_and_give_way_to_none(tmp_path: Path) -> None:
+    places = 5
+    with live(tmp_path, CONNECTIONS=str(places)) as server, ExitStack() as stack:
+        sources = []
+        for _ in range(2 * places):
+            sources.append(stack.enter_context(EventSource(server, ALL)))
+            assert sources[-1].status == 200, "one after the other: until then it is a request as any other"
+        for _ in range(2 * places):
+            stack.enter_context(server.connect()).sendall(b"GET /healthz HTTP/1.1\r\n")
+        assert server.push(after=commit(9)) == 202
+        for source in sources:
+            source.until_row("shop-prod", commit(9))
 
 
 def test_a_view_that_fails_gives_its_place_back(page: Serving) -> None:

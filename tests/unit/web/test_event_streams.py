@@ -1,4 +1,4 @@
-"""The place of streams: what a loop sends whom, who is dropped, and what happens before and after the loop has them."""
+"""The place of streams: what a loop sends, which readers are dropped, and what happens before and after the loop has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What open pages are told: rendered once for all, only what differs, only what a viewer may see; a thread only while somebody looks."""
+"""What open pages get: rendered once for all, only what differs, only what a viewer may see; a thread only while there are viewers."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_a_page_gets_nothing_of_a_target_that_its_viewer_may_not_see(feed: Feed)
     assert "shop" not in some.sent
 
 
-def test_only_targets_that_somebody_sees_are_asked_for(feed: Feed) -> None:
+def test_only_targets_that_a_viewer_sees_are_asked_for(feed: Feed) -> None:
     page = feed.open(OVERVIEW, "web")
     until(lambda: page.fragments)
     feed.worker.changed("shop", "c1")
@@ -262,6 +262,7 @@ def test_a_viewer_that_comes_while_the_thread_is_about_to_end_is_served(feed: Fe
     for _ in range(20):
         page = feed.open()
         until(lambda: page.fragments)  # noqa: B023 - called at once
+        assert not feed.feed._left.is_set(), "else it would never rest"
         page.close()
     assert len(feed.threads()) <= 1
 
