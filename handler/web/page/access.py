@@ -7,17 +7,14 @@ routes and the page's own looks at cookies.
 
 from __future__ import annotations
 
-import functools
 import hmac
 import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
-import jinja2
 from flask import Request, Response, request
 
 from handler.config.page_settings import PageSettings
@@ -26,6 +23,7 @@ from handler.model.errors import Forbidden, SecretUnavailable, SenderError
 from handler.triggers.signature import MAX_HEADER
 from handler.web.page import proxy_headers, same_site
 from handler.web.page.proxy_headers import Forged, Named
+from handler.web.page.rendering import stranger_html
 from handler.web.page.roles import PageSession, Visitor, grants, known_groups
 from handler.web.page.sessions import LIFE, PENDING, SESSION, Cookies, digest, form_token, new_id
 
@@ -66,11 +64,11 @@ class PageAccess:
         secrets: Accepting,
         failed: Callable[[], None],
         *,
-        render: Render | None = None,
+        render: Render = stranger_html,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._page, self._secrets, self._failed, self._clock = page, secrets, failed, clock
-        self._render = render or _templates()
+        self._render = render
         self._cookies = Cookies(page.url.startswith("https://"), clock)
         self._oidc = _oidc(page) if page.oidc else None
 
@@ -261,10 +259,3 @@ def _oidc(page: PageSettings) -> OidcSignIn:
     if page.oidc is None:
         raise ValueError("page.oidc is missing")
     return OidcSignIn(page, IdentityProvider(page.oidc))
-
-
-@functools.cache
-def _templates() -> Render:
-    loader = jinja2.FileSystemLoader(Path(__file__).with_name("templates"))
-    made = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    return lambda name, **values: made.get_template(name).render(**values)

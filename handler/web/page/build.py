@@ -15,7 +15,7 @@ from handler.web.page.access import PageAccess
 from handler.web.page.answers import Answers
 from handler.web.page.live_feed import OVERVIEW, LiveFeed
 from handler.web.page.routes import add_page
-from handler.web.page.views import Page, stranger_html
+from handler.web.page.views import Page
 from handler.web.recent_deliveries import RecentDeliveries
 from handler.web.status_api import WorkerLink
 
@@ -38,6 +38,6 @@ def add_configured(
         target = settings.target(topic)
         return overview_page.rows(data) if topic == OVERVIEW or target is None else target_pages.fragments(target, data)
 
-    access = PageAccess(settings.page, secrets, failed, render=stranger_html)
+    access = PageAccess(settings.page, secrets, failed)
     feed = LiveFeed(worker.ask, render, [target.name for target in settings.targets])
     add_page(app, Page(settings, access, Answers(worker.ask), queue, recent, feed, streams))

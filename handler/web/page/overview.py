@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from handler.web.page.sparkline import Sparkline, sparkline
-from handler.web.page.standing import STANDINGS, Row, Badge, standing, urgency
+from handler.web.page.standing import STANDINGS, Badge, Row, standing, urgency
 
 PAGE = 500  # rows of one answer
 _SEARCHED = ("target", "repository", "revision", "path", "cluster", "subject", "author", "commit", "pin", "phase", "health")

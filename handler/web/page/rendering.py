@@ -26,6 +26,11 @@ def render(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(**values)
 
 
+def stranger_html(template: str, **values: Any) -> str:
+    """Return a page for a visitor who hasn't signed in."""
+    return render(template, visitor=None, csrf="", topic="", streams=False, **values)
+
+
 @cache
 def _environment() -> Environment:
     made = Environment(loader=PackageLoader(__package__), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)

@@ -41,10 +41,5 @@ class Page:
         return Response(render(template, **frame, **values), status, mimetype="text/html")
 
 
-def stranger_html(template: str, **values: Any) -> str:
-    """Return a page for a visitor who hasn't signed in."""
-    return render(template, visitor=None, csrf="", topic="", streams=False, **values)
-
-
 PageView = Callable[[Page, Visitor], Response]
 TargetPageView = Callable[[Page, Visitor, Target], Response]
