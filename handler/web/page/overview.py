@@ -45,7 +45,7 @@ ORDERS = (*_ORDERS, "newest")
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class FoundTargets:
     """`rows`: of this page; `counts`: targets by standing, of all that the search found; `total`: of all; `pages`: how many there are."""
 
     rows: tuple[RowView, ...]
@@ -83,7 +83,7 @@ def link(asked: Choice, **other: Any) -> str:
     return f"/?{query}" if query else "/"
 
 
-def overview(rows: Iterable[Row], asked: Choice) -> Listing:
+def overview(rows: Iterable[Row], asked: Choice) -> FoundTargets:
     """Return what the overview shows."""
     views = [row_view(row) for row in rows]
     words = asked.words.lower().split()
@@ -93,7 +93,7 @@ def overview(rows: Iterable[Row], asked: Choice) -> Listing:
     pages = max(-(-len(chosen) // PAGE), 1)
     first = (min(asked.page, pages) - 1) * PAGE
     listed = tuple((each, counts[each]) for each in STANDINGS if counts[each])
-    return Listing(tuple(chosen[first : first + PAGE]), listed, len(chosen), len(views), pages)
+    return FoundTargets(tuple(chosen[first : first + PAGE]), listed, len(chosen), len(views), pages)
 
 
 def _ordered(views: Sequence[RowView], order: str) -> list[RowView]:
