@@ -33,6 +33,7 @@ DEADLINE = 0.8
 """Seconds after which a cluster without an answer is in trouble, and its last result is shown: an answer takes a second at most."""
 KEPT = 100  # targets whose whole state is kept for when their cluster doesn't answer
 MOST = 200  # items of a list that are shown; beside it stands how many there are
+HELD = 2000  # of what is held: a person who approves it sees all of it, if that is possible
 READABLE = 50  # targets whose deliveries are read for one answer
 Json = dict[str, Any]
 J = TypeVar("J")
@@ -189,7 +190,7 @@ def held(waiting: HeldPlan) -> Json:
     return {
         "id": waiting.id,
         "reasons": list(waiting.reasons),
-        "changes": _cut([{"action": action, "object": name, "uid": uid} for action, name, uid in waiting.changes]),
+        "changes": _cut([{"action": action, "object": name, "uid": uid} for action, name, uid in waiting.changes], HELD),
         "commit": waiting.commit,
         "since": waiting.since,
     }
@@ -208,8 +209,8 @@ def _rollout(known: Progress) -> Json:
     return {"commit": known.commit, "started": known.started, "finished": known.finished, "outcome": known.outcome, "steps": steps}
 
 
-def _cut(items: Sequence[Any]) -> Json:
-    return {"count": len(items), "items": plain(items[:MOST])}
+def _cut(items: Sequence[Any], most: int = MOST) -> Json:
+    return {"count": len(items), "items": plain(items[:most])}
 
 
 # --- runs

@@ -24,16 +24,17 @@ def facts(found: Gap | Orphans) -> Json:
 
 
 def cut(told: Json, most: int = BYTES) -> Json:
-    """Return it with as many objects as fit, the first first, fields left out before objects; `omitted` says how many are missing."""
+    """Return it with as many objects as fit: those that go, then the first; fields are left out before objects; `omitted`: how many are."""
     name, left = "objects" if "objects" in told else "orphans", most
-    kept = []
-    for each in told[name]:
-        size = len(json.dumps(each))
-        if size > left and each.get("fields"):
-            each = each | {"fields": [], "omitted": each["omitted"] + len(each["fields"])}  # noqa: PLW2901 - what is kept of it
-            size = len(json.dumps(each))
+    kept: dict[int, Json] = {}
+    for place, each in sorted(enumerate(told[name]), key=lambda one: not one[1].get("deletes")):
+        shown = each
+        size = len(json.dumps(shown))
+        if size > left and shown.get("fields"):
+            shown = each | {"fields": [], "omitted": each["omitted"] + len(each["fields"])}
+            size = len(json.dumps(shown))
         if size > left:
             break
         left -= size
-        kept.append(each)
-    return told | {name: kept, "omitted": told["omitted"] + len(told[name]) - len(kept)}
+        kept[place] = shown
+    return told | {name: [kept[place] for place in sorted(kept)], "omitted": told["omitted"] + len(told[name]) - len(kept)}

@@ -6,13 +6,14 @@ Law: a target that a visitor doesn't see is answered as one that isn't there. Wh
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from flask import Flask, Response, request
+from werkzeug.exceptions import HTTPException
 
-from handler.model.errors import AnnealError
+from handler.model.errors import AnnealError, Problem
 from handler.web.page import act_pages, overview_page
 from handler.web.page.access import SignInRequired, away
 from handler.web.page.acts import ACTS
@@ -69,19 +70,32 @@ def _shown(page: Page, view: Route, **given: Any) -> Response:
         response = away(page.access.sign_in_path(request)) if request.method == "GET" else _error(page, refusal)
     except AnnealError as refusal:
         response = _error(page, refusal)
+    except HTTPException:
+        raise
+    except Exception:  # noqa: BLE001 - our mistake is a page, too, without its inside
+        _LOG.exception("a page failed", extra={"fields": {"path": _rule()}})
+        response = _problem_page(page, 500)
     response.headers.update(HEADERS)
     return response
 
 
 def _error(page: Page, refusal: AnnealError) -> Response:
     status = getattr(refusal, "status", 500)
-    fields = {"path": request.url_rule.rule if request.url_rule else "", "code": refusal.code, "seen": str(refusal)}
+    fields = {"path": _rule(), "code": refusal.code, "seen": str(refusal)}
     _LOG.warning("a page was refused", extra={"fields": fields})
+    return _problem_page(page, status, refusal.problems)
+
+
+def _rule() -> str:
+    return request.url_rule.rule if request.url_rule else ""
+
+
+def _problem_page(page: Page, status: int, problems: Sequence[Problem] = ()) -> Response:
     try:
         visitor = page.access.visitor(request)
     except AnnealError:
         visitor = None
-    return page.html(visitor, "error.html", status=status, problems=refusal.problems, code=refusal.code, number=status)
+    return page.html(visitor, "error.html", status=status, problems=problems, number=status)
 
 
 def _signed_in(page: Page, view: Callable[[Page, Visitor], Response]) -> Route:

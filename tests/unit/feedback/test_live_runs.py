@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from handler.app.run_events import RunEvents
-from handler.feedback.live_runs import ENDED, LONGEST, MISSING, PAGE, WAITS, WRITTEN, LiveRuns
+from handler.feedback.live_runs import ENDED, LONGEST, MISSING, OBJECTS, PAGE, STAGES, WAITS, WRITTEN, LiveRuns
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Hold
 from handler.model.result import Outcome, Result
-from handler.model.run_event import HealthChanged, ObjectsWritten, OpenWait, PlanHeld, RunEnded, RunPhase
+from handler.model.run_event import HealthChanged, ObjectsWritten, OpenWait, PlanHeld, RunEnded, RunPhase, RunPlanned
 from tests.unit.waiting import PATIENCE
 
 WRITES = tuple(Change(Action.UPDATE, Identity("", "ConfigMap", "shop", f"c{number}")) for number in range(3))
@@ -49,9 +49,36 @@ def test_a_picture_shows_phase_waits_and_what_was_written(runs: LiveRuns) -> Non
         "waits": [{"what": "everything", "missing": ["Deployment/shop/web: 0 of 1"]}],
         "written": [{"object": f"ConfigMap/shop/c{number}", "action": "update"} for number in range(3)],
         "total": 3,
+        "stages": [],
         "held": False,
         "ended": "",
     }
+
+
+def test_the_stages_of_a_plan_are_shown_with_what_of_them_is_done(runs: LiveRuns) -> None:
+    names = [str(change.identity) for change in WRITES]
+    planned = RunPlanned("shop", "shop.1", "c1", (((names[0], "update"), (names[1], "create")), (("Service/shop/old", "prune"),)))
+    runs.hear(planned)
+    runs.hear(ObjectsWritten("shop", "shop.1", WRITES[:1]))
+    first, last = picture(runs)["stages"]
+    assert (first["count"], first["done"]) == (2, 1)
+    assert [(each["object"], each["done"]) for each in first["objects"]] == [(names[0], True), (names[1], False)]
+    assert last == {"count": 1, "done": 0, "objects": [{"object": "Service/shop/old", "action": "prune", "done": False}]}
+    runs.hear(planned)
+    assert picture(runs)["stages"][0]["done"] == 0, "another round of the run plans anew"
+
+
+def test_a_plan_of_many_objects_is_counted_whole_and_shown_in_part(runs: LiveRuns) -> None:
+    stage = tuple((f"ConfigMap/shop/c{number}", "create") for number in range(OBJECTS + 5))
+    runs.hear(RunPlanned("shop", "shop.1", "c1", (stage,) * (STAGES + 5)))
+    stages = picture(runs)["stages"]
+    assert (len(stages), stages[0]["count"], len(stages[0]["objects"])) == (STAGES, OBJECTS + 5, OBJECTS)
+
+
+def test_one_picture_is_asked_for_by_name(runs: LiveRuns) -> None:
+    assert runs.picture("shop") is None
+    runs.hear(applying())
+    assert runs.picture("shop") == picture(runs)
 
 
 def test_an_end_is_shown_with_what_was_written_and_the_next_run_begins_anew(runs: LiveRuns) -> None:

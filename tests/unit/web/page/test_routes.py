@@ -1,0 +1,335 @@
+"""The page's routes in the whole application: who sees which, what an act asks for, and what stands around every answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from handler.config.secrets import resolve_all
+from handler.model.errors import WorkerUnavailable
+from handler.model.event import Job
+from handler.queues import Queue
+from handler.state.record import Run, State
+from handler.web.app import WHOLE, Routes, create_app
+from handler.web.page.acts import ACTS
+from handler.web.page.rendering import asset
+from handler.web.page.target_pages import TARGET_PAGES
+from handler.web.status_api import WorkerLink
+from tests.fakes.page_visits import PAGE_SECRETS, URL, page_settings
+from tests.unit.state.samples import NOON, full, sha
+from tests.unit.web.page.records import facts_of, row_of
+
+OWN = {"Origin": URL, "Sec-Fetch-Site": "same-origin"}
+COUNTS = {"equal": 0, "differs": 0, "missing": 0, "undeclared": 1, "itself": 0}
+GOING = {
+    "object": "Service/shop/old",
+    "group": "",
+    "uid": "u1",
+    "place": "",
+    "state": "undeclared",
+    "action": "prune",
+    "deletes": True,
+    "held": False,
+    "reason": "no longer declared",
+    "sibling": "",
+    "adopted": False,
+    "terminating": "",
+    "finalizers": [],
+    "counts": {"equal": 0, "differs": 0, "undeclared": 0, "itself": 0},
+    "fields": [],
+    "omitted": 0,
+}
+SEEN = {"target": "shop-prod", "at": NOON, "aim": "head", "commit": sha("c"), "deployed": sha(), "outcome": "planned", "message": ""}
+TAIL = {"omitted": 0, "hold": None, "notes": [], "problems": [], "who": "", "code": ""}
+GAP = SEEN | {"counts": COUNTS, "fields": COUNTS, "objects": [GOING], "due": []} | TAIL
+ORPHANS = SEEN | {"counts": {"deleted": 0, "recreated": 0, "kept": 0, "left": 0, "held": 0}, "orphans": []} | TAIL
+TREE = {"target": "shop-prod", "commit": "", "seen": NOON, "count": 0, "shown": 0, "states": {}, "roots": [], "notes": []}
+EVENTS: dict[str, Any] = {"target": "shop-prod", "seen": NOON, "count": 0, "events": [], "notes": []}
+LOGS = {"target": "shop-prod", "object": "Pod/shop/a", "pod": "a", "container": "main", "previous": False, "lines": ["one", "two"]}
+LOGS |= {"withheld": "", "fix": "", "notes": []}
+DIFF: dict[str, Any] = {"target": "shop-prod", "before": "", "after": sha(), "counts": {"created": 1}, "count": 0, "objects": []}
+DIFF |= {"notes": [], "problems": []}
+RUN = Run("shop-prod.0123456789ab", "push", "applied", NOON, sha(), "Add api", "Ada <ada@example.com>", "ada", digest="d" * 12)
+
+
+class Kept(Queue):
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+
+    def put(self, job: Job) -> str:
+        self.jobs.append(job)
+        return f"{job.target}.0123456789ab"
+
+
+class Door:
+    """The application, and what it asked of a worker that always answers the same."""
+
+    def __init__(self, state: State | None = None, *parts: Any) -> None:
+        self.state = state or replace(full(), history=(RUN,))
+        self.queue, self.asked, self.trouble = Kept(), list[dict[str, Any]](), dict[str, dict[str, str]]()
+        settings = page_settings()
+        secrets = resolve_all(settings, PAGE_SECRETS, needs={"page", "tokens", "webhooks"})
+        link = WorkerLink(self.answer, lambda _run: None)
+        self.app = create_app(settings, secrets, self.queue, lambda: True, worker=link, routes=Routes(parts or WHOLE))
+
+    def answer(self, question: str, **about: Any) -> dict[str, Any]:
+        self.asked.append({"question": question, **about})
+        if question in self.trouble:
+            return {"trouble": self.trouble[question]}
+        answers: dict[str, Callable[[], Any]] = {
+            "targets": lambda: {"targets": [row_of(self.state) | {"target": name} for name in about["names"]]},
+            "target": lambda: {"target": facts_of(self.state) | {"target": about["name"]}},
+            "picture": lambda: {"picture": None},
+            "deliveries": lambda: {"recorded": [], "unread": []},
+            "suspend": lambda: {"done": "suspended"},
+            "resume": lambda: {"done": "resumed"},
+        }
+        shapes = {"gap": GAP, "orphans": ORPHANS, "tree": TREE, "events": EVENTS, "logs": LOGS, "diff": DIFF}
+        return answers[question]() if question in answers else {question: shapes[question]}
+
+    def browser(self, who: str = "") -> FlaskClient:
+        client = self.app.test_client()
+        if who:
+            found = client.post("/ui/login", data={"token": PAGE_SECRETS[who]}, headers=OWN, base_url=URL)
+            assert found.status_code == 303
+        return client
+
+
+@pytest.fixture
+def door() -> Door:
+    return Door()
+
+
+def get(client: FlaskClient, path: str) -> TestResponse:
+    return client.get(path, base_url=URL)
+
+
+def fields(page: TestResponse) -> dict[str, str]:
+    """The hidden fields of the form that a confirmation shows."""
+    form = page.text[page.text.index('class="confirm"') :]
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form))
+
+
+def post(client: FlaskClient, path: str, form: dict[str, str], headers: dict[str, str] | None = None) -> TestResponse:
+    return client.post(path, data=form, headers=OWN if headers is None else headers, base_url=URL)
+
+
+PATHS = ["/", "/ui/deliveries", *(f"/ui/targets/shop-prod/{name}".rstrip("/") for name in TARGET_PAGES)]
+ACT_PATHS = [f"/ui/targets/shop-prod/{name}" for name in ACTS]
+
+
+@pytest.mark.parametrize("path", [*PATHS, *ACT_PATHS])
+def test_every_page_is_shown_to_an_operator_within_its_frame(door: Door, path: str) -> None:
+    page = get(door.browser("ADA"), path)
+    assert page.status_code == 200
+    assert page.headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+    assert "frame-ancestors 'none'" in page.headers["Content-Security-Policy"]
+    assert (page.headers["Cache-Control"], page.headers["X-Content-Type-Options"]) == ("no-store", "nosniff")
+    assert page.headers["Referrer-Policy"] == "same-origin"
+    assert page.text.startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize("path", [*PATHS, *ACT_PATHS, "/ui/live"])
+def test_a_stranger_is_led_to_sign_in_and_back_and_nothing_is_asked(door: Door, path: str) -> None:
+    page = get(door.browser(), path)
+    assert page.status_code == 303
+    assert page.headers["Location"] == ("/ui/login" if path == "/" else f"/ui/login?next={path}")
+    assert not door.asked
+
+
+@pytest.mark.parametrize("path", [*PATHS, *ACT_PATHS])
+def test_who_has_no_role_sees_nothing(door: Door, path: str) -> None:
+    page = get(door.browser("EVE"), path)
+    assert page.status_code == 403
+    assert "shop" not in page.text.replace("shop-prod", "shop") or "row of `page.roles`" in page.text
+    assert not door.asked
+
+
+@pytest.mark.parametrize("path", [path.replace("shop-prod", "infra") for path in (*PATHS[2:], *ACT_PATHS)])
+def test_a_target_that_isnt_a_viewers_is_answered_as_one_that_isnt_there(door: Door, path: str) -> None:
+    client = door.browser("BOB")
+    hidden, missing = get(client, path), get(client, path.replace("infra", "no-such-target"))
+    assert (hidden.status_code, missing.status_code) == (404, 404)
+    assert hidden.text.replace("infra", "X") == missing.text.replace("no-such-target", "X")
+    assert not door.asked
+
+
+def test_a_viewer_sees_the_rows_of_his_targets_alone(door: Door) -> None:
+    page = get(door.browser("BOB"), "/")
+    assert door.asked[0]["names"] == ["shop-dev", "shop-prod"]
+    assert ('id="row-shop-dev"' in page.text, "infra" in page.text) == (True, False)
+
+
+@pytest.mark.parametrize("path", ACT_PATHS)
+def test_a_viewer_is_shown_no_act_and_may_do_none(door: Door, path: str) -> None:
+    client, operator = door.browser("BOB"), door.browser("ADA")
+    assert 'class="act ' not in get(client, "/ui/targets/shop-prod").text
+    assert get(client, path).status_code == 403
+    form = fields(get(operator, path))
+    assert post(client, path, form).status_code == 403
+    csrf = re.findall(r'name="csrf" value="([^"]+)"', get(client, "/").text)[0]
+    door.asked.clear()
+    page = post(client, path, {**form, "csrf": csrf})
+    assert (page.status_code, "is no operator of shop-prod" in page.text) == (403, True)
+    assert (door.queue.jobs, door.asked) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("act", "job"),
+    [
+        ("replay", {}),
+        ("approve", {"approve": "h1"}),
+        ("rollback", {"commit": sha("b"), "rollback": True}),
+        ("unpin", {"unpin": True}),
+    ],
+)
+def test_a_confirmed_act_is_a_job_of_the_visitor(door: Door, act: str, job: dict[str, Any]) -> None:
+    client, path = door.browser("ADA"), f"/ui/targets/shop-prod/{act}"
+    shown = get(client, f"{path}?to={sha('b')}" if act == "rollback" else path)
+    going = "apps/Deployment/shop/api" if act == "approve" else "Service/shop/old"
+    assert going in shown.text, "what is deleted is named"
+    done = post(client, path, fields(shown))
+    assert (done.status_code, done.headers["Location"]) == (303, f"/ui/targets/shop-prod?asked={act}")
+    assert door.queue.jobs == [Job("shop-prod", "replay", actor="ada", **job)]
+
+
+def test_a_pause_is_asked_of_the_worker(door: Door) -> None:
+    client = door.browser("ADA")
+    form = fields(get(client, "/ui/targets/shop-prod/suspend")) | {"reason": "maintenance", "until": "2h"}
+    assert post(client, "/ui/targets/shop-prod/suspend", form).status_code == 303
+    assert door.asked[-1] == {"question": "suspend", "name": "shop-prod", "by": "ada", "reason": "maintenance", "until": "2h"}
+    assert post(client, "/ui/targets/shop-prod/resume", fields(get(client, "/ui/targets/shop-prod/resume"))).status_code == 303
+    assert door.asked[-1] == {"question": "resume", "name": "shop-prod", "by": "ada"}
+    assert not door.queue.jobs
+
+
+@pytest.mark.parametrize("name", ["hold", "commit", "shown"])
+def test_what_was_shown_otherwise_is_shown_anew_and_not_done(door: Door, name: str) -> None:
+    client, path = door.browser("ADA"), "/ui/targets/shop-prod/replay"
+    form = fields(get(client, path))
+    page = post(client, path, {**form, name: "another"})
+    assert (page.status_code, door.queue.jobs) == (409, [])
+    assert "nothing was done" in page.text
+    assert post(client, path, fields(page)).status_code == 303, "the form is one of how it stands now"
+
+
+@pytest.mark.parametrize(
+    ("form", "headers"),
+    [
+        ({"csrf": ""}, OWN),
+        ({"csrf": "x" * 43}, OWN),
+        ({}, {"Origin": "https://evil.example.com", "Sec-Fetch-Site": "cross-site"}),
+        ({}, {"Origin": "null"}),
+        ({}, {"Sec-Fetch-Site": "same-site", "Origin": URL}),
+    ],
+)
+def test_a_form_of_another_site_does_nothing(door: Door, form: dict[str, str], headers: dict[str, str]) -> None:
+    client, path = door.browser("ADA"), "/ui/targets/shop-prod/replay"
+    sent = fields(get(client, path)) | form
+    door.asked.clear()
+    page = post(client, path, sent, headers)
+    assert (page.status_code, door.queue.jobs, door.asked) == (403, [], [])
+
+
+def test_a_post_without_a_session_is_401_and_leads_nowhere(door: Door) -> None:
+    page = post(door.browser(), "/ui/targets/shop-prod/replay", {})
+    assert (page.status_code, "Location" in page.headers, door.queue.jobs) == (401, False, [])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "/replay/shop-prod", 401),
+        ("GET", "/api/targets", 401),
+        ("GET", "/api/targets/shop-prod/gap", 401),
+        ("GET", "/metrics", 401),
+        ("POST", "/webhooks/github", 401),
+    ],
+)
+def test_a_session_counts_on_the_page_alone(door: Door, method: str, path: str, status: int) -> None:
+    client = door.browser("ADA")
+    sent = {"data": "{}", "content_type": "application/json"} if method == "POST" else {}
+    assert client.open(path, method=method, base_url=URL, headers=OWN, **sent).status_code in (status, 404)
+    assert not door.queue.jobs
+
+
+def test_logs_are_a_permission_of_their_own(door: Door) -> None:
+    client = door.browser("BOB")
+    assert get(client, "/ui/targets/shop-dev/logs?object=Pod/shop/a").status_code == 200
+    assert door.asked[-1]["question"] in ("logs", "picture")
+    door.asked.clear()
+    refused = get(client, "/ui/targets/shop-prod/logs?object=Pod/shop/a")
+    assert (refused.status_code, "may not read logs of shop-prod" in refused.text, door.asked) == (403, True, [])
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [("cluster-unavailable", 502), ("request-refused", 404), ("internal", 502)],
+)
+def test_what_the_worker_couldnt_find_out_is_a_page_too(door: Door, code: str, status: int) -> None:
+    door.trouble["tree"] = {"code": code, "message": "<b>it is away</b>"}
+    page = get(door.browser("ADA"), "/ui/targets/shop-prod/inventory")
+    assert (page.status_code, "&lt;b&gt;it is away&lt;/b&gt;" in page.text) == (status, True)
+
+
+def test_a_worker_that_is_away_is_said_to_be() -> None:
+    door = Door()
+
+    def away(question: str, **_about: Any) -> dict[str, Any]:
+        raise WorkerUnavailable.of("worker", "doesn't answer", fix="ask again in a second")
+
+    settings = page_settings()
+    secrets = resolve_all(settings, PAGE_SECRETS, needs={"page"})
+    door.app = create_app(settings, secrets, door.queue, lambda: True, worker=WorkerLink(away, lambda _run: None))
+    page = get(door.browser("ADA"), "/")
+    assert (page.status_code, "doesn&#39;t answer" in page.text) == (503, True)
+
+
+def test_a_mistake_of_ours_is_said_without_its_inside(door: Door, caplog: pytest.LogCaptureFixture) -> None:
+    client = door.browser("ADA")
+    door.trouble["targets"] = {"code": "internal"}  # without a message: the view fails
+    page = get(client, "/")
+    assert (page.status_code, "KeyError" in page.text, "KeyError" in caplog.text) == (500, False, True)
+    assert "the log of the server says more" in page.text
+
+
+def test_static_files_are_kept_by_browsers_and_no_other_file_is_served(door: Door) -> None:
+    client = door.browser()
+    for name in ("page.css", "page.js", "icon.svg"):
+        page = get(client, asset(name))
+        assert (page.status_code, page.headers["Cache-Control"]) == (200, "public, max-age=31536000, immutable")
+    for path in ("/ui/static/0/routes.py", "/ui/static/0/..%2froutes.py", "/ui/static/page.js", "/ui/static/0/../rendering.py"):
+        assert get(client, path).status_code == 404
+
+
+def test_without_a_loop_a_page_asks_again_by_itself(door: Door) -> None:
+    page = get(door.browser("ADA"), "/ui/live?topic=overview")
+    assert (page.status_code, page.headers["Retry-After"]) == (503, "5")
+    assert "data-streams" in get(door.browser("ADA"), "/").text
+    polled = Door(None, "page")
+    text = get(polled.browser("ADA"), "/").text
+    assert ("data-streams" in text, 'data-topic="overview"' in text) == (False, True)
+
+
+def test_a_run_that_isnt_in_the_history_shows_nothing(door: Door) -> None:
+    client = door.browser("ADA")
+    assert get(client, "/ui/targets/shop-prod/history?run=another").status_code == 404
+    shown = get(client, f"/ui/targets/shop-prod/history?run={RUN.id}")
+    assert (shown.status_code, "Add api" in shown.text) == (200, True)
+    assert [each for each in door.asked if each["question"] == "diff"] == [
+        {"question": "diff", "name": "shop-prod", "before": "", "after": sha()}
+    ]
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_no_other_method_is_taken(door: Door, method: str) -> None:
+    client = door.browser("ADA")
+    for path in ("/", "/ui/targets/shop-prod", "/ui/targets/shop-prod/replay"):
+        assert client.open(path, method=method, base_url=URL, headers=OWN).status_code == 405
+    assert not door.queue.jobs
