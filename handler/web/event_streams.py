@@ -14,9 +14,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from email.utils import formatdate
 from typing import Any, Protocol
-
-from gunicorn.util import http_date
 
 from handler.web import access_log
 from handler.web.connection import ClientConnection, Collected, EventStream
@@ -59,12 +58,6 @@ class EventStreams:
         self._open, self._closed = 0, False
         self._visitors: Counter[str] = Counter()
         self._adopted: dict[ClientConnection, EventStream] = {}
-
-    @staticmethod
-    def of(environ: Mapping[str, Any]) -> EventStreams | None:
-        """Return the streams of the loop that a request came by, None if it came by none that has any."""
-        found: EventStreams | None = getattr(environ.get("gunicorn.socket"), "streams", None)
-        return found
 
     # --- any thread
     def open(self, environ: Mapping[str, Any], visitor: str, until: float, closed: Callable[[], None]) -> EventStream | None:
@@ -175,9 +168,9 @@ class EventStreams:
 
 
 def _head() -> bytes:
-    more = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
+    more = "".join(f"{name}: {value}\r\n" for name, value in {**HEADERS, "X-Accel-Buffering": "no"}.items())  # nginx passes on what it gets
     again = AGAIN + random.randrange(AGAIN)  # noqa: S311 - no secret
-    head = f"HTTP/1.1 200 OK\r\nDate: {http_date()}\r\nConnection: close\r\nContent-Type: text/event-stream\r\nX-Accel-Buffering: no\r\n"
+    head = f"HTTP/1.1 200 OK\r\nDate: {formatdate(usegmt=True)}\r\nConnection: close\r\nContent-Type: text/event-stream\r\n"
     return f"{head}{more}\r\nretry: {again}\n\n".encode()
 
 

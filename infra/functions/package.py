@@ -40,7 +40,10 @@ _FOREIGN = (
     *(f"worker/{name}" for name in ("health_watch", "heartbeat_renewal.py", "sqs_consumer.py", "supervisor.py", "ticks.py", "worker.py")),
     *(
         f"web/{name}.py"
-        for name in ("__main__", "bootstrap", "connection", "connection_limits", "gunicorn_settings", "gunicorn_worker", "request_reader")
+        for name in (
+            *("__main__", "bootstrap", "connection", "connection_limits", "event_streams"),
+            *("gunicorn_settings", "gunicorn_worker", "request_reader"),
+        )
     ),
 )
 """Of the handler, what no function is: the command line, and the server with its worker."""

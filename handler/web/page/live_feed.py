@@ -17,12 +17,14 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from handler.model.errors import StateInvalid, WorkerUnavailable
-from handler.web.connection import EventStream
-from handler.web.event_streams import EventStreams
 from handler.web.status_api import AskWorker
+
+if TYPE_CHECKING:  # functions have no gunicorn, and no streams
+    from handler.web.connection import EventStream
+    from handler.web.event_streams import EventStreams
 
 _LOG = logging.getLogger("anneal.page")
 OVERVIEW = "overview"
@@ -92,7 +94,7 @@ class LiveFeed:
         `topic`: OVERVIEW or a target's name; `targets_seen`: the targets of which this viewer gets anything; `until`: when the
         sign-in ends, in seconds since the epoch; `visitor`: whose streams are counted together.
         """
-        streams = EventStreams.of(environ)
+        streams: EventStreams | None = getattr(environ.get("gunicorn.socket"), "streams", None)
         if streams is None or (topic != OVERVIEW and not (topic in self._names and topic in targets_seen)):
             return False
         here = list[_Viewer]()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -270,6 +272,12 @@ def test_a_viewer_that_comes_while_the_thread_is_about_to_end_is_served(feed: Fe
 @pytest.mark.parametrize(("topic", "seen"), [("shop", ("web",)), ("unknown", ("unknown",))])
 def test_what_may_not_be_seen_is_not_opened(feed: Feed, topic: str, seen: tuple[str, ...]) -> None:
     assert not feed.feed.open({"gunicorn.socket": Collected(feed.streams)}, topic, seen, time.time() + 60)
+
+
+@pytest.mark.slow
+def test_a_function_which_has_no_gunicorn_loads_the_feed() -> None:
+    code = "import sys; sys.modules['gunicorn'] = None; import handler.web.page.live_feed"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("environ", [{}, {"gunicorn.socket": Collected()}, {"gunicorn.socket": object()}])
