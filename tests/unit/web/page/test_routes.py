@@ -46,7 +46,7 @@ GOING = {
     "omitted": 0,
 }
 SEEN = {"target": "shop-prod", "at": NOON, "aim": "head", "commit": sha("c"), "deployed": sha(), "outcome": "planned", "message": ""}
-TAIL = {"omitted": 0, "hold": None, "notes": [], "problems": [], "who": "", "code": ""}
+TAIL: dict[str, Any] = {"omitted": 0, "hold": None, "notes": [], "problems": [], "who": "", "code": ""}
 GAP = SEEN | {"counts": COUNTS, "fields": COUNTS, "objects": [GOING], "due": []} | TAIL
 ORPHANS = SEEN | {"counts": {"deleted": 0, "recreated": 0, "kept": 0, "left": 0, "held": 0}, "orphans": []} | TAIL
 TREE = {"target": "shop-prod", "commit": "", "seen": NOON, "count": 0, "shown": 0, "states": {}, "roots": [], "notes": []}
@@ -254,7 +254,7 @@ def test_a_post_without_a_session_is_401_and_leads_nowhere(door: Door) -> None:
 )
 def test_a_session_counts_on_the_page_alone(door: Door, method: str, path: str, status: int) -> None:
     client = door.browser("ADA")
-    sent = {"data": "{}", "content_type": "application/json"} if method == "POST" else {}
+    sent: dict[str, Any] = {"data": "{}", "content_type": "application/json"} if method == "POST" else {}
     assert client.open(path, method=method, base_url=URL, headers=OWN, **sent).status_code in (status, 404)
     assert not door.queue.jobs
 
