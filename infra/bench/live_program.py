@@ -48,6 +48,10 @@ def render(topic: str, data: Any) -> Mapping[str, str]:
     return {"live": live.render(live=data["live"] or {}), "head": head.render(target=data["target"])}
 
 
+def _with_streams(*limits: Any, **named: Any) -> FrontLimits:
+    return FrontLimits(*limits, **named | {"streams": True})
+
+
 def _created(settings: Settings, *more: Any, **given: Any) -> Flask:
     app, names = create_app(settings, *more, **given), frozenset(target.name for target in settings.targets)
     feed = LiveFeed(given["worker"].ask, render, names)
@@ -61,7 +65,7 @@ def _created(settings: Settings, *more: Any, **given: Any) -> Flask:
 
 
 def _web() -> int:
-    vars(bootstrap).update(create_app=_created, FrontLimits=partial(FrontLimits, streams=True))
+    vars(bootstrap).update(create_app=_created, FrontLimits=_with_streams)
     return door.main(os.environ)
 
 

@@ -123,13 +123,17 @@ def routes(app: Flask, settings: Settings, **given: Any) -> None:
         app.add_url_rule(path, path, block)
 
 
+def _with_streams(*limits: Any, **named: Any) -> FrontLimits:
+    return FrontLimits(*limits, **named | {"streams": True})
+
+
 def web(environ: Mapping[str, str]) -> int:
     def created(settings: Settings, *more: Any, **given: Any) -> Flask:
         app = create_app(settings, *more, **given)
         routes(app, settings, **given)
         return app
 
-    vars(bootstrap).update(create_app=created, FrontLimits=partial(FrontLimits, streams=True))
+    vars(bootstrap).update(create_app=created, FrontLimits=_with_streams)
     if most := os.environ.get("CONNECTIONS"):
         vars(gunicorn_worker).update(Bounds=partial(Bounds, connections=int(most)))
     for name in ("HEARTBEAT", "LIFE"):

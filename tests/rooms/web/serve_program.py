@@ -1,7 +1,7 @@
 """`anneal serve` with a trivial engine, as a program: `python -m tests.rooms.web.serve_program CONFIG BIND RECORD`.
 
 Each run appends its job to RECORD; a target named `slow` waits: a push for the stop event, a replay until RECORD.go is there.
-With PATIENT set no slow client is ever late for its head or body; with PAGED the page's signing in is there.
+With PATIENT set no slow client is ever late for its head or body.
 """
 
 from __future__ import annotations
@@ -12,18 +12,12 @@ import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from flask import Flask, Response, request
-
-from handler.config.secrets import Accepting
 from handler.config.settings import Settings
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.web import __main__ as door
-from handler.web import bootstrap, gunicorn_worker
-from handler.web.app import create_app
-from handler.web.page.access import PageAccess
+from handler.web import gunicorn_worker
 from handler.worker.supervisor import serve
 from handler.worker.worker import Engine, Parts
 from tests.fakes.worker_parts import parts_of
@@ -66,30 +60,6 @@ def patient(environ: Mapping[str, str]) -> int:
     return door.main(environ)
 
 
-def paged(environ: Mapping[str, str]) -> int:
-    """Serve the page's signing in, too, and at `/` who is asking and what he sees, unless the door has a page there."""
-    plain = create_app
-
-    def made(settings: Settings, secrets: Accepting, *others: Any, **more: Any) -> Flask:
-        app = plain(settings, secrets, *others, **more)
-        if settings.page and not any(rule.rule == "/" for rule in app.url_map.iter_rules()):
-            add_page(app, settings, PageAccess(settings.page, secrets, lambda: None))
-        return app
-
-    setattr(bootstrap, "create_app", made)  # noqa: B010 - it doesn't export it
-    return door.main(environ)
-
-
-def add_page(app: Flask, settings: Settings, access: PageAccess) -> None:
-    def overview() -> Response:
-        visitor = access.visitor(request)
-        return Response(" ".join([visitor.name, *(each.name for each in settings.targets if visitor.sees(each.name))]))
-
-    app.add_url_rule("/", endpoint="page.overview", view_func=overview)
-    for route in access.routes():
-        app.add_url_rule(route.rule, endpoint=route.endpoint, view_func=route.view, methods=[route.method], provide_automatic_options=False)
-
-
 if __name__ == "__main__":
-    served = patient if os.environ.get("PATIENT") else paged if os.environ.get("PAGED") else fresh
+    served = patient if os.environ.get("PATIENT") else fresh
     sys.exit(serve(Path(sys.argv[1]), sys.argv[2], lambda: engine(Path(sys.argv[3])), served))

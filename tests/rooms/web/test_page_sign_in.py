@@ -50,7 +50,7 @@ def dex() -> Iterator[Dex]:
 
 @pytest.fixture(scope="module")
 def server(dex: Dex, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    with served(tmp_path_factory.mktemp("page"), config(PAGE.replace("ISSUER", dex.url)), PAGED="1", **SECRET) as running:
+    with served(tmp_path_factory.mktemp("page"), config(PAGE.replace("ISSUER", dex.url)), **SECRET) as running:
         yield running
 
 
@@ -78,7 +78,7 @@ def by_password(browser: Browser, chosen: Answer, password: str) -> Answer:
 
 # --- OpenID Connect
 def test_dex_signs_somebody_in_and_his_group_has_a_role(browser: Browser, server: Serving) -> None:
-    assert browser.once("GET", f"{URL}/").status == 401
+    assert browser.once("GET", f"{URL}/").status == 303
     landed = by_mock(browser, browser.get(f"{URL}/ui/login/oidc?next=/"))
     assert (landed.status, landed.url) == (200, f"{URL}/")
     assert "kilgore@kilgore.trout" in landed.text
@@ -103,7 +103,7 @@ def test_who_dex_knows_and_no_row_names_sees_nothing(browser: Browser) -> None:
 def test_a_wrong_password_leads_nowhere(browser: Browser) -> None:
     answer = by_password(browser, browser.get(f"{URL}/ui/login/oidc"), "wrong")
     assert answer.url.startswith("http://127.0.0.1:")  # dex' own page
-    assert browser.once("GET", f"{URL}/").status == 401
+    assert browser.once("GET", f"{URL}/").status == 303
 
 
 def test_another_browser_s_callback_signs_nobody_in(browser: Browser, server: Serving) -> None:
@@ -111,7 +111,7 @@ def test_another_browser_s_callback_signs_nobody_in(browser: Browser, server: Se
     (callback,) = [url for url in browser.seen if "code=" in url]
     victim = Browser(browser.places)
     assert victim.get(callback).status == 401
-    assert victim.once("GET", f"{URL}/").status == 401
+    assert victim.once("GET", f"{URL}/").status == 303
     assert server.request("GET", "/healthz")[0] == 200
 
 
@@ -160,7 +160,7 @@ def proxied(tmp_path: Path) -> Iterator[tuple[Oauth2Proxy, Serving]]:
         front = f"http://127.0.0.1:{port.getsockname()[1]}"
         with (
             Dex({"anneal": f"{front}/oauth2/callback"}) as dex,
-            served(tmp_path, config(BEHIND.replace("FRONT", front)), PAGED="1", **SECRET) as server,
+            served(tmp_path, config(BEHIND.replace("FRONT", front)), **SECRET) as server,
         ):
             proxy = Oauth2Proxy(dex, f"http://127.0.0.1:{server.port}", alpha(), port, {"ANNEAL_PROXY_SECRET": PROXY_SECRET})
             (proxy.root / "client-secret").write_text(CLIENT_SECRET)
@@ -180,13 +180,13 @@ def test_who_signs_in_at_oauth2_proxy_is_named_and_a_direct_request_is_nobody(pr
     assert "slow" not in landed.text
 
     direct = Browser(sent=forged)
-    assert direct.once("GET", f"http://127.0.0.1:{server.port}/").status == 401
+    assert direct.once("GET", f"http://127.0.0.1:{server.port}/").status == 303
     for secret in ("", "wrong", f"{PROXY_SECRET}x"):
-        assert direct.once("GET", f"http://127.0.0.1:{server.port}/", headers={"X-Anneal-Proxy": secret}).status == 401
+        assert direct.once("GET", f"http://127.0.0.1:{server.port}/", headers={"X-Anneal-Proxy": secret}).status == 303
     underscored = {"X_Anneal_Proxy": PROXY_SECRET, "X_Forwarded_Email": "ada"}
-    assert Browser(sent=underscored).once("GET", f"http://127.0.0.1:{server.port}/").status == 401
+    assert Browser(sent=underscored).once("GET", f"http://127.0.0.1:{server.port}/").status == 303
     own = browser.cookies[proxy.url.removeprefix("http://")]
     replayed = Browser(cookies={f"127.0.0.1:{server.port}": own})
-    assert replayed.once("GET", f"http://127.0.0.1:{server.port}/").status == 401
+    assert replayed.once("GET", f"http://127.0.0.1:{server.port}/").status == 303
     assert PROXY_SECRET not in server.log.read_text()
     assert "without the proxy's secret" in server.log.read_text()
