@@ -22,7 +22,8 @@ PAGES = {
     "held": "/ui/targets/shop",
     "unhealthy": "/ui/targets/vouchers",
     "rollout": "/ui/targets/checkout",
-    **{each: f"/ui/targets/shop/{each}" for each in ("gap", "inventory", "history", "orphans", "logs", "events")},
+    **{each: f"/ui/targets/shop/{each}" for each in ("gap", "inventory", "history", "orphans", "events")},
+    "logs": "/ui/targets/shop/logs?object=Deployment/shop-front/web",
 }
 """Each page by a name, as the demo's stage has it."""
 
