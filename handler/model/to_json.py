@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from handler.model.names import GroupKind, Identity
@@ -12,10 +13,12 @@ from handler.model.names import GroupKind, Identity
 
 def plain(value: Any) -> Any:
     """Return JSON of a value: identities and kinds as people write them, sets sorted, bytes left out."""
+    if type(value) is str or value is None:  # most are
+        return value
     if isinstance(value, Identity | GroupKind):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {camel(item.name): plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+        return {key: plain(getattr(value, name)) for name, key in _fields(type(value))}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, set | frozenset):
@@ -23,6 +26,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return None if isinstance(value, bytes) else str(value) if isinstance(value, str) else value
+
+
+@cache
+def _fields(kind: type[Any]) -> tuple[tuple[str, str], ...]:
+    return tuple((item.name, camel(item.name)) for item in dataclasses.fields(kind))
 
 
 def masked(value: Any, mask: Callable[[str], str]) -> Any:

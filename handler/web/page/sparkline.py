@@ -11,6 +11,7 @@ from handler.app.times import span
 from handler.model.result import FAILURES, IN_SYNC, Outcome
 
 HEIGHT, WIDTH, GAP = 20, 6, 2
+_LEAST = 6  # of the height: a run that took no time is seen, too
 _LONGEST = 300.0  # seconds of a run that fills the height
 _TONES = (
     *((outcome, "good") for outcome in IN_SYNC),
@@ -24,13 +25,12 @@ _BY_OUTCOME: Mapping[str, str] = {str(outcome): tone for outcome, tone in _TONES
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One run. `x`, `y`, `height`: its place in the picture; `word`: for people."""
+    """One run. `x`, `y`, `height`: its place in the picture."""
 
     x: int
     y: int
     height: int
     tone: str
-    word: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +41,27 @@ class Sparkline:
     width: int
     text: str
 
+    @property
+    def paths(self) -> dict[str, str]:
+        """The bars of each colour as one path: an overview has thousands."""
+        found: dict[str, str] = {}
+        for bar in self.bars:
+            found[bar.tone] = f"{found.get(bar.tone, '')}M{bar.x} {bar.y}h{WIDTH}v{bar.height}h-{WIDTH}z"
+        return found
+
 
 def sparkline(recent: Sequence[Mapping[str, Any]]) -> Sparkline:
     """Draw runs. `recent`: `outcome`, `seconds` of each, the newest first."""
     bars = tuple(_bar(place, run) for place, run in enumerate(reversed(recent)))
-    words = ", ".join(str(run["outcome"]) for run in recent)
+    words = ", ".join(f"{run['outcome']} in {span(run['seconds'])}" for run in recent)
     return Sparkline(bars, max(len(bars) * (WIDTH + GAP) - GAP, 1), f"last runs, newest first: {words}" if words else "no run yet")
 
 
 def _bar(place: int, run: Mapping[str, Any]) -> Bar:
     outcome, seconds = str(run["outcome"]), float(run["seconds"])
     share = min(math.log1p(max(seconds, 0.0)) / math.log1p(_LONGEST), 1.0)
-    height = round(4 + (HEIGHT - 4) * share)
-    return Bar(place * (WIDTH + GAP), HEIGHT - height, height, tone_of(outcome), f"{outcome}, {span(seconds)}")
+    height = round(_LEAST + (HEIGHT - _LEAST) * share)
+    return Bar(place * (WIDTH + GAP), HEIGHT - height, height, tone_of(outcome))
 
 
 def tone_of(outcome: str) -> str:
