@@ -10,15 +10,17 @@ from typing import Any
 
 from handler.model.names import GroupKind, Identity
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+"""What is JSON as it is, and most of what is written."""
+
 
 def plain(value: Any) -> Any:
     """Return JSON of a value: identities and kinds as people write them, sets sorted, bytes left out."""
-    if type(value) is str or value is None:  # most are
-        return value
     if isinstance(value, Identity | GroupKind):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {key: plain(getattr(value, name)) for name, key in _fields(type(value))}
+        found = ((key, getattr(value, name)) for name, key in _fields(type(value)))
+        return {key: item if type(item) in _PLAIN else plain(item) for key, item in found}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, set | frozenset):
@@ -38,7 +40,7 @@ def masked(value: Any, mask: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, dict):
-        return {mask(key): masked(item, mask) for key, item in value.items()}
+        return {mask(key): mask(item) if type(item) is str else masked(item, mask) for key, item in value.items()}
     return [masked(item, mask) for item in value] if isinstance(value, list) else value
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from handler.app.times import span
@@ -35,30 +36,32 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Sparkline:
-    """The picture, the newest run at the right. `text`: the same in words."""
+    """The picture, the newest run at the right. `paths`: the bars of each colour as one path; `text`: the same in words."""
 
     bars: tuple[Bar, ...]
+    paths: tuple[tuple[str, str], ...]
     width: int
     text: str
-
-    @property
-    def paths(self) -> dict[str, str]:
-        """The bars of each colour as one path: an overview has thousands."""
-        found: dict[str, str] = {}
-        for bar in self.bars:
-            found[bar.tone] = f"{found.get(bar.tone, '')}M{bar.x} {bar.y}h{WIDTH}v{bar.height}h-{WIDTH}z"
-        return found
 
 
 def sparkline(recent: Sequence[Mapping[str, Any]]) -> Sparkline:
     """Draw runs. `recent`: `outcome`, `seconds` of each, the newest first."""
-    bars = tuple(_bar(place, run) for place, run in enumerate(reversed(recent)))
-    words = ", ".join(f"{run['outcome']} in {span(run['seconds'])}" for run in recent)
-    return Sparkline(bars, max(len(bars) * (WIDTH + GAP) - GAP, 1), f"last runs, newest first: {words}" if words else "no run yet")
+    return _drawn(tuple((str(run["outcome"]), float(run["seconds"])) for run in recent))
 
 
-def _bar(place: int, run: Mapping[str, Any]) -> Bar:
-    outcome, seconds = str(run["outcome"]), float(run["seconds"])
+@lru_cache(2048)  # an overview has hundreds, and most are as they were
+def _drawn(runs: tuple[tuple[str, float], ...]) -> Sparkline:
+    bars = tuple(_bar(place, outcome, seconds) for place, (outcome, seconds) in enumerate(reversed(runs)))
+    words = ", ".join(f"{outcome} in {span(seconds)}" for outcome, seconds in runs)
+    paths = tuple((tone, "".join(_path(bar) for bar in bars if bar.tone == tone)) for tone in dict.fromkeys(bar.tone for bar in bars))
+    return Sparkline(bars, paths, max(len(bars) * (WIDTH + GAP) - GAP, 1), f"last runs, newest first: {words}" if words else "no run yet")
+
+
+def _path(bar: Bar) -> str:
+    return f"M{bar.x} {bar.y}h{WIDTH}v{bar.height}h-{WIDTH}z"
+
+
+def _bar(place: int, outcome: str, seconds: float) -> Bar:
     share = min(math.log1p(max(seconds, 0.0)) / math.log1p(_LONGEST), 1.0)
     height = round(_LEAST + (HEIGHT - _LEAST) * share)
     return Bar(place * (WIDTH + GAP), HEIGHT - height, height, tone_of(outcome))

@@ -16,7 +16,7 @@ def test_runs_are_bars_with_words() -> None:
 
 def test_bars_of_one_colour_are_one_path() -> None:
     drawn = sparkline([{"outcome": outcome, "seconds": 0.0} for outcome in ("applied", "failed", "applied")])
-    assert drawn.paths == {"good": "M0 14h6v6h-6zM16 14h6v6h-6z", "bad": "M8 14h6v6h-6z"}
+    assert drawn.paths == (("good", "M0 14h6v6h-6zM16 14h6v6h-6z"), ("bad", "M8 14h6v6h-6z"))
 
 
 def test_no_run_is_no_bar() -> None:
