@@ -32,8 +32,7 @@ from infra.bench.rows import Row, median
 _TARGETS, _WARM, _TIMES = 500, 5, 100
 _SETTLED = 5.0
 _RUNS = ("applied", "applied", "failed", "applied", "unchanged", "held", "applied", "applied", "applied", "applied", "drifted")
-TOKEN = "a token of the bench's only visitor"  # noqa: S105 - of no one
-VISITOR = "bench"
+_TOKEN = "a token of the bench's visitor {}"  # noqa: S105 - of no one
 
 
 def page(bed: Bed) -> Iterator[Row]:
@@ -73,24 +72,26 @@ def history() -> list[Run]:
     ]
 
 
-def page_settings(bed: Bed, port: int) -> dict[str, Any]:
-    """Return the configuration's `page`, with one visitor who sees everything."""
-    key, token = bed.directory / "page-key", bed.directory / "page-token"
-    key.write_text("a key of the bench, of at least 32 characters")
-    token.write_text(TOKEN)
+def page_settings(bed: Bed, port: int, visitors: int = 1) -> dict[str, Any]:
+    """Return the configuration's `page`, with so many visitors, each of whom sees everything."""
+    secrets = {"key": "a key of the bench, of at least 32 characters"}
+    secrets |= {f"visitor-{number}": _TOKEN.format(number) for number in range(visitors)}
+    for name, text in secrets.items():
+        (bed.directory / name).write_text(text)
+    people = [name for name in secrets if name != "key"]
     return {
         "url": f"http://127.0.0.1:{port}",
-        "key": {"file": str(key)},
-        "tokens": [{"name": VISITOR, "secret": {"file": str(token)}}],
-        "roles": [{"role": "operator", "users": [VISITOR]}],
+        "key": {"file": str(bed.directory / "key")},
+        "tokens": [{"name": name, "secret": {"file": str(bed.directory / name)}} for name in people],
+        "roles": [{"role": "operator", "users": people}],
     }
 
 
-def signed_in(port: int) -> str:
+def signed_in(port: int, visitor: int = 0) -> str:
     """Sign in as a browser does; return the cookie to send."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     sent = {"Content-Type": "application/x-www-form-urlencoded", "Origin": f"http://127.0.0.1:{port}"}
-    connection.request("POST", "/ui/login", urlencode({"token": TOKEN}), sent)
+    connection.request("POST", "/ui/login", urlencode({"token": _TOKEN.format(visitor)}), sent)
     answer = connection.getresponse()
     cookies = [value.partition(";")[0] for name, value in answer.getheaders() if name.lower() == "set-cookie"]
     connection.close()
