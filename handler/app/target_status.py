@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from handler.app import record_summaries
@@ -101,7 +101,7 @@ class TargetStatusReader:
         return self._masked({"recorded": listed, "unread": [*unread, *over]})
 
     def _masked(self, value: J) -> J:
-        found: J = masked(value, self._mask)
+        found: J = masked(value, cache(self._mask))  # rows repeat most of their texts
         return found
 
     def _target(self, name: str) -> Target:
@@ -136,14 +136,14 @@ def _followed(target: Target) -> Json:
 
 
 def _row(target: Target, sight: LastSeen[ClusterSeen], settings: Settings) -> Json:
-    row, found = {**_followed(target), "recorded": False, **_summed(Summary()), **sight.facts()}, sight.what
-    if found is None or state_name(target.name) not in found.states:
-        return row
-    summary = record_summaries.of_target(found.states, settings, target.name)
-    if summary is None:
+    found, facts = sight.what, sight.facts()
+    recorded = found is not None and state_name(target.name) in found.states
+    summary = record_summaries.of_target(found.states, settings, target.name) if found and recorded else None
+    if recorded and summary is None:
         unread = StateInvalid.of(f"target {target.name}", "the summary of its record can't be read")
-        return row | {"recorded": True, "trouble": row["trouble"] or problem(unread)}
-    return row | {"recorded": True, **_summed(record_summaries.summary_now(summary, found.beat, sight.at, settings))}
+        facts["trouble"] = facts["trouble"] or problem(unread)
+    now = record_summaries.summary_now(summary, found.beat, sight.at, settings) if found and summary else Summary()
+    return {**_followed(target), "recorded": recorded, **_summed(now), **facts}
 
 
 def _summed(summary: Summary) -> Json:

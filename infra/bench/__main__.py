@@ -24,6 +24,7 @@ from infra.bench import (
     live_rows,
     many_rows,
     memory_rows,
+    page_rows,
     process_rows,
     render_rows,
     sibling_rows,
@@ -66,6 +67,7 @@ def measures(*, quick: bool, peers: bool = False) -> dict[str, Measure]:
         "health": health_rows.health,
         "siblings": sibling_rows.siblings,
         "door": lambda bench: door_rows.door(bench, quick=quick),
+        "page": page_rows.page,
         "live": lambda bench: live_rows.live(bench, quick=quick),
     }
 

@@ -163,18 +163,17 @@ def signed(body: bytes, delivery: str) -> dict[str, str]:
 
 
 class Server:
-    """`anneal serve` as a process of its own, on a free port, with this configuration. `program`: the module that is `anneal`."""
+    """`anneal serve` as a process of its own, with this configuration. `port`: 0: a free one."""
 
-    def __init__(self, directory: Path, configuration: str, program: str = "handler") -> None:
-        self.port = 0
-        self._program = program
+    def __init__(self, directory: Path, configuration: str, *, port: int = 0) -> None:
+        self._bind, self.port = f"127.0.0.1:{port}", 0
         self.log = directory / "serve.log"
         self._config = directory / "anneal.yaml"
         self._config.write_text(configuration)
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Server:
-        command = [sys.executable, "-m", self._program, "--config", str(self._config), "serve", "--bind", "127.0.0.1:0"]
+        command = [sys.executable, "-m", "handler", "--config", str(self._config), "serve", "--bind", self._bind]
         with self.log.open("wb") as log:
             environment = {**os.environ, "BENCH_SECRET": SECRET}
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=Path(__file__).resolve().parents[2])

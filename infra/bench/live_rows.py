@@ -16,13 +16,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
+from infra import ports
 from infra.bench import door_rows
 from infra.bench.bed import Bed, Shop
 from infra.bench.door_rows import Load, Server
 from infra.bench.health_rows import cpu
-from infra.bench.live_viewers import VIEWERS
+from infra.bench.live_viewers import OF_VISITOR, VIEWERS
 from infra.bench.many_rows import configuration, loaded, processes, repositories, survey, write_records
 from infra.bench.objects import mixed
+from infra.bench.page_rows import history, page_settings, signed_in
 from infra.bench.rows import Row
 
 _TARGETS = 500
@@ -38,9 +40,9 @@ def live(bed: Bed, *, quick: bool) -> Iterator[Row]:
     shop = bed.shop(mixed(5, namespace))
     found = repositories(bed)
     document = configuration(bed, bed.namespace(), [url for url, _ in found], _TARGETS)
-    write_records(bed, loaded(bed, document), dict(found))
+    write_records(bed, loaded(bed, document), dict(found), runs=history())
     document["targets"].append(_target(bed, shop))
-    with Server(bed.directory, json.dumps(document), "infra.bench.live_program") as server:
+    with ports.keep() as kept, _server(bed, document, kept.getsockname()[1]) as server:
         survey(server.log)
         time.sleep(2 * _SETTLED)
         quiet = _shares(server, shop, namespace, seconds)
@@ -61,10 +63,17 @@ def live(bed: Bed, *, quick: bool) -> Iterator[Row]:
     yield Row(f"webhooks at 200/s beside {VIEWERS} viewers and changes, p99", beside.p99(), 60, "ms", details=details)
 
 
+def _server(bed: Bed, document: dict[str, Any], port: int) -> Server:
+    """Return a server with a page of its own, to which each visitor of the viewers may sign in."""
+    page = page_settings(bed, port, VIEWERS // OF_VISITOR)
+    return Server(bed.directory, json.dumps(document | {"page": page}), port=port)
+
+
 @contextlib.contextmanager
 def viewers(port: int, target: str) -> Iterator[Callable[[], dict[str, int]]]:
     """Keep pages open; yields what says how much has arrived."""
-    command = [sys.executable, "-m", "infra.bench.live_viewers", str(port), target]
+    cookies = [signed_in(port, number) for number in range(VIEWERS // OF_VISITOR)]
+    command = [sys.executable, "-m", "infra.bench.live_viewers", str(port), target, *cookies]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).resolve().parents[2]
     ) as process:

@@ -1,4 +1,4 @@
-"""Open pages, as a process of its own: `python -m infra.bench.live_viewers PORT TARGET`. It ends with its standard input.
+"""Open pages, as a process of its own: `python -m infra.bench.live_viewers PORT TARGET COOKIE…`. It ends with its standard input.
 
 A line that it reads is answered by what has arrived so far, as JSON: bytes, events, and streams that the server has closed.
 """
@@ -15,14 +15,15 @@ VIEWERS, OF_TARGET, OF_VISITOR = 50, 10, 10
 _BUFFER = bytearray(1 << 18)
 
 
-def main(port: int, target: str) -> None:
+def main(port: int, target: str, *cookies: str) -> None:
     """Be the pages, most of the overview, some of the target."""
     seen = {"bytes": 0, "events": 0, "closed": 0}
     with contextlib.ExitStack() as stack, selectors.DefaultSelector() as look:
         for number in range(VIEWERS):
             sock = stack.enter_context(socket.create_connection(("127.0.0.1", port), 10))
             topic = target if number < OF_TARGET else "overview"
-            sock.sendall(f"GET /ui/live?topic={topic}&visitor=v{number // OF_VISITOR} HTTP/1.1\r\nHost: bench\r\n\r\n".encode())
+            cookie = cookies[number // OF_VISITOR]
+            sock.sendall(f"GET /ui/live?topic={topic} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\n\r\n".encode())
             look.register(sock, selectors.EVENT_READ, sock)
         look.register(sys.stdin, selectors.EVENT_READ)
         while True:
@@ -45,4 +46,4 @@ def _read(sock: socket.socket, look: selectors.BaseSelector, seen: dict[str, int
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    main(int(sys.argv[1]), *sys.argv[2:])

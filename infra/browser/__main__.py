@@ -40,9 +40,9 @@ def _server(given: argparse.Namespace) -> Iterator[tuple[str, str]]:
         yield given.url, given.token.read_text().strip() if given.token else ""
         return
     renderers.binaries()
-    with stage.make(Names(), None) as made:
+    with stage.make(Names(), None, page=True) as made:
         pictured(open_stage(made, Narrator()))
-        yield f"http://{made.address}", made.secret
+        yield f"http://{made.address}", made.token
 
 
 def _parser() -> argparse.ArgumentParser:

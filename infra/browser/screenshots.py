@@ -22,7 +22,8 @@ PAGES = {
     "held": "/ui/targets/shop",
     "unhealthy": "/ui/targets/vouchers",
     "rollout": "/ui/targets/checkout",
-    **{each: f"/ui/targets/shop/{each}" for each in ("gap", "inventory", "history", "orphans", "logs", "events")},
+    **{each: f"/ui/targets/shop/{each}" for each in ("gap", "inventory", "history", "orphans", "events")},
+    "logs": "/ui/targets/shop/logs?object=Deployment/shop-front/web",
 }
 """Each page by a name, as the demo's stage has it."""
 
@@ -39,7 +40,9 @@ class Shot:
     whole: bool = False
 
 
-README = (Shot("page-overview", "/", width=1280, height=720), Shot("page-target", "/ui/targets/checkout", "dark", width=1280, height=720))
+_WHOLE = "() => !document.querySelector('[data-from]') && (!document.body.dataset.topic || document.querySelector('.live[data-on]'))"
+"""A page has what it loads from others, and hears of changes."""
+README = (Shot("page-overview", "/", width=1280, height=600), Shot("page-target", "/ui/targets/checkout", "dark", width=1280, height=720))
 """The pictures of README."""
 
 
@@ -74,6 +77,7 @@ def _taken(chromium: Chromium, url: str, token: str, shot: Shot, path: Path) -> 
             sign_in(page, token)
         page.goto(shot.path)
         page.evaluate("() => document.fonts.ready.then(() => true)")
+        page.wait_for_function(_WHOLE)
         page.screenshot(path=path, full_page=shot.whole, animations="disabled", caret="hide")
     finally:
         faults.close()

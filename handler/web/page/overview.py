@@ -46,7 +46,10 @@ ORDERS = (*_ORDERS, "newest")
 
 @dataclass(frozen=True, slots=True)
 class FoundTargets:
-    """`rows`: of this page; `counts`: targets by standing, of all that the search found; `total`: of all; `pages`: how many there are."""
+    """`rows`: of this page; `counts`: targets by standing, of all that the search found; `total`: of all; `pages`: how many there are.
+
+    Of a standing without targets it has a zero: what changes later may need its place.
+    """
 
     rows: tuple[RowView, ...]
     counts: tuple[tuple[Badge, int], ...]
@@ -92,7 +95,7 @@ def overview(rows: Iterable[Row], asked: Choice) -> FoundTargets:
     chosen = _ordered([view for view in matching if asked.state in ("", view.standing.key)], asked.order)
     pages = max(-(-len(chosen) // PAGE), 1)
     first = (min(asked.page, pages) - 1) * PAGE
-    listed = tuple((each, counts[each]) for each in STANDINGS if counts[each])
+    listed = tuple((each, counts[each]) for each in STANDINGS)
     return FoundTargets(tuple(chosen[first : first + PAGE]), listed, len(chosen), len(views), pages)
 
 

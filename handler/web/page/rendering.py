@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from functools import cache
 from importlib.resources import files
@@ -33,7 +34,10 @@ def stranger_html(template: str, **values: Any) -> str:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(loader=PackageLoader(__package__), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    loader = PackageLoader(__package__)
+    made = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, auto_reload=False
+    )
     made.filters |= {
         "ago": lambda stamp: ago(stamp, time.time()) if stamp else "",
         "until": lambda stamp: until(stamp, time.time()),
@@ -44,6 +48,7 @@ def _environment() -> Environment:
         "named": lambda author: author.partition(" <")[0],
         "branch": lambda revision: revision.removeprefix("refs/heads/"),
         "repository": lambda url: url.removesuffix(".git").partition("://")[2].partition("/")[2] or url,
+        "cluster": _cluster,
         "first_line": lambda text: text.partition("\n")[0],
     }
     made.globals |= {
@@ -54,6 +59,11 @@ def _environment() -> Environment:
         "version": __version__,
     }
     return made
+
+
+def _cluster(name: str) -> str:
+    """Write a cluster's name where there is little room: of a long path its end."""
+    return re.sub(r"/\S+(?=/[^/\s]+/[^/\s]+$)", "…", name)
 
 
 def lasted(started: str, finished: str) -> str:

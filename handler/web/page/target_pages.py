@@ -59,7 +59,8 @@ def gap(page: Page, visitor: Visitor, target: Target) -> Response:
 def inventory(page: Page, visitor: Visitor, target: Target) -> Response:
     """Show the objects of a target, and what these own."""
     tree = page.answers.ask("tree", name=target.name)["tree"]
-    return _html(page, visitor, target, "inventory", tree=tree, reads_logs=visitor.reads_logs(target.name))
+    kind = request.args.get("kind", "")[:_LONGEST]
+    return _html(page, visitor, target, "inventory", tree=tree, kind=kind, reads_logs=visitor.reads_logs(target.name))
 
 
 def orphans(page: Page, visitor: Visitor, target: Target) -> Response:

@@ -22,6 +22,7 @@ function replace(id, html) {
   old.replaceWith(fresh);
   if (focused) follow(fresh, focused)?.focus({ preventScroll: true });
   search();
+  if (fresh.dataset.state) tally();
 }
 
 // Where an element stands within another, so that its successor is found.
@@ -107,6 +108,21 @@ document.addEventListener("keydown", (event) => {
     field.focus();
   }
 });
+
+// --- how many targets stand how, as rows change; under a filter the numbers stay those of the last load
+function tally() {
+  const states = [...document.querySelectorAll("tr[data-state]")].map((row) => row.dataset.state);
+  let at = 0;
+  for (const chip of document.querySelectorAll(".chips[data-whole] [data-key]")) {
+    const count = states.filter((state) => state === chip.dataset.key).length;
+    chip.hidden = !count;
+    chip.querySelector("b").textContent = count;
+    const bar = document.getElementById(`bar-${chip.dataset.key}`);
+    bar.setAttribute("x", at);
+    bar.setAttribute("width", count);
+    at += count;
+  }
+}
 
 // --- ages, which grow
 const UNITS = [[86400, "d"], [3600, "h"], [60, "min"]];

@@ -10,6 +10,7 @@ import pytest
 from handler.state.record import Run, RunStatus, TargetHealth
 from handler.web.page import overview as module
 from handler.web.page.overview import Choice, choice, link, overview
+from handler.web.page.standing import STANDINGS
 from tests.unit.state.samples import NOON, blank, full, sha
 from tests.unit.web.page.records import row_of
 
@@ -52,7 +53,7 @@ def test_targets_are_found_and_ordered(asked: Choice, found: list[str]) -> None:
 
 def test_counts_are_of_what_the_search_found_whatever_the_filter() -> None:
     found = overview(rows(), Choice(words="shop", state="healthy"))
-    assert {each.key: number for each, number in found.counts} == {"failed": 1, "healthy": 1}
+    assert {each.key: number for each, number in found.counts} == {each.key: 0 for each in STANDINGS} | {"failed": 1, "healthy": 1}
     assert (found.found, found.matching, found.total) == (1, 2, 3)
 
 
