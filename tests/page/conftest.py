@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from handler.render.sandbox import Sandbox
 from infra.browser.chromium import PATIENCE, Chromium
 from infra.browser.faults import Faults
-from handler.render.sandbox import Sandbox
 from infra.githost import Host
 from tests.e2e.conftest import Open, host, open_shop, sandbox, shop, shops  # noqa: F401 - fixtures
 from tests.kubectl import Kubectl

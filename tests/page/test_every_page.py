@@ -116,7 +116,7 @@ def test_errors_are_pages_too(street: Street, open_page: OpenPage, faults: Fault
     sign_in(page, VIEWER)
     held = f"/ui/targets/{street.held.name}"
     for path, status, words in (
-        (f"{held}/logs?object=Deployment.apps/{street.held.name}/web", 403, "may not read logs"),
+        (f"{held}/logs?object=Deployment/{street.held.name}/web", 403, "may not read logs"),
         (f"{held}/approve", 403, "is no operator"),
         ("/ui/targets/nowhere", 404, "isn't configured"),
         (f"{held}/history?run=none", 404, "isn't in the history"),
@@ -158,7 +158,7 @@ def test_pages_say_what_is_wrong_and_why(street: Street, open_page: OpenPage) ->
     page.goto(pages["logs"])
     expect(page.locator(".log")).to_contain_text("starting")
     page.goto(pages["gap"])
-    expect(page.locator("details.differs").filter(has_text="Deployment.apps")).to_contain_text("shop:2")
+    expect(page.locator("details.differs").filter(has_text="Deployment/")).to_contain_text("shop:2")
     page.goto(pages["deliveries"])
     expect(main()).to_contain_text("matched")
 
