@@ -39,7 +39,7 @@ class Inspector:
         return self.plans.gap(ask, anew=anew)
 
     def gap_facts(self, about: Mapping[str, Any]) -> Json:
-        """Return the gap that another process asks for, as JSON, cut. `about`: name, commit, rollback, unpin, object, anew. Raises as `gap`."""
+        """Return the gap that another process asks for, as JSON, cut. `about`: what `Ask` takes, and `anew`. Raises as `gap`."""
         name, commit, of = (str(about.get(key) or "") for key in ("name", "commit", "object"))
         rollback, unpin, anew = (about.get(key) is True for key in ("rollback", "unpin", "anew"))
         return cut(facts(self.gap(Ask(name, commit, rollback=rollback, unpin=unpin, object=of), anew=anew)))

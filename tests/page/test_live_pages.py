@@ -113,13 +113,15 @@ def test_a_wait_is_explained_and_the_focus_stays_where_it_was(stage: Stage, open
     expect(page.get_by_role("heading", name="History")).to_be_visible()
 
 
-def test_what_is_folded_stays_as_its_reader_left_it(stage: Stage, open_page: OpenPage) -> None:
+def test_a_search_stays_while_rows_change(stage: Stage, open_page: OpenPage) -> None:
     page = open_page(stage.server.url)
     sign_in(page, OPERATOR)
     expect(page.locator("#connection")).to_have_text("live")
     page.get_by_label("Search targets").fill(stage.waiting.name)
     expect(page.locator("#targets tbody tr:visible")).to_have_count(1)
-    commit = delivered(stage.server, stage.rolling, config_map(stage.rolling.name, "settings", {"key": "again"}))
+    settings = config_map(stage.rolling.name, "settings", {"key": "again"})
+    commit = push(stage.rolling, [settings], group("base", step("CreateOrUpdate", settings)))
+    assert stage.server.push(stage.rolling.target.repository.url, "refs/heads/main", commit) == 202
     expect(page.locator(f"#row-{stage.rolling.name}")).to_contain_text(commit[:8])
     expect(page.locator(f"#row-{stage.rolling.name}")).to_be_hidden()
     expect(page.get_by_label("Search targets")).to_be_focused()
