@@ -34,15 +34,15 @@ class Inspector:
     def __post_init__(self) -> None:
         self.plans, self.live = PlanQuestions(self.handler), LiveQuestions(self.handler)
 
-    def gap(self, ask: Ask) -> Gap:
+    def gap(self, ask: Ask, *, anew: bool = False) -> Gap:
         """Return the gap of a target: see `PlanQuestions`."""
-        return self.plans.gap(ask)
+        return self.plans.gap(ask, anew=anew)
 
     def gap_facts(self, about: Mapping[str, Any]) -> Json:
-        """Return the gap that another process asks for, as JSON, cut. `about`: name, commit, rollback, unpin, object. Raises as `gap`."""
+        """Return the gap that another process asks for, as JSON, cut. `about`: what `Ask` takes, and `anew`. Raises as `gap`."""
         name, commit, of = (str(about.get(key) or "") for key in ("name", "commit", "object"))
-        rollback, unpin = (about.get(key) is True for key in ("rollback", "unpin"))
-        return cut(facts(self.gap(Ask(name, commit, rollback=rollback, unpin=unpin, object=of))))
+        rollback, unpin, anew = (about.get(key) is True for key in ("rollback", "unpin", "anew"))
+        return cut(facts(self.gap(Ask(name, commit, rollback=rollback, unpin=unpin, object=of), anew=anew)))
 
     def orphans(self, name: str) -> Orphans:
         """Return what the next run deletes of a target, and what it keeps: see `PlanQuestions`."""

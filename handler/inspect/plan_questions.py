@@ -37,24 +37,29 @@ class PlanQuestions:
     patience: float = PATIENCE
     _targets: dict[str, threading.Lock] = field(default_factory=dict)
 
-    def gap(self, ask: Ask) -> Gap:
-        """Return the gap of a target; what goes wrong with that is in it. Raises ClusterUnavailable: too slow, or too many look."""
-        known: _Answer | None = self.looks.known(replace(ask, object="")) if ask.object else None
+    def gap(self, ask: Ask, *, anew: bool = False) -> Gap:
+        """Return the gap of a target; what goes wrong with that is in it. `anew`: as it is from now on, not as a moment ago.
+
+        Raises ClusterUnavailable: too slow, or too many look.
+        """
+        known: _Answer | None = self.looks.known(replace(ask, object="")) if ask.object and not anew else None
         whole = known.gap.of(ask.object) if known else None
         if whole and not any(each.omitted for each in whole.objects):
             return whole
-        found = self._answer(ask).gap
+        found = self._answer(ask, anew=anew).gap
         return found.of(ask.object) if ask.object else found
 
     def orphans(self, name: str) -> Orphans:
         """Return what the next run deletes of a target, and what it keeps. Raises as `gap`."""
         return self._answer(Ask(name)).orphans
 
-    def _answer(self, ask: Ask) -> _Answer:
-        known: _Answer | None = self.looks.known(ask)
+    def _answer(self, ask: Ask, *, anew: bool = False) -> _Answer:
+        known: _Answer | None = None if anew else self.looks.known(ask)
         if known:
             return known
         with self._alone(ask.target):
+            if anew:
+                self.looks.forget(ask)
             return self.looks.ask(ask, lambda: self._anew(ask), seconds=self.patience, fresh=FRESH)
 
     def _anew(self, ask: Ask) -> _Answer:

@@ -17,10 +17,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from handler.render.sandbox import Sandbox
 from infra.browser.chromium import PATIENCE, Chromium
 from infra.browser.faults import Faults
-from tests.e2e.conftest import host, open_shop, sandbox, shop  # noqa: F401 - fixtures
-from tests.page.page_server import page_server  # noqa: F401 - a fixture
+from infra.githost import Host
+from tests.e2e.conftest import Open, host, open_shop, sandbox, shop, shops  # noqa: F401 - fixtures
+from tests.kubectl import Kubectl
+from tests.page.page_server import PageServer, page_server, page_servers  # noqa: F401 - a fixture
 
 OpenPage = Callable[..., Page]
 expect.set_options(timeout=PATIENCE)
@@ -31,6 +34,20 @@ def chromium() -> Iterator[Chromium]:
     """The browser; it ends before this worker runs a test of another folder, which may need asyncio."""
     with Chromium() as browser:
         yield browser
+
+
+@pytest.fixture(scope="module")
+def open_shops(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Open]:  # noqa: F811 - fixtures
+    """Open shops that a file's tests share."""
+    with shops(host, sandbox, kubectl) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
+    """Start servers that a file's tests share: see `page_servers`."""
+    with page_servers(tmp_path_factory.mktemp("servers")) as start:
+        yield start
 
 
 @pytest.fixture

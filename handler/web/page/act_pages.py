@@ -7,9 +7,10 @@ import logging
 from flask import Response, request
 
 from handler.config.settings import Target
-from handler.model.errors import AnnealError, Forbidden
+from handler.model.errors import AnnealError, BadPayload, Forbidden
 from handler.web.page.access import away
 from handler.web.page.acts import Act, Confirmation, ShownOtherwise, look
+from handler.web.page.answers import NotTheTargets
 from handler.web.page.roles import Visitor
 from handler.web.page.views import Page
 
@@ -39,7 +40,10 @@ def do(page: Page, visitor: Visitor, target: Target, act: Act) -> Response:
 def _done(page: Page, visitor: Visitor, found: Confirmation) -> str:
     if found.act.question:
         about = {name: found.form[name] for name in found.act.fields}
-        return str(page.answers.ask(found.act.question, name=found.target, by=visitor.name, **about)["done"])
+        try:
+            return str(page.answers.ask(found.act.question, name=found.target, by=visitor.name, **about)["done"])
+        except NotTheTargets as refusal:  # the worker refuses what was entered
+            raise BadPayload(*refusal.problems) from None
     return page.queue.put(found.job(visitor.name))
 
 

@@ -151,7 +151,7 @@ class Confirmation:
 
 
 def look(act: Act, target: str, form: Form, ask: Ask) -> Confirmation:
-    """Find out what an act would do. `ask`: of the worker. Raises BadPayload: a field is none; ShownOtherwise: it makes no sense."""
+    """Find out what an act would do now. `ask`: of the worker. Raises BadPayload: a field is none; ShownOtherwise: it makes no sense."""
     form = {name: form.get(name, "").strip()[:_LONGEST] for name in act.fields}
     if not _COMMIT.fullmatch(form.get("to", "")):
         raise BadPayload.of("form", "`to` is not a commit id")
@@ -164,6 +164,6 @@ def look(act: Act, target: str, form: Form, ask: Ask) -> Confirmation:
         return Confirmation(act, target, held["commit"], held, None, going, form)
     if act.plan is None:
         return Confirmation(act, target, applied, held, form=form)
-    plan = ask("gap", name=target, **act.plan(form))["gap"]
+    plan = ask("gap", name=target, anew=True, **act.plan(form))["gap"]  # it is done next: no plan of a moment ago
     going = tuple(each for each in plan["objects"] if each["deletes"])
     return Confirmation(act, target, plan["commit"], held, plan, going, form)

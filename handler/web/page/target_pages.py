@@ -28,7 +28,8 @@ def _html(page: Page, visitor: Visitor, target: Target, tab: str, **values: Any)
     view = values.pop("view", None) or _shown(page, target)
     acts = _acts(view) if visitor.operates(target.name) else ()
     topic = target.name if tab == "target" else ""
-    return page.html(visitor, f"{tab}.html", topic=topic, target=target, view=view, acts=acts, tab=tab, tone_of=tone_of, **values)
+    mine = {"acts": acts, "reads_logs": visitor.reads_logs(target.name)}
+    return page.html(visitor, f"{tab}.html", topic=topic, target=target, view=view, tab=tab, tone_of=tone_of, **mine, **values)
 
 
 def overview(page: Page, visitor: Visitor, target: Target) -> Response:
@@ -60,7 +61,7 @@ def inventory(page: Page, visitor: Visitor, target: Target) -> Response:
     """Show the objects of a target, and what these own."""
     tree = page.answers.ask("tree", name=target.name)["tree"]
     kind = request.args.get("kind", "")[:_LONGEST]
-    return _html(page, visitor, target, "inventory", tree=tree, kind=kind, reads_logs=visitor.reads_logs(target.name))
+    return _html(page, visitor, target, "inventory", tree=tree, kind=kind)
 
 
 def orphans(page: Page, visitor: Visitor, target: Target) -> Response:

@@ -13,19 +13,26 @@ function replace(id, html) {
   made.innerHTML = html;
   const fresh = made.content.firstElementChild;
   if (!fresh || fresh.id !== id || fresh.outerHTML === old.outerHTML) return;
-  const focused = old.contains(document.activeElement) ? path(old, document.activeElement) : null;
+  const focused = old.contains(document.activeElement) ? document.activeElement : null;
+  const steps = focused && path(old, focused);
   const [before, after] = [old.querySelectorAll("details"), fresh.querySelectorAll("details")];
   if (before.length === after.length) after.forEach((each, place) => { each.open = before[place].open; });
   if (old.dataset.word !== fresh.dataset.word && fresh.dataset.word) {
     said.textContent = `${id === "live" ? document.querySelector("h1").textContent : id.slice(4)}: ${fresh.dataset.word}`;
   }
   old.replaceWith(fresh);
-  if (focused) follow(fresh, focused)?.focus({ preventScroll: true });
+  if (focused) successor(fresh, focused, steps)?.focus({ preventScroll: true });
   search();
   if (fresh.dataset.state) tally();
 }
 
-// Where an element stands within another, so that its successor is found.
+// The same link or fold in what is newer; where there is none, what stands in its place.
+function successor(from, old, steps) {
+  const same = (each) => each.textContent === old.textContent && each.getAttribute("href") === old.getAttribute("href");
+  return [...from.querySelectorAll(old.tagName)].find(same) ?? follow(from, steps);
+}
+
+// Where an element stands within another.
 function path(from, to) {
   const steps = [];
   for (let each = to; each !== from; each = each.parentElement) steps.unshift([...each.parentElement.children].indexOf(each));

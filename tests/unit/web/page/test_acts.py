@@ -67,7 +67,7 @@ def test_an_act_is_a_job_by_the_visitor(act: str, sent: dict[str, str], job: dic
 def test_what_an_act_would_change_is_planned_as_its_run_would(act: str, sent: dict[str, str], about: dict[str, Any]) -> None:
     worker = Worker(full(), sha("c"), GOING, STAYS)
     found = looked(act, worker, **sent)
-    assert worker.asked[-1] == {"question": "gap", "name": NAME, **about}
+    assert worker.asked[-1] == {"question": "gap", "name": NAME, "anew": True, **about}
     assert (found.commit, [each["object"] for each in found.going]) == (sha("c"), ["Service/shop/old"])
 
 
