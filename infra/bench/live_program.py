@@ -22,7 +22,8 @@ from handler.web import __main__ as door
 from handler.web import bootstrap
 from handler.web.app import create_app
 from handler.web.connection_limits import FrontLimits
-from handler.web.page.live_feed import OVERVIEW, LiveFeed
+from handler.web.page.live_feed import LiveFeed
+from handler.web.page.overview import OVERVIEW
 from handler.worker.worker import Parts
 
 _WEB = "handler.web"  # what web processes are known by

@@ -22,10 +22,10 @@ from typing import Any
 from handler.model.errors import StateInvalid, WorkerUnavailable
 from handler.web.connection import EventStream
 from handler.web.event_streams import EventStreams
+from handler.web.page.overview import OVERVIEW
 from handler.web.status_api import AskWorker
 
 _LOG = logging.getLogger("anneal.page")
-OVERVIEW = "overview"
 ROW = "row-"
 """How the id of a target's row in the overview begins."""
 EVERY = 10.0  # seconds between two looks at the records of open topics
