@@ -30,6 +30,7 @@ DOOR: frozenset[Need] = frozenset({"webhooks", "tokens", "page"})
 """What a process resolves: git hosts' secrets, webhook secrets, replay tokens, Prometheus' tokens, age keys, what signs in to the page.
 
 A cluster's kubeconfig is read apart."""
+_API: frozenset[Need] = frozenset({"tokens", "page"})
 Token = TypeVar("Token", ReplayToken, PageToken)
 _LEAST = {"key": secret_strength.KEY, "proxy.secret": secret_strength.SHORTEST, "oidc.clientSecret": 0}
 """How many characters the page's secrets have at least; a client's secret is its provider's to make."""
@@ -137,6 +138,11 @@ class Secrets:
     def mask(self, text: str) -> str:
         """Replace every secret of this snapshot, however it is encoded, by `***`."""
         return self.masking(text)
+
+
+def api_needs(settings: Settings) -> frozenset[Need]:
+    """Return what the function resolves that answers tokens and people: for a page it makes plans, so it needs what runs need."""
+    return _API | RUNS if settings.page else _API
 
 
 class Accepting(Protocol):

@@ -1,6 +1,7 @@
-"""The two doors of functions, each a part of the same application: git hosts' deliveries, and named tokens' requests and questions.
+"""The two doors of functions, each a part of the same application: git hosts' deliveries; and named tokens' requests, and the page.
 
-Neither keeps anything: what is asked is in the queue when it is answered. `api` alone reaches clusters, and only reads there.
+Neither keeps anything: what is asked is in the queue when it is answered. `api` alone reaches clusters, and reads there; for the page, it
+plans beside that, and writes one thing: the pause of a target into its record.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from flask import Flask, Response
 
 from handler.app.run_events import SETTLE, RunEvents
+from handler.config.secrets import api_needs
 from handler.config.settings import Settings, Target
 from handler.feedback.emf import EmfLines
 from handler.functions import Lazy
@@ -49,11 +51,20 @@ def webhooks(environ: Mapping[str, str] = os.environ, added: Added = None) -> Fl
 
 
 def api(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:
-    """Make the door of named tokens, and of people; it knows their secrets alone. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
-    base = bootstrap(environ, {"tokens", "page"}, added)
+    """Make the door of named tokens, and of people: it knows their secrets, and those of runs where there is a page to make plans for.
+
+    Raises ConfigInvalid, SecretUnavailable, QueueInvalid.
+    """
+    base = bootstrap(environ, api_needs, added)
     settings, secrets = base.settings, base.secrets
     handler = Lazy(lambda: clusters(base, environ))
-    worker = behind(settings, lambda target: handler.get().records(target), secrets.mask)
+
+    def inspector() -> Inspector:
+        from handler.inspect.inspector import Inspector
+
+        return Inspector(handler.get())
+
+    worker = behind(settings, lambda target: handler.get().records(target), secrets.mask, inspector if settings.page else None)
     return create_app(settings, secrets, base.queue, lambda: True, worker=worker, metrics=EmfLines(), routes=TOKENS)
 
 

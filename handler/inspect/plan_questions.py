@@ -13,6 +13,7 @@ from handler.inspect.gap import Gap, gap_of
 from handler.inspect.look import Ask, look
 from handler.inspect.orphans import Orphans, orphans_of
 from handler.inspect.shared_looks import SharedLooks
+from handler.model import deadline
 from handler.model.errors import ClusterUnavailable
 
 AT_ONCE = 2  # plans that are made at once for viewers
@@ -70,7 +71,7 @@ class PlanQuestions:
     def _alone(self, target: str) -> Iterator[None]:
         """Wait until nothing else looks at this target: its planner is of one thread at a time."""
         lock = self._targets.setdefault(target, threading.Lock())
-        if not lock.acquire(timeout=self.patience):
+        if not lock.acquire(timeout=deadline.left(self.patience)):
             raise ClusterUnavailable.of(f"target {target}", "another look at it hasn't ended", fix="ask again in a moment")
         try:
             yield

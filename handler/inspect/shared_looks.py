@@ -1,7 +1,7 @@
 """Looks that many viewers share: one at a time a key, few at once in all, each answer kept for a moment.
 
 Law: viewers never starve deployments: however many ask, there are `AT_ONCE` looks, each with a deadline that its requests keep; a
-question that waits longer is refused, and a late answer serves the next one.
+question that waits longer is refused, and a late answer serves the next one. None lasts longer than the function that it is asked in.
 """
 
 from __future__ import annotations
@@ -46,11 +46,12 @@ class SharedLooks:
         known: T | None = self.known(key)
         if known is not None:
             return known
+        seconds = deadline.left(seconds)
         flight = self._flights.start(key, lambda: self._looked(key, look, seconds, fresh), thread="look")
         try:
             answer: T = flight.result(seconds)
         except TimeoutError:
-            raise ClusterUnavailable.of("look", f"hasn't ended within {seconds:g} s", fix="ask again in a moment") from None
+            raise ClusterUnavailable.of("look", f"hasn't ended within {seconds:.3g} s", fix="ask again in a moment") from None
         except AnnealError as error:
             raise type(error)(*error.problems) from None  # each caller's own: several threads raise it
         return answer

@@ -34,6 +34,7 @@ Lambda's own limit is 250 MB, which all together stay far below; what is smaller
 _SENT = 50 * _MB
 """Bytes that Lambda takes in a request; a larger zip goes by S3, as osls sends each."""
 _IMPORTED = (".py", ".pyc", ".so")
+_PACKED = {".py", ".json", ".yaml", ".html", ".css", ".js", ".svg"}
 _FOREIGN = (
     *("__main__.py", "cli", "library", "wsgi.py"),
     *(f"app/{name}.py" for name in ("overview", "tick_survey")),
@@ -41,8 +42,8 @@ _FOREIGN = (
     *(
         f"web/{name}.py"
         for name in (
-            *("__main__", "bootstrap", "connection", "connection_limits", "event_streams"),
-            *("gunicorn_settings", "gunicorn_worker", "request_reader"),
+            *("__main__", "bootstrap", "connection", "connection_limits", "event_streams", "gunicorn_settings", "gunicorn_worker"),
+            *("page/live_feed", "request_reader"),
         )
     ),
 )
@@ -140,7 +141,7 @@ def _own(place: Path, runtime: Runtime) -> Path:
     source = ROOT / "handler"
     for path in source.rglob("*"):
         name = path.relative_to(source)
-        if path.suffix in {".py", ".json", ".yaml"} and not any(map(name.is_relative_to, _FOREIGN)):
+        if path.suffix in _PACKED and not any(map(name.is_relative_to, _FOREIGN)):
             copy = place / "handler" / name
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(path.read_bytes())

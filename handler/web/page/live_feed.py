@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from handler.model.errors import StateInvalid, WorkerUnavailable
+from handler.web.page.overview import OVERVIEW
 from handler.web.status_api import AskWorker
 
 if TYPE_CHECKING:  # functions have no gunicorn, and no streams
@@ -27,7 +28,6 @@ if TYPE_CHECKING:  # functions have no gunicorn, and no streams
     from handler.web.event_streams import EventStreams
 
 _LOG = logging.getLogger("anneal.page")
-OVERVIEW = "overview"
 ROW = "row-"
 """How the id of a target's row in the overview begins."""
 EVERY = 10.0  # seconds between two looks at the records of open topics

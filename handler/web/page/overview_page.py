@@ -8,8 +8,7 @@ from typing import Any
 
 from flask import Response, request
 
-from handler.web.page.live_feed import OVERVIEW
-from handler.web.page.overview import ORDERS, choice, link, overview, row_view
+from handler.web.page.overview import ORDERS, OVERVIEW, choice, link, overview, row_view
 from handler.web.page.rendering import render
 from handler.web.page.roles import Visitor
 from handler.web.page.views import Page, PageView
@@ -39,9 +38,9 @@ def deliveries(page: Page, visitor: Visitor) -> Response:
 
 
 def live(page: Page, visitor: Visitor) -> Response:
-    """Keep the connection for the changes of a topic; 503: there is no room or no loop, so that the page asks again by itself."""
+    """Keep the connection for the changes of a topic; 503: there is no feed, no loop or no room, so that the page asks again by itself."""
     topic, seen = request.args.get("topic", OVERVIEW), frozenset(page.seen_by(visitor))
-    if page.feed.open(request.environ, topic, seen, visitor.until, visitor=visitor.name):
+    if page.feed and page.feed.open(request.environ, topic, seen, visitor.until, visitor=visitor.name):
         return Response(status=200)  # never sent: the loop sends a head of its own
     return Response(status=503, headers={"Retry-After": "5"})
 

@@ -35,9 +35,7 @@ def stranger_html(template: str, **values: Any) -> str:
 @cache
 def _environment() -> Environment:
     loader = PackageLoader(__package__)
-    made = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, auto_reload=False
-    )
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, auto_reload=False)
     made.filters |= {
         "ago": lambda stamp: ago(stamp, time.time()) if stamp else "",
         "until": lambda stamp: until(stamp, time.time()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flask import Response
 
@@ -12,23 +12,24 @@ from handler.config.settings import Settings, Target
 from handler.queues import Queue
 from handler.web.page.access import PageAccess
 from handler.web.page.answers import Answers
-from handler.web.page.live_feed import LiveFeed
 from handler.web.page.rendering import render
 from handler.web.page.roles import Visitor
 from handler.web.recent_deliveries import RecentDeliveries
 
+if TYPE_CHECKING:
+    from handler.web.page.live_feed import LiveFeed
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The parts. `streams`: whether open pages hear of changes by events; else they ask again."""
+    """The parts. `feed`: what open pages hear of changes by; None: they ask again."""
 
     settings: Settings
     access: PageAccess
     answers: Answers
     queue: Queue
     recent: RecentDeliveries
-    feed: LiveFeed
-    streams: bool
+    feed: LiveFeed | None
 
     def seen_by(self, visitor: Visitor) -> list[str]:
         """Return the names of the targets that a visitor sees, sorted."""
@@ -37,7 +38,7 @@ class Page:
     def html(self, visitor: Visitor | None, template: str, *, status: int = 200, topic: str = "", **values: Any) -> Response:
         """Return a page. `visitor`: None: a stranger; `topic`: of the changes that it shows, empty: it doesn't change."""
         csrf = self.access.csrf(visitor) if visitor else ""
-        frame = {"visitor": visitor, "csrf": csrf, "topic": topic, "streams": self.streams}
+        frame = {"visitor": visitor, "csrf": csrf, "topic": topic, "streams": self.feed is not None}
         return Response(render(template, **frame, **values), status, mimetype="text/html")
 
 

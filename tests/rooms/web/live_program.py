@@ -34,7 +34,8 @@ from handler.web import __main__ as door
 from handler.web import bootstrap, event_streams, gunicorn_worker
 from handler.web.app import create_app
 from handler.web.connection_limits import Bounds, FrontLimits
-from handler.web.page.live_feed import OVERVIEW, LiveFeed
+from handler.web.page.live_feed import LiveFeed
+from handler.web.page.overview import OVERVIEW
 from handler.worker.supervisor import serve
 from handler.worker.worker import Engine, Parts
 from tests.fakes.objects import FakeObjects

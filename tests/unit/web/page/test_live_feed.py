@@ -20,7 +20,8 @@ from handler.model.run_event import HealthChanged, ObjectsWritten, RunPhase
 from handler.web.connection import Collected, EventStream
 from handler.web.event_streams import EventStreams
 from handler.web.page import live_feed
-from handler.web.page.live_feed import OVERVIEW, LiveFeed
+from handler.web.page.live_feed import LiveFeed
+from handler.web.page.overview import OVERVIEW
 from tests.unit.waiting import until
 
 NAMES = ("shop", "web", "api")
