@@ -143,7 +143,7 @@ def _row(target: Target, sight: LastSeen[ClusterSeen], settings: Settings) -> Js
         unread = StateInvalid.of(f"target {target.name}", "the summary of its record can't be read")
         facts["trouble"] = facts["trouble"] or problem(unread)
     now = record_summaries.summary_now(summary, found.beat, sight.at, settings) if found and summary else Summary()
-    return {**_followed(target), "recorded": recorded, **_summed(now), **facts}
+    return {**_followed(target), "recorded": recorded, **_summed(now), "suspended": now.suspended or target.suspend, **facts}
 
 
 def _summed(summary: Summary) -> Json:
@@ -153,8 +153,9 @@ def _summed(summary: Summary) -> Json:
 
 def _detail(target: Target, sight: LastSeen[State | None]) -> Json:
     state = sight.what
-    known = {**_followed(target), "recorded": state is not None, "suspendedByConfiguration": target.suspend, **sight.facts()}
-    return known | {"state": None if state is None else shown(state)}
+    paused = target.suspend or (state is not None and state.suspension(time.time()) is not None)
+    known = {**_followed(target), "recorded": state is not None, "suspended": paused, "suspendedByConfiguration": target.suspend}
+    return known | sight.facts() | {"state": None if state is None else shown(state)}
 
 
 def shown(state: State) -> Json:

@@ -33,8 +33,9 @@ def do(page: Page, visitor: Visitor, target: Target, act: Act) -> Response:
     except ShownOtherwise as changed:
         return _form(page, visitor, target, found, changed)
     done = _done(page, visitor, found)
+    run = "" if act.question else f"&run={done}"
     _LOG.info("asked on the page", extra={"fields": {"target": target.name, "act": act.name, "actor": visitor.name, "seen": done}})
-    return away(f"/ui/targets/{target.name}?asked={act.name}")
+    return away(f"/ui/targets/{target.name}?asked={act.name}{run}")
 
 
 def _done(page: Page, visitor: Visitor, found: Confirmation) -> str:

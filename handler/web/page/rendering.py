@@ -40,6 +40,7 @@ def _environment() -> Environment:
         "ago": lambda stamp: ago(stamp, time.time()) if stamp else "",
         "until": lambda stamp: until(stamp, time.time()),
         "span": span,
+        "lasting": lambda since: span(time.time() - since),
         "many": many,
         "counted": counted,
         "short": lambda commit: commit[:8],

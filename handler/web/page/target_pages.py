@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,8 +10,9 @@ from flask import Response, request
 
 from handler.config.settings import Target
 from handler.model.errors import Forbidden
-from handler.web.page.acts import Act, possible
-from handler.web.page.answers import NotTheTargets
+from handler.model.names import target_of
+from handler.web.page.acts import ACTS, Act, possible
+from handler.web.page.answers import Json, NotTheTargets
 from handler.web.page.rendering import render
 from handler.web.page.roles import Visitor
 from handler.web.page.sparkline import tone_of
@@ -18,6 +20,7 @@ from handler.web.page.target_view import TargetView, target_view
 from handler.web.page.views import Page, TargetPageView
 
 _LONGEST = 400  # characters of what an address may name
+_RUN = re.compile(r"[a-z0-9-]{1,63}\.[0-9a-f]{1,64}")
 
 
 def _shown(page: Page, target: Target) -> TargetView:
@@ -28,13 +31,30 @@ def _html(page: Page, visitor: Visitor, target: Target, tab: str, **values: Any)
     view = values.pop("view", None) or _shown(page, target)
     acts = _acts(view) if visitor.operates(target.name) else ()
     topic = target.name if tab == "target" else ""
-    mine = {"acts": acts, "reads_logs": visitor.reads_logs(target.name)}
+    mine: dict[str, Any] = {"acts": acts, "reads_logs": visitor.reads_logs(target.name)}
     return page.html(visitor, f"{tab}.html", topic=topic, target=target, view=view, tab=tab, tone_of=tone_of, **mine, **values)
 
 
 def overview(page: Page, visitor: Visitor, target: Target) -> Response:
-    """Show how a target stands, and its rollout."""
-    return _html(page, visitor, target, "target", asked=request.args.get("asked", "")[:_LONGEST])
+    """Show how a target stands, and its rollout; after an act also what has become of that."""
+    asked, run = ACTS.get(request.args.get("asked", "")), request.args.get("run", "")
+    return _html(page, visitor, target, "target", asked=asked, run=_run(page, target, run))
+
+
+def run(page: Page, visitor: Visitor, target: Target) -> Response:
+    """Show what has become of a run."""
+    found = _run(page, target, request.args.get("id", ""))
+    if found is None:
+        raise NotTheTargets.of("run", "is none of this target")
+    return _html(page, visitor, target, "run", run=found)
+
+
+def _run(page: Page, target: Target, run: str) -> Json | None:
+    """Return how a run of a target goes on or ended; None: it is none of the target's. One that nothing is known of yet is `unknown`."""
+    if not _RUN.fullmatch(run) or target_of(run) != target.name:
+        return None
+    found: Json | None = page.answers.ask("run", run=run)["run"]
+    return found or {"run": run, "status": "unknown"}
 
 
 def fragments(target: Target, facts: Mapping[str, Any]) -> Mapping[str, str]:
@@ -48,7 +68,7 @@ def fragments(target: Target, facts: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _acts(view: TargetView) -> tuple[Act, ...]:
-    return possible(view.state, suspended=view.standing.key == "suspended")
+    return possible(view.facts)
 
 
 def gap(page: Page, visitor: Visitor, target: Target) -> Response:
@@ -102,6 +122,7 @@ def logs(page: Page, visitor: Visitor, target: Target) -> Response:
 
 TARGET_PAGES: Mapping[str, TargetPageView] = {
     "": overview,
+    "run": run,
     "gap": gap,
     "inventory": inventory,
     "orphans": orphans,

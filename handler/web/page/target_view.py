@@ -9,10 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from handler.health.kinds.pods import WITH_PODS
 from handler.web.page.standing import Badge, standing
 
 Json = Mapping[str, Any]
 _STEP_TONES = {"done": ("done", "good", "✓"), "failed": ("failed", "bad", "✕"), "skipped": ("skipped", "quiet", "-")}
+_LOGGED = frozenset(each.kind for each in WITH_PODS)
 _UNDER_WAY, _PENDING = ("under way", "moving", "➤"), ("pending", "quiet", "○")
 
 
@@ -40,7 +42,8 @@ class GroupView:
 class TargetView:
     """What the page of a target shows. `facts`: the API's answer; `state`: its record, empty: there is none.
 
-    `run`: the live picture of a run under way, else None; `groups`: of the newest rollout; `unhealthy`: object and reason of each.
+    `run`: the live picture of a run under way, else None; `groups`: of the newest rollout; `unhealthy`: of each object why,
+    and whether it has logs.
     """
 
     facts: Json
@@ -48,24 +51,29 @@ class TargetView:
     standing: Badge
     run: Json | None
     groups: tuple[GroupView, ...]
-    unhealthy: tuple[tuple[str, str], ...]
+    unhealthy: tuple[tuple[str, str, bool], ...]
+
+    @property
+    def rolls(self) -> bool:
+        """Whether the groups are of the rollout that goes on now."""
+        return bool(self.groups) and not self.state["rollout"]["outcome"]
 
 
 def target_view(facts: Json, live: Json | None) -> TargetView:
     """Return what the page of a target shows. `live`: the picture of its run, None: none is known here."""
     state: Json = facts["state"] or {}
-    run = live if live and not live["ended"] else None
-    return TargetView(facts, state, standing(_row(facts, state, run)), run, _groups(state), tuple(_unhealthy(state)))
+    run = live if live and not live["ended"] and state.get("attempt") else None  # the record knows whether it has come to its end
+    return TargetView(facts, state, standing(_row(facts, state)), run, _groups(state), tuple(_unhealthy(state)))
 
 
-def _row(facts: Json, state: Json, run: Json | None) -> Json:
+def _row(facts: Json, state: Json) -> Json:
     return {
         "trouble": facts["trouble"],
         "recorded": facts["recorded"],
-        "suspended": bool(state.get("suspend")) or facts["suspendedByConfiguration"],
+        "suspended": facts["suspended"],
         "phase": state["status"]["phase"] if state else "",
         "held": bool(state.get("held")),
-        "attempt": state.get("attempt") or run,
+        "attempt": state.get("attempt"),
         "health": state["health"]["state"] if state else "",
         "drifted": len({each["identity"] for each in state["drift"]["items"]}) if state else 0,
     }
@@ -86,11 +94,11 @@ def _group(name: str, steps: Sequence[StepView]) -> GroupView:
     return GroupView(name, tuple(steps), sum(bool(step.facts["outcome"]) for step in steps), tone)
 
 
-def _unhealthy(state: Json) -> Iterator[tuple[str, str]]:
+def _unhealthy(state: Json) -> Iterator[tuple[str, str, bool]]:
     """Yield what the run waits for or has failed at, then what does worst by now; each object once."""
     seen = set[str]()
     for line in (*state["status"]["unhealthy"], *state["health"]["worst"]) if state else ():
         subject, _, why = line.partition(": ")
         if subject not in seen:
             seen.add(subject)
-            yield subject, why
+            yield subject, why, subject.partition("/")[0] in _LOGGED

@@ -87,16 +87,15 @@ async function load(address) {
   }
 }
 
-// --- parts that come from another page, now and every few seconds
-for (const each of document.querySelectorAll("[data-from]")) {
-  const { from, every } = each.dataset;
+// --- parts that come from another page, now and some seconds after each answer, until one is the last
+for (const { id, dataset } of document.querySelectorAll("[data-from]")) {
+  const { from, every, last } = { ...dataset };
   const look = async () => {
-    if (document.hidden) return;
-    const fresh = (await load(from))?.getElementById(each.id);
-    if (fresh) replace(each.id, fresh.outerHTML);
+    const fresh = document.hidden ? null : (await load(from))?.getElementById(id);
+    if (fresh) replace(id, fresh.outerHTML);
+    if (!(fresh && last && !fresh.dataset.from)) setTimeout(look, Number(every) * 1000);
   };
   look();
-  setInterval(look, Number(every) * 1000);
 }
 
 // --- the search, while it is typed

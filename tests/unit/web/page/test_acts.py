@@ -9,11 +9,12 @@ import pytest
 
 from handler.model.errors import BadPayload
 from handler.model.event import Job
-from handler.state.record import State
+from handler.state.record import State, Suspend
 from handler.web.page.acts import ACTS, Confirmation, ShownOtherwise, look, possible
 from tests.unit.state.samples import blank, full, sha
 from tests.unit.web.page.records import NAME, facts_of
 
+LATER = "2999-01-01T00:00:00Z"
 GOING = {"object": "Service/shop/old", "uid": "u1", "action": "prune", "deletes": True, "reason": "no longer declared"}
 STAYS = {"object": "Service/shop/web", "uid": "u2", "action": "unchanged", "deletes": False, "reason": ""}
 
@@ -24,12 +25,14 @@ class Worker:
     def __init__(self, state: State | None, commit: str = sha("c"), *objects: dict[str, Any]) -> None:
         self.state, self.commit, self.objects = state, commit, list(objects)
         self.asked: list[dict[str, Any]] = []
+        self.facts: dict[str, bool] = {}
+        self.outcome, self.due = "planned", list[dict[str, str]]()
 
     def __call__(self, question: str, **about: Any) -> dict[str, Any]:
         self.asked.append({"question": question, **about})
         if question == "target":
-            return {"target": facts_of(self.state)}
-        return {"gap": {"commit": self.commit, "objects": self.objects, "problems": []}}
+            return {"target": facts_of(self.state) | self.facts}
+        return {"gap": {"commit": self.commit, "objects": self.objects, "due": self.due, "outcome": self.outcome, "problems": []}}
 
 
 def form(found: Confirmation, **other: str) -> dict[str, str]:
@@ -43,10 +46,10 @@ def looked(act: str, worker: Worker, **sent: str) -> Confirmation:
 @pytest.mark.parametrize(
     ("act", "sent", "job"),
     [
-        ("replay", {}, {}),
+        ("replay", {}, {"force": True}),
         ("approve", {}, {"approve": "h1"}),
-        ("rollback", {"to": sha("b")}, {"commit": sha("b"), "rollback": True}),
-        ("rollback", {}, {"rollback": True}),
+        ("rollback", {"to": sha("c")}, {"commit": sha("c"), "rollback": True}),
+        ("rollback", {}, {"commit": sha("c"), "rollback": True}),
         ("unpin", {}, {"unpin": True}),
     ],
 )
@@ -59,7 +62,7 @@ def test_an_act_is_a_job_by_the_visitor(act: str, sent: dict[str, str], job: dic
 @pytest.mark.parametrize(
     ("act", "sent", "about"),
     [
-        ("replay", {}, {}),
+        ("replay", {}, {"force": True}),
         ("rollback", {"to": sha("b")}, {"commit": sha("b"), "rollback": True}),
         ("unpin", {}, {"unpin": True}),
     ],
@@ -81,7 +84,7 @@ def test_an_approval_names_what_is_held_and_plans_nothing() -> None:
 
 @pytest.mark.parametrize("act", ["suspend", "resume"])
 def test_a_pause_writes_no_object_and_plans_nothing(act: str) -> None:
-    worker = Worker(full())
+    worker = Worker(replace(full(), suspend=Suspend("ada", until=LATER)) if act == "resume" else full())
     found = looked(act, worker, reason="maintenance", until="2h")
     assert [each["question"] for each in worker.asked] == ["target"]
     found.require(form(found))
@@ -110,7 +113,13 @@ def test_what_has_changed_since_it_was_shown_isnt_done() -> None:
     worker.objects[0] = {**GOING, "uid": "another of that name"}
     with pytest.raises(ShownOtherwise):
         looked("replay", worker).require(shown)
-    worker.objects[0], worker.commit = GOING, sha("d")
+    worker.objects[0] = {**GOING, "held": True}
+    with pytest.raises(ShownOtherwise):
+        looked("replay", worker).require(shown)
+    worker.objects[0], worker.due = GOING, [{"group": "PreSync", "step": "migrate", "object": "Job/shop/migrate", "action": "run"}]
+    with pytest.raises(ShownOtherwise):
+        looked("replay", worker).require(shown)
+    worker.due, worker.commit = [], sha("d")
     with pytest.raises(ShownOtherwise):
         looked("replay", worker).require(shown)
 
@@ -125,6 +134,34 @@ def test_a_confirmation_of_one_act_or_commit_is_none_of_another() -> None:
         looked("rollback", worker, to=sha("a")).require({**back, "to": sha("a")})
 
 
+@pytest.mark.parametrize("act", ["replay", "rollback", "unpin"])
+def test_what_cant_be_planned_isnt_done(act: str) -> None:
+    worker = Worker(full())
+    worker.outcome = "failed"
+    found = looked(act, worker)
+    assert found.unplanned
+    with pytest.raises(ShownOtherwise, match="can't be planned now, and nothing was done"):
+        found.require(form(found))
+
+
+def test_a_pause_comes_also_while_something_moves() -> None:
+    shown = form(looked("suspend", Worker(full())))
+    looked("suspend", Worker(replace(full(), held=None, commit=sha("d")))).require(shown)
+
+
+def test_on_a_suspended_target_nothing_is_run() -> None:
+    paused = Worker(replace(full(), suspend=Suspend("ada", until=LATER)))
+    for act in ("replay", "approve", "rollback", "unpin"):
+        with pytest.raises(ShownOtherwise, match="is suspended, and no run writes; resume it first"):
+            looked(act, paused)
+    with pytest.raises(ShownOtherwise, match="isn't suspended any more"):
+        looked("resume", Worker(full()))
+    configured = Worker(full())
+    configured.facts = {"suspended": True, "suspendedByConfiguration": True}
+    with pytest.raises(ShownOtherwise, match="set `suspend: false` in anneal"):
+        looked("resume", configured)
+
+
 def test_nothing_held_is_nothing_to_approve() -> None:
     with pytest.raises(ShownOtherwise, match="nothing is held any more"):
         looked("approve", Worker(replace(full(), held=None)))
@@ -137,11 +174,12 @@ def test_a_commit_to_go_back_to_is_a_whole_id(to: str) -> None:
 
 
 def test_acts_are_offered_where_they_make_sense() -> None:
-    def offered(state: State | None, *, suspended: bool = False) -> list[str]:
-        return [act.name for act in possible(facts_of(state)["state"] or {}, suspended=suspended)]
+    def offered(state: State | None, **facts: bool) -> list[str]:
+        return [act.name for act in possible(facts_of(state) | facts)]
 
     assert offered(full()) == ["approve", "replay", "unpin", "suspend"]
-    assert offered(full(), suspended=True) == ["approve", "resume", "replay", "unpin"]
+    assert offered(full(), suspended=True) == ["resume"]
+    assert offered(full(), suspended=True, suspendedByConfiguration=True) == []
     assert offered(None) == ["replay", "suspend"]
     two = replace(full(), held=None, pin=None, history=(*full().history, replace(full().history[0], id="r0", commit=sha("b"))))
     assert offered(two) == ["replay", "rollback", "suspend"]

@@ -83,6 +83,7 @@ PICTURE = {
     "waits": [{"what": EVIL, "missing": [EVIL]}],
     "written": [{"object": EVIL, "action": EVIL}],
     "total": 1,
+    "started": 1.0,
     "stages": [{"count": 1, "done": 0, "objects": [{"object": EVIL, "action": EVIL, "done": False}]}],
     "ended": "",
 }

@@ -15,7 +15,7 @@ from handler.config.secrets import resolve_all
 from handler.model.errors import WorkerUnavailable
 from handler.model.event import Job
 from handler.queues import Queue
-from handler.state.record import Run, State
+from handler.state.record import Run, State, Suspend
 from handler.web.app import WHOLE, Routes, create_app
 from handler.web.page.acts import ACTS
 from handler.web.page.rendering import asset
@@ -73,6 +73,7 @@ class Door:
     def __init__(self, state: State | None = None, *parts: Any) -> None:
         self.state = state or replace(full(), history=(RUN,))
         self.queue, self.asked, self.trouble = Kept(), list[dict[str, Any]](), dict[str, dict[str, str]]()
+        self.run: dict[str, Any] | None = None
         settings = page_settings()
         secrets = resolve_all(settings, PAGE_SECRETS, needs={"page", "tokens", "webhooks"})
         link = WorkerLink(self.answer, lambda _run: None)
@@ -89,6 +90,7 @@ class Door:
             "deliveries": lambda: {"recorded": [], "unread": []},
             "suspend": lambda: {"done": "suspended"},
             "resume": lambda: {"done": "resumed"},
+            "run": lambda: {"run": self.run},
         }
         shapes = {"gap": GAP, "orphans": ORPHANS, "tree": TREE, "events": EVENTS, "logs": LOGS, "diff": DIFF}
         return answers[question]() if question in answers else {question: shapes[question]}
@@ -120,8 +122,8 @@ def post(client: FlaskClient, path: str, form: dict[str, str], headers: dict[str
     return client.post(path, data=form, headers=OWN if headers is None else headers, base_url=URL)
 
 
-PATHS = ["/", "/ui/deliveries", *(f"/ui/targets/shop-prod/{name}".rstrip("/") for name in TARGET_PAGES)]
-ACT_PATHS = [f"/ui/targets/shop-prod/{name}" for name in ACTS]
+PATHS = ["/", "/ui/deliveries", *(f"/ui/targets/shop-prod/{name}".rstrip("/") for name in TARGET_PAGES if name != "run")]
+ACT_PATHS = [f"/ui/targets/shop-prod/{name}" for name in ACTS if name != "resume"]
 
 
 @pytest.mark.parametrize("path", [*PATHS, *ACT_PATHS])
@@ -183,9 +185,9 @@ def test_a_viewer_is_shown_no_act_and_may_do_none(door: Door, path: str) -> None
 @pytest.mark.parametrize(
     ("act", "job"),
     [
-        ("replay", {}),
+        ("replay", {"force": True}),
         ("approve", {"approve": "h1"}),
-        ("rollback", {"commit": sha("b"), "rollback": True}),
+        ("rollback", {"commit": sha("c"), "rollback": True}),
         ("unpin", {"unpin": True}),
     ],
 )
@@ -195,7 +197,7 @@ def test_a_confirmed_act_is_a_job_of_the_visitor(door: Door, act: str, job: dict
     going = "apps/Deployment/shop/api" if act == "approve" else "Service/shop/old"
     assert going in shown.text, "what is deleted is named"
     done = post(client, path, fields(shown))
-    assert (done.status_code, done.headers["Location"]) == (303, f"/ui/targets/shop-prod?asked={act}")
+    assert (done.status_code, done.headers["Location"]) == (303, f"/ui/targets/shop-prod?asked={act}&run=shop-prod.0123456789ab")
     assert door.queue.jobs == [Job("shop-prod", "replay", actor="ada", **job)]
 
 
@@ -204,6 +206,8 @@ def test_a_pause_is_asked_of_the_worker(door: Door) -> None:
     form = fields(get(client, "/ui/targets/shop-prod/suspend")) | {"reason": "maintenance", "until": "2h"}
     assert post(client, "/ui/targets/shop-prod/suspend", form).status_code == 303
     assert door.asked[-1] == {"question": "suspend", "name": "shop-prod", "by": "ada", "reason": "maintenance", "until": "2h"}
+    assert get(client, "/ui/targets/shop-prod/resume").status_code == 409, "it isn't suspended yet"
+    door.state = replace(door.state, suspend=Suspend("ada", until="2999-01-01T00:00:00Z"))
     assert post(client, "/ui/targets/shop-prod/resume", fields(get(client, "/ui/targets/shop-prod/resume"))).status_code == 303
     assert door.asked[-1] == {"question": "resume", "name": "shop-prod", "by": "ada"}
     assert not door.queue.jobs
@@ -315,6 +319,17 @@ def test_without_a_loop_a_page_asks_again_by_itself(door: Door) -> None:
     polled = Door(None, "page")
     text = get(polled.browser("ADA"), "/").text
     assert ("data-streams" in text, 'data-topic="overview"' in text) == (False, True)
+
+
+def test_what_becomes_of_an_act_is_shown(door: Door) -> None:
+    client, path = door.browser("ADA"), f"/ui/targets/shop-prod?asked=replay&run={RUN.id}"
+    assert f'data-from="/ui/targets/shop-prod/run?id={RUN.id}"' in get(client, path).text
+    door.run = {"run": RUN.id, "status": "ended", "outcome": "refused", "counts": {}, "message": "<b>not that</b>", "problems": []}
+    shown = get(client, f"/ui/targets/shop-prod/run?id={RUN.id}").text
+    assert ("refused" in shown, "&lt;b&gt;not that&lt;/b&gt;" in shown, "data-from" in shown) == (True, True, False)
+    for other in ("infra.0123456789ab", "shop-prod", "../x", ""):
+        assert get(client, f"/ui/targets/shop-prod/run?id={other}").status_code == 404
+    assert "call this number" not in get(client, "/ui/targets/shop-prod?asked=call this number").text
 
 
 def test_a_run_that_isnt_in_the_history_shows_nothing(door: Door) -> None:
