@@ -8,6 +8,7 @@ asks another life of the worker, is healed by its next question. What is kept is
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import uuid
@@ -26,11 +27,37 @@ WRITTEN = 50  # objects of a run that are named, the last ones
 WAITS, MISSING, LONGEST = 20, 10, 300
 """Waits of a run, lines of a wait and characters of a line."""
 STAGES, OBJECTS = 20, 100  # of a plan, and of each of its stages
-PAGE = 50  # targets in one answer: some megabytes at most
+PAGE, BYTES = 50, 2_000_000  # targets in one answer, and characters after which it takes no more
 ENDED = 200  # pictures of ended runs that are kept
 LONGEST_WAIT = 20.0  # seconds that a question waits for a change
 _GOES_ON = frozenset({Outcome.LAGGING, Outcome.WAITING, Outcome.BUSY})
 """Ends after which another run goes on with the attempt, or does already."""
+
+
+@dataclass(slots=True)
+class _Stage:
+    """Objects that are written together. `left`: those that aren't yet; `started`, `finished`: of its writes, 0: not yet."""
+
+    count: int
+    shown: tuple[tuple[str, str], ...]
+    left: set[str]
+    started: float = 0.0
+    finished: float = 0.0
+
+    @classmethod
+    def of(cls, stage: Sequence[tuple[str, str]]) -> _Stage:
+        return cls(len(stage), tuple(stage[:OBJECTS]), {name for name, _ in stage})
+
+    def wrote(self, names: set[str], now: float) -> None:
+        if self.left & names:
+            self.started = self.started or now
+            self.left -= names
+            self.finished = 0.0 if self.left else now
+
+    def plain(self) -> Json:
+        shown = [{"object": _cut(name), "action": action, "done": name not in self.left} for name, action in self.shown]
+        times = {"started": self.started, "finished": self.finished}
+        return {"count": self.count, "done": self.count - len(self.left), "objects": shown, **times}
 
 
 @dataclass(slots=True)
@@ -43,8 +70,7 @@ class _Picture:
     waits: tuple[OpenWait, ...] = ()
     written: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=WRITTEN))
     total: int = 0
-    stages: tuple[tuple[tuple[str, str], ...], ...] = ()
-    done: set[str] = field(default_factory=set)
+    stages: tuple[_Stage, ...] = ()
     held: bool = False
     ended: str = ""
 
@@ -58,14 +84,10 @@ class _Picture:
             "waits": [{"what": _cut(each.what), "missing": [_cut(line) for line in each.missing[:MISSING]]} for each in self.waits],
             "written": [{"object": name, "action": action} for name, action in self.written],
             "total": self.total,
-            "stages": [self._stage(stage) for stage in self.stages[:STAGES]],
+            "stages": [stage.plain() for stage in self.stages],
             "held": self.held,
             "ended": self.ended,
         }
-
-    def _stage(self, stage: Sequence[tuple[str, str]]) -> Json:
-        shown = [{"object": _cut(name), "action": action, "done": name in self.done} for name, action in stage[:OBJECTS]]
-        return {"count": len(stage), "done": sum(name in self.done for name, _ in stage), "objects": shown}
 
 
 class LiveRuns:
@@ -87,7 +109,7 @@ class LiveRuns:
             match event:
                 case RunPlanned():
                     picture = self._of(event.target, event.run)
-                    picture.commit, picture.stages, picture.done = event.commit, event.stages, set()
+                    picture.commit, picture.stages = event.commit, tuple(map(_Stage.of, event.stages[:STAGES]))
                 case RunPhase():
                     self._phase(event)
                 case ObjectsWritten():
@@ -109,9 +131,14 @@ class LiveRuns:
         with self._changed:
             self._changed.wait_for(lambda: self._version > known, min(max(wait, 0.0), LONGEST_WAIT))
             found = [target for target, version in self._versions.items() if version > known]
-            page = found[:PAGE]
-            version = self._versions[page[-1]] if len(found) > PAGE else self._version
-            return {"boot": self._boot, "version": version, "targets": {target: self._plain(target) for target in page}}
+            page, size = dict[str, Json | None](), 0
+            for target in found[:PAGE]:
+                page[target] = self._plain(target)
+                size += len(json.dumps(page[target]))
+                if size > BYTES:
+                    break
+            version = self._versions[next(reversed(page))] if len(found) > len(page) else self._version
+            return {"boot": self._boot, "version": version, "targets": page}
 
     def picture(self, target: str) -> Json | None:
         """Return the picture of a target; None: no run of it is known here."""
@@ -141,14 +168,16 @@ class LiveRuns:
     def _wrote(self, picture: _Picture, changes: Sequence[Change]) -> None:
         picture.written.extend((_cut(str(change.identity)), str(change.action)) for change in changes)
         picture.total += len(changes)
-        picture.done |= {str(change.identity) for change in changes} if picture.stages else set()
+        names, now = {str(change.identity) for change in changes}, self._clock()
+        for stage in picture.stages:
+            stage.wrote(names, now)
 
     def _ended(self, event: RunEnded) -> None:
         """Note the end of a run that has a picture; one that had nothing to show leaves the last one's."""
         result = event.result
         picture = self._pictures.get(result.target)
         if picture and picture.run in (result.run, event.job.run) and result.outcome not in _GOES_ON:
-            picture.ended, picture.waits, picture.since = str(result.outcome), (), 0.0
+            picture.ended, picture.waits, picture.stages, picture.since = str(result.outcome), (), (), 0.0
             self._pictures[result.target] = self._pictures.pop(result.target)
             ended = [target for target, each in self._pictures.items() if each.ended]
             for target in ended[:-ENDED]:

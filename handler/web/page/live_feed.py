@@ -38,7 +38,7 @@ AT_ONCE = 20
 """Targets that are asked for before others are published; of more than these each is looked at less often, unless it changes."""
 FEW = 3  # changed rows that cost a cluster less by a GET each than by a LIST of all
 _AGE = frozenset({"seen", "age"})  # of a row: they differ at each look
-_OF_RUN = frozenset({"written", "total"})  # of a picture: they say nothing of the record
+_OF_RUN = frozenset({"written", "total", "stages"})  # of a picture: they say nothing of the record
 Json = dict[str, Any]
 Render = Callable[[str, Any], Mapping[str, str]]
 """Renders a topic's data: fragments by the id of the element that each replaces."""

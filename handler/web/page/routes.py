@@ -17,7 +17,7 @@ from handler.model.errors import AnnealError, Problem
 from handler.web.page import act_pages, overview_page
 from handler.web.page.access import SignInRequired, away
 from handler.web.page.acts import ACTS
-from handler.web.page.rendering import STATIC, TYPES, static
+from handler.web.page.rendering import STATIC, TYPES, asset, static
 from handler.web.page.roles import Visitor
 from handler.web.page.target_pages import TARGET_PAGES
 from handler.web.page.views import Page
@@ -54,6 +54,7 @@ def add_page(app: Flask, page: Page) -> None:
             _add(app, page, f"/ui/targets/<target>/{act.name}", method, _of_target(page, partial(step, act=act)))
     for route in page.access.routes():
         _add(app, page, route.rule, route.method, route.view)
+    _add(app, page, "/ui/<path:path>", "GET", _nowhere)
     app.add_url_rule(f"{STATIC}<digest>/<name>", endpoint="static", view_func=_static, methods=["GET"], provide_automatic_options=False)
 
 
@@ -122,7 +123,13 @@ def _settled(page: Page, response: Response, visitor: Visitor) -> Response:
     return response
 
 
-def _static(digest: str, name: str) -> Response:  # noqa: ARG001 - it makes the address another one
+def _static(digest: str, name: str) -> Response:
+    """Serve a file; under another version's digest, as replicas are replaced one by one, it isn't kept."""
     if name not in TYPES:
         raise PathNotFound.of("static file", "there is none of this name")
-    return Response(static(name), content_type=TYPES[name], headers={"Cache-Control": _FOREVER})
+    kept = {"Cache-Control": _FOREVER} if asset(name) == f"{STATIC}{digest}/{name}" else {}
+    return Response(static(name), content_type=TYPES[name], headers=kept)
+
+
+def _nowhere(path: str) -> Response:
+    raise PathNotFound.of(f"page {path[:64]}", "isn't there")

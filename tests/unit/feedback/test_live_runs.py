@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from typing import Any
 
 import pytest
 
 from handler.app.run_events import RunEvents
-from handler.feedback.live_runs import ENDED, LONGEST, MISSING, OBJECTS, PAGE, STAGES, WAITS, WRITTEN, LiveRuns
+from handler.feedback.live_runs import BYTES, ENDED, LONGEST, MISSING, OBJECTS, PAGE, STAGES, WAITS, WRITTEN, LiveRuns
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Hold
@@ -63,9 +64,15 @@ def test_the_stages_of_a_plan_are_shown_with_what_of_them_is_done(runs: LiveRuns
     first, last = picture(runs)["stages"]
     assert (first["count"], first["done"]) == (2, 1)
     assert [(each["object"], each["done"]) for each in first["objects"]] == [(names[0], True), (names[1], False)]
-    assert last == {"count": 1, "done": 0, "objects": [{"object": "Service/shop/old", "action": "prune", "done": False}]}
+    pruned = {"object": "Service/shop/old", "action": "prune", "done": False}
+    assert last == {"count": 1, "done": 0, "objects": [pruned], "started": 0.0, "finished": 0.0}
+    assert (first["started"], first["finished"]) == (100.0, 0.0)
+    runs.hear(ObjectsWritten("shop", "shop.1", WRITES[:2]))
+    assert (picture(runs)["stages"][0]["done"], picture(runs)["stages"][0]["finished"]) == (2, 100.0)
     runs.hear(planned)
     assert picture(runs)["stages"][0]["done"] == 0, "another round of the run plans anew"
+    runs.hear(ended(Outcome.APPLIED))
+    assert picture(runs)["stages"] == [], "what has ended is told by the record"
 
 
 def test_a_plan_of_many_objects_is_counted_whole_and_shown_in_part(runs: LiveRuns) -> None:
@@ -73,6 +80,24 @@ def test_a_plan_of_many_objects_is_counted_whole_and_shown_in_part(runs: LiveRun
     runs.hear(RunPlanned("shop", "shop.1", "c1", (stage,) * (STAGES + 5)))
     stages = picture(runs)["stages"]
     assert (len(stages), stages[0]["count"], len(stages[0]["objects"])) == (STAGES, OBJECTS + 5, OBJECTS)
+
+
+def test_an_answer_of_many_large_pictures_has_an_end_and_the_rest_follows(runs: LiveRuns) -> None:
+    stage = tuple((f"ConfigMap/shop/{'c' * 200}{number}", "create") for number in range(OBJECTS))
+    names = [f"target-{number}" for number in range(PAGE)]
+    for name in names:
+        runs.hear(RunPlanned(name, f"{name}.1", "c1", (stage,) * STAGES))
+    seen, since = list[str](), 0
+    while len(seen) < len(names):
+        answer = runs.changes(picture_boot(runs), since, 0.0)
+        assert len(json.dumps(answer)) < 2 * BYTES
+        assert answer["version"] > since
+        seen, since = [*seen, *answer["targets"]], answer["version"]
+    assert seen == names
+
+
+def picture_boot(runs: LiveRuns) -> str:
+    return str(runs.changes("", 0, 0.0)["boot"])
 
 
 def test_one_picture_is_asked_for_by_name(runs: LiveRuns) -> None:

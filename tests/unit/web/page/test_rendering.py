@@ -84,7 +84,7 @@ PICTURE = {
     "written": [{"object": EVIL, "action": EVIL}],
     "total": 1,
     "started": 1.0,
-    "stages": [{"count": 1, "done": 0, "objects": [{"object": EVIL, "action": EVIL, "done": False}]}],
+    "stages": [{"count": 1, "done": 0, "objects": [{"object": EVIL, "action": EVIL, "done": False}], "started": 1.0, "finished": 0.0}],
     "ended": "",
 }
 

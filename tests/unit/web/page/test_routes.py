@@ -308,6 +308,8 @@ def test_static_files_are_kept_by_browsers_and_no_other_file_is_served(door: Doo
     for name in ("page.css", "page.js", "icon.svg"):
         page = get(client, asset(name))
         assert (page.status_code, page.headers["Cache-Control"]) == (200, "public, max-age=31536000, immutable")
+    old = get(client, "/ui/static/0123456789ab/page.css")
+    assert (old.status_code, old.headers["Cache-Control"]) == (200, "no-store"), "of another version, which a replica may be yet"
     for path in ("/ui/static/0/routes.py", "/ui/static/0/..%2froutes.py", "/ui/static/page.js", "/ui/static/0/../rendering.py"):
         assert get(client, path).status_code == 404
 
