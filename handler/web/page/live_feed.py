@@ -34,6 +34,7 @@ EVERY = 10.0  # seconds between two looks at the records of open topics
 PACE = 0.5  # seconds between two updates of a topic, at least
 WAIT = 2.0  # seconds that the worker waits for a change: no longer, for a topic that is opened meanwhile waits, too
 AWAY = 2.0  # seconds until a worker that doesn't answer is asked again
+SELDOM = 3.0  # times as long between two looks at a target whose cluster doesn't answer: each waits for it, and others behind that
 AT_ONCE = 20
 """Targets that are asked for before others are published; of more than these each is looked at less often, unless it changes."""
 FEW = 3  # changed rows that cost a cluster less by a GET each than by a LIST of all
@@ -70,6 +71,11 @@ class _Topic:
     changed: set[str] = field(default_factory=set)
     record: Json | None = None
     stale: bool = True
+
+    @property
+    def troubled(self) -> bool:
+        """Whether the target couldn't be read when it was looked at last."""
+        return bool(self.record and self.record.get("trouble"))
 
 
 class LiveFeed:
@@ -169,11 +175,13 @@ class LiveFeed:
         now = time.monotonic()
         with self._lock:
             topics = list(self._topics.values())
-        busy = sorted((topic for topic in topics if topic.changed or topic.due <= now), key=lambda topic: topic.due)
+        busy = sorted((topic for topic in topics if topic.changed or topic.due <= now), key=lambda topic: (topic.troubled, topic.due))
         for topic in busy[:AT_ONCE]:
-            if topic.due <= now:
-                topic.due, topic.stale = now + EVERY * max(len(topics) / AT_ONCE, 1.0), True
+            due = topic.due <= now
+            topic.stale |= due
             self._look(topic)
+            if due:
+                topic.due = now + EVERY * max(len(topics) / AT_ONCE, 1.0) * (SELDOM if topic.troubled else 1.0)
         return changed or bool(busy)
 
     def _look(self, topic: _Topic) -> None:

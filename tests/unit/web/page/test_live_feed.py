@@ -222,6 +222,17 @@ def test_records_are_looked_at_where_no_change_is_reported(feed: Feed, monkeypat
     until(holds(target, "head", "c1"))
 
 
+def test_a_target_whose_cluster_doesnt_answer_is_looked_at_last_and_seldom(feed: Feed) -> None:
+    feed.worker.rows["shop"]["trouble"] = {"code": "cluster-unavailable", "message": "away"}
+    feed.open("shop", "shop")
+    feed.open("web", "web")
+    until(lambda: {"shop", "web"} <= {name for question, name in feed.worker.asked if question == "target"})
+    topics = feed.feed._topics
+    until(lambda: min(topics["shop"].due, topics["web"].due) > 0)
+    assert (topics["shop"].troubled, topics["web"].troubled) == (True, False)
+    assert topics["shop"].due - topics["web"].due > live_feed.EVERY
+
+
 def test_pages_are_told_once_that_the_worker_is_away_and_that_it_is_back(feed: Feed) -> None:
     page = feed.open()
     until(lambda: len(page.fragments) == 3)
