@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from html import unescape
 from collections.abc import Iterator
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -47,7 +47,10 @@ class Vault:
 
 def documents(shop: Shop, value: str, *more: Document) -> list[Document]:
     web = deployment(shop.name, "web", replicas=1)
-    web["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": DECLARED}, {"name": "API_TOKEN", "value": value}]
+    web["spec"]["template"]["spec"]["containers"][0]["env"] = [
+        {"name": "PASSWORD", "value": DECLARED},
+        {"name": "API_TOKEN", "value": value},
+    ]
     words = [secret(shop.name, "login", value), secret(shop.name, "kept", DECLARED), secret(shop.name, "database", LOGGED)]
     return [*words, config_map(shop.name, "settings", {"password": value}), web, *more]
 
