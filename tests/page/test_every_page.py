@@ -142,7 +142,8 @@ def test_an_act_that_makes_no_sense_any_more_is_a_page_with_409(street: Street, 
 
 
 def test_pages_say_what_is_wrong_and_why(street: Street, open_page: OpenPage) -> None:
-    page, main = open_page(street.server.url), lambda: page.get_by_role("main")
+    page = open_page(street.server.url)
+    main = page.get_by_role("main")
     sign_in(page, OPERATOR)
     expect(page.locator(f"#row-{street.held.name}")).to_contain_text("held")
     expect(page.locator(f"#row-{street.broken.name}")).to_contain_text("CrashLoopBackOff")
@@ -151,8 +152,8 @@ def test_pages_say_what_is_wrong_and_why(street: Street, open_page: OpenPage) ->
     expect(page.locator(".unhealthy")).to_contain_text("CrashLoopBackOff")
     expect(page.locator("#recent-events")).to_contain_text("BackOff")
     page.goto(pages["orphans"])
-    expect(main()).to_contain_text(f"ConfigMap/{street.held.name}/part-1")
-    expect(main()).to_contain_text("A guard holds 4 changes")
+    expect(main).to_contain_text(f"ConfigMap/{street.held.name}/part-1")
+    expect(main).to_contain_text("A guard holds 4 changes")
     page.goto(pages["inventory"])
     expect(page.locator(".tree .tree, .tree ul ul .node").filter(has_text="Pod ")).to_have_count(2)
     page.goto(pages["logs"])
@@ -160,7 +161,7 @@ def test_pages_say_what_is_wrong_and_why(street: Street, open_page: OpenPage) ->
     page.goto(pages["gap"])
     expect(page.locator("details.differs").filter(has_text="Deployment/")).to_contain_text("shop:2")
     page.goto(pages["deliveries"])
-    expect(main()).to_contain_text("matched")
+    expect(main).to_contain_text("matched")
 
 
 def test_the_keyboard_reaches_all_and_its_place_is_seen(street: Street, open_page: OpenPage) -> None:
@@ -199,3 +200,29 @@ def test_a_server_without_a_page_answers_404_there(page_server: PageServer, open
         assert answer is not None
         assert answer.status == 404
     faults.expect("status of 404")
+
+
+def test_the_overview_is_searched_filtered_and_sorted_without_scripts(street: Street, open_page: OpenPage) -> None:
+    page = open_page(street.server.url, scripts=False)
+    sign_in(page, VIEWER)
+    rows = page.locator("#targets tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.nth(0)).to_contain_text(street.broken.name)
+    page.get_by_role("navigation", name="Filter by state").get_by_role("link", name="held").click()
+    expect(rows).to_have_count(1)
+    expect(rows.nth(0)).to_contain_text(street.held.name)
+    page.get_by_role("link", name="all 2").click()
+    first, second = sorted((street.held.name, street.broken.name))
+    page.get_by_label("Sort by").select_option("name")
+    page.get_by_role("button", name="Show").click()
+    expect(rows.nth(0)).to_contain_text(first)
+    expect(rows.nth(1)).to_contain_text(second)
+    page.get_by_label("Search targets").fill(second)
+    page.get_by_role("button", name="Show").click()
+    expect(rows).to_have_count(1)
+    expect(rows.nth(0)).to_contain_text(second)
+    expect(page.get_by_label("Sort by")).to_have_value("name")
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_label("Token")).to_be_visible()
+    page.goto("/")
+    expect(page.get_by_label("Token")).to_be_visible()
