@@ -43,7 +43,7 @@ def add_configured(
 
 
 def _feed(settings: Settings, worker: WorkerLink) -> LiveFeed:
-    """Make what tells open pages of changes; it stands on the server's own loop, which functions don't have."""
+    """Make what sends changes to open pages; it stands on the server's own loop, which functions don't have."""
     from handler.web.page.live_feed import LiveFeed  # noqa: PLC0415 - see above
 
     def render(topic: str, data: Any) -> Mapping[str, str]:

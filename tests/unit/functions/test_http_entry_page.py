@@ -164,17 +164,16 @@ def test_there_is_no_stream_and_the_page_asks_again(deployed: Deployed) -> None:
     assert browser.get("/ui/live?topic=shop-prod")[0] == 503
 
 
-def test_a_look_that_takes_longer_than_the_function_is_given_up_in_time(deployed: Deployed) -> None:
+def test_a_look_that_takes_longer_than_the_function_is_given_up_in_time(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
     browser, held = Browser(deployed.door, aws_events.function_url), threading.Event()
     browser.sign_in()
-    was, deployed.handler.look = deployed.handler.look, lambda *_: held.wait(60)  # type: ignore[method-assign, assignment, return-value]
+    monkeypatch.setattr(deployed.handler, "look", lambda *_: held.wait(60))
     try:
         status, html = browser.get(f"{TARGET}/gap", seconds=SAFETY + 2.0)
         assert status == 502
         assert re.search(r"hasn&#39;t ended within [12](\.\d+)? s", html)
     finally:
         held.set()
-        deployed.handler.look = was  # type: ignore[method-assign]
 
 
 def test_cookies_that_came_in_pieces_are_read_whole(deployed: Deployed) -> None:
@@ -189,8 +188,7 @@ def test_cookies_that_came_in_pieces_are_read_whole(deployed: Deployed) -> None:
 def test_without_a_page_in_the_configuration_there_is_none() -> None:
     browser = Browser(Deployed(replace(SETTINGS, page=None)).door, aws_events.function_url)
     assert [browser.get(path)[0] for path in ("/", "/ui/login", TARGET)] == [404] * 3
-    token = {"Authorization": f"Bearer {SECRETS['ALL']}"}
-    assert browser.get("/api/targets/shop-prod/gap", **token)[0] == 503
+    assert browser.get("/api/targets/shop-prod/gap", Authorization=f"Bearer {SECRETS['ALL']}")[0] == 503
 
 
 def test_the_api_looks_at_no_cookie(deployed: Deployed) -> None:
