@@ -67,7 +67,16 @@ def history() -> list[Run]:
     now, counts = time.time(), {"configured": 2, "unchanged": 23}
     facts: dict[str, Any] = {"subject": "Serve the winter catalogue from the new cache", "author": "Ada Lovelace <ada@example.com>"}
     return [
-        Run(f"{number:012x}", "push", outcome, stamp(now - 3600 * number), **facts, counts=counts, duration=1.5 + 7 * number, digest="d" * 12)
+        Run(
+            f"{number:012x}",
+            "push",
+            outcome,
+            stamp(now - 3600 * number),
+            **facts,
+            counts=counts,
+            duration=1.5 + 7 * number,
+            digest="d" * 12,
+        )
         for number, outcome in enumerate(_RUNS)
     ]
 
@@ -124,7 +133,9 @@ def _parts(bed: Bed, settings: Settings) -> dict[str, float]:
 
     def shown() -> str:
         values = {"visitor": None, "csrf": "", "topic": "overview", "streams": True}
-        return render("overview.html", **values, asked=asked, overview=overview(rows, asked), orders=(), link=lambda **other: link(asked, **other))
+        return render(
+            "overview.html", **values, asked=asked, overview=overview(rows, asked), orders=(), link=lambda **other: link(asked, **other)
+        )
 
     text = json.dumps(rows)
     return {

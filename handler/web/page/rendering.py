@@ -35,9 +35,7 @@ def stranger_html(template: str, **values: Any) -> str:
 @cache
 def _environment() -> Environment:
     loader = PackageLoader(__package__)
-    made = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, auto_reload=False
-    )
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, auto_reload=False)
     made.filters |= {
         "ago": lambda stamp: ago(stamp, time.time()) if stamp else "",
         "until": lambda stamp: until(stamp, time.time()),
@@ -63,7 +61,7 @@ def _environment() -> Environment:
 
 def _cluster(name: str) -> str:
     """Write a cluster's name where there is little room: of a long path its end."""
-    return re.sub(r"/\S+(?=/[^/\s]+/[^/\s]+$)", "…", name)
+    return re.sub(r"(kubeconfig )?/\S+(?=/[^/\s]+/[^/\s]+$)", "…", name)
 
 
 def lasted(started: str, finished: str) -> str:
