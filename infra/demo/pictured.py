@@ -31,7 +31,7 @@ def pictured(demo: Walkthrough) -> None:
     _held(demo)
     _unhealthy(demo)
     _rolling_out(demo)
-    _wait("a pod whose image is missing", lambda: "ImagePullBackOff" in demo.stage.anneal("status", VOUCHERS.name).stdout)
+    _wait("a target that is degraded", lambda: "degraded" in demo.stage.anneal("status", VOUCHERS.name).stdout)
 
 
 def _rolled_out_once(demo: Walkthrough) -> None:

@@ -62,7 +62,7 @@ def _environment() -> Environment:
 
 def _cluster(name: str) -> str:
     """Write a cluster's name where there is little room: of a long path its end."""
-    return re.sub(r"/\S+(?=/[^/\s]+/[^/\s]+$)", "…", name)
+    return re.sub(r"(kubeconfig )?/\S+(?=/[^/\s]+/[^/\s]+$)", "…", name)
 
 
 def lasted(started: str, finished: str) -> str:
