@@ -111,7 +111,7 @@ def test_a_person_signs_in_looks_and_decides_in_every_form_of_event(form: Callab
     fields = dict(re.findall(HIDDEN, shown))
     assert browser.post(f"{TARGET}/replay", **{**fields, "csrf": "another"})[0] == 403
     assert browser.post(f"{TARGET}/replay", **fields)[0] == 303
-    assert deployed.queue.jobs == [Job("shop-prod", "replay", actor="ada")]
+    assert deployed.queue.jobs == [Job("shop-prod", "replay", force=True, actor="ada")]
     browser.post("/ui/logout", csrf=fields["csrf"])
     assert browser.get("/")[0] == 303
 
