@@ -164,6 +164,14 @@ def test_pages_say_what_is_wrong_and_why(street: Street, open_page: OpenPage) ->
     expect(main).to_contain_text("matched")
 
 
+def test_a_link_to_logs_is_for_those_who_may_read_them(street: Street, open_page: OpenPage) -> None:
+    for token, visible in ((OPERATOR, True), (VIEWER, False)):
+        page = open_page(street.server.url)
+        sign_in(page, token, street.pages["broken target"])
+        expect(page.locator("#connection")).to_have_text("live")
+        expect(page.locator(".unhealthy .logs")).to_be_visible(visible=visible)
+
+
 def test_the_keyboard_reaches_all_and_its_place_is_seen(street: Street, open_page: OpenPage) -> None:
     page = open_page(street.server.url)
     sign_in(page, OPERATOR)

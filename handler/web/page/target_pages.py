@@ -31,8 +31,8 @@ def _html(page: Page, visitor: Visitor, target: Target, tab: str, **values: Any)
     view = values.pop("view", None) or _shown(page, target)
     acts = _acts(view) if visitor.operates(target.name) else ()
     topic = target.name if tab == "target" else ""
-    mine: dict[str, Any] = {"acts": acts, "reads_logs": visitor.reads_logs(target.name)}
-    return page.html(visitor, f"{tab}.html", topic=topic, target=target, view=view, tab=tab, tone_of=tone_of, **mine, **values)
+    values |= {"view": view, "acts": acts, "reads_logs": visitor.reads_logs(target.name), "tab": tab, "tone_of": tone_of}
+    return page.html(visitor, f"{tab}.html", topic=topic, target=target, **values)
 
 
 def overview(page: Page, visitor: Visitor, target: Target) -> Response:

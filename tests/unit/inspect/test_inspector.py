@@ -209,6 +209,16 @@ def test_fifty_who_ask_at_once_cost_one_plan_and_so_does_whoever_asks_soon_after
     assert town.lists == 2
 
 
+def test_who_is_about_to_act_is_shown_no_plan_of_a_moment_ago_and_others_get_the_new_one() -> None:
+    town = Town("a")
+    older = town.inspector.gap(Ask("shop"))
+    newer = town.inspector.gap(Ask("shop"), anew=True)
+    assert newer is not older
+    assert town.inspector.gap(Ask("shop")) is newer
+    assert town.inspector.gap_facts({"name": "shop", "anew": True})["target"] == "shop"
+    assert town.inspector.gap(Ask("shop")) is not newer
+
+
 def test_an_object_is_answered_from_the_whole_gap_where_that_lists_all_its_fields() -> None:
     town = Town("a", "b")
     town.inspector.gap(Ask("shop"))
