@@ -138,7 +138,7 @@ def test_the_demo_is_true_and_a_kept_one_follows_a_push_and_is_removed_whole(kub
 
 
 def _signs_in(told: str) -> bool:
-    """Sign in to the page as the demo says; whether it then shows the shop. No token stands in what the demo says."""
+    """Sign in to the page as the demo says; whether it then shows the shop. The output holds no token."""
     page = next(line.strip() for line in told.splitlines() if line.strip().startswith("http://") and line.strip().endswith("/"))
     file = Path(next(line.split()[-1] for line in told.splitlines() if line.strip().startswith("cat ")))
     assert file.stat().st_mode & 0o077 == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from jinja2 import UndefinedError
 
 from handler.state.record import Drift, Run, State, StepRecord
-from handler.web.page.overview import row_view
+from handler.web.page.overview import Choice, link, overview, row_view
 from handler.web.page.rendering import STATIC, TYPES, asset, render, static
 from handler.web.page.sparkline import tone_of
 from handler.web.page.target_view import target_view
@@ -113,3 +114,29 @@ def test_the_script_is_small_and_the_only_one() -> None:
     assert [name for name, kind in TYPES.items() if "javascript" in kind] == ["page.js"]
     assert b"eval(" not in static("page.js")
     assert b"innerHTML" in static("page.js"), "of what our own server has made, which is escaped"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("kubeconfig /root/.cache/anneal/demo/controlplane/kubeconfig", "…/controlplane/kubeconfig"),
+        ("kubeconfig /etc/kubeconfig", "kubeconfig /etc/kubeconfig"),
+        ("kubeconfig secret shop/login, context prod", "kubeconfig secret shop/login, context prod"),
+        ("in-cluster", "in-cluster"),
+    ],
+)
+def test_a_long_path_of_a_cluster_shows_its_end(name: str, shown: str) -> None:
+    page = row(None, cluster=name)
+    assert f">{shown}</span>" in page
+    assert f'title="{name}"' in page
+
+
+def test_the_strip_has_a_part_for_each_standing_as_wide_as_its_count() -> None:
+    asked = Choice()
+    found = overview([row_of(None), row_of(None), {**row_of(full()), "phase": "failed"}], asked)
+    frame = {"visitor": None, "csrf": "", "topic": "overview", "streams": True}
+    drawn = render("overview.html", **frame, asked=asked, overview=found, orders=(), link=partial(link, asked))
+    assert 'viewBox="0 0 3 1"' in drawn
+    assert '<rect class="bad" id="bar-failed" x="0" width="1" height="1"/>' in drawn
+    assert '<rect class="quiet" id="bar-new" x="1" width="2" height="1"/>' in drawn
+    assert '<rect class="good" id="bar-healthy" x="3" width="0" height="1"/>' in drawn
