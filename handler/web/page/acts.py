@@ -4,7 +4,7 @@
     confirm   a form that carries what was shown: the held plan's id, the commit, a digest of the deletions
     do        looks again; if what was shown still stands: a job for the queue, or a question to the worker
 
-Law: nothing is done of which another thing was shown.
+Law: nothing is done of which another thing was shown, or nothing at all: what can't be planned can't be confirmed.
 """
 
 from __future__ import annotations
@@ -128,6 +128,11 @@ class Confirmation:
         return str(self.held["id"]) if self.held else ""
 
     @property
+    def unplanned(self) -> bool:
+        """Whether what it would change isn't known: it would be confirmed unseen."""
+        return self.plan is not None and bool(self.plan["problems"])
+
+    @property
     def shown(self) -> str:
         """The digest of all that was shown."""
         going = sorted([str(each["action"]), str(each["object"]), str(each["uid"])] for each in self.going)
@@ -135,10 +140,10 @@ class Confirmation:
         return hashlib.sha256(canonical([self.act.name, self.target, self.commit, self.hold, entered, going])).hexdigest()[:32]
 
     def require(self, form: Form) -> None:
-        """Raise ShownOtherwise unless a form was made of what stands now."""
+        """Raise ShownOtherwise unless a form was made of what stands now, and that is known."""
         sent = [form.get(name, "") for name in ("hold", "commit", "shown")]
         stands = all(hmac.compare_digest(one.encode(), other.encode()) for one, other in zip(sent, self._proof(), strict=True))
-        if not stands:
+        if not stands or self.unplanned:
             raise ShownOtherwise.of(f"target {self.target}", "what was shown has changed meanwhile, and nothing was done")
 
     def _proof(self) -> tuple[str, str, str]:
@@ -166,4 +171,6 @@ def look(act: Act, target: str, form: Form, ask: Ask) -> Confirmation:
         return Confirmation(act, target, applied, held, form=form)
     plan = ask("gap", name=target, **act.plan(form))["gap"]
     going = tuple(each for each in plan["objects"] if each["deletes"])
+    if "to" in form:
+        form["to"] = form["to"] or plan["commit"]  # the commit before may be another one once it runs
     return Confirmation(act, target, plan["commit"], held, plan, going, form)

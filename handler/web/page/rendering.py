@@ -34,6 +34,7 @@ def stranger_html(template: str, **values: Any) -> str:
 @cache
 def _environment() -> Environment:
     made = Environment(loader=PackageLoader(__package__), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.auto_reload = False  # a template belongs to the code that it was loaded with
     made.filters |= {
         "ago": lambda stamp: ago(stamp, time.time()) if stamp else "",
         "until": lambda stamp: until(stamp, time.time()),

@@ -9,7 +9,7 @@ from flask import Response, request
 
 from handler.config.settings import Target
 from handler.model.errors import Forbidden
-from handler.web.page.acts import Act, possible
+from handler.web.page.acts import ACTS, Act, possible
 from handler.web.page.answers import NotTheTargets
 from handler.web.page.rendering import render
 from handler.web.page.roles import Visitor
@@ -33,7 +33,8 @@ def _html(page: Page, visitor: Visitor, target: Target, tab: str, **values: Any)
 
 def overview(page: Page, visitor: Visitor, target: Target) -> Response:
     """Show how a target stands, and its rollout."""
-    return _html(page, visitor, target, "target", asked=request.args.get("asked", "")[:_LONGEST])
+    asked = request.args.get("asked", "")
+    return _html(page, visitor, target, "target", asked=asked if asked in ACTS else "")
 
 
 def fragments(target: Target, facts: Mapping[str, Any]) -> Mapping[str, str]:

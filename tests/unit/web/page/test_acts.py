@@ -24,12 +24,13 @@ class Worker:
     def __init__(self, state: State | None, commit: str = sha("c"), *objects: dict[str, Any]) -> None:
         self.state, self.commit, self.objects = state, commit, list(objects)
         self.asked: list[dict[str, Any]] = []
+        self.problems: list[dict[str, Any]] = []
 
     def __call__(self, question: str, **about: Any) -> dict[str, Any]:
         self.asked.append({"question": question, **about})
         if question == "target":
             return {"target": facts_of(self.state)}
-        return {"gap": {"commit": self.commit, "objects": self.objects, "problems": []}}
+        return {"gap": {"commit": self.commit, "objects": self.objects, "problems": self.problems}}
 
 
 def form(found: Confirmation, **other: str) -> dict[str, str]:
@@ -46,7 +47,7 @@ def looked(act: str, worker: Worker, **sent: str) -> Confirmation:
         ("replay", {}, {}),
         ("approve", {}, {"approve": "h1"}),
         ("rollback", {"to": sha("b")}, {"commit": sha("b"), "rollback": True}),
-        ("rollback", {}, {"rollback": True}),
+        ("rollback", {}, {"commit": sha("c"), "rollback": True}),
         ("unpin", {}, {"unpin": True}),
     ],
 )
@@ -113,6 +114,24 @@ def test_what_has_changed_since_it_was_shown_isnt_done() -> None:
     worker.objects[0], worker.commit = GOING, sha("d")
     with pytest.raises(ShownOtherwise):
         looked("replay", worker).require(shown)
+
+
+@pytest.mark.parametrize("act", ["replay", "rollback", "unpin"])
+def test_what_cant_be_planned_cant_be_confirmed(act: str) -> None:
+    worker = Worker(full(), "")
+    worker.problems.append({"subject": "cluster", "message": "gives no answer", "place": "", "fix": ""})
+    found = looked(act, worker)
+    assert found.unplanned
+    with pytest.raises(ShownOtherwise):
+        found.require(form(found))
+
+
+def test_the_commit_to_go_back_to_is_the_one_that_was_shown() -> None:
+    worker = Worker(full(), sha("b"), GOING)
+    shown = form(looked("rollback", worker))
+    again = looked("rollback", worker, to=shown["to"])
+    again.require(shown)
+    assert again.job("ada").commit == sha("b")
 
 
 def test_a_confirmation_of_one_act_or_commit_is_none_of_another() -> None:

@@ -112,3 +112,10 @@ def test_the_script_is_small_and_the_only_one() -> None:
     assert [name for name, kind in TYPES.items() if "javascript" in kind] == ["page.js"]
     assert b"eval(" not in static("page.js")
     assert b"innerHTML" in static("page.js"), "of what our own server has made, which is escaped"
+
+
+def test_a_running_process_shows_the_templates_that_it_was_started_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = render("acts.html", target=TARGET, acts=())
+    monkeypatch.setattr("jinja2.loaders.PackageLoader.get_source", lambda *_: ("another", None, lambda: False))
+    monkeypatch.setattr("jinja2.environment.Template.is_up_to_date", False)
+    assert render("acts.html", target=TARGET, acts=()) == before
