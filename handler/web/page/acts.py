@@ -179,6 +179,8 @@ def look(act: Act, target: str, form: Form, ask: Ask) -> Confirmation:
         return Confirmation(act, target, applied, held, form=form)
     plan = ask("gap", name=target, anew=True, **act.plan(form))["gap"]  # it is done next: no plan of a moment ago
     going = tuple(each for each in plan["objects"] if each["deletes"])
+    if "to" in form:
+        form["to"] = form["to"] or plan["commit"]  # the commit before may be another one once it runs
     return Confirmation(act, target, plan["commit"], held, plan, going, form)
 
 

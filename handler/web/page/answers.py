@@ -20,12 +20,17 @@ class NotTheTargets(SenderError, code="not-the-targets", status=404):
     """An object or a commit that isn't the target's."""
 
 
+class ActRefused(SenderError, code="act-refused", status=400):
+    """What a person asked for makes no sense."""
+
+
 _KINDS: Mapping[str, type[SenderError]] = {"request-refused": NotTheTargets}
+_ACTS: Mapping[str, type[SenderError]] = {"request-refused": ActRefused}
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Asks the worker. Each method raises WorkerUnavailable; NotAnswered, NotTheTargets: with the reason."""
+    """Asks the worker. Each method raises WorkerUnavailable; NotAnswered, NotTheTargets, ActRefused: with the reason."""
 
     worker: AskWorker
 
@@ -33,7 +38,8 @@ class Answers:
         """Return the answer to one question."""
         answer = self.worker(question, **about)
         if trouble := answer.get("trouble"):
-            raise _KINDS.get(trouble["code"], NotAnswered).of(f"target {about.get('name', '')}".strip(), str(trouble["message"]))
+            kinds = _ACTS if question in ("suspend", "resume") else _KINDS
+            raise kinds.get(trouble["code"], NotAnswered).of(f"target {about.get('name', '')}".strip(), str(trouble["message"]))
         return answer
 
     def rows(self, names: Sequence[str]) -> list[Json]:

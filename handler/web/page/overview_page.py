@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from flask import Response, request
+from werkzeug.exceptions import MethodNotAllowed
 
 from handler.web.page.overview import ORDERS, OVERVIEW, choice, link, overview, row_view
 from handler.web.page.rendering import render
@@ -38,7 +39,12 @@ def deliveries(page: Page, visitor: Visitor) -> Response:
 
 
 def live(page: Page, visitor: Visitor) -> Response:
-    """Keep the connection for the changes of a topic; 503: there is no feed, no loop or no room, so that the page asks again by itself."""
+    """Keep the connection for the changes of a topic; 503: there is no feed, no loop or no room, so that the page polls.
+
+    Raises MethodNotAllowed: a HEAD has no body, and would keep a stream's place.
+    """
+    if request.method != "GET":
+        raise MethodNotAllowed(["GET"])
     topic, seen = request.args.get("topic", OVERVIEW), frozenset(page.seen_by(visitor))
     if page.feed and page.feed.open(request.environ, topic, seen, visitor.until, visitor=visitor.name):
         return Response(status=200)  # never sent: the loop sends a head of its own

@@ -27,12 +27,15 @@ class Worker:
         self.asked: list[dict[str, Any]] = []
         self.facts: dict[str, bool] = {}
         self.outcome, self.due = "planned", list[dict[str, str]]()
+        self.problems: list[dict[str, Any]] = []
 
     def __call__(self, question: str, **about: Any) -> dict[str, Any]:
         self.asked.append({"question": question, **about})
         if question == "target":
             return {"target": facts_of(self.state) | self.facts}
-        return {"gap": {"commit": self.commit, "objects": self.objects, "due": self.due, "outcome": self.outcome, "problems": []}}
+        return {
+            "gap": {"commit": self.commit, "objects": self.objects, "due": self.due, "outcome": self.outcome, "problems": self.problems}
+        }
 
 
 def form(found: Confirmation, **other: str) -> dict[str, str]:
@@ -122,6 +125,24 @@ def test_what_has_changed_since_it_was_shown_isnt_done() -> None:
     worker.due, worker.commit = [], sha("d")
     with pytest.raises(ShownOtherwise):
         looked("replay", worker).require(shown)
+
+
+@pytest.mark.parametrize("act", ["replay", "rollback", "unpin"])
+def test_what_cant_be_planned_cant_be_confirmed(act: str) -> None:
+    worker = Worker(full(), "")
+    worker.problems.append({"subject": "cluster", "message": "gives no answer", "place": "", "fix": ""})
+    found = looked(act, worker)
+    assert found.unplanned
+    with pytest.raises(ShownOtherwise):
+        found.require(form(found))
+
+
+def test_the_commit_to_go_back_to_is_the_one_that_was_shown() -> None:
+    worker = Worker(full(), sha("b"), GOING)
+    shown = form(looked("rollback", worker))
+    again = looked("rollback", worker, to=shown["to"])
+    again.require(shown)
+    assert again.job("ada").commit == sha("b")
 
 
 def test_a_confirmation_of_one_act_or_commit_is_none_of_another() -> None:

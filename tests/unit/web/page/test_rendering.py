@@ -140,3 +140,10 @@ def test_the_strip_has_a_part_for_each_standing_as_wide_as_its_count() -> None:
     assert '<rect class="bad" id="bar-failed" x="0" width="1" height="1"/>' in drawn
     assert '<rect class="quiet" id="bar-new" x="1" width="2" height="1"/>' in drawn
     assert '<rect class="good" id="bar-healthy" x="3" width="0" height="1"/>' in drawn
+
+
+def test_a_running_process_shows_the_templates_that_it_was_started_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = render("acts.html", target=TARGET, acts=())
+    monkeypatch.setattr("jinja2.loaders.PackageLoader.get_source", lambda *_: ("another", None, lambda: False))
+    monkeypatch.setattr("jinja2.environment.Template.is_up_to_date", False)
+    assert render("acts.html", target=TARGET, acts=()) == before

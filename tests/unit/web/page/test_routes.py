@@ -71,7 +71,7 @@ class Door:
     """The application, and what it asked of a worker that always answers the same."""
 
     def __init__(self, state: State | None = None, *parts: Any) -> None:
-        self.state = state or replace(full(), history=(RUN,))
+        self.state: State | None = state or replace(full(), history=(RUN,))
         self.queue, self.asked, self.trouble = Kept(), list[dict[str, Any]](), dict[str, dict[str, str]]()
         self.run: dict[str, Any] | None = None
         settings = page_settings()
@@ -223,6 +223,31 @@ def test_what_was_shown_otherwise_is_shown_anew_and_not_done(door: Door, name: s
     assert post(client, path, fields(page)).status_code == 303, "the form is one of how it stands now"
 
 
+def test_what_cant_be_planned_has_no_button_and_isnt_done(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = {"subject": "cluster", "message": "gives no answer", "place": "", "fix": ""}
+    monkeypatch.setitem(GAP, "problems", [problem])
+    monkeypatch.setitem(GAP, "objects", [])
+    client, path = door.browser("ADA"), "/ui/targets/shop-prod/replay"
+    shown = get(client, path)
+    assert (shown.status_code, "gives no answer" in shown.text, ">Run now</button>" in shown.text) == (200, True, False)
+    assert "Nothing is deleted" not in shown.text
+    assert (post(client, path, fields(shown)).status_code, door.queue.jobs) == (409, [])
+
+
+def test_a_pause_until_no_moment_is_what_the_person_sent(door: Door) -> None:
+    client = door.browser("ADA")
+    form = fields(get(client, "/ui/targets/shop-prod/suspend")) | {"reason": "", "until": "soon"}
+    door.trouble["suspend"] = {"code": "request-refused", "message": "suspend: until soon: no moment"}
+    page = post(client, "/ui/targets/shop-prod/suspend", form)
+    assert (page.status_code, "until soon" in page.text) == (400, True)
+
+
+def test_an_address_puts_no_words_into_our_mouth(door: Door) -> None:
+    client = door.browser("ADA")
+    assert "Asked for: suspend." in get(client, "/ui/targets/shop-prod?asked=suspend").text
+    assert "Asked for" not in get(client, "/ui/targets/shop-prod?asked=call+us").text
+
+
 @pytest.mark.parametrize(
     ("form", "headers"),
     [
@@ -350,3 +375,17 @@ def test_no_other_method_is_taken(door: Door, method: str) -> None:
     for path in ("/", "/ui/targets/shop-prod", "/ui/targets/shop-prod/replay"):
         assert client.open(path, method=method, base_url=URL, headers=OWN).status_code == 405
     assert not door.queue.jobs
+
+
+def test_a_head_has_no_body_and_so_no_stream(door: Door) -> None:
+    page = door.browser("ADA").head("/ui/live?topic=overview", base_url=URL)
+    assert (page.status_code, page.headers["Allow"]) == (405, "GET")
+
+
+def test_a_target_that_never_ran_is_asked_for_no_events(door: Door) -> None:
+    path = "/ui/targets/shop-prod"
+    assert "data-from" in get(door.browser("ADA"), path).text
+    never = Door()
+    never.state = None
+    page = get(never.browser("ADA"), path)
+    assert (page.status_code, "data-from" in page.text) == (200, False)
