@@ -33,9 +33,8 @@ class Worker:
         self.asked.append({"question": question, **about})
         if question == "target":
             return {"target": facts_of(self.state) | self.facts}
-        return {
-            "gap": {"commit": self.commit, "objects": self.objects, "due": self.due, "outcome": self.outcome, "problems": self.problems}
-        }
+        plan = {"commit": self.commit, "objects": self.objects, "due": self.due, "outcome": self.outcome}
+        return {"gap": plan | {"problems": self.problems}}
 
 
 def form(found: Confirmation, **other: str) -> dict[str, str]:

@@ -207,6 +207,7 @@ def test_a_pause_is_asked_of_the_worker(door: Door) -> None:
     assert post(client, "/ui/targets/shop-prod/suspend", form).status_code == 303
     assert door.asked[-1] == {"question": "suspend", "name": "shop-prod", "by": "ada", "reason": "maintenance", "until": "2h"}
     assert get(client, "/ui/targets/shop-prod/resume").status_code == 409, "it isn't suspended yet"
+    assert door.state
     door.state = replace(door.state, suspend=Suspend("ada", until="2999-01-01T00:00:00Z"))
     assert post(client, "/ui/targets/shop-prod/resume", fields(get(client, "/ui/targets/shop-prod/resume"))).status_code == 303
     assert door.asked[-1] == {"question": "resume", "name": "shop-prod", "by": "ada"}
@@ -244,7 +245,7 @@ def test_a_pause_until_no_moment_is_what_the_person_sent(door: Door) -> None:
 
 def test_an_address_puts_no_words_into_our_mouth(door: Door) -> None:
     client = door.browser("ADA")
-    assert "Asked for: suspend." in get(client, "/ui/targets/shop-prod?asked=suspend").text
+    assert "Suspend: done." in get(client, "/ui/targets/shop-prod?asked=suspend").text
     assert "Asked for" not in get(client, "/ui/targets/shop-prod?asked=call+us").text
 
 
