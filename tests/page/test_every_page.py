@@ -13,7 +13,7 @@ from infra.browser.faults import Faults
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map, deployment, secret, service
 from tests.e2e.one_target import Shop
-from tests.e2e.serve_process import Serving
+from tests.e2e.serve_process import Serving, until
 from tests.e2e.workload_status import fated
 from tests.page.axe_clean import axe_clean
 from tests.page.conftest import OpenPage
@@ -69,6 +69,8 @@ def street(open_shops: Open, servers: PageServer) -> Street:
     recorded(held, settled(held.head))
     delivered(server, held, deployment(held.name, "web", "shop:2", replicas=2), shared, *maps[:1])
     recorded(held, lambda state: state.held)
+    until(lambda: "CrashLoopBackOff" in str(broken.kubectl("get", "pods", "-n", broken.name)))
+    delivered(server, broken, *broken.documents, config_map(broken.name, "more"))  # a run judges at once what a watch sees in a while
     recorded(broken, lambda state: state.health.state == HealthState.DEGRADED)
     return Street(server, held, broken)
 
