@@ -105,7 +105,7 @@ def signed_in(port: int, visitor: int = 0) -> str:
     cookies = [value.partition(";")[0] for name, value in answer.getheaders() if name.lower() == "set-cookie"]
     connection.close()
     if answer.status not in (302, 303) or not cookies:
-        raise RuntimeError(f"the sign-in was refused: {answer.status}")
+        raise RuntimeError(f"the bench is not signed in: {answer.status}")
     return "; ".join(cookies)
 
 

@@ -119,7 +119,7 @@ def test_the_script_is_small_and_the_only_one() -> None:
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
-        ("kubeconfig /root/.cache/anneal/demo/controlplane/kubeconfig", "…/controlplane/kubeconfig"),
+        ("kubeconfig /var/lib/anneal/demo/controlplane/kubeconfig", "…/controlplane/kubeconfig"),
         ("kubeconfig /etc/kubeconfig", "kubeconfig /etc/kubeconfig"),
         ("kubeconfig secret shop/login, context prod", "kubeconfig secret shop/login, context prod"),
         ("in-cluster", "in-cluster"),
