@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from handler.model.errors import SenderError
+from handler.model.errors import BadPayload, SenderError
 from handler.web.status_api import AskWorker
 
 Json = Mapping[str, Any]
@@ -20,17 +20,13 @@ class NotTheTargets(SenderError, code="not-the-targets", status=404):
     """An object or a commit that isn't the target's."""
 
 
-class ActRefused(SenderError, code="act-refused", status=400):
-    """What a person asked for makes no sense."""
-
-
 _KINDS: Mapping[str, type[SenderError]] = {"request-refused": NotTheTargets}
-_ACTS: Mapping[str, type[SenderError]] = {"request-refused": ActRefused}
+_ACTS: Mapping[str, type[SenderError]] = {"request-refused": BadPayload}
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Asks the worker. Each method raises WorkerUnavailable; NotAnswered, NotTheTargets, ActRefused: with the reason."""
+    """Asks the worker. Each method raises WorkerUnavailable; NotAnswered, NotTheTargets, BadPayload: with the reason."""
 
     worker: AskWorker
 
