@@ -77,13 +77,13 @@ def test_the_gap_tells_each_state_of_objects_and_fields_and_who_made_it(shop: Sh
         "manager": "kubectl-edit",
         "why": "",
     }
-    assert field(objects["ConfigMap/one"], "data.extra")["why"] == "the next run removes it"
+    assert field(objects["ConfigMap/one"], "data.extra")["why"] == "the next run that compares live removes it"
     theirs = field(objects["ConfigMap/two"], "data.theirs")
     assert (theirs["state"], theirs["live"], theirs["manager"], theirs["why"]) == ("undeclared", "x", "acme-operator", "it stays")
     web = objects["Deployment/web"]
     scaled = field(web, "spec.replicas")
     assert (scaled["state"], scaled["declared"], scaled["live"], scaled["why"]) == ("itself", "2", "5", "ignored by a rule of the target")
-    assert field(web, "spec.revisionHistoryLimit")["why"] == "set by the API server"
+    assert field(web, "spec.revisionHistoryLimit")["why"] == "has no manager, as the API server's defaults"
     revision = field(web, "metadata.annotations.deployment.kubernetes.io/revision")
     assert (revision["state"], revision["why"]) == ("itself", "written through status")
     cpu = field(web, "spec.template.spec.containers[name=web].resources.limits.cpu")
@@ -140,7 +140,7 @@ def test_people_read_a_line_an_object_and_a_row_a_field(shop: Shop, kubectl: Kub
     assert lines[-1] == "next: anneal apply shop"
     every = shop.cli("gap", "shop", "-v").stdout
     assert f"= equal      Deployment/{shop.namespace}/web" in every
-    assert "set by the API server" in every
+    assert "has no manager, as the API server's defaults" in every
     assert [each["target"] for each in shop.cli.json("gap")["targets"]] == ["shop"]
 
 
