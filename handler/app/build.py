@@ -228,6 +228,7 @@ class Handler(Connections):
             metrics=self._query,
             announce=self._options.announce,
             agrees=self._options.agrees,
+            shows=self._options.shows,
             siblings=OneRepository(self, target, self._sibling_preparer),
             health=self.custom_health(target),
         )

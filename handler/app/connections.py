@@ -60,8 +60,8 @@ class Options:
     did. `patience`: seconds that one run may wait for one thing to become healthy. `looks`: no process lives that watches health;
     `watches`: this one does. `placeholders`: no key of encrypted files is asked, and no cluster for variables.
     `any_metrics`: checks may ask any Prometheus, listed or not. `terminal`: exec plugins may prompt. With `notes`
-    or `terminal` a cluster that doesn't answer is given up soon. `announce`, `agrees`: see `handler.engine.run.dependencies.Dependencies`.
-    `brief`: seconds that a cluster has for one answer to read-only views. `places`: by target name, of records in other places.
+    or `terminal` a cluster that doesn't answer is given up soon. `brief`: seconds that a cluster has for one answer to read-only views.
+    `places`: by target name, of records in other places. `announce`, `agrees`, `shows`: see `engine.run.dependencies.Dependencies`.
     """
 
     kubeconfig: str = ""
@@ -79,6 +79,7 @@ class Options:
     announce: Announce = unheard
     places: Mapping[str, RecordPlace] = field(default_factory=dict)
     agrees: Callable[[Plan], bool] | None = None
+    shows: bool = False
 
 
 class Connections:

@@ -1,4 +1,4 @@
-"""`anneal gap` and `anneal orphans`: how live stands against git field by field, and what the next run deletes. They write nothing."""
+"""`anneal gap` and `anneal orphans`: how live stands against git field by field, and what a run deletes. They write nothing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def gap(session: Session, target: str | None, commit: str, exit_code: bool) -> i
 
 
 def orphans(session: Session, target: str | None, exit_code: bool) -> int:
-    """Show what the next run of TARGET, or of all, deletes and why; what keeps the rest, and what a guard holds."""
+    """Show what the next run of TARGET, or of all, that compares live deletes and why; what keeps the rest, and what a guard holds."""
     with _looked(session, target, lambda inspector, name: inspector.orphans(name)) as found:
         seen = _told(session.output, target, found, _orphans)
     going = any(each.counts[Fate.DELETED] or each.counts[Fate.RECREATED] for each in seen)

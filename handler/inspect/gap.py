@@ -1,6 +1,6 @@
 """The gap of one target: how each object that git declares, or that lives without that, stands against git; and each of its fields.
 
-    equal        live is as git declares it                  differs     the next run would write it
+    equal        live is as git declares it                  differs     the next run that compares live would write it
     missing      git declares it, and it isn't there         itself      left alone, or gone by itself
     undeclared   it lives, and git doesn't declare it: an orphan (`orphans` says what becomes of it)
 

@@ -41,8 +41,8 @@ class Inspector:
     def gap_facts(self, about: Mapping[str, Any]) -> Json:
         """Return the gap that another process asks for, as JSON, cut. `about`: what `Ask` takes, and `anew`. Raises as `gap`."""
         name, commit, of = (str(about.get(key) or "") for key in ("name", "commit", "object"))
-        rollback, unpin, anew = (about.get(key) is True for key in ("rollback", "unpin", "anew"))
-        return cut(facts(self.gap(Ask(name, commit, rollback=rollback, unpin=unpin, object=of), anew=anew)))
+        rollback, unpin, force, anew = (about.get(key) is True for key in ("rollback", "unpin", "force", "anew"))
+        return cut(facts(self.gap(Ask(name, commit, rollback=rollback, unpin=unpin, object=of, force=force), anew=anew)))
 
     def orphans(self, name: str) -> Orphans:
         """Return what the next run deletes of a target, and what it keeps: see `PlanQuestions`."""

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import Any
 
 from handler.app.build import Handler
 from handler.cluster.api import Api
@@ -215,12 +214,7 @@ class _Look:
     def _mask(self) -> Callable[[str], str]:
         identities = [each.identity for each in self.objects.values()]
         names = {name for each in identities for name in (each.name, each.namespace)}
-        stubs: list[dict[str, Any]] = [
-            {"apiVersion": "v1", "kind": each.kind, "metadata": {"name": each.name, "namespace": each.namespace}}
-            for each in identities
-            if each.group_kind != _SECRET
-        ]
-        hidden = chain(living([*self.bodies, *stubs]), self.secrets - names)
+        hidden = chain(living(self.bodies, identities), self.secrets - names)
         return CommitMask(self.handler.secrets.mask, (), Mask.of(hidden))
 
     def _note(self, what: str, error: AnnealError) -> None:

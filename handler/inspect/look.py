@@ -7,7 +7,7 @@ Law: it is a dry run, by the target's own identity; a plan that can't be made is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from handler.app.build import Handler
@@ -27,6 +27,7 @@ SHOWN = 200  # items of a list that stand in no list of their own: what is held,
 class Ask:
     """What is looked at: the head or the pin, as the next run would; or `commit`, `rollback`, `unpin` as a person would ask for it.
 
+    `force`: hooks and steps that have run are due once more, as in the run that a person asks for.
     `object`: whose equal fields are listed, empty: those of all while they are `most` at most.
     """
 
@@ -36,22 +37,25 @@ class Ask:
     unpin: bool = False
     object: str = ""
     most: int = MOST
+    force: bool = False
 
     @property
     def job(self) -> Job:
         """The dry run that answers it."""
-        return Job(self.target, "oneoff", commit=self.commit, rollback=self.rollback, unpin=self.unpin, dry_run=True)
+        asked = Job(self.target, "oneoff", commit=self.commit, rollback=self.rollback, unpin=self.unpin)
+        return replace(asked, force=self.force, dry_run=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was found. `state`: the record, None: it has none or can't be read; `at`: seconds since the epoch."""
+    """What was found. `state`: the record, None: it has none or can't be read; `at`: seconds since the epoch; `held`: which changes are."""
 
     ask: Ask
     result: Result
     gaps: FieldGaps
     state: State | None
     at: float
+    held: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -64,15 +68,18 @@ class Look:
         return self.result.plan.hold if self.result.plan else None
 
     def holds(self, change: Change) -> bool:
-        """Whether a guard holds exactly this change."""
-        return self.hold is not None and change.key() in self.hold.changes
+        """Whether a guard holds exactly this change: of what lives by its uid, for of fields that go it names values that aren't shown."""
+        action, name, uid = change.key()
+        return (action, uid or name) in self.held
 
 
 def look(handler: Handler, ask: Ask, now: float) -> Look:
     """Look at a target; whatever goes wrong is the result's."""
     gaps = FieldGaps(ask.object, ask.most)
     result = guarded(handler.look)(ask.job, gaps)
-    return Look(ask, result, gaps, _recorded(handler, ask.target), now)
+    hold = result.plan.hold if result.plan else None
+    held = frozenset((action, uid or name) for action, name, uid in hold.changes) if hold else frozenset[tuple[str, str]]()
+    return Look(ask, result, gaps, _recorded(handler, ask.target), now, held)
 
 
 def _recorded(handler: Handler, name: str) -> State | None:

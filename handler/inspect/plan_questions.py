@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from handler.app.build import Handler
@@ -13,8 +11,6 @@ from handler.inspect.gap import Gap, gap_of
 from handler.inspect.look import Ask, look
 from handler.inspect.orphans import Orphans, orphans_of
 from handler.inspect.shared_looks import SharedLooks
-from handler.model import deadline
-from handler.model.errors import ClusterUnavailable
 
 AT_ONCE = 2  # plans that are made at once for viewers
 FRESH = 5.0  # seconds for which an answer serves the same question again
@@ -30,13 +26,12 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class PlanQuestions:
-    """A method each. `handler`: makes the plans; `looks`: shared by all viewers."""
+    """A method each. `handler`: makes the plans, by one thread a target; `looks`: shared by all viewers."""
 
     handler: Handler
     clock: Callable[[], float] = time.time
     looks: SharedLooks = field(default_factory=lambda: SharedLooks(AT_ONCE))
     patience: float = PATIENCE
-    _targets: dict[str, threading.Lock] = field(default_factory=dict)
 
     def gap(self, ask: Ask, *, anew: bool = False) -> Gap:
         """Return the gap of a target; what goes wrong with that is in it. `anew`: as it is from now on, not as a moment ago.
@@ -55,25 +50,8 @@ class PlanQuestions:
         return self._answer(Ask(name)).orphans
 
     def _answer(self, ask: Ask, *, anew: bool = False) -> _Answer:
-        known: _Answer | None = None if anew else self.looks.known(ask)
-        if known:
-            return known
-        with self._alone(ask.target):
-            if anew:
-                self.looks.forget(ask)
-            return self.looks.ask(ask, lambda: self._anew(ask), seconds=self.patience, fresh=FRESH)
+        return self.looks.ask(ask, lambda: self._anew(ask), seconds=self.patience, fresh=FRESH, alone=ask.target, anew=anew)
 
     def _anew(self, ask: Ask) -> _Answer:
         found = look(self.handler, ask, self.clock())
         return _Answer(gap_of(found), orphans_of(found))
-
-    @contextlib.contextmanager
-    def _alone(self, target: str) -> Iterator[None]:
-        """Wait until nothing else looks at this target: its planner is of one thread at a time."""
-        lock = self._targets.setdefault(target, threading.Lock())
-        if not lock.acquire(timeout=deadline.left(self.patience)):
-            raise ClusterUnavailable.of(f"target {target}", "another look at it hasn't ended", fix="ask again in a moment")
-        try:
-            yield
-        finally:
-            lock.release()

@@ -49,10 +49,14 @@ def field_changes(
     for path, was, becomes in _differences((), meaningful(live), meaningful(wanted)):
         text = text_of(tellable(kind, tuple(hidden.told(path))))
         was_shown, becomes_shown = shown(kind, text, was), shown(kind, text, becomes)
-        if hidden.hides(path) or (hides(was_shown), hides(becomes_shown)) != (was_shown, becomes_shown):
-            was_shown, becomes_shown = was_shown and MASKED, becomes_shown and MASKED
+        was_shown, becomes_shown = hidden_alike(was_shown, becomes_shown, (lambda _: "") if hidden.hides(path) else hides)
         found.append(FieldChange(text, becomes_shown, was_shown, _owner(live, path)))
     return tuple(found)
+
+
+def hidden_alike(one: str, other: str, hides: Callable[[str], str]) -> tuple[str, str]:
+    """Return both sides of a field as they may be shown: masked both, where one of them holds what a mask hides."""
+    return (one, other) if (hides(one), hides(other)) == (one, other) else (one and MASKED, other and MASKED)
 
 
 def tellable(kind: GroupKind, path: Path) -> Path:

@@ -2,8 +2,9 @@
 
     declared, live --> fields with who owns each --> a state each --> with the plan's Change: what the next run does about it
 
-Law: what the server calls the same is equal, however it is written. Fields are masked as a plan masks them; of what is masked nothing says
-that it equals. Only a look that asks for it pays: equal fields and the server's defaults are counted, and listed where they are few.
+Law: what the server calls the same is equal, however it is written. Fields are masked as a plan masks them, once all live Secrets are
+known; of what is masked nothing says that it equals. Only a look that asks for it pays: equal fields and the server's defaults are counted,
+and listed where they are few.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from handler.model.field_masking import MASKED, is_sensitive, shown
 from handler.model.hidden_fields import HiddenFields
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, GroupKind, Identity
 from handler.model.plan import Action, Change, FieldChange
-from handler.plan.diff import meaningful, paired, tellable, text_of
+from handler.plan.diff import hidden_alike, meaningful, paired, tellable, text_of
 from handler.plan.ignore import Ignoring
 from handler.plan.managed_fields import Fields, Step, equal, fields_of_element, keyed, managed_fields, union
 
@@ -29,7 +30,9 @@ _OURS = (("metadata", "name"), ("metadata", "namespace"), ("metadata", "labels",
 """What makes an object that one and ours: git's author wrote none of it, or can't change it."""
 _KEPT = ("finalizers", "ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds")
 """Metadata by which controllers and the garbage collector do their work (Rekkoner's default list)."""
-DEFAULT, NOT_THERE, GOES, STAYS = "set by the API server", "isn't there", "the next run removes it", "it stays"
+DEFAULT, NOT_THERE = "has no manager, as the API server's defaults", "isn't there"
+GOES, STAYS = "the next run that compares live removes it", "it stays"
+Mask = Callable[[str], str]
 Path = tuple[Step, ...]
 Place = tuple[str | int, ...]
 
@@ -70,6 +73,11 @@ class ObjectGap:
         found.update(each.state for each in self.fields)
         return {str(state): found[state] for state in FieldState}
 
+    def hidden(self, text: Mask, value: Mask) -> ObjectGap:
+        """Return the gap without what masks hide: of paths and managers, of values; an equal field that holds such a thing isn't shown."""
+        fields = [_hidden(each, text, value) for each in self.fields]
+        return replace(self, fields=tuple(filter(_is_told, fields)), equal=tuple(map(text, self.equal)))
+
     def judged(self, change: Change) -> ObjectGap:
         """Return the gap as the plan sees it: what the server's dry-run changes differs, and nothing else that is declared."""
         if change.action is Action.RECREATE:
@@ -84,12 +92,14 @@ class ObjectGap:
 class FieldGaps:
     """Collects the gap of every declared live object that a plan compares. Thread-safe.
 
-    `object`: the one whose equal fields are listed; empty: those of all, while they are few. `most`: how many are listed.
+    `object`: the one whose equal fields are listed; empty: those of all, while they are few. `most`: how many are listed. `hides`: masks of
+    paths and managers, and of values; the plan sets them, before `of` is asked.
     """
 
     object: str = ""
     most: int = MOST
-    found: dict[Identity, ObjectGap] = field(default_factory=dict)
+    found: dict[Identity, ObjectGap] = field(default_factory=dict, repr=False)
+    hides: tuple[Mask, Mask] = (str, str)
     _listed: int = 0
 
     def see(
@@ -113,7 +123,7 @@ class FieldGaps:
     def of(self, change: Change) -> ObjectGap | None:
         """Return the gap of a change's object; None: it wasn't compared."""
         found = self.found.get(change.identity)
-        return found.judged(change) if found and change.manifest else None
+        return found.hidden(*self.hides).judged(change) if found and change.manifest else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +170,7 @@ class _Look:
                 fields.append(self._field(leaf, text, state, why))
             else:
                 same.append(text)
-        told = (each for each in fields if each.state is not FieldState.EQUAL or MASKED not in each.declared + each.live)
-        return ObjectGap(tuple(told), tuple(same), defaults)
+        return ObjectGap(tuple(filter(_is_told, fields)), tuple(same), defaults)
 
     def _state(self, leaf: _Leaf) -> tuple[FieldState, str]:
         ignored = next((why for place, why in self.ignored if leaf.place[: len(place)] == place), "")
@@ -181,9 +190,17 @@ class _Look:
 
     def _field(self, leaf: _Leaf, text: str, state: FieldState, why: str) -> GapField:
         declared, live = (shown(self.kind, text, None if value is _ABSENT else value) for value in (leaf.declared, leaf.live))
-        if self._is_hidden(leaf) or (self.hides(declared), self.hides(live)) != (declared, live):
-            declared, live = declared and MASKED, live and MASKED
+        declared, live = hidden_alike(declared, live, (lambda _: "") if self._is_hidden(leaf) else self.hides)
         return GapField(text, state, declared, live, _owner(leaf), why)
+
+
+def _is_told(each: GapField) -> bool:
+    return each.state is not FieldState.EQUAL or MASKED not in each.declared + each.live
+
+
+def _hidden(each: GapField, text: Mask, value: Mask) -> GapField:
+    declared, live = hidden_alike(each.declared, each.live, value)
+    return replace(each, path=text(each.path), declared=declared, live=live, manager=text(each.manager))
 
 
 def _undeclared(leaf: _Leaf) -> tuple[FieldState, str]:

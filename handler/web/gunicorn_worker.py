@@ -47,9 +47,11 @@ BODIES = 20  # bodies of the largest size that are held in memory, in all
 SPARE = 100  # descriptors that aren't connections
 CROWDED = "too-many-requests"
 THREADS = 16
-READS, READY, PAGES, LOOKS = "reads", "ready", "pages", "looks"
-POOLS = {READS: THREADS // 4, READY: 1, "": THREADS - THREADS // 4 - 1, PAGES: 4, LOOKS: 4}
-"""Threads by what is asked: what the worker is asked, whether it is there, and all else; beside these THREADS pages, and their plans."""
+READS, READY, PAGES, LOOKS, EVENTS = "reads", "ready", "pages", "looks", "events"
+POOLS = {READS: THREADS // 4, READY: 1, "": THREADS - THREADS // 4 - 1, PAGES: 4, LOOKS: 4, EVENTS: 2}
+"""Threads by what is asked: what the worker is asked, whether it is there, and all else; beside these THREADS pages, plans, and events."""
+_EVENTS = re.compile(r"/ui/targets/[^/]+/(events|logs)")
+"""What open pages ask for again and again: of a cluster that hangs it keeps nobody from a plan."""
 _LOOK = re.compile(r"/ui/targets/[^/]+/(?!(approve|suspend|resume)$)[^/]+|/api/targets/[^/]+/(gap|orphans)")
 """Paths behind which a plan, a render or a look at a cluster stands; an approval waits behind none."""
 _LOG = logging.getLogger("anneal.web")
@@ -354,6 +356,8 @@ def _bounds(max_body: int, streams: int) -> Bounds:
 def _pool(path: str) -> str:
     if path == "/readyz":
         return READY
+    if _EVENTS.fullmatch(path):
+        return EVENTS
     if _LOOK.fullmatch(path):
         return LOOKS
     if path == "/" or path.startswith("/ui/"):

@@ -50,8 +50,8 @@ class PlanRequest:
     `recorded`, `namespaces`: the kinds and namespaces the state lists; `prune`: whether candidates may go; `due`: hooks and steps to carry
     out; `renderer`, `unstable`, `hidden` (its `secrets`), `hidden_fields` (its `hidden`): see `Rendered`; `renamed`: objects that nothing
     but another render names otherwise; `guarded`: what a person must approve beside deletions, each with its reason; `under_way`:
-    `due.token` of the rollout that goes on; `shown`: the plan is only read; `handover`: None: there are no siblings; `gaps`: as in
-    `Comparison`.
+    `due.token` of the rollout that goes on; `shown`: the plan is only read; `handover`: None: there are no siblings; `gaps`, `secrets`: as
+    in `Comparison`.
     """
 
     commit: str
@@ -76,6 +76,7 @@ class PlanRequest:
     planned_rollout: PlannedRollout = field(default_factory=PlannedRollout)
     shown: bool = False
     gaps: FieldGaps | None = None
+    secrets: dict[Identity, dict[str, Any]] | None = field(default=None, repr=False)
     handover: SiblingQuestions | None = None
     ran: RecordedJobs = field(default_factory=RecordedJobs)
 
@@ -193,6 +194,7 @@ class Planner:
             hides=Mask.of(ask.hidden) if ask.hidden else str,
             hidden={identity: HiddenFields.of(body, found) for body, identity, found in fields},
             gaps=ask.gaps,
+            secrets=ask.secrets,
         )
 
     def _listed_into(self, comparison: Comparison, ask: PlanRequest, passing: HealthOfPlan) -> Comparison:

@@ -19,6 +19,7 @@ from handler.engine.run import transitions
 from handler.engine.run.commit_mask import CommitMask
 from handler.engine.run.dependencies import Dependencies
 from handler.engine.run.recovery_scan import FoundMembers, scan
+from handler.engine.run.shown_plan import ShownPlan
 from handler.model.errors import AnnealError, LeaseLost, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.names import FIELD_MANAGER, run_id
@@ -86,7 +87,7 @@ class RunContext:
 
     `forced`: the record asks for force; `was`: the recorded health at the start; `found`: members that were found without a record.
     `elsewhere`: what isn't git, by commit; `clock`: by which all its rounds measure time (`steady_clock`); `mask`: hides the operator's
-    secrets and the commit's.
+    secrets and the commit's; `shown`: masks the newest plan for whoever reads it, None: nobody does.
     """
 
     deps: Dependencies
@@ -96,6 +97,7 @@ class RunContext:
     round: Round
     queue: QueueView = ALONE
     mask: Callable[[str], str] = str
+    shown: ShownPlan | None = None
     stored: StoredState = field(default_factory=lambda: StoredState(None))
     revision: ChosenRevision = ChosenRevision()
     lease: HeldLease | None = None
@@ -226,7 +228,12 @@ class RunContext:
     def wrote(self, changes: Sequence[Change]) -> None:
         """Announce what has been written."""
         if changes:
-            self.deps.announce(ObjectsWritten(self.job.target, self.run, tuple(changes)))
+            written = self.shown.changes(changes) if self.shown else tuple(changes)
+            self.deps.announce(ObjectsWritten(self.job.target, self.run, written))
+
+    def readable(self, plan: Plan) -> Plan:
+        """Return the newest plan as it may be read."""
+        return self.shown.plan(plan) if self.shown else plan
 
     def fence(self) -> None:
         """Before each write: is the Lease certainly ours, and are we to go on?"""

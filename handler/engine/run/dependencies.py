@@ -30,6 +30,7 @@ class Dependencies:
     function has none. `looks`: nothing else judges health between drift runs, so ticks do. `metrics`: asks a Prometheus, and waits for its
     answer. `announce`: takes the run's events, on any of its threads. `agrees`: asked of a plan before its first write; None: nothing is
     asked. `health`: the operator's expressions. `gaps`: takes what a dry run compares, field by field; None: it isn't asked for.
+    `shows`: a person reads the plans of runs, too.
     """
 
     target: Target
@@ -56,3 +57,4 @@ class Dependencies:
     siblings: Siblings = field(default_factory=NoSiblings)
     health: CustomHealth = field(default_factory=no_expressions)
     gaps: FieldGaps | None = None
+    shows: bool = False

@@ -77,13 +77,13 @@ def test_the_gap_tells_each_state_of_objects_and_fields_and_who_made_it(shop: Sh
         "manager": "kubectl-edit",
         "why": "",
     }
-    assert field(objects["ConfigMap/one"], "data.extra")["why"] == "the next run removes it"
+    assert field(objects["ConfigMap/one"], "data.extra")["why"] == "the next run that compares live removes it"
     theirs = field(objects["ConfigMap/two"], "data.theirs")
     assert (theirs["state"], theirs["live"], theirs["manager"], theirs["why"]) == ("undeclared", "x", "acme-operator", "it stays")
     web = objects["Deployment/web"]
     scaled = field(web, "spec.replicas")
     assert (scaled["state"], scaled["declared"], scaled["live"], scaled["why"]) == ("itself", "2", "5", "ignored by a rule of the target")
-    assert field(web, "spec.revisionHistoryLimit")["why"] == "set by the API server"
+    assert field(web, "spec.revisionHistoryLimit")["why"] == "has no manager, as the API server's defaults"
     revision = field(web, "metadata.annotations.deployment.kubernetes.io/revision")
     assert (revision["state"], revision["why"]) == ("itself", "written through status")
     cpu = field(web, "spec.template.spec.containers[name=web].resources.limits.cpu")
@@ -140,7 +140,7 @@ def test_people_read_a_line_an_object_and_a_row_a_field(shop: Shop, kubectl: Kub
     assert lines[-1] == "next: anneal apply shop"
     every = shop.cli("gap", "shop", "-v").stdout
     assert f"= equal      Deployment/{shop.namespace}/web" in every
-    assert "set by the API server" in every
+    assert "has no manager, as the API server's defaults" in every
     assert [each["target"] for each in shop.cli.json("gap")["targets"]] == ["shop"]
 
 
@@ -149,16 +149,28 @@ def test_of_secrets_nothing_is_shown_nor_that_a_value_equals(shop: Shop, kubectl
     kubectl.run(
         "annotate", "cm", "two", "-n", shop.namespace, f"kubectl.kubernetes.io/last-applied-configuration={CANARY}", "--field-manager=acme"
     )
-    printed = [
-        shop.cli(*words).output for words in (("gap", "-v"), ("gap", "-o", "json", "-v"), ("orphans", "-v"), ("orphans", "-o", "json"))
-    ]
+    kubectl.run("annotate", "cm", "two", "-n", shop.namespace, f"acme.io/dsn=pw={CANARY}", f"acme.io/git=pw={SECRET}")
+    repeated = json.dumps({"data": {"value": f"pw={CANARY}", "git": f"{SECRET} {b64encode(CANARY.encode()).decode()}"}})
+    kubectl.run("patch", "cm", "one", "-n", shop.namespace, "--field-manager=kubectl-edit", "--type=merge", "-p", repeated)
+    asked = (
+        ("gap", "-v"),
+        ("gap", "-o", "json", "-v"),
+        ("orphans", "-v"),
+        ("orphans", "-o", "json"),
+        ("plan", "shop", "-v"),
+        ("plan", "-o", "json"),
+    )
+    printed = [shop.cli(*words).output for words in asked]
     for canary in (CANARY, b64encode(CANARY.encode()).decode(), SECRET, b64encode(SECRET.encode()).decode()):
         assert not any(canary in text for text in printed)
+    one = by_object(json.loads(printed[1])["targets"][0])["ConfigMap/one"]
+    assert {field(one, f"data.{key}")["live"] for key in ("value", "git")} == {"***"}
     login = by_object(json.loads(printed[1])["targets"][0])["Secret/login"]
     rows = {row["path"]: (row["state"], row["declared"], row["live"]) for row in login["fields"]}
     assert rows["data.password"] == ("differs", "***", "***")
     assert rows["data.token"] == ("undeclared", "", "***")
-    shop.cli("apply", "-y")
+    applied = shop.cli("apply", "-y").output
+    assert not any(canary in applied for canary in (CANARY, SECRET))
     login = by_object(shop.cli.json("gap", "shop", "-v"))["Secret/login"]
     assert not [row for row in login["fields"] if row["path"].startswith(("data", "stringData")) and row["state"] == "equal"]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -109,3 +111,107 @@ def test_each_who_asks_gets_an_error_of_his_own_and_the_next_look_is_made() -> N
 
 def test_the_requests_of_a_look_have_its_deadline() -> None:
     assert SharedLooks().ask("key", lambda: deadline.left(1000.0), seconds=60) <= 60
+
+
+def test_an_answer_is_forgotten_when_it_is_old_though_nobody_asks_again() -> None:
+    looks, before = SharedLooks(), set(threading.enumerate())
+    held = _Answer()
+    gone, kept = weakref.ref(held), [held]
+    del held
+    looks.ask("key", kept.pop, seconds=60, fresh=0.001)
+    looks.ask("other", lambda: 1, seconds=60, fresh=0.001)
+    for thread in [each for each in set(threading.enumerate()) - before if each.name == "forget"]:
+        assert thread.daemon, "a process that stops waits for none"
+        thread.join(60)
+    gc.collect()
+    assert gone() is None
+
+
+def test_one_thread_forgets_all_and_stays_while_something_is_kept() -> None:
+    looks, before = SharedLooks(), set(threading.enumerate())
+    for key in "abc":
+        looks.ask(key, lambda: 1, seconds=60, fresh=math.inf)
+    assert [each.name for each in set(threading.enumerate()) - before if each.name == "forget"] == ["forget"]
+
+
+class _Answer:
+    pass
+
+
+def test_a_cluster_that_did_not_answer_is_told_at_once_for_a_while() -> None:
+    now, tried = [100.0], list[int]()
+    looks = SharedLooks(clock=lambda: now[0])
+
+    def dead() -> int:
+        tried.append(1)
+        raise ClusterUnavailable.of("https://cluster", "no answer", fix="look at it")
+
+    errors = list[ClusterUnavailable]()
+    for _ in range(3):
+        with pytest.raises(ClusterUnavailable, match="no answer; look at it") as caught:
+            looks.ask("key", dead, seconds=60, fresh=5)
+        errors.append(caught.value)
+    assert (len(tried), len({id(each) for each in errors}), looks.known("key")) == (1, 3, None)
+    now[0] += shared_looks.FAILED + 1
+    assert looks.ask("key", lambda: 1, seconds=60) == 1
+
+
+def test_that_many_look_is_no_failure_of_the_cluster() -> None:
+    looks, before = SharedLooks(at_once=0), set(threading.enumerate())
+    with pytest.raises(ClusterUnavailable, match=r"0 others are under way|hasn't ended within"):
+        looks.ask("key", lambda: 1, seconds=0.01)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60)
+    looks._places.release()
+    assert looks.ask("key", lambda: 1, seconds=60) == 1
+
+
+def test_who_joins_a_look_waits_only_for_what_is_left_of_its_time() -> None:
+    looks, go = SharedLooks(), threading.Event()
+    with pytest.raises(ClusterUnavailable):
+        looks.ask("key", lambda: go.wait(60), seconds=0.01)
+    with ThreadPoolExecutor(1) as pool:
+        joined = pool.submit(looks.ask, "key", lambda: True, seconds=10_000)
+        try:
+            with pytest.raises(ClusterUnavailable):
+                joined.result(60)
+        finally:
+            go.set()
+
+
+def test_looks_of_one_name_follow_each_other_also_after_one_was_given_up() -> None:
+    looks, go, begun, seen = SharedLooks(at_once=2), threading.Event(), threading.Event(), list[str]()
+
+    def slow() -> int:
+        begun.set()
+        assert go.wait(60)
+        seen.append("slow ended")
+        return 1
+
+    with pytest.raises(ClusterUnavailable):
+        looks.ask("head", slow, seconds=0.01, alone="shop")
+    assert begun.wait(60)
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(looks.ask, "rollback", lambda: seen.append("second") or 2, seconds=60, alone="shop")  # type: ignore[func-returns-value]
+        assert looks.ask("elsewhere", lambda: 3, seconds=60, alone="other") == 3, "who waits for a turn takes no place"
+        assert seen == []
+        go.set()
+        assert second.result(60) == 2
+    assert seen == ["slow ended", "second"]
+
+
+def test_what_is_asked_anew_joins_no_look_that_began_before() -> None:
+    looks, go, begun = SharedLooks(), threading.Event(), threading.Event()
+
+    def old() -> str:
+        begun.set()
+        assert go.wait(60)
+        return "old"
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(looks.ask, "key", old, seconds=60, fresh=math.inf, alone="shop")
+        assert begun.wait(60)
+        second = pool.submit(looks.ask, "key", lambda: "new", seconds=60, fresh=math.inf, alone="shop", anew=True)
+        go.set()
+        assert (first.result(60), second.result(60)) == ("old", "new")
+    assert looks.known("key") == "new"

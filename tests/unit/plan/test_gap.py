@@ -246,3 +246,21 @@ def test_a_comparison_tells_the_gap_of_what_it_compares_and_of_nothing_else() ->
     body = document(name="other")
     found.taken_over(other, body, live(body), adopted=False)
     assert list(gaps.found) == [WEB]
+
+
+def test_what_the_plan_learned_to_hide_later_is_in_no_path_value_or_manager_and_nothing_of_it_equals() -> None:
+    body = document(data={"a": "hush", "b": "1", "c": "2", "hush": "3"})
+    lives = live(body) | {"data": {"a": "hush", "b": "hush", "c": "2", "hush": "3"}}
+    lives["metadata"]["managedFields"] += [entry({"f:data": {"f:b": {}}}, "hush-operator", "Update")]
+    gaps = FieldGaps()
+    gap_of(body, lives, gaps=gaps)
+    hide = lambda text: text.replace("hush", "***")  # noqa: E731
+    gaps.hides = hide, hide
+    change = Change(Action.UPDATE, WEB, fields=(FieldChange("data.b", "***", "***", "***-operator"),), manifest=Manifest.of(body))
+    found = gaps.of(change)
+    assert found
+    assert told(found) == {
+        "data.b": (DIFFERS, "***", "***", "***-operator", ""),
+        "data.c": (EQUAL, "2", "2", "anneal", ""),
+        "data.***": (EQUAL, "3", "3", "anneal", ""),
+    }

@@ -9,11 +9,12 @@ import sys
 import pytest
 
 from handler.web.connection_limits import Bounds
-from handler.web.gunicorn_worker import LOOKS, PAGES, POOLS, READS, READY, SPARE, THREADS, _bounds, _pool
+from handler.web.gunicorn_worker import EVENTS, LOOKS, PAGES, POOLS, READS, READY, SPARE, THREADS, _bounds, _patience, _pool
 
 
 def test_reads_have_a_quarter_of_the_threads_and_deliveries_most_and_pages_have_theirs_beside() -> None:
-    assert (POOLS[READS], sum(POOLS.values()) - POOLS[PAGES] - POOLS[LOOKS]) == (THREADS // 4, THREADS)
+    beside = sum(POOLS[pool] for pool in (PAGES, LOOKS, EVENTS))
+    assert (POOLS[READS], sum(POOLS.values()) - beside) == (THREADS // 4, THREADS)
     assert POOLS[""] > THREADS // 2
 
 
@@ -34,6 +35,9 @@ def test_reads_have_a_quarter_of_the_threads_and_deliveries_most_and_pages_have_
         ("/ui/live", PAGES),
         ("/ui/login", PAGES),
         ("/ui/targets/shop/gap", LOOKS),
+        ("/ui/targets/shop/events", EVENTS),
+        ("/ui/targets/shop/logs", EVENTS),
+        ("/ui/targets/events/gap", LOOKS),
         ("/ui/targets/shop/rollback", LOOKS),
         ("/api/targets/shop/gap", LOOKS),
         ("/api/targets/shop/orphans", LOOKS),
@@ -49,6 +53,11 @@ def test_reads_have_a_quarter_of_the_threads_and_deliveries_most_and_pages_have_
 def test_a_path_leads_to_its_threads(path: str, pool: str) -> None:
     """Another spelling leads nowhere, so it waits for no other thread."""
     assert _pool(path) == pool
+
+
+def test_what_open_pages_ask_for_takes_no_thread_of_a_confirmation_and_waits_shortly_for_its_own() -> None:
+    assert (POOLS[LOOKS], POOLS[EVENTS]) == (4, 2)
+    assert (_patience(LOOKS), _patience(EVENTS)) == (20.0, 2.0)
 
 
 @pytest.mark.parametrize(("hard", "connections"), [(100_000, Bounds().connections), (1024, 1024 - SPARE - 128), (100, 1)])
