@@ -67,10 +67,11 @@ class SharedLooks:
         flight = self._flights.start(asked, lambda: self._looked(key, look, end, fresh, alone), thread="look")
         with self._changed:
             end = self._ends.setdefault(flight, end)
+        waits = max(end - time.monotonic(), 0.0)
         try:
-            answer: T = flight.result(max(end - time.monotonic(), 0.0))
+            answer: T = flight.result(waits)
         except TimeoutError:
-            raise ClusterUnavailable.of("look", f"hasn't ended within {seconds:.3g} s", fix="ask again in a moment") from None
+            raise ClusterUnavailable.of("look", f"hasn't ended within {waits:.3g} s", fix="ask again in a moment") from None
         except AnnealError as error:
             raise _own(error) from None
         return answer

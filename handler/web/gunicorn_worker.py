@@ -52,7 +52,7 @@ POOLS = {READS: THREADS // 4, READY: 1, "": THREADS - THREADS // 4 - 1, PAGES: 4
 """Threads by what is asked: what the worker is asked, whether it is there, and all else; beside these THREADS pages, plans, and events."""
 _EVENTS = re.compile(r"/ui/targets/[^/]+/(events|logs)")
 """What open pages ask for again and again: of a cluster that hangs it keeps nobody from a plan."""
-_LOOK = re.compile(r"/ui/targets/[^/]+/(?!(approve|suspend|resume)$)[^/]+|/api/targets/[^/]+/(gap|orphans)")
+_LOOK = re.compile(r"/ui/targets/[^/]+/(?!(approve|suspend|resume|run)$)[^/]+|/api/targets/[^/]+/(gap|orphans)")
 """Paths behind which a plan, a render or a look at a cluster stands; an approval waits behind none."""
 _LOG = logging.getLogger("anneal.web")
 _STATUS: tuple[tuple[type[Exception], int, str], ...] = (
