@@ -51,7 +51,7 @@ READS, READY, PAGES, LOOKS, EVENTS = "reads", "ready", "pages", "looks", "events
 POOLS = {READS: THREADS // 4, READY: 1, "": THREADS - THREADS // 4 - 1, PAGES: 4, LOOKS: 4, EVENTS: 2}
 """Threads by what is asked: what the worker is asked, whether it is there, and all else; beside these THREADS pages, plans, and events."""
 _EVENTS = re.compile(r"/ui/targets/[^/]+/(events|logs)")
-"""What open pages ask for again and again: of a cluster that hangs it keeps nobody from a plan."""
+"""What open pages ask for again and again: of a cluster that hangs, it takes no thread of a plan."""
 _LOOK = re.compile(r"/ui/targets/[^/]+/(?!(approve|suspend|resume|run)$)[^/]+|/api/targets/[^/]+/(gap|orphans)")
 """Paths behind which a plan, a render or a look at a cluster stands; an approval waits behind none."""
 _LOG = logging.getLogger("anneal.web")

@@ -87,7 +87,7 @@ class RunContext:
 
     `forced`: the record asks for force; `was`: the recorded health at the start; `found`: members that were found without a record.
     `elsewhere`: what isn't git, by commit; `clock`: by which all its rounds measure time (`steady_clock`); `mask`: hides the operator's
-    secrets and the commit's; `shown`: masks the newest plan for whoever reads it, None: nobody does.
+    secrets and the commit's; `shown`: masks the newest plan to be read, None: it isn't.
     """
 
     deps: Dependencies

@@ -3,7 +3,7 @@
     Secrets of the commit (`commit_mask`), live ones that the plan's LISTs met --> a mask --> every text of a copy of the plan
 
 Law: the plan that is carried out stays as it is, for approvals name what goes of an object by its value; only what is read is a copy.
-Masks are made at the first text: a run that is read by nobody pays nothing.
+Masks are made at the first text: a run whose plan isn't read pays nothing.
 """
 
 from __future__ import annotations

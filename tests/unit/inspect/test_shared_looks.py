@@ -188,11 +188,15 @@ def test_looks_of_one_name_follow_each_other_also_after_one_was_given_up() -> No
         seen.append("slow ended")
         return 1
 
+    def quick() -> int:
+        seen.append("second")
+        return 2
+
     with pytest.raises(ClusterUnavailable):
         looks.ask("head", slow, seconds=0.01, alone="shop")
     assert begun.wait(60)
     with ThreadPoolExecutor(1) as pool:
-        second = pool.submit(looks.ask, "rollback", lambda: seen.append("second") or 2, seconds=60, alone="shop")  # type: ignore[func-returns-value]
+        second = pool.submit(looks.ask, "rollback", quick, seconds=60, alone="shop")
         assert looks.ask("elsewhere", lambda: 3, seconds=60, alone="other") == 3, "who waits for a turn takes no place"
         assert seen == []
         go.set()

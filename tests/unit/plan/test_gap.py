@@ -254,7 +254,10 @@ def test_what_the_plan_learned_to_hide_later_is_in_no_path_value_or_manager_and_
     lives["metadata"]["managedFields"] += [entry({"f:data": {"f:b": {}}}, "hush-operator", "Update")]
     gaps = FieldGaps()
     gap_of(body, lives, gaps=gaps)
-    hide = lambda text: text.replace("hush", "***")  # noqa: E731
+
+    def hide(text: str) -> str:
+        return text.replace("hush", "***")
+
     gaps.hides = hide, hide
     change = Change(Action.UPDATE, WEB, fields=(FieldChange("data.b", "***", "***", "***-operator"),), manifest=Manifest.of(body))
     found = gaps.of(change)
