@@ -242,7 +242,7 @@ def test_a_person_signs_in_sees_what_a_push_would_change_and_runs_it(
     for tab in ("", "/gap", "/inventory", "/orphans", "/history", "/events"):
         assert deployed.page("GET", address + tab, cookie)[0]["statusCode"] == 200
     shown = deployed.page("GET", f"{address}/replay", cookie)[1]
-    assert "2 objects are deleted" in shown
+    assert "2 objects deleted" in shown
     fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', shown))
     assert deployed.received() == []
     assert deployed.page("POST", f"{address}/replay", cookie, **fields)[0]["statusCode"] == 303

@@ -66,7 +66,7 @@ def going(page: Page, title: str) -> set[str]:
 def confirmed(page: Page, label: str) -> None:
     """Press a confirmation's button, and be back at the target."""
     page.get_by_role("main").get_by_role("button", name=label, exact=True).click()
-    expect(page.get_by_role("status").filter(has_text="Asked for")).to_be_visible()
+    expect(page.locator("#asked")).to_be_visible()
 
 
 def pushed_before(office: Office, names: Sequence[str]) -> str:
