@@ -32,7 +32,10 @@ def do(page: Page, visitor: Visitor, target: Target, act: Act) -> Response:
         found.require(request.form)
     except ShownOtherwise as changed:
         return _form(page, visitor, target, found, changed)
-    done = _done(page, visitor, found)
+    try:
+        done = _done(page, visitor, found)
+    except BadPayload as refusal:  # what was typed is still there
+        return _form(page, visitor, target, found, refusal)
     run = "" if act.question else f"&run={done}"
     _LOG.info("asked on the page", extra={"fields": {"target": target.name, "act": act.name, "actor": visitor.name, "seen": done}})
     return away(f"/ui/targets/{target.name}?asked={act.name}{run}")
@@ -48,9 +51,9 @@ def _done(page: Page, visitor: Visitor, found: Confirmation) -> str:
     return page.queue.put(found.job(visitor.name))
 
 
-def _form(page: Page, visitor: Visitor, target: Target, found: Confirmation, changed: AnnealError | None = None) -> Response:
-    status = 409 if changed else 200
-    return page.html(visitor, "confirm.html", status=status, target=target, act=found.act, found=found, changed=changed)
+def _form(page: Page, visitor: Visitor, target: Target, found: Confirmation, refusal: AnnealError | None = None) -> Response:
+    status = getattr(refusal, "status", 200)
+    return page.html(visitor, "confirm.html", status=status, target=target, act=found.act, found=found, refusal=refusal)
 
 
 def _require_operator(visitor: Visitor, target: Target) -> None:

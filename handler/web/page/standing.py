@@ -40,8 +40,8 @@ STANDINGS = (UNREAD, FAILED, DEGRADED, HELD, DRIFTED, SUSPENDED, MOVING, NEW, UN
 
 _RULES: tuple[tuple[Badge, Callable[[Row], object]], ...] = (
     (UNREAD, lambda row: row["trouble"]),
-    (NEW, lambda row: not row["recorded"]),
     (SUSPENDED, lambda row: row["suspended"] or row["phase"] == "suspended"),
+    (NEW, lambda row: not row["recorded"]),
     (FAILED, lambda row: row["phase"] == "failed"),
     (HELD, lambda row: row["held"]),
     (MOVING, lambda row: row["phase"] in (ROLLING, "waiting", PRUNING) or row["attempt"]),

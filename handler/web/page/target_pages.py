@@ -12,7 +12,7 @@ from handler.config.settings import Target
 from handler.model.errors import Forbidden
 from handler.model.names import target_of
 from handler.web.page.acts import ACTS, Act, possible
-from handler.web.page.answers import Json, NotTheTargets
+from handler.web.page.answers import Json, NotAnswered, NotTheTargets
 from handler.web.page.rendering import render
 from handler.web.page.roles import Visitor
 from handler.web.page.sparkline import tone_of
@@ -79,9 +79,18 @@ def gap(page: Page, visitor: Visitor, target: Target) -> Response:
 
 def inventory(page: Page, visitor: Visitor, target: Target) -> Response:
     """Show the objects of a target, and what these own."""
-    tree = page.answers.ask("tree", name=target.name)["tree"]
+    tree = _looked(page, "tree", target, {"count": 0, "shown": 0, "states": {}, "roots": [], "seen": ""})
     kind = request.args.get("kind", "")[:_LONGEST]
     return _html(page, visitor, target, "inventory", tree=tree, kind=kind)
+
+
+def _looked(page: Page, question: str, target: Target, nothing: Json) -> Json:
+    """Return what a look at a cluster found; where none was possible nothing, and why: the page is shown all the same."""
+    try:
+        found: Json = page.answers.ask(question, name=target.name)[question]
+    except NotAnswered as error:
+        return {**nothing, "notes": [str(error)]}
+    return found
 
 
 def orphans(page: Page, visitor: Visitor, target: Target) -> Response:
@@ -109,7 +118,7 @@ def _before(runs: list[Mapping[str, Any]], run: Mapping[str, Any]) -> str:
 
 def events(page: Page, visitor: Visitor, target: Target) -> Response:
     """Show the events of a target's objects."""
-    return _html(page, visitor, target, "events", events=page.answers.ask("events", name=target.name)["events"])
+    return _html(page, visitor, target, "events", events=_looked(page, "events", target, {"events": []}))
 
 
 def logs(page: Page, visitor: Visitor, target: Target) -> Response:
@@ -117,6 +126,8 @@ def logs(page: Page, visitor: Visitor, target: Target) -> Response:
     if not visitor.reads_logs(target.name):
         raise Forbidden.of(visitor.name, f"may not read logs of {target.name}; a role grants that by `logs`")
     chosen = request.args.get("object", "")[:_LONGEST]
+    if not chosen:
+        raise NotTheTargets.of("object", "none is named; follow a link of the inventory")
     return _html(page, visitor, target, "logs", logs=page.answers.ask("logs", name=target.name, object=chosen)["logs"])
 
 

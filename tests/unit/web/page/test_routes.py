@@ -122,7 +122,8 @@ def post(client: FlaskClient, path: str, form: dict[str, str], headers: dict[str
     return client.post(path, data=form, headers=OWN if headers is None else headers, base_url=URL)
 
 
-PATHS = ["/", "/ui/deliveries", *(f"/ui/targets/shop-prod/{name}".rstrip("/") for name in TARGET_PAGES if name != "run")]
+_BESIDE = ("run", "logs")  # their addresses name more
+PATHS = ["/", "/ui/deliveries", *(f"/ui/targets/shop-prod/{name}".rstrip("/") for name in TARGET_PAGES if name not in _BESIDE)]
 ACT_PATHS = [f"/ui/targets/shop-prod/{name}" for name in ACTS if name != "resume"]
 
 
@@ -214,6 +215,15 @@ def test_a_pause_is_asked_of_the_worker(door: Door) -> None:
     assert not door.queue.jobs
 
 
+def test_what_was_typed_is_still_there_when_it_is_refused(door: Door) -> None:
+    client, path = door.browser("ADA"), "/ui/targets/shop-prod/suspend"
+    form = fields(get(client, path)) | {"reason": "maintenance of the shop", "until": "yesterday"}
+    door.trouble["suspend"] = {"code": "request-refused", "message": "until yesterday: lies in the past"}
+    page = post(client, path, form)
+    assert (page.status_code, "lies in the past" in page.text) == (400, True)
+    assert ('value="maintenance of the shop"' in page.text, 'value="yesterday"' in page.text) == (True, True)
+
+
 @pytest.mark.parametrize("name", ["hold", "commit", "shown"])
 def test_what_was_shown_otherwise_is_shown_anew_and_not_done(door: Door, name: str) -> None:
     client, path = door.browser("ADA"), "/ui/targets/shop-prod/replay"
@@ -303,9 +313,17 @@ def test_logs_are_a_permission_of_their_own(door: Door) -> None:
     [("cluster-unavailable", 502), ("request-refused", 404), ("internal", 502)],
 )
 def test_what_the_worker_couldnt_find_out_is_a_page_too(door: Door, code: str, status: int) -> None:
-    door.trouble["tree"] = {"code": code, "message": "<b>it is away</b>"}
-    page = get(door.browser("ADA"), "/ui/targets/shop-prod/inventory")
+    door.trouble["gap"] = {"code": code, "message": "<b>it is away</b>"}
+    page = get(door.browser("ADA"), "/ui/targets/shop-prod/gap")
     assert (page.status_code, "&lt;b&gt;it is away&lt;/b&gt;" in page.text) == (status, True)
+
+
+@pytest.mark.parametrize(("question", "name"), [("tree", "inventory"), ("events", "events")])
+def test_a_cluster_that_cant_be_looked_at_leaves_the_page_and_says_why(door: Door, question: str, name: str) -> None:
+    door.trouble[question] = {"code": "cluster-unavailable", "message": "it is away"}
+    page = get(door.browser("ADA"), f"/ui/targets/shop-prod/{name}")
+    assert (page.status_code, "it is away" in page.text) == (200, True), "an open page asks again and again: that is no error of it"
+    assert "Nothing of this target lives" not in page.text
 
 
 def test_a_worker_that_is_away_is_said_to_be() -> None:
