@@ -45,6 +45,13 @@ def site() -> Iterator[Site]:
         yield served
 
 
+@pytest.fixture(scope="module")
+def other() -> Iterator[Site]:
+    """Another one, which outlives all pages: a browser asks for icons when it likes."""
+    with Site(PAGES) as served:
+        yield served
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_page_in_order_leaves_no_fault_and_is_shown_as_the_context_says(
@@ -103,12 +110,13 @@ def test_a_request_to_elsewhere_is_reported_and_doesnt_leave_the_machine(site: S
     faults.expect("elsewhere: GET http://192.0.2.1/")
 
 
-def test_another_server_of_this_machine_is_elsewhere_unless_it_is_named(site: Site, open_page: OpenPage, faults: Faults) -> None:
-    with Site(PAGES) as other:
-        open_page(site.url, also=(other.url,)).goto(f"{other.url}/fine.js")
-        assert faults.seen() == []
-        open_page(site.url).goto(f"{other.url}/fine.js")
-        faults.expect(f"elsewhere: GET {other.url}/fine.js")
+def test_another_server_of_this_machine_is_elsewhere_unless_it_is_named(
+    site: Site, other: Site, open_page: OpenPage, faults: Faults
+) -> None:
+    open_page(site.url, also=(other.url,)).goto(f"{other.url}/fine.js")
+    assert faults.seen() == []
+    open_page(site.url).goto(f"{other.url}/fine.js")
+    faults.expect(f"elsewhere: GET {other.url}/fine.js")
 
 
 def test_an_unexpected_fault_fails_the_test_at_its_end(site: Site, chromium: Chromium) -> None:

@@ -36,7 +36,7 @@ class Street:
         """Each page by a name."""
         held = f"/ui/targets/{self.held.name}"
         tabs = {name: f"{held}/{name}" for name in ("gap", "inventory", "orphans", "history", "events")}
-        acts = {name: f"{held}/{name}" for name in ("approve", "replay", "suspend", "resume", "unpin")}
+        acts = {name: f"{held}/{name}" for name in ("approve", "replay", "suspend", "unpin")}
         pod = next(name for name in self.pods if name.startswith("web-"))
         state = self.held.state()
         return {
@@ -89,7 +89,7 @@ def assert_in_order(page: Page) -> None:
     [
         ("overview", "deliveries", "target", "broken target", "gap", "inventory"),
         ("orphans", "history", "run", "events", "logs"),
-        ("approve", "replay", "rollback", "suspend", "resume", "unpin"),
+        ("approve", "replay", "rollback", "suspend", "unpin"),
     ],
 )
 def test_pages_have_no_fault_and_are_clean_in_both_schemes_and_widths(names: tuple[str, ...], street: Street, open_page: OpenPage) -> None:

@@ -43,10 +43,10 @@ class Alley:
     @property
     def pages(self) -> list[str]:
         at, state = f"/ui/targets/{self.evil.name}", self.evil.state()
-        tabs = [f"{at}/{name}" for name in ("gap", "inventory", "orphans", "history", "events", "replay", "suspend", "resume", "unpin")]
+        tabs = [f"{at}/{name}" for name in ("gap", "inventory", "orphans", "history", "events", "suspend", "resume")]
         runs = [f"{at}/history?run={run.id}" for run in state.history]
         asked = [f"/?q={EVIL}", f"{at}?asked={EVIL}", f"{at}/gap?object={EVIL}"]
-        return ["/", "/ui/deliveries", at, f"/ui/targets/{self.refused.name}", *tabs, *runs, f"{at}/rollback?to={state.commit}", *asked]
+        return ["/", "/ui/deliveries", at, f"/ui/targets/{self.refused.name}", *tabs, *runs, *asked]
 
 
 def documents(shop: Shop, value: str) -> list[Document]:
@@ -176,9 +176,16 @@ def test_what_comes_while_a_page_is_open_is_text_too(alley: Alley, open_page: Op
         expect(each.locator("#connection")).to_have_text("live")
     page.evaluate("window.opened = 'once'")
     ada = PageClient(alley.server).signed_in(OPERATOR)
+    confirming = open_page(alley.server.url)
+    sign_in(confirming, OPERATOR)
     for act in ("resume", "replay"):
         path = f"/ui/targets/{alley.evil.name}/{act}"
+        confirming.goto(path)
+        assert_inert(confirming, dialogs)
         assert ada.post(path, ada.get(path).form).status == 303
+    for path in ("unpin", f"rollback?to={alley.evil.state().commit}"):
+        confirming.goto(f"/ui/targets/{alley.evil.name}/{path}")
+        assert_inert(confirming, dialogs)
     commit = committed(alley.evil, f"3 {EVIL}", alley.evil.state().commit)
     delivered(alley.server, alley.evil, commit)
     expect(page.locator("#live .facts")).to_contain_text(f"{EVIL} 3 ")

@@ -38,7 +38,7 @@ class Vault:
 
     def pages(self) -> list[str]:
         at, state = f"/ui/targets/{self.shop.name}", self.shop.state()
-        tabs = [f"{at}/{name}" for name in ("gap", "inventory", "orphans", "history", "events", "replay", "suspend", "resume", "unpin")]
+        tabs = [f"{at}/{name}" for name in ("gap", "inventory", "orphans", "history", "events", "replay", "suspend", "unpin")]
         runs = [f"{at}/history?run={run.id}" for run in state.history if run.commit]
         objects = [f"{at}/gap?object={kind}/{self.shop.name}/{name}" for kind, name in (("Secret", "login"), ("Deployment", "web"))]
         logs = f"{at}/logs?object=Deployment/{self.shop.name}/web"
