@@ -12,6 +12,8 @@
     prometheus asks for the metrics that checks name.          Only where the operator has listed the address.
     state      the record, the Lease.                          The commit moves last.
     engine     `reconcile`, the one place where these stages meet; its parts in their order: planner, run, apply, waits, rollout_runner.
+    inspect    a dry run, a look or two renders -> gap, orphans, inventory, events, logs, diff.  Reads only, for people who look.
+    web        bytes in, answers out: deliveries, replay, the API, the page.  Reaches no cluster; the worker answers.
 
 A room imports rooms that lie lower, and none beside it; `tests/unit/test_house.py` keeps that.
 """

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import tempfile
 import threading
@@ -24,6 +23,7 @@ from typing import IO, Any
 
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
+from infra import ports
 from infra.debian import unpacked
 
 PATIENCE = 60.0
@@ -67,7 +67,7 @@ class PrometheusHost:
     def __init__(self, *scraped: str, web: Path | None = None, authority: Path | None = None) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="prometheus-host-"))
         self._scraped, self._web, self._authority = scraped, web, authority
-        self._port = _kept()
+        self._port = ports.keep()
         self._listen = f"127.0.0.1:{self._port.getsockname()[1]}"
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
@@ -153,14 +153,3 @@ class PrometheusHost:
                 if "ready to receive web requests" in line:
                     ready.set()
         ready.set()
-
-
-def _kept() -> socket.socket:
-    """Keep a free port, for as long as this socket is open: it never listens, so that a server that asks for this very port may bind it.
-
-    Between `stop` and `start` connections are refused there, and no other program is given it.
-    """
-    kept = socket.socket()
-    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    kept.bind(("127.0.0.1", 0))
-    return kept

@@ -16,12 +16,14 @@ import signal
 import tempfile
 import threading
 import warnings
+import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 from hypothesis.internal.conjecture import providers
+from xdist.scheduler import LoadFileScheduling, Scheduling
 
 from handler.config import secret_mask
 from handler.config.remote_secrets import RemoteSecrets
@@ -36,6 +38,8 @@ from tests.packing import SESSION
 ROOT = Path(__file__).resolve().parent.parent
 PREFIX = "anneal-test-"
 OWNER = "owner.json"
+BROWSERS = 2
+"""At most so many run at once: each takes half a gigabyte, and with its page more than a core."""
 EXAMPLES = "ANNEAL_MODEL_EXAMPLES"
 """Asks for a search by chance; without it the same examples are tried each time, and no change fails by another's bad luck."""
 PATIENT = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}  # on a busy machine all takes long
@@ -104,6 +108,19 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         logger.setLevel(level)
     warnings.showwarning, threading.excepthook = hooks
     return done
+
+
+class _FewBrowsers(LoadFileScheduling):  # type: ignore[misc]  # xdist ships no types
+    """Whole files go to workers, those of tests/page to as many as there may be browsers."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = str(super()._split_scope(nodeid))
+        return f"tests/page {zlib.crc32(file.encode()) % BROWSERS}" if file.startswith("tests/page/") else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling | None:
+    """Hand out files, with few browsers, where files are asked for."""
+    return _FewBrowsers(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")

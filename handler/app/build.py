@@ -37,7 +37,9 @@ from handler.model.queue_view import ALONE, QueueView
 from handler.model.render import RecordedRender, Rendered
 from handler.model.result import Outcome, Result
 from handler.model.rollout import Moments
+from handler.model.run_event import unheard
 from handler.model.tree import Tree
+from handler.plan.gap import FieldGaps
 from handler.render.charts.chart_readers import read_index
 from handler.render.sandbox import Sandbox
 from handler.render.sops.decryptor import Decryptor
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
 __all__ = ["Handler", "Options"]
 WORKLOAD = "ANNEAL_WORKLOAD"
 """The environment variable that says, as namespace/name, which Deployment the handler itself runs in."""
+SEEN = 1000
+"""Objects of renders that stay in memory for looks beside runs."""
 LOOK_SLACK = 10.0
 """Seconds by which a look at a git host may be older than the tick it serves: the ticks of one repository's targets are spread."""
 
@@ -72,20 +76,35 @@ class Handler(Connections):
         super().__init__(settings, secrets, environ, options, services)
         self.tables = tables or Tables()
         self._sandbox = sandbox
-        self._renders = RenderCache()
+        self._renders, self._seen_renders = RenderCache(), RenderCache(SEEN)
 
     def run(self, job: Job, stop: threading.Event | None = None, queue_view: QueueView = ALONE) -> Result:
         """Run one job; whatever goes wrong with its target is its Result. `queue_view`: other requests, and its worker slot."""
+        return self._run(job, lambda: self.dependencies(job.target), self._renders, stop, queue_view)
+
+    def look(self, job: Job, gaps: FieldGaps) -> Result:
+        """Plan one target beside its runs; `gaps` takes what is compared, field by field. By one thread a target. `job`: a dry run."""
+
+        def own() -> Dependencies:
+            made = self._once(("looks", job.target), lambda: self._dependencies(self.target(job.target)))
+            return replace(made, gaps=gaps, announce=unheard)
+
+        return self._run(job, own, self._seen_renders)
+
+    @staticmethod
+    def _run(
+        job: Job, made: Callable[[], Dependencies], renders: RenderCache, stop: threading.Event | None = None, queue: QueueView = ALONE
+    ) -> Result:
         since = time.monotonic()
         try:
-            dependencies = self.dependencies(job.target)
+            dependencies = made()
         except AnnealError as error:
             failed = Result(job.target, Outcome.FAILED, trigger=job.cause, message=str(error), problems=error.problems)
             return replace(failed, who=error.who, code=error.code, duration=time.monotonic() - since, run=job.run or run_id(job.target))
         try:
-            return reconcile(dependencies, job, stop, queue_view)
+            return reconcile(dependencies, job, stop, queue)
         finally:
-            self._renders.ran(job.target, dependencies.preparer)
+            renders.ran(job.target, dependencies.preparer)
 
     def target(self, name: str) -> Target:
         """Return a target by name. Raises ConfigInvalid, which names those that there are."""
@@ -209,6 +228,7 @@ class Handler(Connections):
             metrics=self._query,
             announce=self._options.announce,
             agrees=self._options.agrees,
+            shows=self._options.shows,
             siblings=OneRepository(self, target, self._sibling_preparer),
             health=self.custom_health(target),
         )

@@ -60,8 +60,8 @@ class Options:
     did. `patience`: seconds that one run may wait for one thing to become healthy. `looks`: no process lives that watches health;
     `watches`: this one does. `placeholders`: no key of encrypted files is asked, and no cluster for variables.
     `any_metrics`: checks may ask any Prometheus, listed or not. `terminal`: exec plugins may prompt. With `notes`
-    or `terminal` a cluster that doesn't answer is given up soon. `announce`, `agrees`: see `handler.engine.run.dependencies.Dependencies`.
-    `brief`: seconds that a cluster has for one answer to read-only views. `places`: by target name, of records in other places.
+    or `terminal` a cluster that doesn't answer is given up soon. `brief`: seconds that a cluster has for one answer to read-only views.
+    `places`: by target name, of records in other places. `announce`, `agrees`, `shows`: see `engine.run.dependencies.Dependencies`.
     """
 
     kubeconfig: str = ""
@@ -79,6 +79,7 @@ class Options:
     announce: Announce = unheard
     places: Mapping[str, RecordPlace] = field(default_factory=dict)
     agrees: Callable[[Plan], bool] | None = None
+    shows: bool = False
 
 
 class Connections:
@@ -129,10 +130,12 @@ class Connections:
         """Return the same with short time-outs, for read-only views."""
         return self._once(("records", target.cluster), lambda: OwnObjects(self.brief_api(target)))
 
-    def brief_api(self, target: Target) -> Api:
-        """Return the way to a target's cluster, as the handler's own identity, with short time-outs, for read-only views."""
+    def brief_api(self, target: Target, *, impersonated: bool = False) -> Api:
+        """Return the way to a target's cluster with short time-outs, for views: as the handler's own, or the target's identity."""
         connection, most = self._connection(target), self._options.brief
-        return self._once(("brief", target.cluster), lambda: Api(connection, deadline=most, silence=most, unmet=_UNMET))
+        account = target.impersonate.service_account if impersonated and target.impersonate else ""
+        key = ("brief", target.cluster, account)
+        return self._once(key, lambda: Api(connection, impersonate=account, deadline=most, silence=most, unmet=_UNMET))
 
     def requests(self) -> float:
         """Return how many requests to API servers were made so far, by runs, surveys and readers."""

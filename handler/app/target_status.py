@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from handler.app import record_summaries
@@ -33,6 +33,7 @@ DEADLINE = 0.8
 """Seconds after which a cluster without an answer is in trouble, and its last result is shown: an answer takes a second at most."""
 KEPT = 100  # targets whose whole state is kept for when their cluster doesn't answer
 MOST = 200  # items of a list that are shown; beside it stands how many there are
+HELD = 2000  # of what is held: a person who approves it sees all of it, if that is possible
 READABLE = 50  # targets whose deliveries are read for one answer
 Json = dict[str, Any]
 J = TypeVar("J")
@@ -65,6 +66,16 @@ class TargetStatusReader:
         found = self._clusters.all(self._looks, {cluster: partial(self._summaries, target) for cluster, target in clusters.items()})
         return self._masked([_row(target, found[target.cluster], self._settings) for target in chosen])
 
+    def row(self, name: str) -> Json:
+        """Return the row of one target as `targets` does, by reads of its own: for the few of many that have changed."""
+        target = self._target(name)
+        sight = self._states.all(self._looks, {name: partial(self._read, target)})[name]
+        if sight.trouble:
+            return self.targets([name])[0]  # what the last LIST has shown
+        summary = Summary.of(sight.what) if sight.what else Summary()
+        shown = replace(summary, suspended=summary.suspension(sight.at) is not None)
+        return self._masked({**_followed(target), "recorded": sight.what is not None, **_summed(shown), **sight.facts()})
+
     def target(self, name: str) -> Json:
         """Return all that is known of one configured target."""
         target = self._target(name)
@@ -90,7 +101,7 @@ class TargetStatusReader:
         return self._masked({"recorded": listed, "unread": [*unread, *over]})
 
     def _masked(self, value: J) -> J:
-        found: J = masked(value, self._mask)
+        found: J = masked(value, cache(self._mask))  # rows repeat most of their texts
         return found
 
     def _target(self, name: str) -> Target:
@@ -125,14 +136,14 @@ def _followed(target: Target) -> Json:
 
 
 def _row(target: Target, sight: LastSeen[ClusterSeen], settings: Settings) -> Json:
-    row, found = {**_followed(target), "recorded": False, **_summed(Summary()), **sight.facts()}, sight.what
-    if found is None or state_name(target.name) not in found.states:
-        return row
-    summary = record_summaries.of_target(found.states, settings, target.name)
-    if summary is None:
+    found, facts = sight.what, sight.facts()
+    recorded = found is not None and state_name(target.name) in found.states
+    summary = record_summaries.of_target(found.states, settings, target.name) if found and recorded else None
+    if recorded and summary is None:
         unread = StateInvalid.of(f"target {target.name}", "the summary of its record can't be read")
-        return row | {"recorded": True, "trouble": row["trouble"] or problem(unread)}
-    return row | {"recorded": True, **_summed(record_summaries.summary_now(summary, found.beat, sight.at, settings))}
+        facts["trouble"] = facts["trouble"] or problem(unread)
+    now = record_summaries.summary_now(summary, found.beat, sight.at, settings) if found and summary else Summary()
+    return {**_followed(target), "recorded": recorded, **_summed(now), "suspended": now.suspended or target.suspend, **facts}
 
 
 def _summed(summary: Summary) -> Json:
@@ -142,8 +153,9 @@ def _summed(summary: Summary) -> Json:
 
 def _detail(target: Target, sight: LastSeen[State | None]) -> Json:
     state = sight.what
-    known = {**_followed(target), "recorded": state is not None, "suspendedByConfiguration": target.suspend, **sight.facts()}
-    return known | {"state": None if state is None else shown(state)}
+    paused = target.suspend or (state is not None and state.suspension(time.time()) is not None)
+    known = {**_followed(target), "recorded": state is not None, "suspended": paused, "suspendedByConfiguration": target.suspend}
+    return known | sight.facts() | {"state": None if state is None else shown(state)}
 
 
 def shown(state: State) -> Json:
@@ -179,7 +191,7 @@ def held(waiting: HeldPlan) -> Json:
     return {
         "id": waiting.id,
         "reasons": list(waiting.reasons),
-        "changes": _cut([{"action": action, "object": name, "uid": uid} for action, name, uid in waiting.changes]),
+        "changes": _cut([{"action": action, "object": name, "uid": uid} for action, name, uid in waiting.changes], HELD),
         "commit": waiting.commit,
         "since": waiting.since,
     }
@@ -198,8 +210,8 @@ def _rollout(known: Progress) -> Json:
     return {"commit": known.commit, "started": known.started, "finished": known.finished, "outcome": known.outcome, "steps": steps}
 
 
-def _cut(items: Sequence[Any]) -> Json:
-    return {"count": len(items), "items": plain(items[:MOST])}
+def _cut(items: Sequence[Any], most: int = MOST) -> Json:
+    return {"count": len(items), "items": plain(items[:most])}
 
 
 # --- runs

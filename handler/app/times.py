@@ -1,10 +1,7 @@
-"""Times for people: `5 min ago`, `in 15 s`; and what `--until` may say. Pure."""
+"""Times for people: `5 min ago`, `in 15 s`. Pure."""
 
 from __future__ import annotations
 
-from datetime import datetime
-
-from handler.config import value_formats
 from handler.state.record_format import seconds_of
 
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"))
@@ -29,18 +26,3 @@ def until(stamp: str, now: float) -> str:
     """Say how far ahead a recorded time is."""
     left = seconds_of(stamp) - now if stamp else 0.0
     return f"in {span(left)}" if left > 0 else "at once"
-
-
-def moment(text: str, now: float) -> float:
-    """Read `2h`, `30m` or an RFC 3339 time as seconds since the epoch. Raises ValueError: it is neither, or lies in the past."""
-    length = value_formats.seconds(text)
-    if length is not None:
-        end = now + length
-    else:
-        found = datetime.fromisoformat(text)
-        if found.tzinfo is None:
-            raise ValueError("a time needs its zone, e.g. 2026-01-31T12:00:00Z")
-        end = found.timestamp()
-    if end <= now:
-        raise ValueError("lies in the past")
-    return end

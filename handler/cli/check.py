@@ -104,6 +104,12 @@ def _tokens(settings: Settings, _secrets: Secrets) -> str:
     return ", ".join(token.name for token in settings.replay.tokens)
 
 
+def _page(settings: Settings, _secrets: Secrets) -> str:
+    page = settings.page
+    ways = {"a trusted proxy": page.proxy, "OpenID Connect": page.oidc, "tokens": page.tokens} if page else {}
+    return f"{page.url}, signed in to by {', '.join(way for way, given in ways.items() if given)}" if page else ""
+
+
 def _prometheus(settings: Settings, _secrets: Secrets) -> str:
     return ", ".join(f"{each.url}{' with a token' if each.token else ''}" for each in settings.prometheus)
 
@@ -128,12 +134,13 @@ def _queue(session: Session) -> str:
 _PARTS: tuple[tuple[str, Callable[[str], bool], Callable[[Settings, Secrets], str]], ...] = (
     ("webhooks", lambda path: path.startswith("webhooks.") or ".repository.webhook." in path, _webhooks),
     ("tokens", lambda path: path.startswith("replay."), _tokens),
+    ("page", lambda path: path.startswith("page."), _page),
     ("prometheus", lambda path: path.startswith("prometheus["), _prometheus),
     ("decryption", lambda path: ".decryption." in path, _decryption),
     ("credentials", lambda path: ".repository.auth." in path or ".charts[" in path, _credentials),
 )
 """Row, whether a problem's path belongs to it, and what is said where nothing is wrong; empty: nothing of the kind is configured."""
-_DOORS = ("webhooks", "tokens")
+_DOORS = ("webhooks", "tokens", "page")
 
 
 # --- targets

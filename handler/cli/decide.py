@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -10,7 +9,7 @@ from typing import Any
 
 import click
 
-from handler.app.times import moment
+from handler.app import pause
 from handler.cli import reports
 from handler.cli.apply import show
 from handler.cli.run_job import follow, retry, run
@@ -20,8 +19,7 @@ from handler.engine.run.errors import RequestRefused
 from handler.engine.run.transitions import deployed
 from handler.model.errors import AnnealError, Problem, StateInvalid
 from handler.model.event import Job
-from handler.state.record import HeldPlan, State, Suspend
-from handler.state.record_format import stamp
+from handler.state.record import HeldPlan, State
 
 WHOLE = 40  # digits of a commit's id
 
@@ -73,22 +71,19 @@ def _replayed(session: Session, job: Job) -> int:
 # --- suspend, resume
 def suspend(session: Session, target: str | None, every: bool, reason: str, until: str) -> int:
     """Pause TARGET: no run writes until `anneal resume`, one under way stops before its next stage."""
-    now = time.time()
     try:
-        end = stamp(moment(until, now)) if until else ""
+        begun = pause.pause_of(local_user(), reason, until)
     except ValueError as error:
         raise click.UsageError(f"--until {until}: {error}") from None
-    pause = Suspend(local_user(), reason, end, stamp(now))
-    tail = f" until {end}" if end else ""
-    return _each(session, target, every, partial(_suspend, session, pause), f"suspended{tail}")
+    return _each(session, target, every, lambda chosen: pause.suspend(session.handler, chosen, begun))
 
 
 def resume(session: Session, target: str | None, every: bool) -> int:
     """End the pause of TARGET; its next run goes on, at once with `anneal apply`."""
-    return _each(session, target, every, partial(_resume, session), "resumed")
+    return _each(session, target, every, partial(pause.resume, session.handler))
 
 
-def _each(session: Session, name: str | None, every: bool, act: Callable[[Target], str], done: str) -> int:
+def _each(session: Session, name: str | None, every: bool, act: Callable[[Target], str]) -> int:
     if every and name:
         raise click.UsageError("--all and TARGET exclude each other")
     targets = session.all_or(None) if every else (session.target(name),)
@@ -96,7 +91,7 @@ def _each(session: Session, name: str | None, every: bool, act: Callable[[Target
     for target in targets:
         found: tuple[Problem, ...] = ()
         try:
-            text = act(target) or done
+            text = act(target)
         except AnnealError as error:
             reports.problems(output, error.problems)
             text, code, found = "failed", reports.FAILED, error.problems
@@ -105,24 +100,6 @@ def _each(session: Session, name: str | None, every: bool, act: Callable[[Target
     if output.as_json:
         output.document({"targets": rows})
     return code
-
-
-def _suspend(session: Session, pause: Suspend, target: Target) -> str:
-    store = session.handler.store(target)
-    blank = store.blank(session.handler.objects(target).cluster_uid()) if store.read().state is None else None
-    store.update(lambda state: replace(state, suspend=pause), blank)
-    return ""
-
-
-def _resume(session: Session, target: Target) -> str:
-    store = session.handler.store(target)
-    state = store.read().state
-    stays = "stays suspended: anneal.yaml says `suspend: true`" if target.suspend else ""
-    if state is None or state.suspend is None:
-        return stays or "was not suspended"
-    # A refused commit is tried again.
-    store.update(lambda now: replace(now, suspend=None, status=replace(now.status, refusal=None)))
-    return stays
 
 
 # --- rollback

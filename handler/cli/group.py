@@ -25,6 +25,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "render": ("deploy", "Print the objects that a commit declares."),
     "vendor": ("start", "Write remote bases of a checkout's kustomizations into it."),
     "plan": ("deploy", "Show what a run, or apply -f, would change; change nothing."),
+    "gap": ("look", "Show how live stands against git, field by field; change nothing."),
+    "orphans": ("look", "Show what a run deletes, and what it keeps; change nothing."),
     "apply": ("deploy", "Bring the cluster to what git, files or standard input (-f) declare."),
     "prune": ("deploy", "Delete what git no longer declares."),
     "run": ("deploy", "Bring targets to what git declares, once or at an interval, without webhooks."),

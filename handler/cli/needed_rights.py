@@ -14,13 +14,15 @@ from handler.config.secrets import ALL, references
 from handler.config.settings import Settings, Target
 from handler.health.kinds.pods import WITH_PODS
 from handler.health.kstatus import ALWAYS_HEALTHY
-from handler.model.names import Resource, identity_of
+from handler.inspect.inventory_tree import CRON_JOB, owned_below
+from handler.model.names import GroupKind, Resource, identity_of
 from handler.model.pod_secrets import mounted_secrets
 from handler.plan.admission import CRD, NAMESPACE
 from handler.state.configmap import state_name
 from handler.state.heartbeat import heartbeat_name
 
 RBAC = "rbac.authorization.k8s.io"
+_POD = GroupKind("", "Pod")
 WRITES = ("create", "delete", "get", "list", "patch", "watch")
 """patch and create: server-side apply; delete: prune; list and watch: the plan and the wait; get: adoption and second looks."""
 
@@ -117,11 +119,25 @@ def wanted_grants(target: Target, needed: NeededKinds) -> tuple[Grant, ...]:
     return tuple(sorted([*found, *(_mounted(scopes, needed.bodies) if recorded else ())]))
 
 
+def page_grants(needed: NeededKinds) -> tuple[Grant, ...]:
+    """Return what the target's identity should read for the page: what its objects own, their events, and logs with what masks them."""
+    scopes = ("",) if "*" in needed.namespaces else tuple(sorted(set(needed.namespaces)))
+    owned = owned_below(kind.group_kind for kind in needed.kinds)
+    reads: list[tuple[str, str, tuple[str, ...]]] = [
+        ("", "events", ("list",)),
+        *((each.group, each.plural, ("list",)) for each in owned if each.kind != "Pod"),
+    ]
+    if any(each.kind == "Pod" for each in owned) or _POD in {kind.group_kind for kind in needed.kinds}:
+        reads += [("", "pods", ("get", "list")), ("", "pods/log", ("get",))]
+    found = [Grant(scope, group, resource, verbs) for scope in scopes for group, resource, verbs in reads]
+    return tuple(sorted([*found, *_mounted(scopes, needed.bodies)]))
+
+
 def _mounted(scopes: Sequence[str], bodies: Iterable[dict[str, Any]]) -> Iterator[Grant]:
     """Yield, by name, the Secrets that the declared workloads give to their containers."""
     named: dict[str, set[str]] = defaultdict(set)
     for body in bodies:
-        if identity_of(body).group_kind in WITH_PODS:
+        if identity_of(body).group_kind in WITH_PODS | {CRON_JOB}:
             named[str(body["metadata"].get("namespace") or "") if "" not in scopes else ""] |= mounted_secrets(body.get("spec"))
     yield from (Grant(scope, "", "secrets", ("get",), tuple(sorted(named[scope]))) for scope in scopes if named[scope])
 

@@ -34,6 +34,9 @@ _LOGS = """\
 # evidence.logs of this target is `record`: the end of a failing container's log is kept in its record, without the values of the Secrets
 # that its pod can read. For that they are read, too: a log whose Secrets can't be read is withheld.
 """
+_PAGE = """\
+# For the page: what the target's objects own, their events, and logs; by name the Secrets that pods can read, to mask their logs by them.
+"""
 _AT_HOME = """\
 # The last of these are for the handler's own cluster, which holds the Secrets that the configuration refers to: apply them there.
 """
@@ -41,7 +44,14 @@ HOME = {"anneal.dev/cluster": "the handler's own"}  # the annotation of what is 
 
 
 def rbac(
-    session: Session, target: str | None, *, namespaced: bool, service_account: str | None, group: str | None, filename: Path | None
+    session: Session,
+    target: str | None,
+    *,
+    namespaced: bool,
+    service_account: str | None,
+    group: str | None,
+    page: bool,
+    filename: Path | None,
 ) -> int:
     """Print the least Roles and ClusterRoles that TARGET needs, with their bindings."""
     chosen = asked = session.target(target)
@@ -58,7 +68,8 @@ def rbac(
         _, rendered = rendered_at(session, chosen, impersonated=False)  # the target's identity may lack the rights that are printed
         found = needed(session, chosen, rendered, used_only=namespaced)
     own, wanted = needed_rights.own_grants(settings, asked), needed_rights.wanted_grants(chosen, found)
-    theirs = (*needed_rights.target_grants(chosen, found), *wanted)
+    shown = tuple(grant for grant in needed_rights.page_grants(found) if grant not in wanted) if page else ()
+    theirs = (*needed_rights.target_grants(chosen, found), *wanted, *shown)
     at_home = _at_home(settings, asked, _subject(account))
     documents = [*_documents(chosen, handler, own, theirs), *at_home]
     if session.output.as_json:
@@ -68,6 +79,7 @@ def rbac(
     session.output.text(f"# The least that target {chosen.name} needs. These namespaces must exist: {', '.join(spaces)}\n")
     resources = {grant.resource for grant in wanted}
     session.output.text("".join(text for resource, text in (("pods", _WHY), ("pods/log", _LOGS)) if resource in resources))
+    session.output.text(_PAGE if page else "")
     if any({"escalate", "bind"} & set(grant.verbs) for grant in theirs):
         session.output.text(_ESCALATION)
     if at_home:

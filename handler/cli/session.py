@@ -234,6 +234,7 @@ class Session:
             announce=self.events.announce,
             places=self.places,
             agrees=self.agrees,
+            shows=True,
         )
 
     @cached_property

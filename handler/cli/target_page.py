@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from handler.app.overview import TargetRow
 from handler.app.times import ago, span, until
-from handler.cli import logs
 from handler.cli.follow_up_commands import GivenFlags
 from handler.cli.next_step import NextStep, complete, next_step, pinned_text, server_text
 from handler.cli.output import Output
@@ -22,13 +21,16 @@ from handler.state.record_format import seconds_of, stamp
 from handler.state.run_history import ROLLING
 from handler.state.suspension import suspension
 
+if TYPE_CHECKING:
+    from handler.inspect.pod_logs import LoggedPod
+
 _SHOWN = 10
 _HANG = 13  # the indent of a row's text
 _EXPLAINED = (Outcome.REFUSED, Outcome.WAITING, Outcome.SUPERSEDED)
 _WELL = "applied"  # the phase whose beginning isn't shown: it is no commit's, and goes on when the next one is applied
 
 
-def show(output: Output, row: TargetRow, given: GivenFlags, logged: Sequence[logs.LoggedPod] = ()) -> None:
+def show(output: Output, row: TargetRow, given: GivenFlags, logged: Sequence[LoggedPod] = ()) -> None:
     """Print one target: the next step, then the facts that led to it, and what its containers have logged."""
     for text, style, hang in lines(row, given):
         output.line(text, style, hang=hang, whole=not hang)

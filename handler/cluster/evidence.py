@@ -25,7 +25,7 @@ _PODS, _ALL_PODS = 100, 500  # of one object, and of a whole namespace
 _EVENTS = 1000
 _POD = Resource("", "v1", "Pod", "pods", namespaced=True)
 _SECRET = Resource("", "v1", "Secret", "secrets", namespaced=True)
-_EVENT_KINDS = (
+EVENT_KINDS = (
     Resource("", "v1", "Event", "events", namespaced=True),
     Resource("events.k8s.io", "v1", "Event", "events", namespaced=True),
 )
@@ -34,9 +34,13 @@ _EVENT_KINDS = (
 
 @dataclass(slots=True)
 class Evidence:
-    """The reads about one failure, or of one look during a wait. `answered`: successes; `denied`, `broken`: one failed so."""
+    """The reads about one failure, or of one look during a wait. `answered`: successes; `denied`, `broken`: one failed so.
+
+    `lines`: of a log, at most.
+    """
 
     api: Api
+    lines: int = LOG_LINES
     answered: int = 0
     denied: bool = False
     broken: bool = False
@@ -55,7 +59,7 @@ class Evidence:
 
     def warnings(self, namespace: str) -> list[Object]:
         """Return the Warning events of a namespace, the newest first."""
-        for resource in _EVENT_KINDS:
+        for resource in EVENT_KINDS:
             found = self._listed(resource, namespace or "default", {"fieldSelector": "type=Warning", "limit": str(_EVENTS)})
             if found is not None:
                 return sorted(found, key=happened, reverse=True)
@@ -63,7 +67,7 @@ class Evidence:
 
     def log(self, namespace: str, pod: str, container: str, *, previous: bool) -> str:
         """Return the last whole lines that a container wrote; `previous`: the one before it was restarted."""
-        query = {"container": container, "tailLines": str(LOG_LINES), "limitBytes": str(LOG_BYTES)} | (
+        query = {"container": container, "tailLines": str(self.lines), "limitBytes": str(self._bytes)} | (
             {"previous": "true"} if previous else {}
         )
         request = ApiRequest("GET", f"{_POD.path(namespace, pod)}/log", query, accept="*/*", subject=f"log of pod {pod}", repeatable=False)
@@ -73,15 +77,19 @@ class Evidence:
         """Return a Secret, to mask by it, or None. Raises AnnealError: it can't be read."""
         return self._asked(lambda: self.api.get(_SECRET.path(namespace, name), subject=f"Secret/{namespace}/{name}"))
 
+    @property
+    def _bytes(self) -> int:
+        return LOG_BYTES * self.lines // LOG_LINES
+
     def _text(self, request: ApiRequest) -> str:
         response = self.api.stream(request)
         try:
-            data = response.read(LOG_BYTES)
+            data = response.read(self._bytes)
         except (urllib3.exceptions.HTTPError, OSError):
             return ""
         finally:
             response.close()
-        whole = data if len(data) < LOG_BYTES else data[: data.rfind(b"\n") + 1]  # half a secret wouldn't be recognized
+        whole = data if len(data) < self._bytes else data[: data.rfind(b"\n") + 1]  # half a secret wouldn't be recognized
         return whole.decode(errors="replace")
 
     def _listed(self, resource: Resource, namespace: str, query: dict[str, str]) -> list[Object] | None:

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from handler.config.decryption import Decryption
 from handler.config.git_settings import Repository, RepositoryAuth, Revision, SecretRef, Verify
+from handler.config.page_settings import PageProxy, PageSettings, RoleBinding
 from handler.config.setting_rules import PLACES, SOME
 from handler.config.settings import Cluster, IgnoreRule, Settings, Target
 from handler.config.settings_shape import Slot, slots, written
@@ -44,6 +45,15 @@ _RULES: dict[type, dict[str, Any]] = {
     SecretRef: {"oneOf": [{"required": [camel(name)]} for name in PLACES]},
     Revision: {"oneOf": [{"required": ["branch"]}, {"required": ["tag"]}, {"required": ["semver"]}, {"required": ["commit"]}]},
     IgnoreRule: {"required": ["paths"]},
+    PageProxy: {"allOf": [{"required": ["secret"], "properties": {"secret": {"type": "object"}}}]},
+    PageSettings: {
+        "allOf": [{"required": ["roles"], "properties": {"roles": {"minItems": 1}}}],
+        "anyOf": [
+            *({"required": [name], "properties": {name: {"type": "object"}}} for name in ("proxy", "oidc")),
+            {"required": ["tokens"], "properties": {"tokens": {"minItems": 1}}},
+        ],
+    },
+    RoleBinding: {"anyOf": [{"required": [name], "properties": {name: {"minItems": 1}}} for name in ("groups", "users")]},
     Cluster: {
         "not": {
             "anyOf": [

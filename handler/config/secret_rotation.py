@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from handler.config.git_settings import SecretRef
 from handler.config.remote_secrets import Fetch, RemoteSecrets, SecretClocks, nowhere
 from handler.config.secret_mask import Mask
-from handler.config.secrets import ALL, Accepted, Need, Secret, Secrets, references, renewed, spoken
+from handler.config.secrets import ALL, Accepted, Need, PageSecrets, Secret, Secrets, references, renewed, spoken
 from handler.config.settings import ReplayToken, Settings
 from handler.model.errors import Problem, SecretUnavailable
 
@@ -70,6 +70,10 @@ class Rotation:
     def token(self, candidate: bytes) -> ReplayToken | None:
         """Return the replay token that was presented."""
         return self.present().token(candidate)
+
+    def page(self) -> PageSecrets | None:
+        """Return what signs people in to the page now; None: there is no page."""
+        return self.present().page()
 
     def read(self, ref: SecretRef) -> Secret:
         """Return a secret as its file has it now. Raises SecretUnavailable: it isn't one of this configuration."""

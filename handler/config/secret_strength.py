@@ -8,6 +8,7 @@ import shlex
 from handler.config.git_settings import SecretRef
 
 SHORTEST = 16  # characters that a webhook secret or replay token has at least, so that it isn't found by trying
+KEY = 32  # characters that a key which signs has at least
 SIGNING = "whsec_"  # how a signing token begins (Standard Webhooks); base64 follows
 NEW = "make one with `openssl rand -hex 32`"
 WHOLE = "copy the whole signing token, as GitLab shows it"
@@ -22,9 +23,9 @@ def way_out(ref: SecretRef, *, made: bool) -> str:
     return (new if made else "write it there, readable by the user whom Anneal runs as") if ref.file else ""
 
 
-def is_long(value: str) -> bool:
-    """Whether a webhook secret or replay token is long enough; surrounding whitespace doesn't count."""
-    return len(value.strip()) >= SHORTEST
+def is_long(value: str, least: int = SHORTEST) -> bool:
+    """Whether a webhook secret, a token or a key is long enough; surrounding whitespace doesn't count."""
+    return len(value.strip()) >= least
 
 
 def can_sign(value: str) -> bool:

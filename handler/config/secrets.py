@@ -9,11 +9,12 @@ import hashlib
 import hmac
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NoReturn, Protocol
+from typing import Literal, NoReturn, Protocol, TypeVar
 
 from handler.config import secret_strength
 from handler.config.decryption import decryption_references
 from handler.config.git_settings import SecretRef, git_references
+from handler.config.page_settings import PageToken, page_references
 from handler.config.remote_secrets import Fetch, RemoteSecrets, nowhere, text_of
 from handler.config.renderer_settings import chart_references
 from handler.config.secret_mask import Mask
@@ -22,13 +23,17 @@ from handler.config.settings import ReplayToken, Settings
 from handler.config.webhook_providers import providers
 from handler.model.errors import Problem, SecretUnavailable
 
-Need = Literal["git", "webhooks", "tokens", "clusters", "metrics", "decryption"]
-ALL: frozenset[Need] = frozenset({"git", "webhooks", "tokens", "metrics", "decryption"})
+Need = Literal["git", "webhooks", "tokens", "clusters", "metrics", "decryption", "page"]
+ALL: frozenset[Need] = frozenset({"git", "webhooks", "tokens", "metrics", "decryption", "page"})
 RUNS: frozenset[Need] = frozenset({"git", "metrics", "decryption"})
-DOOR: frozenset[Need] = frozenset({"webhooks", "tokens"})
-"""What a process resolves: git hosts' secrets, webhook secrets, replay tokens, Prometheus' tokens, age keys.
+DOOR: frozenset[Need] = frozenset({"webhooks", "tokens", "page"})
+"""What a process resolves: git hosts' secrets, webhook secrets, replay tokens, Prometheus' tokens, age keys, what signs in to the page.
 
 A cluster's kubeconfig is read apart."""
+_API: frozenset[Need] = frozenset({"tokens", "page"})
+Token = TypeVar("Token", ReplayToken, PageToken)
+_LEAST = {"key": secret_strength.KEY, "proxy.secret": secret_strength.SHORTEST, "oidc.clientSecret": 0}
+"""How many characters the page's secrets have at least; a client's secret is its provider's to make."""
 _ABSENT = ("is not set", "doesn't exist", "is empty")
 
 
@@ -71,12 +76,27 @@ class Accepted:
     targets: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class PageSecrets:
+    """What signs people in to the page. `key` signs cookies; `proxy`, `oidc`: the proxy's secret, the client's; None: not configured."""
+
+    key: Secret
+    proxy: Secret | None = None
+    oidc: Secret | None = None
+    tokens: tuple[tuple[PageToken, Secret], ...] = ()
+
+    def token(self, candidate: bytes) -> tuple[PageToken, Secret] | None:
+        """Return the token that was presented; every token is compared, whatever matches."""
+        found = [(token, secret) for token, secret in self.tokens if secret.matches(candidate)]
+        return found[0] if found else None
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Secrets:
     """Every resolved secret of a configuration, as one snapshot.
 
     `webhooks`: by provider; `tokens`: replay tokens; `git`: passwords, keys and passphrases of git hosts and chart sources; `metrics`:
-    tokens for Prometheus; `decryption`: age keys; `known`: all of them.
+    tokens for Prometheus; `decryption`: age keys; `page_secrets`: what signs in to the page, None: there is none; `known`: all of them.
     """
 
     webhooks: Mapping[str, tuple[Accepted, ...]] = field(default_factory=dict)
@@ -86,6 +106,7 @@ class Secrets:
     known: Mapping[SecretRef, Secret] = field(default_factory=dict)
     decryption: Mapping[SecretRef, Secret] = field(default_factory=dict)
     masking: Mask = field(default_factory=Mask)
+    page_secrets: PageSecrets | None = None
 
     def __repr__(self) -> str:
         return "Secrets(***)"
@@ -98,6 +119,10 @@ class Secrets:
         """Return the replay token that was presented; every token is compared, whatever matches."""
         found = [token for token, secret in self.tokens if secret.matches(candidate)]
         return found[0] if found else None
+
+    def page(self) -> PageSecrets | None:
+        """Return what signs people in to the page; None: there is no page."""
+        return self.page_secrets
 
     def read(self, ref: SecretRef) -> Secret:
         """Return what signs in to a git host or a Prometheus, or an age key. Raises SecretUnavailable: nothing that was resolved here."""
@@ -115,6 +140,11 @@ class Secrets:
         return self.masking(text)
 
 
+def api_needs(settings: Settings) -> frozenset[Need]:
+    """Return what the function resolves that answers tokens and people: for a page it makes plans, so it needs what runs need."""
+    return _API | RUNS if settings.page else _API
+
+
 class Accepting(Protocol):
     """What the door accepts: a snapshot, or secrets that are renewed as their files change."""
 
@@ -123,6 +153,9 @@ class Accepting(Protocol):
 
     def token(self, candidate: bytes) -> ReplayToken | None:
         """Return the replay token that was presented."""
+
+    def page(self) -> PageSecrets | None:
+        """Return what signs people in to the page; None: there is no page."""
 
 
 class Reading(Protocol):
@@ -166,6 +199,19 @@ def resolve_known(
 
 def references(settings: Settings, needs: Collection[Need] = ALL) -> Iterator[SecretRef]:
     """Yield every reference of a configuration that these needs resolve."""
+    yield from _of_targets(settings, needs)
+    if "metrics" in needs:
+        yield from (each.token for each in settings.prometheus if each.token)
+    if "webhooks" in needs:
+        for provider in providers(type(settings.webhooks)):
+            yield from getattr(settings.webhooks, provider).secrets
+    if "tokens" in needs:
+        yield from (token.secret for token in settings.replay.tokens)
+    if "page" in needs:
+        yield from (ref for _, ref in page_references(settings.page))
+
+
+def _of_targets(settings: Settings, needs: Collection[Need]) -> Iterator[SecretRef]:
     for target in settings.targets:
         if "git" in needs:
             yield from (ref for _, ref in (*git_references(target.repository), *chart_references(target.charts)))
@@ -175,13 +221,6 @@ def references(settings: Settings, needs: Collection[Need] = ALL) -> Iterator[Se
             yield target.cluster.kubeconfig
         if "webhooks" in needs:
             yield from target.repository.webhook.secrets
-    if "metrics" in needs:
-        yield from (each.token for each in settings.prometheus if each.token)
-    if "webhooks" in needs:
-        for provider in providers(type(settings.webhooks)):
-            yield from getattr(settings.webhooks, provider).secrets
-    if "tokens" in needs:
-        yield from (token.secret for token in settings.replay.tokens)
 
 
 def renewed(
@@ -194,8 +233,9 @@ def renewed(
     decryption = dict(reader.decryption(settings)) if "decryption" in needs else {}
     webhooks = {name: tuple(reader.webhook(settings, name)) for name in providers(type(settings.webhooks))} if "webhooks" in needs else {}
     tokens = tuple(reader.tokens(settings)) if "tokens" in needs else ()
+    page = reader.page(settings) if "page" in needs else None
     known = {ref: secret for ref, secret in reader.known.items() if secret}
-    return Secrets(webhooks, tokens, git, metrics, known, decryption, Mask.of(spoken(settings, known, git))), tuple(reader.problems)
+    return Secrets(webhooks, tokens, git, metrics, known, decryption, Mask.of(spoken(settings, known, git)), page), tuple(reader.problems)
 
 
 def spoken(settings: Settings, *secrets: Mapping[SecretRef, Secret]) -> set[str]:
@@ -217,27 +257,27 @@ class _Reader:
     short: set[SecretRef] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
 
-    def read(self, ref: SecretRef, subject: str, *, strong: bool) -> Secret | None:
-        """Return a secret; the one before, or None, after noting why there is no other."""
+    def read(self, ref: SecretRef, subject: str, *, strong: bool, least: int = 0) -> Secret | None:
+        """Return a secret; the one before, or None, after noting why there is no other. `least`: characters that it has."""
         # `strong` ones stand in lists, where a version that isn't there (AWSPREVIOUS before the first rotation) is just absent.
         if ref not in self.known:
-            self.known[ref] = self._resolved(ref, subject, needed=not strong)
-        secret = self.known[ref]
-        if secret and strong and not secret_strength.is_long(secret.reveal()):
+            self.known[ref] = self._resolved(ref, subject, needed=not strong, made=strong or least > 0)
+        secret, least = self.known[ref], least or (secret_strength.SHORTEST if strong else 0)
+        if secret and not secret_strength.is_long(secret.reveal(), least):
             if ref not in self.short:
-                short = f"{ref} is shorter than {secret_strength.SHORTEST} characters"
+                short = f"{ref} is shorter than {least} characters"
                 self.problems.append(Problem(subject, short, fix=secret_strength.NEW))
             self.short.add(ref)
             return self._kept(ref)
         return secret
 
-    def _resolved(self, ref: SecretRef, subject: str, *, needed: bool) -> Secret | None:
+    def _resolved(self, ref: SecretRef, subject: str, *, needed: bool, made: bool) -> Secret | None:
         try:
             if not needed and ref.remote and text_of(ref, self.fetch) is None:
                 return None
             return resolve(ref, self.environ, self.fetch)
         except SecretUnavailable as error:
-            way_out = secret_strength.way_out(ref, made=not needed) if str(error).endswith(_ABSENT) else ""
+            way_out = secret_strength.way_out(ref, made=made) if str(error).endswith(_ABSENT) else ""
             self.problems += [Problem(subject, f"{each.subject} {each.message}", fix=each.fix or way_out) for each in error.problems]
             return self._kept(ref)
 
@@ -288,10 +328,24 @@ class _Reader:
                 yield Accepted(secret, frozenset(names))
 
     def tokens(self, settings: Settings) -> Iterator[tuple[ReplayToken, Secret]]:
-        """Yield the replay tokens; two with the same value couldn't be distinguished."""
-        first: dict[str, ReplayToken] = {}
-        for token in settings.replay.tokens:
-            subject = f"replay.tokens[{token.name}].secret"
+        """Yield the replay tokens."""
+        return self._tokens(settings.replay.tokens, "replay")
+
+    def page(self, settings: Settings) -> PageSecrets | None:
+        """Return what signs in to the page; None: there is none, or its key is missing."""
+        found: dict[str, Secret | None] = {}
+        for place, ref in page_references(settings.page):
+            if not place.startswith("tokens"):
+                found[place] = self.read(ref, f"page.{place}", strong=False, least=_LEAST[place])
+        tokens = tuple(self._tokens(settings.page.tokens, "page")) if settings.page else ()
+        key = found.get("key")
+        return PageSecrets(key, found.get("proxy.secret"), found.get("oidc.clientSecret"), tokens) if key else None
+
+    def _tokens(self, listed: Collection[Token], where: str) -> Iterator[tuple[Token, Secret]]:
+        """Yield tokens; two with the same value couldn't be distinguished."""
+        first: dict[str, Token] = {}
+        for token in listed:
+            subject = f"{where}.tokens[{token.name}].secret"
             secret = self.read(token.secret, subject, strong=True)
             twin = first.setdefault(secret.reveal(), token) if secret else token
             if twin is not token:
@@ -299,7 +353,7 @@ class _Reader:
                 self.problems.append(Problem(subject, same, fix=secret_strength.NEW))
                 for each in (twin, token):  # neither may speak for the other
                     self._kept(each.secret)
-        for token in settings.replay.tokens:
+        for token in listed:
             secret = self.known[token.secret]
             if secret:
                 yield token, secret

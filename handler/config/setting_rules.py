@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from handler.config import cel
 from handler.config.decryption import Decryption
 from handler.config.git_settings import Repository, RepositoryAuth, Revision, SecretRef, Verify
+from handler.config.page_settings import PageOidc, PageProxy, PageSettings, PageToken, RoleBinding
 from handler.config.post_build import PostBuild
 from handler.config.renderer_settings import OF_FILES, OPTIONS, Chart, ChartSource, RendererSettings
 from handler.config.settings import (
@@ -190,13 +191,60 @@ def variables_have_namespace(post_build: PostBuild | None, namespace: str) -> It
         yield Fault("namespace", "postBuild.substituteFrom is read in the target's namespace, and none is written", "add `namespace: …`")
 
 
+def proxy_has_secret(secret: SecretRef | None) -> Iterator[Fault]:
+    """Headers alone prove nothing: all that reach the port can send them."""
+    if secret is None:
+        seen = "is required: without it all that reach the port could say who they are"
+        yield Fault("secret", seen, "add `secret: {env: ANNEAL_PROXY_SECRET}`, and let the proxy send it: see docs/page.md")
+
+
+def headers_differ(*names: str) -> Iterator[Fault]:
+    """One header can't be two things."""
+    for index, name in enumerate(names):
+        if name.lower() in (each.lower() for each in names[:index]):
+            yield Fault(("secret_header", "user_header", "groups_header")[index], f"{name} is named twice", "name a header for each")
+
+
+def can_sign_in(proxy: PageProxy | None, oidc: PageOidc | None, tokens: tuple[PageToken, ...]) -> Iterator[Fault]:
+    """A page without a way to sign in is a mistake."""
+    if not (proxy or oidc or tokens):
+        block = "tokens: [{name: ada, secret: {env: ANNEAL_TOKEN_ADA}, groups: [platform]}]"
+        yield Fault("", "expected a way to sign in (proxy, oidc or tokens), found none", f"add `{block}`")
+
+
+def any_role(roles: tuple[RoleBinding, ...]) -> Iterator[Fault]:
+    """Without roles the page shows nothing."""
+    if not roles:
+        yield Fault("roles", "expected at least one row, found none: the page would show nothing", f"add `roles: [{_ROLE}]`")
+
+
+def binds(groups: tuple[str, ...], users: tuple[str, ...]) -> Iterator[Fault]:
+    """A row that names no group and no user is a mistake."""
+    if not groups and not users:
+        yield Fault("", "expected groups or users, found none: the row gives its role to no person", "add `groups: [platform]`")
+
+
+def asks_openid(scopes: tuple[str, ...]) -> Iterator[Fault]:
+    """Without this scope a provider gives no ID token."""
+    if "openid" not in scopes:
+        yield Fault("scopes", "openid is missing", f"write `scopes: [{', '.join(['openid', *scopes])}]`")
+
+
+_ROLE = '{role: operator, groups: [platform], targets: ["*"]}'
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OWNERS: dict[str, tuple[str, ...]] = {"": OF_FILES, **OPTIONS}
 _OPTIONS = tuple(name for names in _OWNERS.values() for name in names)
 
 _NIX_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
-SOME = ((IgnoreRule, "paths"), (ReplayToken, "targets"), (ReplayToken, "may"), (Target, "namespaces"), (Target, "adopt"))
+SOME = (
+    (IgnoreRule, "paths"),
+    (ReplayToken, "targets"),
+    (ReplayToken, "may"),
+    (RoleBinding, "targets"),
+    (Target, "namespaces"),
+    (Target, "adopt"),
+)
 """Lists that hold at least one item."""
 PLACES = ("env", "file", "aws_secrets_manager", "aws_parameter", "kubernetes_secret")
 
@@ -222,7 +270,13 @@ RULES = (
     SettingRule(Target, ("namespaces",), star_alone),
     SettingRule(Target, ("namespace", "namespaces"), inside),
     SettingRule(Target, ("rollback", "wait", "rollout"), fails_at_all),
+    SettingRule(PageProxy, ("secret",), proxy_has_secret),
+    SettingRule(PageProxy, ("secret_header", "user_header", "groups_header"), headers_differ),
+    SettingRule(PageOidc, ("scopes",), asks_openid),
+    SettingRule(PageSettings, ("proxy", "oidc", "tokens"), can_sign_in),
+    SettingRule(PageSettings, ("roles",), any_role),
+    SettingRule(RoleBinding, ("groups", "users"), binds),
 )
 
-UNIQUE: dict[type, str] = {Target: "name", ReplayToken: "name", PrometheusSettings: "url", ChartSource: "url"}
+UNIQUE: dict[type, str] = {Target: "name", ReplayToken: "name", PageToken: "name", PrometheusSettings: "url", ChartSource: "url"}
 """Lists of these hold no two items with the same value of that key."""

@@ -10,6 +10,7 @@ from typing import Literal
 
 from handler.config.decryption import SOPS, Decryption
 from handler.config.git_settings import Repository, Revision, SecretRef, Verify, WebhookSecrets
+from handler.config.page_settings import PageSettings
 from handler.config.post_build import PostBuild
 from handler.config.renderer_settings import ChartSource, RendererSettings
 from handler.config.settings_shape import doc as _doc
@@ -279,6 +280,7 @@ class Settings:
     state_namespace: str = _doc("Where states and Leases live, in each target's cluster.", STATE_NAMESPACE, kind="namespace")
     webhooks: WebhookSettings = _doc("Webhook secrets by provider.", factory=WebhookSettings)
     replay: ReplaySettings = _doc("Who may ask for runs, and read.", factory=ReplaySettings)
+    page: PageSettings | None = _doc("The page for browsers, and who may see and do what on it; without it there is none.", None)
     metrics: MetricsSettings = _doc("Where Prometheus scrapes.", factory=MetricsSettings)
     prometheus: tuple[PrometheusSettings, ...] = _doc("Where checks of rollouts may ask for metrics.", factory=tuple)
     health_check_exprs: tuple[HealthCheckExpr, ...] = _doc("How objects of kinds stand, in CEL, for all targets.", factory=tuple)

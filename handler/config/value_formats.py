@@ -112,6 +112,8 @@ _HTTP = (
     ValueRefusal(r"^(?!https?://)", "has another scheme or none", "write https://<host>/<path>"),
     *_PLAIN,
 )
+_LOOPBACK = r"(?:localhost|127\.[0-9.]+|\[::1\])(?::[1-9][0-9]{0,4})?"
+_CLEAR = ValueRefusal(rf"^http://(?!{_LOOPBACK}(?:/|$))", "isn't encrypted and isn't on this machine", "write https://<host>")
 _DOTS = ValueRefusal(r"/\.\.?(?:/|$)", "has a `.` or `..` in its path")
 
 _OCI_AUTH = ValueRefusal(r"^[a-z]+://[^/]*@", "holds credentials", "credentials go under `charts: [{url: ..., auth: {...}}]`")
@@ -166,6 +168,36 @@ FORMS: dict[str, ValueFormat] = {
         example="https://prometheus.example.com",
         private="a URL",
     ),
+    "pageUrl": ValueFormat(
+        "the https:// address of the page, without a path",
+        rf"https?://{_HOST}",
+        (
+            *_HTTP,
+            _CLEAR,
+            ValueRefusal(r"^https?://[^/]*/", "has a path", "the page has a host of its own: write https://<host>"),
+            ValueRefusal(r"^https?://[^/]*[A-Z]", "has capital letters", "browsers name a host in small letters: write it so"),
+            ValueRefusal(r"^(?:https://[^/]*:443|http://[^/]*:80)$", "names the port that goes without saying", "leave it out"),
+        ),
+        example="https://anneal.example.com",
+        private="a URL",
+    ),
+    "issuer": ValueFormat(
+        "the https:// URL of an issuer",
+        rf"https?://{_HOST}(?:/[^ ?#\\]*)?",
+        (*_HTTP, _CLEAR, _DOTS),
+        example="https://login.example.com",
+        private="a URL",
+    ),
+    "header": ValueFormat(
+        "the name of a header (A-Z, a-z, 0-9, -)",
+        r"[A-Za-z][A-Za-z0-9-]{0,63}",
+        (ValueRefusal("_", "has an underscore, and such headers are dropped", "write `-`"),),
+        example="X-Forwarded-Email",
+    ),
+    "clientId": ValueFormat("the id of a client", r"[!-~]{1,255}", example="anneal"),
+    "scope": ValueFormat("a scope", r"[!#-\[\]-~]{1,100}", example="groups"),
+    "claim": ValueFormat("the name of a claim", r"[!-~]{1,255}", example="email"),
+    "person": ValueFormat("the name of a user or a group", r"[^,\s](?:[^,]*[^,\s])?", (_CONTROLS,), example="platform"),
     "groupKind": ValueFormat("Kind or Kind.group, e.g. Namespace or ClusterRole.rbac.authorization.k8s.io", _GROUP_KIND),
     "groupVersion": ValueFormat("an apiVersion", rf"(?:{LABEL}(?:\.{LABEL})*/)?{LABEL}", example="example.com/v1"),
     "kindName": ValueFormat("a kind", r"[A-Z][A-Za-z0-9]*", example="Offer"),

@@ -42,7 +42,8 @@ class PruneAlone:
         """Return the plan; its stages are only compared, its prunes are what goes and what is kept. Raises AnnealError."""
         run = self._run()
         try:
-            return self._planned(run)
+            planned = self._planned(run)
+            return replace(planned, plan=run.readable(planned.plan))
         except AnnealError as error:
             raise hidden(error, run.mask) from None
 
@@ -86,7 +87,7 @@ class PruneAlone:
             pruner.prune()
         finally:
             self._record(run, {change.uid for change in pruner.outcomes if change.action is Action.PRUNE})
-        return pruner.outcomes
+        return run.shown.changes(pruner.outcomes) if run.shown else pruner.outcomes
 
     def _record(self, run: RunContext, gone: set[str]) -> None:
         """Take what is gone off the record's list of orphans."""

@@ -71,6 +71,7 @@ def reconcile(deps: Dependencies, job: Job, stop: threading.Event | None = None,
         if run.lease:
             run.lease.hand_over()
     result = requests.noted(run, job, run.whole(result))
+    result = run.shown.result(result) if run.shown else result
     if run.stored.state is not None:
         deps.preparer.recorded = run.stored.state.commit, time.monotonic()
     _announce_health(run)
@@ -197,7 +198,7 @@ def _carried_out(run: RunContext, inputs: Inputs, planned: Planned) -> Result:
 def _is_agreed(run: RunContext, planned: Planned) -> bool:
     """Whether a plan may be carried out, as the CLI's user says; the way back from a failed rollout isn't asked about."""
     agrees = run.deps.agrees
-    return agrees is None or not planned.plan.works or run.job.trigger == "rollback" or agrees(planned.plan)
+    return agrees is None or not planned.plan.works or run.job.trigger == "rollback" or agrees(run.readable(planned.plan))
 
 
 def _ended_by_plan(run: RunContext, inputs: Inputs, planned: Planned) -> Result | None:

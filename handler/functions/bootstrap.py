@@ -1,6 +1,7 @@
 """What every function begins with: the configuration, the secrets of its own task, its log on standard output, the queue.
 
-Law: a function resolves no secret that another one needs.
+Law: a function resolves no secret that another one needs. The one exception: where a page is configured, `api` makes plans for it, and
+resolves the worker's secrets, too (`handler.config.secrets.api_needs`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from handler.app.tables import Tables
 
 Added = Callable[[], "Tables"] | None  # makes the tables of a program of its own, at its first event; None: ours
+Needs = Collection[Need] | Callable[[Settings], Collection[Need]]
 CONFIG = "ANNEAL_CONFIG"
 DEFAULT = "anneal.yaml"  # where a function finds its configuration: beside its code
 
@@ -42,10 +44,11 @@ class Bootstrap:
     tables: Tables | None = None
 
 
-def bootstrap(environ: Mapping[str, str], needs: Collection[Need], added: Added = None) -> Bootstrap:
+def bootstrap(environ: Mapping[str, str], needs: Needs, added: Added = None) -> Bootstrap:
     """Configure the log, and make the parts. Raises ConfigInvalid, SecretUnavailable, QueueInvalid: with every mistake of a kind.
 
-    `environ`: ANNEAL_CONFIG names the configuration, ANNEAL_QUEUE_URL the queue; secrets are found there, too; `needs`: those to resolve.
+    `environ`: ANNEAL_CONFIG names the configuration, ANNEAL_QUEUE_URL the queue; secrets are found there, too. `needs`: those to resolve,
+    or what says them of a configuration.
     """
     path, tables = Path(environ.get(CONFIG) or DEFAULT), added() if added else None
     settings = tables.read(path) if tables else load(path)
@@ -53,7 +56,8 @@ def bootstrap(environ: Mapping[str, str], needs: Collection[Need], added: Added 
     if not url:
         raise QueueInvalid.of("queue", "none is configured, and a function has no other memory", fix=f"set {URL} or `queue.sqs.url`")
     services = ExternalServices(environ)
-    secrets = Rotation(settings, environ, needs=needs, fetch=services.fetch)
+    wanted = needs(settings) if callable(needs) else needs
+    secrets = Rotation(settings, environ, needs=wanted, fetch=services.fetch)
     log.configure(secrets.mask, sys.stdout)
     return Bootstrap(settings, secrets, SqsQueue(url), services, tables)
 

@@ -1,20 +1,25 @@
 """HTTP as events: what a function URL, API Gateway and a load balancer send becomes a WSGI request, and the answer an answer of theirs.
 
 Law: the body is the bytes that were signed, whichever way they are wrapped, and its length is its own, whatever a header says. What is no
-HTTP request is answered 400, and nothing that a sender writes ends the function.
+HTTP request is answered 400, and nothing that a sender writes ends the function. What is slow is given up before the function is ended.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import math
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+
+from handler.model import deadline
 
 _LOG = logging.getLogger("anneal.web")
 Json = dict[str, Any]
 Answer = Callable[[Any, Any], Json]
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+SAFETY = 3.0  # seconds before the end of the function at which nothing is waited for any more
 _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 
@@ -27,7 +32,8 @@ def served(app: Wsgi) -> Answer:
     def answer(event: Any, context: Any) -> Json:
         try:
             _check_headers(event)
-            found: Json = adapted(_without_stage(event), context)
+            with deadline.until(_end(context)):
+                found: Json = adapted(_with_whole_cookie(_without_stage(event)), context)
         except _MALFORMED as error:
             _LOG.warning("an event is no HTTP request", extra={"fields": {"seen": type(error).__name__}})
             return plain(400, "bad-payload", "not an HTTP request as a function URL, API Gateway or a load balancer sends it")
@@ -58,6 +64,19 @@ def whole(app: Wsgi) -> Wsgi:
         return app(environ, start)
 
     return call
+
+
+def _end(context: Any) -> float:
+    """Return when everything must have returned, in monotonic seconds."""
+    left = getattr(context, "get_remaining_time_in_millis", None)
+    return time.monotonic() + left() / 1000 - SAFETY if left else math.inf
+
+
+def _with_whole_cookie(event: Any) -> Any:
+    """Return an event whose cookies are one header: they come in pieces by HTTP/2, and the adapter would put commas between them."""
+    many = event.get("multiValueHeaders") or {}
+    pieces = {name: ["; ".join(values)] for name, values in many.items() if name.lower() == "cookie" and len(values) > 1}
+    return {**event, "multiValueHeaders": many | pieces} if pieces else event
 
 
 def _check_headers(event: Any) -> None:

@@ -1,6 +1,7 @@
-"""The two doors of functions, each a part of the same application: git hosts' deliveries, and named tokens' requests and questions.
+"""The two doors of functions, each a part of the same application: git hosts' deliveries; and named tokens' requests, and the page.
 
-Neither keeps anything: what is asked is in the queue when it is answered. `api` alone reaches clusters, and only reads there.
+Neither keeps anything: what is asked is in the queue when it is answered. `api` alone reaches clusters, and reads there; for the page, it
+plans beside that, and writes one thing: the pause of a target into its record.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from flask import Flask, Response
 
 from handler.app.run_events import SETTLE, RunEvents
+from handler.config.secrets import api_needs
 from handler.config.settings import Settings, Target
 from handler.feedback.emf import EmfLines
 from handler.functions import Lazy
@@ -24,10 +26,11 @@ from handler.web.status_api import WorkerLink
 if TYPE_CHECKING:
     from handler.app.record_summaries import Readable
     from handler.app.target_status import Json
+    from handler.inspect.inspector import Inspector
     from handler.queues.pending import Work
 
 WEBHOOKS = Routes(frozenset({"webhooks"}))
-TOKENS = Routes(frozenset({"replay", "reads"}))
+TOKENS = Routes(frozenset({"replay", "reads", "page"}))
 
 
 def webhooks(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:
@@ -48,25 +51,45 @@ def webhooks(environ: Mapping[str, str] = os.environ, added: Added = None) -> Fl
 
 
 def api(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:
-    """Make the door of named tokens; it knows their secrets alone. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
-    base = bootstrap(environ, {"tokens"}, added)
+    """Make the door of named tokens, and of people: it knows their secrets, and those of runs where there is a page to make plans for.
+
+    Raises ConfigInvalid, SecretUnavailable, QueueInvalid.
+    """
+    base = bootstrap(environ, api_needs, added)
     settings, secrets = base.settings, base.secrets
     handler = Lazy(lambda: clusters(base, environ))
-    worker = behind(settings, lambda target: handler.get().records(target), secrets.mask)
+
+    def inspector() -> Inspector:
+        from handler.inspect.inspector import Inspector
+
+        return Inspector(handler.get())
+
+    worker = behind(settings, lambda target: handler.get().records(target), secrets.mask, inspector if settings.page else None)
     return create_app(settings, secrets, base.queue, lambda: True, worker=worker, metrics=EmfLines(), routes=TOKENS)
 
 
-def behind(settings: Settings, records: Callable[[Target], Readable], mask: Callable[[str], str]) -> WorkerLink:
-    """Return the worker link of a function, which has no worker process: it reads the records. `records`: as `Handler.records`."""
+def behind(
+    settings: Settings,
+    records: Callable[[Target], Readable],
+    mask: Callable[[str], str],
+    inspector: Callable[[], Inspector] | None = None,
+) -> WorkerLink:
+    """Return the worker link of a function, which has no worker process: it reads the records. `records`: as `Handler.records`.
+
+    `inspector`: makes what looks at clusters, at the first question that needs it; None: such questions aren't answered.
+    """
     from handler.app.record_summaries import PATIENCE
     from handler.app.target_status import TargetStatusReader
     from handler.queues.run_index import RunIndex
-    from handler.worker.worker_api import WorkerApi
+    from handler.worker.worker_api import LOOKS, WorkerApi
 
     answers = WorkerApi(RunIndex(), TargetStatusReader(settings, records, mask, PATIENCE), _taken, lambda: "", mask)
 
+    looks = Lazy(inspector) if inspector else None
+
     def ask(question: str, **about: Any) -> Json:
-        return answers.answer({"ask": question, **about})
+        asked = replace(answers, inspector=looks.get()) if looks and question in LOOKS else answers
+        return asked.answer({"ask": question, **about})
 
     return WorkerLink(ask, lambda _request: None, sees=False)
 

@@ -1,5 +1,9 @@
 """What is asked of a target beyond its record: the gap between git and cluster, and whatever else only a look now can say.
 
+    look         a dry run of a target, beside its runs
+    gap          how each object and field stands against git
+    orphans      what the next run deletes, what it keeps
+    facts        the JSON of those, and its end
     inspector    one method a question; the same answer for page, CLI and API
 
 Law: it only reads, and with the target's own identity; what it returns is a value, masked as a plan is.

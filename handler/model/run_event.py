@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from handler.model.event import Decision, Event, Job
 from handler.model.health import HealthState
-from handler.model.plan import Change, Hold
+from handler.model.plan import Change, Hold, Plan
 from handler.model.result import Result
 
 
@@ -55,6 +55,22 @@ class RunPhase:
     phase: str
     since: float = 0.0
     waits: tuple[OpenWait, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlanned:
+    """A run begins to carry out its plan. `stages`: what it will write, as (object, action), in their order; deletions are the last one."""
+
+    target: str
+    run: str
+    commit: str
+    stages: tuple[tuple[tuple[str, str], ...], ...]
+
+    @classmethod
+    def of(cls, run: str, plan: Plan) -> RunPlanned:
+        """Return the event of a plan."""
+        found = ([(str(each.identity), str(each.action)) for each in stage if each.writes] for stage in (*plan.stages, plan.prunes))
+        return cls(plan.target, run, plan.commit, tuple(tuple(stage) for stage in found if stage))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +129,7 @@ class PlanHeld:
     hold: Hold
 
 
-RunEvent = DeliveryDecided | RunPhase | ObjectsWritten | RunEnded | HealthChanged | HealthFound | PlanHeld
+RunEvent = DeliveryDecided | RunPhase | RunPlanned | ObjectsWritten | RunEnded | HealthChanged | HealthFound | PlanHeld
 Announce = Callable[[RunEvent], None]  # takes an event. It never waits and never raises; any thread may call it
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from handler.model.names import GroupKind, Identity
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+"""What is JSON as it is, and most of what is written."""
 
 
 def plain(value: Any) -> Any:
@@ -15,7 +19,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, Identity | GroupKind):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {camel(item.name): plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+        found = ((key, getattr(value, name)) for name, key in _fields(type(value)))
+        return {key: item if type(item) in _PLAIN else plain(item) for key, item in found}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, set | frozenset):
@@ -25,12 +30,17 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, bytes) else str(value) if isinstance(value, str) else value
 
 
+@cache
+def _fields(kind: type[Any]) -> tuple[tuple[str, str], ...]:
+    return tuple((item.name, camel(item.name)) for item in dataclasses.fields(kind))
+
+
 def masked(value: Any, mask: Callable[[str], str]) -> Any:
     """Mask the texts of a JSON value; keys too."""
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, dict):
-        return {mask(key): masked(item, mask) for key, item in value.items()}
+        return {mask(key): mask(item) if type(item) is str else masked(item, mask) for key, item in value.items()}
     return [masked(item, mask) for item in value] if isinstance(value, list) else value
 
 

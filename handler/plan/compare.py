@@ -20,11 +20,13 @@ from handler.model.rollout import Mode
 from handler.plan import steering
 from handler.plan.admission import Desired
 from handler.plan.diff import tellable, text_of
+from handler.plan.gap import FieldGaps
 from handler.plan.ignore import Ignoring
 from handler.plan.inventory import is_member
 from handler.plan.managed_fields import at_path, is_same
 from handler.plan.takeover import Takeover, takeover, undeclared
 
+SECRET = GroupKind("", "Secret")
 Seen = tuple[str, str]  # (uid, resourceVersion)
 
 
@@ -38,7 +40,7 @@ class Comparison:
     """The state of one comparison; `see` every labelled object, then `probe` what of the rest exists unlabelled.
 
     `hides`, `hidden`: see `field_changes`; `anew`: live objects of which a render makes something anew: their values stay, and no render
-    knows them.
+    knows them. `gaps`: takes the fields of each declared live object, `secrets`: the live Secrets; None: they aren't asked for.
     """
 
     target: str
@@ -58,6 +60,8 @@ class Comparison:
     hides: Callable[[str], str] = str
     hidden: Mapping[Identity, HiddenFields] = field(default_factory=dict)
     anew: dict[Identity, dict[str, Any]] = field(default_factory=dict, repr=False)
+    gaps: FieldGaps | None = None
+    secrets: dict[Identity, dict[str, Any]] | None = field(default=None, repr=False)
 
     @property
     def members(self) -> int:
@@ -82,13 +86,17 @@ class Comparison:
 
     def probe(self, objects: Iterable[dict[str, Any]]) -> None:
         """Note declared objects that exist without being ours."""
-        self.unowned.update((identity_of(live), live) for live in objects)
+        for live in objects:
+            self.unowned[identity_of(live)] = live
+            self._note_secret(identity_of(live), live)
 
     def _see(self, identity: Identity, item: Desired | None, live: dict[str, Any]) -> None:
         ours = is_member(live, identity, self.target, self.applyset)
         for sorted_before in (self.same, self.undecided, self.unowned, self.candidates, self.hooks, self.left, self.notes):
             sorted_before.pop(identity, None)
         self._note_anew(identity, live)
+        if ours or item is not None:
+            self._note_secret(identity, live)
         steered = item is not None and steering.is_steered(live)
         odd = steering.note(live) if steered else ""
         if odd:
@@ -128,6 +136,9 @@ class Comparison:
         taken = found if found and steering.merges_others(live, body) else None
         if self.undeclared is not None:
             self.undeclared[identity] = tuple(_undeclared(identity, body, live, taken))
+        if self.gaps is not None and identity in self.desired:
+            declared, hidden = self.desired[identity].manifest.body(), self.hidden.get(identity, HiddenFields())
+            self.gaps.see(identity, declared, live, self.ignoring, self.hides, hidden)
         return taken
 
     def effective(self, item: Desired, live: dict[str, Any]) -> Desired:
@@ -139,6 +150,10 @@ class Comparison:
     def _note_anew(self, identity: Identity, live: dict[str, Any]) -> None:
         if identity in self.ignoring.unstable:
             self.anew[identity] = live
+
+    def _note_secret(self, identity: Identity, live: dict[str, Any]) -> None:
+        if self.secrets is not None and identity.group_kind == SECRET:
+            self.secrets[identity] = _slim(live) | {key: live[key] for key in ("data", "stringData") if key in live}
 
     def absent(self) -> tuple[Desired, ...]:
         """Return the declared objects not seen so far; of a hook that is no news."""

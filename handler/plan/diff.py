@@ -49,10 +49,14 @@ def field_changes(
     for path, was, becomes in _differences((), meaningful(live), meaningful(wanted)):
         text = text_of(tellable(kind, tuple(hidden.told(path))))
         was_shown, becomes_shown = shown(kind, text, was), shown(kind, text, becomes)
-        if hidden.hides(path) or (hides(was_shown), hides(becomes_shown)) != (was_shown, becomes_shown):
-            was_shown, becomes_shown = was_shown and MASKED, becomes_shown and MASKED
+        was_shown, becomes_shown = hidden_alike(was_shown, becomes_shown, (lambda _: "") if hidden.hides(path) else hides)
         found.append(FieldChange(text, becomes_shown, was_shown, _owner(live, path)))
     return tuple(found)
+
+
+def hidden_alike(one: str, other: str, hides: Callable[[str], str]) -> tuple[str, str]:
+    """Return both sides of a field as they may be shown: masked both, where one of them holds what a mask hides."""
+    return (one, other) if (hides(one), hides(other)) == (one, other) else (one and MASKED, other and MASKED)
 
 
 def tellable(kind: GroupKind, path: Path) -> Path:
@@ -95,7 +99,7 @@ def _differences(path: Path, was: Any, becomes: Any) -> Iterator[tuple[Path, Any
 
 
 def _list_differences(path: Path, was: list[Any], becomes: list[Any]) -> Iterator[tuple[Path, Any, Any]]:
-    before, after = _keyed(was, becomes)
+    before, after = paired(was, becomes)
     if before.keys() == after.keys() and all(equal(before[key], after[key]) for key in before):
         yield path, was, becomes  # only the order differs
         return
@@ -112,7 +116,8 @@ def _list_differences(path: Path, was: list[Any], becomes: list[Any]) -> Iterato
             yield (*path, step), element, other  # whole: by its name masking knows a secret's value
 
 
-def _keyed(was: list[Any], becomes: list[Any]) -> tuple[dict[Step, Any], dict[Step, Any]]:
+def paired(was: list[Any], becomes: list[Any]) -> tuple[dict[Step, Any], dict[Step, Any]]:
+    """Return the elements of two lists, each by what identifies it in both; by position where nothing does."""
     for keys in _IDENTIFYING:
         both: list[list[Step]] = [[_step(item, keys) for item in items] for items in (was, becomes)]
         if all(all(steps) and len(set(steps)) == len(steps) for steps in both):

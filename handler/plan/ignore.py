@@ -28,6 +28,7 @@ _FILLED_IN = {
 """What controllers fill in, whatever an exported manifest says of it."""
 _EXPORTED = {("apps", "Deployment"): "deployment.kubernetes.io/revision"}
 """Annotations of controllers that an exported manifest carries along."""
+_CONTROLLER = "filled in by a controller"
 _REPLICAS = "/spec/replicas"
 _HPA_MANAGER, _HPA_SUBRESOURCE = "kube-controller-manager", "scale"
 _ABSENT = object()
@@ -66,7 +67,7 @@ class Ignoring:
 
     def effective(self, identity: Identity, desired: dict[str, Any], live: dict[str, Any]) -> dict[str, Any]:
         """Return the desired body with ignored fields left out or adopted; `desired` itself is changed."""
-        for pointer in list(self._pointers(identity, desired, live)):
+        for pointer, _ in list(self._pointers(identity, desired, live)):
             for path, live_path in reversed(list(_expand(desired, live, _steps(pointer)))):  # backwards: list elements may go
                 if path not in _NEVER:
                     _yield_to_live(desired, live, path, live_path)
@@ -84,24 +85,34 @@ class Ignoring:
 
     def spared(self, identity: Identity, desired: dict[str, Any], live: dict[str, Any]) -> list[Path]:
         """Return the paths of live that are ignored: their owners keep them."""
-        found: list[Path] = []
-        for steps in map(_steps, self._pointers(identity, desired, live)):
-            found += [path for path, _ in _expand(live, live, steps)]
-            found += [path for _, path in _expand(desired, live, steps)]  # an element of a list is where its name is, not its position
-        return [path for path in found if path not in _NEVER]
+        return [path for path, _ in self.ignored(identity, desired, live)]
 
-    def _pointers(self, identity: Identity, desired: dict[str, Any], live: dict[str, Any]) -> Iterator[str]:
+    def ignored(self, identity: Identity, desired: dict[str, Any], live: dict[str, Any]) -> list[tuple[Path, str]]:
+        """Return the same, each with why."""
+        found: list[tuple[Path, str]] = []
+        for pointer, why in self._pointers(identity, desired, live):
+            steps = _steps(pointer)
+            found += [(path, why) for path, _ in _expand(live, live, steps)]
+            found += [(path, why) for _, path in _expand(desired, live, steps)]  # an element is where its name is, not its position
+        return [(path, why) for path, why in found if path not in _NEVER]
+
+    def made_anew(self, identity: Identity, live: dict[str, Any]) -> list[Path]:
+        """Return the paths of live whose values a render made once, and makes anew each time."""
+        unstable = self.unstable.get(identity)
+        return [path for pointer in unstable.paths for path, _ in _expand(live, live, _steps(pointer))] if unstable else []
+
+    def _pointers(self, identity: Identity, desired: dict[str, Any], live: dict[str, Any]) -> Iterator[tuple[str, str]]:
         written = str(at(desired, "metadata", "annotations", ANNOTATION) or "")
-        yield from (part.strip() for part in written.split(",") if part.strip())
-        yield from _FILLED_IN.get((identity.group, identity.kind), ())
+        yield from ((part.strip(), f"ignored by {ANNOTATION}") for part in written.split(",") if part.strip())
+        yield from ((pointer, _CONTROLLER) for pointer in _FILLED_IN.get((identity.group, identity.kind), ()))
         exported = _EXPORTED.get((identity.group, identity.kind))
         if exported and at(desired, "metadata", "annotations", exported) is not None:
-            yield f"/metadata/annotations/{exported.replace('/', '~1')}"
+            yield f"/metadata/annotations/{exported.replace('/', '~1')}", _CONTROLLER
         if self._is_scaled(identity, live):
-            yield _REPLICAS
+            yield _REPLICAS, "scaled by an autoscaler"
         for rule in self.rules:
             if _selects(rule, identity):
-                yield from rule.paths
+                yield from ((pointer, "ignored by a rule of the target") for pointer in rule.paths)
 
     def _is_scaled(self, identity: Identity, live: dict[str, Any]) -> bool:
         if (identity.kind, identity.namespace, identity.name) in self.scaled:

@@ -157,14 +157,15 @@ def _owns(fields: Fields, node: Any, path: Sequence[Any]) -> bool:
         if not fields:
             return True
         node = child(node, step)
-        sub = fields.get(f"f:{step}") if isinstance(step, str) else _fields_of_element(fields, node)
+        sub = fields.get(f"f:{step}") if isinstance(step, str) else fields_of_element(fields, node)
         if sub is None:
             return False
         fields = sub
     return True
 
 
-def _fields_of_element(fields: Fields, item: Any) -> Fields | None:
+def fields_of_element(fields: Fields, item: Any) -> Fields | None:
+    """Return what of a set lies in one element of a list; None: nothing."""
     for key in fields:
         named = key.startswith("k:") and _has_keys(item, element_keys(key))
         if named or (key.startswith("v:") and equal(json.loads(key[2:]), item)):

@@ -26,6 +26,8 @@ ANSWER_TIMEOUT = 5.0
 """Seconds the worker has to acknowledge; it only puts the job into a dictionary."""
 READ_TIMEOUT = 8.0
 """Seconds the worker has to answer a question; for a run it asks a cluster for five at most."""
+PATIENCE = {"gap": 40.0, "orphans": 40.0, "diff": 40.0, "tree": 20.0, "events": 20.0, "logs": 20.0}
+"""Seconds for questions that a plan, a render or a look at a cluster answers."""
 PAUSES = Backoff(0.05, 1.0)
 """Between two tries to hand a job over."""
 LOOK_EVERY = 0.5
@@ -155,9 +157,12 @@ class Outbox(Queue):
             return False
 
     def ask(self, question: str, **about: Any) -> dict[str, Any]:
-        """Ask the worker on a connection of its own; the server bounds how many do at once. Raises WorkerUnavailable: it doesn't answer."""
+        """Ask the worker on a connection of its own; the server bounds how many do at once.
+
+        Raises WorkerUnavailable: it doesn't answer, or others wait for what takes long.
+        """
         try:
-            with socket_frames.connect(self._path, READ_TIMEOUT) as connection:
+            with socket_frames.connect(self._path, PATIENCE.get(question, READ_TIMEOUT)) as connection:
                 return socket_frames.ask(connection, {"ask": question, **about})
         except (OSError, ValueError) as error:
             _LOG.warning("the worker doesn't answer", extra={"fields": {"question": question, "seen": str(error)}})

@@ -86,7 +86,7 @@ class Summary:
             applied=next((run.started for run in reversed(runs) if run.outcome in IN_SYNC), ""),
             since=state.status.since,
             suspended_until=state.suspend.until if state.suspend else "",
-            author=next((_cut(run.author, _AUTHOR) for run in runs if run.author), ""),
+            author=next((_cut(run.author.partition(" <")[0], _AUTHOR) for run in runs if run.author), ""),
             why=_cut(_why(state), _WHY),
             recent=tuple(RunGlimpse(run.outcome, round(run.duration, 1)) for run in state.history[:RECENT]),
         )
@@ -99,7 +99,8 @@ class Summary:
 
 def _why(state: State) -> str:
     """Return the first line of what stands in the way: what is held, what failed or is waited for, what does worst."""
-    said = (*(state.held.reasons if state.held else ()), state.status.message, *state.status.unhealthy, *state.health.worst)
+    status = () if state.status.phase == "applied" else (state.status.message, *state.status.unhealthy)
+    said = (*(state.held.reasons if state.held else ()), *status, *state.health.worst)
     return next((text.partition("\n")[0] for text in said if text), "")
 
 

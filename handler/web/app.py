@@ -36,8 +36,8 @@ def _no_worker(question: str, **_about: Any) -> dict[str, Any]:
 
 
 NO_WORKER = WorkerLink(_no_worker, lambda _request: None)
-Part = Literal["webhooks", "replay", "reads", "ready"]
-WHOLE: frozenset[Part] = frozenset({"webhooks", "replay", "reads", "ready"})
+Part = Literal["webhooks", "replay", "reads", "ready", "page", "streams"]
+WHOLE: frozenset[Part] = frozenset({"webhooks", "replay", "reads", "ready", "page", "streams"})
 """Which routes are served; /healthz always is. A function serves a part, and knows only the secrets of that."""
 
 
@@ -91,15 +91,24 @@ def create_app(
         _route(app, "/replay/<target>", "POST", lambda target: replay.receive(target, _bearer(), asked))
     if "reads" in parts:
         _read_routes(app, StatusApi(settings, tokens, worker, deliveries, counts))
+    if settings.page and "page" in parts:
+        from handler.web.page.build import add_configured  # noqa: PLC0415 - a door without a page doesn't load it
+
+        add_configured(app, settings, secrets, queue, worker, deliveries, tokens.failed, streams="streams" in parts)
     if "ready" in parts:
         _route(app, "/readyz", "GET", lambda: _readiness(ready()))
     _route(app, "/healthz", "GET", lambda: jsonify(web="ok"))
+    _frame(app, counts)
+    return app
+
+
+def _frame(app: Flask, counts: DoorCounts) -> None:
+    """Set what happens around every view: how errors are answered, what is let in, what is counted."""
     app.register_error_handler(AnnealError, responses.error)
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _unexpected)
     app.before_request(_started)
     app.after_request(lambda response: _ended(response, counts))
-    return app
 
 
 def _events() -> RunEvents:
@@ -120,6 +129,8 @@ def _read_routes(app: Flask, reads: StatusApi) -> None:
     views: dict[str, Callable[..., Response]] = {
         "/api/targets": lambda: reads.targets(_bearer(), request.args),
         "/api/targets/<target>": lambda target: reads.target(_bearer(), target),
+        "/api/targets/<target>/gap": lambda target: reads.gap(_bearer(), target, request.args),
+        "/api/targets/<target>/orphans": lambda target: reads.orphans(_bearer(), target),
         "/api/runs/<run>": lambda run: reads.run(_bearer(), run),
         "/api/deliveries": lambda: reads.deliveries(_bearer(), request.args),
         "/api/openapi.json": lambda: reads.openapi(_bearer()),
@@ -156,7 +167,8 @@ def _started() -> None:
 def _ended(response: Response, metrics: DoorCounts) -> Response:
     request.environ[ROUTE] = _rule()
     metrics.request(_rule(), response.status_code, time.monotonic() - g.started)
-    response.headers.update(responses.HEADERS)
+    for name, value in responses.HEADERS.items():
+        response.headers.setdefault(name, value)
     return response
 
 

@@ -56,5 +56,7 @@ def application(environ: Mapping[str, str], read: Callable[[Path], Settings] = l
     worker, most = WorkerLink(outbox.ask, outbox.waits, sees=not url), settings.webhooks.max_body
     app = create_app(settings, secrets, queue, outbox.ready, worker=worker, metrics=metrics, events=events, routes=routes)
     app.extensions[EVENTS] = events
-    app.extensions[FRONT] = FrontLimits(settings.webhooks.trusted_proxies, most, partial(metrics.request, OTHER))
+    app.extensions[FRONT] = FrontLimits(
+        settings.webhooks.trusted_proxies, most, partial(metrics.request, OTHER), streams=settings.page is not None
+    )
     return app, outbox

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import socket
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -31,14 +32,43 @@ class ClientConnection:
     then: Callable[[ClientConnection], None] = field(init=False)
     unread: int = 0
     answer: memoryview = field(default_factory=lambda: memoryview(b""))
-    future: Future[bytes] | None = None
+    future: Future[Collected] | None = None
+
+
+@dataclass(eq=False, slots=True)
+class EventStream:
+    """One stream of events (`event_streams`). `ends`, `last`: monotonic seconds; `closed`: called once, on the loop, at its end.
+
+    `conn`: None until the loop has the answer of its view; `behind`: bytes of `unsent`, `allowed`: as many as there may be; `sent`, `said`:
+    bytes to and from the client; `route`: of its line in the access log, empty: it has none.
+    """
+
+    visitor: str
+    ends: float
+    closed: Callable[[], None]
+    allowed: int
+    route: str = ""
+    conn: ClientConnection | None = None
+    unsent: deque[memoryview] = field(default_factory=deque)
+    behind: int = 0
+    sent: int = 0
+    said: int = 0
+    last: float = math.inf
+    over: bool = False
 
 
 class Collected:
-    """Stands for the socket while an answer is made."""
+    """Stands for the socket while an answer is made. `streams`: where its view may open a `stream` (`EventStreams`), its answer then."""
 
-    def __init__(self) -> None:
+    def __init__(self, streams: Any = None) -> None:
         self.answer = bytearray()
+        self.streams = streams
+        self.stream: EventStream | None = None
+
+    @property
+    def taken(self) -> bool:
+        """Whether the view has answered 200; proxies may speak HTTP/1.0."""
+        return self.answer.startswith((b"HTTP/1.1 200 ", b"HTTP/1.0 200 "))
 
     def sendall(self, data: bytes) -> None:
         """Take a part of the answer."""
@@ -59,7 +89,7 @@ class Exchange:
 
     client: Any
     server: Any
-    sock: Collected = field(default_factory=Collected)
+    sock: Collected
 
 
 def refusal(status: int, reason: str, code: str = "bad-request") -> bytes:

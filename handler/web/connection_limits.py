@@ -31,12 +31,13 @@ class FrontLimits:
     """Limits of the loop in front of the application's threads.
 
     `proxies`: networks of trusted proxies; `max_body`: bytes of a body; `refused`: called with status and seconds of each request that
-    reaches no thread.
+    reaches no thread; `streams`: whether there is a view that opens streams of events.
     """
 
     proxies: tuple[str, ...]
     max_body: int
     refused: Callable[[int, float], None]
+    streams: bool = False
 
 
 class OpenConnections(Generic[C]):

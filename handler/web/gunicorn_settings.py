@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping, MutableMapping
 from datetime import timedelta
+from http import HTTPStatus
 from typing import Any
 
 from gunicorn.glogging import Logger
@@ -70,4 +71,7 @@ class DoorLogger(Logger):
         if self.cfg.accesslog and resp.status:
             route, status = environ.get(access.ROUTE, access.OTHER), int(str(resp.status).split()[0])
             remote = environ.get("REMOTE_ADDR", "")
+            if status == HTTPStatus.OK and (stream := getattr(environ.get("gunicorn.socket"), "stream", None)):
+                stream.route = route  # its line comes at its end
+                return
             access.log(environ["REQUEST_METHOD"], route, status, resp.sent, request_time.total_seconds(), remote)

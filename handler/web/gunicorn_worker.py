@@ -1,14 +1,16 @@
 """The worker of our web process: gunicorn's parser and threads, with an event loop of ours in front of them.
 
 Law: a thread gets only a request that is whole, and hands back an answer that is whole. The main thread's loop alone reads and writes
-sockets, so a slow client costs a descriptor and the bytes that came (`connection_limits`), and no thread. Reads have threads of their own
-(`POOLS`): however slow a cluster is, the others are there for deliveries.
+sockets, so a slow client costs a descriptor and the bytes that came (`connection_limits`), and no thread; nor does a stream of events
+(`event_streams`). Reads, pages and slow looks have threads of their own (`POOLS`): however slow a cluster is, the others are there for
+deliveries.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+import re
 import resource
 import selectors
 import socket
@@ -17,20 +19,24 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from gunicorn.http import errors
 from gunicorn.workers.gthread import ThreadWorker
 
 from handler.web import access_log
-from handler.web.connection import ClientConnection, Exchange, refusal
+from handler.web.connection import ClientConnection, Collected, EventStream, Exchange, refusal
 from handler.web.connection_limits import UNCOUNTED, Bounds, FrontLimits, OpenConnections, Peers
 from handler.web.request_reader import RequestReader
+
+if TYPE_CHECKING:
+    from handler.web.event_streams import EventStreams
 
 HEAD_SECONDS = 5.0
 BODY_SECONDS = 10.0  # in all: git hosts give up after ten seconds themselves
 ANSWER_SECONDS = 10.0  # for the client to take its answer
 PATIENCE = 2.0  # seconds that a read waits for one of its threads
+LOOK_PATIENCE = 20.0  # the same for what a plan or a render answers
 LINGER_SECONDS = 1.0
 LINGER_BYTES = 64 * 1024
 STEP = 64 * 1024  # bytes that are read at once
@@ -41,9 +47,13 @@ BODIES = 20  # bodies of the largest size that are held in memory, in all
 SPARE = 100  # descriptors that aren't connections
 CROWDED = "too-many-requests"
 THREADS = 16
-READS, READY = "reads", "ready"
-POOLS = {READS: THREADS // 4, READY: 1, "": THREADS - THREADS // 4 - 1}
-"""Threads by what is asked: what the worker is asked, whether it is there, and all else."""
+READS, READY, PAGES, LOOKS, EVENTS = "reads", "ready", "pages", "looks", "events"
+POOLS = {READS: THREADS // 4, READY: 1, "": THREADS - THREADS // 4 - 1, PAGES: 4, LOOKS: 4, EVENTS: 2}
+"""Threads by what is asked: what the worker is asked, whether it is there, and all else; beside these THREADS pages, plans, and events."""
+_EVENTS = re.compile(r"/ui/targets/[^/]+/(events|logs)")
+"""What open pages ask for again and again: of a cluster that hangs, it takes no thread of a plan."""
+_LOOK = re.compile(r"/ui/targets/[^/]+/(?!(approve|suspend|resume|run)$)[^/]+|/api/targets/[^/]+/(gap|orphans)")
+"""Paths behind which a plan, a render or a look at a cluster stands; an approval waits behind none."""
 _LOG = logging.getLogger("anneal.web")
 _STATUS: tuple[tuple[type[Exception], int, str], ...] = (
     (errors.LimitRequestLine, 414, "URI Too Long"),
@@ -77,6 +87,7 @@ class DoorWorker(ThreadWorker):
         self._served = cast("ServedApplication", self.app)
         self._held = self._dropped = 0
         self._look, self._log_due = 0.0, -math.inf
+        self._streams: EventStreams | None = None
 
     def init_process(self) -> None:
         """Serve. What is being served at SIGTERM gets its ten seconds, and leaves the outbox its two before gunicorn kills."""
@@ -87,9 +98,19 @@ class DoorWorker(ThreadWorker):
         """Be the loop, until SIGTERM; the application is made."""
         front = self._served.front
         self._most, self._refused = front.max_body, front.refused
-        self._crowd, self._peers = OpenConnections[ClientConnection](_bounds(front.max_body)), Peers(front.proxies)
+        streams = self._open_streams() if front.streams else 0
+        self._crowd, self._peers = OpenConnections[ClientConnection](_bounds(front.max_body, streams)), Peers(front.proxies)
         self._pools = {pool: ThreadPoolExecutor(threads, pool) for pool, threads in POOLS.items() if pool} | {"": self.tpool}
         super().run()
+
+    def _open_streams(self) -> int:
+        """Make the place of streams; return how many descriptors they may take: where those are few, most are left to deliveries."""
+        from handler.web.event_streams import MOST, EventStreams  # noqa: PLC0415 - in the arbiter it would be memory for nothing
+
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = MOST if hard == resource.RLIM_INFINITY else min(MOST, hard // 8)
+        self._streams = EventStreams(self._watch, self._try_to_send, self.method_queue.defer, most)
+        return most
 
     # --- reading
     def accept(self, listener: Any) -> None:
@@ -149,21 +170,22 @@ class DoorWorker(ThreadWorker):
         self._crowd.whole(conn)
         self._make_room(conn)
         pool = _pool(conn.incoming.request.path)
-        conn.deadline, conn.late = time.monotonic() + PATIENCE if pool else math.inf, self._withdraw
+        conn.deadline, conn.late = time.monotonic() + _patience(pool), self._withdraw
         future = conn.future = self._pools[pool].submit(self._done, conn)
         future.add_done_callback(lambda done: self.method_queue.defer(self._answered, conn, done))
 
-    def _done(self, conn: ClientConnection) -> bytes:
+    def _done(self, conn: ClientConnection) -> Collected:
         """Answer a request; on a thread."""
-        exchange, request = Exchange(conn.client, conn.server), conn.incoming.taken()
+        answer, request = Collected(self._streams), conn.incoming.taken()
+        exchange = Exchange(conn.client, conn.server, answer)
         try:
             self.handle_request(request, cast("Any", exchange))
         except (Exception, SystemExit):  # noqa: BLE001 - our mistake, or gunicorn's: the loop goes on
             _LOG.exception("request failed")
-            return refusal(500, "Internal Server Error", "internal")
+            answer.answer = bytearray(refusal(500, "Internal Server Error", "internal"))
         finally:
             request.body.close()  # Werkzeug's request is part of a circle, and would keep megabytes until a full collection
-        return bytes(exchange.sock.answer)
+        return answer
 
     def _withdraw(self, conn: ClientConnection) -> None:
         """Turn away a reader that has found no thread in time; one that has goes on."""
@@ -171,12 +193,25 @@ class DoorWorker(ThreadWorker):
         if conn.future:
             conn.future.cancel()
 
-    def _answered(self, conn: ClientConnection, done: Future[bytes]) -> None:
+    def _answered(self, conn: ClientConnection, done: Future[Collected]) -> None:
         conn.future = None
         if done.cancelled():
             self._refuse(conn, 503, "Too Many Reads At Once", CROWDED)
-        else:
-            self._answer(conn, done.result())
+            return
+        answer = done.result()
+        if self._streams and answer.stream:
+            if answer.taken:
+                self._stream(conn, answer.stream, self._streams)
+                return
+            self._streams.end(answer.stream)
+        self._answer(conn, bytes(answer.answer))
+
+    def _stream(self, conn: ClientConnection, stream: EventStream, streams: EventStreams) -> None:
+        """Hand a connection over to the streams: it counts no more, neither in the crowd nor when the process ends."""
+        self._hold(conn, 0)
+        self._crowd.remove(conn)
+        self.nr_conns -= 1
+        streams.adopt(conn, stream)
 
     # --- answering
     def _answer(self, conn: ClientConnection, data: bytes) -> None:
@@ -268,6 +303,8 @@ class DoorWorker(ThreadWorker):
         if self.alive and self.nr >= self._enough and self._may_end():
             _LOG.info("the web process has served enough and is replaced", extra={"fields": {"requests": self.nr}})
             self.alive = False
+        if self._streams:
+            self._streams.look(now) if self.alive else self._streams.close()
 
     def _may_end(self) -> bool:
         """Whether the worker can end without losing anything. On the main thread, which alone accepts: nothing comes between."""
@@ -304,19 +341,30 @@ class DoorWorker(ThreadWorker):
         conn.sock.close()
 
 
-def _bounds(max_body: int) -> Bounds:
-    """Return what may stand at the door; as many descriptors as that takes are asked of the system."""
-    bounds = Bounds(held=BODIES * max_body)
-    wanted = bounds.connections + SPARE
+def _bounds(max_body: int, streams: int) -> Bounds:
+    """Return what may stand at the door beside the streams; as many descriptors as all take are asked of the system."""
+    bounds, beside = Bounds(held=BODIES * max_body), SPARE + streams
+    wanted = bounds.connections + beside
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if now != resource.RLIM_INFINITY and now < wanted:
         now = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
         resource.setrlimit(resource.RLIMIT_NOFILE, (now, most))
-        bounds = replace(bounds, connections=max(now - SPARE, 1))
+        bounds = replace(bounds, connections=max(now - beside, 1))
     return bounds
 
 
 def _pool(path: str) -> str:
     if path == "/readyz":
         return READY
+    if _EVENTS.fullmatch(path):
+        return EVENTS
+    if _LOOK.fullmatch(path):
+        return LOOKS
+    if path == "/" or path.startswith("/ui/"):
+        return PAGES
     return READS if path == "/metrics" or path.startswith("/api/") else ""
+
+
+def _patience(pool: str) -> float:
+    """Return how many seconds a request waits for a thread; a delivery as long as it takes."""
+    return {"": math.inf, LOOKS: LOOK_PATIENCE}.get(pool, PATIENCE)

@@ -26,6 +26,7 @@ from handler.web.tokens import PathNotFound, Tokens, configured, require, touche
 _LOG = logging.getLogger("anneal.read")
 MOST_TARGETS, PAGE = 1000, 500
 MOST_DELIVERIES, LATEST = 500, 100
+MOST_NAME = 1000  # characters of an object's name that are asked for: kind, namespace and name have fewer
 _GONE = (
     "is neither waiting nor remembered nor recorded: a run that changed nothing leaves no record, and only the worker process that ran it"
     " remembers it, for a while"
@@ -77,6 +78,16 @@ class StatusApi:
         """One target, whole."""
         configured(self._reader(authorization), target, self.settings)
         return jsonify(self._answered("target", name=target)["target"])
+
+    def gap(self, authorization: str, target: str, query: Mapping[str, str]) -> Response:
+        """How a target's objects and fields stand against git now; of one `object` its equal fields, too."""
+        configured(self._reader(authorization), target, self.settings)
+        return jsonify(self._answered("gap", name=target, object=query.get("object", "")[:MOST_NAME])["gap"])
+
+    def orphans(self, authorization: str, target: str) -> Response:
+        """What a target's next run would delete, and what it would keep."""
+        configured(self._reader(authorization), target, self.settings)
+        return jsonify(self._answered("orphans", name=target)["orphans"])
 
     def run(self, authorization: str, run: str) -> Response:
         """One run, by its id."""

@@ -54,7 +54,7 @@ class Parts:
 
     `look`: surveys the ticks of many targets; None: each has its run. `clock`: `tick`, or `drift` to compare live with git each time.
     `queue`: one that several workers share. `ways`: to the clusters, for heartbeats and health. `metrics`: the counting row of `FEEDBACK`.
-    `inspector`: answers what a record doesn't say.
+    `inspector`: answers what a record doesn't say. `live`: whether a page shows runs as they go on.
     """
 
     run: Run
@@ -68,6 +68,7 @@ class Parts:
     metrics: str = "prometheus"
     events: RunEvents = field(default_factory=RunEvents)
     inspector: Inspector | None = None
+    live: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,8 @@ class Worker:
             settle=lambda: events.drained(SETTLE, parts.metrics),
         )
         events.add("log")
-        self.answers = WorkerApi(self._queue.runs, parts.reader, self._offered, self._metrics.text, parts.mask, parts.inspector)
+        live = events.add("live") if parts.live else None
+        self.answers = WorkerApi(self._queue.runs, parts.reader, self._offered, self._metrics.text, parts.mask, parts.inspector, live)
         self._stop = threading.Event()
         self._ticks = Ticks(settings, parts.look, self._due, self._quiet, self._bulkheads.mute)
         self._clock = parts.clock

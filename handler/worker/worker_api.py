@@ -6,13 +6,16 @@ A question that fails is answered with its trouble; the conversation goes on.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from handler.app import pause
 from handler.app.target_status import Json, TargetStatusReader
-from handler.model.errors import AnnealError
-from handler.model.to_json import masked
+from handler.model import deadline
+from handler.model.errors import AnnealError, WorkerUnavailable
+from handler.model.to_json import masked, plain
 from handler.queues import message as codec
 from handler.queues.inbox import Closed
 from handler.queues.pending import Work
@@ -20,16 +23,18 @@ from handler.queues.run_index import RunEntry, RunIndex
 from handler.state.record_format import stamp
 
 if TYPE_CHECKING:
+    from handler.feedback.live_runs import LiveRuns
     from handler.inspect.inspector import Inspector
 
 _LOG = logging.getLogger("anneal.read")
+_WRITE = 7.0  # seconds that a change of a record may take: the web process waits for eight
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerApi:
     """Answers frames. `accept`: puts a job into the queue, or raises Closed; `exposed`: the worker's metrics as text.
 
-    `inspector`: answers what a record doesn't say; None: such questions aren't answered here.
+    `inspector`: answers what a record doesn't say; None: such questions aren't answered here. `live`: what changes; None: it isn't kept.
     """
 
     runs: RunIndex
@@ -38,6 +43,7 @@ class WorkerApi:
     exposed: Callable[[], str]
     mask: Callable[[str], str] = str
     inspector: Inspector | None = None
+    live: LiveRuns | None = None
 
     def answer(self, message: Json) -> Json:
         """Answer one frame; `{"ping": true}` and what is unknown with nothing more than that we are here."""
@@ -55,8 +61,9 @@ class WorkerApi:
             return {"trouble": {"code": "internal", "message": "internal error"}}
 
     def targets(self, message: Json) -> Json:
-        """Rows of the named targets."""
-        return {"targets": self.reader.targets(message["names"])}
+        """Rows of the named targets; `each`: by reads of their own, where they are few of many."""
+        names = message["names"]
+        return {"targets": [self.reader.row(name) for name in names] if message.get("each") else self.reader.targets(names)}
 
     def target(self, message: Json) -> Json:
         """One target, whole."""
@@ -94,9 +101,72 @@ class WorkerApi:
             return {"ended": True}
         return self.accept(work)
 
+    def changes(self, message: Json) -> Json:
+        """What changed of the targets under way after `since` of the life `boot`; waits for the next change, for `wait` seconds at most."""
+        found = self.live.changes(str(message["boot"]), int(message["since"]), float(message["wait"])) if self.live else {}
+        return found | {"targets": masked(found["targets"], self.mask)} if found else {}
+
+    def picture(self, message: Json) -> Json:
+        """The picture of a target's run under way; None where none is known here."""
+        return {"picture": masked(self.live.picture(str(message["name"])) if self.live else None, self.mask)}
+
+    # --- live looks, and what a person decides
+    def tree(self, message: Json) -> Json:
+        """The inventory of a target, with how each object does."""
+        return {"tree": self._shown(self._inspector().tree(str(message["name"])))}
+
+    def events(self, message: Json) -> Json:
+        """The events about a target's objects."""
+        return {"events": self._shown(self._inspector().events(str(message["name"])))}
+
+    def logs(self, message: Json) -> Json:
+        """The end of a pod's log, of an object of a target's inventory."""
+        return {"logs": self._shown(self._inspector().logs(str(message["name"]), str(message["object"])))}
+
+    def diff(self, message: Json) -> Json:
+        """What changed between two recorded commits of a target."""
+        asked = (str(message[key]) for key in ("name", "before", "after"))
+        return {"diff": self._shown(self._inspector().diff(*asked))}
+
+    def suspend(self, message: Json) -> Json:
+        """Pause a target, in its record. Raises AnnealError."""
+        begun = pause.asked(str(message["by"]), str(message.get("reason", "")), str(message.get("until", "")))
+        handler = self._inspector().handler
+        with deadline.until(time.monotonic() + _WRITE):
+            return {"done": pause.suspend(handler, handler.target(str(message["name"])), begun)}
+
+    def resume(self, message: Json) -> Json:
+        """End a target's pause. Raises AnnealError."""
+        handler = self._inspector().handler
+        with deadline.until(time.monotonic() + _WRITE):
+            return {"done": pause.resume(handler, handler.target(str(message["name"])))}
+
+    def _inspector(self) -> Inspector:
+        if self.inspector is None:
+            raise WorkerUnavailable.of("worker", "answers from records alone here")
+        return self.inspector
+
+    def _shown(self, value: object) -> Json:
+        found: Json = masked(plain(value), self.mask)
+        return found
+
     def metrics(self, message: Json) -> Json:  # noqa: ARG002 - all questions have one signature
         """Our metrics, in Prometheus' text format."""
         return {"text": self.exposed()}
+
+    def gap(self, message: Json) -> Json:
+        """How a target's objects and fields stand against git now. Raises WorkerUnavailable: nothing looks here, or too many do."""
+        return {"gap": masked(self._looks.gap_facts(message), self.mask)}
+
+    def orphans(self, message: Json) -> Json:
+        """What a target's next run would delete, and what it would keep. Raises as `gap`."""
+        return {"orphans": masked(self._looks.orphans_facts(message), self.mask)}
+
+    @property
+    def _looks(self) -> Inspector:
+        if self.inspector is None:
+            raise WorkerUnavailable.of("worker", "looks at no cluster here", fix="ask anneal gap, anneal orphans")
+        return self.inspector
 
 
 QUESTIONS: dict[str, Callable[[WorkerApi, Json], Json]] = {
@@ -107,4 +177,16 @@ QUESTIONS: dict[str, Callable[[WorkerApi, Json], Json]] = {
     "ends": WorkerApi.ends,
     "again": WorkerApi.again,
     "metrics": WorkerApi.metrics,
+    "changes": WorkerApi.changes,
+    "picture": WorkerApi.picture,
+    "gap": WorkerApi.gap,
+    "orphans": WorkerApi.orphans,
+    "tree": WorkerApi.tree,
+    "events": WorkerApi.events,
+    "logs": WorkerApi.logs,
+    "diff": WorkerApi.diff,
+    "suspend": WorkerApi.suspend,
+    "resume": WorkerApi.resume,
 }
+LOOKS = frozenset({"gap", "orphans", "tree", "events", "logs", "diff", "suspend", "resume"})
+"""The questions that the inspector answers, or its way to clusters."""

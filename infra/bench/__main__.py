@@ -21,8 +21,10 @@ from infra.bench import (
     evidence_rows,
     health_rows,
     jsonnet_rows,
+    live_rows,
     many_rows,
     memory_rows,
+    page_rows,
     process_rows,
     render_rows,
     sibling_rows,
@@ -39,8 +41,8 @@ Measure = Callable[[Bed], Iterator[Row]]
 def measures(*, quick: bool, peers: bool = False) -> dict[str, Measure]:
     """Every measurement by name.
 
-    `quick`: kubectl's throttled prune is measured on 60 objects and scaled, the door for 10 s, not 60. `peers`: the command line beside
-    other projects', too.
+    `quick`: kubectl's throttled prune is measured on 60 objects and scaled, the door for 10 s, not 60, live pages for 15.
+    `peers`: the command line beside other projects', too.
     """
     return {
         "import": lambda _: process_rows.door_import(),
@@ -65,6 +67,8 @@ def measures(*, quick: bool, peers: bool = False) -> dict[str, Measure]:
         "health": health_rows.health,
         "siblings": sibling_rows.siblings,
         "door": lambda bench: door_rows.door(bench, quick=quick),
+        "page": page_rows.page,
+        "live": lambda bench: live_rows.live(bench, quick=quick),
     }
 
 

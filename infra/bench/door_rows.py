@@ -54,8 +54,8 @@ def door(bed: Bed, *, quick: bool) -> Iterator[Row]:
     shop, seconds = bed.shop(mixed(200, bed.namespace())), _QUICK if quick else _FULL
     shop.run()
     with Server(bed.directory, _configuration(bed, shop)) as server:
-        body = _push(shop, shop.work.head())
-        idle = _load(server.port, lambda: body, seconds)
+        body = push(shop, shop.work.head())
+        idle = steady(server.port, lambda: body, seconds)
         busy = _busy_load(server.port, shop, seconds)
         slow = [_slow(server.port, body, begun) for begun in _BEGUN]
     for name, load, budget in (("idle", idle, 15), ("while reconciles run", busy, 60)):
@@ -97,7 +97,7 @@ def _deliver(port: int, body: bytes, delivery: str, load: Load) -> None:
 def _busy_load(port: int, shop: Shop, seconds: int) -> Load:
     """Keep the worker reconciling real changes while the webhooks come."""
     ended = threading.Event()
-    newest = [_push(shop, shop.work.head())]
+    newest = [push(shop, shop.work.head())]
 
     def change() -> None:
         number = 0
@@ -107,24 +107,25 @@ def _busy_load(port: int, shop: Shop, seconds: int) -> Load:
             for item in bodies:
                 item["metadata"]["namespace"] = f"bench-{shop.bed.count}"
                 item["metadata"]["labels"]["round"] = str(number)
-            newest[0] = _push(shop, shop.write(bodies))
+            newest[0] = push(shop, shop.write(bodies))
             ended.wait(1)
 
     pusher = threading.Thread(target=change)
     pusher.start()
     try:
-        return _load(port, lambda: newest[0], seconds)
+        return steady(port, lambda: newest[0], seconds)
     finally:
         ended.set()
         pusher.join()
 
 
-def _push(shop: Shop, sha: str) -> bytes:
+def push(shop: Shop, sha: str) -> bytes:
+    """Return what a git host says of a push."""
     repository = {"full_name": "bench/shop", "clone_url": shop.target.repository.url}
     return json.dumps({"ref": "refs/heads/main", "before": sha, "after": sha, "repository": repository, "commits": []}).encode()
 
 
-def _load(port: int, body: Body, seconds: int) -> Load:
+def steady(port: int, body: Body, seconds: int) -> Load:
     """Send at a fixed rate from a few connections; a late sender doesn't slow the others."""
     load, start = Load(), time.perf_counter() + 0.2
     senders = [threading.Thread(target=_send, args=(port, body, load, start, number, seconds)) for number in range(_SENDERS)]
@@ -162,17 +163,17 @@ def signed(body: bytes, delivery: str) -> dict[str, str]:
 
 
 class Server:
-    """`anneal serve` as a process of its own, on a free port, with this configuration."""
+    """`anneal serve` as a process of its own, with this configuration. `port`: 0: a free one."""
 
-    def __init__(self, directory: Path, configuration: str) -> None:
-        self.port = 0
+    def __init__(self, directory: Path, configuration: str, *, port: int = 0) -> None:
+        self._bind, self.port = f"127.0.0.1:{port}", 0
         self.log = directory / "serve.log"
         self._config = directory / "anneal.yaml"
         self._config.write_text(configuration)
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Server:
-        command = [sys.executable, "-m", "handler", "--config", str(self._config), "serve", "--bind", "127.0.0.1:0"]
+        command = [sys.executable, "-m", "handler", "--config", str(self._config), "serve", "--bind", self._bind]
         with self.log.open("wb") as log:
             environment = {**os.environ, "BENCH_SECRET": SECRET}
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=Path(__file__).resolve().parents[2])

@@ -47,12 +47,12 @@ def health(bed: Bed) -> Iterator[Row]:
     with Server(bed.directory, json.dumps(document)) as server:
         worker = many_rows.processes(server.pid)["worker"]
         _wait_until_judged(handler)
-        judged, cpu = time.perf_counter() - since, _cpu(worker)
-        before, began = _cpu(worker), time.perf_counter()
+        judged, spent = time.perf_counter() - since, cpu(worker)
+        before, began = cpu(worker), time.perf_counter()
         busy = _api_server(bed, 2 * _INTERVAL)
-        share = (_cpu(worker) - before) / (time.perf_counter() - began)
+        share = (cpu(worker) - before) / (time.perf_counter() - began)
         resident = many_rows.resident(worker)
-    figures = {"API server %": 100 * (busy - idle), "all judged after s": judged, "CPU s until then": cpu, "RSS MB": resident}
+    figures = {"API server %": 100 * (busy - idle), "all judged after s": judged, "CPU s until then": spent, "RSS MB": resident}
     yield Row("health of 1,000 targets of 20 workloads at one minute, worker's share of a core", 100 * share, 5, "%", details=figures)
 
 
@@ -110,7 +110,7 @@ def _until(holds: Any) -> None:
         time.sleep(2.0)
 
 
-def _cpu(pid: int) -> float:
+def cpu(pid: int) -> float:
     """Return a process's CPU seconds so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

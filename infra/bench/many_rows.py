@@ -10,7 +10,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target
 from handler.config.settings_digest import settings_digest
 from handler.model.names import Identity
-from handler.state.record import RunStatus, State, TargetHealth
+from handler.state.record import Run, RunStatus, State, TargetHealth
 from handler.state.record_format import stamp
 from infra.bench.bed import Bed
 from infra.bench.door_rows import Server
@@ -90,14 +90,24 @@ def loaded(bed: Bed, document: dict[str, Any]) -> Settings:
     return load(place)
 
 
-def write_records(bed: Bed, settings: Settings, heads: dict[str, str], declared: Mapping[str, tuple[Identity, ...]] | None = None) -> None:
-    """Write each target's state as a run leaves it that has applied the head. `declared`: by target, what that declares."""
+def write_records(
+    bed: Bed,
+    settings: Settings,
+    heads: dict[str, str],
+    declared: Mapping[str, tuple[Identity, ...]] | None = None,
+    runs: Sequence[Run] = (),
+) -> None:
+    """Write each target's state as a run leaves it that has applied the head. `declared`: by target, what that declares.
+
+    `runs`: the history of each, but for the commit.
+    """
     handler = Handler(settings, Secrets(), bed.sandbox, {})
     uid = handler.cluster_uid(settings.targets[0])
 
     def record(target: Target) -> None:
         store = handler.store(target)
-        known = _recorded(store.blank(uid), target, heads[target.repository.url])
+        head = heads[target.repository.url]
+        known = replace(_recorded(store.blank(uid), target, head), history=tuple(replace(run, commit=head) for run in runs))
         store.create(replace(known, declared=(declared or {}).get(target.name, ()), health=TargetHealth(apart=())))
 
     with ThreadPoolExecutor(8) as pool:
@@ -115,24 +125,24 @@ def _start(bed: Bed, document: dict[str, Any]) -> tuple[float, dict[str, Any], d
     bed.host.requests.clear()
     before, since = _served(bed), time.perf_counter()
     with Server(bed.directory, json.dumps(document)) as server:
-        survey = _survey(server.log)
+        found = survey(server.log)
         seconds = time.perf_counter() - since
         asked = _served(bed) - before
         memory = {name: resident(pid) for name, pid in processes(server.pid).items()}
-    if survey["quiet"] != len(document["targets"]):
-        raise RuntimeError(f"not all targets were found unchanged: {survey}")
+    if found["quiet"] != len(document["targets"]):
+        raise RuntimeError(f"not all targets were found unchanged: {found}")
     looks = sum(b"command=ls-refs" in request.body for request in bed.host.requests if request.method == "POST")
-    figures = {"survey s": survey["seconds"], "ls-refs": looks, "git requests": len(bed.host.requests)}
+    figures = {"survey s": found["seconds"], "ls-refs": looks, "git requests": len(bed.host.requests)}
     return seconds, figures | {f"{verb} states": asked[verb] for verb in ("LIST", "GET", "PUT")}, memory
 
 
-def _survey(log: Path) -> dict[str, Any]:
+def survey(log: Path) -> dict[str, Any]:
     """Wait for the line of the first survey."""
     for _ in range(int(_LONGEST / 0.02)):
         found = [line for line in log.read_text().splitlines() if '"survey"' in line]
         if found:
-            survey: dict[str, Any] = json.loads(found[0])
-            return survey
+            ended: dict[str, Any] = json.loads(found[0])
+            return ended
         time.sleep(0.02)
     raise RuntimeError(f"no survey ended:\n{log.read_text()[-2000:]}")
 

@@ -86,9 +86,9 @@ def _until_interrupted() -> None:
 def _stage(given: argparse.Namespace) -> Stage:
     """Make the stage that is asked for. Raises DemoFailed."""
     if given.kubeconfig is None and given.context is None:
-        return stage.make(Names(), None)
+        return stage.make(Names(), None, page=given.keep)
     prefix = given.prefix or f"demo-{secrets.token_hex(2)}-"
-    return stage.make(Names(prefix), _kubeconfig(given.kubeconfig, given.context))
+    return stage.make(Names(prefix), _kubeconfig(given.kubeconfig, given.context), page=given.keep)
 
 
 def _kubeconfig(file: Path | None, context: str | None) -> str:
@@ -116,7 +116,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scene", nargs="*", metavar="SCENE", help="play these alone, with what they need; by default the base scenes")
     parser.add_argument("--list", action="store_true", help="list the scenes")
-    parser.add_argument("--keep", action="store_true", help="leave everything running, until Ctrl-C or scripts/demo --down")
+    parser.add_argument(
+        "--keep", action="store_true", help="leave everything running, with the page open, until Ctrl-C or scripts/demo --down"
+    )
     parser.add_argument("--down", action="store_true", help="end the demos that run, and what killed ones left behind")
     parser.add_argument("--record", action="store_true", help="write the transcript, the recording and its picture below docs/")
     parser.add_argument("--kubeconfig", type=_file, metavar="F", help="use this cluster, in namespaces that the demo makes and removes")

@@ -24,11 +24,15 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Further:
-    """A target beside the shop's, of the same repository, in the namespace of what customers see. `renderer`: YAML; empty: `path` says."""
+    """A target beside the shop's, of the same repository, in the namespace of what customers see. `renderer`: YAML; empty: `path` says.
+
+    `more`: further lines of its configuration.
+    """
 
     name: str
     path: str
     renderer: str = ""
+    more: tuple[str, ...] = ()
 
     def lines(self, stage: Stage, repository: Repository) -> list[str]:
         """Return it as lines of the configuration."""
@@ -40,9 +44,12 @@ class Further:
             f"    cluster: {{kubeconfig: {{file: {stage.kubeconfig}}}}}",
             f"    namespace: {stage.names.front}",
             f"    namespaces: [{stage.names.front}]",
+            *(f"    {line}" for line in self.more),
         ]
 
 
+PERSON = "you"
+"""Who signs in to the page."""
 USUAL = Clock()
 QUICK = Clock("1s", "2s")
 
@@ -56,6 +63,7 @@ def configuration(stage: Stage, repository: Repository, clock: Clock, more: Sequ
         *([f"stateNamespace: {names.state}"] if names.prefix else []),
         *clock.lines(),
         f"webhooks: {{github: {{secrets: [{{file: {stage.secret_file}}}]}}}}",
+        *(_page(stage) if stage.page else []),
         "targets:",
         "  - name: shop",
         f"    repository: {{url: {repository.url}}}",
@@ -66,3 +74,14 @@ def configuration(stage: Stage, repository: Repository, clock: Clock, more: Sequ
         *(line for each in more for line in each.lines(stage, repository)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _page(stage: Stage) -> list[str]:
+    """Return the page, with one person who sees and does everything, as lines of the configuration."""
+    return [
+        "page:",
+        f"  url: http://{stage.address}",
+        f"  key: {{file: {stage.page_key_file}}}",
+        f"  tokens: [{{name: {PERSON}, secret: {{file: {stage.token_file}}}}}]",
+        f'  roles: [{{role: operator, users: [{PERSON}], logs: ["*"]}}]',
+    ]

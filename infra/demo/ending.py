@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import socket
+import sys
+import webbrowser
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -46,7 +49,10 @@ def keep(demo: Walkthrough) -> None:
     lines = [f"export {name}={shlex.quote(str(value))}" for name, value in settings.items()]
     environment.write_text("\n".join((*lines, f"export PATH={shlex.quote(paths)}:$PATH")) + "\n")
     voice.step("Everything keeps running: look around")
+    page = f"http://{stage.address}/"
     rows = (
+        (page, "the page: what rolls out, what is wrong and why, what will go"),
+        (f"cat {stage.token_file}", "the token that it asks for"),
         (f"source {environment}", "KUBECONFIG, kubectl and anneal for your shell"),
         (f"export KUBECONFIG={stage.kubeconfig}", "or only that"),
         (f"kubectl get all -n {stage.names.front}", "the shop"),
@@ -59,6 +65,14 @@ def keep(demo: Walkthrough) -> None:
     for command, meaning in rows:
         voice.say(f"{command}", f"    # {meaning}")
     voice.say("", "Ctrl-C here, or scripts/demo --down anywhere, ends it.")
+    if _has_display():
+        webbrowser.open(page)
+
+
+def _has_display() -> bool:
+    """Whether a person at this terminal has a window for a browser: one of text would take the terminal."""
+    display = sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    return display and sys.stdout.isatty()
 
 
 def goodbye(demo: Walkthrough, *, kept: bool) -> None:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from infra import ports
 from infra.controlplane import controlplane
 from infra.controlplane.processes import Process, alive, born, load, save, stop
 from infra.demo import github
@@ -41,19 +42,21 @@ def home() -> Path:
 class Stage:
     """One demo's directory and processes. As a context it ends what it started and removes the directory."""
 
-    def __init__(self, directory: Path, names: Names, *, own: bool) -> None:
-        """`own`: the cluster is the demo's; otherwise `kubeconfig` lies in the directory already and only `names` are touched."""
-        self.directory, self.names, self.own = directory, names, own
+    def __init__(self, directory: Path, names: Names, *, own: bool, page: bool = False) -> None:
+        """`own`: the cluster is the demo's; otherwise `kubeconfig` lies in the directory already and only `names` are touched.
+
+        `page`: whether `anneal serve` has a page.
+        """
+        self.directory, self.names, self.own, self.page = directory, names, own, page
         self.log = Log(directory / "anneal.log")
         self.config = directory / "anneal.yaml"
-        self.secret = secrets.token_hex(16)
-        self.address = ""
+        self._port = ports.keep()
+        self.address = f"{LOOPBACK}:{self._port.getsockname()[1]}"
         self.git_address = ""
         self._kubectl: Kubectl | None = None
         self._server: Process | None = None
         self._record([Process("demo", os.getpid(), born(os.getpid()))])
-        self.secret_file.write_text(self.secret)
-        self.secret_file.chmod(0o600)
+        self.secret, _, self.token = (_new_secret(path) for path in (self.secret_file, self.page_key_file, self.token_file))
 
     def __enter__(self) -> Stage:
         return self
@@ -71,6 +74,16 @@ class Stage:
     def secret_file(self) -> Path:
         """The webhook secret."""
         return self.directory / "webhook-secret"
+
+    @property
+    def page_key_file(self) -> Path:
+        """What signs the page's cookies."""
+        return self.directory / "page-key"
+
+    @property
+    def token_file(self) -> Path:
+        """The token to sign in to the page with."""
+        return self.directory / "page-token"
 
     @property
     def plane(self) -> Path:
@@ -133,10 +146,9 @@ class Stage:
         """Write the configuration and start `anneal serve`; returns the seconds until it was ready for webhooks."""
         self.config.write_text(config)
         mark, began = self.log.mark(), time.monotonic()
-        command = [sys.executable, "-P", "-m", "handler", "serve", "--config", str(self.config), "--bind", self.address or f"{LOOPBACK}:0"]
+        command = [sys.executable, "-P", "-m", "handler", "serve", "--config", str(self.config), "--bind", self.address]
         self._server = self._start("anneal", command, self.log.path)
-        line = self.log.wait(mark, lambda line: line.message == "listening", "anneal serve to listen", self.serving)
-        self.address = f"{LOOPBACK}:{line.facts['port']}"
+        self.log.wait(mark, lambda line: line.message == "listening", "anneal serve to listen", self.serving)
         self._await_ready()
         return time.monotonic() - began
 
@@ -179,6 +191,7 @@ class Stage:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end is short and must be reached
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         end(self.directory)
+        self._port.close()
 
     def _start(self, name: str, command: list[str], log: Path) -> Process:
         with log.open("ab") as output:
@@ -207,8 +220,16 @@ class Stage:
         raise DemoFailed(f"{log.name}: not ready after {START_SECONDS:.0f} s:\n{log.read_text()[-2000:]}")
 
 
-def make(names: Names, kubeconfig: str | None) -> Stage:
+def _new_secret(path: Path) -> str:
+    path.touch(mode=0o600)
+    path.write_text(made := secrets.token_hex(16))
+    return made
+
+
+def make(names: Names, kubeconfig: str | None, *, page: bool = False) -> Stage:
     """Make a directory for a demo. `kubeconfig`: the text of a foreign cluster's, or None for a control plane of its own.
+
+    `page`: whether `anneal serve` has a page.
 
     Raises:
         DemoFailed: the foreign cluster holds one of the demo's names already.
@@ -216,7 +237,7 @@ def make(names: Names, kubeconfig: str | None) -> Stage:
     """
     home().mkdir(parents=True, exist_ok=True, mode=0o700)
     directory = Path(tempfile.mkdtemp(prefix="run-", dir=home()))
-    stage = Stage(directory, names, own=kubeconfig is None)
+    stage = Stage(directory, names, own=kubeconfig is None, page=page)
     if kubeconfig is not None:
         try:
             _prepare_foreign(stage, kubeconfig)

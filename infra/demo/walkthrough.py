@@ -51,17 +51,21 @@ class Walkthrough:
     def push(self, commit: Commit, target: str = SHOP) -> Line:
         """Push to main, deliver the webhook, and return the end of the target's run that came of it, with the three times printed."""
         mark = self.stage.log.mark()
-        self.voice.command(f"git push   # {commit.short} {commit.subject}")
-        self.repository.push()
-        pushed = time.time()
-        self.last = Push(self.repository.url, commit.before, commit.sha, commit.subject, delivery=f"demo-{commit.sha[:12]}")
-        self.deliver(self.last)
-        acknowledged = time.time() - pushed
+        pushed, acknowledged = self.send(commit)
         line = self.run_of(mark, commit, target)
         end = _ENDS.get(line.outcome, line.outcome)
         recorded = milliseconds(line.at - pushed)
         self.voice.timing(f"pushed → webhook acknowledged {milliseconds(acknowledged)} → {end} {recorded}   ({counted(line)})")
         return line
+
+    def send(self, commit: Commit) -> tuple[float, float]:
+        """Push to main and deliver the webhook; returns when it was pushed, and the seconds until its 202. No run is waited for."""
+        self.voice.command(f"git push   # {commit.short} {commit.subject}")
+        self.repository.push()
+        pushed = time.time()
+        self.last = Push(self.repository.url, commit.before, commit.sha, commit.subject, delivery=f"demo-{commit.sha[:12]}")
+        self.deliver(self.last)
+        return pushed, time.time() - pushed
 
     def deliver(self, push: Push) -> float:
         """Deliver a webhook and return the seconds until its 202. Raises DemoFailed."""

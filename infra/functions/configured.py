@@ -6,14 +6,14 @@ resolves, look at exactly its clusters, and assume exactly the roles that are wr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from handler.config.git_settings import SecretRef
 from handler.config.load import load, parse
-from handler.config.secrets import RUNS, Need, references
+from handler.config.secrets import RUNS, Need, api_needs, references
 from handler.config.settings import Cluster, Eks, Settings
 from handler.model.errors import ConfigInvalid, Problem
 from handler.render import RENDERERS
@@ -24,16 +24,20 @@ from infra.functions import programs
 class Function:
     """What one function resolves of the configuration. `clusters`: it speaks to them."""
 
-    needs: frozenset[Need]
+    needs: Callable[[Settings], frozenset[Need]]
     clusters: bool
 
 
+def _always(*needs: Need) -> Callable[[Settings], frozenset[Need]]:
+    return lambda _settings: frozenset(needs)
+
+
 FUNCTIONS: Mapping[str, Function] = {
-    "webhook": Function(frozenset({"webhooks"}), clusters=False),
-    "worker": Function(RUNS, clusters=True),
-    "tick": Function(frozenset(), clusters=True),
-    "codecommit": Function(frozenset(), clusters=False),
-    "api": Function(frozenset({"tokens"}), clusters=True),
+    "webhook": Function(_always("webhooks"), clusters=False),
+    "worker": Function(_always(*RUNS), clusters=True),
+    "tick": Function(_always(), clusters=True),
+    "codecommit": Function(_always(), clusters=False),
+    "api": Function(api_needs, clusters=True),
 }
 
 
@@ -64,6 +68,8 @@ def _named(settings: Settings) -> Iterator[Path]:
             yield Path(target.repository.tls.ca_file)
         yield from (Path(each.ca_file) for each in target.charts if each.ca_file)
     yield from (Path(each.ca_file) for each in settings.prometheus if each.ca_file)
+    if settings.page and settings.page.oidc and settings.page.oidc.ca_file:
+        yield Path(settings.page.oidc.ca_file)
 
 
 def _placed(base: Path, paths: Collection[Path] | Iterator[Path]) -> dict[str, Path]:
@@ -120,7 +126,8 @@ def variables(settings: Settings) -> dict[str, tuple[str, ...]]:
 
 def _resolved(settings: Settings, function: Function) -> list[SecretRef]:
     """Return the secrets that a function resolves."""
-    return list(references(settings, function.needs | {"clusters"} if function.clusters else function.needs))
+    needs = function.needs(settings)
+    return list(references(settings, needs | {"clusters"} if function.clusters else needs))
 
 
 def resources(settings: Settings) -> dict[str, Any]:
@@ -142,7 +149,7 @@ def _statements(settings: Settings, function: Function) -> list[dict[str, Any]]:
         "ssm:GetParameter": [_parameter(ref) for ref in refs if ref.aws_parameter],
         "eks:DescribeCluster": [_cluster(each) for each in eks if not each.role],
         "kms:Decrypt": [arn for target in settings.targets if target.decryption for arn in target.decryption.kms]
-        if "decryption" in function.needs
+        if "decryption" in function.needs(settings)
         else [],
         "sts:AssumeRole": [each.role for each in eks if each.role],
     }

@@ -8,6 +8,7 @@ start. It needs an interpreter of that very Python; without one the libraries go
 from __future__ import annotations
 
 import fcntl
+import gzip
 import hashlib
 import os
 import shutil
@@ -26,6 +27,12 @@ PLACE = "/var/task"
 TAGS = {"arm64": "aarch64-manylinux_2_28", "x86_64": "x86_64-manylinux_2_28"}
 """Lambda's Pythons since 3.12 stand on glibc 2.34. With an older tag uv would take dulwich's wheel without its compiled parts."""
 
+_GIT_COMMANDS = (
+    *("am", "annotate", "archive", "bisect", "cli", "diff", "diff_tree", "diffstat", "fastexport", "filter_branch", "gc", "lfs_server"),
+    *("maintenance", "mbox", "merge", "merge_drivers", "notes", "patch", "range_diff", "rebase", "rerere", "server", "signature", "stash"),
+    *("subtree", "trailers", "walk", "web", "whitespace", "worktree"),
+)
+"""Modules of dulwich that only its commands import, or that change a repository: we fetch."""
 _LEFT_OUT = (
     "bin/*",
     "kubernetes/aio/*",  # nothing imports it
@@ -33,14 +40,22 @@ _LEFT_OUT = (
     "kubernetes/client/models/[a-z]*",
     "dulwich/aiohttp/*",  # a server; it needs aiohttp, which is left out, too
     "dulwich/porcelain/*",  # git's commands; we use what is below them
-    "dulwich/cli.py",
     "dulwich/contrib/*",
     "dulwich/cloud/*",
-    "dulwich/patch.py",
-    "dulwich/rebase.py",
-    "dulwich/signature.py",
-    "dulwich/web.py",
-    "dulwich/worktree.py",
+    *(f"dulwich/{name}.py" for name in _GIT_COMMANDS),
+    "dulwich/_diff_tree.*",
+    "authlib/integrations/*",  # web frameworks' and HTTP clients' ways to it; we use what is below them
+    "authlib/jose/*",  # joserfc has taken its place
+    "authlib/oauth1/*",
+    "authlib/oidc/registration/*",
+    "authlib/oidc/rpinitiated/*",
+    "botocore/cacert.pem",  # certifi's are taken
+    "dateutil/rrule.py",  # calendars, and time zones by name: what reads times needs neither
+    "dateutil/zoneinfo/*",
+    "urllib3/contrib/emscripten/*",  # browsers
+    "werkzeug/debug/*",  # its server for developers
+    "werkzeug/middleware/*",
+    "click/testing.py",
     "jsonschema/benchmarks/*",  # its authors' own
     "bazel-project/*",  # samples that its wheels hold by mistake
     "cel_expr_python/ext/*",  # each has the whole of CEL in it once more; the extensions we use are in CEL itself
@@ -66,6 +81,8 @@ _KEPT = ("METADATA", "LICEN", "COPYING", "NOTICE", "AUTHORS", "ENTRY_POINTS")
 """Of what an installer notes about a library: what its licence asks for, and `importlib.metadata` reads."""
 _KEPT_FOR = 4 * 24 * 3600
 """Seconds."""
+_ENDPOINTS = "botocore/data/endpoints.json"
+"""A megabyte of names; botocore reads it compressed, too, as its wheel has the services."""
 _SERVICES = {"sqs", "sts", "eks", "secretsmanager", "ssm"}
 """Of the 400 services that botocore describes, those we speak to."""
 
@@ -134,12 +151,15 @@ def _install(lock: Path, runtime: Runtime, uv: str, place: Path) -> None:
 
 
 def _trim(place: Path, more: Sequence[str]) -> None:
-    """Remove what no function needs, and what `more` matches."""
+    """Remove what no function needs, and what `more` matches; compress what is read so."""
     for path in sorted(place.rglob("*"), reverse=True):
         if path.is_file() and _unneeded(path.relative_to(place), (*_LEFT_OUT, *more)):
             path.unlink()
         elif path.is_dir() and not any(path.iterdir()):
             path.rmdir()
+    endpoints = place / _ENDPOINTS
+    endpoints.with_name(f"{endpoints.name}.gz").write_bytes(gzip.compress(endpoints.read_bytes(), mtime=0))
+    endpoints.unlink()
 
 
 def _unneeded(name: PurePath, left_out: Sequence[str]) -> bool:

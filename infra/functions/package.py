@@ -34,13 +34,17 @@ Lambda's own limit is 250 MB, which all together stay far below; what is smaller
 _SENT = 50 * _MB
 """Bytes that Lambda takes in a request; a larger zip goes by S3, as osls sends each."""
 _IMPORTED = (".py", ".pyc", ".so")
+_PACKED = {".py", ".json", ".yaml", ".html", ".css", ".js", ".svg"}
 _FOREIGN = (
     *("__main__.py", "cli", "library", "wsgi.py"),
     *(f"app/{name}.py" for name in ("overview", "tick_survey")),
     *(f"worker/{name}" for name in ("health_watch", "heartbeat_renewal.py", "sqs_consumer.py", "supervisor.py", "ticks.py", "worker.py")),
     *(
         f"web/{name}.py"
-        for name in ("__main__", "bootstrap", "connection", "connection_limits", "gunicorn_settings", "gunicorn_worker", "request_reader")
+        for name in (
+            *("__main__", "bootstrap", "connection", "connection_limits", "event_streams", "gunicorn_settings", "gunicorn_worker"),
+            *("page/live_feed", "request_reader"),
+        )
     ),
 )
 """Of the handler, what no function is: the command line, and the server with its worker."""
@@ -137,7 +141,7 @@ def _own(place: Path, runtime: Runtime) -> Path:
     source = ROOT / "handler"
     for path in source.rglob("*"):
         name = path.relative_to(source)
-        if path.suffix in {".py", ".json", ".yaml"} and not any(map(name.is_relative_to, _FOREIGN)):
+        if path.suffix in _PACKED and not any(map(name.is_relative_to, _FOREIGN)):
             copy = place / "handler" / name
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(path.read_bytes())

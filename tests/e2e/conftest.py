@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import threading
@@ -50,10 +51,10 @@ def connection(control_plane: Path) -> ClusterConnection:
     return connect(Cluster(), kubeconfig=str(control_plane), environ=os.environ)
 
 
-@pytest.fixture
-def open_shop(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Open]:
-    """Open shops of the test's own; what they leave in the cluster goes without being waited for."""
-    shops: list[Shop] = []
+@contextlib.contextmanager
+def shops(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Open]:
+    """Open shops; what they leave in the cluster goes without being waited for."""
+    made: list[Shop] = []
 
     def opened(cluster: Kubectl = kubectl, lease: float = 15.0, **settings: Any) -> Shop:
         name = f"s-{secrets.token_hex(4)}"
@@ -62,12 +63,19 @@ def open_shop(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Open]:
         target = Target(name, repository, (name, f"{name}-jobs"), path=PATH, cluster_scoped=SCOPED)
         shop = Shop(name, work, cluster, sandbox, target, lease)
         shop.configure(**settings)
-        shops.append(shop)
+        made.append(shop)
         return shop
 
     yield opened
-    for shop in shops:
+    for shop in made:
         shop.close()
+
+
+@pytest.fixture
+def open_shop(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Open]:
+    """Open shops of the test's own."""
+    with shops(host, sandbox, kubectl) as opened:
+        yield opened
 
 
 @pytest.fixture

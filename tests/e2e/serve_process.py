@@ -51,7 +51,10 @@ def signed(url: str, ref: str, after: str) -> tuple[bytes, dict[str, str]]:
 
 @dataclass
 class Serving:
-    """A server of one configuration; `start` again after it was killed. `log`: what all its lives have said; `module`: what is started."""
+    """A server of one configuration; `start` again after it was killed. `log`: what all its lives have said; `module`: what is started.
+
+    `bind`: where it listens, by default on a free port.
+    """
 
     config: Path
     log: Path
@@ -60,10 +63,16 @@ class Serving:
     said_before: int = 0
     """Bytes of the log that earlier lives wrote."""
     module: str = "handler"
+    bind: str = "127.0.0.1:0"
+
+    @property
+    def url(self) -> str:
+        """Where it answers, once it listens."""
+        return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> Serving:
         """Start; `ready` says when it listens."""
-        command = [sys.executable, "-m", self.module, "--config", str(self.config), "serve", "--bind", "127.0.0.1:0"]
+        command = [sys.executable, "-m", self.module, "--config", str(self.config), "serve", "--bind", self.bind]
         environment = {**os.environ, "HOOK": SECRET, "OPS": TOKEN, "TMPDIR": os.environ[SESSION]}  # what a killed one leaves goes with it
         self.said_before = self.log.stat().st_size if self.log.exists() else 0
         self.port = 0
@@ -110,7 +119,7 @@ class Serving:
     def kill_all(self) -> None:
         """Kill it with all its descendants at once, as a machine that loses power."""
         assert self.process
-        for pid in (self.process.pid, *_descendants(self.process.pid)):
+        for pid in (self.process.pid, *descendants(self.process.pid)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait(PATIENCE)
@@ -165,8 +174,9 @@ def _children(pid: int) -> list[int]:
         return []
 
 
-def _descendants(pid: int) -> list[int]:
-    return [found for child in _children(pid) for found in (child, *_descendants(child))]
+def descendants(pid: int) -> list[int]:
+    """Return the process ids of all that a process has started, and what those have started."""
+    return [found for child in _children(pid) for found in (child, *descendants(child))]
 
 
 def _command(pid: int) -> bytes:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import boto3
 import pytest
@@ -31,6 +33,8 @@ PATIENT = {"leaseDuration": "15s"}
 """No worker dies here, and no busy one loses its Lease."""
 WORKER = 160 * MB
 """What the worker may hold, on any machine; resident memory is no matter of load."""
+PAGE, KEY, ADA = "https://anneal.example.com", "page-key-0123456789abcdef0123456789abcdef", "ada-token-0123456789"
+FORM = {"Origin": PAGE, "Content-Type": "application/x-www-form-urlencoded"}
 
 
 @dataclass
@@ -59,6 +63,13 @@ class Deployed:
         answer = self.invoke(name, http_event(method, path, body, headers or {}))
         text = answer["body"]
         return answer["statusCode"], json.loads(base64.b64decode(text) if answer.get("isBase64Encoded") else text)
+
+    def page(self, method: str, path: str, cookie: str = "", **form: str) -> tuple[dict[str, Any], str]:
+        """Send what a browser would; return the answer and its text."""
+        headers = (FORM if form else {}) | ({"Cookie": cookie} if cookie else {})
+        answer = self.invoke("api", http_event(method, path, urlencode(form).encode(), headers))
+        text = answer["body"]
+        return answer, base64.b64decode(text).decode() if answer["isBase64Encoded"] else text
 
     def deliver(self, seconds: float = 60.0) -> list[bool]:
         """Hand the messages that wait to the worker, one at a time; delete what it doesn't report. Returns what was deleted."""
@@ -142,9 +153,17 @@ def deploy(moto: Moto, tmp_path: Path) -> Iterator[Callable[..., Deployed]]:
         secrets.create_secret(Name=f"{fleet.name}/hook", SecretString=json.dumps({"github": SECRET}))
         secrets.create_secret(Name=f"{fleet.name}/kubeconfig", SecretString=kubeconfig.read_text())
         parameters.put_parameter(Name=f"/{fleet.name}/ops", Value=TOKEN, Type="SecureString")
+        parameters.put_parameter(Name=f"/{fleet.name}/page", Value=KEY, Type="SecureString")
+        parameters.put_parameter(Name=f"/{fleet.name}/ada", Value=ADA, Type="SecureString")
         settings = json.loads(fleet.config.read_text())
         settings["webhooks"] = {"github": {"secrets": [{"awsSecretsManager": {"id": f"{fleet.name}/hook", "key": "github"}}]}}
         settings["replay"] = {"tokens": [{"name": "ops", "secret": {"awsParameter": f"/{fleet.name}/ops"}, "may": ["replay", "read"]}]}
+        settings["page"] = {
+            "url": PAGE,
+            "key": {"awsParameter": f"/{fleet.name}/page"},
+            "tokens": [{"name": "ada", "secret": {"awsParameter": f"/{fleet.name}/ada"}}],
+            "roles": [{"role": "operator", "users": ["ada"]}],
+        }
         for target in settings["targets"]:
             target["repository"]["aliases"] = [f"codecommit::eu-central-1://{fleet.name}"]
             target["cluster"] = {"kubeconfig": {"awsSecretsManager": {"id": f"{fleet.name}/kubeconfig"}}}
@@ -205,6 +224,34 @@ def test_a_signed_push_becomes_a_recorded_commit_and_people_can_read_it(
     assert deployed.deliver() == [True]
     assert fleet.behind() == []
     assert deployed.functions["worker"].peak() <= WORKER
+
+
+def test_a_person_signs_in_sees_what_a_push_would_change_and_runs_it(
+    open_fleet: OpenFleet, deploy: Callable[..., Deployed], control_plane: Path
+) -> None:
+    fleet = open_fleet(1, settings=PATIENT)
+    deployed = deploy(fleet, control_plane)
+    push(deployed, fleet, 3)
+    assert deployed.deliver() == [True]
+    answer, _ = deployed.page("POST", "/ui/login", token=ADA, next="/")
+    assert (answer["statusCode"], answer["headers"]["location"]) == (303, "/")
+    (cookie,) = (text.partition(";")[0] for text in answer["cookies"])
+    assert f'id="row-{fleet.target(0)}"' in deployed.page("GET", "/", cookie)[1]
+    fleet.move(0, 2)
+    address = f"/ui/targets/{fleet.target(0)}"
+    for tab in ("", "/gap", "/inventory", "/orphans", "/history", "/events"):
+        assert deployed.page("GET", address + tab, cookie)[0]["statusCode"] == 200
+    shown = deployed.page("GET", f"{address}/replay", cookie)[1]
+    assert "2 objects deleted" in shown
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', shown))
+    assert deployed.received() == []
+    assert deployed.page("POST", f"{address}/replay", cookie, **fields)[0]["statusCode"] == 303
+    assert deployed.deliver() == [True]
+    assert fleet.behind() == []
+    state = fleet.state(0)
+    assert state
+    assert (state.history[0].trigger, state.history[0].actor) == ("replay", "ada")
+    assert deployed.page("GET", "/", cookie.replace("=", "=x"))[0]["statusCode"] == 303
 
 
 def test_a_run_that_cannot_finish_in_time_is_finished_by_the_next_invocation(

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.parse
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -123,6 +125,7 @@ def test_the_demo_is_true_and_a_kept_one_follows_a_push_and_is_removed_whole(kub
         positions = [told.find(line) for line in STORY]
         assert -1 not in positions, f"not told: {[line for line, at in zip(STORY, positions, strict=True) if at < 0]}\n{told}"
         assert "tea-and-biscuits" not in told
+        assert _signs_in(told)
         url = next(line.split()[-1] for line in told.splitlines() if "git clone " in line)
         subprocess.run(["git", "clone", "-q", url, str(tmp_path / "clone")], check=True, capture_output=True)
         assert "webhook: 202" in _push_a_title(tmp_path / "clone")
@@ -132,6 +135,19 @@ def test_the_demo_is_true_and_a_kept_one_follows_a_push_and_is_removed_whole(kub
     assert demo.returncode == 0
     assert cluster_wide(kubectl, "told-") == []
     assert demo_directories(cache) == []
+
+
+def _signs_in(told: str) -> bool:
+    """Sign in to the page as the demo says; whether it then shows the shop. The output holds no token."""
+    page = next(line.strip() for line in told.splitlines() if line.strip().startswith("http://") and line.strip().endswith("/"))
+    file = Path(next(line.split()[-1] for line in told.splitlines() if line.strip().startswith("cat ")))
+    assert file.stat().st_mode & 0o077 == 0
+    token = file.read_text()
+    assert token not in told
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    form = urllib.parse.urlencode({"token": token}).encode()
+    with browser.open(urllib.request.Request(f"{page}ui/login", form, {"Origin": page.rstrip("/")}), timeout=30) as answer:
+        return b'id="row-shop"' in answer.read()
 
 
 def _push_a_title(clone: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import yaml
 from jsonschema import Draft202012Validator
 
 from handler import __version__
@@ -25,6 +27,7 @@ from tests.e2e.serve_process import PATIENCE, ROOT, TOKEN, Serving, until
 from tests.e2e.status_api import OTHER, READ, bearer, metrics, pushed
 from tests.rooms.cluster.faulty_proxy import Handler
 
+CANARY = "canary-4f90ac-value"
 LATE = "cluster: hasn't answered within"
 
 
@@ -202,6 +205,58 @@ def test_a_replay_taken_by_a_killed_worker_is_run_by_the_next(serving: Serving, 
         assert shop.state().commit == commit, serving.log.read_text()
     recorded = [run.id for run in shop.state().history]
     assert [recorded.count(run) for run in asked] == [1] * len(asked)
+
+
+def test_the_gap_and_the_orphans_are_looked_at_now_and_shown_to_readers_alone(serving: Serving, shop: Shop) -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login", "namespace": shop.name}, "stringData": {"key": CANARY}}
+    commit = shop.push(config_map(shop.name, "a"), config_map(shop.name, "b"), secret)
+    serving.start().ready()
+    until(lambda: read(serving, f"/api/targets/{shop.name}")["recorded"], told=serving.log.read_text)
+    ended(serving, pushed(serving, shop, commit))
+    data = {"data": {"key": "by hand"}, "metadata": {"annotations": {"note": CANARY}}}
+    shop.kubectl.run(
+        "patch", "cm", "a", "-n", shop.name, "--field-manager=kubectl-edit", "--type=merge", "-p", json.dumps({"data": data["data"]})
+    )
+    shop.kubectl.run(
+        "patch",
+        "secret",
+        "login",
+        "-n",
+        shop.name,
+        "--field-manager=acme",
+        "--type=merge",
+        "-p",
+        json.dumps({"metadata": data["metadata"]}),
+    )
+    path = f"/api/targets/{shop.name}"
+    gap = read(serving, f"{path}/gap")
+    Draft202012Validator(told_form("/api/targets/{target}/gap")).validate(gap)
+    objects = {each["object"].rpartition("/")[2]: each for each in gap["objects"]}
+    assert {name: each["state"] for name, each in objects.items()} == {"a": "differs", "b": "equal", "login": "equal"}
+    assert [(row["path"], row["live"], row["manager"]) for row in objects["a"]["fields"] if row["state"] == "differs"] == [
+        ("data.key", "by hand", "kubectl-edit")
+    ]
+    one = read(serving, f"{path}/gap?object=ConfigMap/{shop.name}/b")
+    assert [each["object"] for each in one["objects"]] == [f"ConfigMap/{shop.name}/b"]
+    orphans = read(serving, f"{path}/orphans")
+    assert (orphans["commit"], orphans["orphans"]) == (commit, [])
+    for each in (gap, one, orphans):
+        assert CANARY not in json.dumps(each)
+        assert base64.b64encode(CANARY.encode()).decode() not in json.dumps(each)
+    for kind in ("gap", "orphans"):
+        assert serving.send("GET", f"{path}/{kind}", headers=bearer(OTHER))[0] == 403
+        assert serving.send("GET", f"{path}/{kind}", headers={})[0] == 401
+        status, lost = serving.send("GET", f"/api/targets/lost/{kind}", headers=bearer(TOKEN))
+        assert (status, lost["outcome"], lost["code"]) == (200, "failed", "kubeconfig-invalid"), lost
+    assert shop.kubectl("get", "cm", "a", "-n", shop.name)["data"] == {"key": "by hand"}, "a look writes nothing"
+
+
+def told_form(path: str) -> dict[str, Any]:
+    document = yaml.safe_load((ROOT / "handler/web/openapi.yaml").read_text())
+    return {
+        **document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"],
+        "components": document["components"],
+    }
 
 
 def arrived(number: int) -> Delivery:

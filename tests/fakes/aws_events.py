@@ -31,7 +31,7 @@ def _wrapped(body: bytes, encoded: bool) -> Json:
 
 
 def function_url(method: str, path: str, headers: Mapping[str, str], body: bytes = b"", *, encoded: bool = False) -> Json:
-    """A function URL's and an HTTP API's: payload format 2.0, names of headers in lower case."""
+    """A function URL's and an HTTP API's: payload format 2.0, names of headers in lower case, cookies apart."""
     path, _, query = path.partition("?")
     http = {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.7", "userAgent": "GitHub-Hookshot/1"}
     context = {
@@ -42,7 +42,9 @@ def function_url(method: str, path: str, headers: Mapping[str, str], body: bytes
         "stage": "$default",
     }
     sent = {key.lower(): value for key, value in headers.items()}
+    cookies = {"cookies": sent.pop("cookie").split("; ")} if "cookie" in sent else {}
     return {
+        **cookies,
         "version": "2.0",
         "routeKey": "$default",
         "rawPath": path,

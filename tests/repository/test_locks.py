@@ -55,10 +55,12 @@ def test_tests_run_on_the_versions_that_production_runs_on() -> None:
     assert {name: tested.get(name) for name in locked("requirements.lock")} == locked("requirements.lock")
 
 
-def test_the_lock_of_what_deploys_names_no_registry_and_every_package_has_a_hash() -> None:
-    packages = json.loads((ROOT / "infra" / "package-lock.json").read_text())["packages"]
+@pytest.mark.parametrize(("place", "package"), [("infra", "osls"), ("infra/browser", "axe-core")])
+def test_a_lock_of_npm_names_no_registry_and_every_package_has_a_hash(place: str, package: str) -> None:
+    wanted = json.loads((ROOT / place / "package.json").read_text())["devDependencies"]
+    packages = json.loads((ROOT / place / "package-lock.json").read_text())["packages"]
     found = {name: each for name, each in packages.items() if name}
-    assert "node_modules/osls" in found
+    assert found[f"node_modules/{package}"]["version"] == wanted[package]
     assert [name for name, each in found.items() if "resolved" in each or "integrity" not in each] == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from infra.browser import screenshots
 from infra.demo.recording import PICTURE, TRANSCRIPT
 from tests.repository.pages import DOCS, FENCE, ROOT
 
@@ -52,3 +53,13 @@ def test_the_comparison_has_six_rows_of_the_whole_one() -> None:
 def test_it_shows_the_recorded_demo_which_leads_to_its_text() -> None:
     (shown,) = re.findall(r"^\[!\[([^]]{60,})\]\((\S+)\)\]\((\S+)\)$", section("See it"), re.MULTILINE)
     assert shown[1:] == (str(PICTURE), str(TRANSCRIPT))
+
+
+def test_it_shows_the_pictures_of_the_page_which_are_small() -> None:
+    shown = re.findall(r'<img src="(\S+\.png)" width="\d+" alt="[^"]{40,}">', section("See it"))
+    assert shown == [f"{screenshots.IMAGES}/{shot.name}.png" for shot in screenshots.README]
+    for path, shot in zip(shown, screenshots.README, strict=True):
+        picture = (ROOT / path).read_bytes()
+        assert picture[12:16] == b"IHDR"
+        assert int.from_bytes(picture[16:20]) == shot.width
+        assert len(picture) < 150_000

@@ -33,7 +33,7 @@ VENDORS = {
     "queues": {"botocore"},
     "prometheus": {"urllib3"},
     "aws": {"botocore"},
-    "web": {"flask", "gunicorn", "werkzeug", "yaml"},  # yaml: its OpenAPI document
+    "web": {"flask", "gunicorn", "werkzeug", "yaml", *("authlib", "itsdangerous", "jinja2", "joserfc", "urllib3")},  # the latter: the page
     "cli": {"click", "rich", "yaml", "urllib3"},  # yaml: what render and rbac print; urllib3: replay speaks to a running server
     "functions": {"apig_wsgi", "flask"},
 }

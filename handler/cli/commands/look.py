@@ -42,6 +42,29 @@ def rollout() -> None:
     """
 
 
+@command("gap", renders=True)
+@target_argument
+@click.option("--commit", metavar="SHA", default="", help="Look from this commit instead of the head or the pin.")
+@click.option("--exit-code", is_flag=True, help="Exit with 2 when a run that compares live would change something.")
+def gap() -> None:
+    """Show how each object of TARGET, or of all targets, stands against git; change nothing.
+
+    Objects and fields are equal, differ, are undeclared (live has them, git doesn't), or change by themselves: ignored, without a manager
+    as the API server's defaults, written by a controller through a subresource. Equal ones are counted; -v lists them. Values of Secrets
+    are masked.
+    """
+
+
+@command("gap", renders=True)
+@target_argument
+@click.option("--exit-code", is_flag=True, help="Exit with 2 when a run that compares live would delete something.")
+def orphans() -> None:
+    """Show what a run of TARGET, or of all targets, that compares live deletes and why, what it keeps and why, and what a guard holds.
+
+    That is one for a new commit, a drift run, or one that a person asks for.
+    """
+
+
 @command("history", reads=True)
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many runs, newest first; also -n.")
 @files_options

@@ -34,6 +34,7 @@ from handler.model.rollout import Mode
 from handler.plan import guards
 from handler.plan.admission import Desired
 from handler.plan.compare import Comparison, Seen, fingerprint
+from handler.plan.gap import FieldGaps
 from handler.plan.hooks import PlannedHooks
 from handler.plan.ignore import Ignoring
 from handler.plan.kubernixos_leftovers import Leftovers
@@ -49,7 +50,8 @@ class PlanRequest:
     `recorded`, `namespaces`: the kinds and namespaces the state lists; `prune`: whether candidates may go; `due`: hooks and steps to carry
     out; `renderer`, `unstable`, `hidden` (its `secrets`), `hidden_fields` (its `hidden`): see `Rendered`; `renamed`: objects that nothing
     but another render names otherwise; `guarded`: what a person must approve beside deletions, each with its reason; `under_way`:
-    `due.token` of the rollout that goes on; `shown`: the plan is only read; `handover`: None: there are no siblings.
+    `due.token` of the rollout that goes on; `shown`: the plan is only read; `handover`: None: there are no siblings; `gaps`, `secrets`: as
+    in `Comparison`.
     """
 
     commit: str
@@ -73,6 +75,8 @@ class PlanRequest:
     canaries: Canaries = field(default_factory=Canaries)
     planned_rollout: PlannedRollout = field(default_factory=PlannedRollout)
     shown: bool = False
+    gaps: FieldGaps | None = None
+    secrets: dict[Identity, dict[str, Any]] | None = field(default=None, repr=False)
     handover: SiblingQuestions | None = None
     ran: RecordedJobs = field(default_factory=RecordedJobs)
 
@@ -189,6 +193,8 @@ class Planner:
             adopts=self.target.adopts,
             hides=Mask.of(ask.hidden) if ask.hidden else str,
             hidden={identity: HiddenFields.of(body, found) for body, identity, found in fields},
+            gaps=ask.gaps,
+            secrets=ask.secrets,
         )
 
     def _listed_into(self, comparison: Comparison, ask: PlanRequest, passing: HealthOfPlan) -> Comparison:

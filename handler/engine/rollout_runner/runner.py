@@ -77,6 +77,7 @@ class RolloutRunner:
 
     def go(self) -> Plan:
         """Walk to the end; return the plan as it came out. Raises ApplyFailed; or what hooks, waits and writes raise."""
+        self.run.begins(self.planned.plan)
         try:
             return self._go()
         finally:

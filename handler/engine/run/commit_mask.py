@@ -88,10 +88,13 @@ def declared(manifests: Collection[Manifest], secrets: Iterable[str] = ()) -> It
             yield from _hidden(kind, manifest.body(), names, opening)
 
 
-def living(objects: Collection[dict[str, Any]]) -> Iterator[str]:
-    """Yield the same of live objects of a target: of what a commit has declared, where nothing has been rendered."""
+def living(objects: Collection[dict[str, Any]], beside: Iterable[Identity] = ()) -> Iterator[str]:
+    """Yield the same of live objects of a target: of what a commit has declared, where nothing has been rendered.
+
+    `beside`: objects whose names aren't hidden either.
+    """
     identities = [identity_of(each) for each in objects]
-    names, opening = _names(identities), Opening()
+    names, opening = _names((*identities, *beside)), Opening()
     for identity, live in zip(identities, objects, strict=True):
         yield from _hidden(identity.group_kind, live, names, opening)
 

@@ -19,16 +19,17 @@ from handler.engine.run import transitions
 from handler.engine.run.commit_mask import CommitMask
 from handler.engine.run.dependencies import Dependencies
 from handler.engine.run.recovery_scan import FoundMembers, scan
+from handler.engine.run.shown_plan import ShownPlan
 from handler.model.errors import AnnealError, LeaseLost, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.names import FIELD_MANAGER, run_id
 from handler.model.outside_inputs import APIS, OutsideInputs
-from handler.model.plan import Change, Hold, tally
+from handler.model.plan import Change, Hold, Plan, tally
 from handler.model.queue_view import ALONE, QueueView
 from handler.model.refs import Head
 from handler.model.render import UPGRADED, RecordedRender
 from handler.model.result import ONLY_PLANNED, Outcome, Result, summed
-from handler.model.run_event import ObjectsWritten
+from handler.model.run_event import ObjectsWritten, RunPlanned
 from handler.model.tree import CommitInfo, ReadSet, Tree
 from handler.plan import guards
 from handler.state import run_history
@@ -86,7 +87,7 @@ class RunContext:
 
     `forced`: the record asks for force; `was`: the recorded health at the start; `found`: members that were found without a record.
     `elsewhere`: what isn't git, by commit; `clock`: by which all its rounds measure time (`steady_clock`); `mask`: hides the operator's
-    secrets and the commit's.
+    secrets and the commit's; `shown`: masks the newest plan to be read, None: it isn't.
     """
 
     deps: Dependencies
@@ -96,6 +97,7 @@ class RunContext:
     round: Round
     queue: QueueView = ALONE
     mask: Callable[[str], str] = str
+    shown: ShownPlan | None = None
     stored: StoredState = field(default_factory=lambda: StoredState(None))
     revision: ChosenRevision = ChosenRevision()
     lease: HeldLease | None = None
@@ -219,10 +221,19 @@ class RunContext:
             self.stored = self.deps.store.write(self.stored, change, self.lease.token)
             self.deps.announce(transitions.phase(self.state, self.run))
 
+    def begins(self, plan: Plan) -> None:
+        """Announce that a plan is carried out from now on."""
+        self.deps.announce(RunPlanned.of(self.run, plan))
+
     def wrote(self, changes: Sequence[Change]) -> None:
         """Announce what has been written."""
         if changes:
-            self.deps.announce(ObjectsWritten(self.job.target, self.run, tuple(changes)))
+            written = self.shown.changes(changes) if self.shown else tuple(changes)
+            self.deps.announce(ObjectsWritten(self.job.target, self.run, written))
+
+    def readable(self, plan: Plan) -> Plan:
+        """Return the newest plan as it may be read."""
+        return self.shown.plan(plan) if self.shown else plan
 
     def fence(self) -> None:
         """Before each write: is the Lease certainly ours, and are we to go on?"""

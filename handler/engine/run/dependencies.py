@@ -14,6 +14,7 @@ from handler.engine.planner.planner import Planner
 from handler.engine.planner.siblings import NoSiblings, Siblings
 from handler.model.plan import Plan
 from handler.model.run_event import Announce, unheard
+from handler.plan.gap import FieldGaps
 from handler.rollout.interfaces import ActionRow, Query, no_metrics
 from handler.state.lease import LeaseLock
 from handler.state.store import StateStore
@@ -28,7 +29,8 @@ class Dependencies:
     impatient store, by which a cluster that doesn't answer is found out. `patience`: how many seconds one run may wait for health; a
     function has none. `looks`: nothing else judges health between drift runs, so ticks do. `metrics`: asks a Prometheus, and waits for its
     answer. `announce`: takes the run's events, on any of its threads. `agrees`: asked of a plan before its first write; None: nothing is
-    asked. `health`: the operator's expressions.
+    asked. `health`: the operator's expressions. `gaps`: takes what a dry run compares, field by field; None: it isn't asked for.
+    `shows`: a person reads the plans of runs, too.
     """
 
     target: Target
@@ -54,3 +56,5 @@ class Dependencies:
     agrees: Callable[[Plan], bool] | None = None
     siblings: Siblings = field(default_factory=NoSiblings)
     health: CustomHealth = field(default_factory=no_expressions)
+    gaps: FieldGaps | None = None
+    shows: bool = False

@@ -16,10 +16,12 @@ from handler.engine.planner.siblings import SiblingQuestions
 from handler.engine.run import revision
 from handler.engine.run.commit_mask import CommitMask, living
 from handler.engine.run.context import RunContext
+from handler.engine.run.shown_plan import ShownPlan, live_mask
 from handler.model.errors import AnnealError, Basis
 from handler.model.names import Identity
 from handler.model.numbers import many
 from handler.model.plan import Plan
+from handler.plan.compare import SECRET
 
 
 def plan(run: RunContext, inputs: Inputs) -> Planned:
@@ -31,6 +33,7 @@ def plan(run: RunContext, inputs: Inputs) -> Planned:
     try:
         planned = run.deps.planner.plan(ask)
     except AnnealError as error:
+        run.mask = live_mask(run.mask, ask.secrets or {}, ask.desired)
         error.basis = Basis(inputs.prepared.reads.paths, siblings=ask.handover.seen if ask.handover else ())
         raise
     anew = planned.decision.comparison.anew
@@ -40,7 +43,20 @@ def plan(run: RunContext, inputs: Inputs) -> Planned:
     missing = dict.fromkeys(due & judged_absent(run.state, run.deps.health), MISSING)
     planned = replace(planned, health={**missing, **planned.health})
     run.round.looked = HealthLook(planned.health)
-    return replace(planned, plan=replace(planned.plan, notes=(*planned.plan.notes, *remarks(run, inputs, planned.plan))))
+    unread = _show(run, ask, planned)
+    return replace(planned, plan=replace(planned.plan, notes=(*planned.plan.notes, *remarks(run, inputs, planned.plan), *unread)))
+
+
+def _show(run: RunContext, ask: PlanRequest, planned: Planned) -> tuple[str, ...]:
+    """Let the plan be shown without what Secrets hold; return a note where not all of them can be read, which hides all values."""
+    run.shown = None
+    if ask.secrets is None:
+        return ()
+    unread = sorted(ask.namespaces - set(planned.scopes)) if planned.scopes is not None and SECRET in ask.recorded else []
+    run.shown = ShownPlan(run.mask, ask.secrets, (*ask.desired, *planned.bodies), tuple(unread))
+    if run.deps.gaps is not None:
+        run.deps.gaps.hides = run.shown.text, run.shown.value
+    return tuple(f"values are hidden: Secrets of Namespace/{namespace} can't be read to mask them" for namespace in unread)
 
 
 def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
@@ -70,6 +86,8 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         canaries=Canaries.of(prepared.rollout, due=rolling, gradual=is_gradual(run, prepared.digest)),
         planned_rollout=prepared.planned_rollout,
         shown=run.job.dry_run,
+        gaps=run.deps.gaps,
+        secrets={} if run.job.dry_run or run.deps.shows or run.only_reports(inputs) else None,
         handover=SiblingQuestions(
             run.deps.target,
             run.deps.siblings,

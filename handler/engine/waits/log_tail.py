@@ -16,7 +16,7 @@ from handler.config.secret_mask import Mask, parts
 from handler.engine.run.commit_mask import fields, held, without_credentials
 from handler.health.kinds.pods import failing, last_words
 from handler.model.errors import AccessDenied, AnnealError
-from handler.model.manifest import at
+from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind
 from handler.model.pod_secrets import mounted_secrets
 from handler.model.tree import printable
@@ -38,9 +38,13 @@ class LogTail:
     fix: str = ""
 
 
-def read_tail(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[str], str]) -> LogTail | None:
-    """Read the end of the log of a pod's container that explains most, with the identity of `evidence`; None: none has ever run."""
+def read_tail(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[str], str], *, healthy: bool = False) -> LogTail | None:
+    """Read the end of the log of a pod's container that explains most, with the identity of `evidence`; None: none has ever run.
+
+    `healthy`: where all do well, the log of the first.
+    """
     container, previous = failing(pod)
+    container = container or (_main(pod) if healthy else "")
     if not container:
         return None
     name = str(at(pod, "metadata", "name"))
@@ -53,6 +57,11 @@ def read_tail(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[s
     log, words = evidence.log(namespace, name, container, previous=previous), last_words(pod, container).strip()
     said = log if words in log else f"{log}\n{words}"
     return LogTail(name, container, previous, tuple(_lines(said, Mask.of(hidden), mask)))
+
+
+def _main(pod: Object) -> str:
+    states = ((each, at(each, "state")) for each in items_at(pod, "status", "containerStatuses"))
+    return next((str(at(each, "name") or "") for each, state in states if at(state, "running") or at(state, "terminated")), "")
 
 
 def recorded(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[str], str]) -> str:

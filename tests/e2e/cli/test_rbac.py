@@ -9,10 +9,15 @@ from pathlib import Path
 import pytest
 import yaml
 
+from handler.app.build import Handler, Options
 from handler.cluster.api import Api
 from handler.cluster.connect import connect
 from handler.cluster.own_objects import OwnObjects
+from handler.config.load import load
+from handler.config.secrets import RUNS, resolve_all
 from handler.config.settings import Cluster
+from handler.inspect.inspector import Inspector
+from handler.render.sandbox import Sandbox
 from handler.state.configmap import INSTALLATION
 from tests.e2e.cli.conftest import Shop, crash_looping, document
 from tests.e2e.serve_process import until
@@ -205,3 +210,29 @@ def test_with_the_printed_rights_a_failed_rollout_says_why_and_with_less_it_stil
     assert "isn't healthy after 2s: 0 of 1 replica available" in said
     assert "CrashLoopBackOff" not in said
     kubectl.run("delete", "clusterrole,clusterrolebinding", f"anneal-{shop.namespace}")
+
+
+def test_the_page_has_all_that_it_reads_by_the_rights_that_are_printed_for_it(shop: Shop, kubectl: Kubectl, account: Path) -> None:
+    kubectl.run("create", "serviceaccount", "deployer", "-n", shop.namespace)
+    kubectl.run("create", "secret", "generic", "url", "-n", shop.namespace, "--from-literal=value=mackerel-0815")
+    environment = [{"name": "DB", "valueFrom": {"secretKeyRef": {"name": "url", "key": "value"}}}]
+    shop.work.write("deploy/api.yaml", crash_looping({"env": environment}))
+    shop.push("A workload")
+    shop.configure(f"impersonate: {{serviceAccount: {shop.namespace}/deployer}}")
+    assert "pods/log" not in shop.cli("rbac").stdout
+    try:
+        kubectl.grant(_renamed(shop.cli("rbac", "--page", "--service-account", f"{shop.namespace}/anneal").stdout, shop.namespace))
+        shop.cli("apply", kubeconfig=account)
+        until(lambda: _crashes(kubectl, shop.namespace))
+        settings = load(shop.cli.config)
+        handler = Handler(settings, resolve_all(settings, {}, needs=RUNS), Sandbox(), {}, Options(kubeconfig=str(account)))
+        inspector = Inspector(handler)
+        tree, events = inspector.tree("shop"), inspector.events("shop")
+        log = inspector.logs("shop", f"Deployment/{shop.namespace}/api")
+    finally:
+        kubectl.run("delete", "clusterrole,clusterrolebinding", f"anneal-{shop.namespace}")
+    assert (tree.notes, events.notes, log.notes, log.withheld) == ((), (), (), "")
+    (api,) = [node for node in tree.roots if node.kind == "Deployment"]
+    assert api.children[0].children[0].state == "failed"
+    assert any(event.reason == "BackOff" for event in events.events)
+    assert log.lines[-2:] == ("postgres: no pg_hba entry for shop with ***", "no table `orders`; password was swordfish-4711")

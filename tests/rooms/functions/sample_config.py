@@ -9,6 +9,12 @@ CONFIG: dict[str, Any] = {
     "kind": "Config",
     "webhooks": {"github": {"secrets": [{"awsSecretsManager": {"id": "anneal/webhook"}}]}},
     "replay": {"tokens": [{"name": "ci", "secret": {"awsParameter": "/anneal/ci"}}]},
+    "page": {
+        "url": "https://anneal.example.com",
+        "key": {"awsSecretsManager": {"id": "anneal/page"}},
+        "tokens": [{"name": "ada", "secret": {"awsParameter": "/anneal/ada"}}],
+        "roles": [{"role": "operator", "users": ["ada"]}],
+    },
     "targets": [
         {
             "name": "shop",

@@ -20,7 +20,8 @@ MB = 1_000_000
 MACHINES = {"aarch64": 183, "x86_64": 62}
 """e_machine of an ELF header (System V ABI: EM_AARCH64, EM_X86_64)."""
 PARTS = ("functions", *(f"functions.{part}" for part in ("gateway", "http_entry", "batch", "scheduled", "codecommit_events")))
-ENTRIES = (*PARTS, "app.build", "engine.reconcile", "source.github_app", "source.tag_versions")
+PAGE = ("web.page.build", "web.page.oidc", "inspect.inspector")
+ENTRIES = (*PARTS, *PAGE, "app.build", "engine.reconcile", "source.github_app", "source.tag_versions")
 LATE = ("botocore.session", "botocore.signers", "jsonschema", "kubernetes.config", "dulwich.client", "yaml")
 SERVICES = ("sqs", "sts", "eks", "secretsmanager", "ssm")
 
@@ -102,9 +103,18 @@ def test_the_configuration_lies_inside_with_what_it_names_and_nothing_else_of_it
         assert archive.read("trust/ca.pem") == b"an authority\n"
         assert archive.read("anneal.yaml") == (arm64.parent / "mine.yaml").read_bytes()
     assert "handler/functions/__init__.py" in names
-    server = ("handler/web/gunicorn_worker.py", "handler/worker/worker.py")
+    server = ("handler/web/gunicorn_worker.py", "handler/web/page/live_feed.py", "handler/worker/worker.py")
     left_out = ("handler/cli/", *server, "kubernetes/aio/", "aiohttp/", "boto3/", "gunicorn/", "rich/")
     assert [name for name in names if name.startswith(left_out)] == []
+
+
+def test_the_page_is_packed_whole(arm64: Path) -> None:
+    with zipfile.ZipFile(arm64) as archive:
+        packed = set(archive.namelist())
+    page = ROOT / "handler" / "web" / "page"
+    files = {path.relative_to(ROOT).as_posix() for name in ("templates", "static") for path in (page / name).iterdir()}
+    assert files
+    assert files <= packed
 
 
 def test_the_same_inputs_give_the_same_bytes_in_another_place(task: Path, tmp_path: Path) -> None:

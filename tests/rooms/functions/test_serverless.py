@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from handler.functions.gateway import SAFETY
+from handler.inspect.plan_questions import PATIENCE
 from tests.packing import ROOT
 
 FUNCTIONS = ("webhook", "worker", "tick", "codecommit", "api")
@@ -23,7 +25,7 @@ READS = {
     "worker": {"secretsmanager:GetSecretValue", "eks:DescribeCluster", "sts:AssumeRole"},
     "tick": {"eks:DescribeCluster", "sts:AssumeRole"},
     "codecommit": set[str](),
-    "api": {"ssm:GetParameter", "eks:DescribeCluster", "sts:AssumeRole"},
+    "api": {"ssm:GetParameter", "secretsmanager:GetSecretValue", "eks:DescribeCluster", "sts:AssumeRole"},
 }
 TOPIC = "arn:aws:sns:eu-central-1:123456789012:ops"
 ENVIRON = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing-not-a-secret", "AWS_EC2_METADATA_DISABLED": "true"}
@@ -93,6 +95,9 @@ def test_a_function_runs_as_the_package_was_made_for(made: dict[str, Any]) -> No
         variables = {"ANNEAL_CONFIG": "/var/task/anneal.yaml", "ANNEAL_QUEUE_URL": {"Ref": "Queue"}}
         assert function["Environment"]["Variables"] == variables
     assert functions["WebhookLambdaFunction"]["Timeout"] == 10
+    worker, api = functions["WorkerLambdaFunction"], functions["ApiLambdaFunction"]
+    assert api["MemorySize"] == worker["MemorySize"], "it renders for the page what the worker does"
+    assert api["Timeout"] > PATIENCE + SAFETY, "a plan may take that long"
 
 
 def test_each_function_has_a_role_of_its_own_with_what_it_does_and_no_more(made: dict[str, Any]) -> None:
@@ -192,6 +197,8 @@ def test_two_functions_have_a_lambda_url_or_an_http_api(made: dict[str, Any], ar
     assert other["Conditions"]["HasKey"] == {"Fn::Not": [{"Fn::Equals": ["arn:aws:kms:a:1:key/b", ""]}]}
     (statement,) = other["Resources"]["KeyUse"]["Properties"]["PolicyDocument"]["Statement"]
     assert statement["Resource"] == "arn:aws:kms:a:1:key/b"
+    api = of_type(other, "Lambda::Function")["ApiLambdaFunction"]
+    assert api["Timeout"] < 30, "an HTTP API waits no longer"
     routes = {each["RouteKey"] for each in of_type(other, "ApiGatewayV2::Route").values()}
     assert routes == {"POST /webhooks/{provider}", "$default"}
 

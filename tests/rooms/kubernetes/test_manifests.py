@@ -51,6 +51,20 @@ def test_chart_and_overlay_with_all_options_are_the_same_objects(forms: Forms) -
     assert one(documents(built), "Deployment")["spec"]["replicas"] == 3
 
 
+def test_the_page_has_its_paths_in_both_forms_where_it_is_asked_for(forms: Forms) -> None:
+    built = forms.kustomize("page")
+    assert canonical(forms.helm("--set=ingress.page=true")) == canonical(built)
+
+    def paths(text: str) -> list[tuple[str, str]]:
+        (rule,) = one(documents(text), "Ingress")["spec"]["rules"]
+        assert len({json.dumps(each["backend"]) for each in rule["http"]["paths"]}) == 1
+        return [(each["path"], each["pathType"]) for each in rule["http"]["paths"]]
+
+    webhooks = [("/webhooks", "Prefix")]
+    assert paths(built) == [*webhooks, ("/", "Exact"), ("/ui", "Prefix")]
+    assert paths(forms.kustomize()) == webhooks
+
+
 def test_a_changed_configuration_changes_the_pods_alike(forms: Forms, tmp_path: Path) -> None:
     changed = tmp_path / "anneal.yaml"
     changed.write_text((forms.files / "anneal.yaml").read_text() + 'installation: "1 < 2 & é" # the hash is of JSON\n')
@@ -223,7 +237,7 @@ def test_every_value_reaches_an_object() -> None:
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "tolerations": [{"key": "dedicated", "operator": "Exists"}],
         "networkPolicy": {"egressPorts": [8443]},
-        "ingress": {"enabled": True, "className": "nginx", "annotations": {"a": "b"}, "paths": ["/api"], "tlsSecret": ""},
+        "ingress": {"enabled": True, "className": "nginx", "annotations": {"a": "b"}, "paths": ["/api"], "page": True, "tlsSecret": ""},
     }
     found = documents(template(CONFIG, *(f"--set-json={key}={json.dumps(value)}" for key, value in given.items())))
     pod = one(found, "Deployment", "gitops")["spec"]["template"]["spec"]
@@ -236,6 +250,7 @@ def test_every_value_reaches_an_object() -> None:
     assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]} == {"config", "tmp"}
     ingress = one(found, "Ingress", "gitops")
     assert (ingress["spec"]["ingressClassName"], ingress["metadata"]["annotations"]) == ("nginx", {"a": "b"})
+    assert [each["path"] for each in ingress["spec"]["rules"][0]["http"]["paths"]] == ["/api", "/", "/ui"]
     assert "tls" not in ingress["spec"]
     assert one(found, "NetworkPolicy", "gitops")["spec"]["egress"][1]["ports"] == [{"protocol": "TCP", "port": 8443}]
     assert one(found, "ServiceAccount", "deployer")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -108,27 +109,41 @@ def test_a_directory_is_rendered_in_the_sandbox_and_a_missing_cluster_is_named(r
     assert "no kubeconfig was found" in run("apply", *files, "-y", code=1)
 
 
-def test_the_server_serves(run: Runner, tmp_path: Path) -> None:
-    """Its processes find the installed code, and the door answers before any cluster or git host does."""
+def test_the_server_serves_with_its_page(run: Runner, tmp_path: Path) -> None:
+    """Its processes find the installed code and what is beside it, and the door answers before any cluster or git host does."""
     config, log = tmp_path / "anneal.yaml", tmp_path / "log"
     config.write_text(
         """
 apiVersion: anneal.dev/v1alpha1
 kind: Config
 webhooks: {github: {secrets: [{env: HOOK}]}}
+page:
+  url: http://127.0.0.1:8080
+  key: {env: KEY}
+  tokens: [{name: ada, secret: {env: ADA}}]
+  roles: [{role: viewer, users: [ada]}]
 targets: [{name: shop, repository: {url: "http://127.0.0.1:9/shop.git"}, namespaces: [shop], cluster: {kubeconfig: {file: missing}}}]
 """
     )
     with log.open("wb") as out:
         command = [str(run.command), "--config", str(config), "serve", "--bind", "127.0.0.1:0"]
-        environ = run.environ | {"HOOK": "a secret long enough to start"}
+        environ = run.environ | {"HOOK": "a secret long enough to start", "KEY": "k" * 32, "ADA": "a token long enough to start"}
         served = subprocess.Popen(command, cwd=run.place, env=environ, stdout=out, stderr=out)
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{_port(log)}/healthz", timeout=120) as answer:
-            assert answer.status == 200
+        door = f"http://127.0.0.1:{_port(log)}"
+        assert _read(f"{door}/healthz") == ("application/json", '{"web":"ok"}\n')
+        kind, html = _read(f"{door}/ui/login")
+        assert (kind, "<h1>Sign in</h1>" in html) == ("text/html; charset=utf-8", True)
+        files = set(re.findall(r'"(/ui/static/[^"]+)"', html))
+        assert {_read(door + each)[0] for each in files} == {"text/css; charset=utf-8", "text/javascript; charset=utf-8", "image/svg+xml"}
     finally:
         served.send_signal(signal.SIGTERM)
         assert served.wait(60) == 0, log.read_text()
+
+
+def _read(url: str) -> tuple[str, str]:
+    with urllib.request.urlopen(url, timeout=120) as answer:
+        return answer.headers["Content-Type"], answer.read().decode()
 
 
 def _port(log: Path) -> int:

@@ -147,11 +147,11 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 
 
 @contextmanager
-def served(tmp_path: Path, text: str, **environment: str) -> Iterator[Serving]:
-    """Serve a configuration's text; `environment` is added to the process's."""
+def served(tmp_path: Path, text: str, program: str = "serve_program", **environment: str) -> Iterator[Serving]:
+    """Serve a configuration's text by a program beside this file; `environment` is added to the process's."""
     config, record, log = tmp_path / "anneal.yaml", tmp_path / "record", tmp_path / "log"
     config.write_text(text)
-    command = [sys.executable, "-m", "tests.rooms.web.serve_program", str(config), "127.0.0.1:0", str(record)]
+    command = [sys.executable, "-m", f"tests.rooms.web.{program}", str(config), "127.0.0.1:0", str(record)]
     with log.open("wb") as stderr:
         place = {"TMPDIR": os.environ[SESSION]}  # what a killed one leaves goes with it
         process = subprocess.Popen(command, cwd=ROOT, env=os.environ | SECRETS | place | environment, stderr=stderr)

@@ -33,6 +33,7 @@ def test_a_push_is_answered_and_run(serving: Serving) -> None:
     assert serving.push() == 202
     serving.wait(lambda: pushed(serving, "a" * 40))
     serving.wait(lambda: any(line["message"] == "run" and line.get("commit") == "a" * 40 for line in serving.lines()))
+    serving.wait(lambda: any(line["message"] == "delivery" for line in serving.lines()))  # a subscriber writes it, in its own time
     (line,) = [line for line in serving.lines() if line["message"] == "delivery"]
     assert list(line["runs"]) == ["shop-prod"]
 

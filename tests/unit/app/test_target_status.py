@@ -217,14 +217,36 @@ def test_a_summary_that_cant_be_read_is_said_to_be(here: FakeObjects) -> None:
     assert (row["recorded"], row["trouble"]["code"]) == (True, "state-invalid")
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_a_row_by_reads_of_its_own_is_the_row_of_the_list(here: FakeObjects, name: str) -> None:
+    look, asked = reader(here, FakeObjects), list[str]()
+    (listed,) = look.targets([name])
+    here.before = lambda verb, _body: asked.append(verb)
+    row = look.row(name)
+    assert (row, "list" in asked) == ({**listed, "seen": row["seen"], "age": row["age"]}, False)
+
+
+def test_a_row_of_a_broken_cluster_is_as_the_last_list_has_shown_it(here: FakeObjects) -> None:
+    look = reader(here, FakeObjects)
+    (listed,) = look.targets(["shop-dev"])
+
+    def broken(_verb: str, _body: object) -> None:
+        raise ClusterUnavailable.of("cluster", "is away")
+
+    here.before = broken
+    row = look.row("shop-dev")
+    assert (row["commit"], row["recorded"], row["trouble"]["code"]) == (listed["commit"], True, "cluster-unavailable")
+
+
 @pytest.mark.parametrize(
     ("ends", "shown"), [("", True), (stamp(time.time() + 3600), True), (stamp(time.time() - 1), False)], ids=["open", "ahead", "past"]
 )
 def test_a_suspension_that_has_ended_isnt_shown(ends: str, shown: bool) -> None:
     objects = FakeObjects()
     remember(objects, replace(blank(commit=sha("b")), target="shop-dev", repository=SHOP, suspend=Suspend("ada", until=ends)))
-    (row,) = reader(objects, FakeObjects).targets(["shop-dev"])
-    assert row["suspended"] is shown
+    look = reader(objects, FakeObjects)
+    (row,) = look.targets(["shop-dev"])
+    assert (row["suspended"], look.row("shop-dev")["suspended"]) == (shown, shown)
 
 
 def test_a_target_is_shown_whole_and_its_fencing_token_isnt(here: FakeObjects) -> None:

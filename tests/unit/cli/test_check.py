@@ -28,6 +28,12 @@ kind: Config
 webhooks: {github: {secrets: [{env: HOOK}]}}
 replay: {tokens: [{name: ci, secret: {env: REPLAY}}]}
 prometheus: [{url: "https://prometheus.example.com", token: {env: METRICS}}]
+page:
+  url: https://anneal.example.com
+  key: {env: PAGE_KEY}
+  proxy: {secret: {env: PROXY}}
+  tokens: [{name: ada, secret: {env: ADA}}]
+  roles: [{role: viewer, groups: [developers]}]
 """
 SHOP = f"""\
   - name: shop
@@ -39,7 +45,16 @@ SHOP = f"""\
 """
 INFRA = f"  - {{name: infra, repository: {{url: {NOWHERE}/infra.git}}, namespaces: [infra]}}\n"
 LONG = "canary-of-sixteen-letters-and-more"
-SET = {"HOOK": LONG, "REPLAY": f"{LONG}-2", "METRICS": "m", "SHOP_TOKEN": "t", "OWN": f"{LONG}-3"}
+SET = {
+    "HOOK": LONG,
+    "REPLAY": f"{LONG}-2",
+    "METRICS": "m",
+    "SHOP_TOKEN": "t",
+    "OWN": f"{LONG}-3",
+    "PAGE_KEY": f"{LONG}-4",
+    "PROXY": f"{LONG}-5",
+    "ADA": f"{LONG}-6",
+}
 Checks = dict[tuple[str, str], dict[str, Any]]
 
 
@@ -72,6 +87,9 @@ def checks(config: Path, *arguments: str, **environ: str | None) -> Checks:
         ("HOOK", "webhooks", "webhooks.github.secrets", 'export HOOK="$(openssl rand -hex 32)"; or '),
         ("OWN", "webhooks", "targets[shop].repository.webhook.secrets", 'export OWN="$(openssl rand -hex 32)"; or '),
         ("REPLAY", "tokens", "replay.tokens[ci].secret", 'export REPLAY="$(openssl rand -hex 32)"; or '),
+        ("PAGE_KEY", "page", "page.key", 'export PAGE_KEY="$(openssl rand -hex 32)"; or '),
+        ("PROXY", "page", "page.proxy.secret", 'export PROXY="$(openssl rand -hex 32)"; or '),
+        ("ADA", "page", "page.tokens[ada].secret", 'export ADA="$(openssl rand -hex 32)"; or '),
         ("METRICS", "prometheus", "prometheus[https://prometheus.example.com].token", "export METRICS=VALUE, where Anneal runs"),
         ("SHOP_TOKEN", "credentials", "targets[shop].repository.auth.basic.password", "export SHOP_TOKEN=VALUE, where Anneal runs"),
     ],
@@ -107,6 +125,7 @@ def test_successful_checks_say_what_they_found(config: Path) -> None:
         "configuration": f"{config}: 2 targets",
         "webhooks": "github: 1 secret, shop: 1 secret of its own",
         "tokens": "ci",
+        "page": "https://anneal.example.com, signed in to by a trusted proxy, tokens",
         "prometheus": "https://prometheus.example.com with a token",
         "credentials": "1 git credential found",
         "queue": "none; requests wait in the server's memory, and what is lost there is found by looking at git",
@@ -114,14 +133,14 @@ def test_successful_checks_say_what_they_found(config: Path) -> None:
     config.write_text(f"apiVersion: anneal.dev/v1alpha1\nkind: Config\ntargets:\n{INFRA}")
     found = checks(config, "check")
     assert found["", "webhooks"]["seen"] == "none; pushes are found by looking at git each 5m"
-    assert ("", "tokens") not in found
+    assert not {("", "tokens"), ("", "page")} & found.keys()
 
 
 def test_check_of_a_named_target_needs_no_webhook_secrets(config: Path) -> None:
     found = checks(config, "check", "shop", METRICS="m", SHOP_TOKEN="t")
     assert found["", "door"]["verdict"] == "skipped"
     assert {target for target, _ in found} == {"", "shop"}
-    assert not {("", "webhooks"), ("", "tokens"), ("", "queue")} & found.keys()
+    assert not {("", "webhooks"), ("", "tokens"), ("", "page"), ("", "queue")} & found.keys()
     assert found["", "credentials"]["verdict"] == "ok"
 
 
@@ -161,7 +180,7 @@ def test_the_table_has_a_row_a_line_where_nobody_looks(config: Path) -> None:
         '    → export HOOK="$(openssl rand -hex 32)"',
         "      or set it to what the other side has already",
     ]
-    assert lines[9:11] == ["shop", f"git            failed   repository {NOWHERE}/shop.git: its host refuses connections"]
+    assert lines[10:12] == ["shop", f"git            failed   repository {NOWHERE}/shop.git: its host refuses connections"]
 
 
 def test_a_common_fix_of_several_problems_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:

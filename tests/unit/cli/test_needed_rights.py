@@ -14,6 +14,7 @@ from handler.cli.needed_rights import (
     NeededKinds,
     documents,
     own_grants,
+    page_grants,
     secret_reads,
     target_grants,
     value_reads,
@@ -198,3 +199,23 @@ def test_objects_that_hold_variables_are_read_by_name() -> None:
         Grant("shop", "", "configmaps", ("get",), ("c",)),
         Grant("shop", "", "secrets", ("get",), ("a", "b")),
     )
+
+
+def test_the_page_reads_what_the_targets_kinds_own_their_events_and_logs() -> None:
+    crons = Resource("batch", "v1", "CronJob", "cronjobs", namespaced=True)
+    services = Resource("", "v1", "Service", "services", namespaced=True)
+    template = {"containers": [{"envFrom": [{"secretRef": {"name": "db"}}]}]}
+    cron = {
+        **body("CronJob", "nightly", "shop"),
+        "apiVersion": "batch/v1",
+        "spec": {"jobTemplate": {"spec": {"template": {"spec": template}}}},
+    }
+    assert page_grants(NeededKinds((crons, services, CONFIGMAPS), ("shop",), (cron,))) == (
+        Grant("shop", "", "events", ("list",)),
+        Grant("shop", "", "pods", ("get", "list")),
+        Grant("shop", "", "pods/log", ("get",)),
+        Grant("shop", "", "secrets", ("get",), ("db",)),
+        Grant("shop", "batch", "jobs", ("list",)),
+        Grant("shop", "discovery.k8s.io", "endpointslices", ("list",)),
+    )
+    assert page_grants(NeededKinds((CONFIGMAPS,), ("*",))) == (Grant("", "", "events", ("list",)),)

@@ -152,7 +152,8 @@ def test_the_full_sample_leaves_no_setting_out() -> None:
         *(f"renderer.{each}" for names in OPTIONS.values() for each in names),
         *(f"cluster.kubeconfig.{each}" for each in ("env", *OF_CLOUDS)),
     }
-    assert defaults_in(settings) == set()
+    places = {"page.key": "file", "page.proxy.secret": "file", "page.oidc.client_secret": "env"}
+    assert defaults_in(settings) == {f"{place}.{each}" for place, other in places.items() for each in (other, *OF_CLOUDS)}
     assert defaults_in(settings.targets[0]) == alternatives
 
 

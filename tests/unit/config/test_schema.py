@@ -22,6 +22,8 @@ SAMPLES = Path(__file__).with_name("samples")
 VALID = Draft202012Validator(schema())
 HEAD = "apiVersion: anneal.dev/v1alpha1\nkind: Config\n"
 TARGET = HEAD + "targets:\n  - name: shop\n    repository: {url: 'https://git.example.com/shop.git'}\n    namespaces: [shop]\n"
+PAGE = "url: 'https://a.example.com', key: {env: K}, roles: [{role: viewer, groups: [a]}]"
+TOKEN = "tokens: [{name: ada, secret: {env: A}}]"
 
 
 def test_schema_json_is_what_the_code_writes() -> None:
@@ -31,6 +33,10 @@ def test_schema_json_is_what_the_code_writes() -> None:
 @pytest.mark.slow
 def test_the_schema_is_of_2020_12() -> None:
     Draft202012Validator.check_schema(schema())
+
+
+PAGE = "url: 'https://a.example.com', key: {env: K}, roles: [{role: viewer, groups: [a]}]"
+TOKEN = "tokens: [{name: ada, secret: {env: A}}]"
 
 
 def classes(cls: type) -> set[type]:
@@ -125,6 +131,21 @@ def test_what_is_written_reads_back_as_the_same_value() -> None:
         "metrics: {bind: '9464'}",
         "metrics: {bind: 'h:70000'}",
         "replay: {tokens: [{name: ci, secret: {env: A}, may: [write]}]}",
+        f"page: {{{PAGE}}}",
+        f"page: {{{PAGE}, tokens: []}}",
+        f"page: {{{PAGE}, proxy: {{}}}}",
+        f"page: {{{PAGE}, proxy: {{secret: {{env: P}}, userHeader: X_Email}}}}",
+        f"page: {{{PAGE}, oidc: {{clientId: a}}}}",
+        f"page: {{{PAGE}, oidc: {{clientId: a, issuer: 'http://login.example.com'}}}}",
+        f"page: {{{PAGE}, {TOKEN}}}".replace("https://a.example.com", "http://a.example.com"),
+        f"page: {{{PAGE}, {TOKEN}}}".replace("https://a.example.com", "https://a.example.com/page"),
+        f"page: {{{PAGE}, {TOKEN}}}".replace("https://a.example.com", "https://user@a.example.com"),
+        f"page: {{{PAGE}, {TOKEN}}}".replace("groups: [a]", "targets: ['*']"),
+        f"page: {{{PAGE}, {TOKEN}}}".replace("groups: [a]", "groups: ['a,b']"),
+        f"page: {{{PAGE}, {TOKEN}}}".replace("role: viewer", "role: admin"),
+        f"page: {{url: 'https://a.example.com', key: {{env: K}}, {TOKEN}}}",
+        f"page: {{url: 'https://a.example.com', key: {{env: K}}, {TOKEN}, roles: []}}",
+        f"page: {{key: {{env: K}}, {TOKEN}, roles: [{{role: viewer, users: [a]}}]}}",
     ],
 )
 def test_loader_and_schema_refuse_alike(line: str) -> None:
@@ -179,6 +200,9 @@ def test_loader_and_schema_judge_sign_in_alike(url: str, auth: str, accepted: bo
         TARGET.replace("[shop]", '["*"]'),
         HEAD + "defaults: {namespaces: [a], repository: {url: 'https://h/x'}}\ntargets: [{name: a}]",
         HEAD + "targets: []",
+        HEAD + f"targets: []\npage: {{{PAGE}, {TOKEN}}}",
+        HEAD + f"targets: []\npage: {{{PAGE}, proxy: {{secret: {{env: P}}}}, oidc: null}}",
+        HEAD + f"targets: []\npage: {{{PAGE}, {TOKEN}}}".replace("https://a.example.com", "http://127.0.0.1:8080"),
     ],
 )
 def test_loader_and_schema_accept_alike(text: str) -> None:

@@ -94,5 +94,5 @@ def wait_for_a_place(port: int) -> None:
 
 def test_the_document_is_installed_with_the_package() -> None:
     found = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
-    assert all((ROOT / package.replace(".", "/") / name).is_file() for package, names in found.items() for name in names)
+    assert all([*(ROOT / package.replace(".", "/")).glob(name)] for package, names in found.items() for name in names)
     assert "openapi.yaml" in found["handler.web"]

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from handler.config.decryption import Decryption
 from handler.config.git_settings import AwsSecret, BasicAuth, Repository, RepositoryAuth, SecretRef, Verify, WebhookSecrets
+from handler.config.page_settings import PageOidc, PageSettings, PageToken
 from handler.config.settings import Cluster, Eks, PrometheusSettings, ReplaySettings, ReplayToken, Settings, Target, WebhookSettings
 from handler.model.errors import ConfigInvalid
 from infra.functions.configured import resources, settings_of, unfit, variables
@@ -44,6 +46,26 @@ def test_each_function_reads_what_it_resolves_and_nothing_else() -> None:
         "tick": cluster,
         "api": {"secretsmanager:GetSecretValue": [own("secretsmanager", "secret:token-??????")]} | cluster,
     }
+
+
+PAGE = PageSettings(
+    url="https://anneal.example.com",
+    key=SecretRef(aws_secrets_manager=AwsSecret("page")),
+    tokens=(PageToken("ada", SecretRef(env="ADA")),),
+    oidc=PageOidc("https://login.example.com", "anneal", ca_file="login.pem"),
+)
+
+
+def test_with_a_page_the_door_of_people_reads_what_runs_read_too() -> None:
+    settings = replace(SETTINGS, page=PAGE, targets=(replace(TARGET, decryption=Decryption(kms=("arn:aws:kms:key",))),))
+    found = rights(settings)
+    assert set(found["api"]["secretsmanager:GetSecretValue"]) == {
+        own("secretsmanager", f"secret:{name}-??????") for name in ("token", "page", "git")
+    }
+    assert found["api"]["kms:Decrypt"] == found["worker"]["kms:Decrypt"] == ["arn:aws:kms:key"]
+    assert found["webhook"] == rights(SETTINGS)["webhook"]
+    assert found["tick"] == rights(SETTINGS)["tick"]
+    assert variables(settings) == {"api": ("ADA",)}
 
 
 def test_the_token_for_prometheus_is_read_by_who_runs_alone() -> None:
@@ -111,20 +133,29 @@ def test_environment_variables_are_named_for_the_functions_that_resolve_them() -
 
 
 HEAD = "apiVersion: anneal.dev/v1alpha1\nkind: Config\ninclude: ['targets/*.yaml']\n"
+SIGN_IN = """
+page:
+  url: https://anneal.example.com
+  key: {env: KEY}
+  oidc: {issuer: 'https://login.example.com', clientId: anneal, caFile: login.pem}
+  roles: [{role: viewer, groups: [all]}]
+"""
 ITEM = "name: a\nrepository: {url: 'https://git.example.com/a.git', tls: {caFile: %s}}\nnamespaces: [a]\n"
 
 
 def test_included_files_and_named_ones_are_packed_at_their_places(tmp_path: Path) -> None:
     (tmp_path / "targets").mkdir()
-    (tmp_path / "mine.yaml").write_text(HEAD + "prometheus: [{url: 'https://prometheus.example.com', caFile: metrics.pem}]\n")
+    metrics = "prometheus: [{url: 'https://prometheus.example.com', caFile: metrics.pem}]\n"
+    (tmp_path / "mine.yaml").write_text(HEAD + metrics + SIGN_IN)
     charts = "charts: [{url: 'https://charts.example.com/', caFile: charts.pem}]\n"
     (tmp_path / "targets" / "a.yaml").write_text(ITEM % "ca.pem" + charts)
     (tmp_path / "ca.pem").write_text("an authority")
     (tmp_path / "metrics.pem").write_text("another")
     (tmp_path / "charts.pem").write_text("a third")
+    (tmp_path / "login.pem").write_text("a fourth")
     settings, files = settings_of(tmp_path / "mine.yaml")
     assert [target.name for target in settings.targets] == ["a"]
-    assert set(files) == {"anneal.yaml", "targets/a.yaml", "ca.pem", "metrics.pem", "charts.pem"}
+    assert set(files) == {"anneal.yaml", "targets/a.yaml", "ca.pem", "metrics.pem", "charts.pem", "login.pem"}
 
 
 @pytest.mark.parametrize("name", ["/etc/ssl/ca.pem", "../ca.pem"])

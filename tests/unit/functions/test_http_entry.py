@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from handler.app.build import Handler
 from handler.feedback.emf import EmfLines
 from handler.functions.gateway import Answer, served
 from handler.functions.http_entry import TOKENS, behind
+from handler.inspect.inspector import Inspector
 from handler.model.event import Job
 from handler.model.names import run_id
 from handler.web.app import create_app
@@ -34,9 +36,9 @@ def handler() -> Handler:
     return made
 
 
-def door(records: Any, token: str = "ALL") -> Any:
+def door(records: Any, token: str = "ALL", inspector: Callable[[], Inspector] | None = None) -> Any:
     """Return what reads a path with a token: status and document."""
-    worker = behind(door_settings(), records, str)
+    worker = behind(door_settings(), records, str, inspector)
     app = create_app(
         door_settings(), door_secrets(), Kept(), lambda: True, worker=worker, metrics=EmfLines(lambda _line: None), routes=TOKENS
     )
@@ -74,6 +76,21 @@ def test_targets_are_read_from_their_records(handler: Handler) -> None:
     rows = {row["target"]: row["phase"] for row in page["targets"]}
     assert (status, rows["shop-prod"], rows["shop-dev"]) == (200, "applied", "")
     assert door(handler.records)("/api/targets/shop-prod")[1]["repository"] == SHOP
+
+
+def test_a_function_looks_at_clusters_only_with_what_can_and_makes_that_once(handler: Handler) -> None:
+    made = []
+
+    def inspector() -> Inspector:
+        made.append(Inspector(handler))
+        return made[-1]
+
+    assert door(handler.records)("/api/targets/shop-prod/gap")[0] == 503
+    read = door(handler.records, inspector=inspector)
+    assert read("/api/targets")[0] == 200
+    assert made == []
+    assert [read(f"/api/targets/shop-prod/{each}")[1]["outcome"] for each in ("gap", "orphans")] == ["planned"] * 2
+    assert len(made) == 1
 
 
 def test_an_unreadable_record_is_no_end_of_a_run() -> None:

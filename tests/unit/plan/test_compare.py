@@ -239,3 +239,18 @@ def test_what_stays_undeclared_is_named_with_its_manager_and_what_another_versio
         ("data.b", "2", "my-operator"),
         ("old (v1beta1)", "…", "older"),
     ]
+
+
+def test_live_secrets_are_noted_where_a_plan_is_read_and_no_others_than_the_targets() -> None:
+    body = document("Secret", "door", data={"a": "MQ=="})
+    found = comparison(body, secrets={})
+    door, gone, foreign = (Identity("", "Secret", "shop", name) for name in ("door", "gone", "foreign"))
+    others = [member(document("Secret", "gone", data={"b": "Mg=="})), live(document("Secret", "foreign", data={"c": "Mw=="}))]
+    others[1]["metadata"].pop("annotations", None)
+    others[1]["metadata"].pop("labels", None)
+    found.see([*others, member(document())])
+    found.probe([applied(found, door)])
+    assert found.secrets is not None
+    assert {identity: each["data"] for identity, each in found.secrets.items()} == {door: {"a": "MQ=="}, gone: {"b": "Mg=="}}
+    assert foreign not in found.secrets
+    assert "managedFields" not in found.secrets[gone]["metadata"]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from flask import Flask
 
 from handler.app.target_status import ended
+from handler.inspect.inspector import Inspector
 from handler.model.errors import Problem
 from handler.model.event import Job
 from handler.model.result import Outcome, Result, TargetStanding
@@ -15,7 +16,9 @@ from handler.queues.pending import Work
 from handler.web.app import create_app
 from handler.web.status_api import WorkerLink
 from handler.worker.worker import Worker
+from tests.fakes.engine import cluster, engine
 from tests.fakes.feedback import AtOnce
+from tests.fakes.git_host import GitHost
 from tests.fakes.objects import FakeObjects
 from tests.fakes.signed_webhooks import INFRA, SHOP, Kept, door_secrets, door_settings
 from tests.fakes.worker_parts import asking, parts_of, remember
@@ -28,13 +31,25 @@ def never(job: Job, _stop: threading.Event, _meanwhile: object = None) -> Result
     raise AssertionError(job)
 
 
+def looking() -> Inspector:
+    """What looks at the targets: one object of shop-prod is missing live, and one is no longer declared."""
+    server, host = cluster("shop", "dev", "infra"), GitHost()
+    handler = engine(server, host, door_settings())
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {}, namespace: shop}}\ndata: {{key: '1'}}\n"
+    for name in ("old", "web"):
+        host.push(host.commit({"web.yaml": text.format(name)}))
+        if name == "old":
+            assert handler.run(Job("shop-prod", "push")).outcome is Outcome.APPLIED
+    return Inspector(handler)
+
+
 def worker() -> Worker:
     """A worker that doesn't serve: its memory and its records are there to be asked."""
     objects = FakeObjects()
     run = replace(full().history[0], id=RECORDED)
     remember(objects, replace(full(), target="shop-prod", repository=SHOP, history=(run,)))
     remember(objects, replace(full(), target="infra", repository=INFRA))
-    made = Worker(door_settings(), parts_of(never, objects=objects))
+    made = Worker(door_settings(), replace(parts_of(never, objects=objects), inspector=looking()))
     index = made.answers.runs
     index.queued(Work(Job("shop-prod", "replay", actor="ci"), (QUEUED, "shop-prod.merged")))
     index.running(Work(Job("shop-prod", "push", actor="ada"), (RUNNING,)))

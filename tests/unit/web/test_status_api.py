@@ -18,7 +18,16 @@ from handler.web.status_api import WorkerLink
 from tests.fakes.signed_webhooks import INFRA, SECRETS, Kept, door_secrets, door_settings, github_headers, github_push
 from tests.unit.web.door_with_runs import ENDED, FAILED, QUEUED, RECORDED, RUNNING, door
 
-READS = ("/api/targets", "/api/targets/shop-prod", f"/api/runs/{ENDED}", "/api/deliveries", "/api/openapi.json", "/metrics")
+READS = (
+    "/api/targets",
+    "/api/targets/shop-prod",
+    "/api/targets/shop-prod/gap",
+    "/api/targets/shop-prod/orphans",
+    f"/api/runs/{ENDED}",
+    "/api/deliveries",
+    "/api/openapi.json",
+    "/metrics",
+)
 
 
 def nothing(_request: str) -> None:
@@ -70,7 +79,9 @@ def test_a_token_reads_only_what_it_may(client: FlaskClient, token: str, allowed
     assert {status for path, status in answers.items() if path not in allowed} <= {403}
 
 
-@pytest.mark.parametrize("path", ["/api/targets/{}", "/api/runs/{}.0123456789ab", "/api/deliveries?target={}"])
+@pytest.mark.parametrize(
+    "path", ["/api/targets/{}", "/api/targets/{}/gap", "/api/targets/{}/orphans", "/api/runs/{}.0123456789ab", "/api/deliveries?target={}"]
+)
 def test_beyond_its_bounds_a_token_cant_tell_what_exists(client: FlaskClient, path: str) -> None:
     real, made_up = (get(client, path.format(name), "READER") for name in ("infra", "nobody"))
     assert (real.status_code, real.get_data()) == (made_up.status_code, made_up.get_data())
@@ -111,6 +122,21 @@ def test_targets_come_in_pages_and_only_those_of_the_token(client: FlaskClient) 
 def test_a_page_has_a_size(client: FlaskClient, path: str, query: str) -> None:
     response = get(client, f"{path}?{query}")
     assert (response.status_code, response.get_json()["code"]) == (400, "bad-payload")
+
+
+def test_the_gap_and_the_orphans_of_a_target_are_told_by_a_look_now(client: FlaskClient) -> None:
+    gap = found(get(client, "/api/targets/shop-prod/gap", "READER"))
+    assert (gap["outcome"], gap["counts"]["missing"], gap["counts"]["undeclared"]) == ("planned", 1, 1)
+    assert [(each["object"], each["state"], each["action"]) for each in gap["objects"]] == [
+        ("ConfigMap/shop/web", "missing", "create"),
+        ("ConfigMap/shop/old", "undeclared", "prune"),
+    ]
+    one = found(get(client, "/api/targets/shop-prod/gap?object=ConfigMap/shop/old", "READER"))
+    assert [each["object"] for each in one["objects"]] == ["ConfigMap/shop/old"]
+    told = found(get(client, "/api/targets/shop-prod/orphans", "READER"))
+    assert [(each["object"], each["fate"], each["held"]) for each in told["orphans"]] == [("ConfigMap/shop/old", "deleted", False)]
+    broken = found(get(client, "/api/targets/shop-dev/gap"))
+    assert (broken["outcome"], broken["objects"], broken["problems"][0]["fix"] != "") == ("failed", [], True)
 
 
 def test_a_run_is_told_in_each_of_its_stages(client: FlaskClient) -> None:

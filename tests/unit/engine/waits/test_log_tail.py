@@ -85,3 +85,13 @@ def test_a_container_that_never_ran_has_no_log() -> None:
     reads = Reads("x", {})
     assert read_tail(reads, pod(SIDECAR, [{"name": "main", "state": {"waiting": {}}}]), "shop", str) is None
     assert reads.asked == []
+
+
+@pytest.mark.parametrize("state", [{"running": {"startedAt": "now"}}, {"terminated": {"exitCode": 0}}])
+def test_a_healthy_pods_log_is_read_where_that_is_asked_for(state: dict[str, Any]) -> None:
+    well = pod(SIDECAR, [{"name": "main", "ready": True, "state": state}])
+    reads = Reads("has hunter2hunter2", {"db": "hunter2hunter2"})
+    assert read_tail(reads, well, "shop", str) is None
+    assert read_tail(reads, well, "shop", str, healthy=True) == LogTail("api-x", "main", lines=("has ***",))
+    waiting = pod(SIDECAR, [{"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}}])
+    assert read_tail(reads, waiting, "shop", str, healthy=True) is None

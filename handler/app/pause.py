@@ -1,0 +1,70 @@
+"""What a person pauses and resumes: one change of a target's record, by command line or page."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from handler.config import value_formats
+from handler.engine.run.errors import RequestRefused
+from handler.model.tree import printable
+from handler.state.record import Suspend
+from handler.state.record_format import stamp
+
+if TYPE_CHECKING:
+    from handler.app.build import Handler
+    from handler.config.settings import Target
+
+_LINE = 200  # characters of a person's name, and of the reason
+
+
+def pause_of(by: str, reason: str, until: str) -> Suspend:
+    """Return a pause that begins now. `until`: see `moment`; empty: it lasts until `resume`. Raises ValueError: see there."""
+    now = time.time()
+    return Suspend(by, reason, stamp(moment(until, now)) if until else "", stamp(now))
+
+
+def asked(by: str, reason: str, until: str) -> Suspend:
+    """Return the same, as a form asks for it. Raises RequestRefused: `until` is no moment to come."""
+    try:
+        return pause_of(printable(by, _LINE), printable(reason, _LINE), until.strip())
+    except ValueError as error:
+        seen = f"until {printable(until, _LINE)}: {error}"
+        raise RequestRefused.of("suspend", seen, fix="give a duration (2h, 30m), or a time with its zone: 2026-01-31T12:00:00Z") from None
+
+
+def suspend(handler: Handler, target: Target, pause: Suspend) -> str:
+    """Let no run of a target write while the pause holds; return what was done. Raises AnnealError."""
+    store = handler.store(target)
+    blank = store.blank(handler.objects(target).cluster_uid()) if store.read().state is None else None
+    store.update(lambda state: replace(state, suspend=pause), blank)
+    return f"suspended until {pause.until}" if pause.until else "suspended"
+
+
+def resume(handler: Handler, target: Target) -> str:
+    """End a target's pause; return what was done. Raises AnnealError."""
+    store = handler.store(target)
+    state = store.read().state
+    stays = "stays suspended: anneal.yaml says `suspend: true`" if target.suspend else ""
+    if state is None or state.suspend is None:
+        return stays or "was not suspended"
+    # A refused commit is tried again.
+    store.update(lambda now: replace(now, suspend=None, status=replace(now.status, refusal=None)))
+    return stays or "resumed"
+
+
+def moment(text: str, now: float) -> float:
+    """Read `2h`, `30m` or an RFC 3339 time as seconds since the epoch. Raises ValueError: it is neither, or lies in the past."""
+    length = value_formats.seconds(text)
+    if length is not None:
+        end = now + length
+    else:
+        found = datetime.fromisoformat(text)
+        if found.tzinfo is None:
+            raise ValueError("a time needs its zone, e.g. 2026-01-31T12:00:00Z")
+        end = found.timestamp()
+    if end <= now:
+        raise ValueError("lies in the past")
+    return end

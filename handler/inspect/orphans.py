@@ -1,0 +1,83 @@
+"""What the next run deletes of a target, and what it keeps although git doesn't declare it; each with the reason, and whether it is held.
+
+    deleted    git no longer declares it           recreated   it is deleted and made anew
+    kept       its reason says what keeps it       left        a sibling target declares it
+
+Law: what is made anew is a deletion, too. A deletion that a guard holds comes only once a person has approved it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+
+from handler.inspect.look import Look, Seen
+from handler.model.plan import Action, Change
+
+
+class Fate(StrEnum):
+    """What becomes of a live object, in the order in which they are listed."""
+
+    DELETED = "deleted"
+    RECREATED = "recreated"
+    KEPT = "kept"
+    LEFT = "left"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOrphan:
+    """One live object. `held`: it goes only once that is approved; `since`: when a run first kept it, empty: none did."""
+
+    object: str
+    group: str
+    uid: str
+    place: str
+    fate: Fate
+    held: bool
+    reason: str
+    since: str
+    sibling: str
+    terminating: str
+    finalizers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """The orphans of a target. `counts`: by fate, and how many are held; `omitted`: how many the list leaves out."""
+
+    seen: Seen
+    counts: dict[str, int]
+    orphans: tuple[LiveOrphan, ...]
+    omitted: int = 0
+
+
+def orphans_of(look: Look) -> Orphans:
+    """Return what a look found."""
+    since = {orphan.uid: orphan.since for orphan in look.state.orphans} if look.state else {}
+    changes = (change for change in look.changes if change.removes or (change.action is Action.SKIP and change.manifest is None))
+    found = sorted((_orphan(look, change, since.get(change.uid, "")) for change in changes), key=_order)
+    fates = Counter(each.fate for each in found)
+    counts = {str(fate): fates[fate] for fate in Fate} | {"held": sum(each.held for each in found)}
+    return Orphans(Seen.of(look), counts, tuple(found))
+
+
+def _order(each: LiveOrphan) -> tuple[int, str, str]:
+    return list(Fate).index(each.fate), each.object, each.group
+
+
+def _orphan(look: Look, change: Change, since: str) -> LiveOrphan:
+    fates = {Action.PRUNE: Fate.DELETED, Action.RECREATE: Fate.RECREATED}
+    return LiveOrphan(
+        object=str(change.identity),
+        group=change.identity.group,
+        uid=change.uid,
+        place=change.manifest.place if change.manifest else "",
+        fate=fates.get(change.action, Fate.LEFT if change.sibling else Fate.KEPT),
+        held=look.holds(change),
+        reason=change.reason,
+        since=since,
+        sibling=change.sibling,
+        terminating=change.terminating,
+        finalizers=change.finalizers,
+    )

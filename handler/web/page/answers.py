@@ -1,0 +1,53 @@
+"""What the worker answers to the page's questions; what it couldn't find out is an error with a status that a browser understands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from handler.model.errors import BadPayload, SenderError
+from handler.web.status_api import AskWorker
+
+Json = Mapping[str, Any]
+
+
+class NotAnswered(SenderError, code="not-answered", status=502):
+    """A question that has no answer: a cluster or a git host doesn't give one."""
+
+
+class NotTheTargets(SenderError, code="not-the-targets", status=404):
+    """An object or a commit that isn't the target's."""
+
+
+_KINDS: Mapping[str, type[SenderError]] = {"request-refused": NotTheTargets}
+_ACTS: Mapping[str, type[SenderError]] = {"request-refused": BadPayload}
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Asks the worker. Each method raises WorkerUnavailable; NotAnswered, NotTheTargets, BadPayload: with the reason."""
+
+    worker: AskWorker
+
+    def ask(self, question: str, **about: Any) -> Json:
+        """Return the answer to one question."""
+        answer = self.worker(question, **about)
+        if trouble := answer.get("trouble"):
+            kinds = _ACTS if question in ("suspend", "resume") else _KINDS
+            raise kinds.get(trouble["code"], NotAnswered).of(f"target {about.get('name', '')}".strip(), str(trouble["message"]))
+        return answer
+
+    def rows(self, names: Sequence[str]) -> list[Json]:
+        """Return a row for each of these targets."""
+        return list(self.ask("targets", names=list(names))["targets"]) if names else []
+
+    def target(self, name: str) -> Json:
+        """Return all that is recorded of a target."""
+        found: Json = self.ask("target", name=name)["target"]
+        return found
+
+    def live(self, name: str) -> Json | None:
+        """Return the picture of a target's run under way, where the worker beside knows of one."""
+        found: Json | None = self.ask("picture", name=name)["picture"]
+        return found

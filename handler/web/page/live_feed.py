@@ -1,0 +1,300 @@
+"""Keeps open pages live: one thread asks the worker what has changed, renders it once for all viewers, and publishes what differs.
+
+    worker: changes  ->  what is due: targets, target  ->  render  ->  fragments that differ  ->  the streams that may see them
+
+Law: the thread lives only while there are viewers, and no number of them costs a question more. A fragment depends on no viewer; its target
+decides which viewers get it. What a feed misses (a run elsewhere, a worker that is away) is healed by its next look at
+the records.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from handler.model.errors import StateInvalid, WorkerUnavailable
+from handler.web.page.overview import OVERVIEW
+from handler.web.status_api import AskWorker
+
+if TYPE_CHECKING:  # functions have no gunicorn, and no streams
+    from handler.web.connection import EventStream
+    from handler.web.event_streams import EventStreams
+
+_LOG = logging.getLogger("anneal.page")
+ROW = "row-"
+"""How the id of a target's row in the overview begins."""
+EVERY = 10.0  # seconds between two looks at the records of open topics
+PACE = 0.5  # seconds between two updates of a topic, at least
+WAIT = 2.0  # seconds that the worker waits for a change: no longer, for a topic that is opened meanwhile waits, too
+AWAY = 2.0  # seconds until a worker that doesn't answer is asked again
+SELDOM = 3.0  # times as long between two looks at a target whose cluster doesn't answer: each waits for it, and others behind that
+AT_ONCE = 20
+"""Targets that are asked for before others are published; of more than these each is looked at less often, unless it changes."""
+FEW = 3  # changed rows that cost a cluster less by a GET each than by a LIST of all
+_AGE = frozenset({"seen", "age"})  # of a row: they differ at each look
+_OF_RUN = frozenset({"written", "total", "stages"})  # of a picture: they say nothing of the record
+Json = dict[str, Any]
+Render = Callable[[str, Any], Mapping[str, str]]
+"""Renders a topic's data: fragments by the id of the element that each replaces."""
+
+
+@dataclass(eq=False, slots=True)
+class _Viewer:
+    seen: frozenset[str]
+    stream: EventStream
+
+
+@dataclass(frozen=True, slots=True)
+class _Fragment:
+    html: str
+    event: bytes
+    version: int
+    target: str
+
+
+@dataclass(eq=False, slots=True)
+class _Topic:
+    """`due`: when its records are looked at, in monotonic seconds; `record`: the last answer of a target's, `rows` those of an overview."""
+
+    name: str
+    due: float = 0.0
+    viewers: set[_Viewer] = field(default_factory=set)
+    fragments: dict[str, _Fragment] = field(default_factory=dict)
+    rows: dict[str, Json] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)
+    record: Json | None = None
+    stale: bool = True
+
+    @property
+    def troubled(self) -> bool:
+        """Whether the target couldn't be read when it was looked at last."""
+        return bool(self.record and self.record.get("trouble"))
+
+
+class LiveFeed:
+    """The feed of one process. `ask`: puts questions to the worker; `render`: see `Render`; `names`: of all configured targets."""
+
+    def __init__(self, ask: AskWorker, render: Render, names: Collection[str]) -> None:
+        self._ask, self._render, self._names = ask, render, frozenset(names)
+        self._life, self._version = uuid.uuid4().hex[:12], 0
+        self._boot, self._since = "", 0
+        self._live: dict[str, Json | None] = {}
+        self._away = False
+        self._lock = threading.Lock()
+        self._topics: dict[str, _Topic] = {}
+        self._streams: EventStreams | None = None
+        self._thread: threading.Thread | None = None
+        self._left = threading.Event()
+
+    # --- viewers
+    def open(self, environ: Mapping[str, Any], topic: str, targets_seen: Collection[str], until: float, visitor: str = "") -> bool:
+        """Make the answer to this request a stream of a topic, if its view answers 200; whether there is a stream, else the page polls.
+
+        `topic`: OVERVIEW or a target's name; `targets_seen`: the targets of which this viewer gets anything; `until`: when the
+        sign-in ends, in seconds since the epoch; `visitor`: whose streams are counted together.
+        """
+        streams: EventStreams | None = getattr(environ.get("gunicorn.socket"), "streams", None)
+        if streams is None or (topic != OVERVIEW and not (topic in self._names and topic in targets_seen)):
+            return False
+        here = list[_Viewer]()
+        stream = streams.open(environ, visitor, until, partial(self._closed, topic, here))
+        if stream is None:
+            return False
+        viewer = _Viewer(frozenset(targets_seen) & self._names, stream)
+        here.append(viewer)
+        with self._lock:
+            self._streams = streams
+            of_topic = self._topics.setdefault(topic, _Topic(topic))
+            of_topic.viewers.add(viewer)
+            if topic == OVERVIEW and not of_topic.rows.keys() >= viewer.seen:
+                of_topic.due = 0.0
+            streams.publish(((stream, self._opening(of_topic, viewer, environ.get("HTTP_LAST_EVENT_ID", ""))),))
+            self._left.clear()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="live feed", daemon=True)
+                self._thread.start()
+        return True
+
+    def _closed(self, topic: str, here: list[_Viewer]) -> None:
+        with self._lock:
+            of_topic = self._topics.get(topic, _Topic(topic))
+            of_topic.viewers.difference_update(here)
+            if not of_topic.viewers:
+                self._topics.pop(topic, None)
+            if not self._topics:
+                self._left.set()
+
+    def _opening(self, topic: _Topic, viewer: _Viewer, last: str) -> bytes:
+        """Return the newest fragments; of a browser that comes again only those that are newer than what it has seen."""
+        life, _, number = last.partition(".")
+        known = int(number) if life == self._life and number.isascii() and number.isdigit() and len(number) < 16 else 0
+        newer = [each for each in topic.fragments.values() if each.version > known]
+        return (_event("away", {}) if self._away else b"") + self._batch(newer, viewer.seen)
+
+    def _batch(self, fragments: Iterable[_Fragment], seen: Collection[str]) -> bytes:
+        """Join what a viewer may see. The number comes last: a viewer that has it has all before it."""
+        return b"".join((*(each.event for each in fragments if each.target in seen), f"id: {self._life}.{self._version}\n\n".encode()))
+
+    # --- the thread
+    def _work(self) -> None:
+        while self._goes_on():
+            begun = time.monotonic()
+            try:
+                busy = self._turn(begun)
+                self._tell(away=False)
+                pause = PACE - (time.monotonic() - begun) if busy else 0.0
+            except WorkerUnavailable:
+                self._tell(away=True)
+                pause = AWAY
+            except Exception:  # noqa: BLE001 - whatever it is, pages rely on us
+                _LOG.exception("the live feed failed")
+                pause = AWAY
+            if pause > 0:
+                self._left.wait(pause)
+
+    def _goes_on(self) -> bool:
+        """Whether there are viewers; else all is forgotten, and the next viewer starts a thread."""
+        with self._lock:
+            if not self._topics:
+                self._thread, self._away, self._live, self._boot, self._since = None, False, {}, "", 0
+                return False
+            return True
+
+    def _turn(self, now: float) -> bool:
+        """Ask what has changed, then look at what is due; return whether there was anything."""
+        with self._lock:
+            due = min(topic.due for topic in self._topics.values()) if self._topics else 0.0
+        changed = self._changes(min(max(due - now, 0.0), WAIT))
+        now = time.monotonic()
+        with self._lock:
+            topics = list(self._topics.values())
+        busy = sorted((topic for topic in topics if topic.changed or topic.due <= now), key=lambda topic: (topic.troubled, topic.due))
+        for topic in busy[:AT_ONCE]:
+            due = topic.due <= now
+            topic.stale |= due
+            self._look(topic)
+            if due:
+                topic.due = now + EVERY * max(len(topics) / AT_ONCE, 1.0) * (SELDOM if topic.troubled else 1.0)
+        return changed or bool(busy)
+
+    def _look(self, topic: _Topic) -> None:
+        """Look at a topic; what fails there is its trouble alone, and tried again. Raises WorkerUnavailable."""
+        try:
+            self._publish(topic, self._rows(topic) if topic.name == OVERVIEW else self._target(topic))
+        except WorkerUnavailable:
+            raise
+        except Exception:  # noqa: BLE001 - a mistake of a template, say
+            _LOG.exception("a page isn't kept live", extra={"fields": {"topic": topic.name}})
+
+    def _changes(self, wait: float) -> bool:
+        answer = self._answer("changes", boot=self._boot, since=self._since, wait=wait)
+        if "boot" not in answer:  # a worker that keeps no such picture: the records are looked at
+            self._left.wait(wait)
+            return False
+        restarted = answer["boot"] != self._boot
+        self._boot, self._since = answer["boot"], answer["version"]
+        with self._lock:
+            if restarted:
+                self._live.clear()
+                for topic in self._topics.values():
+                    topic.due = 0.0
+            for name, picture in answer["targets"].items():
+                self._note(name, self._live.get(name), picture)
+        return bool(answer["targets"])
+
+    def _note(self, name: str, before: Json | None, picture: Json | None) -> None:
+        self._live[name] = picture
+        recorded = picture is None or _without(picture, _OF_RUN) != _without(before or {}, _OF_RUN)
+        if recorded and (overview := self._topics.get(OVERVIEW)):
+            overview.changed.add(name)
+        if topic := self._topics.get(name):
+            topic.changed.add(name)
+            topic.stale |= recorded
+
+    def _rows(self, topic: _Topic) -> Mapping[str, str]:
+        """Return the rendered rows that differ from the last ones."""
+        with self._lock:
+            wanted = frozenset[str]().union(*(viewer.seen for viewer in topic.viewers))
+            asked = wanted if topic.stale else wanted & topic.changed
+            topic.changed, topic.stale = set(), False
+        if not asked:
+            return {}
+        answer = self._answer("targets", names=sorted(asked), each=len(asked) <= FEW)
+        rows = {str(row["target"]): row for row in answer["targets"]}
+        known = topic.rows
+        new = [row for name, row in rows.items() if _without(row, _AGE) != _without(known.get(name, {}), _AGE)]
+        html = self._render(OVERVIEW, new) if new else {}
+        topic.rows = {**known, **rows}
+        return {each: text for each, text in html.items() if each.startswith(ROW) and each.removeprefix(ROW) in rows}
+
+    def _target(self, topic: _Topic) -> Mapping[str, str]:
+        topic.changed.clear()
+        if topic.stale or topic.record is None:
+            topic.stale = False
+            topic.record = self._answer("target", name=topic.name)["target"]
+        return self._render(topic.name, {"target": topic.record, "live": self._live.get(topic.name)})
+
+    def _answer(self, question: str, **about: Any) -> Json:
+        """Ask the worker. Raises WorkerUnavailable: it doesn't answer; StateInvalid: it can't find out."""
+        answer = self._ask(question, **about)
+        if trouble := answer.get("trouble"):
+            raise StateInvalid.of("worker", f"{trouble['code']}: {trouble['message']}")
+        return answer
+
+    # --- publishing
+    def _publish(self, topic: _Topic, html: Mapping[str, str]) -> None:
+        """Send what differs from what was sent last to the viewers that may see it."""
+        known, version = topic.fragments, self._version + 1
+        new = {name: _fragment(topic.name, name, text, version) for name, text in html.items() if _differs(known.get(name), text)}
+        if not new:
+            return
+        with self._lock:
+            self._version = version
+            topic.fragments = {**known, **new}
+            made = dict[frozenset[str], bytes]()
+            self._send((viewer.stream, self._once(made, new.values(), viewer.seen)) for viewer in topic.viewers)
+
+    def _once(self, made: dict[frozenset[str], bytes], fragments: Collection[_Fragment], seen: Collection[str]) -> bytes:
+        """Build the bytes of viewers that see the same once."""
+        shown = frozenset(each.target for each in fragments if each.target in seen)
+        if shown not in made:
+            made[shown] = self._batch(fragments, shown)
+        return made[shown]
+
+    def _send(self, batch: Iterable[tuple[EventStream, bytes]]) -> None:
+        if self._streams:
+            self._streams.publish(batch)
+
+    def _tell(self, *, away: bool) -> None:
+        """Say once that the worker is away, or is back; all is looked at again then, for what was asked in vain is forgotten."""
+        with self._lock:
+            if self._away == away:
+                return
+            self._away = away
+            said = _event("away" if away else "back", {})
+            self._send((viewer.stream, said) for topic in self._topics.values() for viewer in topic.viewers)
+            for topic in self._topics.values():
+                topic.due = 0.0
+
+
+def _without(found: Json, names: Collection[str]) -> Json:
+    return {name: value for name, value in found.items() if name not in names}
+
+
+def _differs(known: _Fragment | None, html: str) -> bool:
+    return known is None or known.html != html
+
+
+def _fragment(topic: str, name: str, html: str, version: int) -> _Fragment:
+    return _Fragment(html, _event("replace", {"id": name, "html": html}), version, name.removeprefix(ROW) if topic == OVERVIEW else topic)
+
+
+def _event(name: str, data: Json) -> bytes:
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()

@@ -1,0 +1,106 @@
+"""The overview: every target that a visitor sees, a row each, found by a search, a filter and a sort. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
+
+from handler.web.page.sparkline import Sparkline, sparkline
+from handler.web.page.standing import STANDINGS, Badge, Row, standing, urgency
+
+OVERVIEW = "overview"  # the topic of changes of all targets
+PAGE = 500  # rows of one answer
+_SEARCHED = ("target", "repository", "revision", "path", "cluster", "subject", "author", "commit", "pin", "phase", "health")
+
+
+@dataclass(frozen=True, slots=True)
+class RowView:
+    """What a row shows. `row`: of `/api/targets`; `text`: what a search looks at, in lower case."""
+
+    row: Row
+    standing: Badge
+    runs: Sparkline
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a visitor asked for: words that all must be found, a standing's key, an order, a page from 1."""
+
+    words: str = ""
+    state: str = ""
+    order: str = "urgency"
+    page: int = 1
+
+
+_ORDERS: Mapping[str, Callable[[RowView], Any]] = {
+    "urgency": lambda view: (urgency(view.standing), view.row["target"]),
+    "name": lambda view: view.row["target"],
+    "cluster": lambda view: (view.row["cluster"], view.row["target"]),
+    "repository": lambda view: (view.row["repository"], view.row["target"]),
+}
+ORDERS = (*_ORDERS, "newest")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTargets:
+    """`rows`: of this page; `counts`: targets by standing, of all that the search found; `total`: of all; `pages`: how many there are.
+
+    Of a standing without targets it has a zero: what changes later may need its place.
+    """
+
+    rows: tuple[RowView, ...]
+    counts: tuple[tuple[Badge, int], ...]
+    found: int
+    total: int
+    pages: int
+
+    @property
+    def matching(self) -> int:
+        """How many targets the search found, whatever their standing."""
+        return sum(number for _, number in self.counts)
+
+
+def row_view(row: Row) -> RowView:
+    """Return what a row shows."""
+    found = standing(row)
+    return RowView(row, found, sparkline(row["recent"]), " ".join([*(str(row[name]) for name in _SEARCHED), found.word]).lower())
+
+
+def choice(query: Mapping[str, str]) -> Choice:
+    """Read what was asked for; what makes no sense counts as not written."""
+    state, order, page = query.get("state", ""), query.get("sort", ""), query.get("page", "")
+    known = {each.key for each in STANDINGS}
+    number = int(page) if page.isascii() and page.isdigit() and 0 < len(page) < 5 else 1
+    return Choice(query.get("q", "")[:200], state if state in known else "", order if order in ORDERS else "urgency", max(number, 1))
+
+
+def link(asked: Choice, **other: Any) -> str:
+    """Return the address of the same overview with another choice; what is usual is left out."""
+    wanted = replace(asked, **{"page": 1, **other})
+    parts = {"q": wanted.words, "state": wanted.state, "sort": wanted.order if wanted.order != Choice().order else ""}
+    parts["page"] = str(wanted.page) if wanted.page > 1 else ""
+    query = urlencode({name: text for name, text in parts.items() if text})
+    return f"/?{query}" if query else "/"
+
+
+def overview(rows: Iterable[Row], asked: Choice) -> FoundTargets:
+    """Return what the overview shows."""
+    views = [row_view(row) for row in rows]
+    words = asked.words.lower().split()
+    matching = [view for view in views if all(word in view.text for word in words)]
+    counts = Counter(view.standing for view in matching)
+    chosen = _ordered([view for view in matching if asked.state in ("", view.standing.key)], asked.order)
+    pages = max(-(-len(chosen) // PAGE), 1)
+    first = (min(asked.page, pages) - 1) * PAGE
+    listed = tuple((each, counts[each]) for each in STANDINGS)
+    return FoundTargets(tuple(chosen[first : first + PAGE]), listed, len(chosen), len(views), pages)
+
+
+def _ordered(views: Sequence[RowView], order: str) -> list[RowView]:
+    if order == "newest":
+        return sorted(sorted(views, key=_ORDERS["name"]), key=lambda view: str(view.row["applied"]), reverse=True)
+    return sorted(views, key=_ORDERS[order])

@@ -1,0 +1,54 @@
+"""The pages that are of no single target: all targets, what git hosts have sent, and the stream of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from flask import Response, request
+from werkzeug.exceptions import MethodNotAllowed
+
+from handler.web.page.overview import ORDERS, OVERVIEW, choice, link, overview, row_view
+from handler.web.page.rendering import render
+from handler.web.page.roles import Visitor
+from handler.web.page.views import Page, PageView
+
+_DELIVERIES = 100
+
+
+def targets(page: Page, visitor: Visitor) -> Response:
+    """Show all targets that a visitor sees."""
+    asked = choice(request.args)
+    found = overview(page.answers.rows(page.seen_by(visitor)), asked)
+    return page.html(visitor, "overview.html", topic=OVERVIEW, asked=asked, overview=found, orders=ORDERS, link=partial(link, asked))
+
+
+def rows(changed: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
+    """Return the rows of targets that have changed, by the ids of their elements."""
+    return {f"row-{row['target']}": render("row.html", view=row_view(row)) for row in changed}
+
+
+def deliveries(page: Page, visitor: Visitor) -> Response:
+    """Show what git hosts have sent, and what was decided of it."""
+    names = page.seen_by(visitor)
+    everything = visitor.sees("*")  # what concerns no target, too
+    here = page.recent.shown(frozenset(names).__contains__, everything=everything, limit=_DELIVERIES)
+    kept = page.answers.ask("deliveries", names=names)
+    return page.html(visitor, "deliveries.html", here=here, since=page.recent.since, recorded=kept["recorded"], unread=kept["unread"])
+
+
+def live(page: Page, visitor: Visitor) -> Response:
+    """Keep the connection for the changes of a topic; 503: there is no feed, no loop or no room, so that the page polls.
+
+    Raises MethodNotAllowed: a HEAD has no body, and would keep a stream's place.
+    """
+    if request.method != "GET":
+        raise MethodNotAllowed(["GET"])
+    topic, seen = request.args.get("topic", OVERVIEW), frozenset(page.seen_by(visitor))
+    if page.feed and page.feed.open(request.environ, topic, seen, visitor.until, visitor=visitor.name):
+        return Response(status=200)  # never sent: the loop sends a head of its own
+    return Response(status=503, headers={"Retry-After": "5"})
+
+
+PAGES: Mapping[str, PageView] = {"/": targets, "/ui/deliveries": deliveries, "/ui/live": live}

@@ -1,0 +1,80 @@
+"""Who sees and does what, by the operator's table of roles. Pure: a name and its groups become grants; who is in no row has none."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from handler.config.page_settings import Role, RoleBinding
+
+Way = Literal["proxy", "oidc", "token"]
+
+
+@dataclass(frozen=True, slots=True)
+class RoleGrant:
+    """One row of the table that counts for a visitor."""
+
+    role: Role
+    targets: tuple[str, ...]
+    logs: tuple[str, ...] = ()
+
+    def touches(self, target: str) -> bool:
+        """Whether a target lies within the row's globs."""
+        return _any(self.targets, target)
+
+
+@dataclass(frozen=True, slots=True)
+class PageSession:
+    """A person's stay: who, since when (`issued`, seconds since the epoch), signed in by which way.
+
+    `id`: forms are bound to it; `binding`: a digest of the token that was presented; `fresh`: the browser has no cookie of it yet.
+    """
+
+    name: str
+    groups: tuple[str, ...]
+    way: Way
+    id: str
+    issued: float
+    binding: str = ""
+    fresh: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who is asking, and what he may do. `session`: the id that forms are bound to; `until`: when it ends, seconds since the epoch."""
+
+    name: str
+    session: str
+    grants: tuple[RoleGrant, ...]
+    way: Way
+    until: float
+    stay: PageSession = field(repr=False)
+
+    def sees(self, target: str) -> bool:
+        """Whether he may see a target."""
+        return any(grant.touches(target) for grant in self.grants)
+
+    def operates(self, target: str) -> bool:
+        """Whether he may act on a target."""
+        return any(grant.role == "operator" and grant.touches(target) for grant in self.grants)
+
+    def reads_logs(self, target: str) -> bool:
+        """Whether he may read the logs of a target's containers."""
+        return any(grant.touches(target) and _any(grant.logs, target) for grant in self.grants)
+
+
+def grants(table: Sequence[RoleBinding], name: str, groups: Collection[str]) -> tuple[RoleGrant, ...]:
+    """Return the rows that count for a person; names are compared as they are written."""
+    rows = (row for row in table if name in row.users or not set(groups).isdisjoint(row.groups))
+    return tuple(RoleGrant(row.role, row.targets, row.logs) for row in rows)
+
+
+def known_groups(table: Sequence[RoleBinding], groups: Collection[str]) -> tuple[str, ...]:
+    """Return those groups that the table names: a cookie has no room for hundreds that mean nothing here."""
+    return tuple(sorted(set(groups) & {group for row in table for group in row.groups}))
+
+
+def _any(globs: tuple[str, ...], target: str) -> bool:
+    return any(fnmatch.fnmatchcase(target, glob) for glob in globs)

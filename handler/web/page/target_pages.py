@@ -1,0 +1,143 @@
+"""The pages of one target: how it stands and rolls out, its gap, inventory, orphans, history, events and logs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Response, request
+
+from handler.config.settings import Target
+from handler.model.errors import Forbidden
+from handler.model.names import target_of
+from handler.web.page.acts import ACTS, Act, possible
+from handler.web.page.answers import Json, NotAnswered, NotTheTargets
+from handler.web.page.rendering import render
+from handler.web.page.roles import Visitor
+from handler.web.page.sparkline import tone_of
+from handler.web.page.target_view import TargetView, target_view
+from handler.web.page.views import Page, TargetPageView
+
+_LONGEST = 400  # characters of what an address may name
+_RUN = re.compile(r"[a-z0-9-]{1,63}\.[0-9a-f]{1,64}")
+
+
+def _shown(page: Page, target: Target) -> TargetView:
+    return target_view(page.answers.target(target.name), page.answers.live(target.name))
+
+
+def _html(page: Page, visitor: Visitor, target: Target, tab: str, **values: Any) -> Response:
+    view = values.pop("view", None) or _shown(page, target)
+    acts = _acts(view) if visitor.operates(target.name) else ()
+    topic = target.name if tab == "target" else ""
+    values |= {"view": view, "acts": acts, "reads_logs": visitor.reads_logs(target.name), "tab": tab, "tone_of": tone_of}
+    return page.html(visitor, f"{tab}.html", topic=topic, target=target, **values)
+
+
+def overview(page: Page, visitor: Visitor, target: Target) -> Response:
+    """Show how a target stands, and its rollout; after an act also what has become of that."""
+    asked, run = ACTS.get(request.args.get("asked", "")), request.args.get("run", "")
+    return _html(page, visitor, target, "target", asked=asked, run=_run(page, target, run))
+
+
+def run(page: Page, visitor: Visitor, target: Target) -> Response:
+    """Show what has become of a run."""
+    found = _run(page, target, request.args.get("id", ""))
+    if found is None:
+        raise NotTheTargets.of("run", "is none of this target")
+    return _html(page, visitor, target, "run", run=found)
+
+
+def _run(page: Page, target: Target, run: str) -> Json | None:
+    """Return how a run of a target goes on or ended; None: it is none of the target's. One that nothing is known of yet is `unknown`."""
+    if not _RUN.fullmatch(run) or target_of(run) != target.name:
+        return None
+    found: Json | None = page.answers.ask("run", run=run)["run"]
+    return found or {"run": run, "status": "unknown"}
+
+
+def fragments(target: Target, facts: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return what of a target's page changes, by the id of its element. `facts`: `target`, `live`, as the worker has them.
+
+    The acts are on the pages of operators alone: a browser that has no such element drops them.
+    """
+    view = target_view(facts["target"], facts["live"])
+    live, acts = render("live.html", target=target, view=view, tone_of=tone_of), render("acts.html", target=target, acts=_acts(view))
+    return {"live": live, "acts": acts}
+
+
+def _acts(view: TargetView) -> tuple[Act, ...]:
+    return possible(view.facts)
+
+
+def gap(page: Page, visitor: Visitor, target: Target) -> Response:
+    """Show what git declares beside what lives, field by field."""
+    chosen = request.args.get("object", "")[:_LONGEST]
+    return _html(page, visitor, target, "gap", gap=page.answers.ask("gap", name=target.name, object=chosen)["gap"], chosen=chosen)
+
+
+def inventory(page: Page, visitor: Visitor, target: Target) -> Response:
+    """Show the objects of a target, and what these own."""
+    tree = _looked(page, "tree", target, {"count": 0, "shown": 0, "states": {}, "roots": [], "seen": ""})
+    kind = request.args.get("kind", "")[:_LONGEST]
+    return _html(page, visitor, target, "inventory", tree=tree, kind=kind)
+
+
+def _looked(page: Page, question: str, target: Target, nothing: Json) -> Json:
+    """Return what a look at a cluster found; where none was possible nothing, and why: the page is shown all the same."""
+    try:
+        found: Json = page.answers.ask(question, name=target.name)[question]
+    except NotAnswered as error:
+        return {**nothing, "notes": [str(error)]}
+    return found
+
+
+def orphans(page: Page, visitor: Visitor, target: Target) -> Response:
+    """Show what the next run deletes, and what it keeps."""
+    return _html(page, visitor, target, "orphans", orphans=page.answers.ask("orphans", name=target.name)["orphans"])
+
+
+def history(page: Page, visitor: Visitor, target: Target) -> Response:
+    """Show the last runs; of one of them what its commit changed."""
+    view, chosen = _shown(page, target), request.args.get("run", "")[:_LONGEST]
+    runs = view.state.get("history", [])
+    run = next((run for run in runs if run["id"] == chosen), None)
+    if chosen and run is None:
+        raise NotTheTargets.of(f"run {chosen}", "isn't in the history of this target any more")
+    before = _before(runs, run) if run else ""
+    diff = page.answers.ask("diff", name=target.name, before=before, after=run["commit"])["diff"] if run and run["commit"] else None
+    return _html(page, visitor, target, "history", view=view, run=run, diff=diff)
+
+
+def _before(runs: list[Mapping[str, Any]], run: Mapping[str, Any]) -> str:
+    """Return the commit that was deployed before a run's; empty: the history doesn't say."""
+    older = runs[runs.index(run) + 1 :]
+    return next((each["commit"] for each in older if each["digest"] and each["commit"] != run["commit"]), "")
+
+
+def events(page: Page, visitor: Visitor, target: Target) -> Response:
+    """Show the events of a target's objects."""
+    return _html(page, visitor, target, "events", events=_looked(page, "events", target, {"events": []}))
+
+
+def logs(page: Page, visitor: Visitor, target: Target) -> Response:
+    """Show the end of a log, read now. Raises Forbidden: that is a permission of its own."""
+    if not visitor.reads_logs(target.name):
+        raise Forbidden.of(visitor.name, f"may not read logs of {target.name}; a role grants that by `logs`")
+    chosen = request.args.get("object", "")[:_LONGEST]
+    if not chosen:
+        raise NotTheTargets.of("object", "none is named; follow a link of the inventory")
+    return _html(page, visitor, target, "logs", logs=page.answers.ask("logs", name=target.name, object=chosen)["logs"])
+
+
+TARGET_PAGES: Mapping[str, TargetPageView] = {
+    "": overview,
+    "run": run,
+    "gap": gap,
+    "inventory": inventory,
+    "orphans": orphans,
+    "history": history,
+    "events": events,
+    "logs": logs,
+}

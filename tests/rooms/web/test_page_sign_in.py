@@ -1,0 +1,192 @@
+"""Signing in to the page of a running server: at a real dex, and through a real oauth2-proxy in front of it."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urljoin
+
+import pytest
+
+from infra.signin.hosts import ADMIN, CLIENT_SECRET, PASSWORD, Dex, Oauth2Proxy, kept_port
+from tests.fakes.browser import Answer, Browser
+from tests.rooms.web.conftest import CONFIG, Serving, served
+
+URL = "https://anneal.example.com"
+TOKEN, PROXY_SECRET, KEY = "ada-token-0123456789", "proxy-secret-0123456789", "page-key-0123456789abcdef0123456789abcdef"
+SECRET = {"PAGE_KEY": KEY, "ADA": TOKEN, "CLIENT": CLIENT_SECRET, "PROXY": PROXY_SECRET}
+ROLES = """
+  roles:
+    - {role: operator, groups: [authors], targets: [shop-prod]}
+    - {role: viewer, users: [ada]}
+"""
+PAGE = f"""
+page:
+  url: {URL}
+  key: {{env: PAGE_KEY}}
+  oidc: {{issuer: ISSUER, clientId: anneal, clientSecret: {{env: CLIENT}}}}
+  tokens: [{{name: ada, secret: {{env: ADA}}}}]
+{ROLES}"""
+BEHIND = f"""
+page:
+  url: FRONT
+  key: {{env: PAGE_KEY}}
+  proxy: {{secret: {{env: PROXY}}}}
+{ROLES}"""
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "page.md"
+
+
+def config(page: str) -> str:
+    return CONFIG + page
+
+
+@pytest.fixture(scope="module")
+def dex() -> Iterator[Dex]:
+    with Dex({"anneal": f"{URL}/ui/login/callback"}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(dex: Dex, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    with served(tmp_path_factory.mktemp("page"), config(PAGE.replace("ISSUER", dex.url)), **SECRET) as running:
+        yield running
+
+
+@pytest.fixture
+def browser(server: Serving) -> Browser:
+    return Browser({URL: f"http://127.0.0.1:{server.port}"})
+
+
+def by_mock(browser: Browser, chosen: Answer) -> Answer:
+    """Follow dex' page of ways to its mock, which asks nothing."""
+    found = re.search(r'href="(/auth/mock\?[^"]+)"', chosen.text)
+    assert found, chosen.text
+    return browser.get(urljoin(chosen.url, html.unescape(found[1])))
+
+
+def by_password(browser: Browser, chosen: Answer, password: str) -> Answer:
+    """Follow dex' page of ways to its form, and send that."""
+    found = re.search(r'href="(/auth/local\?[^"]+)"', chosen.text)
+    assert found, chosen.text
+    form = browser.get(urljoin(chosen.url, html.unescape(found[1])))
+    action = re.search(r'action="([^"]+)"', form.text)
+    assert action, form.text
+    return browser.post(urljoin(form.url, html.unescape(action[1])), {"login": ADMIN, "password": password})
+
+
+# --- OpenID Connect
+def test_dex_signs_somebody_in_and_his_group_has_a_role(browser: Browser, server: Serving) -> None:
+    assert browser.once("GET", f"{URL}/").status == 303
+    landed = by_mock(browser, browser.get(f"{URL}/ui/login/oidc?next=/"))
+    assert (landed.status, landed.url) == (200, f"{URL}/")
+    assert "kilgore@kilgore.trout" in landed.text
+    assert "shop-prod" in landed.text
+    assert "slow" not in landed.text  # a target that the row doesn't name
+    assert set(browser.cookies["anneal.example.com"]) == {"__Host-anneal-session"}  # the other came back, and is gone
+    (callback,) = [url for url in browser.seen if "code=" in url]
+    code = callback.partition("code=")[2].partition("&")[0]
+    log = server.log.read_text()
+    assert "kilgore@kilgore.trout" in log
+    assert code not in log
+    assert browser.get(callback).status == 401  # the same answer again
+
+
+def test_who_dex_knows_and_no_row_names_sees_nothing(browser: Browser) -> None:
+    landed = by_password(browser, browser.get(f"{URL}/ui/login/oidc"), PASSWORD)
+    assert landed.status == 403
+    assert ADMIN in landed.text
+    assert "shop-prod" not in landed.text
+
+
+def test_a_wrong_password_leads_nowhere(browser: Browser) -> None:
+    answer = by_password(browser, browser.get(f"{URL}/ui/login/oidc"), "wrong")
+    assert answer.url.startswith("http://127.0.0.1:")  # dex' own page
+    assert browser.once("GET", f"{URL}/").status == 303
+
+
+def test_another_browser_s_callback_signs_nobody_in(browser: Browser, server: Serving) -> None:
+    by_mock(browser, browser.get(f"{URL}/ui/login/oidc"))
+    (callback,) = [url for url in browser.seen if "code=" in url]
+    victim = Browser(browser.places)
+    assert victim.get(callback).status == 401
+    assert victim.once("GET", f"{URL}/").status == 303
+    assert server.request("GET", "/healthz")[0] == 200
+
+
+# --- the cookie and the rest of the door
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        *(("GET", path) for path in ("/api/targets", "/api/targets/shop-prod", "/api/deliveries", "/api/openapi.json", "/metrics")),
+        *(("POST", path) for path in ("/replay/shop-prod", "/webhooks/github", "/webhooks/gitlab")),
+    ],
+)
+def test_the_page_s_cookie_counts_on_no_other_route(browser: Browser, server: Serving, method: str, path: str) -> None:
+    landed = browser.post(f"{URL}/ui/login", {"token": TOKEN})
+    assert "slow" in landed.text
+    cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies["anneal.example.com"].items())
+    headers = {"Cookie": cookie, "Content-Type": "application/json", "Origin": URL, "Sec-Fetch-Site": "same-origin"}
+    body = b"{}" if method == "POST" else None
+    assert server.request(method, path, body, headers)[0] == 401
+    assert not server.runs() or all(run.get("trigger") != "replay" for run in server.runs())
+
+
+def test_a_token_of_the_page_is_none_of_the_api(server: Serving) -> None:
+    assert server.request("GET", "/api/targets", headers={"Authorization": f"Bearer {TOKEN}"})[0] == 401
+
+
+def test_no_log_has_a_secret(browser: Browser, server: Serving) -> None:
+    browser.post(f"{URL}/ui/login", {"token": TOKEN})
+    browser.post(f"{URL}/ui/login", {"token": "guessed-token-CANARY"})
+    log = server.log.read_text()
+    assert '"a sign-in with a wrong token"' in log
+    for value in (*SECRET.values(), "CANARY", *browser.cookies["anneal.example.com"].values()):
+        assert value not in log
+
+
+# --- oauth2-proxy
+def alpha() -> str:
+    """Return the documentation's configuration of oauth2-proxy, with this test's addresses."""
+    block: str = next(block for block in re.findall(r"```yaml\n(.*?)```", DOCS.read_text(), re.DOTALL) if "injectRequestHeaders" in block)
+    block = block.replace("0.0.0.0:4180", "{listen}").replace("http://127.0.0.1:8080", "{upstream}")
+    return block.replace("https://login.example.com", "{issuer}").replace("/run/secrets/client-secret", "client-secret")
+
+
+@pytest.fixture
+def proxied(tmp_path: Path) -> Iterator[tuple[Oauth2Proxy, Serving]]:
+    with kept_port() as port:
+        front = f"http://127.0.0.1:{port.getsockname()[1]}"
+        with (
+            Dex({"anneal": f"{front}/oauth2/callback"}) as dex,
+            served(tmp_path, config(BEHIND.replace("FRONT", front)), **SECRET) as server,
+        ):
+            proxy = Oauth2Proxy(dex, f"http://127.0.0.1:{server.port}", alpha(), port, {"ANNEAL_PROXY_SECRET": PROXY_SECRET})
+            (proxy.root / "client-secret").write_text(CLIENT_SECRET)
+            with proxy as running:
+                yield running, server
+
+
+def test_who_signs_in_at_oauth2_proxy_is_named_and_a_direct_request_is_nobody(proxied: tuple[Oauth2Proxy, Serving]) -> None:
+    proxy, server = proxied
+    browser, forged = Browser(), {"X-Forwarded-Email": "ada", "X-Forwarded-Groups": "authors", "X-Forwarded-User": "ada"}
+    browser.sent = forged | {"X-Anneal-Proxy": "forged", "X_Forwarded_Email": "ada"}  # the browser's own, which the proxy replaces
+    started = browser.get(f"{proxy.url}/oauth2/start?rd=/")
+    landed = by_mock(browser, started)
+    assert (landed.status, landed.url) == (200, f"{proxy.url}/")
+    assert "kilgore@kilgore.trout" in landed.text
+    assert "shop-prod" in landed.text
+    assert "slow" not in landed.text
+
+    direct = Browser(sent=forged)
+    assert direct.once("GET", f"http://127.0.0.1:{server.port}/").status == 303
+    for secret in ("", "wrong", f"{PROXY_SECRET}x"):
+        assert direct.once("GET", f"http://127.0.0.1:{server.port}/", headers={"X-Anneal-Proxy": secret}).status == 303
+    underscored = {"X_Anneal_Proxy": PROXY_SECRET, "X_Forwarded_Email": "ada"}
+    assert Browser(sent=underscored).once("GET", f"http://127.0.0.1:{server.port}/").status == 303
+    own = browser.cookies[proxy.url.removeprefix("http://")]
+    replayed = Browser(cookies={f"127.0.0.1:{server.port}": own})
+    assert replayed.once("GET", f"http://127.0.0.1:{server.port}/").status == 303
+    assert PROXY_SECRET not in server.log.read_text()
+    assert "without the proxy's secret" in server.log.read_text()

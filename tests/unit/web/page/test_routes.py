@@ -1,0 +1,315 @@
+"""The page's routes in the whole application: who sees which, what an act asks for, and what stands around every answer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from handler.config.secrets import resolve_all
+from handler.model.errors import WorkerUnavailable
+from handler.model.event import Job
+from handler.state.record import Suspend
+from handler.web.app import create_app
+from handler.web.page.acts import ACTS
+from handler.web.page.rendering import asset
+from handler.web.page.target_pages import TARGET_PAGES
+from handler.web.status_api import WorkerLink
+from tests.fakes.page_visits import PAGE_SECRETS, URL, page_settings
+from tests.unit.state.samples import sha
+from tests.unit.web.page.page_door import GAP, OWN, RUN, Door, fields, get, post
+
+
+@pytest.fixture
+def door() -> Door:
+    return Door()
+
+
+_BESIDE = ("run", "logs")  # their addresses name more
+PATHS = ["/", "/ui/deliveries", *(f"/ui/targets/shop-prod/{name}".rstrip("/") for name in TARGET_PAGES if name not in _BESIDE)]
+ACT_PATHS = [f"/ui/targets/shop-prod/{name}" for name in ACTS if name != "resume"]
+
+
+@pytest.mark.parametrize("path", [*PATHS, *ACT_PATHS])
+def test_every_page_is_shown_to_an_operator_within_its_frame(door: Door, path: str) -> None:
+    page = get(door.browser("ADA"), path)
+    assert page.status_code == 200
+    assert page.headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+    assert "frame-ancestors 'none'" in page.headers["Content-Security-Policy"]
+    assert (page.headers["Cache-Control"], page.headers["X-Content-Type-Options"]) == ("no-store", "nosniff")
+    assert page.headers["Referrer-Policy"] == "same-origin"
+    assert page.text.startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize("path", [*PATHS, *ACT_PATHS, "/ui/live"])
+def test_a_stranger_is_led_to_sign_in_and_back_and_nothing_is_asked(door: Door, path: str) -> None:
+    page = get(door.browser(), path)
+    assert page.status_code == 303
+    assert page.headers["Location"] == ("/ui/login" if path == "/" else f"/ui/login?next={path}")
+    assert not door.asked
+
+
+@pytest.mark.parametrize("path", [*PATHS, *ACT_PATHS])
+def test_who_has_no_role_sees_nothing(door: Door, path: str) -> None:
+    page = get(door.browser("EVE"), path)
+    assert page.status_code == 403
+    assert "shop" not in page.text.replace("shop-prod", "shop") or "row of `page.roles`" in page.text
+    assert not door.asked
+
+
+@pytest.mark.parametrize("path", [path.replace("shop-prod", "infra") for path in (*PATHS[2:], *ACT_PATHS)])
+def test_a_target_that_isnt_a_viewers_is_answered_as_one_that_isnt_there(door: Door, path: str) -> None:
+    client = door.browser("BOB")
+    hidden, missing = get(client, path), get(client, path.replace("infra", "no-such-target"))
+    assert (hidden.status_code, missing.status_code) == (404, 404)
+    assert hidden.text.replace("infra", "X") == missing.text.replace("no-such-target", "X")
+    assert not door.asked
+
+
+def test_a_viewer_sees_the_rows_of_his_targets_alone(door: Door) -> None:
+    page = get(door.browser("BOB"), "/")
+    assert door.asked[0]["names"] == ["shop-dev", "shop-prod"]
+    assert ('id="row-shop-dev"' in page.text, "infra" in page.text) == (True, False)
+
+
+@pytest.mark.parametrize("path", ACT_PATHS)
+def test_a_viewer_is_shown_no_act_and_may_do_none(door: Door, path: str) -> None:
+    client, operator = door.browser("BOB"), door.browser("ADA")
+    assert 'class="act ' not in get(client, "/ui/targets/shop-prod").text
+    assert get(client, path).status_code == 403
+    form = fields(get(operator, path))
+    assert post(client, path, form).status_code == 403
+    csrf = re.findall(r'name="csrf" value="([^"]+)"', get(client, "/").text)[0]
+    door.asked.clear()
+    page = post(client, path, {**form, "csrf": csrf})
+    assert (page.status_code, "is no operator of shop-prod" in page.text) == (403, True)
+    assert (door.queue.jobs, door.asked) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("act", "job"),
+    [
+        ("replay", {"force": True}),
+        ("approve", {"approve": "h1"}),
+        ("rollback", {"commit": sha("c"), "rollback": True}),
+        ("unpin", {"unpin": True}),
+    ],
+)
+def test_a_confirmed_act_is_a_job_of_the_visitor(door: Door, act: str, job: dict[str, Any]) -> None:
+    client, path = door.browser("ADA"), f"/ui/targets/shop-prod/{act}"
+    shown = get(client, f"{path}?to={sha('b')}" if act == "rollback" else path)
+    going = "apps/Deployment/shop/api" if act == "approve" else "Service/shop/old"
+    assert going in shown.text, "what is deleted is named"
+    done = post(client, path, fields(shown))
+    assert (done.status_code, done.headers["Location"]) == (303, f"/ui/targets/shop-prod?asked={act}&run=shop-prod.0123456789ab")
+    assert door.queue.jobs == [Job("shop-prod", "replay", actor="ada", **job)]
+
+
+def test_a_pause_is_asked_of_the_worker(door: Door) -> None:
+    client = door.browser("ADA")
+    form = fields(get(client, "/ui/targets/shop-prod/suspend")) | {"reason": "maintenance", "until": "2h"}
+    assert post(client, "/ui/targets/shop-prod/suspend", form).status_code == 303
+    assert door.asked[-1] == {"question": "suspend", "name": "shop-prod", "by": "ada", "reason": "maintenance", "until": "2h"}
+    assert get(client, "/ui/targets/shop-prod/resume").status_code == 409, "it isn't suspended yet"
+    assert door.state
+    door.state = replace(door.state, suspend=Suspend("ada", until="2999-01-01T00:00:00Z"))
+    assert post(client, "/ui/targets/shop-prod/resume", fields(get(client, "/ui/targets/shop-prod/resume"))).status_code == 303
+    assert door.asked[-1] == {"question": "resume", "name": "shop-prod", "by": "ada"}
+    assert not door.queue.jobs
+
+
+def test_what_was_typed_is_still_there_when_it_is_refused(door: Door) -> None:
+    client, path = door.browser("ADA"), "/ui/targets/shop-prod/suspend"
+    form = fields(get(client, path)) | {"reason": "maintenance of the shop", "until": "yesterday"}
+    door.trouble["suspend"] = {"code": "request-refused", "message": "until yesterday: lies in the past"}
+    page = post(client, path, form)
+    assert (page.status_code, "lies in the past" in page.text) == (400, True)
+    assert ('value="maintenance of the shop"' in page.text, 'value="yesterday"' in page.text) == (True, True)
+
+
+@pytest.mark.parametrize("name", ["hold", "commit", "shown"])
+def test_what_was_shown_otherwise_is_shown_anew_and_not_done(door: Door, name: str) -> None:
+    client, path = door.browser("ADA"), "/ui/targets/shop-prod/replay"
+    form = fields(get(client, path))
+    page = post(client, path, {**form, name: "another"})
+    assert (page.status_code, door.queue.jobs) == (409, [])
+    assert "nothing was done" in page.text
+    assert post(client, path, fields(page)).status_code == 303, "the form is one of how it stands now"
+
+
+def test_what_cant_be_planned_has_no_button_and_isnt_done(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = {"subject": "cluster", "message": "gives no answer", "place": "", "fix": ""}
+    monkeypatch.setitem(GAP, "problems", [problem])
+    monkeypatch.setitem(GAP, "objects", [])
+    client, path = door.browser("ADA"), "/ui/targets/shop-prod/replay"
+    shown = get(client, path)
+    assert (shown.status_code, "gives no answer" in shown.text, ">Run now</button>" in shown.text) == (200, True, False)
+    assert "Nothing is deleted" not in shown.text
+    assert (post(client, path, fields(shown)).status_code, door.queue.jobs) == (409, [])
+
+
+def test_a_pause_until_no_moment_is_what_the_person_sent(door: Door) -> None:
+    client = door.browser("ADA")
+    form = fields(get(client, "/ui/targets/shop-prod/suspend")) | {"reason": "", "until": "soon"}
+    door.trouble["suspend"] = {"code": "request-refused", "message": "suspend: until soon: no moment"}
+    page = post(client, "/ui/targets/shop-prod/suspend", form)
+    assert (page.status_code, "until soon" in page.text) == (400, True)
+
+
+def test_an_address_puts_no_words_into_our_mouth(door: Door) -> None:
+    client = door.browser("ADA")
+    assert "Suspend: done." in get(client, "/ui/targets/shop-prod?asked=suspend").text
+    assert "call us" not in get(client, "/ui/targets/shop-prod?asked=call+us").text
+
+
+@pytest.mark.parametrize(
+    ("form", "headers"),
+    [
+        ({"csrf": ""}, OWN),
+        ({"csrf": "x" * 43}, OWN),
+        ({}, {"Origin": "https://evil.example.com", "Sec-Fetch-Site": "cross-site"}),
+        ({}, {"Origin": "null"}),
+        ({}, {"Sec-Fetch-Site": "same-site", "Origin": URL}),
+    ],
+)
+def test_a_form_of_another_site_does_nothing(door: Door, form: dict[str, str], headers: dict[str, str]) -> None:
+    client, path = door.browser("ADA"), "/ui/targets/shop-prod/replay"
+    sent = fields(get(client, path)) | form
+    door.asked.clear()
+    page = post(client, path, sent, headers)
+    assert (page.status_code, door.queue.jobs, door.asked) == (403, [], [])
+
+
+def test_a_post_without_a_session_is_401_and_leads_nowhere(door: Door) -> None:
+    page = post(door.browser(), "/ui/targets/shop-prod/replay", {})
+    assert (page.status_code, "Location" in page.headers, door.queue.jobs) == (401, False, [])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "/replay/shop-prod", 401),
+        ("GET", "/api/targets", 401),
+        ("GET", "/api/targets/shop-prod/gap", 401),
+        ("GET", "/metrics", 401),
+        ("POST", "/webhooks/github", 401),
+    ],
+)
+def test_a_session_counts_on_the_page_alone(door: Door, method: str, path: str, status: int) -> None:
+    client = door.browser("ADA")
+    sent: dict[str, Any] = {"data": "{}", "content_type": "application/json"} if method == "POST" else {}
+    assert client.open(path, method=method, base_url=URL, headers=OWN, **sent).status_code in (status, 404)
+    assert not door.queue.jobs
+
+
+def test_logs_are_a_permission_of_their_own(door: Door) -> None:
+    client = door.browser("BOB")
+    assert get(client, "/ui/targets/shop-dev/logs?object=Pod/shop/a").status_code == 200
+    assert door.asked[-1]["question"] in ("logs", "picture")
+    door.asked.clear()
+    refused = get(client, "/ui/targets/shop-prod/logs?object=Pod/shop/a")
+    assert (refused.status_code, "may not read logs of shop-prod" in refused.text, door.asked) == (403, True, [])
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [("cluster-unavailable", 502), ("request-refused", 404), ("internal", 502)],
+)
+def test_what_the_worker_couldnt_find_out_is_a_page_too(door: Door, code: str, status: int) -> None:
+    door.trouble["gap"] = {"code": code, "message": "<b>it is away</b>"}
+    page = get(door.browser("ADA"), "/ui/targets/shop-prod/gap")
+    assert (page.status_code, "&lt;b&gt;it is away&lt;/b&gt;" in page.text) == (status, True)
+
+
+@pytest.mark.parametrize(("question", "name"), [("tree", "inventory"), ("events", "events")])
+def test_a_cluster_that_cant_be_looked_at_leaves_the_page_and_says_why(door: Door, question: str, name: str) -> None:
+    door.trouble[question] = {"code": "cluster-unavailable", "message": "it is away"}
+    page = get(door.browser("ADA"), f"/ui/targets/shop-prod/{name}")
+    assert (page.status_code, "it is away" in page.text) == (200, True), "an open page asks again and again: that is no error of it"
+    assert "Nothing of this target lives" not in page.text
+
+
+def test_a_worker_that_is_away_is_said_to_be() -> None:
+    door = Door()
+
+    def away(question: str, **_about: Any) -> dict[str, Any]:
+        raise WorkerUnavailable.of("worker", "doesn't answer", fix="ask again in a second")
+
+    settings = page_settings()
+    secrets = resolve_all(settings, PAGE_SECRETS, needs={"page"})
+    door.app = create_app(settings, secrets, door.queue, lambda: True, worker=WorkerLink(away, lambda _run: None))
+    page = get(door.browser("ADA"), "/")
+    assert (page.status_code, "doesn&#39;t answer" in page.text) == (503, True)
+
+
+def test_a_mistake_of_ours_is_said_without_its_inside(door: Door, caplog: pytest.LogCaptureFixture) -> None:
+    client = door.browser("ADA")
+    door.trouble["targets"] = {"code": "internal"}  # without a message: the view fails
+    page = get(client, "/")
+    assert (page.status_code, "KeyError" in page.text, "KeyError" in caplog.text) == (500, False, True)
+    assert "the log of the server says more" in page.text
+
+
+def test_static_files_are_kept_by_browsers_and_no_other_file_is_served(door: Door) -> None:
+    client = door.browser()
+    for name in ("page.css", "page.js", "icon.svg"):
+        page = get(client, asset(name))
+        assert (page.status_code, page.headers["Cache-Control"]) == (200, "public, max-age=31536000, immutable")
+    old = get(client, "/ui/static/0123456789ab/page.css")
+    assert (old.status_code, old.headers["Cache-Control"]) == (200, "no-store"), "of another version, which a replica may be yet"
+    for path in ("/ui/static/0/routes.py", "/ui/static/0/..%2froutes.py", "/ui/static/page.js", "/ui/static/0/../rendering.py"):
+        assert get(client, path).status_code == 404
+
+
+def test_without_a_loop_a_page_asks_again_by_itself(door: Door) -> None:
+    page = get(door.browser("ADA"), "/ui/live?topic=overview")
+    assert (page.status_code, page.headers["Retry-After"]) == (503, "5")
+    assert "data-streams" in get(door.browser("ADA"), "/").text
+    polled = Door(None, "page")
+    text = get(polled.browser("ADA"), "/").text
+    assert ("data-streams" in text, 'data-topic="overview"' in text) == (False, True)
+
+
+def test_what_becomes_of_an_act_is_shown(door: Door) -> None:
+    client, path = door.browser("ADA"), f"/ui/targets/shop-prod?asked=replay&run={RUN.id}"
+    assert f'data-from="/ui/targets/shop-prod/run?id={RUN.id}"' in get(client, path).text
+    door.run = {"run": RUN.id, "status": "ended", "outcome": "refused", "counts": {}, "message": "<b>not that</b>", "problems": []}
+    shown = get(client, f"/ui/targets/shop-prod/run?id={RUN.id}").text
+    assert ("refused" in shown, "&lt;b&gt;not that&lt;/b&gt;" in shown, "data-from" in shown) == (True, True, False)
+    for other in ("infra.0123456789ab", "shop-prod", "../x", ""):
+        assert get(client, f"/ui/targets/shop-prod/run?id={other}").status_code == 404
+    assert "call this number" not in get(client, "/ui/targets/shop-prod?asked=call this number").text
+
+
+def test_a_run_that_isnt_in_the_history_shows_nothing(door: Door) -> None:
+    client = door.browser("ADA")
+    assert get(client, "/ui/targets/shop-prod/history?run=another").status_code == 404
+    shown = get(client, f"/ui/targets/shop-prod/history?run={RUN.id}")
+    assert (shown.status_code, "Add api" in shown.text) == (200, True)
+    assert [each for each in door.asked if each["question"] == "diff"] == [
+        {"question": "diff", "name": "shop-prod", "before": "", "after": sha()}
+    ]
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_no_other_method_is_taken(door: Door, method: str) -> None:
+    client = door.browser("ADA")
+    for path in ("/", "/ui/targets/shop-prod", "/ui/targets/shop-prod/replay"):
+        assert client.open(path, method=method, base_url=URL, headers=OWN).status_code == 405
+    assert not door.queue.jobs
+
+
+def test_a_head_has_no_body_and_so_no_stream(door: Door) -> None:
+    page = door.browser("ADA").head("/ui/live?topic=overview", base_url=URL)
+    assert (page.status_code, page.headers["Allow"]) == (405, "GET")
+
+
+def test_a_target_that_never_ran_is_asked_for_no_events(door: Door) -> None:
+    path = "/ui/targets/shop-prod"
+    assert "data-from" in get(door.browser("ADA"), path).text
+    never = Door()
+    never.state = None
+    page = get(never.browser("ADA"), path)
+    assert (page.status_code, "data-from" in page.text) == (200, False)

@@ -1,0 +1,37 @@
+"""The question for what changes of the targets under way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from handler.app.run_events import RunEvents
+from handler.model.result import Outcome, Result
+from handler.model.run_event import OpenWait, RunPhase
+from handler.worker.worker import Worker
+from tests.fakes.signed_webhooks import door_settings
+from tests.fakes.worker_parts import asking, parts_of
+from tests.unit.waiting import PATIENCE
+
+
+def worker(events: RunEvents, *, live: bool) -> Worker:
+    parts = parts_of(lambda job, *_: Result(job.target, Outcome.UNCHANGED))
+    return Worker(door_settings(), replace(parts, events=events, live=live, mask=lambda text: text.replace("hunter2", "***")))
+
+
+def test_what_changes_is_answered_masked_and_from_where_the_reader_is() -> None:
+    events = RunEvents()
+    ask = asking(worker(events, live=True))
+    events.announce(RunPhase("shop-prod", "shop-prod.1", "c1", "applying", waits=(OpenWait("everything", ("password hunter2",)),)))
+    assert events.drained(PATIENCE, "live")
+    found = ask("changes", boot="", since=0, wait=0.0)
+    assert found["targets"]["shop-prod"]["waits"] == [{"what": "everything", "missing": ["password ***"]}]
+    assert ask("changes", boot=found["boot"], since=found["version"], wait=0.0)["targets"] == {}
+    events.close(PATIENCE)
+
+
+def test_without_a_page_nothing_is_kept_and_the_question_has_no_answer() -> None:
+    events = RunEvents()
+    ask = asking(worker(events, live=False))
+    events.announce(RunPhase("shop-prod", "shop-prod.1", "c1", "applying"))
+    assert ask("changes", boot="", since=0, wait=60.0) == {}
+    events.close(PATIENCE)
