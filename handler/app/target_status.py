@@ -73,7 +73,7 @@ class TargetStatusReader:
         if sight.trouble:
             return self.targets([name])[0]  # what the last LIST has shown
         summary = Summary.of(sight.what) if sight.what else Summary()
-        shown = replace(summary, suspended=summary.suspension(sight.at) is not None)
+        shown = replace(summary, suspended=target.suspend or summary.suspension(sight.at) is not None)
         return self._masked({**_followed(target), "recorded": sight.what is not None, **_summed(shown), **sight.facts()})
 
     def target(self, name: str) -> Json:

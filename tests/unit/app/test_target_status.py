@@ -249,6 +249,15 @@ def test_a_suspension_that_has_ended_isnt_shown(ends: str, shown: bool) -> None:
     assert (row["suspended"], look.row("shop-dev")["suspended"]) == (shown, shown)
 
 
+@pytest.mark.parametrize("name", ["shop-dev", "shop-fixed"], ids=["recorded", "never-ran"])
+def test_what_the_configuration_suspends_is_suspended_in_either_row(here: FakeObjects, name: str) -> None:
+    known = settings()
+    paused = replace(known, targets=tuple(replace(each, suspend=True) for each in known.targets))
+    look = TargetStatusReader(paused, lambda _target: here, str, PATIENCE)
+    (row,) = look.targets([name])
+    assert (row["suspended"], look.row(name)["suspended"]) == (True, True)
+
+
 def test_a_target_is_shown_whole_and_its_fencing_token_isnt(here: FakeObjects) -> None:
     shown = reader(here, FakeObjects).target("shop-prod")
     state = shown["state"]
