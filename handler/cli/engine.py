@@ -51,6 +51,7 @@ def _engine(session: Session, queued: Callable[[Settings], str]) -> Engine:
         reader, survey = TargetStatusReader(settings, handler.records, secrets.mask), TickSurvey(settings, handler)
         queue = SqsQueue(url, longest_wait=WAIT) if url else None
         parts = Parts(handler.run, reader, handler.requests, secrets.mask, survey.look, queue, ways=handler, events=events)
-        return replace(parts, inspector=Inspector(handler), live=settings.page is not None)
+        inspector = Inspector(handler)
+        return replace(parts, inspector=lambda: inspector, live=settings.page is not None)
 
     return Engine(sandbox.start, build)

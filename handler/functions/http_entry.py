@@ -81,15 +81,13 @@ def behind(
     from handler.app.record_summaries import PATIENCE
     from handler.app.target_status import TargetStatusReader
     from handler.queues.run_index import RunIndex
-    from handler.worker.worker_api import LOOKS, WorkerApi
+    from handler.worker.worker_api import WorkerApi
 
-    answers = WorkerApi(RunIndex(), TargetStatusReader(settings, records, mask, PATIENCE), _taken, lambda: "", mask)
-
-    looks = Lazy(inspector) if inspector else None
+    looks = Lazy(inspector).get if inspector else None
+    answers = WorkerApi(RunIndex(), TargetStatusReader(settings, records, mask, PATIENCE), _taken, lambda: "", mask, looks)
 
     def ask(question: str, **about: Any) -> Json:
-        asked = replace(answers, inspector=looks.get()) if looks and question in LOOKS else answers
-        return asked.answer({"ask": question, **about})
+        return answers.answer({"ask": question, **about})
 
     return WorkerLink(ask, lambda _request: None, sees=False)
 

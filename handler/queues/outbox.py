@@ -159,7 +159,7 @@ class Outbox(Queue):
     def ask(self, question: str, **about: Any) -> dict[str, Any]:
         """Ask the worker on a connection of its own; the server bounds how many do at once.
 
-        Raises WorkerUnavailable: it doesn't answer, or others wait for what takes long.
+        Raises WorkerUnavailable: it doesn't answer in time.
         """
         try:
             with socket_frames.connect(self._path, PATIENCE.get(question, READ_TIMEOUT)) as connection:

@@ -54,7 +54,7 @@ class Parts:
 
     `look`: surveys the ticks of many targets; None: each has its run. `clock`: `tick`, or `drift` to compare live with git each time.
     `queue`: one that several workers share. `ways`: to the clusters, for heartbeats and health. `metrics`: the counting row of `FEEDBACK`.
-    `inspector`: answers what a record doesn't say. `live`: whether a page shows runs as they go on.
+    `inspector`: returns what answers that a record doesn't say. `live`: whether a page shows runs as they go on.
     """
 
     run: Run
@@ -67,7 +67,7 @@ class Parts:
     ways: WatchConnections | None = None
     metrics: str = "prometheus"
     events: RunEvents = field(default_factory=RunEvents)
-    inspector: Inspector | None = None
+    inspector: Callable[[], Inspector] | None = None
     live: bool = False
 
 

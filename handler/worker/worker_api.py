@@ -34,7 +34,7 @@ _WRITE = 7.0  # seconds that a change of a record may take: the web process wait
 class WorkerApi:
     """Answers frames. `accept`: puts a job into the queue, or raises Closed; `exposed`: the worker's metrics as text.
 
-    `inspector`: answers what a record doesn't say; None: such questions aren't answered here. `live`: what changes; None: it isn't kept.
+    `inspector`: returns what answers that a record doesn't say; None: nothing does here. `live`: what changes; None: it isn't kept.
     """
 
     runs: RunIndex
@@ -42,7 +42,7 @@ class WorkerApi:
     accept: Callable[[Work], Json]
     exposed: Callable[[], str]
     mask: Callable[[str], str] = str
-    inspector: Inspector | None = None
+    inspector: Callable[[], Inspector] | None = None
     live: LiveRuns | None = None
 
     def answer(self, message: Json) -> Json:
@@ -110,7 +110,15 @@ class WorkerApi:
         """The picture of a target's run under way; None where none is known here."""
         return {"picture": masked(self.live.picture(str(message["name"])) if self.live else None, self.mask)}
 
-    # --- live looks, and what a person decides
+    # --- plans, live looks, and what a person decides
+    def gap(self, message: Json) -> Json:
+        """How a target's objects and fields stand against git now. Raises WorkerUnavailable: nothing looks here."""
+        return {"gap": masked(self._inspector().gap_facts(message), self.mask)}
+
+    def orphans(self, message: Json) -> Json:
+        """What a target's next run would delete, and what it would keep. Raises as `gap`."""
+        return {"orphans": masked(self._inspector().orphans_facts(message), self.mask)}
+
     def tree(self, message: Json) -> Json:
         """The inventory of a target, with how each object does."""
         return {"tree": self._shown(self._inspector().tree(str(message["name"])))}
@@ -143,8 +151,8 @@ class WorkerApi:
 
     def _inspector(self) -> Inspector:
         if self.inspector is None:
-            raise WorkerUnavailable.of("worker", "answers from records alone here")
-        return self.inspector
+            raise WorkerUnavailable.of("worker", "looks at no cluster here", fix="ask anneal gap, anneal orphans")
+        return self.inspector()
 
     def _shown(self, value: object) -> Json:
         found: Json = masked(plain(value), self.mask)
@@ -153,20 +161,6 @@ class WorkerApi:
     def metrics(self, message: Json) -> Json:  # noqa: ARG002 - all questions have one signature
         """Our metrics, in Prometheus' text format."""
         return {"text": self.exposed()}
-
-    def gap(self, message: Json) -> Json:
-        """How a target's objects and fields stand against git now. Raises WorkerUnavailable: nothing looks here, or too many do."""
-        return {"gap": masked(self._looks.gap_facts(message), self.mask)}
-
-    def orphans(self, message: Json) -> Json:
-        """What a target's next run would delete, and what it would keep. Raises as `gap`."""
-        return {"orphans": masked(self._looks.orphans_facts(message), self.mask)}
-
-    @property
-    def _looks(self) -> Inspector:
-        if self.inspector is None:
-            raise WorkerUnavailable.of("worker", "looks at no cluster here", fix="ask anneal gap, anneal orphans")
-        return self.inspector
 
 
 QUESTIONS: dict[str, Callable[[WorkerApi, Json], Json]] = {
@@ -188,5 +182,3 @@ QUESTIONS: dict[str, Callable[[WorkerApi, Json], Json]] = {
     "suspend": WorkerApi.suspend,
     "resume": WorkerApi.resume,
 }
-LOOKS = frozenset({"gap", "orphans", "tree", "events", "logs", "diff", "suspend", "resume"})
-"""The questions that the inspector answers, or its way to clusters."""

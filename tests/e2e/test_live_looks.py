@@ -74,7 +74,8 @@ class Scene:
         """Forget what was looked at."""
         handler = self.shop.handler
         reader = TargetStatusReader(self.shop.settings, handler.records, handler.secrets.mask)
-        self.api = WorkerApi(RunIndex(), reader, lambda _: {}, str, handler.secrets.mask, Inspector(handler))
+        inspector = Inspector(handler)
+        self.api = WorkerApi(RunIndex(), reader, lambda _: {}, str, handler.secrets.mask, lambda: inspector)
 
     def ask(self, question: str, **about: str) -> Any:
         """Put a question as the web process does; what a person could read is looked through."""

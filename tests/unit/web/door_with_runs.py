@@ -49,7 +49,8 @@ def worker() -> Worker:
     run = replace(full().history[0], id=RECORDED)
     remember(objects, replace(full(), target="shop-prod", repository=SHOP, history=(run,)))
     remember(objects, replace(full(), target="infra", repository=INFRA))
-    made = Worker(door_settings(), replace(parts_of(never, objects=objects), inspector=looking()))
+    inspector = looking()
+    made = Worker(door_settings(), replace(parts_of(never, objects=objects), inspector=lambda: inspector))
     index = made.answers.runs
     index.queued(Work(Job("shop-prod", "replay", actor="ci"), (QUEUED, "shop-prod.merged")))
     index.running(Work(Job("shop-prod", "push", actor="ada"), (RUNNING,)))
