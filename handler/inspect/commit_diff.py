@@ -7,8 +7,7 @@ is a problem of the answer, with its way out.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +21,7 @@ from handler.model.manifest import Manifest
 from handler.model.names import Identity, Resource
 from handler.model.numbers import many
 from handler.model.render import Rendered
-from handler.model.to_json import plain
+from handler.model.to_json import fitting
 from handler.model.tree import ReadSet, printable
 from handler.plan.admission import declared_kinds
 from handler.plan.diff import field_changes
@@ -30,7 +29,6 @@ from handler.state.record import State
 
 MOST, MOST_FIELDS = 500, 100
 """Objects that are shown, and fields of one."""
-_BYTES = 3 << 20  # of their JSON
 _PATH = 500  # characters of a field's path
 _NOTES = 50
 _NOTHING = Rendered((), ReadSet(()))
@@ -167,7 +165,7 @@ def _compared(found: CommitDiff, before: _Side, after: _Side, mask: Callable[[st
     changed.sort(key=lambda each: (_ORDER.index(each.change), each.object, each.group))
     notes = dict.fromkeys(note for side in (before, after) for note in _notes(side.rendered))
     shown = tuple(printable(hides(note), _PATH) for note in [*notes][:_NOTES])
-    return replace(found, counts=counts, count=len(changed), objects=tuple(_affordable(changed[:MOST])), notes=shown)
+    return replace(found, counts=counts, count=len(changed), objects=tuple(fitting(changed[:MOST])), notes=shown)
 
 
 def _changes(before: _Side, after: _Side, hides: Callable[[str], str]) -> Iterator[ChangedObject]:
@@ -196,12 +194,3 @@ def _notes(rendered: Rendered) -> Iterator[str]:
     yield from rendered.notes
     if rendered.renamed:
         yield f"{many(len(rendered.renamed), 'object')} have another name at each render"
-
-
-def _affordable(changed: Iterable[ChangedObject]) -> Iterator[ChangedObject]:
-    left = _BYTES
-    for each in changed:
-        left -= len(json.dumps(plain(each)))
-        if left < 0:
-            return
-        yield each

@@ -7,11 +7,9 @@ from typing import Any
 
 from handler.inspect.gap import Gap
 from handler.inspect.orphans import Orphans
-from handler.model.to_json import plain
+from handler.model.to_json import ANSWER, plain
 
 Json = dict[str, Any]
-BYTES = 3_000_000
-"""What the objects of one answer may have, as JSON."""
 
 
 def facts(found: Gap | Orphans) -> Json:
@@ -23,7 +21,7 @@ def facts(found: Gap | Orphans) -> Json:
     return seen | told
 
 
-def cut(told: Json, most: int = BYTES) -> Json:
+def cut(told: Json, most: int = ANSWER) -> Json:
     """Return it with as many objects as fit: those that go, then the first; fields are left out before objects; `omitted`: how many are."""
     name, left = "objects" if "objects" in told else "orphans", most
     kept: dict[int, Json] = {}

@@ -6,7 +6,6 @@ cut is what does well.
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,12 +16,11 @@ from handler.health.kinds.reading import count, said
 from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity, Resource
-from handler.model.to_json import plain
+from handler.model.to_json import fitting
 from handler.model.tree import printable
 
 MOST = 2000
 """Nodes that are shown."""
-_BYTES = 3 << 20  # of their JSON
 _TEXT = 300  # characters of one node's message
 MISSING = "missing"
 _ORDER = (Status.FAILED, Status.NOT_FOUND, Status.UNKNOWN, Status.TERMINATING, Status.IN_PROGRESS, Status.CURRENT)
@@ -193,7 +191,7 @@ class Inventory:
         """Return the tree, cut to what may be shown."""
         below = _by_owner(self.objects)
         made = {key: self._node(each) for key, each in _first(_levels(below), MOST)}
-        kept = dict(_affordable(made))
+        kept = dict(zip(made, fitting(made.values()), strict=False))
         states = Counter(_state(each) for each in self.objects)
         roots = tuple(_joined(each, kept, below) for each in below[""] if _key(each) in kept)
         count = len(self.objects)
@@ -239,15 +237,6 @@ def _levels(below: Mapping[str, Sequence[SeenObject]]) -> Iterator[SeenObject]:
 
 def _first(objects: Iterable[SeenObject], most: int) -> Iterator[tuple[str, SeenObject]]:
     yield from ((_key(each), each) for each, _ in zip(objects, range(most), strict=False))
-
-
-def _affordable(nodes: Mapping[str, InventoryNode]) -> Iterator[tuple[str, InventoryNode]]:
-    left = _BYTES
-    for key, node in nodes.items():
-        left -= len(json.dumps(plain(node)))
-        if left < 0:
-            return
-        yield key, node
 
 
 def _joined(each: SeenObject, kept: Mapping[str, InventoryNode], below: Mapping[str, Sequence[SeenObject]]) -> InventoryNode:

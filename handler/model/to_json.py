@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from handler.model.names import GroupKind, Identity
 
+V = TypeVar("V")
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 """What is JSON as it is, and most of what is written."""
+ANSWER = 3_000_000
+"""Characters that the lists of one answer may have, as JSON."""
 
 
 def plain(value: Any) -> Any:
@@ -42,6 +45,16 @@ def masked(value: Any, mask: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
         return {mask(key): mask(item) if type(item) is str else masked(item, mask) for key, item in value.items()}
     return [masked(item, mask) for item in value] if isinstance(value, list) else value
+
+
+def fitting(items: Iterable[V], most: int = ANSWER) -> Iterator[V]:
+    """Yield items, as long as the JSON of all of them has `most` characters at most."""
+    left = most
+    for item in items:
+        left -= len(json.dumps(plain(item)))
+        if left < 0:
+            return
+        yield item
 
 
 def camel(name: str) -> str:
