@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from handler.inspect.commit_diff import CommitDiff, _compared, _Side, asked, rec
 from handler.model.manifest import Manifest
 from handler.model.names import Resource
 from handler.model.render import Rendered, UnstableFields
+from handler.model.to_json import ANSWER, plain
 from handler.model.tree import ReadSet
 from handler.state.record import Attempt, Pin, Run
 from tests.unit.state.samples import NOON, blank
@@ -96,3 +98,12 @@ def test_many_objects_and_fields_are_cut_and_counted(monkeypatch: pytest.MonkeyP
     found = _compared(FOUND, before, after, str)
     assert (found.count, len(found.objects), found.counts["changed"]) == (5, 2, 5)
     assert (found.objects[0].count, len(found.objects[0].fields)) == (9, 3)
+
+
+def test_long_values_of_many_objects_stay_below_the_bytes_of_an_answer() -> None:
+    long = {f"k{number}": "\u2603" * 5000 for number in range(commit_diff.MOST_FIELDS)}
+    names = [f"c{number}" for number in range(100)]
+    before, after = side(*(body("ConfigMap", name) for name in names)), side(*(body("ConfigMap", name, long) for name in names))
+    found = _compared(FOUND, before, after, str)
+    assert found.count == len(names) > len(found.objects) > 0
+    assert len(json.dumps(plain(found))) < ANSWER * 1.1
