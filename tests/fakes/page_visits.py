@@ -99,7 +99,8 @@ def another_key() -> Secret:
 def _application(access: PageAccess, act: Callable[[str], None]) -> Flask:
     app = Flask("page-visits")
     for route in access.routes():
-        app.add_url_rule(route.rule, endpoint=route.endpoint, view_func=route.view, methods=[route.method], provide_automatic_options=False)
+        endpoint = f"{route.method} {route.rule}"
+        app.add_url_rule(route.rule, endpoint=endpoint, view_func=route.view, methods=[route.method], provide_automatic_options=False)
 
     def overview() -> Response:
         visitor = access.visitor(request)

@@ -1,8 +1,11 @@
 """The page: how targets stand, what they would change, and what a person may decide about them, in a browser.
 
-    access, roles, sessions, oidc   who is asking, and what of the targets they may see and do
-    routes                          paths -> views; every answer's headers
-    overview, target_page, acts     what the worker answers -> what a template shows
+    access, roles, sessions         who is asking, and what of the targets they may see and do
+    proxy_headers, oidc, same_site  the ways to sign in (`identity_provider` asks one), and where a form may come from
+    build, routes, views            the parts; paths -> views; every answer's headers
+    overview_page, target_pages     what the worker `answers` -> what a template shows, by `overview` and `target_view`
+    act_pages, acts                 what a person may decide: shown, confirmed, done
+    standing, sparkline, links      parts of what is shown
     rendering, templates, static    HTML, by Jinja with everything escaped; one script, one style sheet
     live_feed                       what changes meanwhile, to all open pages
 

@@ -47,7 +47,6 @@ class PageRoute:
 
     rule: str
     method: Literal["GET", "POST"]
-    endpoint: str
     view: Callable[[], Response]
 
 
@@ -108,14 +107,14 @@ class PageAccess:
     def routes(self) -> tuple[PageRoute, ...]:
         """Return the routes of signing in and out; those of OpenID Connect only where it is configured."""
         found = [
-            PageRoute(LOGIN, "GET", "ui.login", self._login_form),
-            PageRoute(LOGIN, "POST", "ui.login.token", self._login),
-            PageRoute(LOGOUT, "POST", "ui.logout", self._logout),
+            PageRoute(LOGIN, "GET", self._login_form),
+            PageRoute(LOGIN, "POST", self._login),
+            PageRoute(LOGOUT, "POST", self._logout),
         ]
         if self._oidc:
             from handler.web.page.oidc import CALLBACK  # noqa: PLC0415 - see `_oidc`
 
-            found += [PageRoute(OIDC, "GET", "ui.login.oidc", self._start), PageRoute(CALLBACK, "GET", "ui.login.callback", self._callback)]
+            found += [PageRoute(OIDC, "GET", self._start), PageRoute(CALLBACK, "GET", self._callback)]
         return tuple(found)
 
     # --- who is asking
@@ -152,7 +151,7 @@ class PageAccess:
 
     def _visitor(self, stay: PageSession) -> Visitor:
         rows = grants(self._page.roles, stay.name, stay.groups)
-        return Visitor(stay.name, stay.id, rows, stay.way, stay.issued + LIFE, stay)
+        return Visitor(stay, rows, stay.issued + LIFE)
 
     def _known(self) -> PageSecrets:
         found = self._secrets.page()

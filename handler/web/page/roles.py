@@ -43,14 +43,21 @@ class PageSession:
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who is asking, and what he may do. `session`: the id that forms are bound to; `until`: when it ends, seconds since the epoch."""
+    """Who is asking, and what he may do. `until`: when his stay ends, seconds since the epoch."""
 
-    name: str
-    session: str
-    grants: tuple[RoleGrant, ...]
-    way: Way
-    until: float
     stay: PageSession = field(repr=False)
+    grants: tuple[RoleGrant, ...]
+    until: float
+
+    @property
+    def name(self) -> str:
+        """Who he is."""
+        return self.stay.name
+
+    @property
+    def way(self) -> Way:
+        """By what he has signed in."""
+        return self.stay.way
 
     def sees(self, target: str) -> bool:
         """Whether he may see a target."""

@@ -15,7 +15,7 @@ TABLE = (
 
 def visitor(name: str = "", *groups: str) -> Visitor:
     stay = PageSession(name, groups, "oidc", "s", 0.0)
-    return Visitor(name, "s", grants(TABLE, name, groups), "oidc", 1.0, stay)
+    return Visitor(stay, grants(TABLE, name, groups), 1.0)
 
 
 @pytest.mark.parametrize(
