@@ -41,6 +41,10 @@ def test_a_row_says_in_one_word_how_its_target_stands(state: State | None, word:
     assert standing(row_of(state)).word == word
 
 
+def test_what_never_ran_is_suspended_where_the_configuration_says_so() -> None:
+    assert standing({**row_of(None), "suspended": True}).word == "suspended"
+
+
 def test_a_cluster_that_doesnt_answer_is_first() -> None:
     row: dict[str, Any] = {**row_of(full()), "trouble": {"code": "cluster-unavailable", "message": "away"}}
     assert standing(row).key == "unread"
