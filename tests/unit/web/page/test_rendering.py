@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
@@ -81,6 +82,7 @@ PICTURE = {
     "run": "r",
     "commit": sha("e"),
     "phase": EVIL,
+    "since": 1.0,
     "waits": [{"what": EVIL, "missing": [EVIL]}],
     "written": [{"object": EVIL, "action": EVIL}],
     "total": 1,
@@ -96,6 +98,13 @@ def test_what_strangers_write_is_text(repository: str) -> None:
         harmless(page)
         assert "&lt;script&gt;" in page
         assert "{{7*7}}" in page, "shown as it was written"
+
+
+@pytest.mark.parametrize(("since", "shown"), [(time.time() - 125, "for 2 min"), (0.0, "")], ids=["known", "unknown"])
+def test_a_wait_says_how_long_it_has_lasted(since: float, shown: str) -> None:
+    page = live(full(), PICTURE | {"since": since, "waits": [{"what": "Pod/shop/x", "missing": []}]})
+    (said,) = re.findall(r"waits for Pod/shop/x(.*)</h3>", page)
+    assert said == (f' <span class="by">{shown}</span>' if shown else "")
 
 
 def test_a_name_that_a_template_doesnt_get_is_an_error() -> None:
