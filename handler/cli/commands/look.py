@@ -55,7 +55,7 @@ def gap() -> None:
     """
 
 
-@command("gap", renders=True)
+@command("orphans", renders=True)
 @target_argument
 @click.option("--exit-code", is_flag=True, help="Exit with 2 when a run that compares live would delete something.")
 def orphans() -> None:

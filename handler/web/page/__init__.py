@@ -2,8 +2,8 @@
 
     access, roles, sessions         who is asking, and what of the targets they may see and do
     proxy_headers, oidc, same_site  the ways to sign in (`identity_provider` asks one), and where a form may come from
-    build, routes, views            the parts; paths -> views; every answer's headers
-    overview_page, target_pages     what the worker `answers` -> what a template shows, by `overview` and `target_view`
+    build, routes, views            the parts; paths -> views; `security_headers` of every answer
+    site_pages, target_pages        `worker_answers` -> what a template shows, by `overview` and `target_view`
     act_pages, acts                 what a person may decide: shown, confirmed, done
     standing, sparkline, links      parts of what is shown
     rendering, templates, static    HTML, by Jinja with everything escaped; one script, one style sheet

@@ -10,9 +10,9 @@ from handler.config.settings import Target
 from handler.model.errors import AnnealError, BadPayload, Forbidden
 from handler.web.page.access import away
 from handler.web.page.acts import Act, Confirmation, ShownOtherwise, look
-from handler.web.page.answers import NotTheTargets
 from handler.web.page.roles import Visitor
 from handler.web.page.views import Page
+from handler.web.page.worker_answers import NotTheTargets
 
 _LOG = logging.getLogger("anneal.page")
 

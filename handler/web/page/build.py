@@ -10,12 +10,12 @@ from flask import Flask
 from handler.config.secrets import Accepting
 from handler.config.settings import Settings
 from handler.queues import Queue
-from handler.web.page import overview_page, target_pages
+from handler.web.page import site_pages, target_pages
 from handler.web.page.access import PageAccess
-from handler.web.page.answers import Answers
 from handler.web.page.overview import OVERVIEW
 from handler.web.page.routes import add_page
 from handler.web.page.views import Page
+from handler.web.page.worker_answers import Answers
 from handler.web.recent_deliveries import RecentDeliveries
 from handler.web.status_api import WorkerLink
 
@@ -48,6 +48,6 @@ def _feed(settings: Settings, worker: WorkerLink) -> LiveFeed:
 
     def render(topic: str, data: Any) -> Mapping[str, str]:
         target = settings.target(topic)
-        return overview_page.rows(data) if topic == OVERVIEW or target is None else target_pages.fragments(target, data)
+        return site_pages.rows(data) if topic == OVERVIEW or target is None else target_pages.fragments(target, data)
 
     return LiveFeed(worker.ask, render, [target.name for target in settings.targets])

@@ -1,4 +1,4 @@
-"""The page's paths: which view each leads to, what stands before all of them, and the headers of their answers.
+"""The page's paths: which view each leads to, and what stands before all of them.
 
 Law: a target that a visitor doesn't see is answered as one that isn't there. What changes anything is a POST that carries the form's token.
 """
@@ -14,38 +14,24 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from handler.model.errors import AnnealError, Problem
-from handler.web.page import act_pages, overview_page
+from handler.web.page import act_pages, site_pages
 from handler.web.page.access import SignInRequired, away
 from handler.web.page.acts import ACTS
 from handler.web.page.rendering import STATIC, TYPES, asset, static
 from handler.web.page.roles import Visitor
+from handler.web.page.security_headers import PAGE_HEADERS
 from handler.web.page.target_pages import TARGET_PAGES
 from handler.web.page.views import Page
 from handler.web.tokens import PathNotFound
 
 _LOG = logging.getLogger("anneal.page")
-_CSP = {
-    "default-src": "'none'",
-    "script-src": "'self'",
-    "style-src": "'self'",
-    "img-src": "'self'",
-    "connect-src": "'self'",
-    "form-action": "'self'",
-    "base-uri": "'none'",
-    "frame-ancestors": "'none'",
-}
-HEADERS = {
-    "Content-Security-Policy": "; ".join(f"{kind} {source}" for kind, source in _CSP.items()),
-    "Referrer-Policy": "same-origin",  # without any, browsers send `Origin: null` with forms
-    "Cross-Origin-Opener-Policy": "same-origin",
-}
 _FOREVER = "public, max-age=31536000, immutable"
 Route = Callable[..., Response]
 
 
 def add_page(app: Flask, page: Page) -> None:
     """Add the page to an application."""
-    for path, view in overview_page.PAGES.items():
+    for path, view in site_pages.PAGES.items():
         _add(app, page, path, "GET", _signed_in(page, view))
     for name, each in TARGET_PAGES.items():
         _add(app, page, f"/ui/targets/<target>/{name}".rstrip("/"), "GET", _of_target(page, each))
@@ -76,7 +62,7 @@ def _shown(page: Page, view: Route, **given: Any) -> Response:
     except Exception:  # noqa: BLE001 - our mistake is a page, too, without its inside
         _LOG.exception("a page failed", extra={"fields": {"path": _rule()}})
         response = _problem_page(page, 500)
-    response.headers.update(HEADERS)
+    response.headers.update(PAGE_HEADERS)
     return response
 
 

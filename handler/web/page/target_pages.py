@@ -12,12 +12,12 @@ from handler.config.settings import Target
 from handler.model.errors import Forbidden
 from handler.model.names import target_of
 from handler.web.page.acts import ACTS, Act, possible
-from handler.web.page.answers import Json, NotAnswered, NotTheTargets
 from handler.web.page.rendering import render
 from handler.web.page.roles import Visitor
 from handler.web.page.sparkline import tone_of
 from handler.web.page.target_view import TargetView, target_view
 from handler.web.page.views import Page, TargetPageView
+from handler.web.page.worker_answers import Json, NotAnswered, NotTheTargets
 
 _LONGEST = 400  # characters of what an address may name
 _RUN = re.compile(r"[a-z0-9-]{1,63}\.[0-9a-f]{1,64}")

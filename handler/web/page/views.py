@@ -11,9 +11,9 @@ from flask import Response
 from handler.config.settings import Settings, Target
 from handler.queues import Queue
 from handler.web.page.access import PageAccess
-from handler.web.page.answers import Answers
 from handler.web.page.rendering import render
 from handler.web.page.roles import Visitor
+from handler.web.page.worker_answers import Answers
 from handler.web.recent_deliveries import RecentDeliveries
 
 if TYPE_CHECKING:

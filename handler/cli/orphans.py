@@ -1,0 +1,40 @@
+"""`anneal orphans`: what the next run deletes and why, what keeps the rest, and what a guard holds. It writes nothing."""
+
+from __future__ import annotations
+
+from handler.cli.live_look import exit_code_of, failed, look_at, print_end, print_looks, print_next
+from handler.cli.output import Output
+from handler.cli.session import Session
+from handler.inspect.orphans import Fate, LiveOrphan, Orphans
+
+_FATES = {Fate.DELETED: ("-", "bad"), Fate.RECREATED: ("!", "bad"), Fate.KEPT: (".", "dim"), Fate.LEFT: (".", "dim")}
+
+
+def orphans(session: Session, target: str | None, exit_code: bool) -> int:
+    """Show what the next run of TARGET, or of all, that compares live deletes and why; what keeps the rest, and what a guard holds."""
+    with look_at(session, target, lambda inspector, name: inspector.orphans(name)) as found:
+        seen = print_looks(session.output, target, found, _orphans)
+    going = any(each.counts[Fate.DELETED] or each.counts[Fate.RECREATED] for each in seen)
+    return exit_code_of(seen, differs=exit_code and going)
+
+
+def _orphans(output: Output, found: Orphans) -> None:
+    if failed(output, found.seen):
+        return
+    for each in found.orphans:
+        _orphan(output, each)
+    print_end(output, found.seen, {word: number for word, number in found.counts.items() if word != "held"}, nothing="no orphans")
+    if found.counts[Fate.DELETED] + found.counts[Fate.RECREATED]:
+        print_next(output, found.seen)
+
+
+def _orphan(output: Output, each: LiveOrphan) -> None:
+    sign, style = _FATES[each.fate]
+    marks = (
+        "held" if each.held else "",
+        each.reason,
+        f"since {each.since}" if each.since else "",
+        f"finalizers: {', '.join(each.finalizers)}" if each.finalizers else "",
+    )
+    notes = "; ".join(filter(None, marks))
+    output.line(f"{sign} {each.fate:10} {each.object}{f'  ({notes})' if notes else ''}", style)
