@@ -5,15 +5,16 @@ List elements are named by what identifies them (`containers[name=web]`), so tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Any
 
 from handler.model.field_masking import MASKED, is_sensitive, shown
 from handler.model.hidden_fields import HiddenFields
 from handler.model.names import FIELD_MANAGER, GroupKind
 from handler.model.plan import FieldChange
-from handler.plan.managed_fields import MEMBER, Step, equal, owners
+from handler.plan.managed_fields import KEY_DEFAULTS, MEMBER, Step, equal, owners
 
 _NOISE = ("managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink")
 _IDENTIFYING = (("name",), ("containerPort", "protocol"), ("port", "protocol"), ("mountPath",), ("key",), ("type",), ("ip",), ("uid",))
@@ -118,14 +119,15 @@ def _list_differences(path: Path, was: list[Any], becomes: list[Any]) -> Iterato
 
 def paired(was: list[Any], becomes: list[Any]) -> tuple[dict[Step, Any], dict[Step, Any]]:
     """Return the elements of two lists, each by what identifies it in both; by position where nothing does."""
+    filled = {key: value for key, value in KEY_DEFAULTS.items() if any(isinstance(item, dict) and key in item for item in (*was, *becomes))}
     for keys in _IDENTIFYING:
-        both: list[list[Step]] = [[_step(item, keys) for item in items] for items in (was, becomes)]
+        both: list[list[Step]] = [[_step(item, keys, filled) for item in items] for items in (was, becomes)]
         if all(all(steps) and len(set(steps)) == len(steps) for steps in both):
             return dict(zip(both[0], was, strict=True)), dict(zip(both[1], becomes, strict=True))
     return dict(enumerate(was)), dict(enumerate(becomes))
 
 
-def _step(item: Any, keys: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
+def _step(item: Any, keys: tuple[str, ...], filled: Mapping[str, Any] = MappingProxyType({})) -> tuple[tuple[str, Any], ...]:
     if not isinstance(item, dict) or not isinstance(item.get(keys[0]), str | int):
         return ()
-    return tuple((key, item[key]) for key in keys if isinstance(item.get(key), str | int))
+    return tuple((key, value) for key in keys if isinstance(value := item.get(key, filled.get(key)), str | int))

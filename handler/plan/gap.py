@@ -9,8 +9,9 @@ and listed where they are few.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache, reduce
@@ -30,8 +31,13 @@ _OURS = (("metadata", "name"), ("metadata", "namespace"), ("metadata", "labels",
 """What makes an object that one and ours: git's author wrote none of it, or can't change it."""
 _KEPT = ("finalizers", "ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds")
 """Metadata by which controllers and the garbage collector do their work (Rekkoner's default list)."""
-DEFAULT, NOT_THERE = "has no manager, as the API server's defaults", "isn't there"
+DEFAULT, FILLED = "has no manager, as the API server's defaults", "within what git declares, by the API server"
+NOT_THERE, DROPPED = "isn't there", "the API server doesn't keep it"
+MORE = "has more than git declares, and keeps it"
 GOES, STAYS = "the next run that compares live removes it", "it stays"
+_EMPTY = frozenset({"", "null", "false", "0", '""', "{}", "[]"})
+"""What the API server may leave out as it is what holds without it."""
+_STEP = re.compile(r"[.[]")
 Mask = Callable[[str], str]
 Path = tuple[Step, ...]
 Place = tuple[str | int, ...]
@@ -60,10 +66,13 @@ class GapField:
 
 @dataclass(frozen=True, slots=True)
 class ObjectGap:
-    """The fields of one object: those that are listed. `equal`: paths of equal ones that aren't; `defaults`: how many of the server's."""
+    """The fields of one object: those that are listed.
+
+    `equal`: paths of equal ones that aren't, each with whether it is a map or a list; `defaults`: how many of the server's.
+    """
 
     fields: tuple[GapField, ...] = ()
-    equal: tuple[str, ...] = ()
+    equal: tuple[tuple[str, bool], ...] = ()
     defaults: int = 0
 
     @property
@@ -76,15 +85,15 @@ class ObjectGap:
     def hidden(self, text: Mask, value: Mask) -> ObjectGap:
         """Return the gap without what masks hide: of paths and managers, of values; an equal field that holds such a thing isn't shown."""
         fields = [_hidden(each, text, value) for each in self.fields]
-        return replace(self, fields=tuple(filter(_is_told, fields)), equal=tuple(map(text, self.equal)))
+        return replace(self, fields=tuple(filter(_is_told, fields)), equal=tuple((text(path), holds) for path, holds in self.equal))
 
     def judged(self, change: Change) -> ObjectGap:
         """Return the gap as the plan sees it: what the server's dry-run changes differs, and nothing else that is declared."""
         if change.action is Action.RECREATE:
             return self
-        changed = tuple(each.path for each in change.fields)
-        left = [_settled(each) for each in self.fields if not _is_covered(each.path, changed) and not _is_secret_alike(each)]
-        rest = tuple(path for path in self.equal if not _is_covered(path, changed)) if changed else self.equal
+        changed = _Changed.of(change.fields)
+        left = [_settled(each) for each in self.fields if not changed.covers(each.path, _holds(each)) and not _is_secret_alike(each)]
+        rest = tuple(each for each in self.equal if not changed.covers(*each))
         return replace(self, fields=(*map(_changing, change.fields), *left), equal=rest)
 
 
@@ -156,11 +165,11 @@ class _Look:
             for entry in managed_fields(live)
         )
         fields: list[GapField] = []
-        same: list[str] = []
+        same: list[tuple[str, bool]] = []
         defaults = 0
         for leaf in _leaves(meaningful(declared), meaningful(live), owners):
             state, why = self._state(leaf)
-            if why == DEFAULT and not lists:
+            if why in (DEFAULT, FILLED) and not lists:
                 defaults += 1
                 continue
             text, secret = _text(self.kind, tuple(self.hidden.told(leaf.path)))
@@ -169,7 +178,7 @@ class _Look:
             if lists or state is not FieldState.EQUAL:
                 fields.append(self._field(leaf, text, state, why))
             else:
-                same.append(text)
+                same.append((text, isinstance(leaf.live, dict | list)))
         return ObjectGap(tuple(filter(_is_told, fields)), tuple(same), defaults)
 
     def _state(self, leaf: _Leaf) -> tuple[FieldState, str]:
@@ -178,6 +187,8 @@ class _Look:
             return FieldState.ITSELF, ignored
         if leaf.live is _ABSENT:
             return FieldState.DIFFERS, NOT_THERE
+        if _has_more(leaf):
+            return FieldState.UNDECLARED, MORE
         if leaf.declared is not _ABSENT:
             return FieldState.EQUAL if equal(leaf.declared, leaf.live) else FieldState.DIFFERS, ""
         return _undeclared(leaf)
@@ -209,10 +220,18 @@ def _undeclared(leaf: _Leaf) -> tuple[FieldState, str]:
         return FieldState.ITSELF, "kept by controllers"
     others = [owner for owner in leaf.owners if owner.manager != FIELD_MANAGER]
     if not others:
-        return FieldState.ITSELF, DEFAULT
+        return FieldState.ITSELF, FILLED if leaf.owners else DEFAULT
     if all(owner.subresource for owner in others):
         return FieldState.ITSELF, f"written through {others[0].subresource}"
     return FieldState.UNDECLARED, STAYS
+
+
+def _has_more(leaf: _Leaf) -> bool:
+    """Whether a set holds all that git declares of it, and members that are others'."""
+    if not (isinstance(leaf.declared, list) and isinstance(leaf.live, list)) or len(leaf.declared) >= len(leaf.live):
+        return False
+    is_set = any(step.startswith("v:") for owner in leaf.owners for step in owner.fields)
+    return is_set and all(any(equal(ours, theirs) for theirs in leaf.live) for ours in leaf.declared)
 
 
 def _owner(leaf: _Leaf) -> str:
@@ -283,8 +302,12 @@ def _narrowed(owners: tuple[_Owner, ...], step: Step, item: Any) -> tuple[_Owner
 
 # --- with the plan
 def _settled(each: GapField) -> GapField:
-    """Return a field that the plan doesn't change: the server calls equal what is written otherwise."""
-    return replace(each, state=FieldState.EQUAL, why="the same to the API server") if each.state is FieldState.DIFFERS else each
+    """Return a field that the plan doesn't change: the server calls equal what is written otherwise, or drops it."""
+    if each.state is not FieldState.DIFFERS:
+        return each
+    if each.why == NOT_THERE and each.declared not in _EMPTY:
+        return replace(each, state=FieldState.ITSELF, why=DROPPED)
+    return replace(each, state=FieldState.EQUAL, why="the same to the API server")
 
 
 def _is_secret_alike(each: GapField) -> bool:
@@ -298,6 +321,29 @@ def _changing(change: FieldChange) -> GapField:
     return GapField(change.path, state, change.declared, change.live, change.manager, why)
 
 
-def _is_covered(path: str, changed: Sequence[str]) -> bool:
-    """Whether a change names a field, or what is around or in it."""
-    return any(path == each or path.startswith((f"{each}.", f"{each}[")) or each.startswith((f"{path}.", f"{path}[")) for each in changed)
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """What a plan changes: paths, each with whether it is a map or a list; and what is `around` them.
+
+    A key may have dots: beside a text `labels.app` there is another, `labels.app.kubernetes.io/name`. Only a map or a list holds more.
+    """
+
+    whole: Mapping[str, bool]
+    around: frozenset[str]
+
+    @classmethod
+    def of(cls, changes: Sequence[FieldChange]) -> _Changed:
+        return cls({each.path: _holds(each) for each in changes}, frozenset(above for each in changes for above in _above(each.path)))
+
+    def covers(self, path: str, holds: bool) -> bool:
+        """Whether a change names a field, or what is around or in it. `holds`: whether the field is a map or a list."""
+        return path in self.whole or (holds and path in self.around) or any(self.whole.get(above) for above in _above(path))
+
+
+def _holds(each: GapField | FieldChange) -> bool:
+    """Whether a field is a map or a list, as far as its values are shown."""
+    return any(text.startswith(("{", "[", MASKED)) for text in (each.declared, each.live))
+
+
+def _above(path: str) -> Iterator[str]:
+    return (path[: found.start()] for found in _STEP.finditer(path))

@@ -20,7 +20,7 @@ Fields = dict[str, Any]
 Step = str | int | tuple[tuple[str, Any], ...]
 """A field, a position in a list, or a list element by its keys; the member of a set has the key MEMBER."""
 MEMBER = ""
-_KEY_DEFAULTS = {"protocol": "TCP"}  # list keys the API server fills in before it names an element: container and service ports
+KEY_DEFAULTS = {"protocol": "TCP"}  # list keys the API server fills in before it names an element: container and service ports
 _UNOWNED_ROOT = ("apiVersion", "kind")
 _UNOWNED_METADATA = ("name", "namespace")
 
@@ -103,12 +103,12 @@ def element_keys(element: str) -> tuple[tuple[str, Any], ...]:
 
 
 def _has_keys(item: Any, keys: Sequence[tuple[str, Any]]) -> bool:
-    return isinstance(item, dict) and all(item.get(key, _KEY_DEFAULTS.get(key)) == value for key, value in keys)
+    return isinstance(item, dict) and all(item.get(key, KEY_DEFAULTS.get(key)) == value for key, value in keys)
 
 
 def keys_of(item: dict[str, Any], names: Iterable[str]) -> tuple[tuple[str, Any], ...]:
     """Return the keys by which an element is named, defaults filled in."""
-    return tuple((name, item.get(name, _KEY_DEFAULTS.get(name))) for name in names)
+    return tuple((name, item.get(name, KEY_DEFAULTS.get(name))) for name in names)
 
 
 def find_element(items: Iterable[Any], keys: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:

@@ -248,8 +248,13 @@ def _no_constant(word: str) -> Any:
 
 
 def summary_of(state: State) -> str:
-    """Write a state's summary annotation."""
-    return json.dumps(write_record(Summary.of(state)), separators=(",", ":"))
+    """Write a state's summary annotation; what only an overview shows is left out where it would be too long to be read."""
+    summary = Summary.of(state)
+    texts = (
+        json.dumps(write_record(each), separators=(",", ":"))
+        for each in (summary, replace(summary, why=""), replace(summary, why="", recent=()))
+    )
+    return next((text for text in texts if len(text) <= LONGEST), "")
 
 
 @lru_cache(2048)  # most are as they were at the last look

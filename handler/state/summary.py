@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 
 from handler.model.manifest import canonical
-from handler.model.result import IN_SYNC
+from handler.model.result import IN_SYNC, Outcome
 from handler.state.record import FORMAT, State, Suspend
 from handler.state.record_format import Line, Sha, Time, Word
 
@@ -83,7 +83,7 @@ class Summary:
             health_since=state.health.since,
             judged=state.health.judged,
             subject=next((_cut(run.subject, _SUBJECT) for run in runs if run.subject), ""),
-            applied=next((run.started for run in reversed(runs) if run.outcome in IN_SYNC), ""),
+            applied=_applied(state),
             since=state.status.since,
             suspended_until=state.suspend.until if state.suspend else "",
             author=next((_cut(run.author.partition(" <")[0], _AUTHOR) for run in runs if run.author), ""),
@@ -95,6 +95,19 @@ class Summary:
         """Return the pause that holds at `now`, as far as a summary knows it: not by whom, nor why."""
         pause = Suspend("", until=self.suspended_until)
         return pause if self.suspended and pause.holds(now) else None
+
+
+def _applied(state: State) -> str:
+    """Return since when the commit is deployed without another one between, as far as the history says."""
+    since = ""
+    for run in state.history:
+        if run.digest or run.outcome in IN_SYNC:
+            if run.commit != state.commit:
+                break
+            since = run.started
+            if run.outcome == Outcome.ROLLED_BACK:
+                break
+    return since
 
 
 def _why(state: State) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
+
 from handler.config.settings import IgnoreRule, IgnoreSelect
 from handler.model.hidden_fields import HiddenFields
 from handler.model.manifest import Manifest
@@ -12,7 +14,7 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Change, FieldChange
 from handler.model.render import UnstableFields
 from handler.plan.compare import Comparison
-from handler.plan.gap import DEFAULT, GOES, NOT_THERE, STAYS, FieldGaps, FieldState, GapField, ObjectGap
+from handler.plan.gap import DEFAULT, DROPPED, FILLED, GOES, MORE, NOT_THERE, STAYS, FieldGaps, FieldState, GapField, ObjectGap
 from handler.plan.ignore import Ignoring
 from tests.unit.plan.samples import SET, desired, document, entry, live
 
@@ -60,7 +62,7 @@ def test_what_live_alone_has_is_somebodys_or_there_by_itself() -> None:
         "spec.paused": (EQUAL, "true", "true", "anneal", ""),
         "spec.replicas": (ITSELF, "", "3", "hpa", "written through scale"),
         "spec.strategy": (ITSELF, "", '{"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}}', "", DEFAULT),
-        "spec.minReadySeconds": (ITSELF, "", "5", "anneal", DEFAULT),
+        "spec.minReadySeconds": (ITSELF, "", "5", "anneal", FILLED),
         "metadata.annotations.rev": (ITSELF, "", "1", "controller", "written through status"),
         "metadata.annotations.note": (UNDECLARED, "", "x", "operator", STAYS),
         "metadata.finalizers": (ITSELF, "", '["acme.io/held"]', "operator", "kept by controllers"),
@@ -149,7 +151,7 @@ def test_of_a_secret_nothing_says_that_a_value_equals() -> None:
     assert written
     assert [each.path for each in written.fields] == ["data.theirs", "type"], "that the server calls it the same isn't told"
     unlisted = gap_of(body, lives, gaps=FieldGaps(most=0))
-    assert (unlisted.equal, unlisted.counts["equal"]) == (("type",), 1)
+    assert (unlisted.equal, unlisted.counts["equal"]) == ((("type", False),), 1)
 
 
 def test_values_that_a_commit_hides_are_hidden_wherever_they_stand() -> None:
@@ -189,7 +191,7 @@ def test_equal_fields_and_defaults_are_counted_and_listed_while_they_are_few_or_
     few, gaps = FieldGaps(), FieldGaps(most=2)
     assert len(gap_of(body, lives, gaps=few).fields) == 3
     first, second = gap_of(body, lives, gaps=gaps), gap_of(*named("other"), gaps=gaps)
-    assert (len(first.fields), second) == (3, ObjectGap((), ("data.a", "data.b"), 1))
+    assert (len(first.fields), second) == (3, ObjectGap((), (("data.a", False), ("data.b", False)), 1))
     assert second.counts == first.counts == {"equal": 2, "differs": 0, "undeclared": 0, "itself": 1}
     one = FieldGaps("ConfigMap/shop/other")
     assert gap_of(body, lives, gaps=one).fields == ()
@@ -228,12 +230,78 @@ def test_what_the_server_calls_the_same_is_equal_and_what_it_changes_differs() -
 
 
 def test_equal_fields_that_arent_listed_leave_the_count_when_the_plan_changes_them() -> None:
-    gap = ObjectGap((), ("spec.a.b", "spec.a[x=1].c", "spec.ab", "data"), 2)
-    whole = gap.judged(change(Action.UPDATE, FieldChange("spec.a", "1", "2")))
-    assert (whole.equal, whole.counts["differs"]) == (("spec.ab", "data"), 1)
-    inner = gap.judged(change(Action.UPDATE, FieldChange("data[order]", "1", "2"), FieldChange("spec.ab.c", "1", "2")))
-    assert inner.equal == ("spec.a.b", "spec.a[x=1].c")
+    gap = ObjectGap((), tuple((path, path == "data") for path in ("spec.a.b", "spec.a[x=1].c", "spec.ab", "data")), 2)
+
+    def left(*changes: FieldChange) -> list[str]:
+        return [path for path, _ in gap.judged(change(Action.UPDATE, *changes)).equal]
+
+    assert left(FieldChange("spec.a", "1", '{"b": 1}')) == ["spec.ab", "data"]
+    assert left(FieldChange("data[order]", "1", "2"), FieldChange("spec.ab", "1", "2")) == ["spec.a.b", "spec.a[x=1].c"]
+    assert gap.judged(change(Action.UPDATE, FieldChange("spec.a", "***", "***"))).counts["differs"] == 1
+    assert left(FieldChange("spec.a", "***", "***")) == ["spec.ab", "data"], "what is masked may be a map"
     assert gap.judged(change(Action.UNCHANGED)).equal == gap.equal
+
+
+@pytest.mark.parametrize(
+    ("changed", "others"),
+    [("app.kubernetes.io/version", ("app", "apps")), ("app", ("app.kubernetes.io/version", "app.kubernetes.io/name"))],
+)
+def test_a_key_with_dots_isnt_within_the_key_that_it_begins_with(changed: str, others: tuple[str, ...]) -> None:
+    body = document(metadata={"labels": {changed: "new"}})
+    lives = live(body)
+    lives["metadata"]["labels"] |= {changed: "old"} | dict.fromkeys(others, "x")
+    lives["metadata"]["managedFields"].append(
+        entry({"f:metadata": {"f:labels": {f"f:{name}": {} for name in others}}}, "kubectl-label", "Update")
+    )
+    found = gap_of(body, lives).judged(change(Action.UPDATE, FieldChange(f"metadata.labels.{changed}", "new", "old", "anneal")))
+    assert {path: each[0] for path, each in told(found).items()} == {
+        f"metadata.labels.{changed}": DIFFERS,
+        **{f"metadata.labels.{name}": UNDECLARED for name in others},
+    }
+
+
+def test_a_port_is_named_as_the_server_names_it_whether_git_writes_its_protocol_or_not() -> None:
+    body = document("Service", spec={"ports": [{"port": 81}]})
+    lives = live(document("Service", spec={"ports": [{"port": 80, "protocol": "TCP"}]}))
+    becomes = (
+        FieldChange("spec.ports[port=81,protocol=TCP]", '{"port": 81}', ""),
+        FieldChange("spec.ports[port=80,protocol=TCP]", "", '{"port": 80}'),
+    )
+    found = gap_of(body, lives).judged(change(Action.UPDATE, *becomes))
+    assert {path: each[0] for path, each in told(found).items()} == {becomes[0].path: DIFFERS, becomes[1].path: UNDECLARED}
+
+
+def test_the_protocol_of_an_unchanged_list_is_filled_in() -> None:
+    body = document("NetworkPolicy", api="networking.k8s.io/v1", spec={"ports": [{"port": 80}, {"port": 53, "protocol": "UDP"}]})
+    lives = live(body)
+    lives["spec"]["ports"][0]["protocol"] = "TCP"
+    assert told(gap_of(body, lives)) == {
+        "spec.ports[port=80,protocol=TCP].port": (EQUAL, "80", "80", "anneal", ""),
+        "spec.ports[port=80,protocol=TCP].protocol": (ITSELF, "", "TCP", "anneal", FILLED),
+        "spec.ports[port=53,protocol=UDP].port": (EQUAL, "53", "53", "anneal", ""),
+        "spec.ports[port=53,protocol=UDP].protocol": (EQUAL, "UDP", "UDP", "anneal", ""),
+    }
+
+
+def test_what_others_add_to_a_set_is_undeclared() -> None:
+    body = document("Widget", api="acme.io/v1", spec={"set": ["a"], "list": ["a"]})
+    lives = live(body, {"f:spec": {"f:set": {'v:"a"': {}}, "f:list": {}}}) | {"spec": {"set": ["a", "b"], "list": ["a", "b"]}}
+    lives["metadata"]["managedFields"].append(entry({"f:spec": {"f:set": {'v:"b"': {}}}}, "other", "Update"))
+    found = gap_of(body, lives).judged(change(Action.UNCHANGED))
+    assert told(found)["spec.set"] == (UNDECLARED, '["a"]', '["a", "b"]', "other", MORE)
+    lives["spec"]["set"] = ["b", "c"]
+    assert told(gap_of(body, lives))["spec.set"][0] is DIFFERS, "what git declares is gone"
+
+
+@pytest.mark.parametrize(
+    ("declared", "state", "why"),
+    [("x", ITSELF, DROPPED), ({}, EQUAL, "the same to the API server"), (False, EQUAL, "the same to the API server")],
+)
+def test_what_the_server_doesnt_keep_is_equal_only_where_nothing_is_lost(declared: Any, state: FieldState, why: str) -> None:
+    body = document("Widget", api="acme.io/v1", spec={"a": 1, "b": declared})
+    lives = live(body) | {"spec": {"a": 1}}
+    found = gap_of(body, lives).judged(change(Action.UNCHANGED))
+    assert (told(found)["spec.b"][0], told(found)["spec.b"][4]) == (state, why)
 
 
 def test_a_comparison_tells_the_gap_of_what_it_compares_and_of_nothing_else() -> None:

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from handler.model.errors import StateInvalid
 from handler.model.names import Identity
-from handler.state.configmap import decode, encode, read_summary
-from handler.state.record import FORMAT, HeldPlan, Orphan, Progress, Run, RunStatus, Stalled, State, StepRecord, TargetHealth
+from handler.state.configmap import decode, encode, read_summary, summary_of
+from handler.state.record import FORMAT, HeldPlan, Orphan, Pin, Progress, Run, RunStatus, Stalled, State, StepRecord, TargetHealth
+from handler.state.record_format import write_record
 from handler.state.size_limit import LIMIT, fitted, size
-from handler.state.summary import Summary
+from handler.state.summary import LONGEST, Summary
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, full, sha, states
 
 Body = dict[str, Any]
@@ -149,6 +150,44 @@ def test_a_summary_of_long_texts_in_any_script_has_room() -> None:
     assert summary == Summary.of(known)
     assert len(summary.recent) == 10
     assert all(text.endswith("…") and len(text) > 10 for text in (summary.subject, summary.author, summary.why))
+
+
+def test_a_summary_leaves_out_what_has_no_room_before_it_is_too_long_to_be_read() -> None:
+    """Far outside of what runs write: commits of SHA-256, runs of centuries."""
+    commit, attempt = "a" * 64, full().attempt
+    attempt = replace(attempt, commit=commit) if attempt else None
+    run = Run("shop.0123456789ab", "replay", "rolled-back", NOON, commit, "🛒" * 300, "アニール" * 60, duration=1e12)
+    status = RunStatus("failed", NOON, message="é" * 4000, next_try=NOON)
+    known = replace(full(), commit=commit, history=(run,) * 20, status=status, held=None, pin=Pin(commit), attempt=attempt)
+    whole = Summary.of(known)
+    assert whole.why
+    assert len(json.dumps(write_record(whole), separators=(",", ":"))) > LONGEST
+    assert read_summary(summary_of(known)) == replace(whole, why="")
+
+
+DAYS = tuple(f"2026-03-0{day}T12:00:00Z" for day in range(9, 0, -1))
+DEPLOYED = "1" * 12
+
+
+@pytest.mark.parametrize(
+    ("runs", "since"),
+    [
+        ((), ""),
+        ((("failed", "b", ""), ("applied", "a", DEPLOYED)), DAYS[1]),
+        ((("unchanged", "a", ""), ("failed", "b", ""), ("applied", "a", DEPLOYED), ("applied", "b", DEPLOYED)), DAYS[2]),
+        ((("rolled-back", "a", DEPLOYED), ("failed", "b", ""), ("applied", "a", DEPLOYED)), DAYS[0]),
+        ((("unchanged", "a", DEPLOYED), ("rolled-back", "a", DEPLOYED), ("failed", "b", ""), ("applied", "a", DEPLOYED)), DAYS[1]),
+        ((("applied", "a", DEPLOYED), ("applied", "b", DEPLOYED), ("applied", "a", DEPLOYED)), DAYS[0]),
+        ((("applied", "b", DEPLOYED), ("applied", "a", DEPLOYED)), ""),
+    ],
+    ids=["none", "failed after", "compared after", "gone back to", "compared since", "rolled back by hand", "not the newest"],
+)
+def test_a_commit_is_applied_since_it_was_deployed_last_after_another(runs: tuple[tuple[str, str, str], ...], since: str) -> None:
+    history = tuple(
+        Run("shop.0123456789ab", "push", outcome, day, sha(commit), "", "", digest=digest)
+        for (outcome, commit, digest), day in zip(runs, DAYS, strict=False)
+    )
+    assert Summary.of(blank(commit=sha("a"), history=history)).applied == since
 
 
 def test_a_summary_says_what_stands_in_the_way() -> None:

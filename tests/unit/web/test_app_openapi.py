@@ -14,6 +14,7 @@ from openapi_spec_validator import validate
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance, status_code_conformance
 
+from handler.app.target_status import HELD
 from tests.fakes.signed_webhooks import SECRETS, github_headers, github_push
 from tests.unit.web.door_with_runs import ENDED, FAILED, QUEUED, RECORDED, RUNNING, door
 from tests.unit.web.openapi_schema import APP, BEARER, DOCUMENT, declared
@@ -31,6 +32,10 @@ def client() -> FlaskClient:
 def test_the_document_is_openapi() -> None:
     validate(DOCUMENT)
     assert DOCUMENT["openapi"].startswith("3.1.")
+
+
+def test_it_has_room_for_all_that_is_listed_of_a_held_plan() -> None:
+    assert DOCUMENT["components"]["schemas"]["HeldChanges"]["properties"]["items"]["maxItems"] == HELD
 
 
 def test_it_names_exactly_the_routes_and_methods_that_there_are() -> None:
