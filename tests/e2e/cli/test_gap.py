@@ -212,3 +212,39 @@ def test_what_keeps_a_plan_from_being_made_is_told_with_its_place_and_the_way_ou
     found = shop.cli.json("orphans", "shop", code=1)
     assert (found["outcome"], found["orphans"], found["problems"][0]["place"]) == ("failed", [], "deploy/broken.yaml:1")
     assert "which target?" not in shop.cli("gap", code=1).stderr
+
+
+def test_ports_and_labels_are_those_of_the_api_server(shop: Shop, kubectl: Kubectl) -> None:
+    """Git leaves protocols out, and a key with dots stands beside the one that it begins with."""
+
+    def declare(port: int, version: str) -> None:
+        shop.work.write("deploy/service.yaml", document("Service", "web", spec={"selector": {"app": "web"}, "ports": [{"port": port}]}))
+        policy = {"podSelector": {}, "ingress": [{"ports": [{"port": 80}]}]}
+        shop.work.write("deploy/policy.yaml", document("NetworkPolicy", "web", "networking.k8s.io/v1", spec=policy))
+        one = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "one", "labels": {"app.kubernetes.io/version": version}}}
+        shop.work.write("deploy/one.yaml", json.dumps(one))
+        shop.push(f"Port {port}")
+
+    declare(80, "1")
+    shop.cli("apply", "-y")
+    kubectl.run("label", "cm", "one", "-n", shop.namespace, "app=shop", "app.kubernetes.io/name=shop")
+    declare(81, "2")
+    objects = by_object(shop.cli.json("gap", "shop", "-v"))
+    stand = {name: {row["path"]: row["state"] for row in each["fields"]} for name, each in objects.items()}
+    service = {path: state for path, state in stand["Service/web"].items() if path.startswith("spec.ports")}
+    assert service == {"spec.ports[port=80,protocol=TCP]": "undeclared", "spec.ports[port=81,protocol=TCP]": "differs"}
+    policy = {path: state for path, state in stand["NetworkPolicy/web"].items() if "ports" in path}
+    assert policy == {
+        "spec.ingress[0].ports[port=80,protocol=TCP].port": "equal",
+        "spec.ingress[0].ports[port=80,protocol=TCP].protocol": "itself",
+    }
+    labels = {path: state for path, state in stand["ConfigMap/one"].items() if ".labels." in path and "applyset" not in path}
+    assert labels == {
+        "metadata.labels.app": "undeclared",
+        "metadata.labels.app.kubernetes.io/name": "undeclared",
+        "metadata.labels.app.kubernetes.io/version": "differs",
+    }
+    shop.cli("apply", "-y")
+    assert [each["port"] for each in kubectl("get", "service", "web", "-n", shop.namespace)["spec"]["ports"]] == [81]
+    after = by_object(shop.cli.json("gap", "shop", "-v"))
+    assert {row["state"] for row in after["Service/web"]["fields"] if row["path"].startswith("spec.ports")} == {"equal", "itself"}
