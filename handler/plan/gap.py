@@ -137,9 +137,12 @@ class FieldGaps:
 
 @dataclass(frozen=True, slots=True)
 class _Owner:
+    """Who owns something. `within`: not by its own name, but what is around it whole."""
+
     manager: str
     subresource: str
     fields: Fields
+    within: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +222,8 @@ def _undeclared(leaf: _Leaf) -> tuple[FieldState, str]:
     if leaf.path[:1] == ("metadata",) and leaf.path[1:2] and leaf.path[1] in _KEPT:
         return FieldState.ITSELF, "kept by controllers"
     others = [owner for owner in leaf.owners if owner.manager != FIELD_MANAGER]
+    if not others and not all(owner.within for owner in leaf.owners):
+        return FieldState.UNDECLARED, GOES
     if not others:
         return FieldState.ITSELF, FILLED if leaf.owners else DEFAULT
     if all(owner.subresource for owner in others):
@@ -296,13 +301,15 @@ def _narrowed(owners: tuple[_Owner, ...], step: Step, item: Any) -> tuple[_Owner
         fields = owner.fields
         below = fields and (fields.get(f"f:{step}") if isinstance(step, str) else fields_of_element(fields, item))
         if below is not None:
-            found.append(owner if below is fields else _Owner(owner.manager, owner.subresource, below))
+            found.append(_Owner(owner.manager, owner.subresource, below, within=below is fields))
     return tuple(found)
 
 
 # --- with the plan
 def _settled(each: GapField) -> GapField:
-    """Return a field that the plan doesn't change: the server calls equal what is written otherwise, or drops it."""
+    """Return a field that the plan doesn't change: the server calls equal what is written otherwise, drops it or keeps it."""
+    if each.why == GOES:
+        return replace(each, state=FieldState.ITSELF, why=FILLED)
     if each.state is not FieldState.DIFFERS:
         return each
     if each.why == NOT_THERE and each.declared not in _EMPTY:

@@ -50,8 +50,8 @@ def gap() -> None:
     """Show how each object of TARGET, or of all targets, stands against git; change nothing.
 
     Objects and fields are equal, differ, are undeclared (live has them, git doesn't), or change by themselves: ignored, without a manager
-    as the API server's defaults, filled in or not kept by it, written by a controller through a subresource. Equal ones are counted; -v lists them. Values of Secrets
-    are masked.
+    as the API server's defaults, filled in or not kept by it, written by a controller through a subresource. Equal ones are counted; -v
+    lists them. Values of Secrets are masked.
     """
 
 

@@ -62,7 +62,7 @@ def test_what_live_alone_has_is_somebodys_or_there_by_itself() -> None:
         "spec.paused": (EQUAL, "true", "true", "anneal", ""),
         "spec.replicas": (ITSELF, "", "3", "hpa", "written through scale"),
         "spec.strategy": (ITSELF, "", '{"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}}', "", DEFAULT),
-        "spec.minReadySeconds": (ITSELF, "", "5", "anneal", FILLED),
+        "spec.minReadySeconds": (UNDECLARED, "", "5", "anneal", GOES),
         "metadata.annotations.rev": (ITSELF, "", "1", "controller", "written through status"),
         "metadata.annotations.note": (UNDECLARED, "", "x", "operator", STAYS),
         "metadata.finalizers": (ITSELF, "", '["acme.io/held"]', "operator", "kept by controllers"),
@@ -222,9 +222,14 @@ def test_what_the_server_calls_the_same_is_equal_and_what_it_changes_differs() -
         GapField("data.c", UNDECLARED, "", "3", "kubectl-edit", GOES),
         GapField("new", DIFFERS, "4", "", "", NOT_THERE),
     ]
-    anew = gaps.of(change(Action.RECREATE))
+    lives["metadata"]["managedFields"].append(entry({"f:data": {"f:dropped": {}}}))
+    lives["data"]["dropped"] = "1"
+    gap_of(body, lives, gaps=gaps)
+    anew, kept = gaps.of(change(Action.RECREATE)), gaps.of(change(Action.UNCHANGED))
     assert anew
-    assert told(anew)["data.b"][0] is DIFFERS
+    assert kept
+    assert (told(anew)["data.b"][0], told(anew)["data.dropped"][0]) == (DIFFERS, UNDECLARED)
+    assert told(kept)["data.dropped"][0] is ITSELF, "no run removes it: the plan knows"
     assert gaps.of(change(Action.PRUNE, manifest=None)) is None
     assert gaps.of(Change(Action.CREATE, Identity("", "ConfigMap", "shop", "new"), manifest=ITEM)) is None
 
