@@ -14,6 +14,7 @@ from handler.model.names import target_of
 from handler.web.page.acts import ACTS, Act, possible
 from handler.web.page.rendering import render
 from handler.web.page.roles import Visitor
+from handler.web.page.run_marks import commit_before, run_marks
 from handler.web.page.sparkline import tone_of
 from handler.web.page.target_view import TargetView, target_view
 from handler.web.page.views import Page, TargetPageView
@@ -105,15 +106,9 @@ def history(page: Page, visitor: Visitor, target: Target) -> Response:
     run = next((run for run in runs if run["id"] == chosen), None)
     if chosen and run is None:
         raise NotTheTargets.of(f"run {chosen}", "isn't in the history of this target any more")
-    before = _before(runs, run) if run else ""
+    before = commit_before(runs, run) if run else ""
     diff = page.answers.ask("diff", name=target.name, before=before, after=run["commit"])["diff"] if run and run["commit"] else None
-    return _html(page, visitor, target, "history", view=view, run=run, diff=diff)
-
-
-def _before(runs: list[Mapping[str, Any]], run: Mapping[str, Any]) -> str:
-    """Return the commit that was deployed before a run's; empty: the history doesn't say."""
-    older = runs[runs.index(run) + 1 :]
-    return next((each["commit"] for each in older if each["digest"] and each["commit"] != run["commit"]), "")
+    return _html(page, visitor, target, "history", view=view, run=run, diff=diff, marks=run_marks(runs))
 
 
 def events(page: Page, visitor: Visitor, target: Target) -> Response:

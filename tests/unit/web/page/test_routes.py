@@ -307,6 +307,34 @@ def test_a_run_that_isnt_in_the_history_shows_nothing(door: Door) -> None:
     ]
 
 
+def test_the_oldest_run_of_a_history_says_what_it_declares_not_that_it_made_all(door: Door) -> None:
+    page = get(door.browser("ADA"), f"/ui/targets/shop-prod/history?run={RUN.id}").text
+    assert ("the history names no commit that was deployed before it" in page, "What it changed" in page, "created" in page) == (
+        True,
+        False,
+        False,
+    )
+
+
+def test_the_bad_commit_is_marked_and_not_the_one_gone_back_to(door: Door) -> None:
+    assert door.state
+    back, bad = replace(RUN, id="r2", outcome="rolled-back"), replace(RUN, id="r1", outcome="failed", commit=sha("e"), digest="")
+    door.state = replace(door.state, history=(back, bad, RUN))
+    page = get(door.browser("ADA"), "/ui/targets/shop-prod/history").text
+    first, second, _ = page.split("<article")[1:]
+    assert ("gone back to" in first, "bad commit, gone back from" in second) == (True, True)
+    assert "bad commit" not in first
+
+
+def test_a_way_back_is_offered_where_there_is_the_act(door: Door) -> None:
+    assert door.state
+    door.state = replace(door.state, history=(RUN, replace(RUN, id="r0", commit=sha("b"))))
+    client, path = door.browser("ADA"), "/ui/targets/shop-prod/history"
+    assert "Roll back to" in get(client, path).text
+    door.state = replace(door.state, suspend=Suspend("bob", at=NOON))
+    assert "Roll back to" not in get(client, path).text, "it would end in 409"
+
+
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
 def test_no_other_method_is_taken(door: Door, method: str) -> None:
     client = door.browser("ADA")
