@@ -45,6 +45,10 @@ class Act:
     fields: tuple[str, ...] = ()
     of_hold: bool = False
 
+    def is_done(self, facts: Json) -> bool:
+        """Whether a pause is as this act leaves it; of any other act its run says so. `facts`: of `/api/targets/<target>`."""
+        return bool(self.question) and bool(facts["suspended"]) == (self.name == "suspend")
+
 
 ACTS: Mapping[str, Act] = {
     act.name: act

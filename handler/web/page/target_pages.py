@@ -38,8 +38,9 @@ def _html(page: Page, visitor: Visitor, target: Target, tab: str, **values: Any)
 
 def overview(page: Page, visitor: Visitor, target: Target) -> Response:
     """Show how a target stands, and its rollout; after an act also what has become of that."""
-    asked, run = ACTS.get(request.args.get("asked", "")), request.args.get("run", "")
-    return _html(page, visitor, target, "target", asked=asked, run=_run(page, target, run))
+    view, asked, run = _shown(page, target), ACTS.get(request.args.get("asked", "")), _run(page, target, request.args.get("run", ""))
+    told = asked if asked and (run or asked.is_done(view.facts)) else None
+    return _html(page, visitor, target, "target", view=view, asked=told, run=run)
 
 
 def run(page: Page, visitor: Visitor, target: Target) -> Response:
