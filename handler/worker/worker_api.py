@@ -128,8 +128,9 @@ class WorkerApi:
         return {"events": self._shown(self._inspector().events(str(message["name"])))}
 
     def logs(self, message: Json) -> Json:
-        """The end of a pod's log, of an object of a target's inventory."""
-        return {"logs": self._shown(self._inspector().logs(str(message["name"]), str(message["object"])))}
+        """The end of a pod's log, of an object of a target's inventory; `container`, `previous`: see `Inspector.logs`."""
+        name, subject, container = (str(message.get(key) or "") for key in ("name", "object", "container"))
+        return {"logs": self._shown(self._inspector().logs(name, subject, container, previous=message.get("previous") is True))}
 
     def diff(self, message: Json) -> Json:
         """What changed between two recorded commits of a target."""

@@ -12,6 +12,7 @@ from handler.config.settings import Target
 from handler.model.errors import Forbidden
 from handler.model.names import target_of
 from handler.web.page.acts import ACTS, Act, possible
+from handler.web.page.log_links import container_links, log_query, pod_links
 from handler.web.page.rendering import render
 from handler.web.page.roles import Visitor
 from handler.web.page.run_marks import commit_before, run_marks
@@ -124,7 +125,10 @@ def logs(page: Page, visitor: Visitor, target: Target) -> Response:
     chosen = request.args.get("object", "")[:_LONGEST]
     if not chosen:
         raise NotTheTargets.of("object", "none is named; follow a link of the inventory")
-    return _html(page, visitor, target, "logs", logs=page.answers.ask("logs", name=target.name, object=chosen)["logs"])
+    container, previous = request.args.get("container", "")[:_LONGEST], request.args.get("previous") == "1"
+    found = page.answers.ask("logs", name=target.name, object=chosen, container=container, previous=previous)["logs"]
+    links = {"pods": pod_links(found), "containers": container_links(found), "query": log_query(chosen, container, previous=previous)}
+    return _html(page, visitor, target, "logs", logs=found, **links)
 
 
 TARGET_PAGES: Mapping[str, TargetPageView] = {

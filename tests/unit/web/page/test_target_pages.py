@@ -101,6 +101,16 @@ def test_a_log_that_couldnt_be_read_isnt_said_to_be_empty(door: Door, monkeypatc
     assert "written nothing" not in page
 
 
+def test_another_container_is_asked_for_and_the_page_leads_to_each(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    two = [{"name": "main", "previous": True}, {"name": "proxy", "previous": False}]
+    monkeypatch.setattr("tests.unit.web.page.page_door.LOGS", LOGS | {"containers": two, "previous": True})
+    page = get(door.browser("ADA"), "/ui/targets/shop-prod/logs?object=Pod/shop/a&container=main&previous=1").text
+    about = {"name": "shop-prod", "object": "Pod/shop/a", "container": "main", "previous": True}
+    assert {"question": "logs", **about} in door.asked
+    assert '?object=Pod%2Fshop%2Fa&amp;container=main&amp;previous=1" aria-current="true">main, before its last restart</a>' in page
+    assert 'container=proxy">proxy</a>' in page
+
+
 def test_a_record_that_cant_be_read_isnt_said_to_be_none(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     none = facts_of(None)
     trouble = {"code": "cluster-unavailable", "message": "it is away"}
