@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from handler.config import value_formats
 from handler.engine.run.errors import RequestRefused
+from handler.model.errors import ShownOtherwise
 from handler.model.tree import printable
-from handler.state.record import Suspend
+from handler.state.record import State, Suspend
 from handler.state.record_format import stamp
 
 if TYPE_CHECKING:
@@ -35,24 +36,36 @@ def asked(by: str, reason: str, until: str) -> Suspend:
         raise RequestRefused.of("suspend", seen, fix="give a duration (2h, 30m), or a time with its zone: 2026-01-31T12:00:00Z") from None
 
 
-def suspend(handler: Handler, target: Target, pause: Suspend) -> str:
-    """Let no run of a target write while the pause holds; return what was done. Raises AnnealError."""
+def suspend(handler: Handler, target: Target, pause: Suspend, seen: str | None = None) -> str:
+    """Let no run of a target write while the pause holds; return what was done. Raises AnnealError.
+
+    `seen`: when the pause began that the person was shown, empty: none was, None: it doesn't matter. Raises ShownOtherwise: another holds.
+    """
     store = handler.store(target)
     blank = store.blank(handler.objects(target).cluster_uid()) if store.read().state is None else None
-    store.update(lambda state: replace(state, suspend=pause), blank)
+    store.update(lambda state: replace(_as_seen(state, seen), suspend=pause), blank)
     return f"suspended until {pause.until}" if pause.until else "suspended"
 
 
-def resume(handler: Handler, target: Target) -> str:
-    """End a target's pause; return what was done. Raises AnnealError."""
+def resume(handler: Handler, target: Target, seen: str | None = None) -> str:
+    """End a target's pause; return what was done. `seen`: see `suspend`. Raises AnnealError; ShownOtherwise: see there."""
     store = handler.store(target)
     state = store.read().state
+    if state is not None:
+        _as_seen(state, seen)
     stays = "stays suspended: anneal.yaml says `suspend: true`" if target.suspend else ""
     if state is None or state.suspend is None:
         return stays or "was not suspended"
     # A refused commit is tried again.
-    store.update(lambda now: replace(now, suspend=None, status=replace(now.status, refusal=None)))
+    store.update(lambda now: replace(_as_seen(now, seen), suspend=None, status=replace(now.status, refusal=None)))
     return stays or "resumed"
+
+
+def _as_seen(state: State, seen: str | None) -> State:
+    pause = state.suspension(time.time())
+    if seen is not None and seen != (pause.at if pause else ""):
+        raise ShownOtherwise.of(f"target {state.target}", "another pause holds now, or none, and nothing was done")
+    return state
 
 
 def moment(text: str, now: float) -> float:

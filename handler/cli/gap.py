@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from handler.cli.live_look import exit_code_of, failed, look_at, print_end, print_looks, print_next
+from handler.cli.live_look import exit_code_of, failed, look_at, named, print_end, print_looks, print_next, style_of
 from handler.cli.output import Output
 from handler.cli.session import Session
-from handler.inspect.gap import Gap, GapObject, ObjectState
+from handler.inspect.gap import Gap, GapObject
 from handler.inspect.inspector import Inspector
 from handler.inspect.look import Ask
+from handler.inspect.signs import FIELDS, OBJECTS, ObjectState
 from handler.model.numbers import many
 from handler.plan.gap import MOST, FieldState, GapField
 
@@ -17,14 +18,6 @@ _ALL = 1_000_000  # fields that -v lists
 _WIDTHS = (10, 80, 32, 32, 24)  # columns of a row at most, before the next ones give way
 _VALUE = 60  # characters of a value that are shown without -v
 _HEADS = ("STATE", "FIELD", "DECLARED", "LIVE", "MANAGER")
-_OBJECTS = {
-    ObjectState.DIFFERS: ("~", "bad"),
-    ObjectState.MISSING: ("+", "bad"),
-    ObjectState.UNDECLARED: ("-", "warn"),
-    ObjectState.ITSELF: (".", "dim"),
-    ObjectState.EQUAL: ("=", "good"),
-}
-_FIELDS = {FieldState.DIFFERS: "bad", FieldState.UNDECLARED: "warn", FieldState.ITSELF: "dim", FieldState.EQUAL: "good"}
 
 
 def gap(session: Session, target: str | None, commit: str, exit_code: bool) -> int:
@@ -52,13 +45,14 @@ def _gap(output: Output, found: Gap) -> None:
     for each, fields in shown:
         _object(output, each)
         for field in fields:
-            output.line(f"{_row(_cells(output, field), widths)}{f'  ({field.why})' if field.why else ''}", _FIELDS[field.state], whole=True)
+            why = f"  ({field.why})" if field.why else ""
+            output.line(f"{_row(_cells(output, field), widths)}{why}", style_of(FIELDS[field.state]), whole=True)
         if fields and each.omitted:
             output.detail(f"    and {many(each.omitted, 'field')} more")
     for due in found.due:
         output.line(f"> {due.group}: {due.action} {due.identity}", "warn")
-    words = ", ".join(f"{number} {state}" for state, number in found.fields.items() if number)
-    print_end(output, found.seen, found.counts, f"; fields: {words}" if words else "")
+    words = ", ".join(f"{number} {word}" for word, number in named(found.fields, FIELDS).items() if number)
+    print_end(output, found.seen, named(found.counts, OBJECTS), f"; fields: {words}" if words else "")
     if found.differs:
         print_next(output, found.seen)
 
@@ -69,17 +63,18 @@ def _listed(output: Output, each: GapObject) -> tuple[GapField, ...]:
 
 
 def _object(output: Output, each: GapObject) -> None:
-    sign, style = _OBJECTS[each.state]
+    sign = OBJECTS[each.state]
     does = "" if each.action in ("unchanged", "skip") else f"to {each.action}"
     marks = (does, "held" if each.held else "", each.reason, f"being deleted since {each.terminating}" if each.terminating else "")
     equal = f"{many(each.counts[FieldState.EQUAL], 'field')} equal" if each.counts[FieldState.EQUAL] else ""
     notes = "; ".join(dict.fromkeys(filter(None, (*marks, equal))))
-    output.line(f"{sign} {each.state:10} {each.object}{f'  ({notes})' if notes else ''}{f'  {each.place}' if each.place else ''}", style)
+    tail = f"{f'  ({notes})' if notes else ''}{f'  {each.place}' if each.place else ''}"
+    output.line(f"{sign.sign} {sign.word:10} {each.object}{tail}", style_of(sign))
 
 
 def _cells(output: Output, field: GapField) -> tuple[str, ...]:
     sides = (_value(text, whole=output.verbose) for text in (field.declared, field.live))
-    return str(field.state), field.path, *sides, field.manager or "-"
+    return FIELDS[field.state].word, field.path, *sides, field.manager or "-"
 
 
 def _value(text: str, *, whole: bool) -> str:

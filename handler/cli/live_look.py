@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,10 +17,12 @@ from handler.inspect.inspector import Inspector
 from handler.inspect.look import Seen
 from handler.inspect.orphans import Orphans
 from handler.inspect.plan_questions import AT_ONCE
+from handler.inspect.signs import Sign
 from handler.model.result import Outcome
 
 DIFFERS = 2
 F = TypeVar("F", Gap, Orphans)
+S = TypeVar("S", bound=str)
 
 
 @contextmanager
@@ -62,6 +64,16 @@ def failed(output: Output, seen: Seen) -> bool:
     reports.problems(output, seen.problems)
     output.line(f"{seen.target}: {seen.outcome}{'' if seen.problems else f': {seen.message}'}", "bad")
     return True
+
+
+def style_of(sign: Sign) -> str:
+    """Return the colour of a state as `Output` calls it."""
+    return "dim" if sign.tone == "quiet" else sign.tone
+
+
+def named(counts: Mapping[str, int], signs: Mapping[S, Sign]) -> dict[str, int]:
+    """Return how many there are of each state, by its word."""
+    return {sign.word: counts[state] for state, sign in signs.items()}
 
 
 def print_end(output: Output, seen: Seen, counts: dict[str, int], more: str = "", nothing: str = "nothing") -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from handler.cli.live_look import exit_code_of, failed, look_at, print_end, print_looks, print_next
+from handler.cli.live_look import exit_code_of, failed, look_at, named, print_end, print_looks, print_next, style_of
 from handler.cli.output import Output
 from handler.cli.session import Session
-from handler.inspect.orphans import Fate, LiveOrphan, Orphans
-
-_FATES = {Fate.DELETED: ("-", "bad"), Fate.RECREATED: ("!", "bad"), Fate.KEPT: (".", "dim"), Fate.LEFT: (".", "dim")}
+from handler.inspect.orphans import LiveOrphan, Orphans
+from handler.inspect.signs import FATES, Fate
 
 
 def orphans(session: Session, target: str | None, exit_code: bool) -> int:
@@ -23,13 +22,13 @@ def _orphans(output: Output, found: Orphans) -> None:
         return
     for each in found.orphans:
         _orphan(output, each)
-    print_end(output, found.seen, {word: number for word, number in found.counts.items() if word != "held"}, nothing="no orphans")
+    print_end(output, found.seen, named(found.counts, FATES), nothing="no orphans")
     if found.counts[Fate.DELETED] + found.counts[Fate.RECREATED]:
         print_next(output, found.seen)
 
 
 def _orphan(output: Output, each: LiveOrphan) -> None:
-    sign, style = _FATES[each.fate]
+    sign = FATES[each.fate]
     marks = (
         "held" if each.held else "",
         each.reason,
@@ -37,4 +36,4 @@ def _orphan(output: Output, each: LiveOrphan) -> None:
         f"finalizers: {', '.join(each.finalizers)}" if each.finalizers else "",
     )
     notes = "; ".join(filter(None, marks))
-    output.line(f"{sign} {each.fate:10} {each.object}{f'  ({notes})' if notes else ''}", style)
+    output.line(f"{sign.sign} {sign.word:10} {each.object}{f'  ({notes})' if notes else ''}", style_of(sign))

@@ -11,23 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from handler.inspect.look import Look, Seen
+from handler.inspect.signs import ObjectState
 from handler.model.plan import Action, Change, Due
 from handler.plan.gap import MOST, FieldState, GapField, ObjectGap
 
 FIELDS = 200  # fields of one object that are listed
-
-
-class ObjectState(StrEnum):
-    """How an object stands; in the order in which they are listed."""
-
-    DIFFERS = "differs"
-    MISSING = "missing"
-    UNDECLARED = "undeclared"
-    ITSELF = "itself"
-    EQUAL = "equal"
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,9 +60,9 @@ class Inspector:
         """Return the newest events about a target's objects and what they own: see `LiveQuestions`."""
         return self.live.events(name)
 
-    def logs(self, name: str, subject: str) -> PodLog:
+    def logs(self, name: str, subject: str, container: str = "", *, previous: bool = False) -> PodLog:
         """Return the end of a pod's log, of an object of a target's tree: see `LiveQuestions`."""
-        return self.live.logs(name, subject)
+        return self.live.logs(name, subject, container, previous=previous)
 
     def diff(self, name: str, before: str, after: str) -> CommitDiff:
         """Return what changed between two commits of a target's record: see `LiveQuestions`."""

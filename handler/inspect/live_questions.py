@@ -41,15 +41,17 @@ class LiveQuestions:
         look = partial(cluster_events.events_of, self._api(name), inventory)
         return self.looks.ask(("events", name), look, seconds=max(end - time.monotonic(), 1.0), fresh=FRESH)
 
-    def logs(self, name: str, subject: str) -> PodLog:
+    def logs(self, name: str, subject: str, container: str = "", *, previous: bool = False) -> PodLog:
         """Return the end of a pod's log: of an object of a target's tree that is one or has some below it; never kept.
 
-        Raises RequestRefused: it isn't the target's, or has no logs; AnnealError: see `tree`.
+        `container`, `previous`: see `pod_logs.read_named`.
+
+        Raises RequestRefused: it isn't the target's, or has no such log; AnnealError: see `tree`.
         """
         end, inventory = time.monotonic() + PATIENCE, self._inventory(name)
         top = pod_logs.asked(inventory, subject)
-        look = partial(pod_logs.read_named, self._api(name), inventory, top)
-        return self.looks.ask(("logs", name, top.identity), look, seconds=max(end - time.monotonic(), 1.0))
+        look = partial(pod_logs.read_named, self._api(name), inventory, top, container, previous=previous)
+        return self.looks.ask(("logs", name, top.identity, container, previous), look, seconds=max(end - time.monotonic(), 1.0))
 
     def diff(self, name: str, before: str, after: str) -> CommitDiff:
         """Return what changed between two commits of a target's record; `before` empty: all of `after`.

@@ -10,19 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from enum import StrEnum
 
 from handler.inspect.look import Look, Seen
+from handler.inspect.signs import Fate
 from handler.model.plan import Action, Change
-
-
-class Fate(StrEnum):
-    """What becomes of a live object, in the order in which they are listed."""
-
-    DELETED = "deleted"
-    RECREATED = "recreated"
-    KEPT = "kept"
-    LEFT = "left"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from handler.cluster.evidence import Evidence
 from handler.cluster.live import Object
 from handler.engine.run.errors import RequestRefused
 from handler.engine.waits.explanation import explain
-from handler.engine.waits.log_tail import LogTail, read_tail
+from handler.engine.waits.log_tail import LoggedContainer, LogTail, logged_containers, read_container, read_tail
 from handler.health.diagnosis import Live, Subject
 from handler.health.kinds.pods import WITH_PODS, pods_of
 from handler.inspect.inventory_tree import Inventory, SeenObject
@@ -24,6 +24,7 @@ from handler.model.manifest import at
 from handler.model.names import Identity, Resource
 
 MOST = 5  # objects of a target whose logs are read
+_PODS = 50  # of one object that are listed
 LINES = 100  # of a log that is asked for by name
 _GROUPS = {each.kind: each.group for each in WITH_PODS}
 _POD = Resource("", "v1", "Pod", "pods", namespaced=True)
@@ -102,7 +103,10 @@ def _workload(subject: str) -> Identity | None:
 # --- by name
 @dataclass(frozen=True, slots=True)
 class PodLog:
-    """The end of one pod's log. `pod` empty: there is none; the rest: see `LogTail`."""
+    """The end of one pod's log. `pod` empty: there is none; the rest: see `LogTail`.
+
+    `containers`: those of this pod that have a log; `pods`: those of the object, where it has several.
+    """
 
     target: str
     object: str
@@ -113,6 +117,8 @@ class PodLog:
     withheld: str = ""
     fix: str = ""
     notes: tuple[str, ...] = ()
+    containers: tuple[LoggedContainer, ...] = ()
+    pods: tuple[str, ...] = ()
 
 
 def asked(inventory: Inventory, subject: str) -> SeenObject:
@@ -124,8 +130,11 @@ def asked(inventory: Inventory, subject: str) -> SeenObject:
     return found
 
 
-def read_named(api: Api, inventory: Inventory, top: SeenObject) -> PodLog:
-    """Read the log of the pod at or below an object that does worst, or else of the newest, with the rights of `api`."""
+def read_named(api: Api, inventory: Inventory, top: SeenObject, container: str = "", *, previous: bool = False) -> PodLog:
+    """Read the log of the pod at or below an object that does worst, or else of the newest, with the rights of `api`.
+
+    `container`: whose, empty: the one that explains most; `previous`: from before its last restart. Raises RequestRefused: it has none.
+    """
     subject, pods = str(top.identity), inventory.pods(top)
     if not pods:
         return PodLog(inventory.target, subject, notes=("it has no pods, or they can't be listed",))
@@ -134,11 +143,25 @@ def read_named(api: Api, inventory: Inventory, top: SeenObject) -> PodLog:
     if pod is None or at(pod, "metadata", "uid") != pods[0].uid:
         why = "can't be read with the target's identity" if evidence.denied or evidence.broken else "is gone; another may have come"
         return PodLog(inventory.target, subject, identity.name, notes=(f"{identity} {why}",))
-    tail = read_tail(evidence, pod, identity.namespace, inventory.mask, healthy=True)
+    known = logged_containers(pod)
+    if container:
+        _require_logged(known, identity, container, previous=previous)
+        tail: LogTail | None = read_container(evidence, pod, identity.namespace, inventory.mask, container, previous=previous)
+    else:
+        tail = read_tail(evidence, pod, identity.namespace, inventory.mask, healthy=True)
+    others = tuple(str(each.identity) for each in pods[:_PODS]) if len(pods) > 1 else ()
     if tail is None:
-        return PodLog(inventory.target, subject, identity.name, notes=("none of its containers has run yet",))
-    found = PodLog(inventory.target, subject, tail.pod, tail.container, tail.previous, tail.lines, tail.withheld, tail.fix)
+        return PodLog(inventory.target, subject, identity.name, notes=("none of its containers has run yet",), pods=others)
+    about = (tail.pod, tail.container, tail.previous, tail.lines, tail.withheld, tail.fix)
+    found = PodLog(inventory.target, subject, *about, containers=known, pods=others)
     return found if tail.lines or tail.withheld else _empty(found, evidence, identity, api)
+
+
+def _require_logged(known: Iterable[LoggedContainer], pod: Identity, container: str, *, previous: bool) -> None:
+    if any(each.name == container and (each.previous or not previous) for each in known):
+        return
+    seen = "has no container of that name with such a log" + (", for it wasn't restarted" if previous else "")
+    raise RequestRefused.of(f"{pod}, container {container[:100]}", seen, fix="its page without a container lists those that have one")
 
 
 def _empty(found: PodLog, evidence: Evidence, identity: Identity, api: Api) -> PodLog:

@@ -258,6 +258,10 @@ class BadPayload(SenderError, code="bad-payload"):
     """The body isn't what its provider sends."""
 
 
+class ShownOtherwise(SenderError, code="shown-otherwise", status=409):
+    """What a person confirmed isn't what would be done now."""
+
+
 class BadSignature(SenderError, code="bad-signature", status=401):
     """Missing or wrong signature or token; the answer says nothing more."""
 

@@ -128,8 +128,9 @@ class WorkerApi:
         return {"events": self._shown(self._inspector().events(str(message["name"])))}
 
     def logs(self, message: Json) -> Json:
-        """The end of a pod's log, of an object of a target's inventory."""
-        return {"logs": self._shown(self._inspector().logs(str(message["name"]), str(message["object"])))}
+        """The end of a pod's log, of an object of a target's inventory; `container`, `previous`: see `Inspector.logs`."""
+        name, subject, container = (str(message.get(key) or "") for key in ("name", "object", "container"))
+        return {"logs": self._shown(self._inspector().logs(name, subject, container, previous=message.get("previous") is True))}
 
     def diff(self, message: Json) -> Json:
         """What changed between two recorded commits of a target."""
@@ -137,17 +138,17 @@ class WorkerApi:
         return {"diff": self._shown(self._inspector().diff(*asked))}
 
     def suspend(self, message: Json) -> Json:
-        """Pause a target, in its record. Raises AnnealError."""
+        """Pause a target, in its record. `seen`: see `pause.suspend`. Raises AnnealError."""
         begun = pause.asked(str(message["by"]), str(message.get("reason", "")), str(message.get("until", "")))
         handler = self._inspector().handler
         with deadline.until(time.monotonic() + _WRITE):
-            return {"done": pause.suspend(handler, handler.target(str(message["name"])), begun)}
+            return {"done": pause.suspend(handler, handler.target(str(message["name"])), begun, message.get("seen"))}
 
     def resume(self, message: Json) -> Json:
-        """End a target's pause. Raises AnnealError."""
+        """End a target's pause. `seen`: see `pause.suspend`. Raises AnnealError."""
         handler = self._inspector().handler
         with deadline.until(time.monotonic() + _WRITE):
-            return {"done": pause.resume(handler, handler.target(str(message["name"])))}
+            return {"done": pause.resume(handler, handler.target(str(message["name"])), message.get("seen"))}
 
     def _inspector(self) -> Inspector:
         if self.inspector is None:

@@ -161,7 +161,7 @@ def test_pages_say_what_is_wrong_and_why(street: Street, open_page: OpenPage) ->
     page.goto(pages["logs"])
     expect(page.locator(".log")).to_contain_text("starting")
     page.goto(pages["gap"])
-    expect(page.locator("details.differs").filter(has_text="Deployment/")).to_contain_text("shop:2")
+    expect(page.locator("details.object.bad").filter(has_text="Deployment/")).to_contain_text("shop:2")
     page.goto(pages["deliveries"])
     expect(main).to_contain_text("matched")
 

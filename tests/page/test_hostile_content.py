@@ -43,7 +43,7 @@ class Alley:
     @property
     def pages(self) -> list[str]:
         at, state = f"/ui/targets/{self.evil.name}", self.evil.state()
-        tabs = [f"{at}/{name}" for name in ("gap", "inventory", "orphans", "history", "events", "suspend", "resume")]
+        tabs = [f"{at}/{name}" for name in ("gap", "inventory", "orphans", "history", "events", "resume")]
         runs = [f"{at}/history?run={run.id}" for run in state.history]
         asked = [f"/?q={EVIL}", f"{at}?asked={EVIL}", f"{at}/gap?object={EVIL}"]
         return ["/", "/ui/deliveries", at, f"/ui/targets/{self.refused.name}", *tabs, *runs, *asked]

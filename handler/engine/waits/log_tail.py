@@ -14,7 +14,8 @@ from handler.cluster.evidence import Evidence
 from handler.cluster.live import Object
 from handler.config.secret_mask import Mask, parts
 from handler.engine.run.commit_mask import fields, held, without_credentials
-from handler.health.kinds.pods import failing, last_words
+from handler.health.kinds.pods import containers, failing, last_words
+from handler.health.kinds.reading import count
 from handler.model.errors import AccessDenied, AnnealError
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind
@@ -38,6 +39,24 @@ class LogTail:
     fix: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class LoggedContainer:
+    """A container that has run. `previous`: whether there is a log from before its last restart."""
+
+    name: str
+    previous: bool
+
+
+def logged_containers(pod: Object) -> tuple[LoggedContainer, ...]:
+    """Return the containers of a pod that have a log, those that run first first."""
+    found = ((each, at(each, "state"), bool(count(each, "restartCount"))) for each in containers(pod))
+    return tuple(
+        LoggedContainer(str(at(each, "name") or ""), restarted)
+        for each, state, restarted in found
+        if restarted or at(state, "running") or at(state, "terminated")
+    )
+
+
 def read_tail(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[str], str], *, healthy: bool = False) -> LogTail | None:
     """Read the end of the log of a pod's container that explains most, with the identity of `evidence`; None: none has ever run.
 
@@ -47,6 +66,13 @@ def read_tail(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[s
     container = container or (_main(pod) if healthy else "")
     if not container:
         return None
+    return read_container(evidence, pod, namespace, mask, container, previous=previous, words=last_words(pod, container).strip())
+
+
+def read_container(
+    evidence: Evidence, pod: Object, namespace: str, mask: Callable[[str], str], container: str, *, previous: bool, words: str = ""
+) -> LogTail:
+    """Read the end of the log of one of a pod's containers; `previous`: from before its last restart; `words`: what it wrote beside it."""
     name = str(at(pod, "metadata", "name"))
     hidden = list(fields(_POD, pod))
     for secret in sorted(mounted_secrets(at(pod, "spec"))):
@@ -54,7 +80,7 @@ def read_tail(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[s
             hidden += [each for value in held(evidence.secret(namespace, secret)) for each in (value, *parts(value))]
         except AnnealError as error:
             return LogTail(name, container, previous, (), *_withheld(error, namespace, secret))
-    log, words = evidence.log(namespace, name, container, previous=previous), last_words(pod, container).strip()
+    log = evidence.log(namespace, name, container, previous=previous)
     said = log if words in log else f"{log}\n{words}"
     return LogTail(name, container, previous, tuple(_lines(said, Mask.of(hidden), mask)))
 

@@ -7,12 +7,11 @@ import logging
 from flask import Response, request
 
 from handler.config.settings import Target
-from handler.model.errors import AnnealError, BadPayload, Forbidden
+from handler.model.errors import AnnealError, BadPayload, Forbidden, ShownOtherwise
 from handler.web.page.access import away
-from handler.web.page.acts import Act, Confirmation, ShownOtherwise, look
+from handler.web.page.acts import Act, Confirmation, look
 from handler.web.page.roles import Visitor
 from handler.web.page.views import Page
-from handler.web.page.worker_answers import NotTheTargets
 
 _LOG = logging.getLogger("anneal.page")
 
@@ -34,6 +33,8 @@ def do(page: Page, visitor: Visitor, target: Target, act: Act) -> Response:
         return _form(page, visitor, target, found, changed)
     try:
         done = _done(page, visitor, found)
+    except ShownOtherwise as changed:  # since that look
+        return _form(page, visitor, target, look(act, target.name, request.form, page.answers.ask), changed)
     except BadPayload as refusal:  # what was typed is still there
         return _form(page, visitor, target, found, refusal)
     run = "" if act.question else f"&run={done}"
@@ -43,11 +44,7 @@ def do(page: Page, visitor: Visitor, target: Target, act: Act) -> Response:
 
 def _done(page: Page, visitor: Visitor, found: Confirmation) -> str:
     if found.act.question:
-        about = {name: found.form[name] for name in found.act.fields}
-        try:
-            return str(page.answers.ask(found.act.question, name=found.target, by=visitor.name, **about)["done"])
-        except NotTheTargets as refusal:  # the worker refuses what was entered
-            raise BadPayload(*refusal.problems) from None
+        return str(page.answers.ask(found.act.question, name=found.target, **found.about(visitor.name))["done"])
     return page.queue.put(found.job(visitor.name))
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from handler.model.errors import BadPayload, SenderError
+from handler.model.errors import BadPayload, ShownOtherwise
 from handler.model.event import Job
 from handler.model.manifest import canonical
 
@@ -26,10 +26,6 @@ Ask = Callable[..., Json]
 Form = Mapping[str, str]
 _COMMIT = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64})?")
 _LONGEST = 200  # characters of what a person writes into a field
-
-
-class ShownOtherwise(SenderError, code="shown-otherwise", status=409):
-    """What a visitor confirmed isn't what would be done now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +44,10 @@ class Act:
     question: str = ""
     fields: tuple[str, ...] = ()
     of_hold: bool = False
+
+    def is_done(self, facts: Json) -> bool:
+        """Whether a pause is as this act leaves it; of any other act its run says so. `facts`: of `/api/targets/<target>`."""
+        return bool(self.question) and bool(facts["suspended"]) == (self.name == "suspend")
 
 
 ACTS: Mapping[str, Act] = {
@@ -113,6 +113,7 @@ class Confirmation:
     """What an act would do, as it is shown. `commit`: what would be deployed; of what changes no object, what is.
 
     `held`: the plan that waits, None: none does; `plan`: what would change, None: that isn't planned; `going`: the objects that would go.
+    `pause`: the one that holds, None: none does.
     """
 
     act: Act
@@ -122,6 +123,7 @@ class Confirmation:
     plan: Json | None = None
     going: tuple[Json, ...] = ()
     form: Form = field(default_factory=dict[str, str])
+    pause: Json | None = None
 
     @property
     def hold(self) -> str:
@@ -135,30 +137,37 @@ class Confirmation:
 
     @property
     def shown(self) -> str:
-        """The digest of all that was shown."""
+        """The digest of all that was shown; of a pause no more than which one holds: it waits for nothing that moves."""
+        if self.act.question:
+            return _digest([self.act.name, self.target, self.pause and [self.pause["by"], self.pause["at"]]])
         going = sorted([*(str(each[name]) for name in ("action", "object", "uid")), bool(each.get("held"))] for each in self.going)
         due = [[str(each[name]) for name in ("group", "step", "action", "object")] for each in (self.plan or {}).get("due", ())]
         entered = [self.form.get(name, "") for name in self.act.fields if name == "to"]
-        return hashlib.sha256(canonical([self.act.name, self.target, self.commit, self.hold, entered, going, due])).hexdigest()[:32]
+        return _digest([self.act.name, self.target, self.commit, self.hold, entered, going, due])
 
     def require(self, form: Form) -> None:
-        """Raise ShownOtherwise unless a form was made of what stands now, and it can be planned. A pause waits for no plan."""
+        """Raise ShownOtherwise unless a form was made of what stands now, and it can be planned."""
         if self.unplanned:
             raise ShownOtherwise.of(f"target {self.target}", "can't be planned now, and nothing was done")
-        if self.act.question:
-            return
-        sent = [form.get(name, "") for name in ("hold", "commit", "shown")]
-        stands = all(hmac.compare_digest(one.encode(), other.encode()) for one, other in zip(sent, self._proof(), strict=True))
-        if not stands:
+        if not all(hmac.compare_digest(form.get(name, "").encode(), text.encode()) for name, text in self._proof().items()):
             raise ShownOtherwise.of(f"target {self.target}", "what was shown has changed meanwhile, and nothing was done")
 
-    def _proof(self) -> tuple[str, str, str]:
-        return self.hold, self.commit, self.shown
+    def _proof(self) -> Form:
+        proof = {"shown": self.shown}
+        return proof if self.act.question else proof | {"hold": self.hold, "commit": self.commit}
+
+    def about(self, by: str) -> Json:
+        """Return what the worker is asked with."""
+        return {"by": by, "seen": self.pause["at"] if self.pause else "", **{name: self.form[name] for name in self.act.fields}}
 
     def job(self, actor: str) -> Job:
         """Return what the queue takes."""
         assert self.act.job, "this act is no job"  # noqa: S101 - its caller asks first
         return Job(self.target, "replay", actor=actor, **self.act.job(self))
+
+
+def _digest(shown: list[Any]) -> str:
+    return hashlib.sha256(canonical(shown)).hexdigest()[:32]
 
 
 def look(act: Act, target: str, form: Form, ask: Ask) -> Confirmation:
@@ -173,10 +182,10 @@ def look(act: Act, target: str, form: Form, ask: Ask) -> Confirmation:
     if act.of_hold:
         if not held:
             raise ShownOtherwise.of(f"target {target}", "nothing is held any more")
-        going = tuple(each for each in held["changes"]["items"])
+        going = tuple(held["changes"]["items"])
         return Confirmation(act, target, held["commit"], held, None, going, form)
     if act.plan is None:
-        return Confirmation(act, target, applied, held, form=form)
+        return Confirmation(act, target, applied, held, form=form, pause=state.get("suspend") if facts["suspended"] else None)
     plan = ask("gap", name=target, anew=True, **act.plan(form))["gap"]  # it is done next: no plan of a moment ago
     going = tuple(each for each in plan["objects"] if each["deletes"])
     if "to" in form:
@@ -186,9 +195,11 @@ def look(act: Act, target: str, form: Form, ask: Ask) -> Confirmation:
 
 def _require_sense(act: Act, target: str, facts: Json) -> None:
     """Raise ShownOtherwise where a pause, or its absence, leaves an act nothing to do."""
-    if act.name == "resume" and facts["suspendedByConfiguration"]:
+    if act.question and facts["suspendedByConfiguration"]:
         raise ShownOtherwise.of(f"target {target}", "the configuration suspends it", fix="set `suspend: false` in anneal.yaml")
     if act.name == "resume" and not facts["suspended"]:
         raise ShownOtherwise.of(f"target {target}", "isn't suspended any more")
+    if act.name == "suspend" and facts["suspended"]:
+        raise ShownOtherwise.of(f"target {target}", "is suspended already, and that pause stays", fix="resume it first")
     if not act.question and facts["suspended"]:
         raise ShownOtherwise.of(f"target {target}", "is suspended, and no run writes", fix="resume it first")

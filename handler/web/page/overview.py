@@ -47,7 +47,7 @@ ORDERS = (*_ORDERS, "newest")
 
 @dataclass(frozen=True, slots=True)
 class FoundTargets:
-    """`rows`: of this page; `counts`: targets by standing, of all that the search found; `total`: of all; `pages`: how many there are.
+    """`rows`: of this page; `counts`: targets by standing, of all that the search found; `total`: of all; `page` of `pages`: which this is.
 
     Of a standing without targets it has a zero: what changes later may need its place.
     """
@@ -56,7 +56,13 @@ class FoundTargets:
     counts: tuple[tuple[Badge, int], ...]
     found: int
     total: int
+    page: int
     pages: int
+
+    @property
+    def strip(self) -> list[tuple[str, int, str]]:
+        """The parts of the strip above them: colour, how many, key."""
+        return [(each.tone, number, each.key) for each, number in self.counts]
 
     @property
     def matching(self) -> int:
@@ -95,9 +101,10 @@ def overview(rows: Iterable[Row], asked: Choice) -> FoundTargets:
     counts = Counter(view.standing for view in matching)
     chosen = _ordered([view for view in matching if asked.state in ("", view.standing.key)], asked.order)
     pages = max(-(-len(chosen) // PAGE), 1)
-    first = (min(asked.page, pages) - 1) * PAGE
+    page = min(asked.page, pages)
+    first = (page - 1) * PAGE
     listed = tuple((each, counts[each]) for each in STANDINGS)
-    return FoundTargets(tuple(chosen[first : first + PAGE]), listed, len(chosen), len(views), pages)
+    return FoundTargets(tuple(chosen[first : first + PAGE]), listed, len(chosen), len(views), page, pages)
 
 
 def _ordered(views: Sequence[RowView], order: str) -> list[RowView]:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from handler import __version__
 from handler.app.times import ago, span, until
+from handler.inspect.signs import FATES, FIELDS, INVENTORY, OBJECTS, Sign
 from handler.model.numbers import counted, many
 from handler.state.record_format import seconds_of
 from handler.web.page.links import commit_address, repository_address
+from handler.web.page.planned_writes import planned_writes
 
+S = TypeVar("S", bound=str)
 STATIC = "/ui/static/"
 TYPES = {"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"}
 """What is served of `static`, each under the digest of its content, so that browsers keep it."""
@@ -49,12 +53,18 @@ def _environment() -> Environment:
         "repository": lambda url: url.removesuffix(".git").partition("://")[2].partition("/")[2] or url,
         "cluster": _cluster,
         "first_line": lambda text: text.partition("\n")[0],
+        "strip_of": strip_of,
     }
     made.globals |= {
         "asset": asset,
         "commit_address": commit_address,
         "repository_address": repository_address,
+        "field_signs": FIELDS,
+        "fate_signs": FATES,
+        "inventory_signs": INVENTORY,
         "lasted": lasted,
+        "object_signs": OBJECTS,
+        "planned_writes": planned_writes,
         "version": __version__,
     }
     return made
@@ -63,6 +73,11 @@ def _environment() -> Environment:
 def _cluster(name: str) -> str:
     """Write a cluster's name where there is little room: of a long path its end."""
     return re.sub(r"(kubeconfig )?/\S+(?=/[^/\s]+/[^/\s]+$)", "…", name)
+
+
+def strip_of(counts: Mapping[str, int], signs: Mapping[S, Sign]) -> list[tuple[str, int, str]]:
+    """Return the parts of a strip: of each state its colour, how many there are, and no key."""
+    return [(sign.tone, counts[state], "") for state, sign in signs.items() if counts.get(state)]
 
 
 def lasted(started: str, finished: str) -> str:

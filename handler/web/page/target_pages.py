@@ -12,8 +12,10 @@ from handler.config.settings import Target
 from handler.model.errors import Forbidden
 from handler.model.names import target_of
 from handler.web.page.acts import ACTS, Act, possible
+from handler.web.page.log_links import container_links, log_query, pod_links
 from handler.web.page.rendering import render
 from handler.web.page.roles import Visitor
+from handler.web.page.run_marks import commit_before, run_marks
 from handler.web.page.sparkline import tone_of
 from handler.web.page.target_view import TargetView, target_view
 from handler.web.page.views import Page, TargetPageView
@@ -37,8 +39,9 @@ def _html(page: Page, visitor: Visitor, target: Target, tab: str, **values: Any)
 
 def overview(page: Page, visitor: Visitor, target: Target) -> Response:
     """Show how a target stands, and its rollout; after an act also what has become of that."""
-    asked, run = ACTS.get(request.args.get("asked", "")), request.args.get("run", "")
-    return _html(page, visitor, target, "target", asked=asked, run=_run(page, target, run))
+    view, asked, run = _shown(page, target), ACTS.get(request.args.get("asked", "")), _run(page, target, request.args.get("run", ""))
+    told = asked if asked and (run or asked.is_done(view.facts)) else None
+    return _html(page, visitor, target, "target", view=view, asked=told, run=run)
 
 
 def run(page: Page, visitor: Visitor, target: Target) -> Response:
@@ -105,15 +108,9 @@ def history(page: Page, visitor: Visitor, target: Target) -> Response:
     run = next((run for run in runs if run["id"] == chosen), None)
     if chosen and run is None:
         raise NotTheTargets.of(f"run {chosen}", "isn't in the history of this target any more")
-    before = _before(runs, run) if run else ""
+    before = commit_before(runs, run) if run else ""
     diff = page.answers.ask("diff", name=target.name, before=before, after=run["commit"])["diff"] if run and run["commit"] else None
-    return _html(page, visitor, target, "history", view=view, run=run, diff=diff)
-
-
-def _before(runs: list[Mapping[str, Any]], run: Mapping[str, Any]) -> str:
-    """Return the commit that was deployed before a run's; empty: the history doesn't say."""
-    older = runs[runs.index(run) + 1 :]
-    return next((each["commit"] for each in older if each["digest"] and each["commit"] != run["commit"]), "")
+    return _html(page, visitor, target, "history", view=view, run=run, diff=diff, marks=run_marks(runs))
 
 
 def events(page: Page, visitor: Visitor, target: Target) -> Response:
@@ -128,7 +125,10 @@ def logs(page: Page, visitor: Visitor, target: Target) -> Response:
     chosen = request.args.get("object", "")[:_LONGEST]
     if not chosen:
         raise NotTheTargets.of("object", "none is named; follow a link of the inventory")
-    return _html(page, visitor, target, "logs", logs=page.answers.ask("logs", name=target.name, object=chosen)["logs"])
+    container, previous = request.args.get("container", "")[:_LONGEST], request.args.get("previous") == "1"
+    found = page.answers.ask("logs", name=target.name, object=chosen, container=container, previous=previous)["logs"]
+    links = {"pods": pod_links(found), "containers": container_links(found), "query": log_query(chosen, container, previous=previous)}
+    return _html(page, visitor, target, "logs", logs=found, **links)
 
 
 TARGET_PAGES: Mapping[str, TargetPageView] = {

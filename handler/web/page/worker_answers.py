@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from handler.model.errors import BadPayload, SenderError
+from handler.model.errors import BadPayload, SenderError, ShownOtherwise
 from handler.web.status_api import AskWorker
 
 Json = Mapping[str, Any]
@@ -21,12 +21,12 @@ class NotTheTargets(SenderError, code="not-the-targets", status=404):
 
 
 _KINDS: Mapping[str, type[SenderError]] = {"request-refused": NotTheTargets}
-_ACTS: Mapping[str, type[SenderError]] = {"request-refused": BadPayload}
+_ACTS: Mapping[str, type[SenderError]] = {"request-refused": BadPayload, "shown-otherwise": ShownOtherwise}
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Asks the worker. Each method raises WorkerUnavailable; NotAnswered, NotTheTargets, BadPayload: with the reason."""
+    """Asks the worker. Each method raises WorkerUnavailable; NotAnswered, NotTheTargets, BadPayload, ShownOtherwise: with the reason."""
 
     worker: AskWorker
 

@@ -128,13 +128,13 @@ def test_people_read_a_line_an_object_and_a_row_a_field(shop: Shop, kubectl: Kub
     changed(shop, kubectl)
     lines = shop.cli("gap", "shop", "--exit-code", code=2).stdout.splitlines()
     assert lines[0].split() == ["STATE", "FIELD", "DECLARED", "LIVE", "MANAGER"]
-    one = next(index for index, line in enumerate(lines) if line.startswith(f"~ differs    ConfigMap/{shop.namespace}/one"))
+    one = next(index for index, line in enumerate(lines) if line.startswith(f"≠ differs    ConfigMap/{shop.namespace}/one"))
     assert "to update" in lines[one]
     assert lines[one].endswith("deploy/one.yaml:1")
     assert lines[one + 1].split() == ["differs", "data.value", "1", "9", "kubectl-edit"]
     assert lines[one + 2].split()[:5] == ["undeclared", "data.extra", "(none)", "by", "hand"]
     assert any(line.startswith(f"+ missing    ConfigMap/{shop.namespace}/three  (to create)") for line in lines)
-    assert f"- undeclared ConfigMap/{shop.namespace}/old  (to prune; no longer declared)" in lines
+    assert f"\N{MINUS SIGN} undeclared ConfigMap/{shop.namespace}/old  (to prune; no longer declared)" in lines
     assert not any("Deployment" in line for line in lines)
     assert lines[-2].startswith(f"shop at {shop.work.head()[:12]}: 2 differs, 1 missing, 1 undeclared, 2 equal; fields: ")
     assert lines[-1] == "next: anneal apply shop"
@@ -190,7 +190,7 @@ def test_orphans_are_told_before_they_go_and_what_a_guard_holds_by_its_approval(
     assert found["counts"] == {"deleted": 1, "recreated": 0, "kept": 1, "left": 0, "held": 0}
     kubectl.run("annotate", "cm", "one", "-n", shop.namespace, "helm.sh/resource-policy-")
     lines = shop.cli("orphans", "shop", "--exit-code", code=2).stdout.splitlines()
-    assert f"- deleted    ConfigMap/{shop.namespace}/one  (held; no longer declared)" in lines
+    assert f"\N{MINUS SIGN} deleted    ConfigMap/{shop.namespace}/one  (held; no longer declared)" in lines
     before = shop.cli.json("gap", "shop")["hold"]
     assert lines[-1] == f"next: anneal apply shop, then anneal approve shop {before['id']}"
     assert f"anneal approve shop {before['id']}" in shop.cli("apply", "-y", code=3).stdout

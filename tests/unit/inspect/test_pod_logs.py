@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from handler.engine.run.errors import RequestRefused
-from handler.engine.waits.log_tail import LogTail
+from handler.engine.waits.log_tail import LoggedContainer, LogTail
 from handler.inspect.inventory_tree import Inventory, PodFacts, Role, SeenObject
 from handler.inspect.pod_logs import LoggedPod, PodLog, _workload, asked, read_named
 from handler.model.health import Health, Status
@@ -111,3 +113,42 @@ def test_what_has_no_pods_has_no_log() -> None:
     server: Any = Server(None)
     assert read_named(server, Inventory("shop", "", "", (OURS,)), OURS).notes == ("it has no pods, or they can't be listed",)
     assert server.asked == []
+
+
+class Container(Server):
+    """An API server with one pod, whose log it gives."""
+
+    def stream(self, request: Any) -> io.BytesIO:
+        self.asked.append(f"{request.query['container']} {request.query.get('previous', '')}".strip())
+        return io.BytesIO(b"one\ntwo\n")
+
+
+PROXY = {"name": "proxy", "ready": True, "restartCount": 0, "state": {"running": {"startedAt": "now"}}}
+APP = {"name": "app", "ready": True, "restartCount": 1, "state": {"running": {"startedAt": "now"}}}
+TWO = {"metadata": {"name": "web-1", "namespace": "shop", "uid": "u3"}, "spec": {}, "status": {"containerStatuses": [PROXY, APP]}}
+KNOWN = (LoggedContainer("proxy", previous=False), LoggedContainer("app", previous=True))
+
+
+def seen_pod(name: str, uid: str) -> SeenObject:
+    facts = PodFacts("Running", "", 1, 1, 0, "n")
+    return SeenObject(replace(POD, name=name), uid, Health(Status.CURRENT), Role.OWNED, "u1", created=uid, pod=facts)
+
+
+def test_each_container_and_pod_is_reached_and_by_itself_the_first() -> None:
+    inventory = Inventory("shop", "", "", (OURS, seen_pod("web-1", "u3"), seen_pod("web-0", "u2")))
+    server: Any = Container(TWO)
+    found = read_named(server, inventory, OURS)
+    assert (found.container, found.previous, found.lines, found.containers) == ("proxy", False, ("one", "two"), KNOWN)
+    assert found.pods == ("Pod/shop/web-1", "Pod/shop/web-0")
+    for previous in (False, True):
+        found = read_named(server, inventory, OURS, "app", previous=previous)
+        assert (found.container, found.previous) == ("app", previous)
+    assert [each for each in server.asked if not each.startswith("/")] == ["proxy", "app", "app true"]
+
+
+@pytest.mark.parametrize(("container", "previous"), [("proxy", True), ("other", False), ("../app", False)])
+def test_a_container_without_such_a_log_is_refused_and_not_read(container: str, *, previous: bool) -> None:
+    server: Any = Container(TWO)
+    with pytest.raises(RequestRefused, match="has no container of that name with such a log"):
+        read_named(server, Inventory("shop", "", "", (OURS, seen_pod("web-1", "u3"))), OURS, container, previous=previous)
+    assert server.asked == ["/api/v1/namespaces/shop/pods/web-1"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handler.cluster.evidence import Evidence
-from handler.engine.waits.log_tail import LogTail, read_tail
+from handler.engine.waits.log_tail import LoggedContainer, LogTail, logged_containers, read_container, read_tail
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
 
 FAILED = [{"name": "main", "state": {"terminated": {"exitCode": 1}}}]
@@ -95,3 +95,21 @@ def test_a_healthy_pods_log_is_read_where_that_is_asked_for(state: dict[str, Any
     assert read_tail(reads, well, "shop", str, healthy=True) == LogTail("api-x", "main", lines=("has ***",))
     waiting = pod(SIDECAR, [{"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}}])
     assert read_tail(reads, waiting, "shop", str, healthy=True) is None
+
+
+RESTARTED: dict[str, Any] = {"name": "side", "ready": True, "restartCount": 2, "state": {"running": {"startedAt": "now"}}}
+
+
+def test_the_containers_of_a_pod_that_have_a_log_are_known() -> None:
+    statuses = [{"name": "main", "state": {"waiting": {}}}, RESTARTED, {"name": "once", "state": {"terminated": {"exitCode": 0}}}]
+    assert logged_containers(pod(SIDECAR, statuses)) == (LoggedContainer("side", previous=True), LoggedContainer("once", previous=False))
+    first = {"initContainerStatuses": [{"name": "init", "state": {"terminated": {"exitCode": 0}}}], "containerStatuses": [RESTARTED]}
+    assert [each.name for each in logged_containers({"status": first})] == ["init", "side"]
+
+
+def test_any_container_of_a_pod_is_read_masked_by_what_all_of_them_can_read() -> None:
+    reads = Reads("has hunter2hunter2", {"db": "hunter2hunter2"})
+    found = read_container(reads, pod(SIDECAR, [RESTARTED]), "shop", str, "side", previous=False)
+    assert found == LogTail("api-x", "side", lines=("has ***",))
+    refused = Reads("hunter2", {"db": AccessDenied.of("Secret/shop/db", "403: no")})
+    assert read_container(refused, pod(SIDECAR), "shop", str, "side", previous=False).lines == ()

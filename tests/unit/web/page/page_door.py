@@ -47,7 +47,7 @@ ORPHANS = SEEN | {"counts": {"deleted": 0, "recreated": 0, "kept": 0, "left": 0,
 TREE = {"target": "shop-prod", "commit": "", "seen": NOON, "count": 0, "shown": 0, "states": {}, "roots": [], "notes": []}
 EVENTS: dict[str, Any] = {"target": "shop-prod", "seen": NOON, "count": 0, "events": [], "notes": []}
 LOGS = {"target": "shop-prod", "object": "Pod/shop/a", "pod": "a", "container": "main", "previous": False, "lines": ["one", "two"]}
-LOGS |= {"withheld": "", "fix": "", "notes": []}
+LOGS |= {"withheld": "", "fix": "", "notes": [], "containers": [{"name": "main", "previous": False}], "pods": []}
 DIFF: dict[str, Any] = {"target": "shop-prod", "before": "", "after": sha(), "counts": {"created": 1}, "count": 0, "objects": []}
 DIFF |= {"notes": [], "problems": []}
 RUN = Run("shop-prod.0123456789ab", "push", "applied", NOON, sha(), "Add api", "Ada <ada@example.com>", "ada", digest="d" * 12)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from handler.model.errors import BadPayload
+from handler.model.errors import BadPayload, ShownOtherwise
 from handler.model.event import Job
 from handler.state.record import State, Suspend
-from handler.web.page.acts import ACTS, Confirmation, ShownOtherwise, look, possible
-from tests.unit.state.samples import blank, full, sha
+from handler.web.page.acts import ACTS, Confirmation, look, possible
+from tests.unit.state.samples import NOON, blank, full, sha
 from tests.unit.web.page.records import NAME, facts_of
 
 LATER = "2999-01-01T00:00:00Z"
@@ -169,17 +169,40 @@ def test_a_pause_comes_also_while_something_moves() -> None:
     looked("suspend", Worker(replace(full(), held=None, commit=sha("d")))).require(shown)
 
 
+def paused(by: str, at: str = NOON) -> State:
+    return replace(full(), suspend=Suspend(by, "an incident", LATER, at))
+
+
+def test_a_pause_that_another_person_set_meanwhile_stays() -> None:
+    shown = form(looked("suspend", Worker(full())))
+    assert looked("suspend", Worker(full())).about("ada") == {"by": "ada", "seen": "", "reason": "", "until": ""}
+    with pytest.raises(ShownOtherwise, match="is suspended already") as refused:
+        looked("suspend", Worker(paused("bob"))).require(shown)
+    assert refused.value.status == 409
+
+
+@pytest.mark.parametrize("now", [paused("carol"), paused("bob", "2026-07-27T12:00:00Z")], ids=["another's", "a later one"])
+def test_a_pause_that_wasnt_shown_is_not_ended(now: State) -> None:
+    known = looked("resume", Worker(paused("bob")))
+    shown = form(known)
+    looked("resume", Worker(replace(paused("bob"), commit=sha("d"), held=None))).require(shown)
+    assert known.about("ada") == {"by": "ada", "seen": NOON}
+    with pytest.raises(ShownOtherwise, match="nothing was done"):
+        looked("resume", Worker(now)).require(shown)
+
+
 def test_on_a_suspended_target_nothing_is_run() -> None:
-    paused = Worker(replace(full(), suspend=Suspend("ada", until=LATER)))
+    suspended = Worker(paused("ada"))
     for act in ("replay", "approve", "rollback", "unpin"):
         with pytest.raises(ShownOtherwise, match="is suspended, and no run writes; resume it first"):
-            looked(act, paused)
+            looked(act, suspended)
     with pytest.raises(ShownOtherwise, match="isn't suspended any more"):
         looked("resume", Worker(full()))
     configured = Worker(full())
     configured.facts = {"suspended": True, "suspendedByConfiguration": True}
-    with pytest.raises(ShownOtherwise, match="set `suspend: false` in anneal"):
-        looked("resume", configured)
+    for act in ("suspend", "resume"):
+        with pytest.raises(ShownOtherwise, match="set `suspend: false` in anneal"):
+            looked(act, configured)
 
 
 def test_nothing_held_is_nothing_to_approve() -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from handler.state.record import Run, RunStatus, TargetHealth
 from handler.web.page import overview as module
-from handler.web.page.overview import Choice, choice, link, overview
+from handler.web.page.overview import PAGE, Choice, choice, link, overview
+from handler.web.page.rendering import render
 from handler.web.page.standing import STANDINGS
 from tests.unit.state.samples import NOON, blank, full, sha
 from tests.unit.web.page.records import row_of
@@ -85,3 +87,11 @@ def test_links_keep_the_rest_of_a_choice() -> None:
     assert link(asked, state="") == "/?q=a%26b&sort=name"
     assert link(asked, page=2) == "/?q=a%26b&state=held&sort=name&page=2"
     assert link(Choice(), state="") == "/"
+
+
+def test_beyond_the_last_page_is_the_last_page() -> None:
+    found = overview([row_of(None)] * (PAGE + 1), Choice(page=9))
+    assert (found.page, found.pages, len(found.rows)) == (2, 2, 1)
+    frame = {"visitor": None, "csrf": "", "topic": "overview", "streams": True}
+    drawn = render("overview.html", **frame, asked=Choice(page=9), overview=found, orders=(), link=partial(link, Choice(page=9)))
+    assert 'href="/?page=2" aria-current="page"' in drawn

@@ -18,7 +18,7 @@ from handler.web.page.rendering import asset
 from handler.web.page.target_pages import TARGET_PAGES
 from handler.web.status_api import WorkerLink
 from tests.fakes.page_visits import PAGE_SECRETS, URL, page_settings
-from tests.unit.state.samples import sha
+from tests.unit.state.samples import NOON, sha
 from tests.unit.web.page.page_door import GAP, OWN, RUN, Door, fields, get, post
 
 
@@ -111,13 +111,27 @@ def test_a_pause_is_asked_of_the_worker(door: Door) -> None:
     client = door.browser("ADA")
     form = fields(get(client, "/ui/targets/shop-prod/suspend")) | {"reason": "maintenance", "until": "2h"}
     assert post(client, "/ui/targets/shop-prod/suspend", form).status_code == 303
-    assert door.asked[-1] == {"question": "suspend", "name": "shop-prod", "by": "ada", "reason": "maintenance", "until": "2h"}
+    assert door.asked[-1] == {"question": "suspend", "name": "shop-prod", "by": "ada", "seen": "", "reason": "maintenance", "until": "2h"}
     assert get(client, "/ui/targets/shop-prod/resume").status_code == 409, "it isn't suspended yet"
     assert door.state
-    door.state = replace(door.state, suspend=Suspend("ada", until="2999-01-01T00:00:00Z"))
+    door.state = replace(door.state, suspend=Suspend("bob", "a migration", "2999-01-01T00:00:00Z", NOON))
+    shown = get(client, "/ui/targets/shop-prod/resume").text
+    assert all(text in shown for text in ("Suspended by bob", ": a migration", "until 2999-01-01T00:00:00Z"))
     assert post(client, "/ui/targets/shop-prod/resume", fields(get(client, "/ui/targets/shop-prod/resume"))).status_code == 303
-    assert door.asked[-1] == {"question": "resume", "name": "shop-prod", "by": "ada"}
+    assert door.asked[-1] == {"question": "resume", "name": "shop-prod", "by": "ada", "seen": NOON}
     assert not door.queue.jobs
+
+
+@pytest.mark.parametrize("act", ["suspend", "resume"])
+def test_a_pause_that_came_between_the_look_and_the_write_is_shown_and_stays(door: Door, act: str) -> None:
+    assert door.state
+    pause = Suspend("bob", "an incident", at=NOON)
+    door.state = replace(door.state, suspend=pause if act == "resume" else None)
+    client, path = door.browser("ADA"), f"/ui/targets/shop-prod/{act}"
+    form = fields(get(client, path))
+    door.trouble[act] = {"code": "shown-otherwise", "message": "another pause holds now"}
+    page = post(client, path, form)
+    assert (page.status_code, "nothing was done" in page.text) == (409, True)
 
 
 def test_what_was_typed_is_still_there_when_it_is_refused(door: Door) -> None:
@@ -160,7 +174,6 @@ def test_a_pause_until_no_moment_is_what_the_person_sent(door: Door) -> None:
 
 def test_an_address_puts_no_words_into_our_mouth(door: Door) -> None:
     client = door.browser("ADA")
-    assert "Suspend: done." in get(client, "/ui/targets/shop-prod?asked=suspend").text
     assert "call us" not in get(client, "/ui/targets/shop-prod?asked=call+us").text
 
 
@@ -291,6 +304,18 @@ def test_a_run_that_isnt_in_the_history_shows_nothing(door: Door) -> None:
     assert [each for each in door.asked if each["question"] == "diff"] == [
         {"question": "diff", "name": "shop-prod", "before": "", "after": sha()}
     ]
+
+
+def test_only_what_an_act_has_become_is_said(door: Door) -> None:
+    client, at = door.browser("ADA"), "/ui/targets/shop-prod?asked="
+    assert "Suspend: done." not in get(client, f"{at}suspend").text, "it isn't suspended"
+    for act in ("approve", "approve&run=infra.0123456789ab", "replay&run=nonsense"):
+        assert 'id="asked"' not in get(client, f"{at}{act}").text
+    assert "Resume: done." in get(client, f"{at}resume").text
+    assert door.state
+    door.state = replace(door.state, suspend=Suspend("ada", at=NOON))
+    assert "Suspend: done." in get(client, f"{at}suspend").text
+    assert "Resume: done." not in get(client, f"{at}resume").text
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
