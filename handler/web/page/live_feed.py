@@ -118,8 +118,9 @@ class LiveFeed:
             streams.publish(((stream, self._opening(of_topic, viewer, environ.get("HTTP_LAST_EVENT_ID", ""))),))
             self._left.clear()
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="live feed", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._work, name="live feed", daemon=True)
+                thread.start()  # first: where there is no room for a thread, the next viewer tries again
+                self._thread = thread
         return True
 
     def _closed(self, topic: str, here: list[_Viewer]) -> None:

@@ -160,7 +160,7 @@ def test_suspend_and_resume_write_the_record(deployed: Deployed) -> None:
 def test_there_is_no_stream_and_the_page_asks_again(deployed: Deployed) -> None:
     browser = Browser(deployed.door, aws_events.function_url)
     browser.sign_in()
-    assert browser.get("/ui/live?topic=overview")[0] == 503
+    assert browser.get("/ui/live?topic=/")[0] == 503
     assert browser.get("/ui/live?topic=shop-prod")[0] == 503
 
 

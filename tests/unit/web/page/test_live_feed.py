@@ -281,6 +281,21 @@ def test_a_viewer_that_comes_while_the_thread_is_about_to_end_is_served(feed: Fe
     assert len(feed.threads()) <= 1
 
 
+def test_where_no_thread_could_be_started_the_next_viewer_starts_one(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    answer = Collected(feed.streams)
+    with monkeypatch.context() as crowded:
+        crowded.setattr(threading.Thread, "start", full)
+        with pytest.raises(RuntimeError):
+            feed.feed.open({"gunicorn.socket": answer}, OVERVIEW, NAMES, time.time() + 60)
+    assert answer.stream
+    feed.streams.end(answer.stream)  # as the loop does where a view fails
+    page = feed.open()
+    until(lambda: page.fragments)
+
+
 @pytest.mark.parametrize(("topic", "seen"), [("shop", ("web",)), ("unknown", ("unknown",))])
 def test_what_may_not_be_seen_is_not_opened(feed: Feed, topic: str, seen: tuple[str, ...]) -> None:
     assert not feed.feed.open({"gunicorn.socket": Collected(feed.streams)}, topic, seen, time.time() + 60)

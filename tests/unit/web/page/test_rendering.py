@@ -145,7 +145,7 @@ def test_a_long_path_of_a_cluster_shows_its_end(name: str, shown: str) -> None:
 def test_the_strip_has_a_part_for_each_standing_as_wide_as_its_count() -> None:
     asked = Choice()
     found = overview([row_of(None), row_of(None), {**row_of(full()), "phase": "failed"}], asked)
-    frame = {"visitor": None, "csrf": "", "topic": "overview", "streams": True}
+    frame = {"visitor": None, "csrf": "", "topic": "/", "streams": True}
     drawn = render("overview.html", **frame, asked=asked, overview=found, orders=(), link=partial(link, asked))
     assert 'viewBox="0 0 3 1"' in drawn
     assert '<rect class="bad" id="bar-failed" x="0" width="1" height="1"/>' in drawn
