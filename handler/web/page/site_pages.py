@@ -55,7 +55,7 @@ def live(page: Page, visitor: Visitor) -> Response:
     if request.method != "GET":
         raise MethodNotAllowed(["GET"])
     topic, seen = request.args.get("topic", OVERVIEW), frozenset(page.seen_by(visitor))
-    if page.feed and page.feed.open(request.environ, topic, seen, visitor.until, visitor=visitor.name):
+    if page.feed and page.feed.open(request.environ, topic, seen, visitor.until, visitor.name, request.args.get("since", "")):
         return Response(status=200)  # never sent: the loop sends a head of its own
     return Response(status=503, headers={"Retry-After": "5"})
 

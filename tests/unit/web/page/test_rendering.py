@@ -55,6 +55,13 @@ def row(state: State | None, **more: Any) -> str:
     return render("row.html", view=row_view({**row_of(state), **more}))
 
 
+def test_an_idle_page_differs_by_nothing_when_it_was_looked_at_again() -> None:
+    """What differs is sent, and takes the place of what a person has selected there."""
+    idle = replace(full(), rollout=None, attempt=None)
+    assert live(idle, seen="2026-03-01T12:00:00Z") == live(idle, seen="2026-03-01T12:00:10Z")
+    assert 'datetime="2026-03-01T12:00:00Z"' in live(idle, seen="2026-03-01T12:00:00Z", trouble={"code": "x", "message": "away"})
+
+
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], deadline=None)
 @given(states)
 def test_any_record_is_shown(state: State) -> None:

@@ -284,7 +284,8 @@ def test_static_files_are_kept_by_browsers_and_no_other_file_is_served(door: Doo
 def test_without_a_loop_a_page_asks_again_by_itself(door: Door) -> None:
     page = get(door.browser("ADA"), "/ui/live?topic=/")
     assert (page.status_code, page.headers["Retry-After"]) == (503, "5")
-    assert "data-streams" in get(door.browser("ADA"), "/").text
+    assert re.search(r'data-streams="[0-9a-f]+\.0"', get(door.browser("ADA"), "/").text)
+    assert re.search(r'data-streams="[0-9a-f]+\.0"', get(door.browser("ADA"), "/ui/targets/shop-prod").text)
     polled = Door(None, "page")
     text = get(polled.browser("ADA"), "/").text
     assert ("data-streams" in text, 'data-topic="/"' in text) == (False, True)
