@@ -62,6 +62,8 @@ class _Stage:
 
 @dataclass(slots=True)
 class _Picture:
+    """What a run does. `beside`: how often the record has changed by something that it doesn't show."""
+
     run: str
     started: float
     commit: str = ""
@@ -73,6 +75,7 @@ class _Picture:
     stages: tuple[_Stage, ...] = ()
     held: bool = False
     ended: str = ""
+    beside: int = 0
 
     def plain(self) -> Json:
         return {
@@ -87,6 +90,7 @@ class _Picture:
             "stages": [stage.plain() for stage in self.stages],
             "held": self.held,
             "ended": self.ended,
+            "beside": self.beside,
         }
 
 
@@ -119,7 +123,15 @@ class LiveRuns:
                     picture.commit, picture.held = event.commit, True
                 case RunEnded():
                     self._ended(event)
+                case HealthChanged():
+                    self._beside(event.target)
             self._count(event.result.target if isinstance(event, RunEnded) else event.target)
+
+    def recorded(self, target: str) -> None:
+        """Note that a target's record has changed by no run: it is suspended, or resumed."""
+        with self._changed:
+            self._beside(target)
+            self._count(target)
 
     def changes(self, boot: str, since: int, wait: float) -> Json:
         """Return what changed after `since` of this life of the worker, of another one everything; waits `wait` seconds for a change.
@@ -148,6 +160,10 @@ class LiveRuns:
     def _plain(self, target: str) -> Json | None:
         picture = self._pictures.get(target)
         return picture.plain() if picture else None
+
+    def _beside(self, target: str) -> None:
+        if picture := self._pictures.get(target):
+            picture.beside += 1
 
     def _count(self, target: str) -> None:
         self._version += 1

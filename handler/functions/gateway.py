@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -20,6 +21,8 @@ Json = dict[str, Any]
 Answer = Callable[[Any, Any], Json]
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 SAFETY = 3.0  # seconds before the end of the function at which nothing is waited for any more
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^`|~-]+")
+"""The names of headers that count (RFC 9110, 5.1), without `_`: WSGI would take that for `-`, and the name for another's."""
 _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 
@@ -33,7 +36,7 @@ def served(app: Wsgi) -> Answer:
         try:
             _check_headers(event)
             with deadline.until(_end(context)):
-                found: Json = adapted(_with_whole_cookie(_without_stage(event)), context)
+                found: Json = adapted(_with_whole_cookie(_with_known_names(_without_stage(event))), context)
         except _MALFORMED as error:
             _LOG.warning("an event is no HTTP request", extra={"fields": {"seen": type(error).__name__}})
             return plain(400, "bad-payload", "not an HTTP request as a function URL, API Gateway or a load balancer sends it")
@@ -77,6 +80,12 @@ def _with_whole_cookie(event: Any) -> Any:
     many = event.get("multiValueHeaders") or {}
     pieces = {name: ["; ".join(values)] for name, values in many.items() if name.lower() == "cookie" and len(values) > 1}
     return {**event, "multiValueHeaders": many | pieces} if pieces else event
+
+
+def _with_known_names(event: Any) -> Any:
+    """Return an event without the headers that gunicorn would drop: what a proxy replaces, nobody sends beside it under a like name."""
+    found = {key: event[key] or {} for key in ("headers", "multiValueHeaders") if key in event}
+    return {**event, **{key: {name: each for name, each in named.items() if _NAME.fullmatch(name)} for key, named in found.items()}}
 
 
 def _check_headers(event: Any) -> None:

@@ -142,13 +142,18 @@ class WorkerApi:
         begun = pause.asked(str(message["by"]), str(message.get("reason", "")), str(message.get("until", "")))
         handler = self._inspector().handler
         with deadline.until(time.monotonic() + _WRITE):
-            return {"done": pause.suspend(handler, handler.target(str(message["name"])), begun, message.get("seen"))}
+            return self._paused(message, pause.suspend(handler, handler.target(str(message["name"])), begun, message.get("seen")))
 
     def resume(self, message: Json) -> Json:
         """End a target's pause. `seen`: see `pause.suspend`. Raises AnnealError."""
         handler = self._inspector().handler
         with deadline.until(time.monotonic() + _WRITE):
-            return {"done": pause.resume(handler, handler.target(str(message["name"])), message.get("seen"))}
+            return self._paused(message, pause.resume(handler, handler.target(str(message["name"])), message.get("seen")))
+
+    def _paused(self, message: Json, done: str) -> Json:
+        if self.live:
+            self.live.recorded(str(message["name"]))
+        return {"done": done}
 
     def _inspector(self) -> Inspector:
         if self.inspector is None:

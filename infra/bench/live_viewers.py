@@ -21,7 +21,7 @@ def main(port: int, target: str, *cookies: str) -> None:
     with contextlib.ExitStack() as stack, selectors.DefaultSelector() as look:
         for number in range(VIEWERS):
             sock = stack.enter_context(socket.create_connection(("127.0.0.1", port), 10))
-            topic = target if number < OF_TARGET else "overview"
+            topic = target if number < OF_TARGET else "/"
             cookie = cookies[number // OF_VISITOR]
             sock.sendall(f"GET /ui/live?topic={topic} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\n\r\n".encode())
             look.register(sock, selectors.EVENT_READ, sock)

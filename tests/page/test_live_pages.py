@@ -131,9 +131,9 @@ def test_a_stream_holds_only_what_its_viewer_may_see(stage: Stage) -> None:
     name, other = stage.rolling.name, stage.waiting.name
     lin = PageClient(stage.server).signed_in(NEIGHBOUR)
     grace = PageClient(stage.server).signed_in(VIEWER)
-    both = grace.stream("overview", lambda found: f"row-{name}".encode() in found and f"row-{other}".encode() in found)
+    both = grace.stream("/", lambda found: f"row-{name}".encode() in found and f"row-{other}".encode() in found)
     assert other.encode() in both
-    before = lin.stream("overview", lambda found: f"row-{name}".encode() in found)
+    before = lin.stream("/", lambda found: f"row-{name}".encode() in found)
     assert other.encode() not in before
     unseen, unknown = (lin.get(f"/ui/live?topic={topic}") for topic in (other, "nowhere"))
     assert (unseen.status, unseen.text) == (unknown.status, unknown.text) == (503, "")

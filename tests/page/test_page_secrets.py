@@ -80,7 +80,7 @@ def shown(vault: Vault) -> dict[str, str]:
     pages = {path: vault.ada.get(path.replace(" ", "%20")) for path in vault.pages()}
     assert {path: answer.status for path, answer in pages.items()} == dict.fromkeys(pages, 200)
     mark = b"id: "
-    topics = ("overview", vault.shop.name)
+    topics = ("/", vault.shop.name)
     streams = {topic: vault.ada.stream(topic, lambda found: b"event: replace" in found and mark in found).decode() for topic in topics}
     return {path: answer.text for path, answer in pages.items()} | streams | {"log": vault.server.log.read_text()}
 

@@ -130,7 +130,7 @@ def test_logs_are_a_permission_of_their_own(block: Block) -> None:
 
 def test_a_person_without_a_role_sees_nothing(block: Block) -> None:
     client = PageClient(block.server).signed_in(STRANGER)
-    for path in ("/", "/ui/deliveries", "/ui/live?topic=overview", f"/ui/live?topic={block.own.name}", *block.pages_of(block.own)):
+    for path in ("/", "/ui/deliveries", "/ui/live?topic=/", f"/ui/live?topic={block.own.name}", *block.pages_of(block.own)):
         answer = client.get(path)
         assert answer.status == 403, path
         assert "has no role here" in answer.text

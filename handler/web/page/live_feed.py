@@ -4,13 +4,14 @@
 
 Law: the thread lives only while there are viewers, and no number of them costs a question more. A fragment depends on no viewer; its target
 decides which viewers get it. What a feed misses (a run elsewhere, a worker that is away) is healed by its next look at
-the records.
+the records. A question without an answer is its topic's trouble; `changes` without one is that of all.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 import threading
 import time
 import uuid
@@ -39,6 +40,8 @@ AT_ONCE = 20
 """Targets that are asked for before others are published; of more than these each is looked at less often, unless it changes."""
 FEW = 3  # changed rows that cost a cluster less by a GET each than by a LIST of all
 _AGE = frozenset({"seen", "age"})  # of a row: they differ at each look
+_GROWN = re.compile(r"(<time [^>]*>)[^<]*")
+"""How long ago something was: browsers count on by themselves."""
 _OF_RUN = frozenset({"written", "total", "stages"})  # of a picture: they say nothing of the record
 Json = dict[str, Any]
 Render = Callable[[str, Any], Mapping[str, str]]
@@ -61,7 +64,10 @@ class _Fragment:
 
 @dataclass(eq=False, slots=True)
 class _Topic:
-    """`due`: when its records are looked at, in monotonic seconds; `record`: the last answer of a target's, `rows` those of an overview."""
+    """What changes of one page. `away`: its last question had no answer, and its viewers know.
+
+    `due`: when its records are looked at, in monotonic seconds; `record`: the last answer of a target's, `rows` those of an overview.
+    """
 
     name: str
     due: float = 0.0
@@ -71,11 +77,16 @@ class _Topic:
     changed: set[str] = field(default_factory=set)
     record: Json | None = None
     stale: bool = True
+    away: bool = False
 
     @property
     def troubled(self) -> bool:
         """Whether the target couldn't be read when it was looked at last."""
-        return bool(self.record and self.record.get("trouble"))
+        return self.away or bool(self.record and self.record.get("trouble"))
+
+    def busy(self, now: float) -> bool:
+        """Whether it is looked at now; one whose question had no answer waits until it is due."""
+        return self.due <= now or bool(self.changed and not self.away)
 
 
 class LiveFeed:
@@ -94,11 +105,19 @@ class LiveFeed:
         self._left = threading.Event()
 
     # --- viewers
-    def open(self, environ: Mapping[str, Any], topic: str, targets_seen: Collection[str], until: float, visitor: str = "") -> bool:
+    @property
+    def position(self) -> str:
+        """How far the feed is: what a page asks for from now on is no older."""
+        return f"{self._life}.{self._version}"
+
+    def open(
+        self, environ: Mapping[str, Any], topic: str, targets_seen: Collection[str], until: float, visitor: str = "", since: str = ""
+    ) -> bool:
         """Make the answer to this request a stream of a topic, if its view answers 200; whether there is a stream, else the page polls.
 
         `topic`: OVERVIEW or a target's name; `targets_seen`: the targets of which this viewer gets anything; `until`: when the
-        sign-in ends, in seconds since the epoch; `visitor`: whose streams are counted together.
+        sign-in ends, in seconds since the epoch; `visitor`: whose streams are counted together; `since`: the `position` at which the page
+        was asked for.
         """
         streams: EventStreams | None = getattr(environ.get("gunicorn.socket"), "streams", None)
         if streams is None or (topic != OVERVIEW and not (topic in self._names and topic in targets_seen)):
@@ -111,15 +130,16 @@ class LiveFeed:
         here.append(viewer)
         with self._lock:
             self._streams = streams
-            of_topic = self._topics.setdefault(topic, _Topic(topic))
+            of_topic = self._topics.setdefault(topic, _Topic(topic, away=self._away))
             of_topic.viewers.add(viewer)
             if topic == OVERVIEW and not of_topic.rows.keys() >= viewer.seen:
                 of_topic.due = 0.0
-            streams.publish(((stream, self._opening(of_topic, viewer, environ.get("HTTP_LAST_EVENT_ID", ""))),))
+            streams.publish(((stream, self._opening(of_topic, viewer, environ.get("HTTP_LAST_EVENT_ID") or since)),))
             self._left.clear()
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="live feed", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._work, name="live feed", daemon=True)
+                thread.start()  # first: where there is no room for a thread, the next viewer tries again
+                self._thread = thread
         return True
 
     def _closed(self, topic: str, here: list[_Viewer]) -> None:
@@ -132,15 +152,15 @@ class LiveFeed:
                 self._left.set()
 
     def _opening(self, topic: _Topic, viewer: _Viewer, last: str) -> bytes:
-        """Return the newest fragments; of a browser that comes again only those that are newer than what it has seen."""
+        """Return the newest fragments that are newer than what a browser shows, by the last number that it has seen or was loaded with."""
         life, _, number = last.partition(".")
         known = int(number) if life == self._life and number.isascii() and number.isdigit() and len(number) < 16 else 0
         newer = [each for each in topic.fragments.values() if each.version > known]
-        return (_event("away", {}) if self._away else b"") + self._batch(newer, viewer.seen)
+        return (_event("away", {}) if topic.away else b"") + self._batch(newer, viewer.seen)
 
     def _batch(self, fragments: Iterable[_Fragment], seen: Collection[str]) -> bytes:
         """Join what a viewer may see. The number comes last: a viewer that has it has all before it."""
-        return b"".join((*(each.event for each in fragments if each.target in seen), f"id: {self._life}.{self._version}\n\n".encode()))
+        return b"".join((*(each.event for each in fragments if each.target in seen), f"id: {self.position}\n\n".encode()))
 
     # --- the thread
     def _work(self) -> None:
@@ -148,10 +168,9 @@ class LiveFeed:
             begun = time.monotonic()
             try:
                 busy = self._turn(begun)
-                self._tell(away=False)
                 pause = PACE - (time.monotonic() - begun) if busy else 0.0
             except WorkerUnavailable:
-                self._tell(away=True)
+                self._all_away()
                 pause = AWAY
             except Exception:  # noqa: BLE001 - whatever it is, pages rely on us
                 _LOG.exception("the live feed failed")
@@ -168,30 +187,34 @@ class LiveFeed:
             return True
 
     def _turn(self, now: float) -> bool:
-        """Ask what has changed, then look at what is due; return whether there was anything."""
+        """Ask what has changed, then look at what is due; return whether there was anything. Raises WorkerUnavailable."""
         with self._lock:
             due = min(topic.due for topic in self._topics.values()) if self._topics else 0.0
         changed = self._changes(min(max(due - now, 0.0), WAIT))
         now = time.monotonic()
-        with self._lock:
-            topics = list(self._topics.values())
-        busy = sorted((topic for topic in topics if topic.changed or topic.due <= now), key=lambda topic: (topic.troubled, topic.due))
+        topics = self._back()
+        busy = sorted((topic for topic in topics if topic.busy(now)), key=lambda topic: (topic.troubled, topic.due))
         for topic in busy[:AT_ONCE]:
             due = topic.due <= now
             topic.stale |= due
             self._look(topic)
-            if due:
+            if due or topic.away:
                 topic.due = now + EVERY * max(len(topics) / AT_ONCE, 1.0) * (SELDOM if topic.troubled else 1.0)
+            if topic.away:
+                break  # is it the worker, or this question alone? The next turn finds out
         return changed or bool(busy)
 
     def _look(self, topic: _Topic) -> None:
-        """Look at a topic; what fails there is its trouble alone, and tried again. Raises WorkerUnavailable."""
+        """Look at a topic; what fails there is its trouble alone, and tried again."""
+        away = False
         try:
             self._publish(topic, self._rows(topic) if topic.name == OVERVIEW else self._target(topic))
         except WorkerUnavailable:
-            raise
+            away = True
         except Exception:  # noqa: BLE001 - a mistake of a template, say
             _LOG.exception("a page isn't kept live", extra={"fields": {"topic": topic.name}})
+        with self._lock:
+            self._tell(topic, away=away)
 
     def _changes(self, wait: float) -> bool:
         answer = self._answer("changes", boot=self._boot, since=self._since, wait=wait)
@@ -272,16 +295,27 @@ class LiveFeed:
         if self._streams:
             self._streams.publish(batch)
 
-    def _tell(self, *, away: bool) -> None:
-        """Say once that the worker is away, or is back; all is looked at again then, for what was asked in vain is forgotten."""
+    def _all_away(self) -> None:
+        """Tell all viewers that the worker is away."""
         with self._lock:
-            if self._away == away:
-                return
-            self._away = away
-            said = _event("away" if away else "back", {})
-            self._send((viewer.stream, said) for topic in self._topics.values() for viewer in topic.viewers)
+            self._away = True
             for topic in self._topics.values():
+                self._tell(topic, away=True)
+
+    def _back(self) -> list[_Topic]:
+        """Return all topics, of a worker that answers; where it was away all is looked at, for what was asked in vain is forgotten."""
+        with self._lock:
+            topics = list(self._topics.values())
+            for topic in topics if self._away else ():
                 topic.due = 0.0
+            self._away = False
+            return topics
+
+    def _tell(self, topic: _Topic, *, away: bool) -> None:
+        """Say once that a topic's questions have no answer, or have one again. The lock is held."""
+        if topic.away != away:
+            topic.away, said = away, _event("away" if away else "back", {})
+            self._send((viewer.stream, said) for viewer in topic.viewers)
 
 
 def _without(found: Json, names: Collection[str]) -> Json:
@@ -289,7 +323,7 @@ def _without(found: Json, names: Collection[str]) -> Json:
 
 
 def _differs(known: _Fragment | None, html: str) -> bool:
-    return known is None or known.html != html
+    return known is None or _GROWN.sub(r"\1", known.html) != _GROWN.sub(r"\1", html)
 
 
 def _fragment(topic: str, name: str, html: str, version: int) -> _Fragment:

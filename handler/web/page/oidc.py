@@ -82,7 +82,7 @@ class OidcSignIn:
             raise _refused("it took longer than ten minutes, or began in another browser or tab")
         if not hmac.compare_digest(asked.get("state", "").encode(), str(pending.get("state")).encode()):
             raise _refused("it isn't the sign-in that began here last")
-        if asked.get("iss", self._oidc.issuer) != self._oidc.issuer:
+        if asked.get("iss", self._issuer_unsaid()) != self._oidc.issuer:
             raise _refused("another issuer answered")
         if "error" in asked:
             raise _refused(_SAID.get(asked["error"], "the provider refused it"))
@@ -90,6 +90,10 @@ class OidcSignIn:
             raise _refused("the provider sent no code")
         answer = self._exchange(asked["code"], str(pending.get("verifier")), secret)
         return self._person(self._claims(answer, str(pending.get("nonce"))), answer)
+
+    def _issuer_unsaid(self) -> str:
+        """Return whose answer it is that names no issuer: nobody's, where the provider always names itself (RFC 9207, 2.4)."""
+        return "" if self._provider.document().get("authorization_response_iss_parameter_supported") is True else self._oidc.issuer
 
     def _exchange(self, code: str, verifier: str, secret: Secret | None) -> dict[str, Any]:
         url = self._provider.endpoint("token_endpoint")
@@ -138,7 +142,7 @@ class OidcSignIn:
         name = claims.get(user)
         if not isinstance(name, str) or not is_name(name):
             raise _refused(f"the provider gives no name: the claim {user} is missing", "ask for its scope: `page.oidc.scopes`")
-        if user == "email" and claims.get("email_verified") is False:
+        if user == "email" and claims.get("email_verified", True) not in (True, "true"):  # some providers write a text
             raise _refused("the provider hasn't verified the e-mail address")
         listed = claims.get(groups, [])
         found = [listed] if isinstance(listed, str) else listed if isinstance(listed, list) else []

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from handler.web.page.sparkline import Sparkline, sparkline
 from handler.web.page.standing import STANDINGS, Badge, Row, standing, urgency
 
-OVERVIEW = "overview"  # the topic of changes of all targets
+OVERVIEW = "/"  # the topic of changes of all targets: no target has that name
 PAGE = 500  # rows of one answer
 _SEARCHED = ("target", "repository", "revision", "path", "cluster", "subject", "author", "commit", "pin", "phase", "health")
 

@@ -33,7 +33,7 @@ def render(template: str, **values: Any) -> str:
 
 def stranger_html(template: str, **values: Any) -> str:
     """Return a page for a visitor who hasn't signed in."""
-    return render(template, visitor=None, csrf="", topic="", streams=False, **values)
+    return render(template, visitor=None, csrf="", topic="", streams="", **values)
 
 
 @cache

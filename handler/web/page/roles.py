@@ -63,6 +63,11 @@ class Visitor:
         """Whether he may see a target."""
         return any(grant.touches(target) for grant in self.grants)
 
+    @property
+    def sees_everything(self) -> bool:
+        """Whether he may see each target there is, and so what concerns none."""
+        return any("*" in grant.targets for grant in self.grants)
+
     def operates(self, target: str) -> bool:
         """Whether he may act on a target."""
         return any(grant.role == "operator" and grant.touches(target) for grant in self.grants)

@@ -88,7 +88,7 @@ def _problem_page(page: Page, status: int, problems: Sequence[Problem] = ()) -> 
 def _signed_in(page: Page, view: Callable[[Page, Visitor], Response]) -> Route:
     def seen() -> Response:
         visitor = page.access.visitor(request)
-        return _settled(page, view(page, visitor), visitor)
+        return _settled(page, view(page.begun(), visitor), visitor)
 
     return seen
 
@@ -99,7 +99,7 @@ def _of_target(page: Page, view: Callable[..., Response]) -> Route:
         found = page.settings.target(target) if visitor.sees(target) else None
         if found is None:
             raise PathNotFound.of(f"target {target[:64]}", "isn't configured, or isn't yours to see")
-        return _settled(page, view(page, visitor, found), visitor)
+        return _settled(page, view(page.begun(), visitor, found), visitor)
 
     return seen
 

@@ -9,10 +9,12 @@ from typing import Any
 from flask import Response, request
 from werkzeug.exceptions import MethodNotAllowed
 
+from handler.model.errors import WorkerUnavailable
 from handler.web.page.overview import ORDERS, OVERVIEW, choice, link, overview, row_view
 from handler.web.page.rendering import render
 from handler.web.page.roles import Visitor
 from handler.web.page.views import Page, PageView
+from handler.web.page.worker_answers import NotAnswered
 
 _DELIVERIES = 100
 
@@ -32,10 +34,17 @@ def rows(changed: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
 def deliveries(page: Page, visitor: Visitor) -> Response:
     """Show what git hosts have sent, and what was decided of it."""
     names = page.seen_by(visitor)
-    everything = visitor.sees("*")  # what concerns no target, too
-    here = page.recent.shown(frozenset(names).__contains__, everything=everything, limit=_DELIVERIES)
-    kept = page.answers.ask("deliveries", names=names)
+    here = page.recent.shown(frozenset(names).__contains__, everything=visitor.sees_everything, limit=_DELIVERIES)
+    kept = _recorded(page, names)
     return page.html(visitor, "deliveries.html", here=here, since=page.recent.since, recorded=kept["recorded"], unread=kept["unread"])
+
+
+def _recorded(page: Page, names: Sequence[str]) -> Mapping[str, Any]:
+    """Return what targets have recorded of deliveries; where the worker is away nothing, and why: what came is here."""
+    try:
+        return page.answers.ask("deliveries", names=names)
+    except (WorkerUnavailable, NotAnswered) as error:
+        return {"recorded": [], "unread": [{"target": each.subject, "message": each.message} for each in error.problems]}
 
 
 def live(page: Page, visitor: Visitor) -> Response:
@@ -46,7 +55,7 @@ def live(page: Page, visitor: Visitor) -> Response:
     if request.method != "GET":
         raise MethodNotAllowed(["GET"])
     topic, seen = request.args.get("topic", OVERVIEW), frozenset(page.seen_by(visitor))
-    if page.feed and page.feed.open(request.environ, topic, seen, visitor.until, visitor=visitor.name):
+    if page.feed and page.feed.open(request.environ, topic, seen, visitor.until, visitor.name, request.args.get("since", "")):
         return Response(status=200)  # never sent: the loop sends a head of its own
     return Response(status=503, headers={"Retry-After": "5"})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from flask import Response
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The parts. `feed`: what open pages hear of changes by; None: they ask again."""
+    """The parts. `feed`: what open pages hear of changes by; None: they ask again. `since`: its position when a request began."""
 
     settings: Settings
     access: PageAccess
@@ -30,6 +30,11 @@ class Page:
     queue: Queue
     recent: RecentDeliveries
     feed: LiveFeed | None
+    since: str = ""
+
+    def begun(self) -> Page:
+        """Return the page for a request that begins now: what it shows is no older than what the feed has sent."""
+        return replace(self, since=self.feed.position if self.feed else "")
 
     def seen_by(self, visitor: Visitor) -> list[str]:
         """Return the names of the targets that a visitor sees, sorted."""
@@ -38,7 +43,7 @@ class Page:
     def html(self, visitor: Visitor | None, template: str, *, status: int = 200, topic: str = "", **values: Any) -> Response:
         """Return a page. `visitor`: None: a stranger; `topic`: of the changes that it shows, empty: it doesn't change."""
         csrf = self.access.csrf(visitor) if visitor else ""
-        frame = {"visitor": visitor, "csrf": csrf, "topic": topic, "streams": self.feed is not None}
+        frame = {"visitor": visitor, "csrf": csrf, "topic": topic, "streams": self.since}
         return Response(render(template, **frame, **values), status, mimetype="text/html")
 
 

@@ -53,7 +53,17 @@ def test_a_picture_shows_phase_waits_and_what_was_written(runs: LiveRuns) -> Non
         "stages": [],
         "held": False,
         "ended": "",
+        "beside": 0,
     }
+
+
+def test_a_record_that_changes_beside_a_run_is_counted_in_its_picture(runs: LiveRuns) -> None:
+    runs.recorded("web")
+    assert picture(runs, "web") is None
+    runs.hear(applying())
+    runs.recorded("shop")
+    runs.hear(HealthChanged("shop", "healthy", ""))
+    assert picture(runs)["beside"] == 2
 
 
 def test_the_stages_of_a_plan_are_shown_with_what_of_them_is_done(runs: LiveRuns) -> None:

@@ -160,7 +160,7 @@ def test_suspend_and_resume_write_the_record(deployed: Deployed) -> None:
 def test_there_is_no_stream_and_the_page_asks_again(deployed: Deployed) -> None:
     browser = Browser(deployed.door, aws_events.function_url)
     browser.sign_in()
-    assert browser.get("/ui/live?topic=overview")[0] == 503
+    assert browser.get("/ui/live?topic=/")[0] == 503
     assert browser.get("/ui/live?topic=shop-prod")[0] == 503
 
 
@@ -183,6 +183,15 @@ def test_cookies_that_came_in_pieces_are_read_whole(deployed: Deployed) -> None:
     pieces = ["theme=dark", *(f"{name}={value}" for name, value in browser.cookies.items())]
     event["multiValueHeaders"]["Cookie"] = pieces
     assert deployed.door(event, Context())["statusCode"] == 200
+
+
+@forms
+@pytest.mark.parametrize("like", ["x_forwarded_groups", "x-forwarded_groups", "x-forwarded-group\u017f"])
+def test_no_header_of_a_like_name_replaces_one_of_the_proxy(form: Callable[..., Json], like: str, deployed: Deployed) -> None:
+    """A proxy replaces the names that it knows, and passes on what else a person sends."""
+    proxied = {"X-Anneal-Proxy": PAGE_SECRETS["PROXY"], "X-Forwarded-Email": "bob@example.com", "X-Forwarded-Groups": "developers"}
+    asked = [deployed.door(form("GET", path, {**proxied, like: "platform"}), Context()) for path in (TARGET, f"{TARGET}/suspend")]
+    assert [each["statusCode"] for each in asked] == [200, 403]
 
 
 def test_without_a_page_in_the_configuration_there_is_none() -> None:

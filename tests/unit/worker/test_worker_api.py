@@ -5,9 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from handler.app.run_events import RunEvents
+from handler.app.target_status import TargetStatusReader
+from handler.feedback.live_runs import LiveRuns
+from handler.inspect.inspector import Inspector
 from handler.model.result import Outcome, Result
 from handler.model.run_event import OpenWait, RunPhase
+from handler.queues.run_index import RunIndex
 from handler.worker.worker import Worker
+from handler.worker.worker_api import WorkerApi
+from tests.fakes.engine import cluster, engine
+from tests.fakes.git_host import GitHost
 from tests.fakes.signed_webhooks import door_settings
 from tests.fakes.worker_parts import asking, parts_of
 from tests.unit.waiting import PATIENCE
@@ -27,6 +34,18 @@ def test_what_changes_is_answered_masked_and_from_where_the_reader_is() -> None:
     assert found["targets"]["shop-prod"]["waits"] == [{"what": "everything", "missing": ["password ***"]}]
     assert ask("changes", boot=found["boot"], since=found["version"], wait=0.0)["targets"] == {}
     events.close(PATIENCE)
+
+
+def test_a_pause_is_a_change_that_all_who_look_hear_of() -> None:
+    handler, live = engine(cluster(), GitHost(), door_settings()), LiveRuns()
+    reader = TargetStatusReader(handler.settings, handler.records, str)
+    api = WorkerApi(RunIndex(), reader, lambda _work: {}, str, inspector=lambda: Inspector(handler), live=live)
+    for number, question in enumerate(("suspend", "resume"), 1):
+        assert "done" in api.answer({"ask": question, "name": "shop-prod", "by": "ada"})
+        found = api.answer({"ask": "changes", "boot": "", "since": 0, "wait": 0.0})
+        assert (found["version"], found["targets"]) == (number, {"shop-prod": None})
+    assert "trouble" in api.answer({"ask": "suspend", "name": "shop-prod", "by": "ada", "until": "never"})
+    assert api.answer({"ask": "changes", "boot": "", "since": 0, "wait": 0.0})["version"] == 2
 
 
 def test_without_a_page_nothing_is_kept_and_the_question_has_no_answer() -> None:

@@ -12,11 +12,12 @@ function replace(id, html) {
   const made = document.createElement("template");
   made.innerHTML = html;
   const fresh = made.content.firstElementChild;
-  if (!fresh || fresh.id !== id || fresh.outerHTML === old.outerHTML) return;
-  const focused = old.contains(document.activeElement) ? document.activeElement : null;
-  const steps = focused && path(old, focused);
+  if (!fresh || fresh.id !== id) return;
   const [before, after] = [old.querySelectorAll("details"), fresh.querySelectorAll("details")];
   if (before.length === after.length) after.forEach((each, place) => { each.open = before[place].open; });
+  if (still(fresh) === still(old)) return;
+  const focused = old.contains(document.activeElement) ? document.activeElement : null;
+  const steps = focused && path(old, focused);
   if (old.dataset.word !== fresh.dataset.word && fresh.dataset.word) {
     said.textContent = `${id === "live" ? document.querySelector("h1").textContent : id.slice(4)}: ${fresh.dataset.word}`;
   }
@@ -26,76 +27,81 @@ function replace(id, html) {
   if (fresh.dataset.state) tally();
 }
 
+// What an element is but for ages, which grow here, too.
+const still = (element) => element.outerHTML.replace(/(<time [^>]*>)[^<]*/g, "$1");
+
 // The same link or fold in what is newer; where there is none, what stands in its place.
 function successor(from, old, steps) {
   const same = (each) => each.textContent === old.textContent && each.getAttribute("href") === old.getAttribute("href");
-  return [...from.querySelectorAll(old.tagName)].find(same) ?? follow(from, steps);
+  return [...from.querySelectorAll(old.tagName)].find(same) ?? steps.reduce((each, step) => each?.children[step], from);
 }
 
 // Where an element stands within another.
-function path(from, to) {
-  const steps = [];
-  for (let each = to; each !== from; each = each.parentElement) steps.unshift([...each.parentElement.children].indexOf(each));
-  return steps;
+const path = (from, to) => to === from ? [] : [...path(from, to.parentElement), [...to.parentElement.children].indexOf(to)];
+
+// --- changes, as events or by asking again; a tab that nobody looks at takes neither a connection nor an answer
+const { topic, streams } = body.dataset;
+let [events, since, turn] = [null, streams, 0]; // since: how new the page is, for what the next stream begins with
+
+function attend() {
+  if (document.hidden) return events?.close();
+  if (topic) streams ? listen() : say(`looks every ${POLL / 1000} s`, false);
 }
 
-function follow(from, steps) {
-  return steps.reduce((each, step) => each?.children[step], from);
-}
-
-// --- changes, as events or by asking again
 function listen() {
-  if (!body.dataset.topic) return;
-  if (!("streams" in body.dataset)) return poll();
-  const events = new EventSource(`/ui/live?topic=${encodeURIComponent(body.dataset.topic)}`);
-  events.addEventListener("open", () => say("live", true));
-  events.addEventListener("back", () => say("live", true));
+  events = new EventSource(`/ui/live?${new URLSearchParams({ topic, since })}`);
+  for (const kind of ["open", "back"]) events.addEventListener(kind, () => say("live", true));
   events.addEventListener("away", () => say("the worker doesn't answer", false));
-  events.addEventListener("replace", (event) => {
-    const { id, html } = JSON.parse(event.data);
-    replace(id, html);
+  events.addEventListener("replace", ({ data, lastEventId }) => {
+    since = lastEventId || since;
+    replace(JSON.parse(data).id, JSON.parse(data).html);
   });
-  events.addEventListener("error", () => {
-    say("reconnecting", false);
-    if (events.readyState === EventSource.CLOSED) poll();
-  });
+  events.addEventListener("error", () => (events.readyState === EventSource.CLOSED ? look() : say("reconnecting", false)));
 }
 
-function say(text, on) {
-  if (!connection) return;
-  connection.textContent = text;
+function say(text, on, address) {
+  connection.replaceChildren(address ? Object.assign(document.createElement("a"), { href: address, textContent: text }) : text);
   connection.toggleAttribute("data-on", on);
 }
 
-function poll() {
+async function look() {
+  const fresh = await load(location.href);
+  if (fresh === null) say("no answer", false);
+  if (!fresh || events?.readyState === EventSource.OPEN) return;
   say(`looks every ${POLL / 1000} s`, false);
-  setInterval(async () => {
-    if (document.hidden) return;
-    const fresh = await load(location.href);
-    if (!fresh) return say("no answer", false);
-    say(`looks every ${POLL / 1000} s`, false);
-    for (const each of fresh.querySelectorAll("#live, #acts, tr[id^='row-']")) replace(each.id, each.outerHTML);
-  }, POLL);
+  since = fresh.body.dataset.streams;
+  for (const each of fresh.querySelectorAll("#live, #acts, tr[id^='row-']")) replace(each.id, each.outerHTML);
 }
 
+// Null: no answer; undefined: the session is over.
 async function load(address) {
   try {
-    const answer = await fetch(address, { headers: { Accept: "text/html" }, redirect: "error" });
+    const answer = await fetch(address, { headers: { Accept: "text/html" }, redirect: "manual" });
+    if (answer.type === "opaqueredirect") return say("sign in again", false, location.href);
     return answer.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
   } catch {
     return null;
   }
 }
 
-// --- parts that come from another page, now and some seconds after each answer, until one is the last
+document.addEventListener("visibilitychange", attend);
+setInterval(() => {
+  if (!topic || document.hidden || (events && events.readyState !== EventSource.CLOSED)) return;
+  turn += 1;
+  (streams && turn % 6 === 0 ? listen : look)();
+}, POLL);
+
+// --- parts that come from another page, now and some seconds after each answer; of one that has a last, more seldom as that takes longer
 for (const { id, dataset } of document.querySelectorAll("[data-from]")) {
-  const { from, every, last } = { ...dataset };
-  const look = async () => {
+  let { from, every, last } = { ...dataset };
+  const ask = async () => {
     const fresh = document.hidden ? null : (await load(from))?.getElementById(id);
     if (fresh) replace(id, fresh.outerHTML);
-    if (!(fresh && last && !fresh.dataset.from)) setTimeout(look, Number(every) * 1000);
+    if (fresh && last && !fresh.dataset.from) return;
+    setTimeout(ask, every * 1000);
+    if (last) every = Math.min(every * 1.05, 60);
   };
-  look();
+  ask();
 }
 
 // --- the search, while it is typed
@@ -130,15 +136,15 @@ function tally() {
   }
 }
 
-// --- ages, which grow
+// --- ages, which grow, and what is to come
 const UNITS = [[86400, "d"], [3600, "h"], [60, "min"]];
 setInterval(() => {
   for (const each of document.querySelectorAll("time[datetime]")) {
-    const seconds = Math.max((Date.now() - Date.parse(each.dateTime)) / 1000, 0);
-    const [size, unit] = UNITS.find(([size]) => seconds >= size) ?? [1, "s"];
-    const text = `${Math.floor(seconds / size)} ${unit} ago`;
+    const passed = (Date.now() - Date.parse(each.dateTime)) / 1000;
+    const [size, unit] = UNITS.find(([size]) => Math.abs(passed) >= size) ?? [1, "s"];
+    const text = `${passed < 0 ? "in " : ""}${Math.floor(Math.abs(passed) / size)} ${unit}${passed < 0 ? "" : " ago"}`;
     if (each.textContent !== text) each.textContent = text;
   }
 }, 5000);
 
-listen();
+attend();

@@ -11,6 +11,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from handler.config.secrets import resolve_all
+from handler.model.errors import WorkerUnavailable
 from handler.model.event import Job
 from handler.queues import Queue
 from handler.state.record import Run, State
@@ -69,6 +70,7 @@ class Door:
         self.state: State | None = state or replace(full(), history=(RUN,))
         self.queue, self.asked, self.trouble = Kept(), list[dict[str, Any]](), dict[str, dict[str, str]]()
         self.run: dict[str, Any] | None = None
+        self.away = self.by_configuration = False
         settings = page_settings()
         secrets = resolve_all(settings, PAGE_SECRETS, needs={"page", "tokens", "webhooks"})
         link = WorkerLink(self.answer, lambda _run: None)
@@ -76,11 +78,13 @@ class Door:
 
     def answer(self, question: str, **about: Any) -> dict[str, Any]:
         self.asked.append({"question": question, **about})
+        if self.away:
+            raise WorkerUnavailable.of("worker", "doesn't answer", fix="ask again in a second")
         if question in self.trouble:
             return {"trouble": self.trouble[question]}
         answers: dict[str, Callable[[], Any]] = {
             "targets": lambda: {"targets": [row_of(self.state) | {"target": name} for name in about["names"]]},
-            "target": lambda: {"target": facts_of(self.state) | {"target": about["name"]}},
+            "target": lambda: {"target": facts_of(self.state) | {"target": about["name"]} | self._suspended()},
             "picture": lambda: {"picture": None},
             "deliveries": lambda: {"recorded": [], "unread": []},
             "suspend": lambda: {"done": "suspended"},
@@ -89,6 +93,9 @@ class Door:
         }
         shapes = {"gap": GAP, "orphans": ORPHANS, "tree": TREE, "events": EVENTS, "logs": LOGS, "diff": DIFF}
         return answers[question]() if question in answers else {question: shapes[question]}
+
+    def _suspended(self) -> dict[str, bool]:
+        return {"suspended": True, "suspendedByConfiguration": True} if self.by_configuration else {}
 
     def browser(self, who: str = "") -> FlaskClient:
         client = self.app.test_client()

@@ -37,6 +37,7 @@ class FakeWorker:
         self.asked: list[tuple[str, Any]] = []
         self.away = threading.Event()
         self.trouble: set[str] = set()
+        self.slow: set[str] = set()
 
     def ask(self, question: str, **about: Any) -> dict[str, Any]:
         if self.away.is_set():
@@ -44,6 +45,8 @@ class FakeWorker:
         if question == "changes":
             return self.live.changes(about["boot"], about["since"], about["wait"])
         self.asked.append((question, about.get("names") or about.get("name")))
+        if about.get("name", question) in self.slow:
+            raise WorkerUnavailable.of("worker", "doesn't answer")
         if about.get("name") in self.trouble:
             return {"trouble": {"code": "internal", "message": "internal error"}}
         if question == "target":
@@ -89,11 +92,12 @@ class Feed:
         self.feed = LiveFeed(self.worker.ask, self._render, NAMES)
         self.streams = EventStreams(lambda *_: None, lambda _conn, data: len(data), lambda call, *given: call(*given))
         self.pages: list[Page] = []
+        self.live: Callable[[], str] | None = None
 
-    def open(self, topic: str = OVERVIEW, *seen: str, last: str = "") -> Page:
+    def open(self, topic: str = OVERVIEW, *seen: str, last: str = "", since: str = "") -> Page:
         answer = Collected(self.streams)
         environ = {"gunicorn.socket": answer, "HTTP_LAST_EVENT_ID": last}
-        assert self.feed.open(environ, topic, seen or NAMES, time.time() + 60)
+        assert self.feed.open(environ, topic, seen or NAMES, time.time() + 60, since=since)
         assert answer.stream
         self.pages.append(Page(self.streams, answer.stream))
         return self.pages[-1]
@@ -104,7 +108,8 @@ class Feed:
             raise RuntimeError("a template's mistake")
         if topic == OVERVIEW:
             return {f"row-{row['target']}": row["commit"] for row in data}
-        return {"head": data["target"]["commit"], "live": json.dumps((data["live"] or {}).get("phase"))}
+        live = self.live() if self.live else json.dumps((data["live"] or {}).get("phase"))
+        return {"head": data["target"]["commit"], "live": live}
 
     @staticmethod
     def threads() -> list[threading.Thread]:
@@ -199,6 +204,31 @@ def test_a_page_that_comes_again_gets_what_changed_meanwhile(feed: Feed) -> None
     assert len(feed.open(last=f"{last.partition('.')[0]}.x").fragments) == 3
 
 
+def test_a_page_gets_only_what_came_after_it_was_asked_for(feed: Feed) -> None:
+    """What others were sent before is older than what it shows."""
+    stays, target = feed.open(), feed.open("web", "web")
+    until(lambda: len(stays.fragments) == 3 and target.fragments)
+    since = feed.feed.position
+    assert (feed.open(since=since).fragments, feed.open("web", "web", since=since).fragments) == ([], [])
+    feed.worker.changed("web", "c1")
+    until(holds(stays, "row-web", "c1"))
+    page = feed.open(since=since)
+    assert page.fragments == [("row-web", "c1")]
+    assert feed.open(since=since, last=page.last_id).fragments == [], "what a browser has seen counts more"
+    assert len(feed.open(since="another-life.99").fragments) == 3
+
+
+def test_what_is_only_older_isnt_sent_again(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_feed, "EVERY", 0.01)
+    shown = '<p>applied <time datetime="2026-01-01T00:00:00Z">{} s ago</time> {}</p>'
+    feed.live = lambda: shown.format(len(feed.rendered), feed.worker.rows["web"]["commit"])
+    page = feed.open("web", "web")
+    until(lambda: len(feed.rendered) > 3)
+    feed.worker.changed("web", "c1")
+    until(lambda: "c1" in page.sent)
+    assert [html.partition("time> ")[2] for name, html in page.fragments if name == "live"] == ["c0</p>", "c1</p>"]
+
+
 def test_a_target_is_followed_and_its_record_read_only_where_it_may_have_changed(feed: Feed) -> None:
     page = feed.open("shop", "shop")
     until(holds(page, "live", "null"))
@@ -248,6 +278,35 @@ def test_pages_are_told_once_that_the_worker_is_away_and_that_it_is_back(feed: F
     assert (page.sent.count("event: away"), page.sent.count("event: back")) == (1, 1)
 
 
+@pytest.mark.parametrize("slow", ["shop", "targets"])
+def test_a_question_without_an_answer_stops_no_other_page(feed: Feed, slow: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed.worker.slow.add(slow)
+    first = feed.open("shop", "shop") if slow == "shop" else feed.open()
+    until(lambda: first.sent.count("event: away"))
+    page = feed.open("web", "web")
+    until(holds(page, "head", "c0"))
+    feed.worker.changed("web", "c1")
+    feed.worker.changed("shop", "c1")
+    until(holds(page, "head", "c1"))
+    monkeypatch.setattr(live_feed, "EVERY", 0.01)
+    feed.worker.slow.clear()
+    feed.worker.live = LiveRuns()  # another life: all is looked at
+    until(lambda: first.fragments and first.sent.count("event: back"))
+    assert (first.sent.count("event: away"), first.sent.count("event: back")) == (1, 1)
+    assert "event: away" not in page.sent
+
+
+def test_what_the_record_says_beside_a_run_is_looked_at_while_the_run_writes(feed: Feed) -> None:
+    feed.worker.live.hear(RunPhase("shop", "shop.1", "c1", "applying"))
+    page = feed.open("shop", "shop")
+    until(holds(page, "live", '"applying"'))
+    for commit in ("c1", "c2"):
+        feed.worker.rows["shop"]["commit"] = commit
+        feed.worker.live.hear(HealthChanged("shop", "", "")) if commit == "c1" else feed.worker.live.recorded("shop")
+        feed.worker.live.hear(ObjectsWritten("shop", "shop.1", WRITTEN))
+        until(holds(page, "head", commit))
+
+
 def test_a_topic_that_fails_is_its_trouble_alone(feed: Feed, caplog: pytest.LogCaptureFixture) -> None:
     feed.broken.add("shop")
     feed.worker.trouble.add("api")
@@ -279,6 +338,21 @@ def test_a_viewer_that_comes_while_the_thread_is_about_to_end_is_served(feed: Fe
         assert not feed.feed._left.is_set(), "else it would never rest"
         page.close()
     assert len(feed.threads()) <= 1
+
+
+def test_where_no_thread_could_be_started_the_next_viewer_starts_one(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    answer = Collected(feed.streams)
+    with monkeypatch.context() as crowded:
+        crowded.setattr(threading.Thread, "start", full)
+        with pytest.raises(RuntimeError):
+            feed.feed.open({"gunicorn.socket": answer}, OVERVIEW, NAMES, time.time() + 60)
+    assert answer.stream
+    feed.streams.end(answer.stream)  # as the loop does where a view fails
+    page = feed.open()
+    until(lambda: page.fragments)
 
 
 @pytest.mark.parametrize(("topic", "seen"), [("shop", ("web",)), ("unknown", ("unknown",))])

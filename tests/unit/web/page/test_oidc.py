@@ -135,6 +135,13 @@ def test_another_issuer_s_answer_is_refused(client: FlaskClient, idp: Provider) 
 
 
 # --- tokens
+def test_a_provider_that_always_names_itself_is_answered_by_no_other(client: FlaskClient, idp: Provider) -> None:
+    idp.document = {"authorization_response_iss_parameter_supported": True}
+    assert back(client, start(client, idp)).status_code == 401
+    assert not any(path == "/token" for path, _, _ in idp.asked)
+    assert back(client, start(client, idp), iss=idp.url).status_code == 303
+
+
 def unsigned(idp: Provider, header: dict[str, Any] | None = None) -> str:
     parts = [header or {"alg": "none"}, idp.sound()]
     return ".".join([*(base64.urlsafe_b64encode(json.dumps(each).encode()).rstrip(b"=").decode() for each in parts), ""])
@@ -200,6 +207,8 @@ FORGED: dict[str, Callable[[Provider], str]] = {
     "a name of a list": claiming(email=["ada@example.com"]),
     "a name with a line break": claiming(email="ada\nroot"),
     "an address that wasn't verified": claiming(email_verified=False),
+    "an address that wasn't verified, as text": claiming(email_verified="false"),
+    "an address of which nothing is known": claiming(email_verified=None),
     "no token": lambda _idp: "",
     "nonsense": lambda _idp: "a.b.c",
     "megabytes": lambda _idp: "a" * 200_000,
@@ -225,8 +234,9 @@ def test_a_forged_token_signs_nobody_in(client: FlaskClient, idp: Provider, case
     assert not made[0] or made[0] not in said
 
 
-def test_the_same_provider_with_a_sound_token_signs_in(client: FlaskClient, idp: Provider) -> None:
-    idp.token = lambda: claiming()(idp)  # type: ignore[method-assign]  # this provider lies
+@pytest.mark.parametrize("verified", [True, "true", ...])
+def test_the_same_provider_with_a_sound_token_signs_in(client: FlaskClient, idp: Provider, verified: Any) -> None:
+    idp.token = lambda: claiming(email_verified=verified)(idp)  # type: ignore[method-assign]  # this provider lies
     assert sign_in(client, idp).status_code == 303
     assert who(client) == "ada@example.com"
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from handler.config.load import parse
+from handler.model.errors import ConfigInvalid
 from handler.state.record import Run, RunStatus, TargetHealth
 from handler.web.page import overview as module
-from handler.web.page.overview import PAGE, Choice, choice, link, overview
+from handler.web.page.overview import OVERVIEW, PAGE, Choice, choice, link, overview
 from handler.web.page.rendering import render
 from handler.web.page.standing import STANDINGS
 from tests.unit.state.samples import NOON, blank, full, sha
@@ -80,6 +82,14 @@ def test_pages_hold_so_many_rows_and_a_page_too_far_is_the_last(monkeypatch: pyt
 )
 def test_what_makes_no_sense_counts_as_not_written(query: dict[str, str], asked: Choice) -> None:
     assert choice(query) == asked
+
+
+def test_no_target_has_the_name_of_all() -> None:
+    target = "{{name: {}, repository: {{url: 'https://a/b.git'}}, namespaces: [a]}}"
+    configuration = f"apiVersion: anneal.dev/v1alpha1\nkind: Config\ntargets:\n  - {target}"
+    assert parse(configuration.format("overview")).target("overview")
+    with pytest.raises(ConfigInvalid):
+        parse(configuration.format(OVERVIEW))
 
 
 def test_links_keep_the_rest_of_a_choice() -> None:

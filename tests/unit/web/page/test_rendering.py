@@ -55,6 +55,13 @@ def row(state: State | None, **more: Any) -> str:
     return render("row.html", view=row_view({**row_of(state), **more}))
 
 
+def test_an_idle_page_differs_by_nothing_when_it_was_looked_at_again() -> None:
+    """What differs is sent, and takes the place of what a person has selected there."""
+    idle = replace(full(), rollout=None, attempt=None)
+    assert live(idle, seen="2026-03-01T12:00:00Z") == live(idle, seen="2026-03-01T12:00:10Z")
+    assert 'datetime="2026-03-01T12:00:00Z"' in live(idle, seen="2026-03-01T12:00:00Z", trouble={"code": "x", "message": "away"})
+
+
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], deadline=None)
 @given(states)
 def test_any_record_is_shown(state: State) -> None:
@@ -145,7 +152,7 @@ def test_a_long_path_of_a_cluster_shows_its_end(name: str, shown: str) -> None:
 def test_the_strip_has_a_part_for_each_standing_as_wide_as_its_count() -> None:
     asked = Choice()
     found = overview([row_of(None), row_of(None), {**row_of(full()), "phase": "failed"}], asked)
-    frame = {"visitor": None, "csrf": "", "topic": "overview", "streams": True}
+    frame = {"visitor": None, "csrf": "", "topic": "/", "streams": True}
     drawn = render("overview.html", **frame, asked=asked, overview=found, orders=(), link=partial(link, asked))
     assert 'viewBox="0 0 3 1"' in drawn
     assert '<rect class="bad" id="bar-failed" x="0" width="1" height="1"/>' in drawn

@@ -53,5 +53,13 @@ def test_who_is_in_no_row_may_do_nothing() -> None:
     assert [may("docs") for may in (eve.sees, eve.operates, eve.reads_logs)] == [False] * 3
 
 
+@pytest.mark.parametrize("glob", ["?", "[!p]*", "[*]", "**"])
+def test_who_sees_everything_is_in_a_row_of_everything(glob: str) -> None:
+    some = Visitor(PageSession("ada", (), "oidc", "s", 0.0), (RoleGrant("viewer", (glob, "shop-*")),), 1.0)
+    assert not some.sees_everything
+    assert visitor("ada", "platform").sees_everything
+    assert not visitor("eve").sees_everything
+
+
 def test_only_groups_of_the_table_are_kept() -> None:
     assert known_groups(TABLE, ["x", "platform", "platform", *map(str, range(1000))]) == ("platform",)

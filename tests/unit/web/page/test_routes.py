@@ -8,16 +8,13 @@ from typing import Any
 
 import pytest
 
-from handler.config.secrets import resolve_all
-from handler.model.errors import WorkerUnavailable
+from handler import __version__
 from handler.model.event import Job
 from handler.state.record import Suspend
-from handler.web.app import create_app
 from handler.web.page.acts import ACTS
 from handler.web.page.rendering import asset
 from handler.web.page.target_pages import TARGET_PAGES
-from handler.web.status_api import WorkerLink
-from tests.fakes.page_visits import PAGE_SECRETS, URL, page_settings
+from tests.fakes.page_visits import URL
 from tests.unit.state.samples import NOON, sha
 from tests.unit.web.page.page_door import GAP, OWN, RUN, Door, fields, get, post
 
@@ -244,17 +241,38 @@ def test_a_cluster_that_cant_be_looked_at_leaves_the_page_and_says_why(door: Doo
     assert "Nothing of this target lives" not in page.text
 
 
-def test_a_worker_that_is_away_is_said_to_be() -> None:
-    door = Door()
-
-    def away(question: str, **_about: Any) -> dict[str, Any]:
-        raise WorkerUnavailable.of("worker", "doesn't answer", fix="ask again in a second")
-
-    settings = page_settings()
-    secrets = resolve_all(settings, PAGE_SECRETS, needs={"page"})
-    door.app = create_app(settings, secrets, door.queue, lambda: True, worker=WorkerLink(away, lambda _run: None))
+def test_a_worker_that_is_away_is_said_to_be(door: Door) -> None:
+    door.away = True
     page = get(door.browser("ADA"), "/")
     assert (page.status_code, "doesn&#39;t answer" in page.text) == (503, True)
+
+
+def test_acts_that_come_later_have_a_place_on_an_operators_page(door: Door) -> None:
+    door.by_configuration = True
+    assert 'id="acts"' not in get(door.browser("BOB"), "/ui/targets/shop-prod").text
+    page = get(door.browser("ADA"), "/ui/targets/shop-prod").text
+    assert ('id="acts"' in page, 'class="act ' in page) == (True, False)
+
+
+def test_the_menu_marks_where_one_is(door: Door) -> None:
+    client = door.browser("ADA")
+    marked = {path: re.findall(r'<a href="([^"]*)" aria-current="page">', get(client, path).text) for path in ("/", "/ui/deliveries")}
+    assert marked == {"/": ["/"], "/ui/deliveries": ["/ui/deliveries"]}
+
+
+def test_strangers_dont_read_the_version(door: Door) -> None:
+    assert f"Anneal {__version__}" in get(door.browser("ADA"), "/").text
+    assert [__version__ in get(door.browser(who), path).text for who, path in (("", "/ui/login"), ("EVE", "/"))] == [False, False]
+
+
+@pytest.mark.parametrize("away", [True, False])
+def test_what_came_to_this_process_is_shown_where_records_cant_be_read(door: Door, away: bool) -> None:
+    client = door.browser("ADA")
+    assert get(client, "/ui/deliveries").text.count("<article") == 0
+    assert client.post("/webhooks/github", json={}, base_url=URL).status_code == 401
+    door.away, door.trouble["deliveries"] = away, {"code": "internal", "message": "doesn't answer"}
+    page = get(client, "/ui/deliveries")
+    assert (page.status_code, page.text.count("<article"), "doesn&#39;t answer" in page.text) == (200, 1, True)
 
 
 def test_a_mistake_of_ours_is_said_without_its_inside(door: Door, caplog: pytest.LogCaptureFixture) -> None:
@@ -277,12 +295,13 @@ def test_static_files_are_kept_by_browsers_and_no_other_file_is_served(door: Doo
 
 
 def test_without_a_loop_a_page_asks_again_by_itself(door: Door) -> None:
-    page = get(door.browser("ADA"), "/ui/live?topic=overview")
+    page = get(door.browser("ADA"), "/ui/live?topic=/")
     assert (page.status_code, page.headers["Retry-After"]) == (503, "5")
-    assert "data-streams" in get(door.browser("ADA"), "/").text
+    assert re.search(r'data-streams="[0-9a-f]+\.0"', get(door.browser("ADA"), "/").text)
+    assert re.search(r'data-streams="[0-9a-f]+\.0"', get(door.browser("ADA"), "/ui/targets/shop-prod").text)
     polled = Door(None, "page")
     text = get(polled.browser("ADA"), "/").text
-    assert ("data-streams" in text, 'data-topic="overview"' in text) == (False, True)
+    assert ("data-streams" in text, 'data-topic="/"' in text) == (False, True)
 
 
 def test_what_becomes_of_an_act_is_shown(door: Door) -> None:
@@ -327,7 +346,7 @@ def test_no_other_method_is_taken(door: Door, method: str) -> None:
 
 
 def test_a_head_has_no_body_and_so_no_stream(door: Door) -> None:
-    page = door.browser("ADA").head("/ui/live?topic=overview", base_url=URL)
+    page = door.browser("ADA").head("/ui/live?topic=/", base_url=URL)
     assert (page.status_code, page.headers["Allow"]) == (405, "GET")
 
 
