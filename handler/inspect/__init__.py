@@ -3,6 +3,7 @@
     look         a dry run of a target, beside its runs
     gap          how each object and field stands against git
     orphans      what the next run deletes, what it keeps
+    signs        their states, and how each is shown
     facts        the JSON of those, and its end
     inventory    the tree of members and what they own (`_look` reads, `_tree` shows); its events, logs
     commit_diff  what changed between two commits

@@ -14,6 +14,7 @@ from tests.e2e.documents import Document, config_map, deployment
 from tests.e2e.one_target import Shop
 from tests.e2e.serve_process import Serving, until
 from tests.page.conftest import OpenPage
+from tests.page.page_client import PageClient
 from tests.page.page_server import OPERATOR, PageServer
 from tests.page.served_shops import delivered, recorded, settled, sign_in, uids
 
@@ -177,6 +178,35 @@ def test_a_pause_holds_back_a_push_until_it_is_ended(scripts: bool, office: Offi
     confirmed(page, "Run now")
     recorded(shop, settled(shop.head))
     assert image(shop) == f"shop:5-{scripts}"
+
+
+def test_a_pause_that_came_while_a_form_was_open_is_left_alone(office: Office, open_page: OpenPage, faults: Faults) -> None:
+    shop, other = office.held, PageClient(office.server).signed_in(OPERATOR)
+    at = f"/ui/targets/{shop.name}"
+
+    def asked(act: str, **entered: str) -> None:
+        assert other.post(f"{at}/{act}", other.get(f"{at}/{act}").form | entered).status == 303
+
+    page = open_page(office.server.url)
+    main = page.get_by_role("main")
+    sign_in(page, OPERATOR, f"{at}/suspend")
+    page.get_by_label("Until").fill("30m")
+    asked("suspend", reason="an incident", until="")
+    incident = shop.state().suspend
+    main.get_by_role("button", name="Suspend").click()
+    expect(main).to_contain_text("is suspended already")
+    assert shop.state().suspend == incident
+    page.goto(f"{at}/resume")
+    expect(main).to_contain_text("an incident")
+    asked("resume")
+    asked("suspend", reason="another incident", until="2h")
+    main.get_by_role("button", name="Resume").click()
+    expect(page.get_by_role("alert")).to_contain_text("nothing was done")
+    expect(main).to_contain_text("another incident")
+    assert shop.state().suspend is not None
+    confirmed(page, "Resume")
+    assert shop.state().suspend is None
+    faults.expect("status of 409")
 
 
 @scripted

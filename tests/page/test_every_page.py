@@ -166,6 +166,19 @@ def test_pages_say_what_is_wrong_and_why(street: Street, open_page: OpenPage) ->
     expect(main).to_contain_text("matched")
 
 
+def test_on_a_phone_each_value_stands_beside_its_columns_name(street: Street, open_page: OpenPage) -> None:
+    page = open_page(street.server.url, width=390)
+    sign_in(page, OPERATOR, street.pages["gap"])
+    value = page.locator("details.object.bad td").filter(has_text="shop:2")
+    expect(value).to_be_visible()
+    assert value.evaluate("each => getComputedStyle(each, '::before').content").startswith('"Declared"')
+    for name in ("gap", "orphans", "events", "replay", "overview"):
+        page.goto(street.pages[name])
+        bare = "main table:not([role=table]), main td:not([role=cell]), main table.fields td:not([data-label])"
+        assert page.locator(bare).count() == 0, name
+        expect(page.locator("main th[role=columnheader]").first).to_be_attached()
+
+
 def test_a_link_to_logs_is_for_those_who_may_read_them(street: Street, open_page: OpenPage) -> None:
     for token, visible in ((OPERATOR, True), (VIEWER, False)):
         page = open_page(street.server.url)

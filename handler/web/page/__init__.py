@@ -5,7 +5,7 @@
     build, routes, views            the parts; paths -> views; `security_headers` of every answer
     site_pages, target_pages        `worker_answers` -> what a template shows, by `overview` and `target_view`
     act_pages, acts                 what a person may decide: shown, confirmed, done
-    standing, sparkline, links      parts of what is shown
+    standing, sparkline, links      parts of what is shown; `run_marks` of the history, `planned_writes` of a confirmation, `log_links`
     rendering, templates, static    HTML, by Jinja with everything escaped; one script, one style sheet
     live_feed                       what changes meanwhile, to all open pages
 

@@ -139,7 +139,7 @@ class Confirmation:
     def shown(self) -> str:
         """The digest of all that was shown; of a pause no more than which one holds: it waits for nothing that moves."""
         if self.act.question:
-            return _digest([self.act.name, self.target, self.pause and [self.pause["by"], self.pause["at"]]])
+            return _digest([self.act.name, self.target, self.pause])
         going = sorted([*(str(each[name]) for name in ("action", "object", "uid")), bool(each.get("held"))] for each in self.going)
         due = [[str(each[name]) for name in ("group", "step", "action", "object")] for each in (self.plan or {}).get("due", ())]
         entered = [self.form.get(name, "") for name in self.act.fields if name == "to"]

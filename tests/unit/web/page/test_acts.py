@@ -181,7 +181,10 @@ def test_a_pause_that_another_person_set_meanwhile_stays() -> None:
     assert refused.value.status == 409
 
 
-@pytest.mark.parametrize("now", [paused("carol"), paused("bob", "2026-07-27T12:00:00Z")], ids=["another's", "a later one"])
+LONGER = replace(full(), suspend=Suspend("bob", "another incident", "", NOON))
+
+
+@pytest.mark.parametrize("now", [paused("carol"), paused("bob", "2026-07-27T12:00:00Z"), LONGER], ids=["another's", "later", "otherwise"])
 def test_a_pause_that_wasnt_shown_is_not_ended(now: State) -> None:
     known = looked("resume", Worker(paused("bob")))
     shown = form(known)
