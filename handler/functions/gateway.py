@@ -83,7 +83,7 @@ def _with_whole_cookie(event: Any) -> Any:
 
 
 def _with_known_names(event: Any) -> Any:
-    """Return an event without the headers that gunicorn would drop: what a proxy replaces, nobody sends beside it under a like name."""
+    """Return an event without the headers that gunicorn would drop: no sender adds one under a like name to those that a proxy sets."""
     found = {key: event[key] or {} for key in ("headers", "multiValueHeaders") if key in event}
     return {**event, **{key: {name: each for name, each in named.items() if _NAME.fullmatch(name)} for key, named in found.items()}}
 

@@ -92,7 +92,7 @@ class OidcSignIn:
         return self._person(self._claims(answer, str(pending.get("nonce"))), answer)
 
     def _issuer_unsaid(self) -> str:
-        """Return whose answer it is that names no issuer: nobody's, where the provider always names itself (RFC 9207, 2.4)."""
+        """Return whose answer it is that names no issuer: no provider's, where the provider always names itself (RFC 9207, 2.4)."""
         return "" if self._provider.document().get("authorization_response_iss_parameter_supported") is True else self._oidc.issuer
 
     def _exchange(self, code: str, verifier: str, secret: Secret | None) -> dict[str, Any]:
