@@ -22,6 +22,7 @@ from handler.triggers import TRIGGERS, Trigger
 from handler.web import request_body, responses
 from handler.web.access_log import OTHER, ROUTE
 from handler.web.delivery_decision import watch
+from handler.web.html_refusal import TYPE, html_refusal, is_page
 from handler.web.recent_deliveries import RecentDeliveries
 from handler.web.replay_endpoint import ReplayEndpoint
 from handler.web.status_api import StatusApi, WorkerLink, logged
@@ -91,21 +92,22 @@ def create_app(
         _route(app, "/replay/<target>", "POST", lambda target: replay.receive(target, _bearer(), asked))
     if "reads" in parts:
         _read_routes(app, StatusApi(settings, tokens, worker, deliveries, counts))
-    if settings.page and "page" in parts:
+    paged = settings.page is not None and "page" in parts
+    if paged:
         from handler.web.page.build import add_configured  # noqa: PLC0415 - a door without a page doesn't load it
 
         add_configured(app, settings, secrets, queue, worker, deliveries, tokens.failed, streams="streams" in parts)
     if "ready" in parts:
         _route(app, "/readyz", "GET", lambda: _readiness(ready()))
     _route(app, "/healthz", "GET", lambda: jsonify(web="ok"))
-    _frame(app, counts)
+    _frame(app, counts, paged=paged)
     return app
 
 
-def _frame(app: Flask, counts: DoorCounts) -> None:
-    """Set what happens around every view: how errors are answered, what is let in, what is counted."""
+def _frame(app: Flask, counts: DoorCounts, *, paged: bool) -> None:
+    """Set what happens around every view: how errors are answered, what is let in, what is counted. `paged`: there is a page."""
     app.register_error_handler(AnnealError, responses.error)
-    app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(HTTPException, lambda raised: _http_error(raised, html=paged and is_page(request.path)))
     app.register_error_handler(Exception, _unexpected)
     app.before_request(_started)
     app.after_request(lambda response: _ended(response, counts))
@@ -172,9 +174,12 @@ def _ended(response: Response, metrics: DoorCounts) -> Response:
     return response
 
 
-def _http_error(raised: HTTPException) -> Response:
-    """Werkzeug's own errors (404, 405 …) as JSON; 405 keeps its Allow header."""
-    response = responses.refused(raised.code or 500, raised.name.lower().replace(" ", "-"), raised.name.lower())
+def _http_error(raised: HTTPException, *, html: bool) -> Response:
+    """Werkzeug's own errors (404, 405 …) as JSON, or HTML for a person; 405 keeps its Allow header."""
+    if html:
+        response = Response(html_refusal(raised.name), raised.code, content_type=TYPE)
+    else:
+        response = responses.refused(raised.code or 500, raised.name.lower().replace(" ", "-"), raised.name.lower())
     response.headers.extend((name, value) for name, value in raised.get_headers() if name == "Allow")
     return response
 

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+from handler.web.html_refusal import TYPE, html_refusal
 from handler.web.request_reader import RequestReader
 
 AGAIN = 1  # seconds after which a client that was turned away may come again
@@ -92,10 +93,10 @@ class Exchange:
     sock: Collected
 
 
-def refusal(status: int, reason: str, code: str = "bad-request") -> bytes:
-    """Return the answer to what leads to no thread, as JSON."""
+def refusal(status: int, reason: str, code: str = "bad-request", *, page: bool = False) -> bytes:
+    """Return the answer to what leads to no thread, as JSON; `page`: as HTML, for a person."""
     said: dict[str, Any] = {"matched": [], "ignored": [], "run": None, "code": code, "error": reason.lower()}
-    body = json.dumps(said).encode()
+    body = (html_refusal(reason) if page else json.dumps(said)).encode()
     again = f"Retry-After: {AGAIN}\r\n" if status == 503 else ""
-    head = f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: application/json\r\n{again}"
+    head = f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: {TYPE if page else 'application/json'}\r\n{again}"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body

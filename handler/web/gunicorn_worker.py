@@ -27,6 +27,7 @@ from gunicorn.workers.gthread import ThreadWorker
 from handler.web import access_log
 from handler.web.connection import ClientConnection, Collected, EventStream, Exchange, refusal
 from handler.web.connection_limits import UNCOUNTED, Bounds, FrontLimits, OpenConnections, Peers
+from handler.web.html_refusal import is_page
 from handler.web.request_reader import RequestReader
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class DoorWorker(ThreadWorker):
             self.handle_request(request, cast("Any", exchange))
         except (Exception, SystemExit):  # noqa: BLE001 - our mistake, or gunicorn's: the loop goes on
             _LOG.exception("request failed")
-            answer.answer = bytearray(refusal(500, "Internal Server Error", "internal"))
+            answer.answer = bytearray(refusal(500, "Internal Server Error", "internal", page=self._asks_page(conn)))
         finally:
             request.body.close()  # Werkzeug's request is part of a circle, and would keep megabytes until a full collection
         return answer
@@ -269,8 +270,11 @@ class DoorWorker(ThreadWorker):
     def _refuse(self, conn: ClientConnection, status: int, reason: str, code: str = "bad-request") -> None:
         self._answer(conn, self._count(conn, status, reason, code))
 
+    def _asks_page(self, conn: ClientConnection) -> bool:
+        return self._streams is not None and conn.incoming.request is not None and is_page(conn.incoming.request.path)
+
     def _count(self, conn: ClientConnection, status: int, reason: str, code: str) -> bytes:
-        data = refusal(status, reason, code)
+        data = refusal(status, reason, code, page=self._asks_page(conn))
         self._refused(status, time.monotonic() - conn.since)
         if self.cfg.accesslog:
             access_log.log("", access_log.OTHER, status, len(data), 0.0, conn.client[0] if isinstance(conn.client, tuple) else "")
@@ -360,7 +364,7 @@ def _pool(path: str) -> str:
         return EVENTS
     if _LOOK.fullmatch(path):
         return LOOKS
-    if path == "/" or path.startswith("/ui/"):
+    if is_page(path):
         return PAGES
     return READS if path == "/metrics" or path.startswith("/api/") else ""
 

@@ -140,6 +140,21 @@ def test_pages_and_their_plans_leave_the_threads_of_deliveries_alone(tmp_path: P
         server.record.with_suffix(".free").touch()
 
 
+def test_who_finds_no_thread_reads_a_page_of_the_page_and_json_elsewhere(tmp_path: Path) -> None:
+    kinds = {("/ui/block", PAGES): b"text/html; charset=utf-8", ("/api/block", READS): b"application/json"}
+    with live(tmp_path) as server, ExitStack() as stack:
+        for (path, pool), kind in kinds.items():
+            before = len(blocked(server))
+            for _ in range(POOLS[pool]):
+                stack.enter_context(server.connect()).sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            server.wait(lambda: len(blocked(server)) == before + POOLS[pool])  # noqa: B023 - called at once
+            one_more = stack.enter_context(server.connect())
+            one_more.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            head = one_more.recv(4096).partition(b"\r\n\r\n")[0].split(b"\r\n")
+            assert (head[0], b"Content-Type: " + kind in head) == (b"HTTP/1.1 503 Too Many Reads At Once", True)
+        server.record.with_suffix(".free").touch()
+
+
 def test_a_reader_that_falls_behind_is_dropped_and_the_others_go_on(tmp_path: Path) -> None:
     with live(tmp_path, FAT=str(2 * UNSENT)) as server, ExitStack() as stack:
         server.replay("slow")

@@ -345,6 +345,30 @@ def test_no_other_method_is_taken(door: Door, method: str) -> None:
     assert not door.queue.jobs
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "said"),
+    [
+        ("PUT", "/", {}, 405, "Method Not Allowed"),
+        ("GET", "/ui/logout", {}, 404, "Not found"),
+        ("GET", "/ui/targets/shop%2Dprod", {}, 404, "Not Found"),
+        ("POST", "/ui/login", {"token": "x" * 20_000}, 413, "Request Entity Too Large"),
+    ],
+)
+def test_a_person_reads_a_page_where_no_view_answers(
+    door: Door, method: str, path: str, body: dict[str, str], status: int, said: str
+) -> None:
+    page = door.browser("ADA").open(path, method=method, data=body, headers=OWN, base_url=URL, environ_overrides={"RAW_URI": path})
+    assert (page.status_code, page.mimetype, f"<h1>{said}</h1>" in page.text) == (status, "text/html", True)
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(("method", "path"), [("PUT", "/"), ("GET", "/ui/targets"), ("GET", "/ui/x%20y"), ("POST", "/api/targets")])
+def test_a_program_and_who_has_no_page_reads_json(method: str, path: str) -> None:
+    without = Door(None, "reads").app.test_client()
+    page = without.open(path, method=method, base_url=URL, environ_overrides={"RAW_URI": path})
+    assert (page.status_code in (404, 405), page.mimetype) == (True, "application/json")
+
+
 def test_a_head_has_no_body_and_so_no_stream(door: Door) -> None:
     page = door.browser("ADA").head("/ui/live?topic=/", base_url=URL)
     assert (page.status_code, page.headers["Allow"]) == (405, "GET")
