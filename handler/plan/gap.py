@@ -318,8 +318,8 @@ def _settled(each: GapField) -> GapField:
 
 
 def _is_secret_alike(each: GapField) -> bool:
-    """Whether a field that the plan doesn't change is masked: nothing says that it equals."""
-    return each.state is FieldState.DIFFERS and MASKED in each.declared + each.live
+    """Whether a field that the plan doesn't change is masked: nothing says that it equals, or that all of it lives."""
+    return (each.state is FieldState.DIFFERS or each.why == MORE) and MASKED in each.declared + each.live
 
 
 def _changing(change: FieldChange) -> GapField:

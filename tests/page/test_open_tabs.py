@@ -174,3 +174,16 @@ def test_what_has_no_end_is_asked_for_more_and_more_seldom(site: Site, open_page
     assert pauses == sorted(pauses)
     site.pages["/run"] = page_of('<div id="asked">ended</div>')
     expect(page.locator("#asked")).to_have_text("ended")
+
+
+def test_a_clock_that_is_behind_makes_nothing_past_come_and_what_comes_is_due_at_last(site: Site, open_page: OpenPage) -> None:
+    page = open_page(site.url)
+    page.clock.install(time="2026-01-01T12:00:00Z")
+    times = [("past", "12:01:00"), ("ahead", "12:01:30"), ("old", "10:00:00")]
+    shown = "".join(f'<p><time class="{name}" datetime="2026-01-01T{time}Z"></time></p>' for name, time in times)
+    site.pages["/"] = page_of(shown)
+    page.goto("/")
+    page.clock.run_for(6_000)
+    assert page.locator("time").all_inner_texts() == ["0 s ago", "in 1 min", "2 h ago"]
+    page.clock.run_for(120_000)
+    assert page.locator("time").all_inner_texts() == ["1 min ago", "at once", "2 h ago"]

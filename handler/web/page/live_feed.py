@@ -199,7 +199,7 @@ class LiveFeed:
             topic.stale |= due
             self._look(topic)
             if due or topic.away:
-                topic.due = now + EVERY * max(len(topics) / AT_ONCE, 1.0) * (SELDOM if topic.troubled else 1.0)
+                topic.due = now + EVERY * max(len(topics) / AT_ONCE, 1.0) * (SELDOM if topic.troubled and not topic.away else 1.0)
             if topic.away:
                 break  # is it the worker, or this question alone? The next turn finds out
         return changed or bool(busy)

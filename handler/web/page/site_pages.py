@@ -23,7 +23,9 @@ def targets(page: Page, visitor: Visitor) -> Response:
     """Show all targets that a visitor sees."""
     asked = choice(request.args)
     found = overview(page.answers.rows(page.seen_by(visitor)), asked)
-    return page.html(visitor, "overview.html", topic=OVERVIEW, asked=asked, overview=found, orders=ORDERS, link=partial(link, asked))
+    troubled = any(view.row["trouble"] for view in found.rows)
+    shown: dict[str, Any] = {"asked": asked, "overview": found, "orders": ORDERS, "link": partial(link, asked)}
+    return page.html(visitor, "overview.html", topic=OVERVIEW, troubled=troubled, **shown)
 
 
 def rows(changed: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:

@@ -34,7 +34,7 @@ def _html(page: Page, visitor: Visitor, target: Target, tab: str, **values: Any)
     acts = _acts(view) if visitor.operates(target.name) else ()
     topic = target.name if tab == "target" else ""
     values |= {"view": view, "acts": acts, "reads_logs": visitor.reads_logs(target.name), "tab": tab, "tone_of": tone_of}
-    return page.html(visitor, f"{tab}.html", topic=topic, target=target, **values)
+    return page.html(visitor, f"{tab}.html", topic=topic, troubled=bool(view.facts["trouble"]), target=target, **values)
 
 
 def overview(page: Page, visitor: Visitor, target: Target) -> Response:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from handler.web.page.live_feed import LiveFeed
 
 
+_NOTHING = "0"  # no feed's position
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """The parts. `feed`: what open pages hear of changes by; None: they ask again. `since`: its position when a request began."""
@@ -40,10 +43,15 @@ class Page:
         """Return the names of the targets that a visitor sees, sorted."""
         return sorted(target.name for target in self.settings.targets if visitor.sees(target.name))
 
-    def html(self, visitor: Visitor | None, template: str, *, status: int = 200, topic: str = "", **values: Any) -> Response:
-        """Return a page. `visitor`: None: a stranger; `topic`: of the changes that it shows, empty: it doesn't change."""
+    def html(
+        self, visitor: Visitor | None, template: str, *, status: int = 200, topic: str = "", troubled: bool = False, **values: Any
+    ) -> Response:
+        """Return a page. `visitor`: None: a stranger; `topic`: of the changes that it shows, empty: it doesn't change.
+
+        `troubled`: it shows something that couldn't be read for it: its stream begins with all that the feed knows.
+        """
         csrf = self.access.csrf(visitor) if visitor else ""
-        frame = {"visitor": visitor, "csrf": csrf, "topic": topic, "streams": self.since}
+        frame = {"visitor": visitor, "csrf": csrf, "topic": topic, "streams": self.since and (_NOTHING if troubled else self.since)}
         return Response(render(template, **frame, **values), status, mimetype="text/html")
 
 

@@ -77,7 +77,7 @@ async function look() {
 async function load(address) {
   try {
     const answer = await fetch(address, { headers: { Accept: "text/html" }, redirect: "manual" });
-    if (answer.type === "opaqueredirect") return say("sign in again", false, location.href);
+    if (answer.type === "opaqueredirect") return say("sign in again", false, location.pathname + location.search);
     return answer.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
   } catch {
     return null;
@@ -99,7 +99,7 @@ for (const { id, dataset } of document.querySelectorAll("[data-from]")) {
     if (fresh) replace(id, fresh.outerHTML);
     if (fresh && last && !fresh.dataset.from) return;
     setTimeout(ask, every * 1000);
-    if (last) every = Math.min(every * 1.05, 60);
+    if (last && !document.hidden) every = Math.min(every * 1.05, 60);
   };
   ask();
 }
@@ -123,15 +123,13 @@ document.addEventListener("keydown", (event) => {
 
 // --- how many targets stand how, as rows change; under a filter the numbers stay those of the last load
 function tally() {
-  const states = [...document.querySelectorAll("tr[data-state]")].map((row) => row.dataset.state);
+  const rows = [...document.querySelectorAll("tr[data-state]")];
   let at = 0;
   for (const chip of document.querySelectorAll(".chips[data-whole] [data-key]")) {
-    const count = states.filter((state) => state === chip.dataset.key).length;
+    const count = rows.filter((row) => row.dataset.state === chip.dataset.key).length;
     chip.hidden = !count;
     chip.querySelector("b").textContent = count;
-    const bar = document.getElementById(`bar-${chip.dataset.key}`);
-    bar.setAttribute("x", at);
-    bar.setAttribute("width", count);
+    for (const [name, of] of [["x", at], ["width", count]]) document.getElementById(`bar-${chip.dataset.key}`).setAttribute(name, of);
     at += count;
   }
 }
@@ -140,9 +138,11 @@ function tally() {
 const UNITS = [[86400, "d"], [3600, "h"], [60, "min"]];
 setInterval(() => {
   for (const each of document.querySelectorAll("time[datetime]")) {
-    const passed = (Date.now() - Date.parse(each.dateTime)) / 1000;
-    const [size, unit] = UNITS.find(([size]) => Math.abs(passed) >= size) ?? [1, "s"];
-    const text = `${passed < 0 ? "in " : ""}${Math.floor(Math.abs(passed) / size)} ${unit}${passed < 0 ? "" : " ago"}`;
+    const ahead = each.className === "ahead";
+    const seconds = Math.max((Date.now() - Date.parse(each.dateTime)) / (ahead ? -1000 : 1000), 0);
+    const [size, unit] = UNITS.find(([size]) => seconds >= size) ?? [1, "s"];
+    const span = `${Math.floor(seconds / size)} ${unit}`;
+    const text = !ahead ? `${span} ago` : seconds ? `in ${span}` : "at once";
     if (each.textContent !== text) each.textContent = text;
   }
 }, 5000);

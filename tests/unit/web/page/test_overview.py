@@ -102,6 +102,6 @@ def test_links_keep_the_rest_of_a_choice() -> None:
 def test_beyond_the_last_page_is_the_last_page() -> None:
     found = overview([row_of(None)] * (PAGE + 1), Choice(page=9))
     assert (found.page, found.pages, len(found.rows)) == (2, 2, 1)
-    frame = {"visitor": None, "csrf": "", "topic": "overview", "streams": True}
+    frame = {"visitor": None, "csrf": "", "topic": OVERVIEW, "streams": ""}
     drawn = render("overview.html", **frame, asked=Choice(page=9), overview=found, orders=(), link=partial(link, Choice(page=9)))
     assert 'href="/?page=2" aria-current="page"' in drawn

@@ -294,6 +294,12 @@ def test_static_files_are_kept_by_browsers_and_no_other_file_is_served(door: Doo
         assert get(client, path).status_code == 404
 
 
+@pytest.mark.parametrize("path", ["/", "/ui/targets/shop-prod"])
+def test_a_page_that_couldnt_read_something_takes_all_that_the_feed_knows(door: Door, path: str) -> None:
+    door.unread = {"trouble": {"code": "cluster-unavailable", "message": "it doesn't answer"}}
+    assert 'data-streams="0"' in get(door.browser("ADA"), path).text
+
+
 def test_without_a_loop_a_page_asks_again_by_itself(door: Door) -> None:
     page = get(door.browser("ADA"), "/ui/live?topic=/")
     assert (page.status_code, page.headers["Retry-After"]) == (503, "5")
