@@ -69,7 +69,7 @@ def test_who_waits_too_long_is_told_and_the_late_answer_serves_the_next() -> Non
         done.set()
         return 1
 
-    with pytest.raises(ClusterUnavailable, match=r"hasn't ended within 0\.0\d* s"):
+    with pytest.raises(ClusterUnavailable, match=r"hasn't ended within \S+ s"):
         looks.ask("key", look, seconds=0.01, fresh=math.inf)
     go.set()
     assert done.wait(60)
