@@ -118,7 +118,7 @@ def _asked(port: int, cookie: str) -> float:
     body = answer.read()
     spent = (time.perf_counter() - since) * 1000
     connection.close()
-    if answer.status != 200 or body.count(b"<tr id=") != _TARGETS:
+    if answer.status != 200 or body.count(b"data-state=") != _TARGETS:
         raise RuntimeError(f"no overview: {answer.status}\n{body[:2000]!r}")
     return spent
 
