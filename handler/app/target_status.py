@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, TypeVar
 
 from handler.app import record_summaries
@@ -61,7 +61,7 @@ class TargetStatusReader:
 
     def targets(self, names: Sequence[str]) -> list[Json]:
         """Return a row for each of these targets, by one metadata LIST a cluster."""
-        chosen = [target for target in self._settings.targets if target.name in names]
+        chosen = self._chosen(names)
         clusters = {target.cluster: target for target in chosen}
         found = self._clusters.all(self._looks, {cluster: partial(self._summaries, target) for cluster, target in clusters.items()})
         return self._masked([_row(target, found[target.cluster], self._settings) for target in chosen])
@@ -92,7 +92,7 @@ class TargetStatusReader:
 
     def deliveries(self, names: Sequence[str]) -> Json:
         """Return the deliveries that these targets have recorded, newest first, and whose records were not read, or not now."""
-        chosen = [target for target in self._settings.targets if target.name in names]
+        chosen = self._chosen(names)
         found = self._states.all(self._looks, {target.name: partial(self._read, target) for target in chosen[:READABLE]})
         listed = [{"target": name, **plain(each)} for name, sight in found.items() if sight.what for each in sight.what.deliveries]
         unread = [{"target": name, **problem(sight.trouble), **aged(sight.at)} for name, sight in found.items() if sight.trouble]
@@ -103,6 +103,10 @@ class TargetStatusReader:
     def _masked(self, value: J) -> J:
         found: J = masked(value, cache(self._mask))  # rows repeat most of their texts
         return found
+
+    def _chosen(self, names: Sequence[str]) -> list[Target]:
+        wanted = frozenset(names)
+        return [target for target in self._settings.targets if target.name in wanted]
 
     def _target(self, name: str) -> Target:
         target = self._settings.target(name)
@@ -146,6 +150,7 @@ def _row(target: Target, sight: LastSeen[ClusterSeen], settings: Settings) -> Js
     return {**_followed(target), "recorded": recorded, **_summed(now), "suspended": now.suspended or target.suspend, **facts}
 
 
+@lru_cache(2048)  # most are as they were at the last look
 def _summed(summary: Summary) -> Json:
     """Return a summary for display: the digest of its home and pending requests are for ticks."""
     return {key: value for key, value in plain(summary).items() if key not in ("home", "asked", "judged", "suspendedUntil")}

@@ -7,6 +7,7 @@ import hashlib
 import secrets
 import shlex
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 PART_OF = "applyset.kubernetes.io/part-of"  # label on a member; its value is the ApplySet id (KEP-3659, as kubectl's code spells it)
@@ -94,6 +95,7 @@ def group_of(api_version: str) -> str:
     return api_version.rpartition("/")[0]
 
 
+@lru_cache(4096)  # asked for by each look at each record
 def applyset_id(name: str, namespace: str, kind: str = "ConfigMap", group: str = "") -> str:
     """Return the ApplySet id of a parent (KEP-3659): base64url(sha256(name.namespace.kind.group)) between prefix and suffix."""
     digest = hashlib.sha256(f"{name}.{namespace}.{kind}.{group}".encode()).digest()
