@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from handler.app import record_summaries
@@ -150,7 +150,6 @@ def _row(target: Target, sight: LastSeen[ClusterSeen], settings: Settings) -> Js
     return {**_followed(target), "recorded": recorded, **_summed(now), "suspended": now.suspended or target.suspend, **facts}
 
 
-@lru_cache(2048)  # most are as they were at the last look
 def _summed(summary: Summary) -> Json:
     """Return a summary for display: the digest of its home and pending requests are for ticks."""
     return {key: value for key, value in plain(summary).items() if key not in ("home", "asked", "judged", "suspendedUntil")}

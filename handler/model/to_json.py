@@ -19,11 +19,11 @@ ANSWER = 3_000_000
 
 def plain(value: Any) -> Any:
     """Return JSON of a value: identities and kinds as people write them, sets sorted, bytes left out."""
+    fields = _fields(type(value))
+    if fields is not None:
+        return {key: item if type(item := getattr(value, name)) in _PLAIN else plain(item) for name, key in fields}
     if isinstance(value, Identity | GroupKind):
         return str(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        found = ((key, getattr(value, name)) for name, key in _fields(type(value)))
-        return {key: item if type(item) in _PLAIN else plain(item) for key, item in found}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, set | frozenset):
@@ -34,7 +34,10 @@ def plain(value: Any) -> Any:
 
 
 @cache
-def _fields(kind: type[Any]) -> tuple[tuple[str, str], ...]:
+def _fields(kind: type[Any]) -> tuple[tuple[str, str], ...] | None:
+    """Return the fields of a dataclass that becomes a mapping; None: it becomes none."""
+    if issubclass(kind, Identity | GroupKind) or not dataclasses.is_dataclass(kind):
+        return None
     return tuple((item.name, camel(item.name)) for item in dataclasses.fields(kind))
 
 
