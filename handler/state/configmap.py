@@ -248,13 +248,14 @@ def _no_constant(word: str) -> Any:
 
 
 def summary_of(state: State) -> str:
-    """Write a state's summary annotation; what only an overview shows is left out where it would be too long to be read."""
+    """Write a state's summary annotation, without what stands in the way where it would be too long to be read."""
     summary = Summary.of(state)
-    texts = (
-        json.dumps(write_record(each), separators=(",", ":"))
-        for each in (summary, replace(summary, why=""), replace(summary, why="", recent=()))
-    )
-    return next((text for text in texts if len(text) <= LONGEST), "")
+    text = _written(summary)
+    return text if len(text) <= LONGEST else _written(replace(summary, why=""))
+
+
+def _written(summary: Summary) -> str:
+    return json.dumps(write_record(summary), separators=(",", ":"))
 
 
 @lru_cache(2048)  # most are as they were at the last look
