@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import takewhile
-from types import MappingProxyType
 from typing import Any
 
 from handler.model.field_masking import MASKED, is_sensitive, shown
@@ -110,7 +109,7 @@ def _list_differences(path: Path, was: list[Any], becomes: list[Any]) -> Iterato
         yield (*path, _ORDER), was_order, order
     for step in dict.fromkeys([*before, *after]):
         element, other = before.get(step), after.get(step)
-        is_named = isinstance(step, int) and (_step(element, ("name",)) or _step(other, ("name",)))
+        is_named = isinstance(step, int) and any(_step(each, ("name",), {}) for each in (element, other))
         if step in before and step in after and not is_named:
             yield from _differences((*path, step), element, other)
         elif step not in before or step not in after or not equal(element, other):
@@ -127,7 +126,7 @@ def paired(was: list[Any], becomes: list[Any]) -> tuple[dict[Step, Any], dict[St
     return dict(enumerate(was)), dict(enumerate(becomes))
 
 
-def _step(item: Any, keys: tuple[str, ...], filled: Mapping[str, Any] = MappingProxyType({})) -> tuple[tuple[str, Any], ...]:
+def _step(item: Any, keys: tuple[str, ...], filled: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     if not isinstance(item, dict) or not isinstance(item.get(keys[0]), str | int):
         return ()
     return tuple((key, value) for key in keys if isinstance(value := item.get(key, filled.get(key)), str | int))

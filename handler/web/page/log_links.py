@@ -27,7 +27,8 @@ def log_query(subject: str, container: str = "", *, previous: bool = False) -> s
 
 def pod_links(log: Json) -> list[LogLink]:
     """Return a link for each pod of the object whose log this is; none where it has one pod."""
-    return [LogLink(name, log_query(each), name == log["pod"]) for each in log["pods"] if (name := each.rpartition("/")[2])]
+    named = ((each.rpartition("/")[2], each) for each in log["pods"])
+    return [LogLink(name, log_query(each), name == log["pod"]) for name, each in named]
 
 
 def container_links(log: Json) -> list[LogLink]:
