@@ -76,10 +76,10 @@ class TargetStatusReader:
         shown = replace(summary, suspended=target.suspend or summary.suspension(sight.at) is not None)
         return self._masked({**_followed(target), "recorded": sight.what is not None, **_summed(shown), **sight.facts()})
 
-    def target(self, name: str) -> Json:
-        """Return all that is known of one configured target."""
+    def target(self, name: str, *, patient: bool = False) -> Json:
+        """Return all that is known of one configured target. `patient`: for a decision, which waits longer for what is now."""
         target = self._target(name)
-        found = self._states.all(self._looks, {name: partial(self._read, target)})[name]
+        found = self._states.all(self._patient if patient else self._looks, {name: partial(self._read, target)})[name]
         return self._masked(_detail(target, found))
 
     def run(self, run: str) -> Json | None:

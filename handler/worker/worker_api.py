@@ -66,8 +66,8 @@ class WorkerApi:
         return {"targets": [self.reader.row(name) for name in names] if message.get("each") else self.reader.targets(names)}
 
     def target(self, message: Json) -> Json:
-        """One target, whole."""
-        return {"target": self.reader.target(message["name"])}
+        """One target, whole; `patient`: see `TargetStatusReader.target`."""
+        return {"target": self.reader.target(message["name"], patient=message.get("patient") is True)}
 
     def deliveries(self, message: Json) -> Json:
         """What the named targets have recorded of deliveries."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from playwright.sync_api import Page
 
-from handler.state.record import State
+from handler.state.record import State, TargetHealth
 from tests.e2e.documents import Document
 from tests.e2e.one_target import Shop
 from tests.e2e.serve_process import Serving, until
+from tests.page.page_client import LATE
 
 
 def sign_in(page: Page, token: str, path: str = "/") -> None:
@@ -18,6 +20,25 @@ def sign_in(page: Page, token: str, path: str = "/") -> None:
     page.get_by_label("Token").fill(token)
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(lambda url: "/ui/login" not in url)
+    fresh(page)
+
+
+def visit(page: Page, path: str) -> None:
+    """Go to a page, and have it show what is now."""
+    page.goto(path)
+    fresh(page)
+
+
+def fresh(page: Page) -> None:
+    """Load a page again, as a person does where no script does, while a cluster is late for it."""
+
+    def in_time() -> bool:
+        if not page.get_by_text(LATE).count():
+            return True
+        page.reload()
+        return False
+
+    until(in_time)
 
 
 def delivered(server: Serving, shop: Shop, *documents: Document) -> str:
@@ -43,6 +64,11 @@ def recorded(shop: Shop, holds: Callable[[State], object]) -> State:
 def settled(commit: str) -> Callable[[State], bool]:
     """Whether a commit is deployed, and nothing is under way."""
     return lambda state: state.commit == commit and state.attempt is None
+
+
+def decided(shop: Shop) -> State:
+    """Return the record without what a watch writes into it when it likes: how healthy the shop is."""
+    return replace(shop.state(), health=TargetHealth())
 
 
 def uids(shop: Shop) -> dict[str, str]:

@@ -16,7 +16,7 @@ from tests.e2e.serve_process import Serving, until
 from tests.page.conftest import OpenPage
 from tests.page.page_client import PageClient
 from tests.page.page_server import OPERATOR, PageServer
-from tests.page.served_shops import delivered, recorded, settled, sign_in, uids
+from tests.page.served_shops import decided, delivered, fresh, recorded, settled, sign_in, uids, visit
 
 CAREFUL = {"prune": {"holdAbove": {"count": 1, "fraction": 0.1}}}
 scripted = pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "plain"])
@@ -68,6 +68,7 @@ def confirmed(page: Page, label: str) -> None:
     """Press a confirmation's button, and be back at the target."""
     page.get_by_role("main").get_by_role("button", name=label, exact=True).click()
     expect(page.locator("#asked")).to_be_visible()
+    fresh(page)
 
 
 def pushed_before(office: Office, names: Sequence[str]) -> str:
@@ -125,7 +126,7 @@ def test_a_rollback_from_the_history_pins_and_an_unpin_follows_again(scripts: bo
     assert state.pin
     assert (state.pin.commit, state.pin.by, image(shop)) == (old, "ada", f"shop:2-{scripts}")
 
-    page.goto(f"/ui/targets/{shop.name}")
+    visit(page, f"/ui/targets/{shop.name}")
     expect(page.get_by_role("main")).to_contain_text(f"Pinned to {old[:8]} by ada")
     page.get_by_role("link", name="Unpin").click()
     confirmed(page, "Unpin")
@@ -139,14 +140,14 @@ def test_what_was_pushed_after_a_look_isnt_run_by_it(scripts: bool, office: Offi
     page = open_page(office.server.url, scripts=scripts)
     sign_in(page, OPERATOR, f"/ui/targets/{shop.name}")
     page.get_by_role("link", name="Run now").click()
-    shown, before = shop.head, (image(shop), shop.state())
+    shown, before = shop.head, (image(shop), decided(shop))
     expect(page.get_by_role("main")).to_contain_text(shown[:8])
     newer = shop.push(*web(shop, f"shop:4-{scripts}"))  # and no delivery says so
     page.get_by_role("main").get_by_role("button", name="Run now").click()
     expect(page.get_by_role("alert")).to_contain_text("nothing was done")
     faults.expect("status of 409")
     expect(page.get_by_role("main")).to_contain_text(newer[:8])
-    assert (image(shop), shop.state()) == before
+    assert (image(shop), decided(shop)) == before
     confirmed(page, "Run now")
     state = recorded(shop, settled(newer))
     assert (image(shop), state.history[0].actor) == (f"shop:4-{scripts}", "ada")

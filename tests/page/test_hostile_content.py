@@ -18,7 +18,7 @@ from tests.e2e.serve_process import SECRET, Serving, until
 from tests.page.conftest import OpenPage
 from tests.page.page_client import PageClient
 from tests.page.page_server import OPERATOR, PageServer
-from tests.page.served_shops import recorded, settled, sign_in
+from tests.page.served_shops import recorded, settled, sign_in, visit
 
 EVIL = """<img src=x onerror=alert(1)>'"><script>alert(2)</script>{{7*7}}"""
 BRANCH = "<img/src=x/onerror=alert(1)>"
@@ -160,7 +160,7 @@ def test_what_strangers_write_is_shown_as_they_wrote_it(alley: Alley, open_page:
         "/ui/deliveries": [EVIL, BRANCH],
     }
     for path, texts in shown.items():
-        page.goto(path)
+        visit(page, path)
         main = page.get_by_role("main")
         for text in texts:
             expect(main).to_contain_text(text)

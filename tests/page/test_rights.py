@@ -16,7 +16,7 @@ from tests.e2e.serve_process import TOKEN, Serving, signed
 from tests.page.conftest import OpenPage
 from tests.page.page_client import PageClient
 from tests.page.page_server import NEIGHBOUR, OPERATOR, STRANGER, VIEWER, PageServer
-from tests.page.served_shops import recorded, settled, sign_in
+from tests.page.served_shops import decided, recorded, settled, sign_in
 from tests.page.small_site import Site, document
 
 ACTS = ("approve", "replay", "rollback", "unpin", "suspend", "resume")
@@ -53,7 +53,7 @@ def test_a_forged_form_does_nothing(block: Block) -> None:
     ada, again = PageClient(block.server).signed_in(OPERATOR), PageClient(block.server).signed_in(OPERATOR)
     path, other = f"/ui/targets/{block.own.name}/replay", f"/ui/targets/{block.own.name}/suspend"
     form = ada.get(path).form
-    before, runs = block.own.state(), len(block.server.runs())
+    before, runs = decided(block.own), len(block.server.runs())
     forged = {
         "no token": ada.post(path, form | {"csrf": ""}),
         "a token of another session": ada.post(path, form | {"csrf": again.get(path).form["csrf"]}),
@@ -67,7 +67,7 @@ def test_a_forged_form_does_nothing(block: Block) -> None:
     assert {why: answer.status for why, answer in forged.items()} == dict.fromkeys(forged, 403)
     assert PageClient(block.server).post(path, form).status == 401
     assert ada.get(path).status == 200, "she is still signed in"
-    assert (block.own.state(), len(block.server.runs())) == (before, runs)
+    assert (decided(block.own), len(block.server.runs())) == (before, runs)
     assert ada.post(path, form).status == 303, "the same form counts when it is sent as it was shown"
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from handler.model.errors import BadPayload, ShownOtherwise
 from handler.model.event import Job
 from handler.model.manifest import canonical
+from handler.web.page.worker_answers import NotAnswered
 
 Json = Mapping[str, Any]
 Ask = Callable[..., Json]
@@ -171,11 +172,16 @@ def _digest(shown: list[Any]) -> str:
 
 
 def look(act: Act, target: str, form: Form, ask: Ask) -> Confirmation:
-    """Find out what an act would do now. `ask`: of the worker. Raises BadPayload: a field is none; ShownOtherwise: it makes no sense."""
+    """Find out what an act would do now. `ask`: of the worker.
+
+    Raises BadPayload: a field is none; ShownOtherwise: it makes no sense; NotAnswered: how the target stands now can't be read.
+    """
     form = {name: form.get(name, "").strip()[:_LONGEST] for name in act.fields}
     if not _COMMIT.fullmatch(form.get("to", "")):
         raise BadPayload.of("form", "`to` is not a commit id")
-    facts = ask("target", name=target)["target"]
+    facts = ask("target", name=target, patient=True)["target"]
+    if facts["trouble"]:  # what was seen before decides nothing
+        raise NotAnswered.of(f"target {target}", f"{facts['trouble']['message']}, and nothing was done", fix="try it once more")
     _require_sense(act, target, facts)
     state = facts["state"] or {}
     held, applied = state.get("held"), state.get("commit", "")

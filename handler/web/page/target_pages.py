@@ -106,6 +106,8 @@ def history(page: Page, visitor: Visitor, target: Target) -> Response:
     view, chosen = _shown(page, target), request.args.get("run", "")[:_LONGEST]
     runs = view.state.get("history", [])
     run = next((run for run in runs if run["id"] == chosen), None)
+    if chosen and run is None and view.facts["trouble"]:
+        raise NotAnswered.of(f"target {target.name}", str(view.facts["trouble"]["message"]))
     if chosen and run is None:
         raise NotTheTargets.of(f"run {chosen}", "isn't in the history of this target any more")
     before = commit_before(runs, run) if run else ""

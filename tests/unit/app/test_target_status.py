@@ -145,6 +145,19 @@ def test_a_dead_cluster_is_shown_as_it_was_seen_last_with_its_age(here: FakeObje
         there.well.set()
 
 
+def test_a_decision_waits_for_a_cluster_that_is_late_for_a_view(here: FakeObjects) -> None:
+    there = Hangs()
+    there.well.clear()
+    look = reader(here, there)
+    look._looks = ClusterLooks(0.01)
+    assert look.target("infra")["trouble"]
+    answers = threading.Timer(0.1, there.well.set)
+    answers.start()
+    found = look.target("infra", patient=True)
+    assert (found["trouble"], found["recorded"]) == (None, True)
+    answers.join()
+
+
 def test_a_late_look_at_a_cluster_serves_as_the_next_ones_last_seen(here: FakeObjects) -> None:
     there = Hangs()
     there.well.clear()

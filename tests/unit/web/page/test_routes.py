@@ -387,3 +387,32 @@ def test_a_target_that_never_ran_is_asked_for_no_events(door: Door) -> None:
     never.state = None
     page = get(never.browser("ADA"), path)
     assert (page.status_code, "data-from" in page.text) == (200, False)
+
+
+@pytest.mark.parametrize("tab", ["history", "orphans", "gap", "inventory", "events"])
+def test_a_tab_says_that_the_record_couldnt_be_read(door: Door, tab: str) -> None:
+    assert "it doesn&#39;t answer" not in get(door.browser("ADA"), f"/ui/targets/shop-prod/{tab}").text
+    door.unread = {"trouble": {"code": "cluster-unavailable", "message": "it doesn't answer"}, "state": None, "seen": ""}
+    page = get(door.browser("ADA"), f"/ui/targets/shop-prod/{tab}").text
+    assert "it doesn&#39;t answer; the record is shown as it was seen last: never" in page
+    assert "No run has left an entry" not in page
+
+
+def test_a_run_of_a_record_that_cant_be_read_isnt_said_to_be_gone(door: Door) -> None:
+    client = door.browser("ADA")
+    assert get(client, "/ui/targets/shop-prod/history?run=shop-prod.0").status_code == 404
+    door.unread = {"trouble": {"code": "cluster-unavailable", "message": "it doesn't answer"}, "state": None}
+    page = get(client, "/ui/targets/shop-prod/history?run=shop-prod.0")
+    assert (page.status_code, "it doesn&#39;t answer" in page.text) == (502, True)
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_what_was_seen_before_decides_nothing(door: Door, act: str) -> None:
+    client, path = door.browser("ADA"), f"/ui/targets/shop-prod/{act}"
+    form = {"csrf": re.findall(r'name="csrf" value="(\w+)"', get(client, "/").text)[0]}
+    door.unread = {"trouble": {"code": "cluster-unavailable", "message": "it doesn't answer"}}
+    for page in (get(client, path), post(client, path, form)):
+        assert (page.status_code, "it doesn&#39;t answer, and nothing was done" in page.text) == (502, True)
+    assert not door.queue.jobs
+    assert {"question": "target", "name": "shop-prod", "patient": True} in door.asked
+    assert act not in {each["question"] for each in door.asked}
