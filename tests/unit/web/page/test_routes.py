@@ -223,30 +223,6 @@ def test_logs_are_a_permission_of_their_own(door: Door) -> None:
     assert (refused.status_code, "may not read logs of shop-prod" in refused.text, door.asked) == (403, True, [])
 
 
-@pytest.mark.parametrize(
-    ("code", "status"),
-    [("cluster-unavailable", 502), ("request-refused", 404), ("internal", 502)],
-)
-def test_what_the_worker_couldnt_find_out_is_a_page_too(door: Door, code: str, status: int) -> None:
-    door.trouble["gap"] = {"code": code, "message": "<b>it is away</b>"}
-    page = get(door.browser("ADA"), "/ui/targets/shop-prod/gap")
-    assert (page.status_code, "&lt;b&gt;it is away&lt;/b&gt;" in page.text) == (status, True)
-
-
-@pytest.mark.parametrize(("question", "name"), [("tree", "inventory"), ("events", "events")])
-def test_a_cluster_that_cant_be_looked_at_leaves_the_page_and_says_why(door: Door, question: str, name: str) -> None:
-    door.trouble[question] = {"code": "cluster-unavailable", "message": "it is away"}
-    page = get(door.browser("ADA"), f"/ui/targets/shop-prod/{name}")
-    assert (page.status_code, "it is away" in page.text) == (200, True), "an open page asks again and again: that is no error of it"
-    assert "Nothing of this target lives" not in page.text
-
-
-def test_a_worker_that_is_away_is_said_to_be(door: Door) -> None:
-    door.away = True
-    page = get(door.browser("ADA"), "/")
-    assert (page.status_code, "doesn&#39;t answer" in page.text) == (503, True)
-
-
 def test_acts_that_come_later_have_a_place_on_an_operators_page(door: Door) -> None:
     door.by_configuration = True
     assert 'id="acts"' not in get(door.browser("BOB"), "/ui/targets/shop-prod").text
@@ -263,16 +239,6 @@ def test_the_menu_marks_where_one_is(door: Door) -> None:
 def test_strangers_dont_read_the_version(door: Door) -> None:
     assert f"Anneal {__version__}" in get(door.browser("ADA"), "/").text
     assert [__version__ in get(door.browser(who), path).text for who, path in (("", "/ui/login"), ("EVE", "/"))] == [False, False]
-
-
-@pytest.mark.parametrize("away", [True, False])
-def test_what_came_to_this_process_is_shown_where_records_cant_be_read(door: Door, away: bool) -> None:
-    client = door.browser("ADA")
-    assert get(client, "/ui/deliveries").text.count("<article") == 0
-    assert client.post("/webhooks/github", json={}, base_url=URL).status_code == 401
-    door.away, door.trouble["deliveries"] = away, {"code": "internal", "message": "doesn't answer"}
-    page = get(client, "/ui/deliveries")
-    assert (page.status_code, page.text.count("<article"), "doesn&#39;t answer" in page.text) == (200, 1, True)
 
 
 def test_a_mistake_of_ours_is_said_without_its_inside(door: Door, caplog: pytest.LogCaptureFixture) -> None:
@@ -292,12 +258,6 @@ def test_static_files_are_kept_by_browsers_and_no_other_file_is_served(door: Doo
     assert (old.status_code, old.headers["Cache-Control"]) == (200, "no-store"), "of another version, which a replica may be yet"
     for path in ("/ui/static/0/routes.py", "/ui/static/0/..%2froutes.py", "/ui/static/page.js", "/ui/static/0/../rendering.py"):
         assert get(client, path).status_code == 404
-
-
-@pytest.mark.parametrize("path", ["/", "/ui/targets/shop-prod"])
-def test_a_page_that_couldnt_read_something_takes_all_that_the_feed_knows(door: Door, path: str) -> None:
-    door.unread = {"trouble": {"code": "cluster-unavailable", "message": "it doesn't answer"}}
-    assert 'data-streams="0"' in get(door.browser("ADA"), path).text
 
 
 def test_without_a_loop_a_page_asks_again_by_itself(door: Door) -> None:
@@ -387,32 +347,3 @@ def test_a_target_that_never_ran_is_asked_for_no_events(door: Door) -> None:
     never.state = None
     page = get(never.browser("ADA"), path)
     assert (page.status_code, "data-from" in page.text) == (200, False)
-
-
-@pytest.mark.parametrize("tab", ["history", "orphans", "gap", "inventory", "events"])
-def test_a_tab_says_that_the_record_couldnt_be_read(door: Door, tab: str) -> None:
-    assert "it doesn&#39;t answer" not in get(door.browser("ADA"), f"/ui/targets/shop-prod/{tab}").text
-    door.unread = {"trouble": {"code": "cluster-unavailable", "message": "it doesn't answer"}, "state": None, "seen": ""}
-    page = get(door.browser("ADA"), f"/ui/targets/shop-prod/{tab}").text
-    assert "it doesn&#39;t answer; the record is shown as it was seen last: never" in page
-    assert "No run has left an entry" not in page
-
-
-def test_a_run_of_a_record_that_cant_be_read_isnt_said_to_be_gone(door: Door) -> None:
-    client = door.browser("ADA")
-    assert get(client, "/ui/targets/shop-prod/history?run=shop-prod.0").status_code == 404
-    door.unread = {"trouble": {"code": "cluster-unavailable", "message": "it doesn't answer"}, "state": None}
-    page = get(client, "/ui/targets/shop-prod/history?run=shop-prod.0")
-    assert (page.status_code, "it doesn&#39;t answer" in page.text) == (502, True)
-
-
-@pytest.mark.parametrize("act", ACTS)
-def test_what_was_seen_before_decides_nothing(door: Door, act: str) -> None:
-    client, path = door.browser("ADA"), f"/ui/targets/shop-prod/{act}"
-    form = {"csrf": re.findall(r'name="csrf" value="(\w+)"', get(client, "/").text)[0]}
-    door.unread = {"trouble": {"code": "cluster-unavailable", "message": "it doesn't answer"}}
-    for page in (get(client, path), post(client, path, form)):
-        assert (page.status_code, "it doesn&#39;t answer, and nothing was done" in page.text) == (502, True)
-    assert not door.queue.jobs
-    assert {"question": "target", "name": "shop-prod", "patient": True} in door.asked
-    assert act not in {each["question"] for each in door.asked}
