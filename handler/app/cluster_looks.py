@@ -35,17 +35,21 @@ class ClusterLooks:
         self._deadline = deadline
         self._running: SingleFlight[Hashable, Any] = SingleFlight()
 
-    def all(self, looks: Mapping[Any, Callable[[], Any]]) -> dict[Any, Any]:
-        """Return what each look finds, or its AnnealError; ClusterUnavailable: it is late; LookFailed: anything else."""
-        end = time.monotonic() + self._deadline
-        started = {place: self._join(place, look) for place, look in looks.items()}
-        return {place: self._awaited(future, end) for place, future in started.items()}
+    def all(self, looks: Mapping[Any, Callable[[], Any]], patience: float = 0.0) -> dict[Any, Any]:
+        """Return what each look finds, or its AnnealError; ClusterUnavailable: it is late; LookFailed: anything else.
 
-    def _awaited(self, future: Future[Any], end: float) -> Any:
+        `patience`: seconds to wait, where that is more than the deadline.
+        """
+        seconds = max(self._deadline, patience)
+        end = time.monotonic() + seconds
+        started = {place: self._join(place, look) for place, look in looks.items()}
+        return {place: self._awaited(future, end, seconds) for place, future in started.items()}
+
+    def _awaited(self, future: Future[Any], end: float, seconds: float) -> Any:
         try:
             return future.result(max(end - time.monotonic(), 0.0))
         except TimeoutError:
-            return ClusterUnavailable.of("cluster", f"hasn't answered within {self._deadline:g} s")
+            return ClusterUnavailable.of("cluster", f"hasn't answered within {seconds:g} s")
         except RuntimeError as error:  # there is no thread for it
             return _mistake(error)
 
@@ -89,9 +93,9 @@ class LastSeenByPlace(Generic[T]):
         self._known: OrderedDict[Hashable, LastSeen[T]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def all(self, looks: ClusterLooks, wanted: Mapping[Any, Callable[[], T]]) -> dict[Any, LastSeen[T]]:
-        """Return what each place shows now, or did when it last answered."""
-        found = looks.all({place: partial(self._seen, place, look) for place, look in wanted.items()})
+    def all(self, looks: ClusterLooks, wanted: Mapping[Any, Callable[[], T]], patience: float = 0.0) -> dict[Any, LastSeen[T]]:
+        """Return what each place shows now, or did when it last answered. `patience`: see `ClusterLooks.all`."""
+        found = looks.all({place: partial(self._seen, place, look) for place, look in wanted.items()}, patience)
         return {place: self._last(place, seen) if isinstance(seen, AnnealError) else seen for place, seen in found.items()}
 
     def _seen(self, place: Hashable, look: Callable[[], T]) -> LastSeen[T]:

@@ -16,7 +16,7 @@ from handler.app import record_summaries
 from handler.app.cluster_looks import ClusterLooks, LastSeen, LastSeenByPlace, aged, problem
 from handler.app.record_summaries import PATIENCE, Readable
 from handler.config.settings import Settings, Target
-from handler.model.errors import AnnealError, StateInvalid
+from handler.model.errors import StateInvalid
 from handler.model.event import Job
 from handler.model.names import target_of
 from handler.model.result import Outcome, Result
@@ -56,7 +56,7 @@ class TargetStatusReader:
         self._settings = settings
         self._objects = objects
         self._mask = mask
-        self._looks, self._patient = ClusterLooks(deadline), ClusterLooks(max(deadline, PATIENCE))
+        self._looks = ClusterLooks(deadline)
         self._clusters, self._states = LastSeenByPlace[ClusterSeen](len(settings.targets)), LastSeenByPlace["State | None"](KEPT)
 
     def targets(self, names: Sequence[str]) -> list[Json]:
@@ -69,7 +69,7 @@ class TargetStatusReader:
     def row(self, name: str) -> Json:
         """Return the row of one target as `targets` does, by reads of its own: for the few of many that have changed."""
         target = self._target(name)
-        sight = self._states.all(self._looks, {name: partial(self._read, target)})[name]
+        sight = self._seen(name)
         if sight.trouble:
             return self.targets([name])[0]  # what the last LIST has shown
         summary = Summary.of(sight.what) if sight.what else Summary()
@@ -78,15 +78,15 @@ class TargetStatusReader:
 
     def target(self, name: str, *, patient: bool = False) -> Json:
         """Return all that is known of one configured target. `patient`: for a decision, which waits longer for what is now."""
-        target = self._target(name)
-        found = self._states.all(self._patient if patient else self._looks, {name: partial(self._read, target)})[name]
-        return self._masked(_detail(target, found))
+        found = self._now(name) if patient else self._seen(name)
+        return self._masked(_detail(self._target(name), found))
 
     def run(self, run: str) -> Json | None:
         """Return a recorded run, None when the record of its target doesn't have it. Raises AnnealError: it can't be read."""
-        found = self._patient.all({target_of(run): partial(self._read, self._target(target_of(run)))})[target_of(run)]
-        if isinstance(found, AnnealError):
-            raise found
+        sight = self._now(target_of(run))
+        if sight.trouble:
+            raise sight.trouble
+        found = sight.what
         entry = next((entry for entry in found.history if entry.id == run), None) if found else None
         return self._masked(recorded(target_of(run), entry, found.held if found else None)) if entry else None
 
@@ -99,6 +99,15 @@ class TargetStatusReader:
         over = [{"target": each.name, "code": "not-read", "message": "ask for it by name", **aged(0.0)} for each in chosen[READABLE:]]
         listed.sort(key=lambda delivery: str(delivery["received"]), reverse=True)
         return self._masked({"recorded": listed, "unread": [*unread, *over]})
+
+    def _seen(self, name: str, patience: float = 0.0) -> LastSeen[State | None]:
+        return self._states.all(self._looks, {name: partial(self._read, self._target(name))}, patience)[name]
+
+    def _now(self, name: str) -> LastSeen[State | None]:
+        """Look with patience; what others began to read before we asked is no answer."""
+        asked = time.time()
+        sight = self._seen(name, PATIENCE)
+        return sight if sight.trouble or sight.at >= asked else self._seen(name, PATIENCE)
 
     def _masked(self, value: J) -> J:
         found: J = masked(value, cache(self._mask))  # rows repeat most of their texts

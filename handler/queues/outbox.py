@@ -25,7 +25,7 @@ _LOG = logging.getLogger("anneal.queue")
 ANSWER_TIMEOUT = 5.0
 """Seconds the worker has to acknowledge; it only puts the job into a dictionary."""
 READ_TIMEOUT = 8.0
-"""Seconds the worker has to answer a question; for a run it asks a cluster for five at most."""
+"""Seconds the worker has to answer a question; for a run or a decision it asks a cluster for five at most."""
 PATIENCE = {"gap": 40.0, "orphans": 40.0, "diff": 40.0, "tree": 20.0, "events": 20.0, "logs": 20.0}
 """Seconds for questions that a plan, a render or a look at a cluster answers."""
 PAUSES = Backoff(0.05, 1.0)

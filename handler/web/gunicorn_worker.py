@@ -37,7 +37,7 @@ HEAD_SECONDS = 5.0
 BODY_SECONDS = 10.0  # in all: git hosts give up after ten seconds themselves
 ANSWER_SECONDS = 10.0  # for the client to take its answer
 PATIENCE = 2.0  # seconds that a read waits for one of its threads
-LOOK_PATIENCE = 20.0  # the same for what a plan or a render answers
+LOOK_PATIENCE = 20.0  # the same for what a plan or a render answers, and for what a person decides
 LINGER_SECONDS = 1.0
 LINGER_BYTES = 64 * 1024
 STEP = 64 * 1024  # bytes that are read at once
@@ -48,13 +48,15 @@ BODIES = 20  # bodies of the largest size that are held in memory, in all
 SPARE = 100  # descriptors that aren't connections
 CROWDED = "too-many-requests"
 THREADS = 16
-READS, READY, PAGES, LOOKS, EVENTS = "reads", "ready", "pages", "looks", "events"
-POOLS = {READS: THREADS // 4, READY: 1, "": THREADS - THREADS // 4 - 1, PAGES: 4, LOOKS: 4, EVENTS: 2}
-"""Threads by what is asked: what the worker is asked, whether it is there, and all else; beside these THREADS pages, plans, and events."""
+READS, READY, PAGES, LOOKS, ACTS, EVENTS = "reads", "ready", "pages", "looks", "acts", "events"
+POOLS = {READS: THREADS // 4, READY: 1, "": THREADS - THREADS // 4 - 1, PAGES: 4, LOOKS: 4, ACTS: 2, EVENTS: 2}
+"""Threads by what is asked: what the worker is asked, whether it is there, all else; beside these THREADS pages, plans, acts, events."""
 _EVENTS = re.compile(r"/ui/targets/[^/]+/(events|logs)")
 """What open pages ask for again and again: of a cluster that hangs, it takes no thread of a plan."""
-_LOOK = re.compile(r"/ui/targets/[^/]+/(?!(approve|suspend|resume|run)$)[^/]+|/api/targets/[^/]+/(gap|orphans)")
-"""Paths behind which a plan, a render or a look at a cluster stands; an approval waits behind none."""
+_ACT = re.compile(r"/ui/targets/[^/]+/(approve|suspend|resume)")
+"""What a person decides without a plan: it waits behind none, and while it waits for a record other pages don't."""
+_LOOK = re.compile(r"/ui/targets/[^/]+/(?!run$)[^/]+|/api/targets/[^/]+/(gap|orphans)")
+"""Paths behind which a plan, a render or a look at a cluster stands."""
 _LOG = logging.getLogger("anneal.web")
 _STATUS: tuple[tuple[type[Exception], int, str], ...] = (
     (errors.LimitRequestLine, 414, "URI Too Long"),
@@ -362,6 +364,8 @@ def _pool(path: str) -> str:
         return READY
     if _EVENTS.fullmatch(path):
         return EVENTS
+    if _ACT.fullmatch(path):
+        return ACTS
     if _LOOK.fullmatch(path):
         return LOOKS
     if is_page(path):
@@ -371,4 +375,4 @@ def _pool(path: str) -> str:
 
 def _patience(pool: str) -> float:
     """Return how many seconds a request waits for a thread; a delivery as long as it takes."""
-    return {"": math.inf, LOOKS: LOOK_PATIENCE}.get(pool, PATIENCE)
+    return {"": math.inf, LOOKS: LOOK_PATIENCE, ACTS: LOOK_PATIENCE}.get(pool, PATIENCE)

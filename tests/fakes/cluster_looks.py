@@ -25,5 +25,5 @@ class OneHangs(ClusterLooks):
             self._hung.add(found)
         return found
 
-    def _awaited(self, future: Future[Any], end: float) -> Any:
-        return super()._awaited(future, end if future in self._hung else end + PATIENCE)
+    def _awaited(self, future: Future[Any], end: float, seconds: float) -> Any:
+        return super()._awaited(future, end if future in self._hung else end + PATIENCE, seconds)

@@ -51,7 +51,7 @@ class PageClient:
             found[:] = [self._answer("GET", path, "", headers)]
             return LATE not in found[0].text
 
-        until(in_time)
+        until(in_time, told=lambda: f"a cluster is late for {path}")
         return found[0]
 
     def post(self, path: str, fields: Mapping[str, str] = NOTHING, **headers: str) -> Answer:

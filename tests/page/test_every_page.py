@@ -232,7 +232,10 @@ def rows_are(page: Page, *shops: str) -> None:
 
     def is_so() -> bool:
         found[:] = [each.removeprefix("row-") for each in page.locator("#targets tbody tr").evaluate_all("rows => rows.map(row => row.id)")]
-        return found == list(shops) or not page.reload()
+        if found == list(shops):
+            return True
+        page.reload()
+        return False
 
     until(is_so, told=lambda: f"{found}")
 

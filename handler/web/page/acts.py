@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from handler.model.errors import BadPayload, ShownOtherwise
+from handler.model.errors import BadPayload, Problem, ShownOtherwise
 from handler.model.event import Job
 from handler.model.manifest import canonical
 from handler.web.page.worker_answers import NotAnswered
@@ -174,14 +174,22 @@ def _digest(shown: list[Any]) -> str:
 def look(act: Act, target: str, form: Form, ask: Ask) -> Confirmation:
     """Find out what an act would do now. `ask`: of the worker.
 
-    Raises BadPayload: a field is none; ShownOtherwise: it makes no sense; NotAnswered: how the target stands now can't be read.
+    Raises BadPayload: a field is none; ShownOtherwise: it makes no sense; NotAnswered: how the target stands now, or what would change,
+    can't be found out.
     """
+    try:
+        return _looked(act, target, form, ask)
+    except NotAnswered as error:
+        raise NotAnswered(*error.problems, Problem("page", "nothing was done", fix="try it once more when that is mended")) from None
+
+
+def _looked(act: Act, target: str, form: Form, ask: Ask) -> Confirmation:
     form = {name: form.get(name, "").strip()[:_LONGEST] for name in act.fields}
     if not _COMMIT.fullmatch(form.get("to", "")):
         raise BadPayload.of("form", "`to` is not a commit id")
     facts = ask("target", name=target, patient=True)["target"]
     if facts["trouble"]:  # what was seen before decides nothing
-        raise NotAnswered.of(f"target {target}", f"{facts['trouble']['message']}, and nothing was done", fix="try it once more")
+        raise NotAnswered.of(f"target {target}", str(facts["trouble"]["message"]))
     _require_sense(act, target, facts)
     state = facts["state"] or {}
     held, applied = state.get("held"), state.get("commit", "")

@@ -21,10 +21,9 @@ _DELIVERIES = 100
 
 def targets(page: Page, visitor: Visitor) -> Response:
     """Show all targets that a visitor sees."""
-    asked = choice(request.args)
-    found = overview(page.answers.rows(page.seen_by(visitor)), asked)
-    troubled = any(view.row["trouble"] for view in found.rows)
-    shown: dict[str, Any] = {"asked": asked, "overview": found, "orders": ORDERS, "link": partial(link, asked)}
+    asked, known = choice(request.args), page.answers.rows(page.seen_by(visitor))
+    troubled = any(row["trouble"] for row in known)
+    shown: dict[str, Any] = {"asked": asked, "overview": overview(known, asked), "orders": ORDERS, "link": partial(link, asked)}
     return page.html(visitor, "overview.html", topic=OVERVIEW, troubled=troubled, **shown)
 
 

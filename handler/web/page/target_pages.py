@@ -39,8 +39,8 @@ def _html(page: Page, visitor: Visitor, target: Target, tab: str, **values: Any)
 
 def overview(page: Page, visitor: Visitor, target: Target) -> Response:
     """Show how a target stands, and its rollout; after an act also what has become of that."""
-    view, asked, run = _shown(page, target), ACTS.get(request.args.get("asked", "")), _run(page, target, request.args.get("run", ""))
-    told = asked if asked and (run or asked.is_done(view.facts)) else None
+    view, asked, run = _shown(page, target), ACTS.get(request.args.get("asked", "")), _outcome(page, target, request.args.get("run", ""))
+    told = asked if asked and (run or (asked.question and view.facts["trouble"]) or asked.is_done(view.facts)) else None
     return _html(page, visitor, target, "target", view=view, asked=told, run=run)
 
 
@@ -50,6 +50,14 @@ def run(page: Page, visitor: Visitor, target: Target) -> Response:
     if found is None:
         raise NotTheTargets.of("run", "is none of this target")
     return _html(page, visitor, target, "run", run=found)
+
+
+def _outcome(page: Page, target: Target, run: str) -> Json | None:
+    """Return the run that an act has asked for; that it can't be read now doesn't make the act fail."""
+    try:
+        return _run(page, target, run)
+    except NotAnswered:
+        return {"run": run, "status": "unknown"}
 
 
 def _run(page: Page, target: Target, run: str) -> Json | None:

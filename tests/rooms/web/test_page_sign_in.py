@@ -35,6 +35,7 @@ page:
   key: {{env: PAGE_KEY}}
   proxy: {{secret: {{env: PROXY}}}}
 {ROLES}"""
+pytestmark = pytest.mark.timeout(1200)  # the first one waits until dex and oauth2-proxy are built
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "page.md"
 
 

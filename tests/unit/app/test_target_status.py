@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
@@ -114,12 +115,13 @@ class Hangs:
     """A cluster that answers until it hangs, and again when it is let go."""
 
     def __init__(self) -> None:
-        self.objects = FakeObjects()
+        self.objects, self.asked = FakeObjects(), 0
         self.well = threading.Event()
         self.well.set()
         remember(self.objects, replace(full(), target="infra", repository=INFRA))
 
     def __call__(self) -> Readable:
+        self.asked += 1
         assert self.well.wait(PATIENCE)
         return self.objects
 
@@ -145,17 +147,20 @@ def test_a_dead_cluster_is_shown_as_it_was_seen_last_with_its_age(here: FakeObje
         there.well.set()
 
 
-def test_a_decision_waits_for_a_cluster_that_is_late_for_a_view(here: FakeObjects) -> None:
+def test_a_decision_waits_for_a_cluster_that_is_late_for_a_view(here: FakeObjects, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.app.target_status.PATIENCE", PATIENCE)
     there = Hangs()
     there.well.clear()
     look = reader(here, there)
     look._looks = ClusterLooks(0.01)
     assert look.target("infra")["trouble"]
-    answers = threading.Timer(0.1, there.well.set)
-    answers.start()
-    found = look.target("infra", patient=True)
+    with ThreadPoolExecutor(2) as pool:  # a decision and a question of a run share a look
+        run, decided = pool.submit(look.run, f"infra.{'0' * 12}"), pool.submit(partial(look.target, patient=True), "infra")
+        there.well.set()
+        found = decided.result(PATIENCE)
+        assert run.result(PATIENCE) is None
     assert (found["trouble"], found["recorded"]) == (None, True)
-    answers.join()
+    assert there.asked > 1, "what began before it was asked for decides nothing"
 
 
 def test_a_late_look_at_a_cluster_serves_as_the_next_ones_last_seen(here: FakeObjects) -> None:

@@ -9,11 +9,11 @@ import sys
 import pytest
 
 from handler.web.connection_limits import Bounds
-from handler.web.gunicorn_worker import EVENTS, LOOKS, PAGES, POOLS, READS, READY, SPARE, THREADS, _bounds, _patience, _pool
+from handler.web.gunicorn_worker import ACTS, EVENTS, LOOKS, PAGES, POOLS, READS, READY, SPARE, THREADS, _bounds, _patience, _pool
 
 
 def test_reads_have_a_quarter_of_the_threads_and_deliveries_most_and_pages_have_theirs_beside() -> None:
-    beside = sum(POOLS[pool] for pool in (PAGES, LOOKS, EVENTS))
+    beside = sum(POOLS[pool] for pool in (PAGES, LOOKS, ACTS, EVENTS))
     assert (POOLS[READS], sum(POOLS.values()) - beside) == (THREADS // 4, THREADS)
     assert POOLS[""] > THREADS // 2
 
@@ -42,9 +42,9 @@ def test_reads_have_a_quarter_of_the_threads_and_deliveries_most_and_pages_have_
         ("/api/targets/shop/gap", LOOKS),
         ("/api/targets/shop/orphans", LOOKS),
         ("/api/targets/shop", READS),
-        ("/ui/targets/shop/approve", PAGES),
-        ("/ui/targets/shop/suspend", PAGES),
-        ("/ui/targets/shop/resume", PAGES),
+        ("/ui/targets/shop/approve", ACTS),
+        ("/ui/targets/shop/suspend", ACTS),
+        ("/ui/targets/shop/resume", ACTS),
         ("//", ""),
         ("/ui", ""),
         ("/uix/targets/shop/gap", ""),
@@ -56,8 +56,8 @@ def test_a_path_leads_to_its_threads(path: str, pool: str) -> None:
 
 
 def test_what_open_pages_ask_for_takes_no_thread_of_a_confirmation_and_waits_shortly_for_its_own() -> None:
-    assert (POOLS[LOOKS], POOLS[EVENTS]) == (4, 2)
-    assert (_patience(LOOKS), _patience(EVENTS)) == (20.0, 2.0)
+    assert (POOLS[LOOKS], POOLS[ACTS], POOLS[EVENTS]) == (4, 2, 2)
+    assert (_patience(LOOKS), _patience(ACTS), _patience(EVENTS)) == (20.0, 20.0, 2.0)
 
 
 @pytest.mark.parametrize(("hard", "connections"), [(100_000, Bounds().connections), (1024, 1024 - SPARE - 128), (100, 1)])
