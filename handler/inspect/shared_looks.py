@@ -57,7 +57,7 @@ class SharedLooks:
         """
         if anew:
             self.forget(key)
-        known: T | ClusterUnavailable | None = self._known(key)
+        known: T | ClusterUnavailable | None = None if anew else self._known(key)  # an older look may end just now
         if isinstance(known, ClusterUnavailable):
             raise _own(known)
         if known is not None:

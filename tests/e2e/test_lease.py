@@ -28,7 +28,7 @@ from tests.rooms.cluster.faulty_proxy import Handler
 
 PATIENCE = 120.0
 MANY = 50
-PAUSED = 2.0
+PAUSED = 5.0
 """Seconds of a Lease that is lost while its holder stands still; the others have the default, whatever the machine is busy with."""
 
 

@@ -7,11 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from handler.app.build import Handler
+from handler.model.health import HealthState
 from handler.model.result import Outcome
 from infra.githost import Host
 from tests.e2e.api_proxy import Wired
 from tests.e2e.documents import Document, config_map, deployment, service
 from tests.e2e.one_target import Shop, told
+from tests.e2e.serve_process import until
 
 Wire = Callable[[], Wired]
 
@@ -32,8 +34,13 @@ def handler(shop: Shop, wire: Wired) -> Handler:
     handler = shop.handler_at(wire.kubeconfig)
     first = handler.run(shop.job())
     assert first.outcome is Outcome.APPLIED, told(first)
-    second = handler.run(shop.job("drift"))
-    assert second.outcome is Outcome.UNCHANGED, told(second)
+
+    def at_rest() -> bool:
+        again = handler.run(shop.job("drift"))
+        assert again.outcome is Outcome.UNCHANGED, told(again)
+        return shop.state().health.state == HealthState.HEALTHY
+
+    until(at_rest)  # the Deployment's controller writes its status in several steps
     wire.forget()
     return handler
 

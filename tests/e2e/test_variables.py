@@ -101,7 +101,7 @@ def test_no_secret_shows_anywhere_however_short_it_is(shop: Shop, logged: io.Str
     settle(shop, password=OTHER, count="-17")
     results += [run(shop, shop.job("drift"))]
     assert results[-1].outcome is Outcome.FAILED, told(results[-1])
-    assert "17" not in str(results[-1].problems), told(results[-1])
+    assert "17" not in str(results[-1].problems).replace(shop.name, ""), told(results[-1])  # a random name may hold it
     assert_silent(shop, logged, *results, planted=(CANARY, OTHER))
     assert_plans_silent([each for each in results if each.plan])
     assert "many" not in json.dumps(plain(shop.state().history))

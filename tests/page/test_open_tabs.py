@@ -119,12 +119,12 @@ def test_a_session_that_is_over_is_said_and_leads_back_to_the_page(stall: Stall,
 def test_a_pause_is_seen_by_all_and_never_taken_back_by_what_was_sent_before(stall: Stall, open_page: OpenPage) -> None:
     looks, acts = watching(open_page, stall), watching(open_page, stall, OPERATOR)
     acts.context.add_init_script(WORDS)
-    for act, words in (("Suspend", ["suspended"]), ("Resume", ["healthy"])):
+    for act, word, possible in (("Suspend", "suspended", {"suspended"}), ("Resume", "healthy", {"healthy", "unknown", "rolling out"})):
         acts.locator("#acts").get_by_role("link", name=act).click()
         acts.get_by_role("main").get_by_role("button", name=act, exact=True).click()
         expect(acts.locator("#connection")).to_have_text("live")
-        expect(looks.locator("#live")).to_have_attribute("data-word", words[0])
-        assert acts.evaluate("words") == words
+        expect(looks.locator("#live")).to_have_attribute("data-word", word)
+        assert set(acts.evaluate("words")) <= possible
 
 
 # --- the script alone

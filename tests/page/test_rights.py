@@ -12,7 +12,7 @@ from infra.browser.faults import Faults
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map, deployment
 from tests.e2e.one_target import Shop
-from tests.e2e.serve_process import TOKEN, Serving, signed
+from tests.e2e.serve_process import TOKEN, Serving, signed, until
 from tests.page.conftest import OpenPage
 from tests.page.page_client import PageClient
 from tests.page.page_server import NEIGHBOUR, OPERATOR, STRANGER, VIEWER, PageServer
@@ -46,6 +46,7 @@ def block(open_shops: Open, servers: PageServer) -> Block:
     server = servers(own, other)
     for shop in (own, other):
         recorded(shop, settled(shop.head))
+    until(lambda: len(server.runs()) == 2)  # both have ended, too
     return Block(server, own, other)
 
 
@@ -69,6 +70,7 @@ def test_a_forged_form_does_nothing(block: Block) -> None:
     assert ada.get(path).status == 200, "she is still signed in"
     assert (decided(block.own), len(block.server.runs())) == (before, runs)
     assert ada.post(path, form).status == 303, "the same form counts when it is sent as it was shown"
+    until(lambda: len(block.server.runs()) > runs)
 
 
 def test_a_form_on_another_site_is_refused_in_a_browser(block: Block, open_page: OpenPage, faults: Faults) -> None:

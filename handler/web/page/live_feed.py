@@ -195,11 +195,15 @@ class LiveFeed:
         topics = self._back()
         busy = sorted((topic for topic in topics if topic.busy(now)), key=lambda topic: (topic.troubled, topic.due))
         for topic in busy[:AT_ONCE]:
-            due = topic.due <= now
-            topic.stale |= due
+            later = now + EVERY * max(len(topics) / AT_ONCE, 1.0)
+            with self._lock:
+                due = topic.due <= now
+                topic.stale |= due
+                topic.due = later if due else topic.due
             self._look(topic)
-            if due or topic.away:
-                topic.due = now + EVERY * max(len(topics) / AT_ONCE, 1.0) * (SELDOM if topic.troubled and not topic.away else 1.0)
+            with self._lock:
+                if topic.away or (due and topic.troubled and topic.due == later):  # else a page was opened meanwhile, and waits for it
+                    topic.due = later if topic.away else now + (later - now) * SELDOM
             if topic.away:
                 break  # is it the worker, or this question alone? The next turn finds out
         return changed or bool(busy)

@@ -12,6 +12,7 @@ import yaml
 from handler.model.names import PART_OF
 from tests.e2e.cli.conftest import Shop
 from tests.e2e.documents import Document, config_map, deployment, service
+from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
 
 KINDS = ("configmap", "service", "deployment")
@@ -49,7 +50,12 @@ def plant(shop: Shop, kubectl: Kubectl, verb: list[str], labels: Mapping[str, st
         metadata = {"name": "web", "namespace": shop.namespace, "labels": dict(labels), "annotations": dict(annotations)}
         items.append({**each, "metadata": metadata, **({"data": {"key": "1", "dropped": "1"}} if each["kind"] == "ConfigMap" else {})})
     kubectl.run(*verb, "-f", "-", given=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-    kubectl.run("rollout", "status", "deployment/web", "-n", shop.namespace, "--timeout=60s")
+    at_rest(shop, kubectl)
+
+
+def at_rest(shop: Shop, kubectl: Kubectl) -> None:
+    """Return once the Deployment's controller has written its last status; `kubectl rollout status` returns before that."""
+    until(lambda: "NewReplicaSetAvailable" in json.dumps(kubectl("get", "deployment", "web", "-n", shop.namespace)))
 
 
 def imported(shop: Shop, place: Path, *documents: Document) -> dict[str, Any]:
@@ -78,6 +84,7 @@ def take_over(shop: Shop, kubectl: Kubectl, name: str) -> None:
     assert "3 to update" in shop.cli("plan", name).stdout
     assert live(shop, kubectl) == before
     shop.cli("apply", name)
+    at_rest(shop, kubectl)
     after = live(shop, kubectl)
     for kind, was in before.items():
         metadata = after[kind]["metadata"]

@@ -16,6 +16,7 @@ from handler.config.secret_rotation import EVERY, Rotation
 from handler.config.settings import ReplaySettings, ReplayToken
 from handler.model.errors import SecretUnavailable
 from tests.unit.config.counting_store import HOOK, NEW, OLD, TTL, Rotating, Store, aws, hooked
+from tests.unit.waiting import until
 
 
 def test_while_a_store_hangs_one_thread_waits_a_little_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,9 +26,11 @@ def test_while_a_store_hangs_one_thread_waits_a_little_and_no_other(monkeypatch:
     store.gate.clear()
     store.reached.clear()
     store.values[HOOK] = NEW
-    for rotating.now in (TTL, TTL + EVERY, TTL * 2, TTL * 3):
+    rotating.now = TTL
+    assert rotating.hooks() == [OLD]
+    assert store.reached.wait(30)  # the question has its moment
+    for rotating.now in (TTL + EVERY, TTL * 2, TTL * 3):
         assert rotating.hooks() == [OLD]
-    assert store.reached.wait(30)
     assert store.asked[HOOK] == 2, "while one question is on its way there is no other"
     store.gate.set()
     answered(rotating.rotation)
@@ -62,6 +65,7 @@ def test_one_secret_that_hangs_keeps_no_other_from_rotating(monkeypatch: pytest.
         answers(rotating.rotation, sound)
         rotating.now += EVERY
         assert rotating.hooks() == [f"{NEW}-sound-{turn}", f"{OLD}-hung"]
+    until(lambda: store.asked[hung] >= 2)
     assert store.asked[hung] == 2, "what is on its way isn't asked for again"
     gate.set()
     answered(rotating.rotation)

@@ -169,9 +169,9 @@ def test_a_look_that_takes_longer_than_the_function_is_given_up_in_time(deployed
     browser.sign_in()
     monkeypatch.setattr(deployed.handler, "look", lambda *_: held.wait(60))
     try:
-        status, html = browser.get(f"{TARGET}/gap", seconds=SAFETY + 2.0)
+        status, html = browser.get(f"{TARGET}/gap", seconds=SAFETY + 5.0)
         assert status == 502
-        assert re.search(r"hasn&#39;t ended within [12](\.\d+)? s", html)
+        assert re.search(r"hasn&#39;t ended within [0-5](\.\d+)? s", html)
     finally:
         held.set()
 

@@ -6,6 +6,7 @@ import gc
 import math
 import threading
 import weakref
+from collections.abc import Hashable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -14,6 +15,7 @@ from handler.inspect import shared_looks
 from handler.inspect.shared_looks import SharedLooks
 from handler.model import deadline
 from handler.model.errors import AccessDenied, ClusterUnavailable
+from tests.unit.waiting import until
 
 
 def test_many_who_ask_at_once_share_one_look() -> None:
@@ -62,17 +64,16 @@ def test_few_answers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_who_waits_too_long_is_told_and_the_late_answer_serves_the_next() -> None:
-    looks, go, done = SharedLooks(), threading.Event(), threading.Event()
+    looks, go = SharedLooks(), threading.Event()
 
     def look() -> int:
         assert go.wait(60)
-        done.set()
         return 1
 
     with pytest.raises(ClusterUnavailable, match=r"hasn't ended within \S+ s"):
         looks.ask("key", look, seconds=0.01, fresh=math.inf)
     go.set()
-    assert done.wait(60)
+    until(lambda: looks.known("key"))
     assert looks.ask("key", lambda: 2, seconds=60, fresh=math.inf) == 1
 
 
@@ -219,3 +220,15 @@ def test_what_is_asked_anew_joins_no_look_that_began_before() -> None:
         go.set()
         assert (first.result(60), second.result(60)) == ("old", "new")
     assert looks.known("key") == "new"
+
+
+class EndsMeanwhile(SharedLooks):
+    """An older look ends just after its answer was forgotten."""
+
+    def forget(self, key: Hashable) -> None:
+        super().forget(key)
+        self._kept[key] = (math.inf, "old")
+
+
+def test_what_is_asked_anew_is_no_look_that_ends_just_now() -> None:
+    assert EndsMeanwhile().ask("key", lambda: "new", seconds=60, anew=True) == "new"

@@ -93,6 +93,7 @@ class Feed:
         self.streams = EventStreams(lambda *_: None, lambda _conn, data: len(data), lambda call, *given: call(*given))
         self.pages: list[Page] = []
         self.live: Callable[[], str] | None = None
+        self.meanwhile: Callable[[], object] = str
 
     def open(self, topic: str = OVERVIEW, *seen: str, last: str = "", since: str = "") -> Page:
         answer = Collected(self.streams)
@@ -104,6 +105,7 @@ class Feed:
 
     def _render(self, topic: str, data: Any) -> Mapping[str, str]:
         self.rendered.append((topic, data))
+        self.meanwhile()
         if topic in self.broken:
             raise RuntimeError("a template's mistake")
         if topic == OVERVIEW:
@@ -188,8 +190,21 @@ def test_a_page_that_sees_more_than_the_ones_before_gets_it(feed: Feed) -> None:
     some = feed.open(OVERVIEW, "web")
     until(lambda: some.fragments)
     more = feed.open()
-    assert more.fragments == [("row-web", "c0")], "what is known at once"
+    assert more.fragments[0] == ("row-web", "c0"), "what is known at once"
     until(lambda: {name for name, _ in more.fragments} == {"row-shop", "row-web", "row-api"})
+
+
+def test_a_page_that_is_opened_during_a_look_waits_for_no_later_one(feed: Feed) -> None:
+    opened: list[Page] = []
+
+    def come() -> None:
+        if not opened:
+            opened.append(feed.open())
+
+    feed.meanwhile = come
+    feed.open(OVERVIEW, "web")
+    until(lambda: opened)
+    until(lambda: {name for name, _ in opened[0].fragments} == {"row-shop", "row-web", "row-api"})
 
 
 def test_a_page_that_comes_again_gets_what_changed_meanwhile(feed: Feed) -> None:
@@ -275,6 +290,7 @@ def test_pages_are_told_once_that_the_worker_is_away_and_that_it_is_back(feed: F
     feed.worker.away.clear()
     until(holds(page, "row-web", "c1"))
     until(holds(later, "row-web", "c1"))
+    until(lambda: "event: back" in page.sent)
     assert (page.sent.count("event: away"), page.sent.count("event: back")) == (1, 1)
 
 
