@@ -69,7 +69,7 @@ class TargetStatusReader:
     def row(self, name: str) -> Json:
         """Return the row of one target as `targets` does, by reads of its own: for the few of many that have changed."""
         target = self._target(name)
-        sight = self._seen(name)
+        sight = self._seen(target)
         if sight.trouble:
             return self.targets([name])[0]  # what the last LIST has shown
         summary = Summary.of(sight.what) if sight.what else Summary()
@@ -78,12 +78,12 @@ class TargetStatusReader:
 
     def target(self, name: str, *, patient: bool = False) -> Json:
         """Return all that is known of one configured target. `patient`: for a decision, which waits longer for what is now."""
-        found = self._now(name) if patient else self._seen(name)
-        return self._masked(_detail(self._target(name), found))
+        target = self._target(name)
+        return self._masked(_detail(target, self._now(target) if patient else self._seen(target)))
 
     def run(self, run: str) -> Json | None:
         """Return a recorded run, None when the record of its target doesn't have it. Raises AnnealError: it can't be read."""
-        sight = self._now(target_of(run))
+        sight = self._now(self._target(target_of(run)))
         if sight.trouble:
             raise sight.trouble
         found = sight.what
@@ -100,14 +100,14 @@ class TargetStatusReader:
         listed.sort(key=lambda delivery: str(delivery["received"]), reverse=True)
         return self._masked({"recorded": listed, "unread": [*unread, *over]})
 
-    def _seen(self, name: str, patience: float = 0.0) -> LastSeen[State | None]:
-        return self._states.all(self._looks, {name: partial(self._read, self._target(name))}, patience)[name]
+    def _seen(self, target: Target, patience: float = 0.0) -> LastSeen[State | None]:
+        return self._states.all(self._looks, {target.name: partial(self._read, target)}, patience)[target.name]
 
-    def _now(self, name: str) -> LastSeen[State | None]:
+    def _now(self, target: Target) -> LastSeen[State | None]:
         """Look with patience; what others began to read before we asked is no answer."""
         asked = time.time()
-        sight = self._seen(name, PATIENCE)
-        return sight if sight.trouble or sight.at >= asked else self._seen(name, PATIENCE)
+        sight = self._seen(target, PATIENCE)
+        return sight if sight.trouble or sight.at >= asked else self._seen(target, PATIENCE)
 
     def _masked(self, value: J) -> J:
         found: J = masked(value, cache(self._mask))  # rows repeat most of their texts
