@@ -228,16 +228,15 @@ def test_a_server_without_a_page_answers_404_there(page_server: PageServer, open
 
 def rows_are(page: Page, *shops: str) -> None:
     """The overview has these rows in this order; without scripts a person loads it again where a cluster was late for it."""
-    found: list[str] = []
 
-    def is_so() -> bool:
-        found[:] = [each.removeprefix("row-") for each in page.locator("#targets tbody tr").evaluate_all("rows => rows.map(row => row.id)")]
-        if found == list(shops):
+    def in_time() -> bool:
+        if not page.locator("[data-key=unread]:visible").count():
             return True
         page.reload()
         return False
 
-    until(is_so, told=lambda: f"{found}")
+    until(in_time)
+    assert [row.get_attribute("id") for row in page.locator("#targets tbody tr").all()] == [f"row-{name}" for name in shops]
 
 
 def test_the_overview_is_searched_filtered_and_sorted_without_scripts(street: Street, open_page: OpenPage) -> None:
@@ -248,6 +247,7 @@ def test_the_overview_is_searched_filtered_and_sorted_without_scripts(street: St
     page.wait_for_url(re.compile(r"\?.*state=held"))
     rows_are(page, street.held.name)
     page.get_by_role("link", name="all 2").click()
+    page.wait_for_url(lambda url: "state=" not in url)
     names = sorted((street.held.name, street.broken.name))
     page.get_by_label("Sort by").select_option("name")
     page.get_by_role("button", name="Show").click()
