@@ -180,7 +180,8 @@ class RunContext:
         known = deps.store.at_home(stored.state or deps.store.blank(cluster), repository, cluster)
         recorded = stored.state is not None
         known, self.former = former_record.joined(deps.places, known, repository, deps.clock(), recorded=recorded, before=self.former)
-        deps.planner.former = former_record.marks_of(known.former)
+        if deps.places:
+            deps.planner.former = former_record.marks_of(known.former)
         self.stored = replace(stored, state=known)
         self.was = known.health.state if self.was is None else self.was
         self.forced = not self.job.dry_run and known.requested is not None and known.requested.force

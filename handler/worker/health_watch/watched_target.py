@@ -37,9 +37,9 @@ class WatchedTarget:
 
     `clock`: by which live objects are stamped, in seconds since the epoch; `custom`: the operator's expressions. `seen`: the newest version
     of its record, `busy`: a run or takeover is open in it; `version`: the one that was read, `trouble`: why it couldn't be; `behind`: since
-    when an outage keeps it from being read. `moved`: something is judged otherwise than before. `since`: when it last became unhealthy, `applied`:
-    when the record of another run was first read (monotonic seconds). `evidence`, `hard`: why objects aren't healthy, and which of them
-    have a cause that doesn't go by itself.
+    when an outage keeps it from being read. `moved`: something is judged otherwise than before. `since`: when it last became unhealthy,
+    `applied`: when the record of another run was first read (monotonic seconds). `evidence`, `hard`: why objects aren't healthy, and which
+    of them have a cause that doesn't go by itself.
     """
 
     target: Target

@@ -48,7 +48,7 @@ def test_an_identity_annotation_names_its_target_only_on_exactly_its_object() ->
     live = marked("bank:/ConfigMap:shop/web")
     assert marked_target(live, identity_of(live)) == "bank"
     assert marked_target(live, replace(identity_of(live), name="copy")) == ""
-    ours = as_ours(live, identity_of(live), OURS)
+    ours = as_ours(live, identity_of(live), OURS.marks)
     assert (is_member(ours, identity_of(live), OURS), marked_target(live, identity_of(live))) == (True, "bank")
 
 
