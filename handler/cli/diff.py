@@ -25,7 +25,7 @@ def show(output: Output, plan: Plan, way_out: str = "") -> None:
     """Print a plan: objects, then hooks and steps. What it leaves alone is shown on -v, but always where git declares it."""
     for change in plan.changes:
         if change.writes or change.withheld or change.sibling or output.verbose:
-            _change(output, change)
+            shown(output, change)
     for due in plan.due:
         _due(output, due)
     words = Counter(f"{'to ' if change.writes else ''}{_LOOK[change.action][1]}" for change in plan.changes)
@@ -52,7 +52,8 @@ def hold(output: Output, target: str, held: Hold, way_out: str = "", *, listed: 
     output.line(f"allow exactly that: {way_out or output.complete(f'anneal approve {target} {held.id}')}", whole=True)
 
 
-def _change(output: Output, change: Change) -> None:
+def shown(output: Output, change: Change) -> None:
+    """Print one object's part of a plan."""
     sign, word, style, _ = _LOOK[change.action]
     marks = [
         text for text, is_so in (("adopted", change.adopted and not change.sibling), ("checked in its stage", change.deferred)) if is_so

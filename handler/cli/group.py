@@ -40,6 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rollback": ("deploy", "Go back to what was deployed before, and pin it."),
     "replay": ("decide", "Ask a running server for a run."),
     "retarget": ("decide", "Accept another repository, installation or cluster."),
+    "retire": ("decide", "Delete or let go of what a target has that is gone."),
     "unlock": ("decide", "Free the Lease of a worker that died."),
     "rbac": ("start", "Print the least rights that a target needs."),
     "doctor": ("start", "Look as check does, and at this machine and a running server."),

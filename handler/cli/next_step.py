@@ -16,7 +16,8 @@ from handler.model.errors import AccessDenied, ClusterUnavailable, PlanRefused, 
 from handler.model.health import HealthState
 from handler.model.numbers import many
 from handler.model.plan import Action
-from handler.state.record import Drift, RunStatus, State, TargetHealth
+from handler.plan.admission import allows
+from handler.state.record import Drift, Orphan, RunStatus, State, TargetHealth
 from handler.state.run_history import PRUNING, ROLLING
 from handler.state.suspension import CONFIGURED, suspension
 
@@ -269,8 +270,15 @@ def _from_leftovers(target: Target, state: State) -> NextStep | None:
     siblings = sorted({orphan.sibling for orphan in state.orphans if orphan.sibling})
     if siblings:
         return NextStep(f"what it has given up isn't taken yet; to let {siblings[0]} take it:", f"anneal apply {siblings[0]}", urgent=False)
-    if state.orphans:
-        left = len(state.orphans)
+    return _from_orphans(target, state.orphans)
+
+
+def _from_orphans(target: Target, orphans: Sequence[Orphan]) -> NextStep | None:
+    spaces = (each.identity.namespace for each in orphans)
+    if outside := next((space for space in spaces if space and not allows(target, space)), ""):
+        seen = f"namespace {outside} left its whitelist, and what it has there stays; to delete that (--keep lets go of it):"
+        return NextStep(seen, f"anneal retire {target.name} --namespace {outside} --prune", urgent=False)
+    if left := len(orphans):
         seen = f"{many(left, 'object')} {_verb(left, 'is', 'are')} no longer declared; to see whether {_verb(left, 'it', 'they')} may go:"
         return NextStep(seen, f"anneal prune {target.name} --dry-run", urgent=False)
     return None

@@ -89,10 +89,14 @@ class Writer:
 
         `replace` of the resourceVersion is the lock, as in client-go's csaupgrade: 409; a `test` would answer 422.
         """
-        patch = [
+        patch: list[dict[str, Any]] = [
             {"op": "replace", "path": "/metadata/managedFields", "value": managed_fields},
             {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version},
         ]
+        return self.patch(resource, identity, patch)
+
+    def patch(self, resource: Resource, identity: Identity, patch: list[dict[str, Any]]) -> dict[str, Any]:
+        """Send a JSON patch, which replaces the resourceVersion, too; return the object. Raises Moved."""
         path = resource.path(identity.namespace, identity.name)
         query = {"fieldManager": FIELD_MANAGER}
         return self._api.expect(

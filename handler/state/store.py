@@ -42,6 +42,11 @@ class StateStore:
         self._name = state_name(target)
         self._subject = f"ConfigMap/{namespace}/{self._name}"
 
+    @property
+    def namespace(self) -> str:
+        """Where the record is."""
+        return self._namespace
+
     def read(self) -> StoredState:
         """Read the state. Raises StateInvalid when it isn't ours or can't be read."""
         body = self._objects.get("ConfigMap", self._namespace, self._name)

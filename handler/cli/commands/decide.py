@@ -5,6 +5,9 @@ from __future__ import annotations
 import click
 
 from handler.cli.options import all_option, command, target_argument, yes_option
+from handler.model.names import STATE_NAMESPACE
+
+_GUARDED = ("Namespace", "CustomResourceDefinition", "PersistentVolume", "PersistentVolumeClaim")
 
 
 @command("decide")
@@ -65,6 +68,22 @@ def retarget() -> None:
     """Accept the repository, installation and cluster that TARGET's configuration names now.
 
     The next run plans fully: what the new place no longer declares is judged by the guards as ever.
+    """
+
+
+@command("retire")
+@click.argument("target")
+@click.option("--prune/--keep", "prune", default=None, help="Delete what it has, or let go of it.")
+@click.option("-n", "--namespace", default="", metavar="NAMESPACE", help="Only what it has there, and not its record.")
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(_GUARDED), help="With --prune: objects of this kind go, too.")
+@click.option("--state-namespace", default="", help=f"Where its record is [the configuration's, {STATE_NAMESPACE}].")
+@click.option("--installation", default="", help="The installation that its record is of [the configuration's, default].")
+@yes_option
+def retire() -> None:
+    """Delete (--prune), or let go of (--keep), what TARGET has that isn't configured any more; then delete its record.
+
+    What the rules of prune keep is let go: it stays, and another tool may have it. Of a configured target only a namespace that has left
+    its whitelist can be retired.
     """
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from handler.config.renderer_settings import AUTO
@@ -44,7 +44,8 @@ def plan(run: RunContext, inputs: Inputs) -> Planned:
     planned = replace(planned, health={**missing, **planned.health})
     run.round.looked = HealthLook(planned.health)
     unread = _show(run, ask, planned)
-    return replace(planned, plan=replace(planned.plan, notes=(*planned.plan.notes, *remarks(run, inputs, planned.plan), *unread)))
+    notes = (*planned.plan.notes, *remarks(run, inputs, planned.plan), *_outside(planned.plan, run.job.target), *unread)
+    return replace(planned, plan=replace(planned.plan, notes=notes))
 
 
 def _show(run: RunContext, ask: PlanRequest, planned: Planned) -> tuple[str, ...]:
@@ -138,6 +139,14 @@ def _kept(plan: Plan, target: str) -> str:
         return ""
     seen = f"{many(kept, 'object')} that git doesn't declare {'is' if kept == 1 else 'are'} kept, for the state was missing"
     return f"{seen}: anneal plan {target} shows after this run what the next one prunes"
+
+
+def _outside(plan: Plan, target: str) -> Iterator[str]:
+    """Say how what lives in namespaces that left the whitelist comes to an end."""
+    for namespace in sorted({identity.namespace for identity in plan.outside} - {""}):
+        count = sum(identity.namespace == namespace for identity in plan.outside)
+        seen = f"{many(count, 'object')} in namespace {namespace}, which left the whitelist, stay{'s' if count == 1 else ''} as before"
+        yield f"{seen}: `anneal retire {target} --namespace {namespace} --prune` deletes, --keep lets go"
 
 
 def _terminating(plan: Plan) -> str:

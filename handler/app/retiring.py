@@ -1,0 +1,62 @@
+"""The end of a target by its record alone: on which cluster that is, and what ends it there.
+
+Law: the record says where its objects are, nothing else does; what may be deleted is judged as of a target that may use all of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from handler.app.connections import Connections
+from handler.config.git_settings import Repository, directory_url
+from handler.config.settings import Cluster, Prune, Target
+from handler.engine.planner.planner import Planner
+from handler.engine.retire import Retire
+from handler.model.errors import AnnealError
+from handler.model.names import applyset_id
+from handler.state.configmap import state_name
+from handler.state.record import State
+
+
+def places_of(ways: Connections, name: str, *, given: bool) -> tuple[list[Target], list[str]]:
+    """Return a target of this name for each cluster that has its record, and why others can't be read.
+
+    `given`: the command line names the cluster, so that there is but one.
+    """
+    clusters = [Cluster()] if given else list(dict.fromkeys(target.cluster for target in ways.settings.targets)) or [Cluster()]
+    found, unread = [], []
+    for cluster in clusters:
+        target = Target(name, Repository(url=directory_url(name)), ("*",), cluster=cluster)
+        try:
+            if ways.store(target).read().uid:
+                found.append(target)
+        except AnnealError as error:
+            unread.append(str(error))
+    return found, unread
+
+
+def retire_of(ways: Connections, target: Target, *, prune: bool, kinds: Sequence[str] = (), namespace: str = "") -> Retire:
+    """Return what retires a target. `kinds`: guarded ones that go, too; `namespace`: only what is there."""
+    settings = ways.settings
+    return Retire(
+        target.name,
+        settings.installation,
+        ways.store(target),
+        ways.lock(target),
+        partial(_planner, ways, target, tuple(kinds)),
+        ways.objects(target).cluster_uid,
+        settings.lease_duration,
+        prune,
+        namespace,
+    )
+
+
+def _planner(ways: Connections, target: Target, kinds: tuple[str, ...], state: State) -> Planner:
+    """Return what sees and judges the members of a record: in its namespaces, and of any cluster-scoped kind."""
+    space = ways.settings.state_namespace
+    spaces = tuple(sorted({*state.namespaces, space}))
+    rules = Prune(kinds=(*target.prune.kinds, *kinds), allow_empty=True)
+    alone = replace(target, namespaces=spaces, cluster_scoped=("*",), prune=rules)
+    return Planner(alone, applyset_id(state_name(target.name), space), ways.api(target), ways.discovery(target))

@@ -1,0 +1,199 @@
+"""A target that isn't configured any more ends: what it has is deleted, or let go, and its record goes last. By that record alone.
+
+    look         the members by their marks, each judged by the rules of prune; what those keep is let go
+    Lease        a run of it that lives holds it: busy
+    delete       in the order of prune, under uid and resourceVersion, each stage gone before the next; only what was shown
+    let go       our marks, and our entry of managedFields, by one patch each
+    the record   and its Lease, once a LIST finds no member
+
+Law: killed anywhere, the same again goes on. A record that says that another has taken over, or that it takes over itself, is left alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from handler.cluster.live import probe
+from handler.cluster.parallel import parallel
+from handler.cluster.write import Writer
+from handler.engine.apply.prune import Pruner
+from handler.engine.planner.join_errors import raise_together
+from handler.engine.planner.members import Members
+from handler.engine.planner.planner import Planned, Planner, PlanRequest
+from handler.engine.run.errors import RequestRefused
+from handler.model.errors import ApiRefused, Moved, TargetMoved
+from handler.model.names import Identity, identity_of, kubectl
+from handler.model.plan import Action, Change
+from handler.plan.inventory import is_member
+from handler.plan.letting_go import let_go, patch
+from handler.state.lease import HeldLease, LeaseLock
+from handler.state.record import State
+from handler.state.store import StateStore, StoredState
+
+_TRIES = 3
+_KEEP = "kept"
+
+
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """What becomes of a target's members: `going` are deleted, in their order, `staying` let go; `members`: how many it has in all."""
+
+    state: State
+    planned: Planned
+    going: tuple[Change, ...]
+    staying: tuple[Change, ...]
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """What was done; `left`: members that came meanwhile, `ended`: the record is gone."""
+
+    done: tuple[Change, ...]
+    left: tuple[Identity, ...]
+    ended: bool
+
+
+@dataclass(slots=True)
+class Retire:
+    """One target's end. `make`: makes the planner that sees where the record says; `namespace`: only what is there, empty: all of it.
+
+    `wrote`: called with what was written.
+    """
+
+    name: str
+    installation: str
+    store: StateStore
+    lock: LeaseLock
+    make: Callable[[State], Planner]
+    cluster_uid: Callable[[], str]
+    lease_duration: float
+    prune: bool
+    namespace: str = ""
+    wrote: Callable[[Sequence[Change]], None] = lambda _: None
+    _planner: Planner | None = None
+    _done: list[Change] = field(default_factory=list)
+
+    def look(self) -> Retirement:
+        """Return what would be done. Raises RequestRefused, TargetMoved: it may not be; AnnealError."""
+        return self._planned(self._read())
+
+    def carry_out(self, shown: Retirement, stop: threading.Event) -> Retired:
+        """Do what was shown and is still to be done. Raises AnnealError: the same again goes on."""
+        lease = self.lock.acquire(wait=self.lease_duration * 1.2, stop=stop)
+        try:
+            found = self._planned(self._read())
+            self._delete(found, {change.uid for change in shown.going}, lease)
+            self._let_go(found, {change.uid for change in (*shown.going, *shown.staying)}, lease)
+            left = tuple(identity for identity, _ in self._members(found.state))
+            if not left:
+                self._end(lease)
+            return Retired(tuple(self._done), left, ended=not left and not self.namespace)
+        finally:
+            lease.hand_over()
+
+    # --- the record
+    def _read(self) -> StoredState:
+        stored = self.store.read()
+        state, subject = stored.state, f"target {self.name}"
+        if state is None:
+            raise RequestRefused.of(subject, "has no record there, so nothing is known of what it has", fix="anneal status")
+        if state.renamed_to:
+            seen = f"target {state.renamed_to.name} has taken over what it had, and deletes this record at its end"
+            raise RequestRefused.of(subject, seen, fix=f"anneal apply {state.renamed_to.name}")
+        if state.former:
+            seen = f"takes over what {state.former} has, and hasn't ended that"
+            raise RequestRefused.of(subject, seen, fix=f"configure it until `anneal apply {self.name}` has, then retire it")
+        if state.installation != self.installation:
+            seen = f"belongs to installation {state.installation}, this one is {self.installation}"
+            raise RequestRefused.of(subject, seen, fix=f"retire it with the configuration of installation {state.installation}")
+        uid = self.cluster_uid()
+        if state.cluster_uid != uid:
+            seen = f"its record is of another cluster ({state.cluster_uid}, this one is {uid}), as one from a backup is"
+            delete = kubectl("delete", Identity("", "ConfigMap", self.store.namespace, f"anneal-{self.name}"))
+            raise TargetMoved.of(subject, seen, fix=f"if nothing of it is here: {delete}")
+        return stored
+
+    def _end(self, lease: HeldLease) -> None:
+        """Delete the record and its Lease; of one namespace alone forget only that."""
+        if not self.namespace:
+            self.store.remove(self.store.read())
+            lease.remove()
+            return
+        namespace = self.namespace
+
+        def without(now: State) -> State:
+            orphans = tuple(each for each in now.orphans if each.identity.namespace != namespace)
+            declared = tuple(each for each in now.declared if each.namespace != namespace)
+            return replace(now, namespaces=now.namespaces - {namespace}, orphans=orphans, declared=declared)
+
+        self.store.update(without)
+
+    # --- what becomes of it
+    def _planned(self, stored: StoredState) -> Retirement:
+        state = stored.state
+        assert state is not None  # noqa: S101 - read before
+        ask = PlanRequest("", "", "", (), state.kinds, state.namespaces, prune=self.prune, keep_reason=_KEEP)
+        self._planner = self._planner or self.make(state)
+        planned = self._planner.plan(ask)
+        concerned = [change for change in planned.plan.prunes if self.namespace in ("", change.identity.namespace)]
+        going = tuple(change for change in concerned if change.action is Action.PRUNE)
+        bodies = planned.bodies
+        staying = tuple(let_go(c.identity, bodies[c.identity], c.reason) for c in concerned if c.action is not Action.PRUNE)
+        return Retirement(state, planned, going, staying, planned.plan.live_members)
+
+    @property
+    def planner(self) -> Planner:
+        """What has seen the members."""
+        assert self._planner is not None  # noqa: S101 - a plan was made before
+        return self._planner
+
+    def _note(self, changes: Sequence[Change]) -> None:
+        self._done += changes
+        self.wrote(changes)
+
+    def _delete(self, found: Retirement, agreed: set[str], lease: HeldLease) -> None:
+        going = tuple(change for change in found.going if change.uid in agreed)
+        planned = replace(found.planned, plan=replace(found.planned.plan, prunes=going))
+        Pruner(self.planner, planned, lease.check, lease.check, (), wrote=self._note).prune()
+
+    def _let_go(self, found: Retirement, agreed: set[str], lease: HeldLease) -> None:
+        """Let go of what stays, and of what was to go and is kept by now."""
+        live = [each for each in self._members(found.state) if each[1]["metadata"]["uid"] in agreed]
+        reasons = {change.identity: change for change in found.staying}
+        changes = [reasons.get(identity) or let_go(identity, body, "it changed meanwhile") for identity, body in live]
+        answers = parallel([partial(_let_go_one, self.planner, lease, c, body) for c, (_, body) in zip(changes, live, strict=True)])
+        self._note([answer for answer in answers if isinstance(answer, Change)])
+        raise_together(answers, changes)
+
+    def _members(self, state: State) -> list[tuple[Identity, dict[str, Any]]]:
+        """LIST what is the target's still."""
+        planner = self.planner
+        found = Members(planner.api, planner.discovery, planner.target, planner.ours, planner.scopes).listed(state.kinds)
+        members = [(identity_of(live), live) for live in found if is_member(live, identity_of(live), planner.ours)]
+        return [each for each in members if self.namespace in ("", each[0].namespace)]
+
+
+def _let_go_one(planner: Planner, lease: HeldLease, change: Change, live: dict[str, Any], tries: int = _TRIES) -> Change | None:
+    """Let go of one object; None: it isn't ours any more, or is gone."""
+    identity = change.identity
+    resource, operations = planner.discovery.preferred(identity.group_kind), patch(live, identity, planner.ours)
+    if resource is None or operations is None:
+        return None
+    try:
+        Writer(planner.api, lease.check).patch(resource, identity, operations)
+    except ApiRefused as error:
+        if error.status != 404:
+            raise
+        return None
+    except Moved:
+        lease.check()
+        if tries == 1:
+            raise
+        found = probe(planner.api, [(resource, identity.namespace, identity.name)])
+        return _let_go_one(planner, lease, change, found[identity], tries - 1) if identity in found else None
+    return change

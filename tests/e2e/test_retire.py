@@ -1,0 +1,270 @@
+"""`anneal retire` ends a target by its record alone: it deletes or lets go, shows that first, and goes on after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from handler.cli.group import anneal
+from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF
+from handler.model.result import Outcome
+from handler.state.configmap import state_name
+from handler.state.former import RecordName
+from tests.e2e.documents import Document, claim, config_map, deployment, namespace, service
+from tests.e2e.killed_runs import Wire, is_recorded, outlive
+from tests.e2e.one_target import STATES, Shop, told
+from tests.e2e.serve_process import until
+from tests.rooms.cluster.faulty_proxy import Handler
+
+ROOT = Path(__file__).parents[2]
+PROTECTED = {"argocd.argoproj.io/sync-options": "Prune=false"}
+
+
+def retire(shop: Shop, *flags: str, config: Path | None = None, kubeconfig: Path | None = None) -> Result:
+    where = ["-c", str(config)] if config else ["--state-namespace", STATES]
+    known = ["--kubeconfig", str(kubeconfig or shop.kubectl.kubeconfig)]
+    nothing = {"ANNEAL_CONFIG": None}
+    return CliRunner().invoke(anneal, ["retire", shop.name, *flags, *where, *known], env=nothing)
+
+
+@pytest.fixture(autouse=True)
+def without_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def configuration(shop: Shop, directory: Path, *names: str, **changes: Any) -> Path:
+    """Write a configuration of other targets, or of this one."""
+    target = {
+        "repository": {"url": shop.target.repository.url},
+        "namespaces": [shop.name],
+        "path": shop.target.path,
+        "clusterScoped": list(shop.target.cluster_scoped),
+    }
+    targets = [{"name": name, **target, **changes} for name in names]
+    file = directory / "anneal.yaml"
+    file.write_text(yaml.safe_dump({"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", "stateNamespace": STATES, "targets": targets}))
+    return file
+
+
+def places(shop: Shop) -> tuple[Document | None, Document | None]:
+    record = shop.kubectl.ask("GET", f"/api/v1/namespaces/{STATES}/configmaps/{state_name(shop.name)}")
+    return record, shop.kubectl.ask("GET", f"/apis/coordination.k8s.io/v1/namespaces/{STATES}/leases/{state_name(shop.name)}")
+
+
+def filled(shop: Shop, *more: Document) -> tuple[Document, ...]:
+    documents = (config_map(shop.name, "one"), service(shop.name, "web"), deployment(shop.name, "web"), *more)
+    shop.push(*documents)
+    shop.applied()
+    return documents
+
+
+def said(done: Result) -> str:
+    return f"{done.exit_code}: {done.output}{done.exception!r}"
+
+
+def test_prune_deletes_what_the_rules_let_go_and_frees_the_rest(shop: Shop) -> None:
+    kept, space = config_map(shop.name, "kept", annotations=PROTECTED), namespace(f"{shop.name}-jobs")
+    documents = filled(shop, kept, space, config_map(f"{shop.name}-jobs", "inside"))
+    done = retire(shop, "--prune", "-y")
+    assert done.exit_code == 0, said(done)
+    assert "4 of 6 live objects would be deleted" in done.output
+    assert "2 of 6 live objects would stay, without our marks" in done.output
+    assert "--kind Namespace" in done.output
+    assert places(shop) == (None, None)
+    gone = [document for document in documents if document not in (kept, space)]
+    assert not any(map(shop.live, gone))
+    for document in (kept, space):
+        metadata = (shop.live(document) or {})["metadata"]
+        assert PART_OF not in metadata.get("labels", {})
+        assert IDENTITY not in metadata.get("annotations", {})
+
+
+def test_a_guarded_kind_goes_once_it_is_named(shop: Shop) -> None:
+    space, data = namespace(f"{shop.name}-jobs"), claim(shop.name, "data")
+    filled(shop, space, data)
+    done = retire(shop, "--prune", "--kind", "Namespace", "-o", "json", "-y")
+    assert done.exit_code == 0, said(done)
+    found = json.loads(done.output)
+    assert f"Namespace/{space['metadata']['name']}" in found["deleted"]
+    assert (found["letGo"], found["ended"]) == ([f"PersistentVolumeClaim/{shop.name}/data"], True)
+    assert shop.live(data) is not None
+
+
+def test_keep_lets_another_tool_take_all_of_it_without_a_conflict(shop: Shop) -> None:
+    documents = filled(shop)
+    before = {name: uid for name, (uid, _) in shop.versions(documents).items()}
+    done = retire(shop, "--keep", "-y")
+    assert done.exit_code == 0, said(done)
+    assert places(shop) == (None, None)
+    changed = (config_map(shop.name, "one", {"key": "other"}), service(shop.name, "web"), deployment(shop.name, "web", replicas=3))
+    whole = json.dumps({"apiVersion": "v1", "kind": "List", "items": changed})
+    shop.kubectl.run("apply", "--server-side", "--field-manager=other", "-f", "-", given=whole)
+    assert {name: uid for name, (uid, _) in shop.versions(documents).items()} == before
+    for document in documents:
+        live = shop.live(document) or {}
+        owned = [each for each in live["metadata"]["managedFields"] if each["manager"] == FIELD_MANAGER]
+        assert all(each["fieldsV1"].keys() <= {"f:metadata"} for each in owned), owned
+    shop.configure()  # and this one may have it again, as any object without an owner
+    shop.push(*changed)
+    shop.applied()
+
+
+def test_a_target_that_is_configured_is_refused(shop: Shop, tmp_path: Path) -> None:
+    documents = filled(shop)
+    before = shop.versions(documents)
+    done = retire(shop, "--prune", "-y", config=configuration(shop, tmp_path, shop.name))
+    assert done.exit_code == 1, said(done)
+    assert "take it out of anneal.yaml first" in done.output
+    assert shop.versions(documents) == before
+
+
+def test_without_a_terminal_nothing_is_done_and_the_command_is_printed(shop: Shop) -> None:
+    documents = filled(shop)
+    before = shop.versions(documents)
+    done = retire(shop, "--keep")
+    assert done.exit_code != 0
+    assert f"retire {shop.name} --keep --state-namespace {STATES} -y" in done.output
+    assert shop.versions(documents) == before
+
+
+def test_the_record_of_another_installation_is_refused(shop: Shop) -> None:
+    documents = filled(shop)
+    before = shop.versions(documents)
+    done = retire(shop, "--prune", "-y", "--installation", "second")
+    assert done.exit_code == 1, said(done)
+    assert "belongs to installation default, this one is second" in done.output
+    assert (shop.versions(documents), places(shop)[0] is not None) == (before, True)
+
+
+@pytest.mark.parametrize("part", ["renamed_to", "former"])
+def test_a_record_amid_a_takeover_is_refused(shop: Shop, part: str) -> None:
+    documents = filled(shop)
+    before = shop.versions(documents)
+    other = RecordName(f"{shop.name}-x", STATES)
+    taken = part == "renamed_to"
+    shop.handler.store(shop.target).update(lambda state: replace(state, renamed_to=other) if taken else replace(state, former=other))
+    done = retire(shop, "--prune", "-y")
+    assert done.exit_code == 1, said(done)
+    assert f"apply {other.name if taken else shop.name}" in done.output
+    assert shop.versions(documents) == before
+
+
+def test_a_living_holder_of_the_lease_makes_it_busy(open_shop: Callable[..., Shop], tmp_path: Path) -> None:
+    shop = open_shop(lease=2.0)
+    shop.create_namespace()
+    documents = filled(shop)
+    before = shop.versions(documents)
+    with shop.handler.lock(shop.target).acquire():
+        file = configuration(shop, tmp_path, f"{shop.name}-other")
+        file.write_text(file.read_text() + "leaseDuration: 2s\n")
+        done = retire(shop, "--prune", "-y", config=file)
+    assert done.exit_code == 4, said(done)
+    assert shop.versions(documents) == before
+
+
+def test_a_namespace_that_left_the_whitelist_is_retired_alone(shop: Shop, tmp_path: Path) -> None:
+    jobs = shop.create_namespace(f"{shop.name}-jobs")
+    inside = (config_map(jobs, "a"), config_map(jobs, "b"))
+    documents = filled(shop, *inside)
+    shop.configure(namespaces=(shop.name,))
+    shop.push(*documents[:3])
+    planned = shop.run(dry_run=True)
+    assert planned.plan
+    assert any(f"anneal retire {shop.name} --namespace {jobs} --prune" in note for note in planned.plan.notes), planned.plan.notes
+    shop.run()
+    assert {each.identity.name for each in shop.state().orphans} == {"a", "b"}
+    file = configuration(shop, tmp_path, shop.name)
+    refused = retire(shop, "--prune", "-y", "--namespace", shop.name, config=file)
+    assert refused.exit_code == 1, said(refused)
+    done = retire(shop, "--prune", "-y", "--namespace", jobs, config=file)
+    assert done.exit_code == 0, said(done)
+    assert not any(map(shop.live, inside))
+    state = shop.state()
+    assert (state.orphans, jobs in state.namespaces) == ((), False)
+    assert shop.run("drift").outcome is Outcome.UNCHANGED
+    assert all(map(shop.live, documents[:3]))
+
+
+def test_a_retirement_that_is_stopped_goes_on(shop: Shop) -> None:
+    stuck = config_map(shop.name, "stuck")
+    stuck["metadata"]["finalizers"] = ["example.com/hold"]
+    documents = filled(shop, stuck)
+    shop.kubectl.run("delete", "configmap", "stuck", "-n", shop.name, "--wait=false")
+    record = shop.state()
+    assert record.commit
+    shop.kubectl.run("delete", "service", "web", "-n", shop.name)  # as if a first attempt had been killed here
+    shop.kubectl.run("patch", "configmap", "stuck", "-n", shop.name, "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
+    until(lambda: shop.live(stuck) is None)
+    done = retire(shop, "--prune", "-y")
+    assert done.exit_code == 0, said(done)
+    assert not any(map(shop.live, documents))
+    assert places(shop) == (None, None)
+    again = retire(shop, "--prune", "-y")
+    assert again.exit_code == 1, said(again)
+    assert "has no record" in again.output
+
+
+def killed(shop: Shop, wired: Wire, number: int, *flags: str) -> bool:
+    """Retire in a process of its own that dies as soon as the API server has done the write with this number; False: it had ended."""
+    wire = wired()
+    where = ["--state-namespace", STATES, "--kubeconfig", str(wire.kubeconfig)]
+    command = [sys.executable, "-m", "handler", "retire", shop.name, *flags, *where]
+    process: list[subprocess.Popen[bytes]] = []
+
+    def kill(request: Handler) -> bool:
+        process[0].send_signal(signal.SIGSTOP)  # else its other threads go on for as long as the server takes
+        request.forward(deaf=True)
+        process[0].kill()
+        wire.wire.life += 1  # whatever it still sent never arrives
+        request.reset()
+        return False
+
+    wire.meet(number, kill, is_recorded)
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environ))
+    code = process[0].wait(120)
+    assert code in (0, -signal.SIGKILL)
+    until(lambda: not wire.wire.under_way)
+    outlive(shop)
+    return code != 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["--prune", "--keep"])
+def test_a_retirement_killed_after_any_write_is_finished_by_the_same_again(open_shop: Callable[..., Shop], wired: Wire, way: str) -> None:
+    number, was_killed = 0, True
+    while was_killed:
+        number += 1
+        shop = open_shop()
+        shop.create_namespace()
+        documents = filled(shop, config_map(shop.name, "kept", annotations=PROTECTED))
+        neighbour = config_map(shop.name, "neighbour")
+        shop.kubectl.apply(neighbour)
+        before = shop.versions([neighbour])
+        was_killed = killed(shop, wired, number, way, "-y")
+        done = retire(shop, way, "-y")
+        assert done.exit_code == 0 or "has no record" in done.output, said(done)
+        assert (places(shop)[0], shop.labelled(), shop.versions([neighbour])) == (None, {}, before)
+        left = [shop.live(document) is not None for document in documents]
+        assert left == ([False] * 3 + [True] if way == "--prune" else [True] * 4)
+    assert number > 4
+
+
+def test_a_run_of_an_older_configuration_after_it_is_a_first_run(shop: Shop) -> None:
+    documents = filled(shop)
+    done = retire(shop, "--keep", "-y")
+    assert done.exit_code == 0, said(done)
+    result = shop.run()
+    assert result.outcome is Outcome.APPLIED, told(result)
+    assert all(map(shop.live, documents))
