@@ -165,8 +165,11 @@ class Connections:
         return self._store(target, self.records)
 
     def _store(self, target: Target, objects: Callable[[Target], OwnObjects]) -> StateStore:
-        place = self._place(target)
-        return StateStore(objects(target), place.namespace, place.name, place.installation, TOOLING)
+        return self.store_at(target, self._place(target), objects)
+
+    def store_at(self, target: Target, place: RecordPlace, objects: Callable[[Target], OwnObjects] | None = None) -> StateStore:
+        """Return a record at any place of a target's cluster."""
+        return StateStore((objects or self.objects)(target), place.namespace, place.name, place.installation, TOOLING)
 
     def _place(self, target: Target) -> RecordPlace:
         settings = self.settings
@@ -174,7 +177,11 @@ class Connections:
 
     def lock(self, target: Target) -> LeaseLock:
         """Return the lock of a target; its requests are impatient, for a renewal that hangs must not outlast the Lease."""
-        settings, place = self.settings, self._place(target)
+        return self.lock_at(target, self._place(target))
+
+    def lock_at(self, target: Target, place: RecordPlace) -> LeaseLock:
+        """Return the lock beside a record at any place of a target's cluster, in the same way."""
+        settings = self.settings
         third = settings.lease_duration / 3
         impatient = self._once(("lease", target.cluster), lambda: Api(self._connection(target), deadline=third, silence=third))
         return LeaseLock(OwnObjects(impatient), place.namespace, state_name(place.name), self._holder, settings.lease_duration)

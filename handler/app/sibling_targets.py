@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from handler.app.connections import Connections
+from handler.app.record_places import TargetRecords
 from handler.app.record_summaries import listed
 from handler.cluster.discovery import Discovery
 from handler.config.settings import Target
@@ -19,6 +20,7 @@ from handler.engine.planner.siblings import Sibling
 from handler.model.errors import AnnealError
 from handler.model.names import applyset_id
 from handler.model.target_matching import repository_key
+from handler.plan.handover import FoundRecord
 from handler.state.configmap import state_name
 
 
@@ -44,6 +46,10 @@ class OneRepository:
     def knows(self, name: str) -> bool:
         """Whether a target of this name is configured."""
         return any(each.name == name for each in self._ways.settings.targets)
+
+    def record_of(self, applyset: str) -> FoundRecord | None:
+        """Return the record that is the parent of an ApplySet; None: none is seen. Raises AnnealError."""
+        return TargetRecords(self._ways, self._target).parent(applyset)
 
     def _alike(self) -> list[Target]:
         mine, keys = self._target, _keys(self._target)

@@ -183,6 +183,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "counts": plan.counts(done=False),
         "removedFields": plan.removed,
         "stages": [[change_facts(change) for change in stage] for stage in plan.stages],
+        "relabelled": [change_facts(change) for change in plan.relabelled],
         "prunes": [change_facts(change) for change in plan.prunes],
         "due": [{"group": due.group, "step": due.step, "object": str(due.identity), "action": due.action} for due in plan.due],
         "notes": plan.notes,

@@ -230,6 +230,30 @@ def asks_openid(scopes: tuple[str, ...]) -> Iterator[Fault]:
         yield Fault("scopes", "openid is missing", f"write `scopes: [{', '.join(['openid', *scopes])}]`")
 
 
+def other_name(name: str, renamed_from: str) -> Iterator[Fault]:
+    """A target that was renamed had another name."""
+    if renamed_from and renamed_from == name:
+        yield Fault("renamed_from", f"is its own name, {name}", "write the name that it had before, or remove the line")
+
+
+def other_namespace(state_namespace: str, state_namespace_from: str) -> Iterator[Fault]:
+    """Records that were moved were elsewhere before."""
+    if state_namespace_from and state_namespace_from == state_namespace:
+        yield Fault("state_namespace_from", f"is stateNamespace, {state_namespace}", "write the namespace before, or remove the line")
+
+
+def renamed_once(targets: tuple[Target, ...]) -> Iterator[Fault]:
+    """What a record has goes to one target, and to none while a target of that name is configured."""
+    names, takers = {target.name for target in targets}, dict[str, str]()
+    for target in targets:
+        former = target.renamed_from
+        if former and former != target.name and former in names:
+            yield Fault("targets", f"{target.name} is renamedFrom {former}, and a target {former} is configured", "remove either")
+        if former and former in takers:
+            yield Fault("targets", f"{takers[former]} and {target.name} are both renamedFrom {former}", "leave the line on one of them")
+        takers.setdefault(former, target.name)
+
+
 _ROLE = '{role: operator, groups: [platform], targets: ["*"]}'
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OWNERS: dict[str, tuple[str, ...]] = {"": OF_FILES, **OPTIONS}
@@ -266,6 +290,9 @@ RULES = (
     SettingRule(PostBuild, ("substitute",), variables_are_texts),
     SettingRule(Target, ("post_build", "namespace"), variables_have_namespace),
     SettingRule(Settings, ("health_check_exprs",), each_kind_once),
+    SettingRule(Settings, ("state_namespace", "state_namespace_from"), other_namespace),
+    SettingRule(Settings, ("targets",), renamed_once),
+    SettingRule(Target, ("name", "renamed_from"), other_name),
     SettingRule(Target, ("health_check_exprs",), each_kind_once),
     SettingRule(Target, ("namespaces",), star_alone),
     SettingRule(Target, ("namespace", "namespaces"), inside),

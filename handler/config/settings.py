@@ -244,6 +244,7 @@ class Target:
     rollback: Rollback = _doc("What becomes of a rollout that fails.", factory=Rollback)
     evidence: EvidenceSettings = _doc("What of a failure is kept.", factory=EvidenceSettings)
     verify: Verify | None = _doc("Whose signature a commit must carry; without it any commit of the revision counts.", None)
+    renamed_from: str = _doc("The name that it had before: its next run takes over the record and the objects of that.", "", kind="name")
     suspend: bool = _doc("Neither webhooks nor the schedule run it; `anneal suspend` does the same without a new configuration.", False)
 
     @property
@@ -278,6 +279,11 @@ class Settings:
     targets: tuple[Target, ...] = _doc("What is deployed where.")
     installation: str = _doc("Name of this installation; two of them refuse each other's targets.", "default", kind="name")
     state_namespace: str = _doc("Where states and Leases live, in each target's cluster.", STATE_NAMESPACE, kind="namespace")
+    state_namespace_from: str = _doc(
+        "Where states and Leases lived before: the next run of each target takes its record and objects over from there.",
+        "",
+        kind="namespace",
+    )
     webhooks: WebhookSettings = _doc("Webhook secrets by provider.", factory=WebhookSettings)
     replay: ReplaySettings = _doc("Who may ask for runs, and read.", factory=ReplaySettings)
     page: PageSettings | None = _doc("The page for browsers, and who may see and do what on it; without it there is none.", None)

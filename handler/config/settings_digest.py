@@ -23,7 +23,7 @@ STATE_FORMAT = 1  # version of what the state records; raising it makes every ta
 def settings_digest(target: Target) -> str:
     """Return the sha256 of a target's settings in canonical JSON; lists whose order means nothing are sorted first."""
     shape: dict[str, Any] = asdict(target)
-    for key in ("name", "cluster"):  # the state is the target's own, in its own cluster
+    for key in ("name", "renamed_from", "cluster"):  # the state is the target's own, in its own cluster
         del shape[key]
     looks = ("drift", "validate", "suspend", "wait", "health_check_exprs", "rollback", "evidence")
     for key in looks:  # when and how a run looks, not what it brings about

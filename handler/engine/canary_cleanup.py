@@ -112,7 +112,7 @@ def _kept(run: RunContext, live: Object | None) -> str:
 def _ours(run: RunContext, identity: Identity, live: Object | None) -> Object | None:
     if live is None or live["metadata"].get("deletionTimestamp") or not canaries.is_canary(live):
         return None
-    return live if is_member(live, identity, run.job.target, run.deps.planner.applyset) else None
+    return live if is_member(live, identity, run.deps.planner.ours) else None
 
 
 def _forget(run: RunContext, steps: Sequence[StepRecord]) -> None:

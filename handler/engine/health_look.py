@@ -27,7 +27,7 @@ def look(run: RunContext) -> None:
         return
     custom, planner = run.deps.health, run.deps.planner
     named = judged_live(run.state, custom)
-    ours = Members(planner.api, planner.discovery, planner.target, planner.applyset, planner.scopes)
+    ours = Members(planner.api, planner.discovery, planner.target, planner.ours, planner.scopes)
     try:
         live = {identity_of(each): each for each in ours.listed({each.group_kind for each in named})}
         verdicts = _judged([each for identity, each in live.items() if identity in named], planner.api.server_time(), custom)

@@ -8,7 +8,7 @@
     nothing to write?                              -> the record alone, if it differs
     a guard holds, or the CLI's user says no?      -> held until a person approves; planned
     take the Lease; state or head moved?           -> plan once more, from that head
-    open the attempt, apply, prune, record         the commit moves last
+    open the attempt, apply, prune, record         the commit moves last (`relocation`: what was another record's)
     release; asked for meanwhile?                  -> again
 
 Everything can be repeated: the next run finishes or repairs a killed one. An open attempt is found at the start: then the Lease is taken
@@ -23,7 +23,7 @@ import time
 from dataclasses import dataclass, replace
 from functools import partial
 
-from handler.engine import canary_cleanup, health_look, outcomes, requests, rollback, shortcuts
+from handler.engine import canary_cleanup, health_look, outcomes, relocation, requests, rollback, shortcuts
 from handler.engine.planner.desired import Inputs
 from handler.engine.planner.planner import Planned
 from handler.engine.run import plan_request, push_lag, revision, transitions
@@ -68,6 +68,7 @@ def reconcile(deps: Dependencies, job: Job, stop: threading.Event | None = None,
     except AnnealError as error:
         result = _ended_by(run, error)
     finally:
+        relocation.let_go(run)
         if run.lease:
             run.lease.hand_over()
     result = requests.noted(run, job, run.whole(result))
@@ -187,11 +188,11 @@ def _look_again(run: RunContext) -> Result:
 
 def _carried_out(run: RunContext, inputs: Inputs, planned: Planned) -> Result:
     first = not run.stored.uid or run.job.commit
-    if not (run.state.attempt or planned.plan.works or first):
+    if not (run.state.attempt or run.state.former or planned.plan.works or first):
         return outcomes.unwritten(run, inputs, planned)
     if not _is_agreed(run, planned):
         return run.result(Outcome.PLANNED, planned=planned)
-    look = Lookahead(run.stored.resource_version, run.revision.commit, inputs, planned)
+    look = Lookahead(run.version, run.revision.commit, inputs, planned)
     return _locked(run, None if run.state.attempt else look)
 
 
@@ -213,6 +214,7 @@ def _ended_by_plan(run: RunContext, inputs: Inputs, planned: Planned) -> Result 
 def _locked(run: RunContext, look: Lookahead | None) -> Result:
     deps = run.deps
     run.lease = deps.lock.acquire(wait=deps.lease_duration * 1.2, requested=partial(requests.ask, run), stop=run.stop)
+    relocation.hold(run)
     while True:
         try:
             result = _rounds(run, look)
@@ -263,17 +265,17 @@ def _round(run: RunContext, look: Lookahead | None) -> Result | None:
     still = _refused_still(run)
     if still:
         return still
-    if look is None or (look.version, look.revision) != (run.stored.resource_version, run.revision.commit):
+    if look is None or (look.version, look.revision) != (run.version, run.revision.commit):
         unchanged = shortcuts.unchanged(run)
         if unchanged:
             return unchanged
         inputs = run.inputs()
-        look = Lookahead(run.stored.resource_version, run.revision.commit, inputs, plan_request.plan(run, inputs))
+        look = Lookahead(run.version, run.revision.commit, inputs, plan_request.plan(run, inputs))
         ended = _ended_by_plan(run, look.inputs, look.planned)
         if ended:
             return ended
     if not look.planned.plan.works and run.stored.uid and not run.state.attempt:
-        return outcomes.unwritten(run, look.inputs, look.planned)
+        return relocation.finish(run, outcomes.unwritten(run, look.inputs, look.planned))
     return _write(run, look) if _is_agreed(run, look.planned) else run.result(Outcome.PLANNED, planned=look.planned)
 
 
@@ -291,7 +293,9 @@ def _write(run: RunContext, look: Lookahead) -> Result | None:
     except Moved:
         return None
     run.round.opened = True
+    relocation.claim(run)
+    relabelled = relocation.relabel(run, look.planned)
     walk = RolloutRunner(run, look.inputs, look.planned, repairs)
-    run.round.written = walk.written
-    plan = walk.go()
-    return outcomes.applied(run, look.inputs, replace(look.planned, plan=plan), token, takeover=takeover)
+    run.round.written = lambda: (*relabelled, *walk.written())
+    plan = replace(walk.go(), relabelled=relabelled)
+    return relocation.finish(run, outcomes.applied(run, look.inputs, replace(look.planned, plan=plan), token, takeover=takeover))

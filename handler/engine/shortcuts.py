@@ -19,7 +19,7 @@ from handler.state.record_format import seconds_of
 def unchanged(run: RunContext) -> Result | None:
     """Return the end of a run that finds nothing new, or None."""
     state = run.state
-    busy = run.drift or run.force or run.job.dry_run or state.attempt or run.recovery or (state.approval and state.held)
+    busy = run.drift or run.force or run.job.dry_run or state.attempt or state.former or run.recovery or (state.approval and state.held)
     if busy or state.status.phase in UNSETTLED or pin_left(run) != state.pin or not run.is_recorded():
         return None
     due = seconds_of(state.drift_due) if state.drift_due else 0.0
@@ -42,7 +42,7 @@ def same_reads(run: RunContext) -> bool:
     """Whether the new commit changes nothing that the render read (monorepos)."""
     state = run.state
     special = run.drift or run.force or run.job.dry_run or run.recovery or run.job.commit or state.pin or state.approval
-    unsettled = state.attempt or state.status.phase in UNSETTLED
+    unsettled = state.attempt or state.former or state.status.phase in UNSETTLED
     if special or unsettled or not state.reads or state.settings != run.deps.settings:
         return False
     tree = run.deps.preparer.tree(run.revision.commit)

@@ -38,7 +38,8 @@ def is_settled(summary: Summary, settings: str, home: str, now: float) -> bool:
     `settings`: the digest of the target's settings; `home`: where its record belongs (`home_of`).
     """
     due = bool(summary.drift_due) and seconds_of(summary.drift_due) <= now
-    open_ends = summary.attempt or summary.pin or summary.asked or summary.held or summary.suspension(now) or due
+    moves = summary.former or summary.renamed_to
+    open_ends = moves or summary.attempt or summary.pin or summary.asked or summary.held or summary.suspension(now) or due
     return not open_ends and summary.phase not in UNSETTLED and (summary.settings, summary.home) == (settings, home)
 
 

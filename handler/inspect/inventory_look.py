@@ -24,6 +24,7 @@ from handler.config.settings import Target
 from handler.engine.health.target_health import MISSING, expressed, removed_jobs
 from handler.engine.planner.members import Members
 from handler.engine.run.commit_mask import CommitMask, fields, living
+from handler.engine.run.former_record import marks_of
 from handler.health.kinds.reading import said
 from handler.health.kstatus import SELF_REMOVED, judge
 from handler.inspect.inventory_tree import OWNED, Inventory, PodFacts, Role, SeenObject
@@ -32,7 +33,7 @@ from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity, Resource, applyset_id, identity_of
 from handler.model.numbers import many
-from handler.plan.inventory import is_member
+from handler.plan.inventory import Marks, Membership, is_member
 from handler.state.configmap import state_name
 from handler.state.record import State
 from handler.state.record_format import stamp
@@ -92,9 +93,10 @@ class _Look:
     # --- members
     def _members(self) -> None:
         settings, target = self.handler.settings, self.target
-        applyset = applyset_id(state_name(target.name), settings.state_namespace)
+        marks = Marks(target.name, applyset_id(state_name(target.name), settings.state_namespace))
+        membership = Membership(marks, marks_of(self.state.former))
         scopes = self.handler.dependencies(target.name).planner.scopes
-        members = Members(self.api, self.handler.discovery(target), target, applyset, scopes)
+        members = Members(self.api, self.handler.discovery(target), target, membership, scopes)
         kinds = sorted(self.state.kinds - set(self._unserved()))
         for kind, found in zip(kinds, parallel([partial(members.listed, {kind}) for kind in kinds], _AT_ONCE), strict=True):
             if isinstance(found, AccessDenied):
@@ -103,7 +105,7 @@ class _Look:
             elif isinstance(found, AnnealError):
                 raise found
             else:
-                ours = [each for each in found if is_member(each, identity_of(each), target.name, applyset)]
+                ours = [each for each in found if is_member(each, identity_of(each), membership)]
                 placed = [each for each in ours if self._may_be_in(identity_of(each))]
                 if len(placed) < len(ours):
                     self.notes.append(f"{kind}: {len(ours) - len(placed)} marked as this target's in other namespaces than it may use")

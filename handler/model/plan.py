@@ -139,7 +139,8 @@ class Due:
 class Plan:
     """Everything one run would do. `stages` are applied in order, `prunes` afterwards in theirs; `due`: see `Due`.
 
-    `renderer`: which one made what git declares.
+    `renderer`: which one made what git declares. `relabelled`: members with the marks of a former name that git doesn't declare, or that
+    are hooks: their marks are written before anything else, whatever becomes of them.
     """
 
     target: str
@@ -152,11 +153,12 @@ class Plan:
     outside: tuple[Identity, ...] = field(default=())
     due: tuple[Due, ...] = ()
     renderer: str = FILES
+    relabelled: tuple[Change, ...] = ()
 
     @property
     def changes(self) -> tuple[Change, ...]:
         """Every change, applies first."""
-        return tuple(change for stage in self.stages for change in stage) + self.prunes
+        return tuple(change for stage in self.stages for change in stage) + self.relabelled + self.prunes
 
     @property
     def writes(self) -> tuple[Change, ...]:

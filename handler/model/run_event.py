@@ -69,7 +69,10 @@ class RunPlanned:
     @classmethod
     def of(cls, run: str, plan: Plan) -> RunPlanned:
         """Return the event of a plan."""
-        found = ([(str(each.identity), str(each.action)) for each in stage if each.writes] for stage in (*plan.stages, plan.prunes))
+        found = (
+            [(str(each.identity), str(each.action)) for each in stage if each.writes]
+            for stage in (plan.relabelled, *plan.stages, plan.prunes)
+        )
         return cls(plan.target, run, plan.commit, tuple(tuple(stage) for stage in found if stage))
 
 

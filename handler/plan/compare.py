@@ -22,7 +22,7 @@ from handler.plan.admission import Desired
 from handler.plan.diff import tellable, text_of
 from handler.plan.gap import FieldGaps
 from handler.plan.ignore import Ignoring
-from handler.plan.inventory import is_member
+from handler.plan.inventory import Membership, is_member
 from handler.plan.managed_fields import at_path, is_same
 from handler.plan.takeover import Takeover, takeover, undeclared
 
@@ -43,8 +43,7 @@ class Comparison:
     knows them. `gaps`: takes the fields of each declared live object, `secrets`: the live Secrets; None: they aren't asked for.
     """
 
-    target: str
-    applyset: str
+    ours: Membership
     desired: dict[Identity, Desired]
     ignoring: Ignoring
     known_same: Mapping[Seen, bytes] = field(default_factory=dict)
@@ -91,7 +90,7 @@ class Comparison:
             self._note_secret(identity_of(live), live)
 
     def _see(self, identity: Identity, item: Desired | None, live: dict[str, Any]) -> None:
-        ours = is_member(live, identity, self.target, self.applyset)
+        ours, former = is_member(live, identity, self.ours), self.ours.is_former(live, identity)  # former marks differ from declared ones
         for sorted_before in (self.same, self.undecided, self.unowned, self.candidates, self.hooks, self.left, self.notes):
             sorted_before.pop(identity, None)
         self._note_anew(identity, live)
@@ -107,9 +106,9 @@ class Comparison:
             self.candidates[identity] = _slim(live)
         elif item is not None and not ours:
             self.unowned[identity] = live
-        elif item is not None and (item.reason or (steered and steering.left_alone(live))):
+        elif item is not None and not former and (item.reason or (steered and steering.left_alone(live))):
             self.left[identity] = _slim(live, owned=True)
-        elif item is not None and item.mode is Mode.KEEP and not _is_going(live):
+        elif item is not None and not former and item.mode is Mode.KEEP and not _is_going(live):
             self.same[identity] = uid_and_version(live)
         elif item is not None:
             self._compare(item, live)

@@ -17,10 +17,11 @@ from typing import Any
 
 from handler.config.settings import Target
 from handler.model.errors import AnnealError, Problem
+from handler.model.manifest import Manifest
 from handler.model.names import ACTS, IDENTITY, PART_OF, Identity, kubectl
 from handler.model.plan import Action, Change
 from handler.plan.admission import NAMESPACE, Desired, allows, listed
-from handler.plan.inventory import marks_of
+from handler.plan.inventory import Membership, marks_of
 from handler.plan.judge import skipped
 
 HAND_OVER = "hand over to"
@@ -48,6 +49,20 @@ class Declared:
     hooks: Mapping[Identity, str] = field(default_factory=dict)
     failure: AnnealError | None = None
     empty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRecord:
+    """The record of a target that isn't configured. `ours`: of this installation; `elsewhere`: in another namespace than ours are in."""
+
+    target: str
+    namespace: str
+    installation: str
+    ours: bool = False
+    elsewhere: bool = False
+
+    def __str__(self) -> str:
+        return f"ConfigMap/{self.namespace}/anneal-{self.target}"
 
 
 def may_declare(target: Target, identity: Identity) -> bool:
@@ -106,14 +121,27 @@ def left_off_head(item: Desired, live: Mapping[str, Any], owner: Declared, commi
     return replace(skipped(item, live, seen), sibling=owner.target)
 
 
-def refused_to_strangers(item: Desired, owner: str, taker: str, *, known: bool) -> Problem:
-    """Refuse what belongs to a target that is no sibling, with the commands that move it. `known`: that is configured here, too."""
+def refused_to_strangers(item: Desired, owner: str, taker: str, record: FoundRecord | None = None, *, known: bool) -> Problem:
+    """Refuse what belongs to a target that is no sibling, with the commands that move it.
+
+    `known`: that is configured here, too; else `record`: its record, None: it isn't seen.
+    """
     identity = item.identity
     label, annotate = (f"`{kubectl(verb, identity, f'{key}-')}`" for verb, key in (("label", PART_OF), ("annotate", IDENTITY)))
     pause, take_out, resume = f"`anneal suspend {owner}`", f"take it out of the repository of {owner}", f"`anneal resume {owner}`"
     if known:
         seen = f"belongs to target {owner}, which isn't of this repository, revision and cluster"
         steps = ", ".join((pause, take_out, label, annotate, f"`anneal apply {taker}`", resume))
+        return Problem(str(identity), seen, item.manifest.place, f"to move it without deleting it, in this order: {steps}")
+    if record and record.ours:
+        moved = f" and `stateNamespaceFrom: {record.namespace}` beside `stateNamespace`" if record.elsewhere else ""
+        seen = f"belongs to target {owner}, which isn't configured any more; its record is {record}"
+        renamed = f"if it was renamed, write `renamedFrom: {owner}` on target {taker}{moved}"
+        gone = f"if it is gone, `anneal retire {owner} --keep` lets go of what it had, `anneal retire {owner} --prune` deletes that"
+        return Problem(str(identity), seen, item.manifest.place, f"{renamed}; {gone}")
+    if record:
+        seen = f"belongs to target {owner} of installation {record.installation}, whose record is {record}"
+        steps = ", ".join((f"{pause} and {take_out} there", label, annotate, f"`anneal apply {taker}`", f"{resume} there"))
         return Problem(str(identity), seen, item.manifest.place, f"to move it without deleting it, in this order: {steps}")
     renamed = f"if it was renamed, call it {owner} again"
     gone = f"if it is gone, release what it had: {label}, {annotate}, `anneal apply {taker}`"
@@ -127,6 +155,17 @@ def taken_from(giver: str, change: Change) -> Change:
     more = f"; {change.reason}" if change.action is Action.RECREATE else ""
     action = Action.UPDATE if change.action is Action.UNCHANGED else change.action
     return replace(change, action=action, reason=f"taken over from {giver}{more}", adopted=True, sibling=giver)
+
+
+def relabelled(ours: Membership, change: Change, marks: Manifest | None = None) -> Change:
+    """Return the change of a member that carries our former marks still. `marks`: all that is written of it; None: the change itself is."""
+    before = ours.former.target if ours.former else ""
+    reason = f"taken over from {f'target {before}' if before != ours.marks.target else 'the former state namespace'}"
+    if change.action is Action.RECREATE or change.reason:
+        reason = f"{reason}; {change.reason}"
+    if marks is None:
+        return replace(change, reason=reason)
+    return replace(change, action=Action.UPDATE, reason=f"{reason}; its content stays as it is", manifest=marks, marks_only=True)
 
 
 def marks_taken_from(giver: str, change: Change, item: Desired) -> Change:

@@ -1,10 +1,14 @@
-"""Whether an object is a target's member: our label *and* the identity annotation naming exactly it; a copied label is not enough. Pure."""
+"""Whether an object is a target's member: our label *and* the identity annotation naming exactly it; a copied label is not enough. Pure.
+
+While a target takes over what it had under another name or state namespace, what carries the former marks is its own, too.
+"""
 
 from __future__ import annotations
 
 import copy
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from handler.config.value_formats import FORMS
@@ -12,11 +16,46 @@ from handler.model.manifest import Manifest
 from handler.model.names import IDENTITY, PART_OF, Identity
 
 
-def is_member(live: Mapping[str, Any], identity: Identity, target: str, applyset: str) -> bool:
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What makes objects a target's: its name, and the id of its ApplySet."""
+
+    target: str
+    applyset: str
+
+    def are_on(self, live: Mapping[str, Any], identity: Identity) -> bool:
+        """Whether an object carries the label and the identity, naming exactly it."""
+        metadata = live.get("metadata") or {}
+        labelled = (metadata.get("labels") or {}).get(PART_OF) == self.applyset
+        return labelled and (metadata.get("annotations") or {}).get(IDENTITY) == identity.mark(self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """By which marks objects are a target's: its own, which it writes, and those that it had before (`former`) while it takes over."""
+
+    marks: Marks
+    former: Marks | None = None
+
+    @property
+    def selector(self) -> str:
+        """The label selector that finds all that may be a member."""
+        former = self.former
+        return f"{PART_OF} in ({self.marks.applyset},{former.applyset})" if former else f"{PART_OF}={self.marks.applyset}"
+
+    def is_former(self, live: Mapping[str, Any], identity: Identity) -> bool:
+        """Whether a member carries its former marks still."""
+        return self.former is not None and self.former.are_on(live, identity)
+
+    def own_label(self, live: Mapping[str, Any]) -> str:
+        """Return the ApplySet of an object where that is ours, now or before; else ours."""
+        found = ((live.get("metadata") or {}).get("labels") or {}).get(PART_OF)
+        return self.former.applyset if self.former and found == self.former.applyset else self.marks.applyset
+
+
+def is_member(live: Mapping[str, Any], identity: Identity, ours: Membership) -> bool:
     """Whether an object carries our label and our identity, naming exactly it."""
-    metadata = live.get("metadata") or {}
-    labelled = (metadata.get("labels") or {}).get(PART_OF) == applyset
-    return labelled and (metadata.get("annotations") or {}).get(IDENTITY) == identity.mark(target)
+    return ours.marks.are_on(live, identity) or ours.is_former(live, identity)
 
 
 def marked_target(live: Mapping[str, Any], identity: Identity) -> str:
@@ -26,12 +65,12 @@ def marked_target(live: Mapping[str, Any], identity: Identity) -> str:
     return target if re.fullmatch(FORMS["name"].pattern, target) and identity.mark(target) == mark else ""
 
 
-def as_ours(live: Mapping[str, Any], identity: Identity, target: str, applyset: str) -> dict[str, Any]:
+def as_ours(live: Mapping[str, Any], identity: Identity, marks: Marks) -> dict[str, Any]:
     """Return a live object as it will be with our marks: what is taken over is judged by the taker's rules."""
     found = copy.deepcopy(dict(live))
     metadata = found["metadata"]
-    metadata["labels"] = {**(metadata.get("labels") or {}), PART_OF: applyset}
-    metadata["annotations"] = {**(metadata.get("annotations") or {}), IDENTITY: identity.mark(target)}
+    metadata["labels"] = {**(metadata.get("labels") or {}), PART_OF: marks.applyset}
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), IDENTITY: identity.mark(marks.target)}
     return found
 
 

@@ -19,7 +19,7 @@ from handler.model.plan import Action, Change
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired, listed
 from handler.plan.diff import differs, field_changes
-from handler.plan.inventory import is_member
+from handler.plan.inventory import Membership, is_member
 from handler.plan.managed_fields import recorded_in
 from handler.plan.missing_objects import FIELD_ERROR
 from handler.plan.missing_settings import UNOWNED, block, lacking
@@ -49,7 +49,7 @@ class Judge:
     """Judges the undecided objects of one target. `hides`, `hidden`: see `field_changes`."""
 
     target: Target
-    applyset: str
+    ours: Membership
     hides: Callable[[str], str] = str
     hidden: Mapping[Identity, HiddenFields] = field(default_factory=dict)
 
@@ -60,7 +60,7 @@ class Judge:
     def present(self, item: Desired, live: dict[str, Any], wanted: dict[str, Any], taken: Takeover | None = None) -> Change:
         """Compare live with what the server says an apply would make of it. `taken`: what of others becomes ours before that apply."""
         uid, version = uid_and_version(live)
-        adopted = not is_member(live, item.identity, self.target.name, self.applyset)
+        adopted = not is_member(live, item.identity, self.ours)
         moved = _moved(item, live)
         if not (adopted and taken) and not moved and not differs(live, wanted):
             return Change(Action.UNCHANGED, item.identity, uid, version, manifest=item.manifest)
@@ -70,7 +70,7 @@ class Judge:
 
     def refusal_to_adopt(self, item: Desired, live: dict[str, Any]) -> Problem | None:
         """Return why an existing object that isn't ours may not become ours, or None."""
-        owner = foreign_owner(live, item.identity, self.applyset, self.target.adopts)
+        owner = foreign_owner(live, item.identity, self.ours.own_label(live), self.target.adopts)
         if owner:
             return self._owned(Problem(str(item.identity), f"belongs to {owner.name}", item.manifest.place), owner)
         if self.target.adopt == "never":
@@ -80,7 +80,7 @@ class Judge:
 
     def refusal_to_use(self, item: Desired, live: dict[str, Any], way_out: str) -> Problem | None:
         """Return why a deleting step, or a hook, may not act on an existing object that isn't ours, whatever `adopt` names, or None."""
-        owner = foreign_owner(live, item.identity, self.applyset)
+        owner = foreign_owner(live, item.identity, self.ours.own_label(live))
         if owner:
             return Problem(str(item.identity), f"belongs to {owner.name}", item.manifest.place, way_out)
         return self.refusal_to_adopt(item, live)
@@ -96,7 +96,7 @@ class Judge:
         text = "; ".join(problem.message for problem in error.problems)
         if live is None or error.status != 422 or not _is_only_immutable(text):
             return Problem(str(item.identity), text, item.manifest.place, error.problems[0].fix)
-        if not is_member(live, item.identity, self.target.name, self.applyset):
+        if not is_member(live, item.identity, self.ours):
             fix = _KEEP if item.identity.group_kind in LASTING else f"{_KEEP}; or delete it yourself: it isn't ours to delete"
             return Problem(str(item.identity), f"an immutable field differs: {text}", item.manifest.place, fix)
         kept = kept_by_itself(live)
@@ -118,7 +118,7 @@ class Judge:
             return skipped(item, live, reason) if reason else None
         if item.reason:
             return skipped(item, live, f"only created where it is missing: {item.reason}")
-        if not is_member(live, item.identity, self.target.name, self.applyset):
+        if not is_member(live, item.identity, self.ours):
             return skipped(item, live, "lives already and isn't ours; its step would only create it")
         return replace(skipped(item, live, ""), action=Action.UNCHANGED)
 

@@ -25,6 +25,9 @@ class StateObjects(Protocol):
         Raises Moved when either differs, Moved or ApiRefused (status 404) when it is gone.
         """
 
+    def delete(self, kind: Kind, namespace: str, name: str, *, uid: str, resource_version: str = "") -> bool:
+        """Delete exactly this one; False when it is gone already. Raises Moved when it changed or was made again."""
+
     def server_time(self) -> float:
         """Return the API server's clock in seconds since the epoch: its last `Date` plus the time since."""
 

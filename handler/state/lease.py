@@ -153,6 +153,20 @@ class HeldLease:
         finally:
             self._end()
 
+    def remove(self) -> None:
+        """Delete the Lease while it is ours, instead of freeing it. Raises LeaseLost."""
+        with self._mutex:
+            self._check(self._clock.now())
+            metadata, is_left = self._body["metadata"], True
+            while is_left:
+                version = self._body["metadata"]["resourceVersion"]
+                try:
+                    self._objects.delete("Lease", metadata["namespace"], metadata["name"], uid=metadata["uid"], resource_version=version)
+                    is_left = False
+                except Moved:  # what is asked for meanwhile
+                    self._read_again()
+            self._end()
+
     def _end(self) -> None:
         self._lost = self._lost or "was released"
         self._ended.set()

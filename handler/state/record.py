@@ -11,6 +11,7 @@ from handler.model.event import Delivery
 from handler.model.names import GroupKind, Identity
 from handler.model.outside_inputs import KnownChart
 from handler.model.render import FILES, RecordedRender
+from handler.state.former import RecordName
 from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word, seconds_of
 
 
@@ -31,10 +32,10 @@ class Ran:
     open: bool = False
 
 
-FORMAT = 5
+FORMAT = 6
 """Version of the layout: a newer one is refused, an older one read and written anew.
 
-1: no plain keys; 2: no health; 3: no refusal; 4: no renderer.
+1: no plain keys; 2: no health; 3: no refusal; 4: no renderer; 5: no former record.
 """
 
 
@@ -302,7 +303,7 @@ class State:
     to no repository until a run has begun to apply. `waiting`, `rollout`: of the open attempt, or the last one. `kinds`, `namespaces`
     (besides the state's own): where members can be, widened before the first write. `declared`: by the commit; `ran`: Jobs of it.
     `renderer`: which one made it, empty: files (formats 1 to 4); `installed`: see `RenderRequest`; `charts`: see
-    `RecordedRender`.
+    `RecordedRender`. `former`, `renamed_to`: see `handler.state.former`.
     """
 
     target: Line
@@ -338,6 +339,8 @@ class State:
     drift: tuple[Drift, ...] = ()
     kinds: frozenset[GroupKind] = frozenset()
     namespaces: frozenset[str] = frozenset()
+    former: RecordName | None = None
+    renamed_to: RecordName | None = None
 
     @property
     def render(self) -> RecordedRender:

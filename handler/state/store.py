@@ -124,6 +124,10 @@ class StateStore:
                     raise
         raise ValueError("tries must be one or more")
 
+    def remove(self, stored: StoredState) -> bool:
+        """Delete the record as it was read; False: it is gone already. Raises Moved: it changed since."""
+        return self._objects.delete("ConfigMap", self._namespace, self._name, uid=stored.uid, resource_version=stored.resource_version)
+
     def _present(self, stored: StoredState) -> State:
         if stored.state is None:
             fix = f"`anneal apply {self._target}` makes it"

@@ -33,6 +33,7 @@ class Summary:
     `health`, `health_since`, `judged`: see `TargetHealth`. `subject`: of the applied commit, cut; `applied`: since when it is applied;
     `since`: of the phase; `suspended_until`: empty without an end. `author`: of the applied commit, cut; `why`: what stands in the way, the
     first line of it, cut; `recent`: the last runs, newest first.
+    `former`: it takes over still; `renamed_to`: the target that has taken over.
     """
 
     commit: Sha = ""
@@ -59,6 +60,8 @@ class Summary:
     author: Line = ""
     why: Line = ""
     recent: tuple[RunGlimpse, ...] = ()
+    former: bool = False
+    renamed_to: Line = ""
 
     @classmethod
     def of(cls, state: State) -> Summary:
@@ -88,6 +91,8 @@ class Summary:
             suspended_until=state.suspend.until if state.suspend else "",
             author=next((_cut(run.author.partition(" <")[0], _AUTHOR) for run in runs if run.author), ""),
             why=_cut(_why(state), _WHY),
+            former=state.former is not None,
+            renamed_to=state.renamed_to.name if state.renamed_to else "",
             recent=tuple(RunGlimpse(run.outcome, round(run.duration, 1)) for run in state.history[:RECENT]),
         )
 

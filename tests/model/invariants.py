@@ -25,7 +25,7 @@ from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.store import Body, Write
 from tests.fakes.git_host import GitHost
 from tests.model.taking_turns import Task, here
-from tests.model.targets import ANCHORS, SECRET, SLOTS, STATES, TARGETS, applyset, declared, fits
+from tests.model.targets import ANCHORS, SECRET, SLOTS, STATES, TARGETS, applyset, declared, fits, membership
 from tests.model.worker_process import Process
 
 _OURS: dict[Identity, frozenset[str]] = {
@@ -146,7 +146,7 @@ class Laws:
         """Judge a deletion by the commit that its run deploys."""
         assert write.before
         wanted = declared(self.host.commits[commit], target)
-        self._holds(is_member(write.before, write.identity, target, applyset(target)), "4", write, "wasn't ours, and is deleted")
+        self._holds(is_member(write.before, write.identity, membership(target)), "4", write, "wasn't ours, and is deleted")
         if wanted is None:
             self._holds(False, "4", write, f"is deleted for {commit[:8]}, which doesn't render")
         elif write.identity in wanted:
@@ -162,8 +162,8 @@ class Laws:
         """Judge a write that takes an object over from a sibling."""
         assert write.before
         assert write.after
-        givers = [each for each in _OURS[write.identity] - {target} if is_member(write.before, write.identity, each, applyset(each))]
-        if givers and is_member(write.after, write.identity, target, applyset(target)):
+        givers = [each for each in _OURS[write.identity] - {target} if is_member(write.before, write.identity, membership(each))]
+        if givers and is_member(write.after, write.identity, membership(target)):
             wanted = self._wanted_elsewhere(process, target, commit, write.identity)
             self._holds(not wanted, "10", write, f"is taken by {target} from {givers[0]}, which declares it, or may")
 
@@ -218,7 +218,7 @@ class Laws:
     def _handed_over(self, target: str, commit: str, identity: Identity) -> bool:
         """Whether an older commit declares what a sibling has by now, and declares at a head since: a rollback leaves it there."""
         live = self.server.store.get(identity)
-        owners = [each for each in _OURS[identity] - {target} if live and is_member(live.body, identity, each, applyset(each))]
+        owners = [each for each in _OURS[identity] - {target} if live and is_member(live.body, identity, membership(each))]
         heads = [head for head in self.host.heads[-4:] if head != commit]
         return any(identity in (declared(self.host.commits[head], owner) or {}) for owner in owners for head in heads)
 
@@ -253,7 +253,7 @@ class Laws:
         """Whatever carries our marks is where the record says that members can be."""
         for identity, stored in self.server.store.all():
             for target in _OURS.get(identity, frozenset()) - self.deleted:
-                if is_member(stored.body, identity, target, applyset(target)):
+                if is_member(stored.body, identity, membership(target)):
                     self._look_at(target, identity)
 
     def _look_at(self, target: str, identity: Identity) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from handler.config.git_settings import Repository
 from handler.config.settings import HoldAbove, Prune, RecreateSettings, Settings, Target
 from handler.model.names import Identity, applyset_id, identity_of
+from handler.plan.inventory import Marks, Membership
 from handler.state.configmap import state_name
 
 STATES = "anneal-system"
@@ -142,6 +143,10 @@ def declared(commit: Mapping[str, str], target: str) -> dict[Identity, Body] | N
 @cache
 def applyset(target: str) -> str:
     return applyset_id(state_name(target), STATES)
+
+
+def membership(target: str) -> Membership:
+    return Membership(Marks(target, applyset(target)))
 
 
 def fits(wanted: Body, live: Body | None) -> bool:

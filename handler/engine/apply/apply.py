@@ -26,7 +26,7 @@ from handler.engine.planner.planner import Planned, Planner
 from handler.engine.planner.server_answers import NO_DRY_RUN
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, NotReady, PlanRefused, PlanStale, Problem
 from handler.model.manifest import Manifest
-from handler.model.names import PART_OF, GroupKind, Identity, Resource, kubectl
+from handler.model.names import GroupKind, Identity, Resource, kubectl
 from handler.model.plan import Action, Change
 from handler.plan.admission import CRD, NAMESPACE, Desired
 from handler.plan.diff import field_changes
@@ -262,7 +262,7 @@ class Applier:
         if not wanted:
             return
         asked = [(self.planned.desired[identity].resource, identity) for identity in wanted]
-        missing = until(self._api, asked, _stands, _READY_TIMEOUT, self.fence, f"{PART_OF}={self.planner.applyset}")
+        missing = until(self._api, asked, _stands, _READY_TIMEOUT, self.fence, self.planner.ours.selector)
         if missing:
             seen = f"does not stand after {_READY_TIMEOUT:.0f} s"
             raise NotReady(*(Problem(str(identity), seen, fix=kubectl("describe", identity)) for identity, _ in missing))

@@ -29,8 +29,8 @@ from handler.plan import crd_schema
 from handler.plan import missing_objects as missing
 from handler.plan.admission import CRD, Desired
 from handler.plan.compare import Comparison
-from handler.plan.handover import marks_taken_from, taken_from
-from handler.plan.inventory import as_ours, is_member, marks_of
+from handler.plan.handover import marks_taken_from, relabelled, taken_from
+from handler.plan.inventory import Membership, as_ours, is_member, marks_of
 from handler.plan.judge import Judge, skipped, terminating
 from handler.plan.steering import note
 from handler.plan.write_order import WriteOrder
@@ -41,7 +41,7 @@ class DryRun:
     """One round of questions to the server. `ran`: Jobs that may have removed themselves."""
 
     target: Target
-    applyset: str
+    ours: Membership
     api: Api
     is_served: Callable[[Resource], bool]
     coming: WriteOrder
@@ -85,7 +85,7 @@ class DryRun:
     @property
     def judge(self) -> Judge:
         """The judge of one object."""
-        return Judge(self.target, self.applyset, self.comparison.hides, self.comparison.hidden)
+        return Judge(self.target, self.ours, self.comparison.hides, self.comparison.hidden)
 
     def gone(self, item: Desired) -> Change:
         """Return the change of an object that isn't there: it is created, or is done. Raises what `expired_jobs.done` does."""
@@ -184,26 +184,30 @@ class DryRun:
         return [terminating(live, each) if isinstance(each, Change) else each for each in found]
 
     def _present(self, item: Desired, live: dict[str, Any]) -> list[Finding]:
-        ours, kept = is_member(live, item.identity, self.target.name, self.applyset), self.judge.kept(item, live)
+        ours, kept = is_member(live, item.identity, self.ours), self.judge.kept(item, live)
+        former = self.ours.is_former(live, item.identity)
         if kept:
-            return [kept] if ours else self._kept(item, live, kept)
-        giver = "" if ours else self.handover.giver(item, live, self.applyset)
+            return [kept] if ours and not former else self._kept(item, live, kept, former=former)
+        giver = "" if ours else self.handover.giver(item, live, self.ours.own_label(live))
         refusal = giver if isinstance(giver, Problem | Change) else None if ours or giver else self.judge.refusal_to_adopt(item, live)
         if refusal:
             return [refusal]
         odd = "" if ours or giver else note(live)
         if odd:
             self.notes.append(f"{item.identity}: {odd}")
-        judged = as_ours(live, item.identity, self.target.name, self.applyset) if giver else live
+        judged = as_ours(live, item.identity, self.ours.marks) if giver else live
         asked = LiveDryRun(
             self.api, self.judge, self.missing, self.is_served, self.comparison.effective(item, live), live, judged, adopted=not ours
         )
-        return [taken_from(str(giver), each) if giver and isinstance(each, Change) else each for each in asked.findings()]
+        found = asked.findings()
+        if former:
+            return [relabelled(self.ours, each) if isinstance(each, Change) else each for each in found]
+        return [taken_from(str(giver), each) if giver and isinstance(each, Change) else each for each in found]
 
-    def _kept(self, item: Desired, live: dict[str, Any], kept: Change) -> list[Finding]:
-        """Judge what is left as it lives and isn't ours: where a sibling gives it up, its marks become ours."""
-        giver = self.handover.giver(item, live, self.applyset, kept=True)
-        if isinstance(giver, Problem | Change) or not giver:
+    def _kept(self, item: Desired, live: dict[str, Any], kept: Change, *, former: bool) -> list[Finding]:
+        """Judge what is left as it lives and isn't ours: where a sibling gives it up, or it was ours before, its marks become ours."""
+        giver = "" if former else self.handover.giver(item, live, self.ours.own_label(live), kept=True)
+        if isinstance(giver, Problem | Change) or not (giver or former):
             return [giver or kept]
         try:
             wanted = DryRunner(self.api).merge(item.resource, marks_of(item.manifest).body())
@@ -211,8 +215,9 @@ class DryRun:
             if NO_DRY_RUN not in str(error):
                 return placed(error, item)
             self.notes.append(f"{item.identity}: an admission webhook does not support dry run; its marks are written as they are")
-            wanted = as_ours(live, item.identity, self.target.name, self.applyset)
-        return [marks_taken_from(giver, self.judge.present(item, live, wanted), item)]
+            wanted = as_ours(live, item.identity, self.ours.marks)
+        change = self.judge.present(item, live, wanted)
+        return [relabelled(self.ours, change, marks_of(item.manifest)) if former else marks_taken_from(giver, change, item)]
 
 
 def _elsewhere(need: Identity, found: Sequence[tuple[missing.MissingObject, Identity | None]]) -> str:

@@ -102,7 +102,7 @@ def _try(decision: DryRun, item: Desired, hook: Hook, under_way: str) -> list[Fi
 
 
 def _refusal(decision: DryRun, item: Desired, hook: Hook, live: dict[str, Any], under_way: str) -> Problem | None:
-    if is_member(live, item.identity, decision.target.name, decision.applyset):
+    if is_member(live, item.identity, decision.ours):
         meta = live["metadata"]
         mine = under_way and str((meta.get("annotations") or {}).get(ROLLOUT, "")).endswith(f" {under_way}")
         return None if mine or meta.get("deletionTimestamp") else in_the_way(item, hook, live)

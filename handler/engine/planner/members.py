@@ -10,7 +10,8 @@ from handler.cluster.discovery import Discovery
 from handler.cluster.live import Object, members
 from handler.config.settings import Target
 from handler.model.errors import AccessDenied
-from handler.model.names import PART_OF, GroupKind
+from handler.model.names import GroupKind
+from handler.plan.inventory import Membership
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +21,15 @@ class Members:
     api: Api
     discovery: Discovery
     target: Target
-    applyset: str
+    ours: Membership
     scopes: tuple[str, ...] | None = None
 
     def listed(self, kinds: Iterable[GroupKind]) -> list[Object]:
         """LIST the members of these kinds; those that the cluster doesn't serve have none. Raises AnnealError."""
         resources = [found for kind in sorted(kinds) if (found := self.discovery.preferred(kind))]
-        selector = f"{PART_OF}={self.applyset}"
         try:
-            return list(members(self.api, resources, selector, self.scopes, vanished=set()))
+            return list(members(self.api, resources, self.ours.selector, self.scopes, vanished=set()))
         except AccessDenied:
             if self.scopes is not None or "*" in self.target.namespaces:
                 raise
-        return list(members(self.api, resources, selector, self.target.namespaces, vanished=set()))
+        return list(members(self.api, resources, self.ours.selector, self.target.namespaces, vanished=set()))

@@ -27,16 +27,17 @@ from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.errors import AccessDenied, ClusterUnavailable, Problem
 from handler.model.health import Health
 from handler.model.hidden_fields import HiddenFields
-from handler.model.names import PART_OF, GroupKind, Identity, Resource
+from handler.model.names import GroupKind, Identity, Resource
 from handler.model.plan import Action, Change, Due, Plan
 from handler.model.render import FILES, UnstableFields
 from handler.model.rollout import Mode
-from handler.plan import guards
+from handler.plan import former_marks, guards
 from handler.plan.admission import Desired
 from handler.plan.compare import Comparison, Seen, fingerprint
 from handler.plan.gap import FieldGaps
 from handler.plan.hooks import PlannedHooks
 from handler.plan.ignore import Ignoring
+from handler.plan.inventory import Marks, Membership
 from handler.plan.kubernixos_leftovers import Leftovers
 from handler.plan.prune import PruneFacts, judge, leaving, left_to, needs_asking, prune_stages
 from handler.plan.rollout import PlannedRollout
@@ -107,7 +108,10 @@ class Planned:
 
 @dataclass(slots=True)
 class Planner:
-    """Plans one target on one cluster; it outlives runs, for its cached verdicts. `scopes`: where it looks, None: everywhere."""
+    """Plans one target on one cluster; it outlives runs, for its cached verdicts. `scopes`: where it looks, None: everywhere.
+
+    `former`: the marks that members may still carry; None: no takeover is under way.
+    """
 
     target: Target
     applyset: str
@@ -116,10 +120,17 @@ class Planner:
     verdicts: dict[Seen, bytes] = field(default_factory=dict)
     scopes: tuple[str, ...] | None = None
     custom: CustomHealth = field(default_factory=no_expressions)
-    prune_judge: PruneCheck = field(init=False)
+    former: Marks | None = None
 
-    def __post_init__(self) -> None:
-        self.prune_judge = PruneCheck(self.target, self.applyset, self.api, self.discovery)
+    @property
+    def ours(self) -> Membership:
+        """By which marks objects are the target's."""
+        return Membership(Marks(self.target.name, self.applyset), self.former)
+
+    @property
+    def prune_judge(self) -> PruneCheck:
+        """What judges deletions."""
+        return PruneCheck(self.target, self.ours, self.api, self.discovery)
 
     def plan(self, ask: PlanRequest) -> Planned:
         """Make the plan. Raises PlanRefused: all that a guard or the server refuses; ClusterUnavailable: a LIST that matters failed."""
@@ -130,7 +141,7 @@ class Planner:
         guards.refuse_empty(self.target.name, declared, comparison.members, self.target.prune)
         handover = ask.handover or SiblingQuestions(self.target)
         coming = WriteOrder.of(ask.stages, ask.planned_hooks, ask.planned_rollout, ask.due)
-        decision = DryRun(self.target, self.applyset, self.api, self.is_served, coming, comparison, handover, [], ask.ran)
+        decision = DryRun(self.target, self.ours, self.api, self.is_served, coming, comparison, handover, [], ask.ran)
         mistakes = JoinedErrors()
         changes = self._decide(decision, ask, mistakes)
         acting = RolloutActions.of(ask.planned_rollout, ask.due, decision.judge, comparison)
@@ -157,6 +168,7 @@ class Planner:
             outside=tuple(change.identity for change in prunes if change.reason.startswith("outside:")),
             due=ask.due,
             renderer=ask.renderer,
+            relabelled=former_marks.kept(self.ours, (change.identity for change in prunes if not change.removes), comparison),
         )
         members = comparison.members - sum(is_kept(change) or change.is_left for change in prunes)
         guarded = {**ask.guarded, **guards.names_made_anew(plan.changes, ask.renamed)}
@@ -184,8 +196,7 @@ class Planner:
             (declared[identity].manifest.body(), identity, found) for identity, found in ask.hidden_fields.items() if identity in declared
         )
         return Comparison(
-            self.target.name,
-            self.applyset,
+            self.ours,
             ask.desired,
             ignoring,
             self.verdicts,
@@ -203,12 +214,12 @@ class Planner:
         if any(self.discovery.preferred(kind) is None for kind in ask.recorded):
             self.discovery.refresh()
         listed = self._listed(ask)
-        comparison.see(passing.judged(members(self.api, listed, self._selector, self.scopes, vanished=vanished)), listed)
+        comparison.see(passing.judged(members(self.api, listed, self.ours.selector, self.scopes, vanished=vanished)), listed)
         if vanished:
             self.discovery.refresh()
             kinds = {resource.group_kind for resource in vanished}
             again = [resource for resource in self._listed(ask) if resource.group_kind in kinds]
-            comparison.see(passing.judged(members(self.api, again, self._selector, self.scopes)), again)
+            comparison.see(passing.judged(members(self.api, again, self.ours.selector, self.scopes)), again)
         return comparison
 
     def _look_outside(self, comparison: Comparison, ask: PlanRequest) -> tuple[tuple[str, ...] | None, list[str]]:
@@ -219,16 +230,12 @@ class Planner:
         listed = [resource for resource in self._listed(ask) if resource.namespaced]
         for namespace in sorted(ask.namespaces - set(looked)):
             try:
-                comparison.see(members(self.api, listed, self._selector, (namespace,), vanished=set()), listed)
+                comparison.see(members(self.api, listed, self.ours.selector, (namespace,), vanished=set()), listed)
             except AccessDenied:
                 notes.append(f"Namespace/{namespace} left the whitelist and may not be read: what the target has there stays, unseen")
             else:
                 looked.append(namespace)
         return tuple(looked), notes
-
-    @property
-    def _selector(self) -> str:
-        return f"{PART_OF}={self.applyset}"
 
     def _listed(self, ask: PlanRequest) -> list[Resource]:
         written = {(item.resource.api_version, item.resource.kind): item.resource for item in ask.desired.values()}

@@ -21,7 +21,7 @@ from handler.model.errors import AccessDenied, ApiRefused
 from handler.model.names import GroupKind, Identity, Resource, group_of, identity_of
 from handler.model.plan import Action, Change
 from handler.plan.admission import CRD
-from handler.plan.inventory import is_member
+from handler.plan.inventory import Membership, is_member
 from handler.plan.kubernixos_leftovers import Leftovers
 from handler.plan.prune import PruneFacts, custom_kinds, judge, questions
 
@@ -50,7 +50,7 @@ class PruneCheck:
     """Judges what one target would delete, with what only its cluster knows."""
 
     target: Target
-    applyset: str
+    ours: Membership
     api: Api
     discovery: Discovery
 
@@ -78,7 +78,7 @@ class PruneCheck:
 
     def judged_again(self, live: dict[str, Any], desired: Collection[Identity], leftovers: Leftovers | None = None) -> Change:
         """Judge one candidate from what is live right before its deletion: its content is asked anew, its marks too."""
-        if not is_member(live, identity_of(live), self.target.name, self.applyset) and (leftovers is None or leftovers.kept(live) != ""):
+        if not is_member(live, identity_of(live), self.ours) and (leftovers is None or leftovers.kept(live) != ""):
             change = judge(live, self.target, desired, PruneFacts())
             return replace(change, action=Action.SKIP, reason="is no longer ours")
         return self.judged(live, desired)

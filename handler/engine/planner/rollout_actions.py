@@ -140,7 +140,7 @@ class RolloutActions:
         return found
 
     def _is_ours(self, identity: Identity, body: Object) -> bool:
-        return identity in self.comparison.candidates or is_member(body, identity, self.target.name, self.judge.applyset)
+        return identity in self.comparison.candidates or is_member(body, identity, self.judge.ours)
 
     def _doomed(self, probe: Probe) -> dict[Identity, Object]:
         wanted = {identity: item for identity, item in self.planned_rollout.doomed.items() if identity in self.steps}

@@ -20,7 +20,7 @@ from handler.model.plan import Change
 from handler.model.render import RecordedRender
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired
-from handler.plan.handover import Declared, StandingCommit, kept_for, left_off_head, may_declare, refused, refused_to_strangers
+from handler.plan.handover import Declared, FoundRecord, StandingCommit, kept_for, left_off_head, may_declare, refused, refused_to_strangers
 from handler.plan.inventory import marked_target
 from handler.state.record import Ran, State
 from handler.state.store import StateStore, StoredState
@@ -54,6 +54,9 @@ class Siblings(Protocol):
     def knows(self, name: str) -> bool:
         """Whether a target of this name is configured."""
 
+    def record_of(self, applyset: str) -> FoundRecord | None:
+        """Return the record that is the parent of an ApplySet; None: none is seen. Raises AnnealError."""
+
 
 class NoSiblings:
     """A target without siblings."""
@@ -69,6 +72,10 @@ class NoSiblings:
     def knows(self, _: str) -> bool:
         """Know of no sibling."""
         return False
+
+    def record_of(self, _: str) -> FoundRecord | None:
+        """Know of no record."""
+        return None
 
 
 @dataclass(slots=True)
@@ -97,6 +104,7 @@ class SiblingQuestions:
     _others: Sequence[Sibling] | None = None
     _records: dict[str, StoredState] = field(default_factory=dict)
     _looks: dict[str, _Look] = field(default_factory=dict)
+    _parents: dict[str, FoundRecord | None] = field(default_factory=dict)
     _late: bool = False
     _reads: int = 0
     _versions: Mapping[str, str] | None = None
@@ -153,7 +161,10 @@ class SiblingQuestions:
         with self._lock:
             owner = next((each for each in self._all() if (each.target.name, each.applyset) == (name, labelled)), None)
             if owner is None:
-                return "" if kept else refused_to_strangers(item, name, self.target.name, known=self.siblings.knows(name))
+                if kept:
+                    return ""
+                known = self.siblings.knows(name)
+                return refused_to_strangers(item, name, self.target.name, None if known else self._parent(str(labelled)), known=known)
             if owner.uncertain:
                 seen = f"belongs to target {name}, which reaches its cluster another way, and can't now"
                 raise ClusterUnavailable.of(str(item.identity), seen, fix="anneal check")
@@ -198,6 +209,11 @@ class SiblingQuestions:
                 yield sibling.target.name, tuple(each for each in (state.ran if state else ()) if each.identity == identity)
 
     # --- what a sibling says
+    def _parent(self, applyset: str) -> FoundRecord | None:
+        if applyset not in self._parents:
+            self._parents[applyset] = self.siblings.record_of(applyset)
+        return self._parents[applyset]
+
     def _concerned(self, identity: Identity) -> list[Sibling]:
         return [sibling for sibling in self._all() if may_declare(sibling.target, identity)]
 

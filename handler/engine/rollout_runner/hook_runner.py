@@ -130,7 +130,7 @@ class HookRunner:
     def _make_way(self, one: Identity, live: Object) -> tuple[str, str]:
         """Return the preconditions of the write over what lives under a hook's name; what would be in its way is deleted first."""
         meta, hook, going = live["metadata"], self.planned_hooks.hooks[one], live["metadata"].get("deletionTimestamp")
-        if not is_member(live, one, self.run.job.target, self.applier.planner.applyset):
+        if not is_member(live, one, self.applier.planner.ours):
             theirs = self.applier.planned.decision.judge.refusal_to_use(self._item(one), live, NO_HOOK_TAKES)
             if theirs or going or deletes(hook):
                 place = self._item(one).manifest.place
@@ -146,7 +146,7 @@ class HookRunner:
         return "", _CREATE_ONLY
 
     def _delete(self, one: Identity, live: Object) -> None:
-        if is_member(live, one, self.run.job.target, self.applier.planner.applyset):
+        if is_member(live, one, self.applier.planner.ours):
             self._writer.delete(self._item(one).resource, one, str(live["metadata"]["uid"]), propagation="Foreground")
 
     # --- to the end

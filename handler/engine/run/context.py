@@ -15,7 +15,7 @@ from handler.engine.health.target_health import HealthLook, judged, patience_of,
 from handler.engine.planner.desired import Inputs
 from handler.engine.planner.due import recovers
 from handler.engine.planner.planner import Planned
-from handler.engine.run import transitions
+from handler.engine.run import former_record, transitions
 from handler.engine.run.commit_mask import CommitMask
 from handler.engine.run.dependencies import Dependencies
 from handler.engine.run.recovery_scan import FoundMembers, scan
@@ -85,7 +85,8 @@ class Round:
 class RunContext:
     """One run under way, under one id: `rounds` have ended, each with its result, `round` is the present one, `revision` what it aims at.
 
-    `forced`: the record asks for force; `was`: the recorded health at the start; `found`: members that were found without a record.
+    `forced`: the record asks for force; `was`: the recorded health at the start; `found`: members that were found without a record;
+    `former`: the record that it takes over.
     `elsewhere`: what isn't git, by commit; `clock`: by which all its rounds measure time (`steady_clock`); `mask`: hides the operator's
     secrets and the commit's; `shown`: masks the newest plan to be read, None: it isn't.
     """
@@ -104,6 +105,7 @@ class RunContext:
     recovery: bool = False
     forced: bool = False
     found: FoundMembers | None = None
+    former: former_record.FormerRecord | None = None
     was: str | None = None
     rounds: list[tuple[Round, Result]] = field(default_factory=list)
     elsewhere: dict[str, OutsideInputs] = field(default_factory=dict, repr=False)
@@ -119,6 +121,11 @@ class RunContext:
         """The state as read last; `read` always leaves one, if only a blank."""
         assert self.stored.state is not None  # noqa: S101 - see above
         return self.stored.state
+
+    @property
+    def version(self) -> str:
+        """The version of its record, and of the one that it takes over: what was planned on another one is planned again."""
+        return f"{self.stored.resource_version}/{self.former.stored.resource_version if self.former else ''}"
 
     @property
     def tag(self) -> str:
@@ -164,12 +171,17 @@ class RunContext:
         """Read the state; where no run has recorded anything, look for members that outlived an earlier one (a LIST of every kind).
 
         That waits where a commit may be refused still. `certain`: ask the cluster which one it is, too, before something is written to it.
-        Raises TargetMoved: it belongs to another repository, installation or cluster.
+        Raises TargetMoved: it belongs to another repository, installation or cluster; TargetRenamed: another target has taken it over.
         """
         deps, repository = self.deps, self.deps.target.repository.url
         stored = (deps.store if certain else deps.first or deps.store).read()
         cluster = deps.cluster_uid(certain or self.job.drift or stored.state is None)
+        former_record.refuse_renamed(stored.state)
         known = deps.store.at_home(stored.state or deps.store.blank(cluster), repository, cluster)
+        recorded = stored.state is not None
+        known, self.former = former_record.joined(deps.places, known, repository, deps.clock(), recorded=recorded, before=self.former)
+        if deps.places:
+            deps.planner.former = former_record.marks_of(known.former)
         self.stored = replace(stored, state=known)
         self.was = known.health.state if self.was is None else self.was
         self.forced = not self.job.dry_run and known.requested is not None and known.requested.force
@@ -180,7 +192,8 @@ class RunContext:
         """Where no run has recorded anything, say of the state as read what lives all the same."""
         if self.state.fresh:
             found = self.found = self.found or scan(self.deps.planner)
-            self.stored = replace(self.stored, state=replace(self.state, kinds=found.kinds, namespaces=found.namespaces))
+            former = self.state.former if found.kinds or (self.former and self.former.stored.uid) else None
+            self.stored = replace(self.stored, state=replace(self.state, kinds=found.kinds, namespaces=found.namespaces, former=former))
         self.recovery = bool(self.state.kinds) and not self.state.commit
 
     # --- whether to go on

@@ -6,13 +6,17 @@ or an unreachable cluster fails no rollout: hooks and the way back would need it
 
 from __future__ import annotations
 
-from handler.model.errors import AuthorError, Problem, QuotaExceeded, RolloutFailed, SenderError
+from handler.model.errors import AuthorError, OperatorError, Problem, QuotaExceeded, RolloutFailed, SenderError
 
 ROLLOUT_FAILURES = (AuthorError, QuotaExceeded)
 
 
 class RequestRefused(SenderError, code="request-refused"):
     """What was asked of a target by name can't be done: a commit it never ran, an approval of what isn't held. It stands as before."""
+
+
+class TargetRenamed(OperatorError, code="target-renamed"):
+    """Another target, or the same one in another state namespace, has taken over what this record's had; no run of it writes any more."""
 
 
 class ApplyFailed(AuthorError, code="apply-failed"):

@@ -13,7 +13,7 @@ from handler.cluster.live import members
 from handler.cluster.parallel import parallel
 from handler.engine.planner.planner import Planner
 from handler.model.errors import AccessDenied
-from handler.model.names import PART_OF, GroupKind, Resource, identity_of
+from handler.model.names import GroupKind, Resource, identity_of
 from handler.plan.inventory import is_member
 
 
@@ -43,6 +43,6 @@ def scan(planner: Planner) -> FoundMembers:
 
 
 def _found(planner: Planner, kinds: Sequence[Resource], scopes: tuple[str, ...] | None) -> FoundMembers:
-    listed = members(planner.api, kinds, f"{PART_OF}={planner.applyset}", scopes, partial=True, vanished=set())
-    found = [one for live in listed if is_member(live, one := identity_of(live), planner.target.name, planner.applyset)]
+    listed = members(planner.api, kinds, planner.ours.selector, scopes, partial=True, vanished=set())
+    found = [one for live in listed if is_member(live, one := identity_of(live), planner.ours)]
     return FoundMembers(frozenset(one.group_kind for one in found), frozenset(one.namespace for one in found) - {""})

@@ -54,8 +54,9 @@ class ShownPlan:
     def plan(self, plan: Plan) -> Plan:
         """Return the plan masked; what is held keeps its name."""
         hold = plan.hold and replace(plan.hold, reasons=self._texts(plan.hold.reasons))
-        stages = tuple(self.changes(stage) for stage in plan.stages)
-        return replace(plan, stages=stages, prunes=self.changes(plan.prunes), notes=self._texts(plan.notes), hold=hold)
+        stages, relabelled = tuple(self.changes(stage) for stage in plan.stages), self.changes(plan.relabelled)
+        plan = replace(plan, stages=stages, relabelled=relabelled)
+        return replace(plan, prunes=self.changes(plan.prunes), notes=self._texts(plan.notes), hold=hold)
 
     def changes(self, changes: Iterable[Change]) -> tuple[Change, ...]:
         """Return changes masked."""

@@ -27,7 +27,7 @@ from handler.health.kstatus import ALWAYS_HEALTHY
 from handler.health.kstatus import judge as judge_live
 from handler.model.errors import Problem, RolloutFailed, StillWaiting
 from handler.model.health import Health, Status
-from handler.model.names import PART_OF, Identity, Resource
+from handler.model.names import Identity, Resource
 from handler.model.result import Outcome
 from handler.model.tree import printable
 from handler.plan.admission import Desired
@@ -225,7 +225,7 @@ class Waits:
         may raise, and may return what time alone has made content. Raises NewerHead, StillWaiting, Stopping, Suspended, LeaseLost.
         """
         run, planner = self.run, self.run.deps.planner
-        left, selector = time_left(kept, timeout, run.clock()), f"{PART_OF}={planner.applyset}"
+        left, selector = time_left(kept, timeout, run.clock()), planner.ours.selector
         with run.queue.resting() as may:
             patience = min(run.deps.patience, may)
             tick = partial(self._beat, kept, time.monotonic(), beat)

@@ -36,6 +36,7 @@ from handler.model.errors import AnnealError, Busy, ClusterUnavailable, Moved
 from handler.model.health import HealthState
 from handler.model.names import PART_OF, GroupKind, Identity, Resource, applyset_id
 from handler.model.run_event import Announce, HealthChanged, HealthFound, unheard
+from handler.plan.inventory import Marks, Membership
 from handler.state.configmap import INSTALLATION, SUMMARY, read_summary, state_name
 from handler.state.heartbeat import INTERVALS
 from handler.state.record import TargetHealth
@@ -138,13 +139,14 @@ class ClusterWatch:
         namespace = self.settings.state_namespace
         for target in self.targets:
             name = state_name(target.name)
-            known = WatchedTarget(target, applyset_id(name, namespace), self._clock, self.ways.custom_health(target))
-            self.watched[name] = self.members[known.applyset] = known
+            marks = Marks(target.name, applyset_id(name, namespace))
+            known = WatchedTarget(target, Membership(marks), self._clock, self.ways.custom_health(target))
+            self.watched[name] = self.members[marks.applyset] = known
             self.hidden[target.name] = WatchMask(self.mask, partial(self._members, known))
         self.states = Scope(_STATES, namespace, partial=True, selector=f"{INSTALLATION}={self.settings.installation}")
 
     def _members(self, known: WatchedTarget) -> Members:
-        return Members(self.ways.api(known.target), self.ways.discovery(known.target), known.target, known.applyset)
+        return Members(self.ways.api(known.target), self.ways.discovery(known.target), known.target, known.ours)
 
     def _clock(self) -> float:
         try:
@@ -247,7 +249,8 @@ class ClusterWatch:
             return
         meta = metadata["metadata"]
         summary = read_summary(str((meta.get("annotations") or {}).get(SUMMARY) or ""))
-        known.seen, known.busy = str(meta.get("resourceVersion") or ""), summary is not None and bool(summary.attempt)
+        busy = summary is not None and bool(summary.attempt or summary.former or summary.renamed_to)
+        known.seen, known.busy = str(meta.get("resourceVersion") or ""), busy
 
     def _seen(self, account: str, identity: Identity, live: dict[str, Any] | None) -> None:
         """Judge a member by what its own target's account saw; what is gone, or another's by now, isn't its old target's."""

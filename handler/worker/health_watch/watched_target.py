@@ -20,7 +20,7 @@ from handler.health.kstatus import judge, remnant
 from handler.model.errors import AnnealError
 from handler.model.health import Health, Status
 from handler.model.names import GroupKind, Identity
-from handler.plan.inventory import is_member
+from handler.plan.inventory import Membership, is_member
 from handler.state.record import State, TargetHealth
 
 GRACE = 15.0
@@ -36,14 +36,14 @@ class WatchedTarget:
     """One target.
 
     `clock`: by which live objects are stamped, in seconds since the epoch; `custom`: the operator's expressions. `seen`: the newest version
-    of its record, `busy`: a run is open in it; `version`: the one that was read, `trouble`: why it couldn't be; `behind`: since when an
-    outage keeps it from being read. `moved`: something is judged otherwise than before. `since`: when it last became unhealthy, `applied`:
-    when the record of another run was first read (monotonic seconds). `evidence`, `hard`: why objects aren't healthy, and which of them
-    have a cause that doesn't go by itself.
+    of its record, `busy`: a run or takeover is open in it; `version`: the one that was read, `trouble`: why it couldn't be; `behind`: since
+    when an outage keeps it from being read. `moved`: something is judged otherwise than before. `since`: when it last became unhealthy,
+    `applied`: when the record of another run was first read (monotonic seconds). `evidence`, `hard`: why objects aren't healthy, and which
+    of them have a cause that doesn't go by itself.
     """
 
     target: Target
-    applyset: str
+    ours: Membership
     clock: Callable[[], float]
     custom: CustomHealth
     seen: str = ""
@@ -84,7 +84,7 @@ class WatchedTarget:
     def read(self, state: State | None, version: str, trouble: AnnealError | None = None) -> None:
         """Take what the record says now; None: there is none, or (`trouble`) it says nothing that can be read."""
         self.seen, self.version, self.trouble, self.behind = version, version, trouble, 0.0
-        self.busy, self.moved = state is not None and state.attempt is not None, True
+        self.busy, self.moved = state is not None and bool(state.attempt or state.former or state.renamed_to), True
         if state is None or state.commit != self.commit:
             self.since = 0.0
         run = state.history[0].id if state and state.history else ""
@@ -100,7 +100,7 @@ class WatchedTarget:
 
     def see(self, identity: Identity, live: Object | None) -> None:
         """Judge a member anew; None: it isn't there any more, or no member."""
-        if live is None or not is_member(live, identity, self.target.name, self.applyset):
+        if live is None or not is_member(live, identity, self.ours):
             self._drop(identity)
         elif self.custom.covers(identity.group_kind):
             self._expressed[identity] = live

@@ -43,6 +43,7 @@ NEUTRAL: dict[str, Any] = {
     "drift": "report",
     "validate": "none",
     "suspend": True,
+    "renamed_from": "older",
     "wait": s.Wait(),
     "health_check_exprs": (s.HealthCheckExpr("example.com/v1", "true"),),
     "rollback": s.Rollback(on_failure=True),

@@ -17,14 +17,14 @@ from handler.model.rollout import Mode
 from handler.plan import compare
 from handler.plan.compare import Comparison, fingerprint
 from handler.plan.ignore import Ignoring
-from tests.unit.plan.samples import SET, desired, document, entry, live, member
+from tests.unit.plan.samples import OURS, SET, desired, document, entry, live, member
 
 WEB = Identity("", "ConfigMap", "shop", "web")
 
 
 def comparison(*bodies: dict[str, Any], rules: tuple[IgnoreRule, ...] = (), **parts: Any) -> Comparison:
     declared = {item.identity: item for item in desired(*bodies)}
-    return Comparison("shop", SET, declared, Ignoring(rules), **parts)
+    return Comparison(OURS, declared, Ignoring(rules), **parts)
 
 
 def applied(found: Comparison, identity: Identity = WEB) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def test_what_is_being_deleted_is_never_the_same(*, known: bool) -> None:
 
 def test_a_hook_is_neither_compared_nor_missed_nor_pruned_while_it_is_declared() -> None:
     (item,) = desired(document(data={"a": "1"}))
-    found = Comparison("shop", SET, {WEB: replace(item, mode=Mode.HOOK)}, Ignoring(()))
+    found = Comparison(OURS, {WEB: replace(item, mode=Mode.HOOK)}, Ignoring(()))
     assert found.absent() == ()
     found.see([changed(member(document()), a="2")])
     assert (found.same, found.undecided, found.unowned, found.candidates, found.members) == ({}, {}, {}, {}, 0)
@@ -122,7 +122,7 @@ def test_a_hook_is_neither_compared_nor_missed_nor_pruned_while_it_is_declared()
 @pytest.mark.parametrize("deleted", [False, True])
 def test_an_if_not_present_object_has_no_drift_unless_it_is_terminating(*, deleted: bool) -> None:
     (item,) = desired(document(data={"a": "1"}))
-    found = Comparison("shop", SET, {WEB: replace(item, mode=Mode.KEEP)}, Ignoring(()))
+    found = Comparison(OURS, {WEB: replace(item, mode=Mode.KEEP)}, Ignoring(()))
     drifted = changed(applied(found), a="2")
     drifted["metadata"] |= {"deletionTimestamp": "2026-03-01T12:00:00Z"} if deleted else {}
     found.see([drifted])
@@ -195,13 +195,13 @@ def test_a_kind_that_git_writes_in_two_versions_is_judged_in_each_objects_own() 
     first, second = replace(new.resource, version="v1"), new.resource
     (marked,) = desired(document("HorizontalPodAutoscaler", "old", "autoscaling/v2", spec={"maxReplicas": 2}))
     old = replace(new, manifest=Manifest.of({**marked.manifest.body(), "apiVersion": "autoscaling/v1"}), resource=first)
-    found = Comparison("shop", SET, {item.identity: item for item in (old, new)}, Ignoring(()))
+    found = Comparison(OURS, {item.identity: item for item in (old, new)}, Ignoring(()))
     gone = member(document("HorizontalPodAutoscaler", "gone", "autoscaling/v1"))
     lives = [*(live(item.manifest.body()) for item in (old, new)), gone]
     found.see([{**each, "apiVersion": version} for version in ("autoscaling/v1", "autoscaling/v2") for each in lives], [first, second])
     assert (sorted(found.same), found.undecided, len(found.candidates)) == (sorted([old.identity, new.identity]), {}, 1)
     assert found.members == 3
-    alone = Comparison("shop", SET, {old.identity: old}, Ignoring(()))
+    alone = Comparison(OURS, {old.identity: old}, Ignoring(()))
     alone.see([{**live(old.manifest.body()), "apiVersion": "autoscaling/v2"}], [second])
     assert list(alone.undecided) == [old.identity], "its own version is served no more, or not yet"
 

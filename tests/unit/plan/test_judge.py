@@ -17,7 +17,7 @@ from handler.plan.admission import Desired
 from handler.plan.judge import RECREATE, Judge, lift, terminating
 from handler.plan.prune import ALLOW
 from handler.plan.takeover import takeover
-from tests.unit.plan.samples import SET, desired, document, entry, live, member, target
+from tests.unit.plan.samples import OURS, desired, document, entry, live, member, target
 
 IMMUTABLE = 'Deployment.apps "web" is invalid: spec.selector: Invalid value: {"app":"x"}: field is immutable'
 SCOPED = ("Namespace", "CustomResourceDefinition")
@@ -28,7 +28,7 @@ FINISHED = {"conditions": [{"type": "Suspended", "status": "True"}, {"type": "Co
 
 
 def judge(**settings: Any) -> Judge:
-    return Judge(target(cluster_scoped=SCOPED, **settings), SET)
+    return Judge(target(cluster_scoped=SCOPED, **settings), OURS)
 
 
 def item(kind: str = "ConfigMap", api: str = "v1", **parts: Any) -> Desired:

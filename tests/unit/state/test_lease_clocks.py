@@ -36,6 +36,11 @@ class Client:
         self._answered()
         return stored
 
+    def delete(self, kind: str, namespace: str, name: str, *, uid: str, resource_version: str = "") -> bool:
+        done = self._server.delete(kind, namespace, name, uid=uid, resource_version=resource_version)
+        self._answered()
+        return done
+
     def replace(self, body: dict[str, Any]) -> dict[str, Any]:
         stored = self._server.replace(body)
         self._answered()

@@ -210,4 +210,4 @@ class _Trial:
         return self.stage.live(self.item.resource, self._identity)
 
     def _is_ours(self, live: Object) -> bool:
-        return canaries.is_canary(live) and is_member(live, self._identity, self.stage.target.name, self.stage.applyset)
+        return canaries.is_canary(live) and is_member(live, self._identity, self.stage.ours)

@@ -36,9 +36,9 @@ class DeleteIfExist(PlainAction):
 
 def _raise_if_kept(stage: StepStage, step: Step, live: Object) -> None:
     """Refuse to delete what has become another's since it was planned, or is protected or inhabited by now. Raises PlanRefused."""
-    planned, target, item = stage.applier.planned, stage.target, stage.journal.inputs.prepared.planned_rollout.doomed[step.identity]
+    planned, item = stage.applier.planned, stage.journal.inputs.prepared.planned_rollout.doomed[step.identity]
     adopted = stage.change is not None and stage.change.adopted
-    if not is_member(live, step.identity, target.name, stage.applyset):
+    if not is_member(live, step.identity, stage.ours):
         theirs = Problem(str(step.identity), "is no longer ours", item.manifest.place, "remove the step")
         refusal = planned.decision.judge.refusal_to_use(item, live, NO_STEP_DELETES) if adopted else theirs
         if refusal:

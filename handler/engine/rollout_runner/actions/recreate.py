@@ -72,7 +72,7 @@ class Recreate(PlainAction):
 def _raise_if_kept(stage: StepStage, item: Desired, live: Object) -> None:
     """Refuse to delete what has become another's since it was planned, or is protected by now. Raises RolloutFailed."""
     adopted = stage.change is not None and stage.change.adopted
-    if not is_member(live, item.identity, stage.target.name, stage.applyset):
+    if not is_member(live, item.identity, stage.ours):
         if not adopted:
             raise RolloutFailed.of(str(item.identity), "is no longer ours, so it isn't deleted", place=item.manifest.place)
         refusal = stage.applier.planned.decision.judge.refusal_to_use(item, live, NO_STEP_DELETES)

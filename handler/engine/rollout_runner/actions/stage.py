@@ -25,6 +25,7 @@ from handler.model.names import Identity, Resource
 from handler.model.plan import Change
 from handler.model.rollout import Check, Step
 from handler.plan.admission import Desired
+from handler.plan.inventory import Membership
 from handler.rollout.checks.healthy import Healthy
 from handler.rollout.interfaces import ActionReader
 
@@ -85,9 +86,9 @@ class StepStage:
         return self.applier.planner.target
 
     @property
-    def applyset(self) -> str:
-        """The label value of the target's members."""
-        return self.applier.planner.applyset
+    def ours(self) -> Membership:
+        """By which marks objects are the target's."""
+        return self.applier.planner.ours
 
     @property
     def desired(self) -> Desired | None:

@@ -8,6 +8,7 @@ from handler.config.git_settings import Repository
 from handler.config.settings import Impersonate, Target
 from handler.engine.health.custom_health import CustomHealth, no_expressions
 from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id
+from handler.plan.inventory import Marks, Membership
 from handler.state.record import State, TargetHealth
 from handler.worker.health_watch.watched_target import WatchedTarget
 from tests.unit.state.samples import blank, sha
@@ -28,7 +29,8 @@ def declaring(*identities: Identity, **parts: Any) -> State:
 
 
 def watched(name: str = "shop", *identities: Identity, account: str = "", custom: CustomHealth | None = None) -> WatchedTarget:
-    made = WatchedTarget(target(name, account), applyset_id(f"anneal-{name}", "anneal-system"), lambda: CLOCK, custom or no_expressions())
+    ours = Membership(Marks(name, applyset_id(f"anneal-{name}", "anneal-system")))
+    made = WatchedTarget(target(name, account), ours, lambda: CLOCK, custom or no_expressions())
     made.read(declaring(*identities), "1")
     return made
 
@@ -43,7 +45,7 @@ def live(
         "uid": uid,
         "generation": generation,
         "resourceVersion": version,
-        "labels": {PART_OF: of.applyset},
+        "labels": {PART_OF: of.ours.marks.applyset},
         "annotations": {IDENTITY: identity.mark(of.target.name)},
     }
     conditions = [{"type": "Available", "status": "True" if ready else "False"}]

@@ -1,0 +1,82 @@
+"""Where records of targets are on their clusters, beside the place that the configuration names.
+
+Law: it only reads metadata, of ConfigMaps that are ApplySet parents of ours by their name and namespace. Where all namespaces may not be
+listed nothing is found: what can't be seen refuses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from handler.app.connections import Connections, RecordPlace
+from handler.app.record_summaries import TOOLING
+from handler.config.settings import Target
+from handler.engine.run.former_record import FormerRecord
+from handler.model.errors import AccessDenied
+from handler.plan.handover import FoundRecord
+from handler.state.configmap import ID, INSTALLATION, SUMMARY, TARGET, foreign, read_summary
+from handler.state.former import RecordName
+from handler.state.record import FORMAT, State
+from handler.state.summary import home_of
+
+
+class TargetRecords:
+    """The records of one target: `namespace`, where its own is; `configured`: where it may have had one, likeliest first."""
+
+    def __init__(self, ways: Connections, target: Target) -> None:
+        settings = ways.settings
+        self._ways, self._target = ways, target
+        self.namespace = settings.state_namespace
+        names = list(dict.fromkeys(filter(None, (target.renamed_from, target.name))))
+        spaces = list(dict.fromkeys(filter(None, (settings.state_namespace_from, settings.state_namespace))))
+        places = [RecordName(name, space) for name in names for space in spaces]
+        is_moved = bool(target.renamed_from or settings.state_namespace_from)
+        own = (target.name, settings.state_namespace)
+        self.configured: Sequence[RecordName] = tuple(each for each in places if is_moved and not each.is_same(*own))
+
+    def at(self, place: RecordName) -> FormerRecord:
+        """Return the record at a place, not read yet."""
+        where = RecordPlace(place.namespace, place.name, self._ways.settings.installation)
+        return FormerRecord(place, self._ways.store_at(self._target, where), self._ways.lock_at(self._target, where))
+
+    def elsewhere(self, state: State) -> Sequence[RecordName]:
+        """Return the records of this target's name and repository in other namespaces. `state`: its blank one. Raises AnnealError."""
+        selector = f"{TARGET}={self._target.name},{INSTALLATION}={self._ways.settings.installation}"
+        homes = {home_of(self._target.repository.url, state.installation, state.cluster_uid, each + 1) for each in range(FORMAT)}
+        found = _parents(self._ways, self._target, selector)
+        return [RecordName(each.target, each.namespace) for each in found if each.namespace != self.namespace and each.home in homes]
+
+    def parent(self, applyset: str) -> FoundRecord | None:
+        """Return the record that is the parent of an ApplySet; None: none is seen. Raises AnnealError."""
+        found = next(_parents(self._ways, self._target, f"{ID}={applyset}"), None)
+        if found is None:
+            return None
+        ours, elsewhere = found.installation == self._ways.settings.installation, found.namespace != self.namespace
+        return FoundRecord(found.target, found.namespace, found.installation, ours, elsewhere)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parent:
+    target: str
+    namespace: str
+    installation: str
+    home: str
+
+
+def _parents(ways: Connections, target: Target, selector: str) -> Iterator[_Parent]:
+    try:
+        listed = ways.objects(target).overview("ConfigMap", "", selector)
+    except AccessDenied:
+        return
+    yield from filter(None, (_parent(body["metadata"]) for body in listed))
+
+
+def _parent(metadata: Mapping[str, Any]) -> _Parent | None:
+    labels, namespace = metadata.get("labels") or {}, str(metadata["namespace"])
+    name = str(labels.get(TARGET) or "")
+    if foreign(dict(metadata), namespace, name, TOOLING):
+        return None
+    summary = read_summary(str((metadata.get("annotations") or {}).get(SUMMARY) or ""))
+    return _Parent(name, namespace, str(labels.get(INSTALLATION) or ""), summary.home if summary else "")

@@ -1,0 +1,144 @@
+"""A target takes over what it had under another name, or in another state namespace, in one run of its own.
+
+    both Leases           its own, then the old record's: what was planned before is planned again if either record has moved
+    its own record        with the open attempt and `former`: a run that is killed from here on is finished by the next one
+    `renamedTo`           in the old record, by a swap under the old Lease: from here on no run of the old name writes
+    members' marks        first of what is kept, then with what is applied; what isn't declared is pruned as ever
+    the commit            recorded as ever
+    the old record        deleted last, and its Lease, once a LIST finds no member with the old marks
+
+Law: every step can be repeated. What is left keeps `former` open, so that the next run comes back to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from handler.cluster.live import members, probe
+from handler.cluster.parallel import parallel
+from handler.cluster.write import Writer
+from handler.engine.planner.join_errors import raise_together
+from handler.engine.planner.planner import Planned
+from handler.engine.run.context import RunContext
+from handler.engine.run.former_record import FormerRecord
+from handler.model.errors import AnnealError, Busy, Moved
+from handler.model.names import PART_OF, Identity, identity_of
+from handler.model.numbers import many
+from handler.model.plan import Change
+from handler.model.result import Result
+from handler.plan.former_marks import relabelling
+from handler.state.former import RecordName
+from handler.state.record_format import stamp
+
+_TRIES = 3
+
+
+def hold(run: RunContext) -> None:
+    """Take the old record's Lease, too, where runs of the old name may still write. Raises Busy."""
+    former = run.former
+    if former is None or former.lease or _is_claimed(run, former):
+        return
+    former.lease = former.lock.acquire(wait=run.deps.lease_duration * 1.2, stop=run.stop)
+
+
+def let_go(run: RunContext) -> None:
+    """Free the old record's Lease. Never fails."""
+    if run.former and run.former.lease:
+        run.former.lease.hand_over()
+        run.former.lease = None
+
+
+def _is_claimed(run: RunContext, former: FormerRecord) -> bool:
+    return run.deps.places is None or former.is_claimed_by(run.job.target, run.deps.places.namespace)
+
+
+def claim(run: RunContext) -> None:
+    """Say in the old record that it was taken over. Raises Moved: it has changed since this run was planned; LeaseLost."""
+    former, places = run.former, run.deps.places
+    if former is None or places is None or _is_claimed(run, former):
+        return
+    old, lease = former.stored.state, former.lease
+    if old is None or lease is None:
+        raise Moved.of(str(former.place), "is to be taken over, and wasn't when this run began")
+    lease.check()
+    new = RecordName(run.job.target, places.namespace, stamp(run.deps.clock()))
+    claimed = replace(old, renamed_to=new, attempt=None, waiting=None, held=None, approval=None, requested=None)
+    former.stored = former.store.swap(former.stored, claimed, lease.token)
+    let_go(run)
+
+
+# --- marks
+def relabel(run: RunContext, planned: Planned) -> tuple[Change, ...]:
+    """Write the marks of members that nothing else of the plan writes; return what was written. Raises what the writes raise."""
+    changes = planned.plan.relabelled
+    if not changes:
+        return ()
+    answers = parallel([partial(_relabelled, run, change) for change in changes])
+    done = tuple(answer for answer in answers if isinstance(answer, Change))
+    run.wrote(done)
+    raise_together(answers, changes)
+    return done
+
+
+def _relabelled(run: RunContext, change: Change, tries: int = _TRIES) -> Change | None:
+    """Write one member's marks; None: it is gone, or isn't ours any more."""
+    planner = run.deps.planner
+    resource = planner.discovery.preferred(change.identity.group_kind)
+    if resource is None or change.manifest is None:
+        raise Moved.of(str(change.identity), "its kind is no longer served")
+    try:
+        Writer(planner.api, run.fence).merge(resource, change.manifest.body(), change.uid, change.resource_version)
+    except Moved:
+        run.fence()
+        if tries == 1:
+            raise
+        found = probe(planner.api, [(resource, change.identity.namespace, change.identity.name)])
+        live = next(iter(found.values()), None)
+        if live is None or not planner.ours.is_former(live, change.identity):
+            return None
+        return _relabelled(run, relabelling(planner.ours, change.identity, live), tries - 1)
+    return change
+
+
+# --- the end
+def finish(run: RunContext, result: Result) -> Result:
+    """Delete the old record and its Lease once nothing carries their marks; return the result, with what is left."""
+    former = run.former
+    if run.state.former is None or former is None or run.lease is None:
+        return result
+    try:
+        left = _left(run)
+        if not left:
+            _remove(run, former)
+            run.stored = run.deps.store.swap(run.stored, replace(run.state, former=None), run.lease.token)
+            return result
+        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        seen = f"{many(len(left), 'object')} still {'carries' if len(left) == 1 else 'carry'} the marks of {former.place}: {left[0]}{more}"
+    except AnnealError as error:
+        seen = f"{former.place} stays until the next run: {error.problems[0] if error.problems else error}"
+    return replace(result, message="; ".join(filter(None, [result.message, seen])))
+
+
+def _left(run: RunContext) -> list[Identity]:
+    """Return the members that carry the old marks still, by LISTs of every recorded kind."""
+    planner = run.deps.planner
+    if planner.former is None:
+        return []
+    kinds = [found for kind in sorted(run.state.kinds) if (found := planner.discovery.preferred(kind))]
+    scopes = None if planner.scopes is None else tuple(sorted({*planner.scopes, *run.state.namespaces}))
+    live_ones = members(planner.api, kinds, f"{PART_OF}={planner.former.applyset}", scopes, partial=True, vanished=set())
+    return sorted(one for live in live_ones if planner.former.are_on(live, one := identity_of(live)))
+
+
+def _remove(run: RunContext, former: FormerRecord) -> None:
+    lease = former.lock.acquire(wait=run.deps.lease_duration * 1.2, stop=run.stop)
+    try:
+        former.stored = former.store.read()
+        if not _is_claimed(run, former):
+            raise Busy.of(str(former.place), "isn't this target's to delete any more")
+        if former.stored.uid:
+            former.store.remove(former.stored)
+        lease.remove()
+    finally:
+        lease.hand_over()

@@ -1,0 +1,167 @@
+"""Where a target has no record of its own yet, or takes over still: the record that it had under another name, or in another namespace.
+
+    configured    `renamedFrom`, `stateNamespaceFrom`: the first run starts from a copy of that record
+    recorded      `State.former`: a takeover that hasn't ended is finished, whatever the configuration says by then
+    neither       a record of this target in another state namespace refuses the run, with the line that takes it over
+
+Law: nothing is written here. Reads, settings and approvals aren't copied, so that the first plan is whole, under all guards. Until the old
+record says that it was taken over, runs of the old name may go on: what that knows by then is read again under its Lease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from handler.engine.run.errors import TargetRenamed
+from handler.model.errors import Problem, TargetMoved
+from handler.model.names import applyset_id
+from handler.plan.inventory import Marks
+from handler.state.configmap import state_name
+from handler.state.former import RecordName
+from handler.state.lease import HeldLease, LeaseLock
+from handler.state.record import State
+from handler.state.record_format import stamp
+from handler.state.store import StateStore, StoredState
+
+
+@dataclass(slots=True)
+class FormerRecord:
+    """The record that a target takes over, as it was read last. `lease`: its Lease, while it is held."""
+
+    place: RecordName
+    store: StateStore
+    lock: LeaseLock
+    stored: StoredState = StoredState(None)  # noqa: RUF009 - frozen
+    lease: HeldLease | None = None
+
+    def is_claimed_by(self, name: str, namespace: str) -> bool:
+        """Whether it says that this record has taken over, or is gone: no run of the old name writes any more."""
+        state = self.stored.state
+        return state is None or (state.renamed_to is not None and state.renamed_to.is_same(name, namespace))
+
+
+class RecordPlaces(Protocol):
+    """Where records of one target are, or were.
+
+    `namespace`: of its own; `configured`: where it may have had one before, likeliest first.
+    """
+
+    namespace: str
+    configured: Sequence[RecordName]
+
+    def at(self, place: RecordName) -> FormerRecord:
+        """Return the record at a place, not read yet."""
+
+    def elsewhere(self, state: State) -> Sequence[RecordName]:
+        """Return the records of this target in other namespaces that can be listed. `state`: the blank one. Raises AnnealError."""
+
+
+def marks_of(former: RecordName | None) -> Marks | None:
+    """Return the marks of the members of a record."""
+    return Marks(former.name, applyset_id(state_name(former.name), former.namespace)) if former else None
+
+
+def refuse_renamed(state: State | None) -> None:
+    """Raise TargetRenamed: another target has taken over what this record's had."""
+    if state is None or state.renamed_to is None:
+        return
+    new, old = state.renamed_to, state.target
+    if new.name == old:
+        seen = f"was moved to the state namespace {new.namespace}: its record is {new}"
+        raise TargetRenamed.of(f"target {old}", seen, fix=f"write `stateNamespace: {new.namespace}`; this configuration is an older one")
+    seen = f"was renamed: target {new.name} has taken over what it had, in {new}"
+    back = f"to go back let {new.name} end that (`anneal apply {new.name}`), then write `renamedFrom: {new.name}` on target {old}"
+    raise TargetRenamed.of(f"target {old}", seen, fix=f"call it {new.name}, for this configuration is an older one; {back}")
+
+
+def joined(
+    places: RecordPlaces | None, known: State, repository: str, now: float, *, recorded: bool, before: FormerRecord | None = None
+) -> tuple[State, FormerRecord | None]:
+    """Return a target's state with what the record has that it takes over, and that record; None: there is none.
+
+    `known`: its own, or a blank one; `recorded`: which of both; `before`: as read earlier in the same run. Raises TargetMoved: that record
+    isn't this repository's, installation's or cluster's, or is in a namespace that isn't configured; TargetRenamed: another has it.
+    """
+    if places is None or (known.former is None and not known.fresh):
+        return known, None
+    former = _read(places, known, before)
+    if former is None:
+        if not recorded:
+            _refuse_elsewhere(places, known)
+        return known, None
+    old, place = former.stored.state, known.former or replace(former.place, at=stamp(now))
+    if old is None or (known.former and former.is_claimed_by(known.target, places.namespace)):
+        return replace(known, former=place), former
+    if not former.is_claimed_by(known.target, places.namespace):
+        refuse_renamed(old)
+    _refuse_moved(former, old, repository, known)
+    return _copied(known, old, place) if known.fresh else _caught_up(known, old), former
+
+
+def _read(places: RecordPlaces, known: State, before: FormerRecord | None) -> FormerRecord | None:
+    """Read the record that is taken over: the recorded place, else the first configured one where there is any."""
+    found = []
+    for place in (known.former,) if known.former else places.configured:
+        former = before if before and before.place.is_same(place.name, place.namespace) else places.at(place)
+        former.stored = former.store.read()
+        if former.stored.state is not None:
+            return former
+        found.append(former)
+    return found[0] if found else None
+
+
+def _refuse_elsewhere(places: RecordPlaces, known: State) -> None:
+    for place in places.elsewhere(known):
+        seen = f"has no record in the state namespace {places.namespace}, but has one in {place.namespace}: {place}"
+        move = f"write `stateNamespaceFrom: {place.namespace}` beside `stateNamespace: {places.namespace}`: the next run takes it over"
+        raise TargetMoved.of(f"target {known.target}", seen, fix=f"{move}; or write `stateNamespace: {place.namespace}` again")
+
+
+def _refuse_moved(former: FormerRecord, old: State, repository: str, known: State) -> None:
+    """Refuse a record that belongs elsewhere, with a way out for a target that isn't configured by this name."""
+    try:
+        former.store.at_home(old, repository, known.cluster_uid)
+    except TargetMoved as moved:
+        again = f"call it {old.target} again" if old.target != known.target else f"write `stateNamespace: {former.place.namespace}` again"
+        fix = f"{again}, `anneal retarget {old.target}` accepts that, and change it then"
+        raise TargetMoved(*(Problem(f"Target/{known.target}", each.message, each.place, fix) for each in moved.problems)) from None
+
+
+def _copied(known: State, old: State, place: RecordName) -> State:
+    """Return the first state of a target that takes a record over; an attempt that is open there goes on here."""
+    return replace(
+        old,
+        target=known.target,
+        former=place,
+        renamed_to=None,
+        reads="",
+        settings="",
+        held=None,
+        approval=None,
+        status=replace(old.status, refusal=None),
+        pin=known.pin or old.pin,
+        suspend=known.suspend or old.suspend,
+        history=(*known.history, *old.history),
+    )
+
+
+def _caught_up(known: State, old: State) -> State:
+    """Return a state that takes a record over with what runs of the old name may have done since; what persons said here stands."""
+    return replace(
+        known,
+        attempt=known.attempt or old.attempt,
+        commit=old.commit,
+        digest=old.digest,
+        renderer=old.renderer,
+        installed=old.installed,
+        charts=old.charts,
+        rollout=old.rollout,
+        waiting=old.waiting,
+        declared=old.declared,
+        ran=old.ran,
+        orphans=old.orphans,
+        kinds=known.kinds | old.kinds,
+        namespaces=known.namespaces | old.namespaces,
+    )

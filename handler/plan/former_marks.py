@@ -1,0 +1,43 @@
+"""What a takeover writes of members that nothing else of the plan writes: their marks, and nothing else. Pure.
+
+Law: a member that stays, whatever keeps it, ends with our present marks. What is deleted, or applied, needs no write of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from handler.model.manifest import Manifest
+from handler.model.names import IDENTITY, PART_OF, Identity, uid_and_version
+from handler.model.plan import Action, Change, FieldChange
+from handler.plan.compare import Comparison
+from handler.plan.handover import relabelled
+from handler.plan.inventory import Marks, Membership
+
+
+def kept(ours: Membership, staying: Iterable[Identity], comparison: Comparison) -> tuple[Change, ...]:
+    """Return the changes of candidates that stay, and of hooks, which carry former marks."""
+    if ours.former is None:
+        return ()
+    found = {identity: comparison.candidates[identity] for identity in staying} | comparison.hooks
+    return tuple(relabelling(ours, identity, live) for identity, live in sorted(found.items()) if ours.is_former(live, identity))
+
+
+def relabelling(ours: Membership, identity: Identity, live: dict[str, Any]) -> Change:
+    """Return the change of one member's marks."""
+    metadata, old = live["metadata"], ours.former or ours.marks
+    pairs = ((_LABEL, ours.marks.applyset, old.applyset), (_ANNOTATION, identity.mark(ours.marks.target), identity.mark(old.target)))
+    fields = tuple(FieldChange(path, becomes, was) for path, becomes, was in pairs if becomes != was)
+    named = {"name": metadata["name"], **({"namespace": metadata["namespace"]} if identity.namespace else {})}
+    body = {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": named | marks_for(ours.marks, identity)}
+    change = Change(Action.UPDATE, identity, *uid_and_version(live), "", fields)
+    return relabelled(ours, change, Manifest.of(body))
+
+
+_LABEL, _ANNOTATION = f"metadata.labels.{PART_OF}", f"metadata.annotations.{IDENTITY}"
+
+
+def marks_for(marks: Marks, identity: Identity) -> dict[str, dict[str, str]]:
+    """Return the labels and annotations of a member."""
+    return {"labels": {PART_OF: marks.applyset}, "annotations": {IDENTITY: identity.mark(marks.target)}}
