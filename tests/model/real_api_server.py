@@ -13,7 +13,7 @@ from tests.fakes.apiserver import ApiServer
 from tests.fakes.apiserver.kinds import BY_PLACE
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.apiserver.store import Body, Store, Stored
-from tests.model.model import path_of
+from tests.model.conductor import path_of
 from tests.model.targets import NAMESPACES, STATES
 
 

@@ -29,7 +29,7 @@ class OnAControlPlane(Deployments):
     connection: ClassVar[ClusterConnection]
 
     def begun(self) -> Model:
-        return Model(RealServer(self.connection), SETTLED)
+        return Model(RealServer(self.connection), slots=SETTLED)
 
 
 @pytest.fixture
