@@ -16,7 +16,7 @@ from handler.model.errors import AccessDenied, ClusterUnavailable, PlanRefused, 
 from handler.model.health import HealthState
 from handler.model.numbers import many
 from handler.model.plan import Action
-from handler.state.record import Drift, RunStatus, State, TargetHealth
+from handler.state.record import Drift, Orphan, RunStatus, State, TargetHealth
 from handler.state.run_history import PRUNING, ROLLING
 from handler.state.suspension import CONFIGURED, suspension
 
@@ -269,11 +269,17 @@ def _from_leftovers(target: Target, state: State) -> NextStep | None:
     siblings = sorted({orphan.sibling for orphan in state.orphans if orphan.sibling})
     if siblings:
         return NextStep(f"what it has given up isn't taken yet; to let {siblings[0]} take it:", f"anneal apply {siblings[0]}", urgent=False)
-    if state.orphans:
-        left = len(state.orphans)
-        seen = f"{many(left, 'object')} {_verb(left, 'is', 'are')} no longer declared; to see whether {_verb(left, 'it', 'they')} may go:"
-        return NextStep(seen, f"anneal prune {target.name} --dry-run", urgent=False)
-    return None
+    return _from_orphans(target.name, state.orphans) if state.orphans else None
+
+
+def _from_orphans(name: str, orphans: Sequence[Orphan]) -> NextStep:
+    unmarked, left = sum(orphan.unmarked for orphan in orphans), len(orphans)
+    if unmarked:
+        seen = f"{many(unmarked, 'object')} of exclusive namespaces {_verb(unmarked, 'is', 'are')} not declared"
+        command, expires = f"anneal orphans {name}", any(orphan.until for orphan in orphans)
+        return NextStep(f"{seen}; to see what becomes of {_verb(unmarked, 'it', 'them')}, and what keeps:", command, urgent=expires)
+    seen = f"{many(left, 'object')} {_verb(left, 'is', 'are')} no longer declared; to see whether {_verb(left, 'it', 'they')} may go:"
+    return NextStep(seen, f"anneal prune {name} --dry-run", urgent=False)
 
 
 def _from_drift(name: str, drift: Sequence[Drift]) -> NextStep:

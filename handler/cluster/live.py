@@ -32,7 +32,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One LIST: a kind in one scope. `partial`: only metadata; `selector`: labels `k=v,k=v`, `k` with any value, empty for all."""
+    """One LIST: a kind in one scope. `partial`: only metadata; `selector`: labels, see `matches`, empty for all."""
 
     resource: Resource
     namespace: str = ""
@@ -151,10 +151,10 @@ def _new(item: Object, seen: set[tuple[str, str]]) -> bool:
 
 
 def matches(item: Object, selector: str) -> bool:
-    """Return whether an object carries all labels of `k=v,k=v`; of a bare `k` any value counts."""
+    """Return whether an object carries all labels of `k=v,k=v`; of a bare `k` any value counts, and `!k` is one that it lacks."""
     labels = item["metadata"].get("labels") or {}
     terms = (term.partition("=") for term in selector.split(",") if term)
-    return all(labels.get(key) == value if equal else key in labels for key, equal, value in terms)
+    return all(labels.get(key) == value if equal else (key.lstrip("!") in labels) != key.startswith("!") for key, equal, value in terms)
 
 
 def named(item: Object, resource: Resource) -> Object:
