@@ -72,10 +72,7 @@ def judge(run: RunContext, left: State | None = None) -> None:
 
 
 def _due(run: RunContext, planned: Planned) -> float:
-    """Return when a drift run is due after this one: after a recovery soon, else when what is left, or its grace, asks for one first.
-
-    One that wasn't due yet when this began stays.
-    """
+    """Return when a drift run is due: after a recovery soon, else as what is left, its grace, or what wasn't due yet at the start asks."""
     if run.recovery:
         return run.deps.clock() + _LOOK_AGAIN
     now, due = run.deps.clock(), seconds_of(run.state.drift_due) if run.state.drift_due else 0.0

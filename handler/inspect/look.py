@@ -50,7 +50,10 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was found. `state`: the record, None: it has none or can't be read; `at`: seconds since the epoch; `held`: which changes are."""
+    """What was found. `state`: the record, None: it has none or can't be read; `at`: seconds since the epoch; `held`: which changes are.
+
+    `everywhere`: the target may have any namespace.
+    """
 
     ask: Ask
     result: Result
@@ -58,6 +61,7 @@ class Look:
     state: State | None
     at: float
     held: frozenset[tuple[str, str]] = frozenset()
+    everywhere: bool = False
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -81,7 +85,8 @@ def look(handler: Handler, ask: Ask, now: float) -> Look:
     result = guarded(handler.look)(ask.job, gaps)
     hold = result.plan.hold if result.plan else None
     held = frozenset((action, uid or name) for action, name, uid in hold.changes) if hold else frozenset[tuple[str, str]]()
-    return Look(ask, result, gaps, _recorded(handler, ask.target), now, held)
+    target = handler.settings.target(ask.target)
+    return Look(ask, result, gaps, _recorded(handler, ask.target), now, held, target is not None and "*" in target.namespaces)
 
 
 def _recorded(handler: Handler, name: str) -> State | None:

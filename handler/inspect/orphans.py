@@ -52,16 +52,20 @@ class Orphans:
     omitted: int = 0
 
 
+_EVERYWHERE = 'namespaces of the target is "*": undeclared objects are looked for in exclusive namespaces alone'
+
+
 def orphans_of(look: Look) -> Orphans:
     """Return what a look found."""
     since = {orphan.uid: orphan.since for orphan in look.state.orphans} if look.state else {}
     changes = [change for change in look.changes if change.removes or (change.action is Action.SKIP and change.manifest is None)]
     found = [_orphan(look, change, since.get(change.uid, "")) for change in changes]
-    found += [replace(_orphan(look, change, ""), fate=Fate.UNDECLARED) for change in look.gaps.beside or ()]
+    found += [replace(_orphan(look, change, ""), fate=Fate.UNDECLARED, stays="") for change in look.gaps.beside or ()]
     found.sort(key=_order)
     fates = Counter(each.fate for each in found)
     counts = {str(fate): fates[fate] for fate in Fate} | {"held": sum(each.held for each in found)}
-    return Orphans(Seen.of(look), counts, tuple(found))
+    seen = Seen.of(look)
+    return Orphans(replace(seen, notes=(*seen.notes, *([_EVERYWHERE] if look.everywhere else []))), counts, tuple(found))
 
 
 def _order(each: LiveOrphan) -> tuple[int, str, str]:

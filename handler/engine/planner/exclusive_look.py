@@ -178,8 +178,10 @@ class _Seen:
         for space in sorted({space for space, _ in counted}):
             nouns = [f"{noun} ({number})" for (place, noun), number in sorted(counted.items()) if place == space]
             yield f"namespace {space}: left alone though git doesn't declare them: {', '.join(nouns)}"
-        for (kind, space), error in sorted(self.failed.items(), key=lambda each: each[0]):
-            yield f"{kind} of namespace {space} can't be listed, so none of them is an orphan: {error.problems[0].message}"
+        for space in sorted({space for _, space in self.failed}):
+            errors = {kind: error for (kind, place), error in sorted(self.failed.items(), key=lambda each: each[0]) if place == space}
+            seen = f"{', '.join(map(str, errors))} of namespace {space} can't be listed, so none of them is an orphan"
+            yield f"{seen}: {next(iter(errors.values())).problems[0].message}"
         for group in sorted(self.silent):
             yield f"the API group {group} doesn't answer, so nothing of it is an orphan; repair its APIService"
 

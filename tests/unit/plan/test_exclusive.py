@@ -49,7 +49,7 @@ def noun(found: dict[str, Any]) -> str | None:
     return left_alone(found, identity_of(found))
 
 
-OTHER = {"labels": {PART_OF: "applyset-x-v1"}}
+OTHER: dict[str, Any] = {"labels": {PART_OF: "applyset-x-v1"}}
 HELM = {"manager": "helm", "operation": "Update", "fieldsV1": {"f:data": {"f:key": {}}}}
 
 
