@@ -42,7 +42,8 @@ class ExclusiveRequest:
     """What a plan asks of exclusive namespaces. `known`: orphans of the record; `now`: seconds since the epoch.
 
     `looks`: whether this run looks; `kept`: why nothing is deleted there, empty: it may be; `records`: the run is no dry run, so that what
-    it sees first is known from then on; `beside`: other namespaces, in which undeclared objects are only listed.
+    it sees first is known from then on; `beside`: other namespaces, in which undeclared objects are only listed; `own`: namespace/name of
+    the workload that this handler runs in.
     """
 
     known: tuple[Orphan, ...] = ()
@@ -51,6 +52,7 @@ class ExclusiveRequest:
     kept: str = ""
     records: bool = False
     beside: tuple[str, ...] = ()
+    own: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,10 @@ class ExclusiveLook:
         known = {each.uid: each for each in ask.known if each.unmarked and each.identity.namespace in self.target.exclusive}
         if not ask.looks:
             return ExclusiveFindings(orphans=tuple(_carried(ask, known.values(), declared)))
-        seen = self._seen((*self.target.exclusive, *ask.beside), declared, uids)
-        inside = [live for live in seen.orphans.values() if identity_of(live).namespace in self.target.exclusive]
+        home = _home(ask.own, declared)
+        spaces = [name for name in self.target.exclusive if name != home]
+        seen = self._seen((*spaces, *ask.beside), declared, uids)
+        inside = [live for live in seen.orphans.values() if identity_of(live).namespace in spaces]
         missing = (each for uid, each in known.items() if uid not in seen.orphans and each.identity not in declared)
         unseen = [each for each in missing if seen.lacks(each.identity)]
         room = max(MOST - len(unseen), 0)
@@ -95,8 +99,9 @@ class ExclusiveLook:
         bodies = {identity_of(live): live for live in inside}
         changes = [_claimed(change, bodies[change.identity], claims) for change in judged]
         kept = [*(_again(each, ask, self.target) for each in unseen), *_recorded(changes[:room], known, ask.now)]
-        beside = [_beside(live) for live in seen.orphans.values() if identity_of(live).namespace not in self.target.exclusive]
-        return ExclusiveFindings(tuple(changes), bodies, tuple(kept), tuple(beside), tuple(seen.notes()))
+        beside = [_beside(live) for live in seen.orphans.values() if identity_of(live).namespace not in spaces]
+        notes = [_AT_HOME.format(home)] if home in self.target.exclusive else []
+        return ExclusiveFindings(tuple(changes), bodies, tuple(kept), tuple(beside), (*notes, *seen.notes()))
 
     def judged_again(self, change: Change, live: Object, declared: Collection[Identity]) -> Change:
         """Judge an orphan from what is live right before its deletion."""
@@ -184,6 +189,15 @@ class _Seen:
             yield f"{seen}: {next(iter(errors.values())).problems[0].message}"
         for group in sorted(self.silent):
             yield f"the API group {group} doesn't answer, so nothing of it is an orphan; repair its APIService"
+
+
+_AT_HOME = "namespace {} holds the workload of this very handler, which git doesn't declare: nothing there is an orphan"
+
+
+def _home(own: str, declared: Iterable[Identity]) -> str:
+    """Return the namespace of the workload that this handler runs in, unless git declares that; empty: it isn't known, or declared."""
+    space, _, name = own.partition("/")
+    return "" if any((each.namespace, each.name) == (space, name) for each in declared) else space
 
 
 def beside_exclusive(target: Target) -> tuple[str, ...]:

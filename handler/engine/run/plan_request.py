@@ -115,7 +115,8 @@ def _exclusive(run: RunContext) -> ExclusiveRequest:
         _KEPT if run.recovery else "",
     )
     kept = next(filter(None, reasons), "")
-    return ExclusiveRequest(state.orphans, run.deps.clock(), looks or bool(beside), kept, not job.dry_run, beside)
+    own = run.deps.preparer.own
+    return ExclusiveRequest(state.orphans, run.deps.clock(), looks or bool(beside), kept, not job.dry_run, beside, own)
 
 
 def _renamed(run: RunContext, inputs: Inputs) -> tuple[Identity, ...]:

@@ -288,6 +288,15 @@ def test_a_record_keeps_no_more_than_it_has_room_for(watched: Watched, monkeypat
     assert watched.names() == ["a", "b"]
 
 
+def test_the_namespace_of_the_handlers_own_workload_is_left_alone_unless_git_declares_it(watched: Watched) -> None:
+    stray(watched)
+    planned = watched.plan(config_map("web"), own="shop/anneal")
+    assert planned.plan.prunes == ()
+    assert any("namespace shop holds the workload of this very handler" in note for note in planned.plan.notes)
+    assert [each.identity.name for each in watched.plan(config_map("web"), own="shop/web").plan.prunes] == ["stray"]
+    assert [each.identity.name for each in watched.plan(config_map("web"), own="other/anneal").plan.prunes] == ["stray"]
+
+
 def test_other_namespaces_are_only_listed(watched: Watched) -> None:
     target = replace(TARGET, namespaces=("shop", "jobs"))
     shop = Watched(PlannedTarget(target), ask=ExclusiveRequest(looks=True, beside=("shop",)))
