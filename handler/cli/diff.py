@@ -22,9 +22,12 @@ _MOST = 20  # lines of one object's fields that are shown without -v
 
 
 def show(output: Output, plan: Plan, way_out: str = "") -> None:
-    """Print a plan: objects, then hooks and steps. What it leaves alone is shown on -v, but always where git declares it."""
+    """Print a plan: objects, then hooks and steps.
+
+    What it leaves alone is shown on -v, but always where git declares it, or where it lives undeclared in an exclusive namespace.
+    """
     for change in plan.changes:
-        if change.writes or change.withheld or change.sibling or output.verbose:
+        if change.writes or change.withheld or change.sibling or change.unmarked or output.verbose:
             shown(output, change)
     for due in plan.due:
         _due(output, due)

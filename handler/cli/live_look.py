@@ -85,9 +85,9 @@ def print_end(output: Output, seen: Seen, counts: dict[str, int], more: str = ""
         output.detail(f"note: {note}")
 
 
-def print_next(output: Output, seen: Seen) -> None:
-    """Print what a guard says, and the command that carries out what was shown, or allows it."""
-    held, then = seen.hold, f"anneal apply {seen.target}" + (f" --commit {seen.commit}" if seen.aim == "commit" else "")
+def print_next(output: Output, seen: Seen, does: str = "apply") -> None:
+    """Print what a guard says, and the command (`does`) that carries out what was shown, or allows it."""
+    held, then = seen.hold, f"anneal {does} {seen.target}" + (f" --commit {seen.commit}" if seen.aim == "commit" else "")
     if held is None:
         output.line(f"next: {output.complete(then)}", whole=True)
         return

@@ -40,11 +40,15 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class NeededKinds:
-    """What a target is made of. `kinds`: desired and recorded; `namespaces`: where (`*`: everywhere); `bodies`: what git declares."""
+    """What a target is made of. `kinds`: desired and recorded; `namespaces`: where (`*`: everywhere); `bodies`: what git declares.
+
+    `undeclared`: the kinds of which exclusive namespaces may hold orphans.
+    """
 
     kinds: tuple[Resource, ...]
     namespaces: tuple[str, ...]
     bodies: tuple[dict[str, Any], ...] = ()
+    undeclared: tuple[Resource, ...] = ()
 
 
 def own_grants(settings: Settings, target: Target) -> tuple[Grant, ...]:
@@ -86,6 +90,7 @@ def target_grants(target: Target, needed: NeededKinds) -> tuple[Grant, ...]:
     scopes = ("",) if "*" in needed.namespaces else tuple(sorted(set(needed.namespaces)))
     found = {Grant(scope, kind.group, kind.plural, WRITES) for kind in needed.kinds for scope in (scopes if kind.namespaced else ("",))}
     found |= set(_looks_before_pruning(target, needed, scopes))
+    found |= set(_total_control(target, needed))
     found |= set(_escalations(needed.bodies))
     found |= set(value_reads(target))
     return tuple(sorted(found))
@@ -149,6 +154,13 @@ def _looks_before_pruning(target: Target, needed: NeededKinds, scopes: Sequence[
         yield from (Grant(scope, "*", "*", ("list",)) for scope in scopes)
     if CRD in kinds and {CRD.kind, str(CRD)} & set(target.prune.kinds):
         yield from (Grant("", kind.group, kind.plural, ("list",)) for kind in needed.kinds if _is_custom(kind, needed.bodies))
+
+
+def _total_control(target: Target, needed: NeededKinds) -> Iterator[Grant]:
+    """Yield what exclusive namespaces need of kinds that git declares nothing of: all are listed, read again and deleted."""
+    known = {kind.group_kind for kind in needed.kinds}
+    others = [kind for kind in needed.undeclared if kind.group_kind not in known]
+    yield from (Grant(space, kind.group, kind.plural, ("delete", "get", "list")) for space in target.exclusive for kind in others)
 
 
 def _is_custom(kind: Resource, bodies: Iterable[dict[str, Any]]) -> bool:

@@ -278,6 +278,10 @@ def _from_orphans(target: Target, orphans: Sequence[Orphan]) -> NextStep | None:
     if outside := next((space for space in spaces if space and not allows(target, space)), ""):
         seen = f"namespace {outside} left its whitelist, and what it has there stays; to delete that (--keep lets go of it):"
         return NextStep(seen, f"anneal retire {target.name} --namespace {outside} --prune", urgent=False)
+    if unmarked := sum(orphan.unmarked for orphan in orphans):
+        seen = f"{many(unmarked, 'object')} of exclusive namespaces {_verb(unmarked, 'is', 'are')} not declared"
+        command, expires = f"anneal orphans {target.name}", any(orphan.until for orphan in orphans)
+        return NextStep(f"{seen}; to see what becomes of {_verb(unmarked, 'it', 'them')}, and what keeps:", command, urgent=expires)
     if left := len(orphans):
         seen = f"{many(left, 'object')} {_verb(left, 'is', 'are')} no longer declared; to see whether {_verb(left, 'it', 'they')} may go:"
         return NextStep(seen, f"anneal prune {target.name} --dry-run", urgent=False)

@@ -24,7 +24,12 @@ def _orphans(output: Output, found: Orphans) -> None:
         _orphan(output, each)
     print_end(output, found.seen, named(found.counts, FATES), nothing="no orphans")
     if found.counts[Fate.DELETED] + found.counts[Fate.RECREATED]:
-        print_next(output, found.seen)
+        print_next(output, found.seen, _does(found))
+
+
+def _does(found: Orphans) -> str:
+    """Return the command that deletes: an apply leaves exclusive namespaces to drift runs, prune doesn't."""
+    return "prune" if any(each.stays for each in found.orphans if each.fate is Fate.DELETED) else "apply"
 
 
 def _orphan(output: Output, each: LiveOrphan) -> None:
@@ -32,7 +37,8 @@ def _orphan(output: Output, each: LiveOrphan) -> None:
     marks = (
         "held" if each.held else "",
         each.reason,
-        f"since {each.since}" if each.since else "",
+        f"since {each.since}" if each.since and each.since not in each.reason else "",
+        f"to keep it: {each.stays}" if each.stays else "",
         f"finalizers: {', '.join(each.finalizers)}" if each.finalizers else "",
     )
     notes = "; ".join(filter(None, marks))

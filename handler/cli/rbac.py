@@ -21,6 +21,7 @@ from handler.model.errors import AccessDenied, PlanRefused
 from handler.model.names import Resource
 from handler.model.render import Rendered
 from handler.plan.admission import declared_kinds
+from handler.plan.exclusive import is_looked_for
 from handler.state.record import State
 
 _ESCALATION = """\
@@ -136,8 +137,9 @@ def needed(session: Session, target: Target, rendered: Rendered, *, used_only: b
     namespaces = target.namespaces
     if used_only and "*" in namespaces:
         used = {str(body["metadata"].get("namespace") or "") for body in placed} | {target.namespace}
-        namespaces = tuple(sorted((used - {""}) | (state.namespaces if state else frozenset())))
-    return NeededKinds(tuple(sorted(kinds, key=lambda kind: (kind.group, kind.plural))), namespaces, tuple(placed))
+        namespaces = tuple(sorted((used - {""}) | set(target.exclusive) | (state.namespaces if state else frozenset())))
+    undeclared = tuple(filter(is_looked_for, discovery.listable())) if target.exclusive else ()
+    return NeededKinds(tuple(sorted(kinds, key=lambda kind: (kind.group, kind.plural))), namespaces, tuple(placed), undeclared)
 
 
 def _state(session: Session, target: Target) -> State | None:

@@ -170,6 +170,8 @@ def change_facts(change: Change) -> dict[str, Any]:
         "sibling": change.sibling,
         "finalizers": change.finalizers,
         "terminating": change.terminating,
+        "unmarked": change.unmarked,
+        "until": change.until,
     }
 
 

@@ -179,7 +179,8 @@ def _leftover_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
     yield from _more(len(state.drift))
     for orphan in state.orphans[:_SHOWN]:
         left = f", left to {orphan.sibling}" if orphan.sibling else ""
-        yield "orphan", f"{orphan.identity}{left}, seen first {ago(orphan.since, now)}"
+        goes = f", deleted after {orphan.until}" if orphan.until else ", kept" if orphan.unmarked and not orphan.sibling else ""
+        yield "orphan", f"{orphan.identity}{left}, seen first {ago(orphan.since, now)}{goes}"
     yield from _more(len(state.orphans))
 
 

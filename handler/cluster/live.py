@@ -32,7 +32,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One LIST: a kind in one scope. `partial`: only metadata; `selector`: labels as for `matches`, empty for all."""
+    """One LIST: a kind in one scope. `partial`: only metadata; `selector`: labels, see `matches`, empty for all."""
 
     resource: Resource
     namespace: str = ""
@@ -151,13 +151,16 @@ def _new(item: Object, seen: set[tuple[str, str]]) -> bool:
 
 
 def matches(item: Object, selector: str) -> bool:
-    """Return whether an object carries all labels of `k=v,k=v`; of a bare `k` any value counts, of a lone `k in (v,w)` one of them."""
+    """Return whether an object carries all labels of `k=v,k=v`; of a bare `k` any value counts, `!k` is one that it lacks.
+
+    Of a lone `k in (v,w)` one of them counts.
+    """
     labels = item["metadata"].get("labels") or {}
     name, among, values = selector.partition(" in ")
     if among:
         return labels.get(name) in values.strip("()").split(",")
     terms = (term.partition("=") for term in selector.split(",") if term)
-    return all(labels.get(key) == value if equal else key in labels for key, equal, value in terms)
+    return all(labels.get(key) == value if equal else (key.lstrip("!") in labels) != key.startswith("!") for key, equal, value in terms)
 
 
 def named(item: Object, resource: Resource) -> Object:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from handler.config import cel
 from handler.config.decryption import Decryption
@@ -93,6 +93,30 @@ def inside(namespace: str, namespaces: tuple[str, ...]) -> Iterator[Fault]:
     if namespace and "*" not in namespaces and namespace not in namespaces:
         allowed = ", ".join([*namespaces, namespace])
         yield Fault("namespace", f"{namespace} is not in the whitelist", f"write `namespaces: [{allowed}]`")
+
+
+def exclusive_inside(exclusive: tuple[str, ...], namespaces: tuple[str, ...]) -> Iterator[Fault]:
+    """What may be emptied is in the whitelist, and no namespace of the system."""
+    for name in exclusive:
+        if "*" not in namespaces and name not in namespaces:
+            allowed = ", ".join([*namespaces, name])
+            yield Fault("exclusive", f"{name} is not in the whitelist", f"write `namespaces: [{allowed}]`")
+        if name == "default" or name.startswith("kube-"):
+            yield Fault("exclusive", f"{name} is a namespace of the system, whose objects no git declares", f"take {name} out")
+
+
+def exclusive_once(targets: tuple[Target, ...], state_namespace: str) -> Iterator[Fault]:
+    """Of two targets with the same exclusive namespace each would delete what the other has not applied yet; records are never emptied."""
+    first: dict[tuple[Cluster, str], str] = {}
+    for target in targets:
+        for name in dict.fromkeys(target.exclusive):
+            other = first.setdefault((replace(target.cluster, server=""), name), target.name)
+            if other != target.name:
+                seen = f"namespace {name} is exclusive to target {target.name} and to target {other}, on one cluster"
+                yield Fault("targets", seen, f"take {name} out of `exclusive` of one of the two")
+            if name == state_namespace:
+                seen = f"namespace {name} is exclusive to target {target.name}, and is the stateNamespace, which holds the records"
+                yield Fault("targets", seen, f"take {name} out of `exclusive` of target {target.name}, or write another stateNamespace")
 
 
 def fits_scheme(url: str, auth: RepositoryAuth) -> Iterator[Fault]:
@@ -296,6 +320,8 @@ RULES = (
     SettingRule(Target, ("health_check_exprs",), each_kind_once),
     SettingRule(Target, ("namespaces",), star_alone),
     SettingRule(Target, ("namespace", "namespaces"), inside),
+    SettingRule(Target, ("exclusive", "namespaces"), exclusive_inside),
+    SettingRule(Settings, ("targets", "state_namespace"), exclusive_once),
     SettingRule(Target, ("rollback", "wait", "rollout"), fails_at_all),
     SettingRule(PageProxy, ("secret",), proxy_has_secret),
     SettingRule(PageProxy, ("secret_header", "user_header", "groups_header"), headers_differ),

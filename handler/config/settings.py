@@ -233,6 +233,12 @@ class Target:
     ignore: tuple[IgnoreRule, ...] = _doc("Fields that others may own.", factory=tuple)
     prune: Prune = _doc("What may be deleted.", factory=Prune)
     recreate: RecreateSettings = _doc("What may be recreated.", factory=RecreateSettings)
+    exclusive: tuple[str, ...] = _doc(
+        "Namespaces under total control: a drift run deletes what lives there and git doesn't declare, once orphanGrace has passed.",
+        kind="namespace",
+        factory=tuple,
+    )
+    orphan_grace: float = _doc("How long such an object is shown before it is deleted.", 3600.0, kind="duration")
     drift: Literal["correct", "report", "ignore"] = _doc("What a drift run does.", "correct")
     validate: Literal["server", "none"] = _doc("Dry-run new objects before the first write.", "server")
     wait: Wait | None = _doc("Wait until everything is healthy, and fail where it isn't; without it only stages wait.", None)

@@ -14,7 +14,7 @@ from handler.config.settings import Target
 from handler.model.manifest import canonical
 
 _ABSENT: tuple[object, ...] = (None, "", (), "none")
-_LATER = ("verify", "charts", "decryption", "post_build", "compat", "rollout")
+_LATER = ("verify", "charts", "decryption", "post_build", "compat", "rollout", "exclusive")
 """Settings that came later than the first records: where one isn't used, an upgrade changes no digest."""
 
 STATE_FORMAT = 1  # version of what the state records; raising it makes every target plan fully once
@@ -25,7 +25,7 @@ def settings_digest(target: Target) -> str:
     shape: dict[str, Any] = asdict(target)
     for key in ("name", "renamed_from", "cluster"):  # the state is the target's own, in its own cluster
         del shape[key]
-    looks = ("drift", "validate", "suspend", "wait", "health_check_exprs", "rollback", "evidence")
+    looks = ("drift", "validate", "suspend", "wait", "health_check_exprs", "rollback", "evidence", "orphan_grace")
     for key in looks:  # when and how a run looks, not what it brings about
         del shape[key]
     for key in (each for each in _LATER if getattr(target, each) in _ABSENT):
@@ -46,6 +46,6 @@ def settings_digest(target: Target) -> str:
         shape["adopt"] = sorted(set(target.adopts))
     shape["prune"]["kinds"] = sorted(set(target.prune.kinds))
     shape["recreate"]["kinds"] = sorted(set(target.recreate.kinds))
-    for key in ("namespaces", "cluster_scoped"):
+    for key in {"namespaces", "cluster_scoped", "exclusive"} & shape.keys():
         shape[key] = sorted(set(shape[key]))
     return hashlib.sha256(canonical({"format": STATE_FORMAT, "target": shape})).hexdigest()

@@ -72,11 +72,13 @@ def judge(run: RunContext, left: State | None = None) -> None:
 
 
 def _due(run: RunContext, planned: Planned) -> float:
-    """Return when a drift run is due after this one: after a recovery soon, one that wasn't yet when this began, else what is left asks."""
+    """Return when a drift run is due: after a recovery soon, else as what is left, its grace, or what wasn't due yet at the start asks."""
     if run.recovery:
         return run.deps.clock() + _LOOK_AGAIN
-    due = seconds_of(run.state.drift_due) if run.state.drift_due else 0.0
-    return due if due > run.round.started else transitions.look_due(run.state, planned, run.deps.clock())
+    now, due = run.deps.clock(), seconds_of(run.state.drift_due) if run.state.drift_due else 0.0
+    kept = due if due > run.round.started else 0.0
+    asked = (kept, transitions.look_due(run.state, planned, now), transitions.grace_due(transitions.unmarked_orphans(planned), now))
+    return min((each for each in asked if each), default=0.0)
 
 
 def held(run: RunContext, hold: Hold, inputs: Inputs, planned: Planned) -> Result:
@@ -99,12 +101,13 @@ def drift(run: RunContext, planned: Planned) -> Result:
     writes = len(planned.plan.writes)
     seen = f"{many(writes, 'object')} differ{'s' if writes == 1 else ''} from git"
     result = run.result(Outcome.DRIFTED if writes else Outcome.UNCHANGED, seen, planned)
-    if found == run.state.drift and run.state.requested is None:
+    orphans = transitions.orphans(run.state, planned, run.deps.clock())
+    if (found, orphans) == (run.state.drift, run.state.orphans) and run.state.requested is None:
         judge(run)
         return replace(result, recorded=True)
     deliveries = run_history.deliveries(run.state.deliveries, run.job.deliveries)
     health = run.health(run.state)
-    return _end(run, replace(run.state, drift=found, requested=None, deliveries=deliveries, health=health), result)
+    return _end(run, replace(run.state, drift=found, orphans=orphans, requested=None, deliveries=deliveries, health=health), result)
 
 
 def applied(run: RunContext, inputs: Inputs, planned: Planned, token: str, *, takeover: bool) -> Result:

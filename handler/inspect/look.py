@@ -28,6 +28,7 @@ class Ask:
     """What is looked at: the head or the pin, as the next run would; or `commit`, `rollback`, `unpin` as a person would ask for it.
 
     `force`: hooks and steps that have run are due once more, as in the run that a person asks for.
+    `beside`: undeclared objects of the target's namespaces are looked for, too.
     `object`: whose equal fields are listed, empty: those of all while they are `most` at most.
     """
 
@@ -38,6 +39,7 @@ class Ask:
     object: str = ""
     most: int = MOST
     force: bool = False
+    beside: bool = False
 
     @property
     def job(self) -> Job:
@@ -48,7 +50,10 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was found. `state`: the record, None: it has none or can't be read; `at`: seconds since the epoch; `held`: which changes are."""
+    """What was found. `state`: the record, None: it has none or can't be read; `at`: seconds since the epoch; `held`: which changes are.
+
+    `everywhere`: the target may have any namespace.
+    """
 
     ask: Ask
     result: Result
@@ -56,6 +61,7 @@ class Look:
     state: State | None
     at: float
     held: frozenset[tuple[str, str]] = frozenset()
+    everywhere: bool = False
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -75,11 +81,12 @@ class Look:
 
 def look(handler: Handler, ask: Ask, now: float) -> Look:
     """Look at a target; whatever goes wrong is the result's."""
-    gaps = FieldGaps(ask.object, ask.most)
+    gaps = FieldGaps(ask.object, ask.most, beside=[] if ask.beside else None)
     result = guarded(handler.look)(ask.job, gaps)
     hold = result.plan.hold if result.plan else None
     held = frozenset((action, uid or name) for action, name, uid in hold.changes) if hold else frozenset[tuple[str, str]]()
-    return Look(ask, result, gaps, _recorded(handler, ask.target), now, held)
+    target = handler.settings.target(ask.target)
+    return Look(ask, result, gaps, _recorded(handler, ask.target), now, held, target is not None and "*" in target.namespaces)
 
 
 def _recorded(handler: Handler, name: str) -> State | None:

@@ -47,7 +47,7 @@ class PlanQuestions:
 
     def orphans(self, name: str) -> Orphans:
         """Return what the next run deletes of a target, and what it keeps. Raises as `gap`."""
-        return self._answer(Ask(name)).orphans
+        return self._answer(Ask(name, beside=True)).orphans
 
     def _answer(self, ask: Ask, *, anew: bool = False) -> _Answer:
         return self.looks.ask(ask, lambda: self._anew(ask), seconds=self.patience, fresh=FRESH, alone=ask.target, anew=anew)

@@ -30,8 +30,10 @@ class Fate(StrEnum):
 
     DELETED = "deleted"
     RECREATED = "recreated"
+    EXPIRES = "expires"
     KEPT = "kept"
     LEFT = "left"
+    UNDECLARED = "undeclared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,10 @@ FIELDS: Mapping[FieldState, Sign] = {state: OBJECTS[ObjectState(state)] for stat
 FATES: Mapping[Fate, Sign] = {
     Fate.DELETED: Sign(_MINUS, "deleted", "bad"),
     Fate.RECREATED: Sign("!", "recreated", "bad"),
+    Fate.EXPIRES: Sign("…", "expires", "warn"),
     Fate.KEPT: Sign(".", "kept", "quiet"),
     Fate.LEFT: Sign(".", "left", "quiet"),
+    Fate.UNDECLARED: Sign("?", "undeclared", "quiet"),
 }
 INVENTORY: Mapping[str, Sign] = {
     Status.FAILED: Sign("✕", "failed", "bad"),

@@ -55,6 +55,8 @@ class Change:
     `reason`: for a skip or a prune what was seen. `sibling`: the target that an object is left to, or taken over from.
     `marks_only`: an update of our label and annotation, which are all that `manifest` holds.
     `terminating`: since when what git declares is being deleted all the same; empty: it isn't.
+    `unmarked`: it lives in an exclusive namespace, undeclared and without our marks: no member; `until`: when it may be deleted, empty: it
+    isn't, or no run has said so yet.
     """
 
     action: Action
@@ -72,6 +74,8 @@ class Change:
     sibling: str = ""
     marks_only: bool = False
     terminating: str = ""
+    unmarked: bool = False
+    until: str = ""
 
     @property
     def is_left(self) -> bool:

@@ -63,9 +63,14 @@ class Comparison:
     secrets: dict[Identity, dict[str, Any]] | None = field(default=None, repr=False)
 
     @property
+    def living(self) -> tuple[Identity, ...]:
+        """The live objects that are ours, but for hooks, which come and go."""
+        return (*self.same, *self.undecided, *self.candidates, *self.left)
+
+    @property
     def members(self) -> int:
-        """How many live objects are ours, but for hooks, which come and go."""
-        return len(self.same) + len(self.undecided) + len(self.candidates) + len(self.left)
+        """How many those are."""
+        return len(self.living)
 
     def see(self, objects: Iterable[dict[str, Any]], listed: Iterable[Resource] = ()) -> None:
         """Sort objects that carry our label; of one that comes twice the later state counts.

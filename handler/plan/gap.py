@@ -102,13 +102,15 @@ class FieldGaps:
     """Collects the gap of every declared live object that a plan compares. Thread-safe.
 
     `object`: the one whose equal fields are listed; empty: those of all, while they are few. `most`: how many are listed. `hides`: masks of
-    paths and managers, and of values; the plan sets them, before `of` is asked.
+    paths and managers, and of values; the plan sets them, before `of` is asked. `beside`: takes undeclared objects of namespaces that
+    aren't exclusive; None: they aren't looked for.
     """
 
     object: str = ""
     most: int = MOST
     found: dict[Identity, ObjectGap] = field(default_factory=dict, repr=False)
     hides: tuple[Mask, Mask] = (str, str)
+    beside: list[Change] | None = None
     _listed: int = 0
 
     def see(

@@ -47,19 +47,19 @@ def hold_for(changes: Sequence[Change], members: int, prune: Prune, reads: str, 
     """
     removals = [change for change in changes if change.removes]
     reasons = list(other.values())
-    limit = prune.hold_above
-    if len(removals) > limit.count and len(removals) > limit.fraction * members:
-        share = 100 * len(removals) / members if members else 100
-        seen = f"{len(removals)} of {many(members, 'live object')} would be deleted ({share:.0f} %)"
+    limit, living = prune.hold_above, members + sum(change.unmarked for change in removals)
+    if len(removals) > limit.count and len(removals) > limit.fraction * living:
+        share = 100 * len(removals) / living if living else 100
+        seen = f"{len(removals)} of {many(living, 'live object')} would be deleted ({share:.0f} %)"
         reasons.append(f"{seen}, above holdAbove {limit.count} and {limit.fraction:.0%}")
-    prunes = [change for change in removals if change.action is Action.PRUNE]
+    prunes = [change for change in removals if change.action is Action.PRUNE and not change.unmarked]
     is_renamed = members == 1 and any(change.action is Action.CREATE for change in changes)
     if prunes and len(prunes) == members and not is_renamed:
         several = f"all {members} live objects would be deleted, none of them is declared any more"
         reasons.append(several if members > 1 else "the only live object would be deleted, it isn't declared any more")
     if not reasons:
         return None
-    keys = tuple(sorted([*other, *(change.key() for change in changes if change.removes or change.drops)]))
+    keys = tuple(sorted({*other, *(change.key() for change in changes if change.removes or change.drops)}))
     return Hold(hold_id(keys, reads, settings), tuple(reasons), keys)
 
 

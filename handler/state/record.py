@@ -35,7 +35,7 @@ class Ran:
 FORMAT = 6
 """Version of the layout: a newer one is refused, an older one read and written anew.
 
-1: no plain keys; 2: no health; 3: no refusal; 4: no renderer; 5: no former record.
+1: no plain keys; 2: no health; 3: no refusal; 4: no renderer; 5: no former record, no unmarked orphans.
 """
 
 
@@ -245,12 +245,17 @@ class NamedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A live object that git doesn't declare and that wasn't pruned. `since`: first seen; `sibling`: the target that it is left to."""
+    """A live object that git doesn't declare and that wasn't pruned. `since`: first seen; `sibling`: the target that it is left to.
+
+    `unmarked`: no member, but an undeclared object of an exclusive namespace; `until`: when that may be deleted, empty: it isn't.
+    """
 
     uid: Line
     identity: Identity
     since: Time
     sibling: Line = ""
+    unmarked: bool = False
+    until: Time = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +367,7 @@ def bounded(state: State) -> State:
 
     KEP-3659's annotations are hints that people and tools edit: a member of a kind that they leave out would be seen by no LIST.
     """
-    named = (*state.declared, *(orphan.identity for orphan in state.orphans))
+    named = (*state.declared, *(orphan.identity for orphan in state.orphans if not orphan.unmarked))
     kinds = {GroupKind(*pair) for pair in {(identity.group, identity.kind) for identity in named}} - state.kinds  # few kinds, many objects
     namespaces = {identity.namespace for identity in named if identity.namespace} - state.namespaces
     return replace(state, kinds=state.kinds | kinds, namespaces=state.namespaces | namespaces) if kinds or namespaces else state

@@ -69,6 +69,11 @@ class Bed:
         shop.write(bodies)
         return shop
 
+    def again(self, shop: Shop, **settings: Any) -> Shop:
+        """Return a shop's target with other settings, and a handler of its own."""
+        self.handlers.pop(shop.target.name, None)
+        return Shop(self, shop.work, target(shop.target.name, shop.target.repository.url, settings))
+
 
 @dataclass(slots=True)
 class Shop:

@@ -28,16 +28,16 @@ def memory(bed: Bed) -> Iterator[Row]:
         shop = bed.shop(mixed(count, bed.namespace()))
         shop.run()
         shop.run("drift")
-        peaks[count] = _peak(bed, shop)
+        peaks[count] = peak(bed, shop)
     per_object = (peaks[_OBJECTS] - peaks[1000]) * 1024 / (_OBJECTS - 1000)
     yield Row(
         "5,000 objects, nothing changed, peak RSS", peaks[_OBJECTS], 150, "MB", details={"1,000": peaks[1000], "kB an object": per_object}
     )
 
 
-def _peak(bed: Bed, shop: Shop) -> float:
-    """Run two drift runs in a process of their own and return its peak resident memory, in MB."""
-    facts = {"kubeconfig": str(bed.kubeconfig), "name": shop.target.name, "url": shop.target.repository.url}
+def peak(bed: Bed, shop: Shop, *exclusive: str) -> float:
+    """Run two drift runs in a process of their own and return its peak resident memory, in MB. `exclusive`: namespaces."""
+    facts = {"kubeconfig": str(bed.kubeconfig), "name": shop.target.name, "url": shop.target.repository.url, "exclusive": exclusive}
     done = subprocess.run(
         [sys.executable, "-m", "infra.bench.measured", json.dumps(facts)], check=True, capture_output=True, text=True, cwd=_root()
     )

@@ -84,6 +84,8 @@ class Pruner:
         live = next(iter(found.values()), None)
         if live is None or live["metadata"]["uid"] != change.uid:
             return replace(change, reason=_GONE)
+        if change.unmarked:
+            return self.planner.exclusive.judged_again(change, live, self.planned.desired)
         return self.planner.prune_judge.judged_again(live, self.planned.desired, self.planned.leftovers)
 
     def _resource(self, change: Change) -> Resource:

@@ -18,6 +18,7 @@ from handler.engine.health.custom_health import CustomHealth, no_expressions
 from handler.engine.health.target_health import HealthOfPlan
 from handler.engine.planner.canaries import Canaries, foresee, is_kept
 from handler.engine.planner.dry_run import DryRun
+from handler.engine.planner.exclusive_look import ExclusiveFindings, ExclusiveLook, ExclusiveRequest
 from handler.engine.planner.expired_jobs import RecordedJobs, given
 from handler.engine.planner.hook_dry_run import tried
 from handler.engine.planner.join_errors import JoinedErrors
@@ -34,6 +35,7 @@ from handler.model.rollout import Mode
 from handler.plan import former_marks, guards
 from handler.plan.admission import Desired
 from handler.plan.compare import Comparison, Seen, fingerprint
+from handler.plan.exclusive import held_strangers
 from handler.plan.gap import FieldGaps
 from handler.plan.hooks import PlannedHooks
 from handler.plan.ignore import Ignoring
@@ -79,6 +81,7 @@ class PlanRequest:
     gaps: FieldGaps | None = None
     secrets: dict[Identity, dict[str, Any]] | None = field(default=None, repr=False)
     handover: SiblingQuestions | None = None
+    exclusive: ExclusiveRequest = field(default_factory=ExclusiveRequest)
     ran: RecordedJobs = field(default_factory=RecordedJobs)
 
     @property
@@ -92,7 +95,7 @@ class Planned:
     """A plan and what was seen on the way: `present` kinds, `bodies` that prune orders by, `health` of the live members.
 
     `decision` judges an object again; `scopes`: where was looked, None: everywhere; `given`: see `expired_jobs`; `leftovers`: by which rule
-    they were looked for, None: they weren't.
+    they were looked for, None: they weren't. `exclusive`: what was found in exclusive namespaces.
     """
 
     plan: Plan
@@ -104,6 +107,7 @@ class Planned:
     given: frozenset[Identity] = frozenset()
     health: Mapping[Identity, Health] = field(default_factory=dict)
     leftovers: Leftovers | None = None
+    exclusive: ExclusiveFindings = field(default_factory=ExclusiveFindings)
 
 
 @dataclass(slots=True)
@@ -121,6 +125,10 @@ class Planner:
     scopes: tuple[str, ...] | None = None
     custom: CustomHealth = field(default_factory=no_expressions)
     former: Marks | None = None
+    exclusive: ExclusiveLook = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.exclusive = ExclusiveLook(self.target, self.api, self.discovery)
 
     @property
     def ours(self) -> Membership:
@@ -149,11 +157,11 @@ class Planner:
         foreseen = mistakes.of(lambda: foresee(ask.canaries, changes, decision.missing, self.api, self.target)) or []
         changes.update(mistakes.of(lambda: acting.recreated(self._probe, changes)) or {})
         mistakes.raise_any()
-        notes = (*ask.notes, *unread, *decision.notes, *sorted(comparison.notes.values()), *foreseen)
         self._remember([change for identity, change in changes.items() if identity not in comparison.same], comparison)
         prunes = [change for change in self._prunes(ask, comparison, handover) if change.identity not in going]
-        bodies = comparison.candidates
-        ordered = self._ordered(prunes, bodies)
+        found = self._found(ask, comparison, handover)
+        bodies = {**comparison.candidates, **found.bodies}
+        ordered = self._ordered([*prunes, *found.changes], bodies)
         for identity, fields in (comparison.undeclared or {}).items():
             if fields and identity in changes:
                 changes[identity] = replace(changes[identity], undeclared=fields)
@@ -163,7 +171,7 @@ class Planner:
             commit=ask.commit,
             stages=acting.staged(stages, going),
             prunes=ordered,
-            notes=notes,
+            notes=(*ask.notes, *unread, *decision.notes, *sorted(comparison.notes.values()), *foreseen, *found.notes),
             live_members=comparison.members,
             outside=tuple(change.identity for change in prunes if change.reason.startswith("outside:")),
             due=ask.due,
@@ -171,12 +179,13 @@ class Planner:
             relabelled=former_marks.kept(self.ours, (change.identity for change in prunes if not change.removes), comparison),
         )
         members = comparison.members - sum(is_kept(change) or change.is_left for change in prunes)
-        guarded = {**ask.guarded, **guards.names_made_anew(plan.changes, ask.renamed)}
+        strangers = held_strangers(plan.changes, comparison.living, self.target.prune)
+        guarded = {**ask.guarded, **guards.names_made_anew(plan.changes, ask.renamed), **strangers}
         hold = guards.hold_for(plan.changes, members, self.target.prune, ask.reads, ask.settings, guarded)
-        live = (*comparison.same, *comparison.undecided, *bodies, *comparison.hooks, *comparison.left)
-        present = frozenset(identity.group_kind for identity in live)
+        present = frozenset(identity.group_kind for identity in (*comparison.living, *comparison.hooks))
         left = given(ask.ran, comparison.desired, handover)
-        return Planned(replace(plan, hold=hold), present, bodies, comparison.desired, decision, looked, left, passing.verdicts())
+        planned = Planned(replace(plan, hold=hold), present, bodies, comparison.desired, decision, looked, left, passing.verdicts())
+        return replace(planned, exclusive=found)
 
     def _compare(self, ask: PlanRequest, passing: HealthOfPlan) -> Comparison:
         """LIST our members and sort them: everywhere at once, or per allowed namespace where RBAC is namespaced."""
@@ -296,6 +305,17 @@ class Planner:
         if not ask.prune:
             found = [replace(change, action=Action.SKIP, reason=ask.keep_reason or "prune is off") for change in found]
         return [ask.canaries.kept(change, comparison.candidates[change.identity]) for change in found]
+
+    def _found(self, ask: PlanRequest, comparison: Comparison, handover: SiblingQuestions) -> ExclusiveFindings:
+        """Look at exclusive namespaces, once everything that git declares is known, with the uids of what lives of it."""
+        if not (self.target.exclusive or ask.exclusive.beside):
+            return ExclusiveFindings()
+        declared = comparison.desired.keys() | ask.planned_rollout.doomed.keys() | ask.canaries.steps.keys()
+        uids = {str(live["metadata"]["uid"]) for live in comparison.unowned.values()}
+        found = self.exclusive.find(ask.exclusive, declared, uids, handover)
+        if ask.gaps is not None and ask.gaps.beside is not None:
+            ask.gaps.beside += found.beside
+        return found
 
     def _ordered(self, found: Sequence[Change], bodies: dict[Identity, dict[str, Any]]) -> tuple[Change, ...]:
         going = [change for change in found if change.action is Action.PRUNE]

@@ -11,6 +11,7 @@ from handler.engine.planner import expired_jobs
 from handler.engine.planner.canaries import Canaries
 from handler.engine.planner.desired import Inputs, changed_renderer
 from handler.engine.planner.due import all_due, is_due, left_out, token, under_way
+from handler.engine.planner.exclusive_look import ExclusiveRequest, beside_exclusive
 from handler.engine.planner.planner import Planned, PlanRequest
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.engine.run import revision
@@ -95,11 +96,28 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
             run.revision.commit,
             run.revision.head,
             lambda: run.deps.preparer.head().commit,
-            frozenset(orphan.uid for orphan in state.orphans if not orphan.sibling),
+            frozenset(orphan.uid for orphan in state.orphans if not (orphan.sibling or orphan.unmarked)),
             run.deps.clock,
         ),
+        exclusive=_exclusive(run),
         ran=expired_jobs.known(state, due, prepared.planned_rollout, prepared.digest),
     )
+
+
+def _exclusive(run: RunContext) -> ExclusiveRequest:
+    """Return what a plan asks of exclusive namespaces: drift runs and dry runs look, and what a person forces, approves or may approve."""
+    target, job, state = run.deps.target, run.job, run.state
+    person = job.approve or state.approval or state.held
+    beside = beside_exclusive(target) if run.deps.gaps is not None and run.deps.gaps.beside is not None else ()
+    looks = bool(target.exclusive) and job.prune and bool(run.drift or run.force or job.dry_run or person)
+    reasons = (
+        "prune is off" if not target.prune.enabled else "",
+        f"drift is {target.drift}" if target.drift != "correct" else "",
+        _KEPT if run.recovery else "",
+    )
+    kept = next(filter(None, reasons), "")
+    own = run.deps.preparer.own
+    return ExclusiveRequest(state.orphans, run.deps.clock(), looks or bool(beside), kept, not job.dry_run, beside, own)
 
 
 def _renamed(run: RunContext, inputs: Inputs) -> tuple[Identity, ...]:

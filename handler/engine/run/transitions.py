@@ -114,7 +114,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
     state = expired_jobs.recorded(widened(state, desired, planned), planned.plan.changes, planned.desired, planned.given)
     if job.drift and not planned.plan.writes and _looked_everywhere(state, planned):
         kinds = planned.present | {identity.group_kind for identity in desired}
-        kept = {change.identity.namespace for change in planned.plan.prunes if change.identity.namespace}
+        kept = {change.identity.namespace for change in planned.plan.prunes if change.identity.namespace and not change.unmarked}
         state = replace(state, kinds=frozenset(kinds), namespaces=_namespaces_of(desired) | kept)
     skipped = {change.identity for change in planned.plan.changes if change.action is Action.SKIP}
     return replace(
@@ -139,7 +139,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
         drift=(),
         drift_due=stamp(drift_due) if drift_due else "",
         rollout=_carried_out(state.rollout, inputs.prepared.digest, now),
-        orphans=_orphans(state, planned, now),
+        orphans=orphans(state, planned, now),
         deliveries=run_history.deliveries(state.deliveries, job.deliveries),
     )
 
@@ -162,14 +162,31 @@ def _namespaces_of(identities: Iterable[Identity]) -> frozenset[str]:
     return frozenset(named | {item.name for item in items if item.group_kind == NAMESPACE})
 
 
-def _orphans(state: State, planned: Planned, now: float) -> tuple[Orphan, ...]:
-    """Return what lives, is ours, and isn't declared, keeping when each was first seen; the canary of a rollout under way isn't one."""
-    known = {orphan.uid: orphan for orphan in state.orphans}
-    kept = [change for change in planned.plan.prunes if change.action is Action.SKIP and not canaries.is_kept(change)]
+def orphans(state: State, planned: Planned, now: float) -> tuple[Orphan, ...]:
+    """Return what lives and isn't declared, keeping when each was first seen: what is ours, then what lives in exclusive namespaces.
+
+    The canary of a rollout under way isn't one.
+    """
+    before = [orphan for orphan in state.orphans if not orphan.unmarked]
+    known = {orphan.uid: orphan for orphan in before}
+    found = (change for change in planned.plan.prunes if not change.unmarked)
+    kept = [change for change in found if change.action is Action.SKIP and not canaries.is_kept(change)]
     looked = planned.scopes
-    unseen = [each for each in state.orphans if looked is not None and each.identity.namespace and each.identity.namespace not in looked]
+    unseen = [each for each in before if looked is not None and each.identity.namespace and each.identity.namespace not in looked]
     seen = (replace(known.get(each.uid, Orphan(each.uid, each.identity, stamp(now))), sibling=each.sibling) for each in kept)
-    return (*seen, *unseen)
+    return (*seen, *unseen, *unmarked_orphans(planned))
+
+
+def unmarked_orphans(planned: Planned) -> tuple[Orphan, ...]:
+    """Return what a record keeps of exclusive namespaces, but for what a plan, as it came out, has deleted."""
+    gone = {change.uid for change in planned.plan.prunes if change.unmarked and change.action is Action.PRUNE}
+    return tuple(each for each in planned.exclusive.orphans if each.uid not in gone)
+
+
+def grace_due(found: Iterable[Orphan], now: float) -> float:
+    """Return when a drift run is due to delete an orphan whose grace is over, 15 s from now at the soonest; 0: none has an end."""
+    ends = [seconds_of(each.until) for each in found if each.until]
+    return max(min(ends), now + _SOON) if ends else 0.0
 
 
 def look_due(state: State, planned: Planned, now: float) -> float:

@@ -287,7 +287,9 @@ def test_a_target_is_shown_whole_and_its_fencing_token_isnt(here: FakeObjects) -
         "since": NOON,
     }
     assert state["attempt"] == {"commit": sha("e"), "since": NOON}
-    assert state["orphans"] == {"count": 1, "items": [{"uid": "u-9", "identity": "Deployment/shop/api", "since": NOON, "sibling": ""}]}
+    orphan = {"uid": "u-9", "identity": "Deployment/shop/api", "since": NOON, "sibling": "", "unmarked": False, "until": ""}
+    unmarked = orphan | {"uid": "u-10", "unmarked": True, "until": NOON}
+    assert state["orphans"] == {"count": 2, "items": [orphan, unmarked]}
     assert (state["declared"], state["history"][0]["actor"], state["suspend"]["reason"]) == (3, "ada", "maintenance")
     assert shown["repository"] == SHOP
 

@@ -108,6 +108,11 @@ def failed(who: str, next_try: str = "") -> RunStatus:
             "anneal prune shop --dry-run",
             "1 object is no longer declared; to see whether it may go:",
         ),
+        (
+            {"orphans": (Orphan("uid", ONE, stamp(NOW), unmarked=True, until=stamp(NOW + 60)),)},
+            "anneal orphans shop",
+            "1 object of exclusive namespaces is not declared; to see what becomes of it, and what keeps:",
+        ),
     ],
 )
 def test_the_next_step_is_a_command_where_there_is_one(changed: dict[str, Any], command: str, said: str) -> None:

@@ -74,6 +74,8 @@ def test_the_full_sample_is_read_into_every_field() -> None:
         ignore=(s.IgnoreRule(s.IgnoreSelect("apps", "Deployment", "api", "shop"), ("/spec/replicas",)),),
         prune=s.Prune(enabled=False, kinds=("PersistentVolumeClaim",), hold_above=s.HoldAbove(20, 0.5), allow_empty=True),
         recreate=s.RecreateSettings(("Deployment.apps",)),
+        exclusive=("shop-jobs",),
+        orphan_grace=7200.0,
         drift="report",
         validate="none",
         verify=g.Verify(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handler.config.git_settings import AwsSecret, SecretRef
+from handler.config.load import parse
 from tests.unit.config.config_mistakes import HEAD, TARGET, mistakes
 
 PLACES = "expected exactly one of env, file, awsSecretsManager, awsParameter, kubernetesSecret, found"
@@ -74,3 +75,41 @@ def test_a_queue_is_fifo(url: str, expected: str) -> None:
 )
 def test_a_reference_names_its_place(ref: SecretRef, shown: str) -> None:
     assert (str(ref), ref.remote) == (shown, not (ref.env or ref.file))
+
+
+TWO = (
+    HEAD
+    + "defaults: {repository: {url: 'https://git.example.com/shop.git'}, namespaces: [shop, jobs]}\n"
+    + "targets:\n  - {name: web, exclusive: [shop]}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("exclusive", "expected"),
+    [
+        ("[jobs]", "jobs is not in the whitelist; write `namespaces: [shop, jobs]`"),
+        ('["*"]', 'expected a namespace: a DNS label (a-z, 0-9, -), found "*"'),
+        ("[kube-system]", "kube-system is a namespace of the system, whose objects no git declares; take kube-system out"),
+    ],
+)
+def test_an_exclusive_namespace_is_one_of_the_targets_own(exclusive: str, expected: str) -> None:
+    found = mistakes(f"{TARGET}    exclusive: {exclusive}\n")
+    assert any(each.startswith("a.yaml:7: targets[shop].exclusive") and each.endswith(expected) for each in found), found
+
+
+def test_the_system_is_never_exclusive_whatever_the_whitelist_allows() -> None:
+    (found,) = mistakes(TARGET.replace("[shop]", '"*"') + "    exclusive: [default]\n")
+    assert "default is a namespace of the system" in found
+
+
+def test_a_namespace_is_exclusive_to_one_target_of_a_cluster() -> None:
+    (found,) = mistakes(f"{TWO}  - {{name: api, exclusive: [jobs, shop]}}\n")
+    assert "namespace shop is exclusive to target api and to target web, on one cluster; take shop out of `exclusive` of one" in found
+    assert parse(f"{TWO}  - {{name: api, exclusive: [jobs]}}\n").targets[1].exclusive == ("jobs",)
+    elsewhere = parse(f"{TWO}  - {{name: api, exclusive: [shop], cluster: {{context: other}}}}\n")
+    assert elsewhere.targets[1].orphan_grace == 3600.0
+
+
+def test_the_namespace_of_records_is_never_exclusive() -> None:
+    (found,) = mistakes(f"{TWO}stateNamespace: shop\n")
+    assert "namespace shop is exclusive to target web, and is the stateNamespace, which holds the records; take shop out" in found

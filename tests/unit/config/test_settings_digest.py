@@ -35,6 +35,7 @@ SHAPES: dict[str, Any] = {
     "rollout": "deploy/rollout.yaml",
     "decryption": Decryption(kms=("arn",)),
     "charts": (ChartSource("oci://registry.example.com/charts"),),
+    "exclusive": ("shop",),
     "post_build": PostBuild(Json('{"a":"b"}')),
 }
 NEUTRAL: dict[str, Any] = {
@@ -49,6 +50,7 @@ NEUTRAL: dict[str, Any] = {
     "rollback": s.Rollback(on_failure=True),
     "evidence": s.EvidenceSettings("record"),
     "sandbox": "weak",
+    "orphan_grace": 60.0,
 }
 
 

@@ -64,6 +64,11 @@ class Town:
     def edit(self, name: str, body: dict[str, Any], manager: str = "kubectl-edit") -> None:
         self.server.must(Asked("PATCH", f"{MAPS}/{name}", {"fieldManager": manager}, body, "application/merge-patch+json", ""))
 
+    def make(self, name: str) -> None:
+        """Create an object by hand."""
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}}
+        self.server.must(Asked("POST", MAPS, {}, body, "", ""))
+
     @property
     def lists(self) -> int:
         return sum(call.asked.method == "GET" and call.asked.path.endswith("configmaps") for call in self.calls)
@@ -72,6 +77,10 @@ class Town:
 def guarded(count: int = 1, **prune: Any) -> Settings:
     target = Target("shop", SHOP, ("shop",), path="shop", prune=Prune(hold_above=HoldAbove(count, 0.1), **prune))
     return replace(ONE, targets=(target,))
+
+
+def exclusive(grace: float) -> Settings:
+    return replace(ONE, targets=(replace(ONE.targets[0], exclusive=("shop",), orphan_grace=grace),))
 
 
 def states(gap: Gap) -> dict[str, tuple[str, str]]:
@@ -120,7 +129,7 @@ def test_orphans_say_what_goes_what_is_held_and_what_keeps_the_rest() -> None:
         "ConfigMap/shop/d": ("deleted", True, "no longer declared"),
         "ConfigMap/shop/kept": ("kept", False, "protected by helm.sh/resource-policy: keep"),
     }
-    assert found.counts == {"deleted": 2, "recreated": 0, "kept": 1, "left": 0, "held": 2}
+    assert found.counts == {"deleted": 2, "recreated": 0, "expires": 0, "kept": 1, "left": 0, "undeclared": 0, "held": 2}
     assert found.seen.hold
     plan = town.handler.run(Job("shop", "push")).plan
     assert plan
@@ -202,11 +211,46 @@ def test_fifty_who_ask_at_once_cost_one_plan_and_so_does_whoever_asks_soon_after
     for thread in threads:
         thread.join(60)
     assert (len(answers), len({id(each) for each in answers}), town.lists) == (50, 1, 1)
-    town.inspector.orphans("shop")
+    town.inspector.gap(Ask("shop"))
     assert town.lists == 1
+    found = [town.inspector.orphans("shop") for _ in range(2)]
+    assert (found[0] is found[1], town.lists) == (True, 3), "it lists what is undeclared, too"
     town.now += 6
     town.inspector.gap(Ask("shop"))
-    assert town.lists == 2
+    assert town.lists == 4
+
+
+def test_undeclared_objects_of_the_targets_namespaces_are_listed_and_never_touched() -> None:
+    town = Town("a")
+    town.make("by-hand")
+    found = town.inspector.orphans("shop")
+    assert fates(found) == {"ConfigMap/shop/by-hand": ("undeclared", False, "isn't declared; its namespace isn't exclusive")}
+    assert (found.counts["undeclared"], found.orphans[0].until, found.orphans[0].stays) == (1, "", "")
+    assert town.inspector.gap(Ask("shop")).counts["undeclared"] == 0
+    assert [call.asked.method for call in town.calls if call.writes] == []
+
+
+def test_orphans_of_an_exclusive_namespace_say_when_they_go_and_how_they_stay() -> None:
+    town = Town("a", settings=exclusive(60.0))
+    town.make("by-hand")
+    (one,) = town.inspector.orphans("shop").orphans
+    assert (str(one.fate), one.until) == ("expires", "")
+    assert one.stays == "declare it in git, or kubectl annotate ConfigMap/by-hand -n shop anneal.dev/prune=disabled"
+    assert town.handler.run(Job("shop", "drift")).outcome is Outcome.UNCHANGED
+    (kept,) = state_of(town.handler).orphans
+    town.now += 6
+    (one,) = town.inspector.orphans("shop").orphans
+    assert (one.until, one.since) == (kept.until, kept.since)
+    assert town.handler.run(Job("shop", "push")).outcome is Outcome.UNCHANGED
+    assert state_of(town.handler).orphans == (kept,)
+
+
+def test_namespaces_that_are_all_allowed_are_not_looked_through() -> None:
+    town = Town("a", settings=replace(ONE, targets=(replace(ONE.targets[0], namespaces=("*",)),)))
+    town.make("by-hand")
+    found = town.inspector.orphans("shop")
+    assert found.orphans == ()
+    assert 'namespaces of the target is "*": undeclared objects are looked for in exclusive namespaces alone' in found.seen.notes
 
 
 def test_who_is_about_to_act_is_shown_no_plan_of_a_moment_ago_and_others_get_the_new_one() -> None:

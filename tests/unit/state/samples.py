@@ -92,7 +92,7 @@ def full() -> State:
         pin=Pin(sha("f"), "b" * 64, "ada", "rollback", NOON),
         suspend=Suspend("ada", "maintenance", NOON, NOON),
         requested=NamedRequest("ada", NOON, force=True),
-        orphans=(Orphan("u-9", API, NOON),),
+        orphans=(Orphan("u-9", API, NOON), Orphan("u-10", API, NOON, unmarked=True, until=NOON)),
         declared=(API, Identity("", "Namespace", "", "shop"), Identity("rbac.authorization.k8s.io", "ClusterRole", "", "system:x")),
         deliveries=(Delivery("1", "github", "refs/heads/main", sha(), "ada", NOON),),
         history=(

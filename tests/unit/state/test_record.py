@@ -23,3 +23,8 @@ def test_members_are_looked_for_where_declared_objects_and_orphans_are() -> None
     assert state.kinds == {GroupKind("", "Secret"), WEB.group_kind, ROLE.group_kind}
     assert state.namespaces == {"shop"}
     assert bounded(state) is state
+
+
+def test_an_undeclared_object_of_an_exclusive_namespace_is_no_place_of_members() -> None:
+    found = blank(orphans=(Orphan("u", WEB, NOON, unmarked=True, until=NOON),))
+    assert bounded(found) is found

@@ -94,12 +94,12 @@ class PlannedTarget:
         return live["data"]["key"] if live else None
 
     # --- what a run does
-    def plan(self, *bodies: Body, recorded: Collection[GroupKind] = ()) -> Planned:
+    def plan(self, *bodies: Body, recorded: Collection[GroupKind] = (), **ask: Any) -> Planned:
         find = self.planner.discovery.find
         admission = Admission(self.target, APPLYSET, "anneal-system", find, self.planner.discovery.listable())
         declared = admission.admit([Manifest.of(body, f"{index}.yaml:1") for index, body in enumerate(bodies)])
         known = frozenset({GroupKind("", "ConfigMap"), GroupKind("", "Secret"), GroupKind("", "Namespace"), *recorded})
-        return self.planner.plan(PlanRequest("c" * 40, "reads", "settings", (tuple(declared),), known))
+        return self.planner.plan(PlanRequest("c" * 40, "reads", "settings", (tuple(declared),), known, **ask))
 
     def applier(self, planned: Planned) -> Applier:
         return Applier(self.planner, planned, self.fence, lambda: None)

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from handler.engine.planner.exclusive_look import ExclusiveFindings
 from handler.engine.planner.planner import Planned
-from handler.engine.run.transitions import approve, asked, ended, held, look_due, opened, standing, widened
+from handler.engine.run.transitions import approve, asked, ended, grace_due, held, look_due, opened, standing, widened
 from handler.model.event import Job
 from handler.model.names import GroupKind, Identity
 from handler.model.plan import Action, Change, Hold
@@ -249,6 +250,28 @@ def test_orphans_in_a_namespace_that_cant_be_read_are_kept() -> None:
     assert record(state(orphans=kept), planned(scopes=("shop",)), DRIFT).orphans == kept
     assert record(state(orphans=kept), planned(scopes=("shop", "old")), DRIFT).orphans == ()
     assert record(state(orphans=kept), planned(), DRIFT).orphans == ()
+
+
+UNMARKED = Orphan("u-stray", WEB, NOON, unmarked=True, until=stamp(NOW + 3600))
+
+
+def test_a_record_keeps_what_a_plan_says_of_exclusive_namespaces_but_for_what_was_deleted() -> None:
+    stray = Change(Action.PRUNE, WEB, "u-stray", "1", unmarked=True)
+    found = replace(planned(), exclusive=ExclusiveFindings(orphans=(UNMARKED,)))
+    before = state(orphans=(replace(UNMARKED, uid="u-forgotten"),))
+    assert record(before, found, DRIFT).orphans == (UNMARKED,)
+    gone = replace(planned(), plan=replace(planned().plan, prunes=(stray,)), exclusive=found.exclusive)
+    assert record(before, gone, DRIFT).orphans == ()
+    kept = replace(gone, plan=replace(gone.plan, prunes=(replace(stray, action=Action.SKIP),)))
+    assert record(before, kept, DRIFT).orphans == (UNMARKED,), "once, and with its time"
+    assert record(before, kept, DRIFT).namespaces == record(before, planned(), DRIFT).namespaces
+
+
+def test_a_drift_run_is_due_when_the_first_grace_is_over() -> None:
+    later, none = replace(UNMARKED, until=stamp(NOW + 7200)), replace(UNMARKED, until="")
+    assert grace_due((later, UNMARKED, none), NOW) == NOW + 3600
+    assert grace_due((UNMARKED,), NOW + 9000) == NOW + 9015, "what was due and wasn't deleted is no busy loop"
+    assert grace_due((none,), NOW) == grace_due((), NOW) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,9 @@ GOING = {
 SEEN = {"target": "shop-prod", "at": NOON, "aim": "head", "commit": sha("c"), "deployed": sha(), "outcome": "planned", "message": ""}
 TAIL: dict[str, Any] = {"omitted": 0, "hold": None, "notes": [], "problems": [], "who": "", "code": ""}
 GAP = SEEN | {"counts": COUNTS, "fields": COUNTS, "objects": [GOING], "due": []} | TAIL
-ORPHANS = SEEN | {"counts": {"deleted": 0, "recreated": 0, "kept": 0, "left": 0, "held": 0}, "orphans": []} | TAIL
+ORPHANS = (
+    SEEN | {"counts": {"deleted": 0, "recreated": 0, "expires": 0, "kept": 0, "left": 0, "undeclared": 0, "held": 0}, "orphans": []} | TAIL
+)
 TREE = {"target": "shop-prod", "commit": "", "seen": NOON, "count": 0, "shown": 0, "states": {}, "roots": [], "notes": []}
 EVENTS: dict[str, Any] = {"target": "shop-prod", "seen": NOON, "count": 0, "events": [], "notes": []}
 LOGS = {"target": "shop-prod", "object": "Pod/shop/a", "pod": "a", "container": "main", "previous": False, "lines": ["one", "two"]}

@@ -56,6 +56,21 @@ HOLD = {"id": "h2", "reasons": ["the renderer changed"], "recorded": False, "cha
 DUE = {"group": "PreSync", "step": "migrate", "object": "Job/shop/migrate", "action": "run"}
 
 
+def test_an_object_of_an_exclusive_namespace_is_shown_with_its_time_and_what_keeps_it(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = {"object": "ConfigMap/shop/a", "group": "", "uid": "u", "place": "", "fate": "expires", "held": False, "reason": "isn't declared"}
+    one |= {"since": NOON, "sibling": "", "terminating": "", "finalizers": [], "until": NOON, "stays": "declare it in git"}
+    beside = one | {"object": "ConfigMap/shop/b", "fate": "undeclared", "since": "", "until": "", "stays": ""}
+    monkeypatch.setitem(ORPHANS, "orphans", [one, beside])
+    page = get(door.browser("ADA"), "/ui/targets/shop-prod/orphans").text
+    first, second = page.split("ConfigMap/shop/")[1:]
+    assert ("expires" in first, NOON in first.partition("Why")[0], "to keep it: <code>declare it in git</code>" in first) == (
+        True,
+        True,
+        True,
+    )
+    assert ("undeclared" in second, "to keep it" in second) == (True, False)
+
+
 def test_a_gap_shows_what_the_command_line_says_of_it(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     stuck = {"object": "Pod/shop/a", "state": "equal", "action": "unchanged", "deletes": False, "terminating": NOON}
     held = {"object": "ConfigMap/shop/b", "state": "differs", "action": "update", "deletes": False, "held": True}

@@ -1,0 +1,266 @@
+"""Looks at exclusive namespaces for what git doesn't declare, and says of each object whether it goes, and when. Writes nothing.
+
+    drift runs, dry runs    LIST of each kind without the label of an ApplySet, metadata alone  -> orphans, those whose grace is over go
+    other runs              nothing is asked: what the record knows stays there
+
+Law: what can't be read is no orphan, and the grace of what the record knows of it begins again. Only an object that this plan has seen,
+under the uid whose grace is over, is deleted, and never one that a sibling declares.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from handler.cluster.api import Api
+from handler.cluster.discovery import Discovery
+from handler.cluster.live import metadata
+from handler.cluster.parallel import parallel
+from handler.config.settings import Target
+from handler.engine.planner.siblings import SiblingQuestions
+from handler.model.errors import AnnealError, ApiRefused
+from handler.model.names import PART_OF, GroupKind, Identity, Resource, identity_of, uid_and_version
+from handler.model.plan import Action, Change
+from handler.plan.exclusive import SYSTEM, Sighting, is_looked_for, left_alone, said, said_kept, unread, until
+from handler.plan.prune import kept_by_itself, left_to
+from handler.state.record import Orphan
+from handler.state.record_format import seconds_of, stamp
+
+MOST = 2000  # orphans of exclusive namespaces that a record keeps: the grace of more begins once some of these are gone
+_UNMARKED = f"!{PART_OF}"
+_WORKERS = 8
+
+Object = dict[str, Any]
+Scope = tuple[GroupKind, str]  # a kind in a namespace
+
+
+@dataclass(frozen=True, slots=True)
+class ExclusiveRequest:
+    """What a plan asks of exclusive namespaces. `known`: orphans of the record; `now`: seconds since the epoch.
+
+    `looks`: whether this run looks; `kept`: why nothing is deleted there, empty: it may be; `records`: the run is no dry run, so that what
+    it sees first is known from then on; `beside`: other namespaces, in which undeclared objects are only listed; `own`: namespace/name of
+    the workload that this handler runs in.
+    """
+
+    known: tuple[Orphan, ...] = ()
+    now: float = 0.0
+    looks: bool = False
+    kept: str = ""
+    records: bool = False
+    beside: tuple[str, ...] = ()
+    own: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExclusiveFindings:
+    """What was found. `changes`: of the plan, with their `bodies`; `orphans`: what the record keeps, but for what this run deletes.
+
+    `beside`: undeclared objects of the other namespaces; `notes`: what is left alone, and what couldn't be read.
+    """
+
+    changes: tuple[Change, ...] = ()
+    bodies: Mapping[Identity, Object] = field(default_factory=dict)
+    orphans: tuple[Orphan, ...] = ()
+    beside: tuple[Change, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExclusiveLook:
+    """Looks for one target, with its own identity."""
+
+    target: Target
+    api: Api
+    discovery: Discovery
+
+    def find(
+        self, ask: ExclusiveRequest, declared: Collection[Identity], uids: Collection[str], handover: SiblingQuestions
+    ) -> ExclusiveFindings:
+        """Return what lives undeclared. `declared`: all that git declares, hooks and doomed objects, too; `uids`: of those that live.
+
+        Raises AnnealError: what the server serves isn't known, or the siblings of something that would go can't be read.
+        """
+        known = {each.uid: each for each in ask.known if each.unmarked and each.identity.namespace in self.target.exclusive}
+        if not ask.looks:
+            return ExclusiveFindings(orphans=tuple(_carried(ask, known.values(), declared)))
+        home = _home(ask.own, declared)
+        spaces = [name for name in self.target.exclusive if name != home]
+        seen = self._seen((*spaces, *ask.beside), declared, uids)
+        inside = [live for live in seen.orphans.values() if identity_of(live).namespace in spaces]
+        missing = (each for uid, each in known.items() if uid not in seen.orphans and each.identity not in declared)
+        unseen = [each for each in missing if seen.lacks(each.identity)]
+        room = max(MOST - len(unseen), 0)
+        judged = [self._judged(ask, live, known, room - number) for number, live in enumerate(_in_order(inside, known))]
+        claims = handover.claims([change.identity for change in judged if change.writes])
+        bodies = {identity_of(live): live for live in inside}
+        changes = [_claimed(change, bodies[change.identity], claims) for change in judged]
+        kept = [*(_again(each, ask, self.target) for each in unseen), *_recorded(changes[:room], known, ask.now)]
+        beside = [_beside(live) for live in seen.orphans.values() if identity_of(live).namespace not in spaces]
+        notes = [_AT_HOME.format(home)] if home in self.target.exclusive else []
+        return ExclusiveFindings(tuple(changes), bodies, tuple(kept), tuple(beside), (*notes, *seen.notes()))
+
+    def judged_again(self, change: Change, live: Object, declared: Collection[Identity]) -> Change:
+        """Judge an orphan from what is live right before its deletion."""
+        noun = "is declared" if change.identity in declared else left_alone(live, change.identity)
+        kept = kept_by_itself(live) or noun
+        if noun is not None or kept:
+            return replace(change, action=Action.SKIP, reason=f"is left alone: {kept or 'it has an owner'}")
+        return replace(change, resource_version=uid_and_version(live)[1])
+
+    def _judged(self, ask: ExclusiveRequest, live: Object, known: Mapping[str, Orphan], room: int) -> Change:
+        identity, (uid, version) = identity_of(live), uid_and_version(live)
+        finalizers = tuple(str(name) for name in live["metadata"].get("finalizers") or ())
+        change = Change(Action.SKIP, identity, uid, version, finalizers=finalizers, unmarked=True)
+        going = f"is being deleted since {live['metadata'].get('deletionTimestamp')}" if live["metadata"].get("deletionTimestamp") else ""
+        kept = kept_by_itself(live) or going or ask.kept
+        if kept:
+            return replace(change, reason=said_kept(identity, kept))
+        before = known.get(uid)
+        if before is None and room <= 0:
+            return replace(change, reason=said_kept(identity, f"{MOST} others come first"))
+        grace = self.target.orphan_grace
+        end = stamp(until(_sighting(before) if before else None, grace, ask.now))
+        if (before is None or not before.until) and not ask.records:
+            return replace(change, reason=said(identity, f"; deleted orphanGrace ({grace:.0f} s) after the next drift run has noted it"))
+        if before is not None and seconds_of(end) <= ask.now:
+            return replace(change, action=Action.PRUNE, reason=said(identity, f" since {before.since}"), until=end)
+        return replace(change, reason=said(identity, f"; deleted after {end}"), until=end)
+
+    # --- what lives
+    def _seen(self, namespaces: Sequence[str], declared: Collection[Identity], uids: Collection[str]) -> _Seen:
+        self.discovery.refresh()
+        index = self.discovery.index()
+        wanted = [(resource, name) for resource in index.listable() if is_looked_for(resource) for name in namespaces]
+        answers = parallel([partial(_listed, self.api, *each, declared) for each in wanted], _WORKERS)
+        seen = _Seen(index.served.stale)
+        for (resource, name), answer in zip(wanted, answers, strict=True):
+            seen.add(resource, name, answer)
+        seen.drop_declared(uids)
+        return seen
+
+
+@dataclass(slots=True)
+class _Listed:
+    """One LIST: what may be an orphan, what is declared, by uid, and how much else is left alone, by noun."""
+
+    orphans: dict[str, Object] = field(default_factory=dict)
+    declared: set[str] = field(default_factory=set)
+    left: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What all LISTs have found, an object that several kinds serve once. `silent`: API groups that don't answer."""
+
+    silent: frozenset[str]
+    orphans: dict[str, Object] = field(default_factory=dict)
+    declared: set[str] = field(default_factory=set)
+    left: dict[str, tuple[str, str]] = field(default_factory=dict)
+    failed: dict[Scope, AnnealError] = field(default_factory=dict)
+
+    def add(self, resource: Resource, namespace: str, answer: _Listed | AnnealError) -> None:
+        if isinstance(answer, AnnealError):
+            self.failed[resource.group_kind, namespace] = answer
+            return
+        self.orphans = answer.orphans | self.orphans  # the first kind that serves it names it
+        self.declared |= answer.declared
+        self.left |= {uid: (namespace, noun) for uid, noun in answer.left.items()}
+
+    def drop_declared(self, uids: Collection[str]) -> None:
+        for uid in {*self.declared, *uids, *self.left} & self.orphans.keys():
+            del self.orphans[uid]
+
+    def lacks(self, identity: Identity) -> bool:
+        """Whether an object of this kind may live without having been seen."""
+        return (identity.group_kind, identity.namespace) in self.failed or identity.group in self.silent
+
+    def notes(self) -> Iterator[str]:
+        counted = Counter(self.left.values())
+        for space in sorted({space for space, _ in counted}):
+            nouns = [f"{noun} ({number})" for (place, noun), number in sorted(counted.items()) if place == space]
+            yield f"namespace {space}: left alone though git doesn't declare them: {', '.join(nouns)}"
+        for space in sorted({space for _, space in self.failed}):
+            errors = {kind: error for (kind, place), error in sorted(self.failed.items(), key=lambda each: each[0]) if place == space}
+            seen = f"{', '.join(map(str, errors))} of namespace {space} can't be listed, so none of them is an orphan"
+            yield f"{seen}: {next(iter(errors.values())).problems[0].message}"
+        for group in sorted(self.silent):
+            yield f"the API group {group} doesn't answer, so nothing of it is an orphan; repair its APIService"
+
+
+_AT_HOME = "namespace {} holds the workload of this very handler, which git doesn't declare: nothing there is an orphan"
+
+
+def _home(own: str, declared: Iterable[Identity]) -> str:
+    """Return the namespace of the workload that this handler runs in, unless git declares that; empty: it isn't known, or declared."""
+    space, _, name = own.partition("/")
+    return "" if any((each.namespace, each.name) == (space, name) for each in declared) else space
+
+
+def beside_exclusive(target: Target) -> tuple[str, ...]:
+    """Return the namespaces of a target in which undeclared objects are listed and never touched; none where it may have any namespace."""
+    return () if "*" in target.namespaces else tuple(sorted({*target.namespaces} - {*target.exclusive}))
+
+
+def _listed(api: Api, resource: Resource, namespace: str, declared: Collection[Identity]) -> _Listed:
+    found = _Listed()
+    try:
+        for live in metadata(api, resource, namespace, _UNMARKED):
+            _sort(live, found, declared)
+    except ApiRefused as error:
+        if error.status != 404:  # its CRD is gone, and all of its objects with it
+            raise
+    return found
+
+
+def _sort(live: Object, found: _Listed, declared: Collection[Identity]) -> None:
+    identity, uid = identity_of(live), str(live["metadata"].get("uid") or "")
+    if identity in declared:
+        found.declared.add(uid)
+        return
+    noun = left_alone(live, identity)
+    if noun is None:
+        kept = {key: value for key, value in live["metadata"].items() if key != "managedFields"}
+        found.orphans[uid] = {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": kept}
+    elif noun != SYSTEM:
+        found.left[uid] = noun
+
+
+def _sighting(known: Orphan) -> Sighting:
+    return Sighting(seconds_of(known.since), seconds_of(known.until) if known.until else None)
+
+
+def _in_order(found: Iterable[Object], known: Mapping[str, Orphan]) -> list[Object]:
+    """Put what the record knows first, then by name, so that the same ones are recorded each time."""
+    return sorted(found, key=lambda live: (live["metadata"].get("uid") not in known, identity_of(live)))
+
+
+def _claimed(change: Change, live: Object, claims: Mapping[Identity, tuple[str, str]]) -> Change:
+    return replace(left_to(live, *claims[change.identity]), unmarked=True) if change.identity in claims else change
+
+
+def _recorded(changes: Iterable[Change], known: Mapping[str, Orphan], now: float) -> Iterator[Orphan]:
+    """Yield what the record keeps of orphans that were seen."""
+    for change in changes:
+        since = known[change.uid].since if change.uid in known else stamp(now)
+        yield Orphan(change.uid, change.identity, since, change.sibling, unmarked=True, until=change.until)
+
+
+def _again(known: Orphan, ask: ExclusiveRequest, target: Target) -> Orphan:
+    """Return an orphan that couldn't be looked for, its grace begun again."""
+    end = None if ask.kept else unread(_sighting(known), target.orphan_grace, ask.now)
+    return replace(known, until=stamp(end) if end else "")
+
+
+def _carried(ask: ExclusiveRequest, known: Iterable[Orphan], declared: Collection[Identity]) -> Iterator[Orphan]:
+    """Yield what a run that doesn't look leaves in the record: what git doesn't declare by now; where nothing goes, without its time."""
+    for each in known:
+        if each.identity not in declared:
+            yield replace(each, until="") if ask.kept else each
+
+
+def _beside(live: Object) -> Change:
+    return Change(Action.SKIP, identity_of(live), *uid_and_version(live), "isn't declared; its namespace isn't exclusive", unmarked=True)

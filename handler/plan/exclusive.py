@@ -1,0 +1,161 @@
+"""Exclusive namespaces: which live object without our marks is an orphan there, what is left alone, and until when it stays. Pure.
+
+    never asked for    kinds of the system and of metrics, what can't be listed and deleted, what has an owner
+    left alone         members of any ApplySet, what another tool or a controller has made, tokens, releases of Helm, what holds data
+    an orphan          everything else that git doesn't declare: shown with the time of its deletion, deleted after that
+
+Law: only metadata is known of an object, so each rule reads no more. What is in doubt is left alone. A time that was shown never comes
+earlier.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from handler.config.settings import Prune
+from handler.model.names import PART_OF, GroupKind, Identity, Resource
+from handler.model.numbers import many
+from handler.model.plan import Action, Change
+from handler.plan.inventory import marked_target
+from handler.plan.ownership import foreign_owner
+
+KEEP = "anneal.dev/prune=disabled"  # the annotation by which a person keeps an object, as kubectl writes it
+_KEPT = "; kept: "
+SYSTEM = ""  # what is left alone as the system's own, or with its owner: no word is said of it
+_PARENT = "applyset.kubernetes.io/id"
+_SYSTEM_KINDS = frozenset(
+    {
+        GroupKind("", "Event"),
+        GroupKind("events.k8s.io", "Event"),
+        GroupKind("", "Endpoints"),
+        GroupKind("discovery.k8s.io", "EndpointSlice"),
+        GroupKind("coordination.k8s.io", "Lease"),
+        GroupKind("apps", "ControllerRevision"),
+    }
+)
+_SYSTEM_OBJECTS = frozenset(
+    {
+        ("", "ServiceAccount", "default"),
+        ("", "ConfigMap", "kube-root-ca.crt"),
+        ("", "ConfigMap", "openshift-service-ca.crt"),
+        ("", "ConfigMap", "istio-ca-root-cert"),
+    }
+)
+"""Controllers write these into every namespace, and write them again."""
+_DATA = {
+    GroupKind("", "PersistentVolumeClaim"): "PersistentVolumeClaims, which hold data",
+    GroupKind("snapshot.storage.k8s.io", "VolumeSnapshot"): "VolumeSnapshots, which hold data",
+}
+_SECRET = GroupKind("", "Secret")
+_TOKENS, _HELM, _LOCK = "tokens of ServiceAccounts", "records of Helm releases", "locks of leader elections"
+_MARKS: tuple[tuple[str, str], ...] = (
+    ("kubernetes.io/service-account.name", _TOKENS),  # the API server demands it of a Secret with a token
+    ("openshift.io/internal-registry-pull-secret-ref", _TOKENS),
+    ("control-plane.alpha.kubernetes.io/leader", _LOCK),
+    ("cert-manager.io/certificate-name", "certificates of cert-manager"),
+    ("acme.cert-manager.io/*", "certificates of cert-manager"),
+    ("trust.cert-manager.io/bundle", "bundles of trust-manager"),
+    ("generate.kyverno.io/*", "what Kyverno generates"),
+    ("policies.kyverno.io/*", "what Kyverno generates"),
+    ("hnc.x-k8s.io/inherited-from", "what the hierarchical namespace controller copies"),
+    ("reflector.v1.k8s.emberstack.com/reflects", "what Reflector copies"),
+    ("crossplane.io/*", "what Crossplane manages"),
+    ("reconcile.external-secrets.io/*", "what External Secrets writes"),
+    ("kapp.k14s.io/is-app*", "records of kapp"),
+    ("cli-utils.sigs.k8s.io/inventory-id", "inventories of cli-utils"),
+    ("argocd.argoproj.io/secret-type", "settings of Argo CD"),
+)
+"""Labels and annotations of what controllers write without an owner: deleted, it would come again, or be missed. Patterns, with a noun."""
+
+
+def is_looked_for(resource: Resource) -> bool:
+    """Whether objects of a kind can be orphans of a namespace. `resource`: with its verbs."""
+    served = resource.namespaced and {"list", "delete"} <= resource.verbs
+    return served and resource.group_kind not in _SYSTEM_KINDS and not resource.group.endswith("metrics.k8s.io")
+
+
+def left_alone(live: Mapping[str, Any], identity: Identity) -> str | None:
+    """Return a noun for what an undeclared object is left alone as, SYSTEM where no word is said of that; None: it is an orphan."""
+    metadata = live.get("metadata") or {}
+    if metadata.get("ownerReferences") or (identity.group, identity.kind, identity.name) in _SYSTEM_OBJECTS:
+        return SYSTEM
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    if _PARENT in labels:
+        return "parents of ApplySets"
+    if PART_OF in labels:
+        target = marked_target(live, identity)
+        return f"what belongs to target {target}" if target else "members of ApplySets"
+    owner = foreign_owner(dict(live), identity, "")
+    if owner:
+        return f"what belongs to {owner.name}"
+    return _DATA.get(identity.group_kind) or _secret_of(identity, labels) or _marked((*labels, *annotations))
+
+
+def _secret_of(identity: Identity, labels: Mapping[str, str]) -> str | None:
+    """Name what Helm 3 and 2 keep in Secrets or ConfigMaps, and bootstrap tokens."""
+    if labels.get("owner") == "helm" or labels.get("OWNER") == "TILLER" or identity.name.startswith("sh.helm.release.v1."):
+        return _HELM
+    return _TOKENS if identity.group_kind == _SECRET and identity.name.startswith("bootstrap-token-") else None
+
+
+def _marked(keys: Iterable[str]) -> str | None:
+    return next((noun for key in keys for pattern, noun in _MARKS if fnmatchcase(key, pattern)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What a record knows of an orphan, in seconds since the epoch. `until`: when it may be deleted; None: that wasn't said."""
+
+    since: float
+    until: float | None
+
+
+def until(known: Sighting | None, grace: float, now: float) -> float:
+    """Return when an orphan that is seen `now` may be deleted: `grace` seconds after it was first seen, never before a time said earlier.
+
+    One that something has kept begins anew once that is lifted.
+    """
+    if known is None or known.until is None:
+        return now + grace
+    return max(known.until, known.since + grace)
+
+
+def unread(known: Sighting, grace: float, now: float) -> float | None:
+    """Return when an orphan that couldn't be looked for may be deleted: its grace begins again; None: it had none."""
+    return None if known.until is None else max(known.until, now + grace)
+
+
+def said(identity: Identity, text: str) -> str:
+    """Return a change's reason: where the object lives undeclared, and `text`."""
+    return f"isn't declared in exclusive namespace {identity.namespace}{text}"
+
+
+def said_kept(identity: Identity, why: str) -> str:
+    """Return the reason of a change that keeps an orphan, whatever its grace."""
+    return said(identity, f"{_KEPT}{why}")
+
+
+def expires(change: Change) -> bool:
+    """Whether a change is of an orphan that a later drift run deletes."""
+    return change.unmarked and change.action is Action.SKIP and not change.sibling and _KEPT not in change.reason
+
+
+def held_strangers(changes: Iterable[Change], members: Iterable[Identity], prune: Prune) -> dict[tuple[str, str, str], str]:
+    """Return why the deletion of unmarked objects must be approved: of a namespace too many, beside the `members` that live in it."""
+    going: dict[str, list[Change]] = {}
+    for change in changes:
+        if change.unmarked and change.action is Action.PRUNE:
+            going.setdefault(change.identity.namespace, []).append(change)
+    if not going:
+        return {}
+    living, limit = Counter(member.namespace for member in members), prune.hold_above
+    return {
+        found[0].key(): f"{many(len(found), 'object')} that git doesn't declare would be deleted in exclusive namespace {space}, "
+        f"beside {many(living[space], 'member')}: above holdAbove {limit.count} and {limit.fraction:.0%}"
+        for space, found in sorted(going.items())
+        if len(found) > limit.count and len(found) > limit.fraction * living[space]
+    }

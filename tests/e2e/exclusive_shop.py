@@ -1,0 +1,84 @@
+"""A shop with an exclusive namespace, and a clock that the test moves on: what drift runs delete there, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from handler.config.settings import HoldAbove, Prune, Target
+from handler.engine.run.dependencies import Dependencies
+from handler.model.plan import Action
+from handler.model.result import Outcome, Result
+from handler.state.record import Orphan
+from handler.state.record_format import seconds_of
+from tests.e2e.documents import Document, config_map
+from tests.e2e.one_target import DONE, Shop, told
+
+GRACE = 3600.0
+BOLD = Prune(hold_above=HoldAbove(1000, 1.0))
+"""Nothing waits for an approval."""
+
+
+@dataclass
+class ExclusiveShop:
+    """Runs of a shop by its own clock, which begins now; `web` is all that it declares at first."""
+
+    shop: Shop
+    ahead: float = 0.0
+    web: Document = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.web = config_map(self.shop.name, "web")
+        self.configure(exclusive=(self.shop.name,), orphan_grace=GRACE, namespaces=(self.shop.name,), prune=BOLD)
+        self.shop.push(self.web)
+        self.run("push")
+
+    def configure(self, **changes: Any) -> None:
+        """Change settings, and begin with a fresh handler, which reads the test's clock."""
+        self.shop.configure(**changes)
+        make = self.shop.handler._dependencies
+
+        def timed(target: Target) -> Dependencies:
+            made = make(target)
+            clock = made.clock
+            return replace(made, clock=lambda: clock() + self.ahead)
+
+        self.shop.handler._dependencies = timed  # type: ignore[method-assign]  # the seam
+
+    def run(self, trigger: str = "drift", **fields: Any) -> Result:
+        result = self.shop.run(trigger, **fields)
+        assert result.outcome in DONE, told(result)
+        return result
+
+    def pruned(self, trigger: str = "drift") -> set[str]:
+        """Run; return the names of what was deleted."""
+        result = self.run(trigger)
+        return {change.identity.name for change in result.written if change.action is Action.PRUNE}
+
+    def plant(self, *documents: Document) -> list[Document]:
+        """Create objects by hand; return them as they live."""
+        self.shop.kubectl.apply(*documents, options=["--server-side", "--field-manager=by-hand"])
+        live = [self.shop.live(document) for document in documents]
+        assert all(live), live
+        return [each or {} for each in live]
+
+    def orphans(self) -> dict[str, Orphan]:
+        """Return what the record knows of the exclusive namespace, by name."""
+        return {each.identity.name: each for each in self.shop.state().orphans if each.unmarked}
+
+    def wait_for(self, orphan: Orphan) -> None:
+        """Move the clock on to the moment at which an orphan may be deleted."""
+        self.ahead += max(seconds_of(orphan.until) - self.now(), 0.0)
+
+    def now(self) -> float:
+        return self.shop.handler.dependencies(self.shop.name).clock()
+
+
+def planned(result: Result) -> dict[str, tuple[Action, str]]:
+    """Return what a plan does with what isn't declared, by name."""
+    assert result.plan, told(result)
+    return {change.identity.name: (change.action, change.until) for change in result.plan.prunes if change.unmarked}
+
+
+def is_unchanged(result: Result) -> bool:
+    return result.outcome is Outcome.UNCHANGED

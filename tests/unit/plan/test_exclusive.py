@@ -1,0 +1,152 @@
+"""What lives in an exclusive namespace and isn't declared: whether it is an orphan, and until when it stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handler.config.settings import HoldAbove, Prune
+from handler.model.names import IDENTITY, PART_OF, Identity, Resource, identity_of
+from handler.model.plan import Action, Change
+from handler.plan.exclusive import SYSTEM, Sighting, expires, held_strangers, is_looked_for, left_alone, said, said_kept, unread, until
+
+ALL = frozenset({"list", "delete", "get"})
+MAP = Identity("", "ConfigMap", "shop", "web")
+
+
+def resource(group: str, kind: str, *, namespaced: bool = True, verbs: frozenset[str] = ALL) -> Resource:
+    return Resource(group, "v1", kind, f"{kind.lower()}s", namespaced, verbs)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (resource("", "ConfigMap"), True),
+        (resource("example.com", "Offer"), True),
+        (resource("", "Node", namespaced=False), False),
+        (resource("", "PodTemplate", verbs=frozenset({"list"})), False),
+        (resource("", "Binding", verbs=frozenset({"create"})), False),
+        (resource("", "Event"), False),
+        (resource("events.k8s.io", "Event"), False),
+        (resource("", "Endpoints"), False),
+        (resource("discovery.k8s.io", "EndpointSlice"), False),
+        (resource("coordination.k8s.io", "Lease"), False),
+        (resource("apps", "ControllerRevision"), False),
+        (resource("metrics.k8s.io", "PodMetrics"), False),
+        (resource("custom.metrics.k8s.io", "MetricValueList"), False),
+    ],
+)
+def test_kinds_that_may_hold_orphans(kind: Resource, expected: bool) -> None:
+    assert is_looked_for(kind) is expected
+
+
+def live(kind: str = "ConfigMap", name: str = "web", **metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "shop", "uid": "1", **metadata}}
+
+
+def noun(found: dict[str, Any]) -> str | None:
+    return left_alone(found, identity_of(found))
+
+
+OTHER: dict[str, Any] = {"labels": {PART_OF: "applyset-x-v1"}}
+HELM = {"manager": "helm", "operation": "Update", "fieldsV1": {"f:data": {"f:key": {}}}}
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (live(), None),
+        (live("Pod"), None),
+        (live("Job", annotations={"kubectl.kubernetes.io/last-applied-configuration": "{}"}), None),
+        (live("ResourceQuota"), None),
+        (live(managedFields=[{"manager": "kubectl", "operation": "Apply", "fieldsV1": {"f:data": {}}}]), None),
+        (live("ServiceAccount", "default"), SYSTEM),
+        (live("ServiceAccount", "web"), None),
+        (live(name="kube-root-ca.crt"), SYSTEM),
+        (live("Secret", "kube-root-ca.crt"), None),
+        (live(ownerReferences=[{"kind": "ReplicaSet", "name": "web"}]), SYSTEM),
+        (live(**OTHER), "members of ApplySets"),
+        (live(**OTHER, annotations={IDENTITY: MAP.mark("api")}), "what belongs to target api"),
+        (live(labels={"applyset.kubernetes.io/id": "applyset-x-v1"}), "parents of ApplySets"),
+        (live(annotations={"meta.helm.sh/release-name": "db"}), "what belongs to Helm release db"),
+        (live(managedFields=[HELM]), "what belongs to Helm (field manager helm)"),
+        (live(labels={"kustomize.toolkit.fluxcd.io/name": "apps"}), "what belongs to Flux Kustomization apps"),
+        (live("Secret", "sh.helm.release.v1.db.v1", labels={"owner": "helm", "name": "db"}), "records of Helm releases"),
+        (live(name="db.v1", labels={"OWNER": "TILLER"}), "records of Helm releases"),
+        (live("Secret", annotations={"kubernetes.io/service-account.name": "web"}), "tokens of ServiceAccounts"),
+        (live("Secret", "bootstrap-token-abcdef"), "tokens of ServiceAccounts"),
+        (live("PersistentVolumeClaim"), "PersistentVolumeClaims, which hold data"),
+        (live(annotations={"control-plane.alpha.kubernetes.io/leader": "{}"}), "locks of leader elections"),
+        (live("Secret", annotations={"cert-manager.io/certificate-name": "web"}), "certificates of cert-manager"),
+        (live(labels={"generate.kyverno.io/policy-name": "x"}), "what Kyverno generates"),
+    ],
+)
+def test_what_is_left_alone_though_git_does_not_declare_it(found: dict[str, Any], expected: str | None) -> None:
+    assert noun(found) == expected
+
+
+HOUR, NOW = 3600.0, 100_000.0
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        (None, NOW + HOUR),
+        (Sighting(NOW - 60, None), NOW + HOUR),
+        (Sighting(NOW - 60, NOW - 60 + HOUR), NOW - 60 + HOUR),
+        (Sighting(NOW - 60, NOW - 60 + 2 * HOUR), NOW - 60 + 2 * HOUR),
+        (Sighting(NOW - 60, NOW + 5), NOW - 60 + HOUR),
+        (Sighting(NOW - 2 * HOUR, NOW - HOUR), NOW - HOUR),
+    ],
+    ids=["new", "was kept", "same grace", "shorter grace now", "longer grace now", "over"],
+)
+def test_a_time_that_was_shown_never_comes_earlier(known: Sighting | None, expected: float) -> None:
+    assert until(known, HOUR, NOW) == expected
+
+
+def test_the_grace_of_what_can_not_be_read_begins_again() -> None:
+    assert unread(Sighting(0, NOW - 5), HOUR, NOW) == NOW + HOUR
+    assert unread(Sighting(0, NOW + 2 * HOUR), HOUR, NOW) == NOW + 2 * HOUR
+    assert unread(Sighting(0, None), HOUR, NOW) is None
+
+
+def going(number: int, space: str = "shop") -> list[Change]:
+    names = [f"o{index}" for index in range(number)]
+    return [Change(Action.PRUNE, Identity("", "ConfigMap", space, name), f"{space}-{name}", "1", unmarked=True) for name in names]
+
+
+def members(number: int, space: str = "shop") -> list[Identity]:
+    return [Identity("", "ConfigMap", space, f"m{index}") for index in range(number)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "living", "held"),
+    [
+        (going(300), members(10), True),
+        (going(300), [*members(10), *members(5000, "jobs")], True),
+        (going(10), members(1), False),
+        (going(11), members(36), True),
+        (going(11), members(37), False),
+        (going(11), [], True),
+    ],
+)
+def test_many_deletions_beside_few_members_of_the_namespace_are_held(changes: list[Change], living: list[Identity], held: bool) -> None:
+    found = held_strangers(changes, living, Prune(hold_above=HoldAbove(10, 0.3)))
+    assert bool(found) is held
+    if held:
+        ((key, reason),) = found.items()
+        assert key == changes[0].key()
+        assert f"{len(changes)} objects that git doesn't declare would be deleted in exclusive namespace shop, beside" in reason
+
+
+def test_members_that_go_are_not_counted_as_undeclared() -> None:
+    assert held_strangers([Change(Action.PRUNE, each, "1") for each in members(30)], [], Prune()) == {}
+
+
+def test_what_a_later_run_deletes() -> None:
+    one = Change(Action.SKIP, MAP, "1", "1", said(MAP, "; deleted after 2026-01-01T00:00:00Z"), unmarked=True)
+    kept = Change(Action.SKIP, MAP, "1", "1", said_kept(MAP, "prune is off"), unmarked=True)
+    left = Change(Action.SKIP, MAP, "1", "1", "hand over to api", unmarked=True, sibling="api")
+    member = Change(Action.SKIP, MAP, "1", "1", "protected")
+    assert [expires(each) for each in (one, kept, left, member)] == [True, False, False, False]
