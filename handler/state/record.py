@@ -11,6 +11,7 @@ from handler.model.event import Delivery
 from handler.model.names import GroupKind, Identity
 from handler.model.outside_inputs import KnownChart
 from handler.model.render import FILES, RecordedRender
+from handler.state.dependency_wait import DependencyWait
 from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word, seconds_of
 
 
@@ -31,10 +32,10 @@ class Ran:
     open: bool = False
 
 
-FORMAT = 5
+FORMAT = 6
 """Version of the layout: a newer one is refused, an older one read and written anew.
 
-1: no plain keys; 2: no health; 3: no refusal; 4: no renderer.
+1: no plain keys; 2: no health; 3: no refusal; 4: no renderer; 5: no dependencies.
 """
 
 
@@ -327,6 +328,7 @@ class State:
     pin: Pin | None = None
     suspend: Suspend | None = None
     requested: NamedRequest | None = None
+    awaits: DependencyWait | None = None
     renderer: Word = ""
     installed: Sha = ""
     charts: tuple[KnownChart, ...] = ()

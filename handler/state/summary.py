@@ -33,6 +33,7 @@ class Summary:
     `health`, `health_since`, `judged`: see `TargetHealth`. `subject`: of the applied commit, cut; `applied`: since when it is applied;
     `since`: of the phase; `suspended_until`: empty without an end. `author`: of the applied commit, cut; `why`: what stands in the way, the
     first line of it, cut; `recent`: the last runs, newest first.
+    `awaits`: the commit that waits for other targets.
     """
 
     commit: Sha = ""
@@ -59,6 +60,7 @@ class Summary:
     author: Line = ""
     why: Line = ""
     recent: tuple[RunGlimpse, ...] = ()
+    awaits: Sha = ""
 
     @classmethod
     def of(cls, state: State) -> Summary:
@@ -89,6 +91,7 @@ class Summary:
             author=next((_cut(run.author.partition(" <")[0], _AUTHOR) for run in runs if run.author), ""),
             why=_cut(_why(state), _WHY),
             recent=tuple(RunGlimpse(run.outcome, round(run.duration, 1)) for run in state.history[:RECENT]),
+            awaits=state.awaits.commit if state.awaits else "",
         )
 
     def suspension(self, now: float) -> Suspend | None:

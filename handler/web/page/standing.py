@@ -32,10 +32,11 @@ HELD = Badge("held", "held", "warn", "◆")
 DRIFTED = Badge("drifted", "drifted", "warn", "≠")
 SUSPENDED = Badge("suspended", "suspended", "quiet", "‖")
 MOVING = Badge("moving", "rolling out", "moving", "➤")
+WAITING = Badge("waiting", "waiting", "moving", "…")
 NEW = Badge("new", "never ran", "quiet", "○")
 UNKNOWN = Badge("unknown", "unknown", "quiet", "?")
 HEALTHY = Badge("healthy", "healthy", "good", "✓")
-STANDINGS = (UNREAD, FAILED, DEGRADED, HELD, DRIFTED, SUSPENDED, MOVING, NEW, UNKNOWN, HEALTHY)
+STANDINGS = (UNREAD, FAILED, DEGRADED, HELD, DRIFTED, SUSPENDED, MOVING, WAITING, NEW, UNKNOWN, HEALTHY)
 """All of them, the most urgent first."""
 
 _RULES: tuple[tuple[Badge, Callable[[Row], object]], ...] = (
@@ -44,6 +45,7 @@ _RULES: tuple[tuple[Badge, Callable[[Row], object]], ...] = (
     (NEW, lambda row: not row["recorded"]),
     (FAILED, lambda row: row["phase"] == "failed"),
     (HELD, lambda row: row["held"]),
+    (WAITING, lambda row: row["awaits"] and row["phase"] == "waiting"),
     (MOVING, lambda row: row["phase"] in (ROLLING, "waiting", PRUNING) or row["attempt"]),
     (DEGRADED, lambda row: row["health"] == HealthState.DEGRADED),
     (DRIFTED, lambda row: row["drifted"]),
