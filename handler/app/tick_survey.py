@@ -1,8 +1,8 @@
 """Surveys targets for a tick: which certainly have nothing to do. One metadata LIST a cluster, one look a revision.
 
-Law: only what its summary and the head prove to be in sync is spared its run, or to wait for a target that isn't ready; nothing here writes.
-A hanging cluster or git host delays its own targets alone, to the deadline. The LIST is consistent and requested after the tick fell due; a
-head may be older by the runs' slack.
+Law: only what its summary and the head prove to be in sync is spared its run, or to wait for one that isn't ready; nothing here writes.
+A hanging cluster or git host delays its own targets alone, to the deadline. The LIST is consistent and requested after the tick fell due;
+a head may be older by the runs' slack.
 """
 
 from __future__ import annotations
