@@ -246,6 +246,6 @@ class Handler(Connections):
             target,
             self.digest(target),
             shares_repository(target, dependant),
-            lambda since: self.head(target, since).commit,
+            lambda since: self.source(target).head(target.revision, since).commit,
             partial(self._is_held_by, name),
         )

@@ -44,6 +44,22 @@ class Ordered:
             shop.settings = self.settings
         self.infra.handler = self.apps.handler = self.apps.handler_at(self.apps.kubectl.kubeconfig)
 
+    def configuration(self, **settings: Any) -> dict[str, Any]:
+        """Return a configuration file's content that says the same."""
+        targets = [
+            {
+                "name": shop.name,
+                "repository": {"url": shop.target.repository.url},
+                "path": PATH,
+                "namespaces": [self.space],
+                "dependsOn": list(shop.target.depends_on),
+                "cluster": {"kubeconfig": {"file": str(shop.kubectl.kubeconfig)}},
+            }
+            for shop in (self.apps, self.infra)
+        ]
+        header = {"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", "stateNamespace": STATES}
+        return header | {"webhooks": {"github": {"secrets": [{"env": "HOOK"}]}}, "targets": targets} | settings
+
     def push(self, shop: Shop, version: str, *more: Document) -> str:
         """Push a version of a target's own object, and more beside it; return the commit."""
         return shop.push(config_map(self.space, shop.name, {"version": version}), *more)
