@@ -205,7 +205,7 @@ def _from_dependencies(state: State) -> NextStep | None:
     more = f", and for {' and '.join(each.target for each in others)}" if others else ""
     seen = f"{state.awaits.commit[:12]} waits for {first.target}, for {first.why}{more}"
     command = first.fix if first.fix.startswith("anneal ") else ""
-    if command.startswith(("anneal approve", "anneal resume", "anneal unpin")):
+    if command.split(" ")[1:2] in (["approve"], ["resume"], ["unpin"]):
         return NextStep(f"{seen}; to go on:", command)
     return NextStep(f"{seen}; to see how that stands:" if command else f"{seen}; {first.fix}", command, urgent=False)
 

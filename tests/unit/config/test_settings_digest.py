@@ -48,6 +48,7 @@ NEUTRAL: dict[str, Any] = {
     "rollback": s.Rollback(on_failure=True),
     "evidence": s.EvidenceSettings("record"),
     "sandbox": "weak",
+    "depends_on": ("infra",),
 }
 
 
