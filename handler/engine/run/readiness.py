@@ -21,12 +21,11 @@ from handler.model.health import HealthState
 from handler.model.result import Outcome
 from handler.state.dependency_wait import Obstacle
 from handler.state.record import State, TargetHealth
-from handler.state.run_history import PRUNING, ROLLING
+from handler.state.run_history import PRUNING
 from handler.state.summary import Summary
 from handler.state.suspension import CONFIGURED, suspension
 
 _FAILING = (str(Outcome.FAILED), PRUNING)
-_UNREADY = frozenset({*_FAILING, str(Outcome.HELD), str(Outcome.WAITING), ROLLING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,5 +117,6 @@ def is_certainly_unready(summary: Summary | None, head: str, *, together: bool) 
     if summary is None or not summary.commit:
         return True
     behind = together and summary.commit != head and not summary.pin
-    unwell = summary.health != HealthState.HEALTHY
-    return bool(summary.attempt) or summary.held or summary.phase in _UNREADY or behind or unwell
+    waits = bool(summary.awaits) and summary.phase == Outcome.WAITING
+    stands = bool(summary.attempt) or summary.held or waits or summary.phase in _FAILING
+    return stands or behind or summary.health != HealthState.HEALTHY
