@@ -202,12 +202,12 @@ def _from_dependencies(state: State) -> NextStep | None:
     if not (state.awaits and state.awaits.on and state.status.phase == "waiting"):
         return None
     first, *others = state.awaits.on
-    more = f", and for {' and '.join(each.target for each in others)}" if others else ""
-    seen = f"{state.awaits.commit[:12]} waits for {first.target}, for {first.why}{more}"
-    command = first.fix if first.fix.startswith("anneal ") else ""
-    if command.split(" ")[1:2] in (["approve"], ["resume"], ["unpin"]):
-        return NextStep(f"{seen}; to go on:", command)
-    return NextStep(f"{seen}; to see how that stands:" if command else f"{seen}; {first.fix}", command, urgent=False)
+    more = f"; and for {' and '.join(each.target for each in others)}" if others else ""
+    seen = f"{state.awaits.commit[:12]} waits for {first.target}: {first.why}{more}"
+    if not first.fix.startswith("anneal "):
+        return NextStep(f"{seen}; {first.fix}")
+    looks = first.fix.split()[1] == "status"
+    return NextStep(f"{seen}; to see {'how that stands' if looks else 'to that'}:", first.fix, urgent=not looks)
 
 
 def _from_wait(name: str, status: RunStatus, row: TargetRow) -> NextStep:

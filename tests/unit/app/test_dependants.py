@@ -78,7 +78,7 @@ def clusters() -> Clusters:
 
 
 def heard(clusters: Clusters, event: RunEvent) -> list[list[str]]:
-    Dependants(SETTINGS, clusters.records, clusters.wake).hear(event)  # type: ignore[arg-type]  # a fake
+    Dependants(SETTINGS, clusters.records, clusters.wake).hear(event)
     return clusters.woken
 
 
