@@ -54,7 +54,8 @@ def is_waiting(summary: Summary, settings: str, homes: Collection[str], now: flo
     `homes`: where its record may belong: one of a target that has applied nothing is of no repository.
     """
     is_ours = summary.home in homes and summary.settings == (settings if summary.commit else "")
-    return is_ours and bool(summary.awaits) and summary.phase == _WAITING and not _has_open_ends(summary, now)
+    waits = summary.phase == _WAITING and summary.awaits not in ("", summary.commit)
+    return is_ours and waits and not _has_open_ends(summary, now)
 
 
 def is_quiet(summary: Summary, head: str) -> bool:
