@@ -20,13 +20,13 @@ def note_mistakes(entries: Entries, mistakes: ConfigMistakes) -> None:
     """Note a name that is written twice, a target that waits for itself, and each circle; unknown names are the decoder's."""
     for target, nodes in entries.items():
         _note_repeated(target, nodes, mistakes)
-    for circle in _circles(entries):
-        node = circle[0][1]
-        subject = join(f"targets[{circle[0][0]}]", "dependsOn")
-        if len(circle) == 1:
-            mistakes.add(node, subject, f"{circle[0][0]} waits for itself", "remove the entry")
+    for found in _circles(entries):
+        name, node = found[0]
+        subject = join(f"targets[{name}]", "dependsOn")
+        if len(found) == 1:
+            mistakes.add(node, subject, f"{name} waits for itself", "remove the entry")
             continue
-        shown = ", ".join(f"{name} waits for {scalar(entry)} ({place(entry)})" for name, entry in circle)
+        shown = ", ".join(f"{each} waits for {scalar(entry)} ({place(entry)})" for each, entry in found)
         mistakes.add(node, subject, f"targets wait for each other in a circle: {shown}", "remove one of these entries")
 
 
@@ -41,20 +41,20 @@ def _note_repeated(target: str, nodes: Sequence[yaml.Node], mistakes: ConfigMist
 def _circles(entries: Entries) -> Iterator[list[tuple[str, yaml.Node]]]:
     """Yield circles until none is left, each as (target, its entry that goes on); one entry of each is looked at no more."""
     left = {name: {scalar(node): node for node in nodes if scalar(node) in entries} for name, nodes in entries.items()}
-    while found := _circle(left):
+    while found := circle(left):
         first = min(range(len(found)), key=lambda index: _position(left[found[index]][found[(index + 1) % len(found)]]))
         names = [*found[first:], *found[:first]]
         yield [(name, left[name][names[(index + 1) % len(names)]]) for index, name in enumerate(names)]
         del left[names[0]][names[1 % len(names)]]
 
 
-def _circle(left: Mapping[str, Collection[str]]) -> list[str]:
-    """Return the names of one circle, each before the one that it waits for; empty: there is none."""
+def circle(waits: Mapping[str, Collection[str]]) -> list[str]:
+    """Return the names of one circle, each before the one that it waits for; empty: there is none. `waits`: for whom each waits."""
     try:
-        TopologicalSorter(left).prepare()
+        TopologicalSorter(waits).prepare()
     except CycleError as error:
-        circle: list[str] = error.args[1]  # each before the one that waits for it, the first once more at the end
-        return circle[:0:-1]
+        found: list[str] = error.args[1]  # each before the one that waits for it, the first once more at the end
+        return found[:0:-1]
     return []
 
 
