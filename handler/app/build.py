@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from handler.app.connections import Connections, Options
 from handler.app.decryption_keys import TargetKeys
 from handler.app.external_services import ExternalServices
+from handler.app.other_records import ConfiguredRecords
 from handler.app.record_places import TargetRecords
-from handler.app.sibling_targets import OneRepository
+from handler.app.sibling_targets import OneRepository, shares_repository
 from handler.app.tables import LazyTable, Tables
 from handler.cluster.discovery import Discovery
 from handler.config.decryption import Decryption
@@ -29,7 +30,7 @@ from handler.engine.planner.desired import Preparer, request_for
 from handler.engine.planner.planner import Planner
 from handler.engine.planner.render_cache import RenderCache
 from handler.engine.reconcile import reconcile
-from handler.engine.run.dependencies import Dependencies
+from handler.engine.run.dependencies import AwaitedTarget, Dependencies
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.event import Job
 from handler.model.names import applyset_id, run_id
@@ -46,6 +47,7 @@ from handler.render.sandbox import Sandbox
 from handler.render.sops.decryptor import Decryptor
 from handler.render.target_render import render_target
 from handler.state.configmap import state_name
+from handler.state.record import Pin
 
 if TYPE_CHECKING:
     from handler.rollout.interfaces import CheckType
@@ -233,4 +235,19 @@ class Handler(Connections):
             siblings=OneRepository(self, target, self._sibling_preparer),
             health=self.custom_health(target),
             places=TargetRecords(self, target),
+            awaited=tuple(self._awaited(target, name) for name in target.depends_on),
+            others=ConfiguredRecords(self, self.target),
+        )
+
+    def _is_held_by(self, name: str, pin: Pin, head: str) -> bool:
+        return self.dependencies(name).preparer.is_held_by(pin, head)
+
+    def _awaited(self, dependant: Target, name: str) -> AwaitedTarget:
+        target = self.target(name)
+        return AwaitedTarget(
+            target,
+            self.digest(target),
+            shares_repository(target, dependant),
+            lambda since: self.source(target).head(target.revision, since).commit,
+            partial(self._is_held_by, name),
         )

@@ -35,6 +35,7 @@ class Subscriber(Protocol):
 
 FEEDBACK: Mapping[str, str] = {
     "cli": "handler.feedback.cli:RunLines",
+    "dependants": "handler.app.dependants:Dependants",
     "door": "handler.feedback.prometheus:DoorMetrics",
     "emf": "handler.feedback.emf:EmfLines",
     "live": "handler.feedback.live_runs:LiveRuns",

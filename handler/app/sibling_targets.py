@@ -52,9 +52,9 @@ class OneRepository:
         return TargetRecords(self._ways, self._target).parent(applyset)
 
     def _alike(self) -> list[Target]:
-        mine, keys = self._target, _keys(self._target)
+        mine = self._target
         others = [each for each in self._ways.settings.targets if each.name != mine.name and each.revision == mine.revision]
-        return [each for each in others if keys & _keys(each)]
+        return [each for each in others if shares_repository(mine, each)]
 
     def _is_here(self, other: Target) -> bool | None:
         """Whether another target is on this one's cluster; None: it can't be asked."""
@@ -74,6 +74,11 @@ class OneRepository:
 
     def _preparer(self, other: Target, uncertain: bool) -> Preparer:
         return self._prepare(other, self._ways.discovery(self._target) if uncertain else None)
+
+
+def shares_repository(one: Target, other: Target) -> bool:
+    """Whether two targets follow the same repository, under whichever of its addresses."""
+    return not _keys(one).isdisjoint(_keys(other))
 
 
 def _keys(target: Target) -> set[str]:

@@ -23,6 +23,7 @@ from handler.model.result import Outcome, Result
 from handler.model.to_json import masked, plain
 from handler.state import run_history
 from handler.state.configmap import state_name
+from handler.state.dependency_wait import DependencyWait
 from handler.state.heartbeat import Beat, Heartbeat
 from handler.state.record import HeldPlan, Progress, Refusal, Run, State, WaitingFor
 from handler.state.record_format import stamp
@@ -185,6 +186,7 @@ def shown(state: State) -> Json:
     return found | {
         "attempt": {"commit": attempt.commit, "since": attempt.since} if attempt else None,
         "waiting": _waiting(state.waiting) if state.waiting else None,
+        "awaits": _awaits(state.awaits) if state.awaits else None,
         "rollout": _rollout(state.rollout) if state.rollout else None,
         "held": held(state.held) if state.held else None,
         "approval": {"id": approval.id, "by": approval.by, "at": approval.at} if approval else None,
@@ -213,6 +215,11 @@ def held(waiting: HeldPlan) -> Json:
 def _waiting(known: WaitingFor) -> Json:
     """Return what the open run waits for; the digest of how things stood at its last look is for the next one."""
     return {"commit": known.commit, "what": known.what, "since": known.since, "over": known.over, "moved": known.moved}
+
+
+def _awaits(known: DependencyWait) -> Json:
+    """Return which commit waits for which targets, and why each isn't ready."""
+    return {"commit": known.commit, "since": known.since, "on": plain(known.on)}
 
 
 def _rollout(known: Progress) -> Json:

@@ -1,7 +1,8 @@
 """Surveys targets for a tick: which certainly have nothing to do. One metadata LIST a cluster, one look a revision.
 
-Law: only what its summary and the head prove to be in sync is spared its run; nothing here writes. A hanging cluster or git host delays its
-own targets alone, to the deadline. The LIST is consistent and requested after the tick fell due; a head may be older by the runs' slack.
+Law: only what its summary and the head prove to be in sync is spared its run, or to wait for one that isn't ready; nothing here writes.
+A hanging cluster or git host delays its own targets alone, to the deadline. The LIST is consistent and requested after the tick fell due;
+a head may be older by the runs' slack.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from handler.app.record_summaries import TOOLING, listed
+from handler.app.sibling_targets import shares_repository
 from handler.config.settings import Settings, Target
 from handler.engine import summary_shortcuts
+from handler.engine.run.readiness import is_certainly_unready
 from handler.model.errors import AnnealError, ClusterUnavailable, GitUnavailable
 from handler.model.event import Job
 from handler.model.result import Outcome, Result, TargetStanding
@@ -52,6 +55,7 @@ class TickSurvey:
 
     def __init__(self, settings: Settings, ways: Handler, deadline: float = DEADLINE) -> None:
         self._settings = settings
+        self._targets = {target.name: target for target in settings.targets}
         self._ways = ways
         self._deadline = deadline
         self._crew = SurveyThreads()
@@ -80,6 +84,7 @@ class TickSurvey:
             _LOG.warning("a survey can't see a cluster", extra={"fields": {"targets": len(targets), "why": str(error), "code": error.code}})
             asked.pass_on(targets, "cluster" if isinstance(error, ClusterUnavailable) else "")
             return
+        asked.listed[targets[0].cluster] = found
         self._follow(asked, targets, found, uid)
 
     def _follow(self, asked: _Round, targets: list[Target], found: dict[str, dict[str, Any]], uid: str) -> None:
@@ -104,9 +109,13 @@ class TickSurvey:
         if metadata is None:
             return None
         summary = summary_shortcuts.own_summary(metadata, settings.state_namespace, target.name, TOOLING)
-        home = home_of(target.repository.url, settings.installation, uid)
-        is_settled = summary and summary_shortcuts.is_settled(summary, self._ways.digest(target), home, time.time())
-        return summary if is_settled else None
+        if summary is None:
+            return None
+        home, nowhere = (home_of(url, settings.installation, uid) for url in (target.repository.url, ""))
+        digest, now = self._ways.digest(target), time.time()
+        if summary.awaits and target.depends_on:
+            return summary if summary_shortcuts.is_waiting(summary, digest, (home, nowhere), now) else None
+        return summary if summary_shortcuts.is_settled(summary, digest, home, now) else None
 
     def _revision(self, asked: _Round, group: list[tuple[Target, Summary]]) -> None:
         if not any(asked.waits_for(target) for target, _ in group):
@@ -118,10 +127,30 @@ class TickSurvey:
             asked.pass_on([target for target, _ in group], "git host" if isinstance(error, GitUnavailable) else "")
             return
         for target, summary in group:
-            if summary_shortcuts.is_quiet(summary, head):
+            if self._is_quiet(asked, target, summary, head):
                 asked.quiet(target, summary)
             else:
                 asked.pass_on([target])
+
+    def _is_quiet(self, asked: _Round, target: Target, summary: Summary, head: str) -> bool:
+        """Whether a tick has nothing to do: the head is applied, or waits for what this survey itself shows not to be ready."""
+        if not (summary.awaits and target.depends_on):
+            return summary_shortcuts.is_quiet(summary, head)
+        return summary.awaits == head and any(self._is_unready(asked, target, name, head) for name in target.depends_on)
+
+    def _is_unready(self, asked: _Round, dependant: Target, name: str, head: str) -> bool:
+        dependency = self._targets[name]
+        found = asked.listed.get(dependency.cluster)
+        if found is None:
+            return False  # its cluster hasn't answered: a run looks
+        metadata, together = found.get(state_name(name)), dependency.revision == dependant.revision
+        together = together and shares_repository(dependency, dependant)
+        summary = None
+        if metadata is not None:
+            summary = summary_shortcuts.own_summary(metadata, self._settings.state_namespace, name, TOOLING)
+            if summary is None:
+                return False
+        return is_certainly_unready(summary, head, together=together)
 
 
 class _Round:
@@ -135,6 +164,8 @@ class _Round:
         self._awaited = dict.fromkeys(self._open, "cluster")
         self._lock = threading.Lock()
         self.tally = SurveyTally(len(self._open))
+        self.listed: dict[Hashable, dict[str, dict[str, Any]]] = {}
+        """The records that were listed, by cluster."""
         self.ended = threading.Event()
         """Set once all are reported."""
         if not self._open:
@@ -203,6 +234,8 @@ def _or_runs(asked: _Round, targets: Sequence[Target], look: Callable[[], None])
 
 def _unchanged(job: Job, summary: Summary) -> Result:
     due = seconds_of(summary.drift_due) if summary.drift_due else 0.0
+    if summary.awaits:
+        return Result(job.target, Outcome.WAITING, summary.awaits, job.trigger, summary.why, next_try=due)
     standing = TargetStanding(succeeded=time.time(), orphans=summary.orphans, drifted=summary.drifted, health=summary.health)
     message = f"{summary.commit[:12]} is applied"
     return Result(job.target, Outcome.UNCHANGED, summary.commit, job.trigger, message, next_try=due, standing=standing)

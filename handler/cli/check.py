@@ -8,6 +8,7 @@ It changes nothing. A step whose ground is missing is left out, all others are l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from handler.config.secrets import ALL, RUNS, Secrets, resolve_known
 from handler.config.settings import Cluster, Settings, Target
 from handler.config.value_formats import duration
 from handler.config.webhook_providers import providers
+from handler.engine.run import readiness_look
 from handler.model.errors import AccessDenied, AnnealError, Problem
 from handler.model.event import Job
 from handler.model.numbers import counted, many
@@ -169,6 +171,8 @@ class _TargetChecks:
         if unsigned:
             self.findings.skip("git", "its credentials are missing above")
         git = not unsigned and step("git", self._git)
+        if git and self.target.depends_on:
+            step("order", self._order)
         cluster = step("cluster", self._cluster)
         if cluster and self.clocks:
             self.clocks(self.target, self.session.handler.api(self.target, impersonated=False))
@@ -184,6 +188,14 @@ class _TargetChecks:
         head = source.head(target.revision)
         commit = source.fetch(head.commit, target.path).commit
         return f"{target.repository.url} {head.ref or 'commit'} is {head.commit[:12]} {commit.subject}"
+
+    def _order(self) -> str:
+        """Say which targets it comes after, and whether each is ready for its head; that one isn't is no mistake."""
+        dependencies, head = self.session.handler.dependencies(self.target.name), self.session.handler.head(self.target, math.inf)
+        found = [(each.target.name, readiness_look.obstacle(dependencies, each, head.commit, math.inf)) for each in dependencies.awaited]
+        return "after " + ", ".join(
+            f"{name}, for which a run would wait: {why.why}" if why else f"{name}, which is ready" for name, why in found
+        )
 
     def _cluster(self) -> str:
         cluster = self.target.cluster

@@ -54,7 +54,8 @@ class NeededKinds:
 def own_grants(settings: Settings, target: Target) -> tuple[Grant, ...]:
     """Return what the handler itself must be able to do for a target.
 
-    `list` and `watch` are for overviews, surveys and health: neither can be granted by name.
+    `list` and `watch` are for overviews, surveys and health: neither can be granted by name. Of the targets that it depends on the records
+    are read, where they are on its cluster.
     """
     where, name = settings.state_namespace, state_name(target.name)
     grants = [
@@ -64,6 +65,9 @@ def own_grants(settings: Settings, target: Target) -> tuple[Grant, ...]:
         Grant(where, "coordination.k8s.io", "leases", ("create",)),
         Grant(where, "coordination.k8s.io", "leases", ("get", "update"), (name, heartbeat_name(settings.installation))),
     ]
+    beside = [each for each in settings.targets if each.name in target.depends_on and each.cluster == target.cluster]
+    if beside:
+        grants.append(Grant(where, "", "configmaps", ("get",), tuple(sorted(state_name(each.name) for each in beside))))
     if target.impersonate:
         namespace, _, account = target.impersonate.service_account.partition("/")
         grants.append(Grant(namespace, "", "serviceaccounts", ("impersonate",), (account,)))

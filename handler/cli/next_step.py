@@ -128,6 +128,8 @@ def _from_lease(name: str, row: TargetRow) -> NextStep | None:
 
 
 def _from_status(name: str, status: RunStatus, row: TargetRow) -> NextStep | None:
+    if waits := _from_dependencies(row.state) if row.state else None:
+        return waits
     if status.phase in ("waiting", ROLLING):
         return _from_wait(name, status, row)
     return _from_failure(f"anneal apply {name}", status, row) if status.phase in ("failed", PRUNING) else None
@@ -194,6 +196,19 @@ def _from_author(again: str, status: RunStatus, row: TargetRow) -> NextStep | No
         then = f", then `{again}`, for no server runs" if row.unserved else ""
         return NextStep(f"{seen}{then}; to see what its containers wrote:", f"anneal status {row.target.name} --logs")
     return NextStep(f"{seen}; no server runs, so then:", again) if row.unserved else replace(_FIX, text=seen)
+
+
+def _from_dependencies(state: State) -> NextStep | None:
+    """Say what the first target that it waits for needs."""
+    if not (state.awaits and state.awaits.on and state.status.phase == "waiting"):
+        return None
+    first, *others = state.awaits.on
+    more = f"; and for {' and '.join(each.target for each in others)}" if others else ""
+    seen = f"{state.awaits.commit[:12]} waits for {first.target}: {first.why}{more}"
+    if not first.fix.startswith("anneal "):
+        return NextStep(f"{seen}; {first.fix}")
+    looks = first.fix.split()[1] == "status"
+    return NextStep(f"{seen}; to see {'how that stands' if looks else 'to that'}:", first.fix, urgent=not looks)
 
 
 def _from_wait(name: str, status: RunStatus, row: TargetRow) -> NextStep:

@@ -7,7 +7,7 @@ so runs of one target never overlap, and no failure ends it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
 import click
@@ -16,11 +16,13 @@ from handler.app import log
 from handler.app.run_guard import announced, guarded
 from handler.cli import reports
 from handler.cli.engine import clock_engine
+from handler.cli.ordered_runs import in_order
 from handler.cli.run_job import printing, retry, stoppable
 from handler.cli.session import Session, local_user
 from handler.config.settings import Target
 from handler.config.value_formats import RANGES, seconds
 from handler.model.event import Job
+from handler.model.result import Result
 from handler.queues.bulkheads import Bulkheads
 from handler.worker.supervisor import run_alone
 from handler.worker.worker import Engine
@@ -37,14 +39,19 @@ def run(session: Session, *, targets: Sequence[str], trigger: str, interval: str
 
 
 def once(session: Session, chosen: Sequence[Target], *, prune: bool = True) -> int:
-    """Run each target once, several beside each other; print each end as it comes, and return the worst exit code."""
+    """Run each target once, after those that it depends on, the rest beside each other; print each end as it comes.
+
+    Returns the worst exit code.
+    """
     handler, user = session.handler, local_user()
     session.sandbox.start()
-    jobs = [Job(target.name, "oneoff", force=True, prune=prune, actor=user) for target in chosen]
     with stoppable(session.output.note) as stop, printing(session), ThreadPoolExecutor(Bulkheads(session.settings).threads) as pool:
         whole = announced(guarded(handler.run), session.events.announce)
-        runs = as_completed([pool.submit(whole, job, stop) for job in jobs])
-        codes = {reports.result(session.output, run.result(), retry=retry(session)) for run in runs}
+
+        def start(target: Target) -> Future[Result]:
+            return pool.submit(whole, Job(target.name, "oneoff", force=True, prune=prune, actor=user), stop)
+
+        codes = {reports.result(session.output, ended, retry=retry(session)) for ended in in_order(chosen, start)}
     return next((code for code in _WORST if code in codes), reports.DONE_CODE)
 
 

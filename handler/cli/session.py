@@ -165,13 +165,20 @@ class Session:
 
     @cached_property
     def secrets(self) -> Secrets:
-        """The chosen targets' credentials; from now on nothing that is printed shows them. Raises SecretUnavailable."""
-        from handler.app.external_services import fetcher
-        from handler.config.secrets import RUNS, resolve_all
+        """The chosen targets' credentials; from now on nothing that is printed shows them. Raises SecretUnavailable.
 
-        chosen = replace(self.settings, targets=self._chosen)
+        Of the targets that they depend on what there is: without them a run says that it can't see whether those are ready.
+        """
+        from handler.app.external_services import fetcher
+        from handler.config.secrets import RUNS, resolve_all, resolve_known
+
+        chosen, fetch = replace(self.settings, targets=self._chosen), fetcher(self.environ)
         needs = RUNS - {"decryption"} if self.placeholders else RUNS
-        secrets = resolve_all(chosen, self.environ, needs=needs, fetch=fetcher(self.environ))
+        secrets = resolve_all(chosen, self.environ, needs=needs, fetch=fetch)
+        awaited = {name for target in self._chosen for name in target.depends_on} - {target.name for target in self._chosen}
+        if awaited:
+            more = tuple(target for target in self.settings.targets if target.name in awaited)
+            secrets, _ = resolve_known(replace(chosen, targets=(*self._chosen, *more)), self.environ, needs=needs, fetch=fetch)
         self.output.mask = secrets.mask
         return secrets
 

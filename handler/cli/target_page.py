@@ -130,6 +130,10 @@ def _rollout_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
 
 
 def _health_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
+    if state.awaits and state.status.phase == Outcome.WAITING:
+        waits = f"{state.awaits.commit[:12]}, {ago(state.awaits.since, now).removesuffix(' ago')} so far"
+        yield "waits", f"{waits}; `anneal apply {state.target} --commit {state.awaits.commit}` brings it all the same"
+        yield from (("", f"for {each.target}: {each.why}") for each in state.awaits.on)
     failed_early = state.status.phase == "failed" and state.status.who == "author"
     if state.waiting and (state.waiting.over or not failed_early):
         ended = "; its time is over, so each tick looks once more" if state.waiting.over else ""

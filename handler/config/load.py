@@ -18,6 +18,7 @@ from handler.config.decode import BAD, Decoder, child, nearest
 from handler.config.renderer_settings import AUTO, FILE, HELM, JSONNET, KUSTOMIZE, NIX
 from handler.config.settings import Settings, Target, WebhookSettings
 from handler.config.settings_shape import Slot
+from handler.config.target_order import note_mistakes
 from handler.config.value_formats import FORMS
 from handler.config.webhook_providers import STOCK, webhooks_of
 from handler.config.yaml_nodes import ConfigMistakes, compose, merged, pairs, scalar, word
@@ -92,8 +93,9 @@ def _settings(root: yaml.MappingNode, file: str, decoder: Decoder, read_include:
     if listed is not None and (targets is not None or child(root, "include") is not None):
         items = [merged(defaults, item) if defaults else item for item in (*listed, *included)]
         root = _with_targets(root, items)
-    names = [scalar(child(item, "name")) for item in _items(child(root, "targets"))]
-    decoder = replace(decoder, choices={**decoder.choices, "target": names})
+    named = {scalar(child(item, "name")): item for item in _items(child(root, "targets"))}
+    decoder = replace(decoder, choices={**decoder.choices, "target": [*named], "dependency": [*named]})
+    note_mistakes({name: _items(child(item, "dependsOn")) for name, item in named.items()}, decoder.mistakes)
     return cast(Settings, decoder.mapping(root, Settings, "", _HEADER))
 
 

@@ -251,6 +251,11 @@ class Target:
     evidence: EvidenceSettings = _doc("What of a failure is kept.", factory=EvidenceSettings)
     verify: Verify | None = _doc("Whose signature a commit must carry; without it any commit of the revision counts.", None)
     renamed_from: str = _doc("The name that it had before: its next run takes over the record and the objects of that.", "", kind="name")
+    depends_on: tuple[str, ...] = _doc(
+        "Targets that must have what git says, and be healthy, before this one brings something new.",
+        kind="dependency",
+        factory=tuple,
+    )
     suspend: bool = _doc("Neither webhooks nor the schedule run it; `anneal suspend` does the same without a new configuration.", False)
 
     @property

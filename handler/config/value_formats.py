@@ -126,6 +126,7 @@ FORMS: dict[str, ValueFormat] = {
     "namespace": ValueFormat("a namespace: a DNS label (a-z, 0-9, -)", LABEL, example="shop"),
     "whitelist": ValueFormat("a namespace: a DNS label (a-z, 0-9, -)", LABEL, example="[shop]", lone="*"),
     "target": ValueFormat("a target's name or a glob of names", r"[a-z0-9*?\[\]!-]+", example="shop-*"),
+    "dependency": ValueFormat("the name of a target", r"[a-z0-9](?:[a-z0-9-]{0,54}[a-z0-9])?", example="infra"),
     "ref": ValueFormat("a name by git's rules (git check-ref-format)", r".+", _REF, example="main"),
     "semver": ValueFormat(
         "a range of versions such as >=1.2 <2, ^1.2 or 1.x",

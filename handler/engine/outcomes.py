@@ -16,7 +16,7 @@ from handler.engine.planner.desired import Inputs
 from handler.engine.planner.planner import Planned
 from handler.engine.run import refusals, revision, transitions
 from handler.engine.run.context import RunContext
-from handler.engine.run.errors import RequestRefused
+from handler.engine.run.errors import DependencyNotReady, RequestRefused
 from handler.engine.run.plan_request import remarks
 from handler.model.backoff import TRANSIENT
 from handler.model.errors import (
@@ -35,6 +35,7 @@ from handler.model.plan import Hold
 from handler.model.result import Outcome, Result, wrote
 from handler.model.run_event import PlanHeld
 from handler.state import run_history
+from handler.state.dependency_wait import DependencyWait
 from handler.state.record import Refusal, Run, RunStatus, State
 from handler.state.record_format import seconds_of, stamp
 
@@ -180,6 +181,21 @@ def refused_still(run: RunContext) -> Result:
     return result
 
 
+def awaiting(run: RunContext, wait: DependencyWait) -> Result:
+    """Record that what a run would bring waits for other targets; once, as long as it is for the same reasons."""
+    problems = (Problem(f"waiting for {each.target}", each.why, fix=each.fix) for each in wait.on)
+    result = run.problem_result(Outcome.WAITING, DependencyNotReady(*problems))
+    state, deliveries = run.state, run_history.deliveries(run.state.deliveries, run.job.deliveries)
+    seen = replace(state, awaits=wait, health=run.health(state), deliveries=deliveries)
+    if (state.awaits, state.status.phase) != (wait, str(Outcome.WAITING)):
+        overtaken = state.status.phase == run_history.ROLLING
+        return _end(run, replace(seen, status=replace(state.status, phase="")) if overtaken else seen, result)
+    if seen != state or not run.deps.store.is_summed(run.stored):
+        with contextlib.suppress(Moved, Busy):
+            swap(run, seen)
+    return replace(result, recorded=True)
+
+
 def is_mistaken(run: RunContext, error: AnnealError) -> bool:
     """Whether an error says nothing of the target, only of what was asked of it; so does a forced commit that the host doesn't have."""
     named = bool(run.job.commit) and run.revision.commit == run.job.commit and not run.round.opened
@@ -273,7 +289,9 @@ def _end(run: RunContext, state: State, result: Result) -> Result:
 def _ended(run: RunContext, state: State, result: Result, entry: Run, now: float) -> State:
     """Return the state with a run's end; where that only held the recorded commit, how the target stands is said by the refused head."""
     after = transitions.ended(state, result, entry, now)
-    return replace(after, status=state.status) if run.revision.behind else after
+    if run.revision.behind:
+        return replace(after, status=state.status)
+    return after if result.code == DependencyNotReady.code else replace(after, awaits=None)
 
 
 def swap(run: RunContext, state: State) -> None:

@@ -2,6 +2,7 @@
 
     read the state; resolve the branch head        the payload's commit is a hint, the git host decides
     nothing new, or refused still?                 -> ends after a few reads
+    a target that it depends on isn't ready?       -> waits; what is recorded is held all the same
     fetch; the same reads?                         -> record the commit
     render, admit, plan                            no writer is in hand yet
     that failed beside another run?                -> plan once more, under the Lease
@@ -23,7 +24,7 @@ import time
 from dataclasses import dataclass, replace
 from functools import partial
 
-from handler.engine import canary_cleanup, health_look, outcomes, relocation, requests, rollback, shortcuts
+from handler.engine import canary_cleanup, dependency_gate, health_look, outcomes, relocation, requests, rollback, shortcuts
 from handler.engine.planner.desired import Inputs
 from handler.engine.planner.planner import Planned
 from handler.engine.run import plan_request, push_lag, revision, transitions
@@ -125,7 +126,7 @@ def _unlocked(run: RunContext) -> Result:
     if unchanged and unchanged.outcome is Outcome.UNCHANGED:
         health_look.look(run)
         outcomes.judge(run)
-    ended = unchanged or _refused_still(run)
+    ended = unchanged or _refused_still(run) or dependency_gate.ended(run)
     if ended:
         return ended
     run.look_for_members()
@@ -141,12 +142,12 @@ def _refused_still(run: RunContext) -> Result | None:
 
 
 def _refused_meanwhile(run: RunContext) -> Result | None:
-    """Return the end of a run that finds an attempt open, and the commit that has overtaken it refused still; the Lease isn't asked for."""
-    if run.state.status.refusal is None:
+    """Return the end of a run that finds an attempt open, and what has overtaken it refused or waiting still; the Lease isn't asked for."""
+    if run.state.status.refusal is None and run.state.awaits is None:
         return None
     with contextlib.suppress(AnnealError):  # it is met again under the Lease, and recorded
         revision.choose(run)
-        return _refused_still(run)
+        return _refused_still(run) or dependency_gate.ended_before(run)
     return None
 
 
@@ -183,7 +184,7 @@ def _look_again(run: RunContext) -> Result:
         run.raise_if_suspended()
     run.look_for_members()
     revision.choose(run)
-    return shortcuts.unchanged(run) or _look(run, again=False)
+    return shortcuts.unchanged(run) or dependency_gate.ended(run) or _look(run, again=False)
 
 
 def _carried_out(run: RunContext, inputs: Inputs, planned: Planned) -> Result:
@@ -204,7 +205,7 @@ def _is_agreed(run: RunContext, planned: Planned) -> bool:
 
 def _ended_by_plan(run: RunContext, inputs: Inputs, planned: Planned) -> Result | None:
     if run.job.dry_run:
-        return run.result(Outcome.PLANNED, planned=planned)
+        return run.result(Outcome.PLANNED, planned=dependency_gate.noted(run, inputs, planned))
     if run.only_reports(inputs):
         return outcomes.drift(run, planned)
     hold = run.hold(planned, inputs)
@@ -266,9 +267,9 @@ def _round(run: RunContext, look: Lookahead | None) -> Result | None:
     if still:
         return still
     if look is None or (look.version, look.revision) != (run.version, run.revision.commit):
-        unchanged = shortcuts.unchanged(run)
-        if unchanged:
-            return unchanged
+        idle = shortcuts.unchanged(run) or dependency_gate.ended(run)
+        if idle:
+            return idle
         inputs = run.inputs()
         look = Lookahead(run.version, run.revision.commit, inputs, plan_request.plan(run, inputs))
         ended = _ended_by_plan(run, look.inputs, look.planned)
@@ -288,6 +289,7 @@ def _write(run: RunContext, look: Lookahead) -> Result | None:
     takeover = run.state.attempt is not None and run.state.attempt.token != token
     pin, now = revision.pin_left(run), run.deps.clock()
     state = transitions.opened(run.state, look.inputs, look.planned, token, pin, now, force=run.force)
+    state = state if run.revision.behind else replace(state, awaits=None)
     try:
         run.stored = run.deps.store.swap(run.stored, state, token) if run.stored.uid else run.deps.store.create(state)
     except Moved:

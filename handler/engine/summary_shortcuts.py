@@ -5,6 +5,7 @@ Law: a summary that lacks a fact, or that isn't certainly ours, proves nothing. 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from handler.model.names import FIELD_MANAGER
@@ -13,7 +14,8 @@ from handler.state.record_format import seconds_of
 from handler.state.run_history import ROLLING
 from handler.state.summary import Summary
 
-UNSETTLED = frozenset({"failed", "held", "pruning", "waiting", ROLLING})
+_WAITING = "waiting"
+UNSETTLED = frozenset({"failed", "held", "pruning", _WAITING, ROLLING})
 """Phases that a run which finds the head applied must look into, and end."""
 _CONTENT = ("f:data", "f:binaryData")
 
@@ -37,10 +39,24 @@ def is_settled(summary: Summary, settings: str, home: str, now: float) -> bool:
 
     `settings`: the digest of the target's settings; `home`: where its record belongs (`home_of`).
     """
+    is_ours = (summary.settings, summary.home) == (settings, home)
+    return is_ours and summary.phase not in UNSETTLED and not _has_open_ends(summary, now)
+
+
+def _has_open_ends(summary: Summary, now: float) -> bool:
     due = bool(summary.drift_due) and seconds_of(summary.drift_due) <= now
     moves = summary.former or summary.renamed_to
-    open_ends = moves or summary.attempt or summary.pin or summary.asked or summary.held or summary.suspension(now) or due
-    return not open_ends and summary.phase not in UNSETTLED and (summary.settings, summary.home) == (settings, home)
+    return bool(moves or summary.attempt or summary.pin or summary.asked or summary.held or summary.suspension(now) or due)
+
+
+def is_waiting(summary: Summary, settings: str, homes: Collection[str], now: float) -> bool:
+    """Whether only another head, or a target that it depends on, could give a tick something to do; the rest as for `is_settled`.
+
+    `homes`: where its record may belong: one of a target that has applied nothing is of no repository.
+    """
+    is_ours = summary.home in homes and summary.settings == (settings if summary.commit else "")
+    waits = summary.phase == _WAITING and summary.awaits not in ("", summary.commit)
+    return is_ours and waits and not _has_open_ends(summary, now)
 
 
 def is_quiet(summary: Summary, head: str) -> bool:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from handler.app.dependants import Dependants
 from handler.app.run_events import SETTLE, RunEvents
 from handler.app.run_guard import announced, guarded
 from handler.config.secrets import RUNS
@@ -20,6 +21,7 @@ from handler.model import deadline as invocation
 from handler.model.backoff import TRANSIENT
 from handler.model.errors import AnnealError
 from handler.model.event import Job
+from handler.model.run_event import RunEvent, unheard
 from handler.queues import message
 from handler.queues.message_outcome import MARGIN, Run, handle
 from handler.queues.sqs import Received
@@ -48,11 +50,11 @@ class BatchQueue(Protocol):
 
 
 class Batch:
-    """Works on the events of one event source mapping. `run`: runs a job; `events`: takes its end."""
+    """Works on the events of one event source mapping. `run`: runs a job; `events`: takes its end; `wake`: then wakes what waits for it."""
 
-    def __init__(self, queue: BatchQueue, run: Run, events: RunEvents) -> None:
+    def __init__(self, queue: BatchQueue, run: Run, events: RunEvents, wake: Callable[[RunEvent], None] = unheard) -> None:
         self._queue = queue
-        self._run = announced(guarded(run), events.announce)
+        self._run = announced(announced(guarded(run), events.announce), wake)  # before the message is acknowledged
         self._events = events
 
     def __call__(self, event: Any, context: LambdaContext) -> dict[str, Any]:
@@ -115,4 +117,5 @@ def batch(environ: Mapping[str, str], added: Added = None) -> Batch:
     events = RunEvents()
     for name in ("emf", "log"):
         events.add(name)
-    return Batch(base.queue, clusters(base, environ, notes=True, announce=events.announce).run, events)
+    handler = clusters(base, environ, notes=True, announce=events.announce)
+    return Batch(base.queue, handler.run, events, Dependants(base.settings, handler.records, base.queue.put_all).hear)

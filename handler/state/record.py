@@ -11,6 +11,7 @@ from handler.model.event import Delivery
 from handler.model.names import GroupKind, Identity
 from handler.model.outside_inputs import KnownChart
 from handler.model.render import FILES, RecordedRender
+from handler.state.dependency_wait import DependencyWait
 from handler.state.former import RecordName
 from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word, seconds_of
 
@@ -35,7 +36,7 @@ class Ran:
 FORMAT = 6
 """Version of the layout: a newer one is refused, an older one read and written anew.
 
-1: no plain keys; 2: no health; 3: no refusal; 4: no renderer; 5: no former record, no unmarked orphans.
+1: no plain keys; 2: no health; 3: no refusal; 4: no renderer; 5: no former record, no unmarked orphans, no dependencies.
 """
 
 
@@ -333,6 +334,7 @@ class State:
     pin: Pin | None = None
     suspend: Suspend | None = None
     requested: NamedRequest | None = None
+    awaits: DependencyWait | None = None
     renderer: Word = ""
     installed: Sha = ""
     charts: tuple[KnownChart, ...] = ()

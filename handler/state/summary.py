@@ -33,7 +33,7 @@ class Summary:
     `health`, `health_since`, `judged`: see `TargetHealth`. `subject`: of the applied commit, cut; `applied`: since when it is applied;
     `since`: of the phase; `suspended_until`: empty without an end. `author`: of the applied commit, cut; `why`: what stands in the way, the
     first line of it, cut; `recent`: the last runs, newest first.
-    `former`: it takes over still; `renamed_to`: the target that has taken over.
+    `former`: it takes over still; `renamed_to`: the target that has taken over; `awaits`: the commit that waits for other targets.
     """
 
     commit: Sha = ""
@@ -62,6 +62,7 @@ class Summary:
     recent: tuple[RunGlimpse, ...] = ()
     former: bool = False
     renamed_to: Line = ""
+    awaits: Sha = ""
 
     @classmethod
     def of(cls, state: State) -> Summary:
@@ -94,6 +95,7 @@ class Summary:
             former=state.former is not None,
             renamed_to=state.renamed_to.name if state.renamed_to else "",
             recent=tuple(RunGlimpse(run.outcome, round(run.duration, 1)) for run in state.history[:RECENT]),
+            awaits=state.awaits.commit if state.awaits else "",
         )
 
     def suspension(self, now: float) -> Suspend | None:

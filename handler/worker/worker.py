@@ -10,7 +10,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -115,6 +115,7 @@ class Worker:
         if parts.ways:
             self._heart = HeartbeatRenewal(settings, parts.ways.records, parts.mask, self._metrics.heartbeat)
             self._health = HealthWatch(settings, parts.ways, parts.mask, self._heart.watched, events.announce)
+            events.add("dependants", settings, parts.ways.records, self._wake)
 
     @property
     def _beside(self) -> Iterator[DeadLetterCount | HeartbeatRenewal | HealthWatch]:
@@ -179,6 +180,11 @@ class Worker:
     def _due(self, job: Job) -> None:
         self._accept(Work.of(replace(job, trigger=self._clock) if job.trigger == "tick" else job))
 
+    def _wake(self, jobs: Sequence[Job]) -> None:
+        now = time.monotonic()
+        for job in jobs:
+            self._due(replace(job, asked=now))
+
     def _quiet(self, job: Job, result: Result) -> None:
         self._looked(job.target)
         self._metrics.quiet(job, result)  # no event: the ticks of all targets at once would push runs' ends out of a subscriber's queue
@@ -216,7 +222,7 @@ class Worker:
             self._leave(work)
         else:
             self._queue.runs.ended(work, ended(result, work.job, started))
-        if result.outcome is Outcome.WAITING and self._holds(work):  # goes on at once, without a message
+        if result.outcome is Outcome.WAITING and result.next_try and self._holds(work):  # goes on at once, without a message
             self._due(Job(work.job.target, "tick", asked=time.monotonic()))
         elif result.outcome is not Outcome.REFUSED:  # its target stands as before, and so does when it is looked at again
             self._ticks.ended(work.job.target, result.next_try)

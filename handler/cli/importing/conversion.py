@@ -15,6 +15,7 @@ from handler.cli.importing.argocd import application
 from handler.cli.importing.custom_resource import LOST, CustomResource, Lost, Rows, SourceField
 from handler.cli.importing.flux_helm import helm_release
 from handler.cli.importing.flux_kustomization import kustomization
+from handler.cli.importing.flux_order import put_order
 from handler.cli.importing.references import KUSTOMIZE, SOURCES, References
 from handler.cli.importing.target_draft import NotATarget, TargetDraft
 from handler.config.load import API_VERSION, KIND, parse
@@ -64,7 +65,9 @@ COMMON: Rows = {
     "metadata.finalizers": "is of the resource; delete it as docs/migrate.md says, else its controller deletes what it deployed",
 }
 ANNOTATIONS: dict[str, Lost] = {
-    "argocd.argoproj.io/sync-wave": Lost("no target waits for another; put both into one, where sync waves order objects"),
+    "argocd.argoproj.io/sync-wave": Lost(
+        "write dependsOn into the targets of later waves; or put all into one target, where sync waves order objects"
+    ),
     "argocd.argoproj.io/skip-reconcile": Lost("write suspend: true", halts=True),
     "notifications.argoproj.io/": Lost(_RESULTS),
     "argocd-image-updater.argoproj.io/": Lost(_IMAGES),
@@ -103,6 +106,7 @@ def convert(resources: Sequence[CustomResource], repository: str = "", around: s
         _note_common(each)
         each.note_unknown()
     made = _sound(_named(drafts), problems)
+    put_order(made)
     return Conversion(tuple((draft.ordered(), tuple(draft.sources)) for draft in made), tuple(resources), tuple(problems))
 
 

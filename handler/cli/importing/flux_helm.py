@@ -7,7 +7,8 @@ import posixpath
 
 from handler.cli.importing.custom_resource import LOST, CustomResource, Lost, Rows, SourceField
 from handler.cli.importing.flux_kustomization import RETRIED
-from handler.cli.importing.flux_settings import UNORDERED, put_cluster_identity, put_health_checks, put_ignore, taken_duration
+from handler.cli.importing.flux_order import take_order
+from handler.cli.importing.flux_settings import put_cluster_identity, put_health_checks, put_ignore, taken_duration
 from handler.cli.importing.flux_sources import POLLED, git_part, helm_repository_part, oci_repository_part, put_suspend
 from handler.cli.importing.references import KUSTOMIZE, References, reading
 from handler.cli.importing.target_draft import NotATarget, TargetDraft, complaint
@@ -26,7 +27,6 @@ ROWS: Rows = {
     "persistentClient": "there is one client",
     "waitStrategy": "kstatus decides, as in helm-controller's own poller",
     "postRenderStrategy": "without post-renderers there is nothing to order",
-    "dependsOn": Lost(UNORDERED),
     "postRenderers": Lost("nothing is changed after the render; write it into the chart or its values, or render by kustomize", halts=True),
     "commonMetadata": Lost("nothing is added after the render; write it into the chart's values", halts=True),
     "test": Lost("helm tests aren't run; a Rollout with checks looks at what was deployed (docs/rollouts.md)"),
@@ -83,6 +83,7 @@ def helm_release(source: CustomResource, references: References) -> list[TargetD
     _put_crds(draft, spec)
     put_health_checks(draft, spec.at("healthCheckExprs"))
     put_suspend(draft, spec)
+    take_order(draft, spec, references)
     spec.rows(ROWS)
     return [draft]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import posixpath
 
 from handler.cli.importing.custom_resource import CustomResource, Lost, Rows, SourceField
+from handler.cli.importing.flux_order import take_order
 from handler.cli.importing.flux_post_build import put_post_build
-from handler.cli.importing.flux_settings import UNORDERED, put_cluster_identity, put_health_checks, put_ignore, taken_duration
+from handler.cli.importing.flux_settings import put_cluster_identity, put_health_checks, put_ignore, taken_duration
 from handler.cli.importing.flux_sources import POLLED, git_part, put_suspend
 from handler.cli.importing.references import References
 from handler.cli.importing.target_draft import HOME_CLUSTER, NotATarget, TargetDraft, complaint
@@ -24,7 +25,6 @@ ROWS: Rows = {
     "retryInterval": RETRIED,
     "validation": "the API server validates before the first write",
     "sourceRef.apiVersion": "says nothing beyond the kind",
-    "dependsOn": Lost(UNORDERED),
     "force": Lost("names no kinds; name them: recreate: {kinds: [Deployment.apps]}; finished Jobs may always be made anew"),
     "patches": Lost(f"{_BUILD}: patches", halts=True),
     "patchesStrategicMerge": Lost(f"{_BUILD}: patches", halts=True),
@@ -58,6 +58,7 @@ def kustomization(source: CustomResource, references: References) -> list[Target
     put_ignore(draft, spec.at("driftIgnoreRules"))
     put_suspend(draft, spec)
     _put_deletion(spec.at("deletionPolicy"))
+    take_order(draft, spec, references)
     spec.rows(ROWS)
     return [draft]
 

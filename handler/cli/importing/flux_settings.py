@@ -10,7 +10,6 @@ from handler.cli.importing.target_draft import HOME_CLUSTER, NotATarget, TargetD
 from handler.config.cel import complaint as cel_complaint
 from handler.config.value_formats import RANGES, duration
 
-UNORDERED = "no target waits for another; put both into one, where config.kubernetes.io/depends-on orders objects"
 _LITERAL = re.compile(r"\^?((?:[A-Za-z0-9-]|\\?\.(?!\*)|\.\*)*)\$?")
 _GO_DURATION = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)(ms|h|m|s)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}

@@ -33,11 +33,15 @@ class NotATarget(Exception):
 
 @dataclass(slots=True)
 class TargetDraft:
-    """Settings by their keys. `sources`: the resources that they were read from, the main one first; `name`: what it would be called."""
+    """Settings by their keys. `sources`: the resources that they were read from, the main one first; `name`: what it would be called.
+
+    `after`: the resources that come first.
+    """
 
     sources: list[CustomResource] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     name: str = ""
+    after: list[CustomResource] = field(default_factory=list)
 
     def put(self, setting: str, value: Any) -> None:
         """Write a setting, by its keys joined by points."""

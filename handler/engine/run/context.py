@@ -170,8 +170,9 @@ class RunContext:
     def read(self, *, certain: bool = False) -> None:
         """Read the state; where no run has recorded anything, look for members that outlived an earlier one (a LIST of every kind).
 
-        That waits where a commit may be refused still. `certain`: ask the cluster which one it is, too, before something is written to it.
-        Raises TargetMoved: it belongs to another repository, installation or cluster; TargetRenamed: another target has taken it over.
+        Not yet where a commit may be refused, or wait, still. `certain`: ask the cluster which one it is, too, before something is written
+        to it. Raises TargetMoved: it belongs to another repository, installation or cluster; TargetRenamed: another target has taken it
+        over.
         """
         deps, repository = self.deps, self.deps.target.repository.url
         stored = (deps.store if certain else deps.first or deps.store).read()
@@ -185,7 +186,7 @@ class RunContext:
         self.stored = replace(stored, state=known)
         self.was = known.health.state if self.was is None else self.was
         self.forced = not self.job.dry_run and known.requested is not None and known.requested.force
-        if certain or known.status.refusal is None:
+        if certain or (known.status.refusal is None and known.awaits is None):
             self.look_for_members()
 
     def look_for_members(self) -> None:

@@ -13,12 +13,29 @@ from handler.engine.planner.desired import Preparer
 from handler.engine.planner.planner import Planner
 from handler.engine.planner.siblings import NoSiblings, Siblings
 from handler.engine.run.former_record import RecordPlaces
+from handler.engine.run.other_records import NoOtherRecords, OtherRecords
 from handler.model.plan import Plan
 from handler.model.run_event import Announce, unheard
 from handler.plan.gap import FieldGaps
 from handler.rollout.interfaces import ActionRow, Query, no_metrics
 from handler.state.lease import LeaseLock
+from handler.state.record import Pin
 from handler.state.store import StateStore
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedTarget:
+    """A target that another one depends on. `settings`: the digest of its settings; `shares_repository`: with the dependant.
+
+    `head`: what its revision names, by an answer of monotonic second so or later; `is_held_by`: whether a head leaves its pin as it is.
+    Both raise AnnealError.
+    """
+
+    target: Target
+    settings: str
+    shares_repository: bool
+    head: Callable[[float], str]
+    is_held_by: Callable[[Pin, str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +48,8 @@ class Dependencies:
     function has none. `looks`: nothing else judges health between drift runs, so ticks do. `metrics`: asks a Prometheus, and waits for its
     answer. `announce`: takes the run's events, on any of its threads. `agrees`: asked of a plan before its first write; None: nothing is
     asked. `health`: the operator's expressions. `gaps`: takes what a dry run compares, field by field; None: it isn't asked for.
-    `shows`: a person reads the plans of runs, too. `places`: of its records; None: there is but one.
+    `shows`: a person reads the plans of runs, too. `places`: of its records; None: there is but one. `awaited`: the targets that it depends
+    on; `others`: their records.
     """
 
     target: Target
@@ -60,3 +78,5 @@ class Dependencies:
     gaps: FieldGaps | None = None
     shows: bool = False
     places: RecordPlaces | None = None
+    awaited: tuple[AwaitedTarget, ...] = ()
+    others: OtherRecords = field(default_factory=NoOtherRecords)

@@ -6,7 +6,7 @@ or an unreachable cluster fails no rollout: hooks and the way back would need it
 
 from __future__ import annotations
 
-from handler.model.errors import AuthorError, OperatorError, Problem, QuotaExceeded, RolloutFailed, SenderError
+from handler.model.errors import AuthorError, OperatorError, Problem, QuotaExceeded, RolloutFailed, SenderError, TransientError
 
 ROLLOUT_FAILURES = (AuthorError, QuotaExceeded)
 
@@ -21,6 +21,10 @@ class TargetRenamed(OperatorError, code="target-renamed"):
 
 class ApplyFailed(AuthorError, code="apply-failed"):
     """An object was refused after others were written: those stay as they are, nothing is pruned, and the attempt stays open."""
+
+
+class DependencyNotReady(TransientError, code="dependency-not-ready"):
+    """A new commit, or new settings, wait for targets that this one depends on (`dependsOn`). Nothing was written."""
 
 
 def rollout_failure(error: AuthorError | QuotaExceeded, *problems: Problem) -> RolloutFailed | QuotaExceeded:

@@ -52,12 +52,12 @@ def _aimed(run: RunContext) -> str:
 def _judged(run: RunContext) -> ChosenRevision:
     """Return the revision with whether it is refused still, and at the recorded commit where that is held instead."""
     refused = refusals.stands(run)
-    behind = refused and _holds_recorded(run)
+    behind = refused and holds_recorded(run)
     return replace(run.revision, commit=run.state.commit if behind else run.revision.commit, refused=refused, behind=behind)
 
 
-def _holds_recorded(run: RunContext) -> bool:
-    """Whether a run whose head is refused has something to do for the recorded commit: look for drift, or mend it to its end."""
+def holds_recorded(run: RunContext) -> bool:
+    """Whether a run whose head is refused, or waits, has something to do for the recorded commit: look for drift, or mend it to its end."""
     state = run.state
     mends = state.attempt is not None and state.attempt.commit == state.commit
     is_applied = bool(state.commit) and state.settings == run.deps.settings and state.pin is None

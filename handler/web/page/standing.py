@@ -32,10 +32,11 @@ HELD = Badge("held", "held", "warn", "◆")
 DRIFTED = Badge("drifted", "drifted", "warn", "≠")
 SUSPENDED = Badge("suspended", "suspended", "quiet", "‖")
 MOVING = Badge("moving", "rolling out", "moving", "➤")
+WAITING = Badge("waiting", "waiting", "moving", "…")
 NEW = Badge("new", "never ran", "quiet", "○")
 UNKNOWN = Badge("unknown", "unknown", "quiet", "?")
 HEALTHY = Badge("healthy", "healthy", "good", "✓")
-STANDINGS = (UNREAD, FAILED, DEGRADED, HELD, DRIFTED, SUSPENDED, MOVING, NEW, UNKNOWN, HEALTHY)
+STANDINGS = (UNREAD, FAILED, DEGRADED, HELD, DRIFTED, SUSPENDED, MOVING, WAITING, NEW, UNKNOWN, HEALTHY)
 """All of them, the most urgent first."""
 
 _RULES: tuple[tuple[Badge, Callable[[Row], object]], ...] = (
@@ -44,9 +45,10 @@ _RULES: tuple[tuple[Badge, Callable[[Row], object]], ...] = (
     (NEW, lambda row: not row["recorded"]),
     (FAILED, lambda row: row["phase"] == "failed"),
     (HELD, lambda row: row["held"]),
-    (MOVING, lambda row: row["phase"] in (ROLLING, "waiting", PRUNING) or row["attempt"]),
+    (MOVING, lambda row: row["phase"] in (ROLLING, PRUNING) or (row["phase"] == "waiting" and not row["awaits"]) or row["attempt"]),
     (DEGRADED, lambda row: row["health"] == HealthState.DEGRADED),
     (DRIFTED, lambda row: row["drifted"]),
+    (WAITING, lambda row: row["phase"] == "waiting"),
     (MOVING, lambda row: row["health"] == HealthState.PROGRESSING),
     (HEALTHY, lambda row: row["health"] == HealthState.HEALTHY),
     (UNKNOWN, lambda _row: True),

@@ -74,6 +74,7 @@ def _row(facts: Json, state: Json) -> Json:
         "phase": state["status"]["phase"] if state else "",
         "held": bool(state.get("held")),
         "attempt": state.get("attempt"),
+        "awaits": state.get("awaits"),
         "health": state["health"]["state"] if state else "",
         "drifted": len({each["identity"] for each in state["drift"]["items"]}) if state else 0,
     }

@@ -128,6 +128,14 @@ def test_the_handler_reads_and_writes_only_its_own_record_by_name() -> None:
     assert [(resource, names) for resource, verbs, names in named if "list" in verbs] == [("configmaps", ())], "for overviews and surveys"
 
 
+def test_records_of_targets_that_it_depends_on_are_read_on_its_cluster_alone() -> None:
+    target = replace(TARGET, depends_on=("infra", "far"))
+    far = replace(TARGET, name="far", cluster=Cluster(context="far"))
+    settings = Settings((target, replace(TARGET, name="infra"), far, replace(TARGET, name="other")))
+    read = [grant for grant in own_grants(settings, target) if grant.verbs == ("get",) and grant.resource == "configmaps"]
+    assert read == [Grant("anneal-system", "", "configmaps", ("get",), ("anneal-infra",))]
+
+
 def test_secrets_that_the_configuration_refers_to_are_read_by_name() -> None:
     def held(name: str) -> SecretRef:
         return SecretRef(kubernetes_secret=f"anneal-system/{name}/value")

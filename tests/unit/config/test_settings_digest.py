@@ -51,6 +51,7 @@ NEUTRAL: dict[str, Any] = {
     "evidence": s.EvidenceSettings("record"),
     "sandbox": "weak",
     "orphan_grace": 60.0,
+    "depends_on": ("infra",),
 }
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from handler.model.event import Delivery
 from handler.model.names import GroupKind, Identity
 from handler.state.configmap import SUMMARY
+from handler.state.dependency_wait import DependencyWait, Obstacle
 from handler.state.record import (
     Approval,
     Attempt,
@@ -92,6 +93,7 @@ def full() -> State:
         pin=Pin(sha("f"), "b" * 64, "ada", "rollback", NOON),
         suspend=Suspend("ada", "maintenance", NOON, NOON),
         requested=NamedRequest("ada", NOON, force=True),
+        awaits=DependencyWait(sha("e"), "c" * 64, NOON, (Obstacle("infra", "it is degraded", "anneal status infra"),)),
         orphans=(Orphan("u-9", API, NOON), Orphan("u-10", API, NOON, unmarked=True, until=NOON)),
         declared=(API, Identity("", "Namespace", "", "shop"), Identity("rbac.authorization.k8s.io", "ClusterRole", "", "system:x")),
         deliveries=(Delivery("1", "github", "refs/heads/main", sha(), "ada", NOON),),
@@ -194,6 +196,9 @@ states = st.builds(
     pin=_maybe(Pin, commit=shas, away=shas, by=texts, reason=texts, at=times),
     suspend=_maybe(Suspend, by=texts, reason=texts, until=times, at=times),
     requested=_maybe(NamedRequest, by=texts, at=times, force=st.booleans(), drift=st.booleans()),
+    awaits=_maybe(
+        DependencyWait, commit=shas, settings=shas, since=times, on=_some(st.builds(Obstacle, target=labels, why=texts, fix=texts))
+    ),
     orphans=_some(st.builds(Orphan, uid=texts, identity=identities, since=times)),
     declared=_some(identities, 200),
     deliveries=_some(st.builds(Delivery, id=texts, provider=texts, ref=texts, hint=texts, actor=texts, received=texts)),

@@ -185,7 +185,7 @@ def test_what_would_be_done_otherwise_is_named_and_suspends(spec: dict[str, Any]
         ({"test": {"enable": True}}, "spec.test", "helm tests aren't run"),
         ({"upgrade": {"force": True}}, "spec.upgrade.force", "recreate: {kinds"),
         ({"upgrade": {"crds": "Skip"}}, "spec.upgrade.crds", "renderer.skipCrds"),
-        ({"dependsOn": [{"name": "x"}]}, "spec.dependsOn", "no target waits"),
+        ({"dependsOn": [{"name": "x"}]}, "spec.dependsOn[0]", "isn't in the input"),
     ],
 )
 def test_what_has_no_counterpart_is_named_with_what_to_do_instead(spec: dict[str, Any], field: str, says: str) -> None:

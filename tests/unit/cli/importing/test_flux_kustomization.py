@@ -172,7 +172,8 @@ def test_what_a_source_does_beside_suspends_all_its_targets(spec: dict[str, Any]
 @pytest.mark.parametrize(
     ("spec", "field", "says"),
     [
-        ({"dependsOn": [{"name": "infra"}]}, "spec.dependsOn", "config.kubernetes.io/depends-on"),
+        ({"dependsOn": [{"name": "infra"}]}, "spec.dependsOn[0]", "isn't in the input; write the name of the target"),
+        ({"dependsOn": [{"name": "apps"}]}, "spec.dependsOn[0]", "is itself"),
         ({"force": True}, "spec.force", "recreate: {kinds: [Deployment.apps]}"),
         ({"deletionPolicy": "Delete"}, "spec.deletionPolicy", "deletes nothing"),
         ({"targetNamespace": "web"}, "spec.targetNamespace", "doesn't override"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from handler.state.dependency_wait import DependencyWait, Obstacle
 from handler.state.record import Attempt, RunStatus, TargetHealth
 from handler.web.page.target_view import target_view
 from tests.unit.state.samples import NOON, TOKEN, blank, full, sha
@@ -44,6 +45,14 @@ def test_a_run_is_shown_until_it_has_ended() -> None:
     assert (ended.run, ended.standing.word) == (None, "rolling out"), "another one goes on with it"
     lost = target_view(facts_of(quiet), PICTURE)
     assert (lost.run, lost.standing.word) == (None, "healthy"), "the record says that the attempt is over"
+
+
+def test_a_commit_that_waits_for_other_targets_is_said_unless_what_lives_is_worse() -> None:
+    waits = DependencyWait(sha("e"), "c" * 64, NOON, (Obstacle("infra", "it never ran", "anneal apply infra"),))
+    quiet = blank(commit=sha(), status=RunStatus("waiting"), health=TargetHealth("healthy", NOON, NOON), awaits=waits)
+    assert target_view(facts_of(quiet), None).standing.word == "waiting"
+    assert target_view(facts_of(replace(quiet, awaits=None)), None).standing.word == "rolling out"
+    assert target_view(facts_of(replace(quiet, health=TargetHealth("degraded", NOON, NOON))), None).standing.word == "degraded"
 
 
 def test_a_target_without_record_and_one_that_the_configuration_suspends() -> None:

@@ -1,0 +1,28 @@
+"""Looks at a target that another one depends on: its record, and the head of its revision; `readiness` judges what is found."""
+
+from __future__ import annotations
+
+from handler.engine.run import readiness
+from handler.engine.run.dependencies import AwaitedTarget, Dependencies
+from handler.engine.run.readiness import SeenDependency
+from handler.model.errors import AnnealError
+from handler.state.dependency_wait import Obstacle
+
+
+def obstacle(deps: Dependencies, awaited: AwaitedTarget, head: str, since: float) -> Obstacle | None:
+    """Return why a dependency isn't ready for what its dependant's `head` brings; None: it is. What can't be seen isn't ready.
+
+    `since`: from when on an answer of the dependency's git host serves, in monotonic seconds; infinity: from now on.
+    """
+    target = awaited.target
+    try:
+        record = deps.others.read(target.name)
+        if (found := readiness.at_rest(target, record)) or record.state is None:
+            return found
+        together = awaited.shares_repository and target.revision == deps.target.revision
+        named = head if together else awaited.head(since)
+        pinned = record.state.pin is not None and awaited.is_held_by(record.state.pin, named)
+    except AnnealError as error:
+        seen = str(error).partition("\n")[0]
+        return Obstacle(target.name, f"whether it is ready can't be seen: {seen}", f"anneal status {target.name}")
+    return readiness.of_commit(SeenDependency(target, awaited.settings, record, named, together, pinned), deps.clock())

@@ -1,0 +1,30 @@
+"""What of a record says that a new commit, or new settings, wait for other targets (`dependsOn`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from handler.state.record_format import Line, Message, Sha, Time
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """One dependency that isn't ready. `why`: as it reads after its name; `fix`: a complete command, or what else helps."""
+
+    target: Line
+    why: Message
+    fix: Line = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyWait:
+    """`commit`, to be made by `settings`, waits since `since` for the targets of `on`."""
+
+    commit: Sha
+    settings: Sha
+    since: Time = ""
+    on: tuple[Obstacle, ...] = ()
+
+    def is_for(self, commit: str, settings: str) -> bool:
+        """Whether it is these inputs that wait."""
+        return (self.commit, self.settings) == (commit, settings)
