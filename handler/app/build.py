@@ -226,6 +226,7 @@ class Handler(Connections):
             actions=self.tables.actions,
             mask=self.secrets.mask,
             metrics=self._query,
+            clock=self._options.clock,
             announce=self._options.announce,
             agrees=self._options.agrees,
             shows=self._options.shows,

@@ -6,11 +6,13 @@ import math
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from handler.app.external_services import ExternalServices
+from handler.app.known_health import HealthNow
 from handler.app.record_summaries import PATIENCE, TOOLING
 from handler.cluster.api import Api
 from handler.cluster.connect import ClusterConnection, connect
@@ -61,7 +63,7 @@ class Options:
     `watches`: this one does. `placeholders`: no key of encrypted files is asked, and no cluster for variables.
     `any_metrics`: checks may ask any Prometheus, listed or not. `terminal`: exec plugins may prompt. With `notes`
     or `terminal` a cluster that doesn't answer is given up soon. `brief`: seconds that a cluster has for one answer to read-only views.
-    `places`: by target name, of records in other places. `announce`, `agrees`, `shows`: see `engine.run.dependencies.Dependencies`.
+    `places`: by target name, of records in other places. `clock`: of all that is written, in seconds since the epoch. `announce`, `agrees`, `shows`: see `engine.run.dependencies.Dependencies`.
     """
 
     kubeconfig: str = ""
@@ -80,6 +82,7 @@ class Options:
     places: Mapping[str, RecordPlace] = field(default_factory=dict)
     agrees: Callable[[Plan], bool] | None = None
     shows: bool = False
+    clock: Callable[[], float] = time.time
 
 
 class Connections:
@@ -165,8 +168,9 @@ class Connections:
         return self._store(target, self.records)
 
     def _store(self, target: Target, objects: Callable[[Target], OwnObjects]) -> StateStore:
-        place = self._place(target)
-        return StateStore(objects(target), place.namespace, place.name, place.installation, TOOLING)
+        place, found = self._place(target), objects(target)
+        known = HealthNow(self.settings, Heartbeat(found, place.namespace, place.installation), self._options.clock)
+        return StateStore(found, place.namespace, place.name, place.installation, TOOLING, known.keep)
 
     def _place(self, target: Target) -> RecordPlace:
         settings = self.settings

@@ -12,6 +12,7 @@ from handler.model.names import GroupKind, Identity
 from handler.model.outside_inputs import KnownChart
 from handler.model.render import FILES, RecordedRender
 from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word, seconds_of
+from handler.state.soak import Soak
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,10 @@ class Ran:
     open: bool = False
 
 
-FORMAT = 5
+FORMAT = 6
 """Version of the layout: a newer one is refused, an older one read and written anew.
 
-1: no plain keys; 2: no health; 3: no refusal; 4: no renderer.
+1: no plain keys; 2: no health; 3: no refusal; 4: no renderer; 5: no soaks.
 """
 
 
@@ -335,6 +336,7 @@ class State:
     ran: tuple[Ran, ...] = ()
     deliveries: tuple[Delivery, ...] = ()
     history: tuple[Run, ...] = ()
+    soaks: tuple[Soak, ...] = ()
     drift: tuple[Drift, ...] = ()
     kinds: frozenset[GroupKind] = frozenset()
     namespaces: frozenset[str] = frozenset()

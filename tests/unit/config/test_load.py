@@ -97,7 +97,7 @@ def test_the_full_sample_has_targets_of_each_sign_in_revision_and_cluster() -> N
     assert prod.revision == g.Revision(branch="release", promoted=g.Promoted(("by-app", "by-?pp"), 3600.0))
     kubeconfig = g.SecretRef(file="/etc/anneal/staging.kubeconfig")
     proven = g.Promoted(("edge",), cluster=s.Cluster(kubeconfig, "staging"), state_namespace="anneal-staging", installation="staging")
-    assert elsewhere.revision == g.Revision(promoted=proven)
+    assert elsewhere.revision == g.Revision(branch="trunk", promoted=proven)
     assert app.repository.auth == g.RepositoryAuth(
         github_app=g.GitHubAppAuth("123456", 42, g.SecretRef(file="/run/secrets/app.pem"), "https://github.example.com/api/v3")
     )
