@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from handler.app.connections import Connections, Options
 from handler.app.decryption_keys import TargetKeys
 from handler.app.external_services import ExternalServices
+from handler.app.promotions import promoters_of
 from handler.app.sibling_targets import OneRepository
 from handler.app.tables import LazyTable, Tables
 from handler.cluster.discovery import Discovery
@@ -232,4 +233,5 @@ class Handler(Connections):
             shows=self._options.shows,
             siblings=OneRepository(self, target, self._sibling_preparer),
             health=self.custom_health(target),
+            promoters=promoters_of(self, target),
         )

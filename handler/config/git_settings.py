@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from handler.config.cluster_settings import Cluster
-from handler.config.secret_ref import AwsSecret as AwsSecret
-from handler.config.secret_ref import SecretRef as SecretRef
+from handler.config.secret_ref import AwsSecret as AwsSecret  # noqa: PLC0414 - it is imported from here
+from handler.config.secret_ref import SecretRef as SecretRef  # noqa: PLC0414 - it is imported from here
 from handler.config.settings_shape import doc as _doc
 
 
@@ -116,7 +116,9 @@ def git_references(repository: Repository) -> Iterator[tuple[str, SecretRef]]:
 class Promoted:
     """What other targets have proven: the newest commit whose reads each of them has kept healthy for `soak`, without a break."""
 
-    from_: tuple[str, ...] = _doc("The target that proves commits; of several, or of those that a glob matches, each must.", kind="promoter")
+    from_: tuple[str, ...] = _doc(
+        "The target that proves commits; of several, or of those that a glob matches, each must.", kind="promoter"
+    )
     soak: float = _doc("For how long.", 1800.0, kind="duration")
     cluster: Cluster | None = _doc("Where their records are, where another installation writes them; read only.", None)
     state_namespace: str = _doc("The namespace of those records; empty: as here.", "", kind="namespace")
@@ -136,7 +138,9 @@ class Revision:
     tag: str = _doc("Tag name.", "", kind="ref")
     semver: str = _doc("Range of versions; the highest tag in it is deployed.", "", kind="semver")
     commit: str = _doc("Full commit id.", "", kind="sha")
-    promoted: Promoted | None = _doc("Follow what other targets have proven, as far as it is on the branch; without it the branch's head.", None)
+    promoted: Promoted | None = _doc(
+        "Follow what other targets have proven, as far as it is on the branch; without it the branch's head.", None
+    )
 
     @property
     def ref(self) -> str:

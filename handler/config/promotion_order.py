@@ -10,8 +10,8 @@ from fnmatch import fnmatchcase
 from graphlib import CycleError, TopologicalSorter
 
 from handler.config.decode import nearest
-from handler.config.settings import Settings, Target
 from handler.config.setting_rules import Fault
+from handler.config.settings import Settings, Target
 from handler.config.value_formats import is_glob
 from handler.model.target_matching import repository_key
 

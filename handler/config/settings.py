@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from handler.config.cluster_settings import Cluster as Cluster
-from handler.config.cluster_settings import Eks as Eks
+from handler.config.cluster_settings import Cluster as Cluster  # noqa: PLC0414 - it is imported from here
+from handler.config.cluster_settings import Eks as Eks  # noqa: PLC0414 - it is imported from here
 from handler.config.decryption import SOPS, Decryption
 from handler.config.git_settings import Repository, Revision, SecretRef, Verify, WebhookSecrets
 from handler.config.page_settings import PageSettings
@@ -178,7 +178,9 @@ class Target:
     name: str = _doc("Unique; a DNS label of at most 56 characters.", kind="name")
     repository: Repository = _doc("Where git is.")
     namespaces: tuple[str, ...] = _doc("Whitelist of namespaces; `*` only when written.", kind="whitelist")
-    revision: Revision = _doc("Branch, tag, range of versions or commit, or what other targets have proven.", factory=lambda: Revision(branch="main"))
+    revision: Revision = _doc(
+        "Branch, tag, range of versions or commit, or what other targets have proven.", factory=lambda: Revision(branch="main")
+    )
     path: str = _doc("Directory of the repository; empty: its root.", "", kind="path")
     renderer: RendererSettings = _doc("How documents are made.", factory=RendererSettings)
     post_build: PostBuild | None = _doc("Variables that are written into the objects once they are rendered, as Flux' postBuild.", None)

@@ -1,4 +1,4 @@
-"""Whether one commit leads to another by parents: judged on the commits between them, which one request brings, whatever the history's length.
+"""Whether one commit leads to another by parents: judged on the commits between them, which one request brings.
 
 A host that is told of a commit sends what another one leads to, without that commit and all before it (`have` of gitprotocol-pack(5)). No
 way from the other one to it has a commit before it on it, so all of each way is sent. Law: ids are computed from what was sent, so a host

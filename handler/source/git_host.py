@@ -19,8 +19,8 @@ from handler.model.optional_imports import needed_by
 from handler.model.refs import Head, is_commit_id, ref_problem
 from handler.model.tree import CommitInfo, printable
 from handler.source import git_protocol
-from handler.source.bounded_connections import Deadline, Pools
 from handler.source.ancestry import KnownAncestry, leads_to
+from handler.source.bounded_connections import Deadline, Pools
 from handler.source.fetch_cache import FetchCache, TreeCache
 from handler.source.fetched_tree import FetchedTree
 from handler.source.git_objects import COMMIT, Accept, Objects, accept_any, read_commit

@@ -32,16 +32,16 @@ KnownHealth = Callable[["State"], "TargetHealth"]
 class Soak:
     """One stretch in which a target had the same reads and settings. `commits`: the last that were recorded with them, the newest first.
 
-    `healthy_since`: since when it is, or was at its end, healthy without a break; empty: it isn't. `healthy_until`: the end of that, while
-    `ended` says how; both empty: it goes on.
+    `healthy_since`: since when it is, or was at its end, healthy without a break; empty: it isn't. `until`: its end, and `ended` says how;
+    both empty: it goes on.
     """
 
     commits: tuple[Sha, ...]
     reads: Sha
     settings: Sha
     since: Time
+    until: Time = ""
     healthy_since: Time = ""
-    healthy_until: Time = ""
     ended: Word = ""
 
 
@@ -55,7 +55,7 @@ def kept(before: State | None, after: State, known: KnownHealth, now: float) -> 
         soaks = (_going_on(current, before, after, known, now), *soaks[1:])
     elif after.attempt is None and after.commit and after.reads:
         healthy = stamp(now) if after.health.state == HealthState.HEALTHY else ""
-        soaks = (Soak((after.commit,), after.reads, after.settings, stamp(now), healthy), *soaks)[:MOST]
+        soaks = (Soak((after.commit,), after.reads, after.settings, stamp(now), healthy_since=healthy), *soaks)[:MOST]
     return after if soaks == after.soaks else replace(after, soaks=soaks)
 
 
@@ -84,9 +84,8 @@ def _unbroken(soak: Soak, before: State, known: KnownHealth) -> str:
 
 
 def _ended(soak: Soak, before: State, after: State, known: KnownHealth, now: float) -> Soak:
-    since = _unbroken(soak, before, known)
     ended = ROLLED_BACK if _goes_back(before, after) else REPLACED
-    return replace(soak, healthy_since=since, healthy_until=stamp(now) if since else "", ended=ended)
+    return replace(soak, until=stamp(now), healthy_since=_unbroken(soak, before, known), ended=ended)
 
 
 def _goes_back(before: State, after: State) -> bool:

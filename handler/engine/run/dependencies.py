@@ -12,6 +12,7 @@ from handler.engine.health.custom_health import CustomHealth, no_expressions
 from handler.engine.planner.desired import Preparer
 from handler.engine.planner.planner import Planner
 from handler.engine.planner.siblings import NoSiblings, Siblings
+from handler.engine.run.promotion import Promoters
 from handler.model.plan import Plan
 from handler.model.run_event import Announce, unheard
 from handler.plan.gap import FieldGaps
@@ -30,7 +31,7 @@ class Dependencies:
     function has none. `looks`: nothing else judges health between drift runs, so ticks do. `metrics`: asks a Prometheus, and waits for its
     answer. `announce`: takes the run's events, on any of its threads. `agrees`: asked of a plan before its first write; None: nothing is
     asked. `health`: the operator's expressions. `gaps`: takes what a dry run compares, field by field; None: it isn't asked for.
-    `shows`: a person reads the plans of runs, too.
+    `shows`: a person reads the plans of runs, too. `promoters`: the targets whose proven commits it follows.
     """
 
     target: Target
@@ -58,3 +59,4 @@ class Dependencies:
     health: CustomHealth = field(default_factory=no_expressions)
     gaps: FieldGaps | None = None
     shows: bool = False
+    promoters: Promoters = field(default_factory=Promoters)

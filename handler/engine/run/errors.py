@@ -6,13 +6,17 @@ or an unreachable cluster fails no rollout: hooks and the way back would need it
 
 from __future__ import annotations
 
-from handler.model.errors import AuthorError, Problem, QuotaExceeded, RolloutFailed, SenderError
+from handler.model.errors import AuthorError, Problem, QuotaExceeded, RolloutFailed, SenderError, TransientError
 
 ROLLOUT_FAILURES = (AuthorError, QuotaExceeded)
 
 
 class RequestRefused(SenderError, code="request-refused"):
     """What was asked of a target by name can't be done: a commit it never ran, an approval of what isn't held. It stands as before."""
+
+
+class NotPromoted(TransientError, code="not-promoted"):
+    """The targets that this one follows have proven nothing that it may be on yet, and it has recorded nothing. Nothing was written."""
 
 
 class ApplyFailed(AuthorError, code="apply-failed"):

@@ -118,9 +118,11 @@ def test_more_than_is_allowed_between_two_commits_is_refused_with_the_way_out(ho
         with pytest.raises(SourceRefused, match=f"whether {last[:12]} leads to it can't be told: .*more than 20"):
             git.reaches(last, first)
         host.filters = False
-    with opened(host.url_of("shop"), limits=replace(PATIENT, objects=20)) as git:
-        with pytest.raises(SourceRefused, match=r"git config uploadpack\.allowFilter true"):
-            git.reaches(last, first)
+    with (
+        opened(host.url_of("shop"), limits=replace(PATIENT, objects=20)) as git,
+        pytest.raises(SourceRefused, match=r"git config uploadpack\.allowFilter true"),
+    ):
+        git.reaches(last, first)
 
 
 @pytest.mark.parametrize("seed", range(3))

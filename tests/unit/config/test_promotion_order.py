@@ -9,7 +9,10 @@ from handler.config.promotion_order import followers, promoters
 from handler.config.settings import Settings
 from handler.model.errors import ConfigInvalid
 
-HEAD = "apiVersion: anneal.dev/v1alpha1\nkind: Config\ndefaults: {repository: {url: 'https://git.example.com/shop.git'}, namespaces: [shop]}\n"
+HEAD = """apiVersion: anneal.dev/v1alpha1
+kind: Config
+defaults: {repository: {url: 'https://git.example.com/shop.git'}, namespaces: [shop]}
+"""
 
 
 def configured(*targets: str) -> Settings:
