@@ -63,8 +63,8 @@ class Options:
     `watches`: this one does. `placeholders`: no key of encrypted files is asked, and no cluster for variables.
     `any_metrics`: checks may ask any Prometheus, listed or not. `terminal`: exec plugins may prompt. With `notes`
     or `terminal` a cluster that doesn't answer is given up soon. `brief`: seconds that a cluster has for one answer to read-only views.
-    `places`: by target name, of records in other places. `clock`: of all that is recorded, in seconds since the epoch. `announce`, `agrees`,
-    `shows`: see `engine.run.dependencies.Dependencies`.
+    `places`: by target name, of records in other places. `clock`: of all that is recorded, in seconds since the epoch. `announce`,
+    `agrees`, `shows`: see `engine.run.dependencies.Dependencies`.
     """
 
     kubeconfig: str = ""
