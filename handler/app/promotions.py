@@ -11,13 +11,14 @@ from dataclasses import replace
 
 from handler.app.connections import Connections
 from handler.app.other_records import ConfiguredRecords, ForeignRecords
+from handler.app.summarised_records import SummarisedRecords
 from handler.config import promotion_order
 from handler.config.git_settings import Promoted, Revision
 from handler.config.settings import Target
 from handler.engine.run.other_records import OtherRecords
-from handler.engine.run.promotion import Promoters
+from handler.engine.run.promotion import Promoters, Promotion
 from handler.model.errors import ConfigInvalid
-from handler.model.target_matching import repository_key
+from handler.state.record import State
 
 
 def promoters_of(ways: Connections, target: Target) -> Promoters:
@@ -30,12 +31,22 @@ def promoters_of(ways: Connections, target: Target) -> Promoters:
         target.name,
         promotion_order.promoters(ways.settings, target),
         promoted.soak,
-        frozenset(map(repository_key, (target.repository.url, *target.repository.aliases))),
+        promotion_order.keys_of(target),
         _records(ways, target, promoted),
         lambda since: source.head(target.revision, since).commit,
         ways.ancestry(target).reaches,
         lambda sha: source.fetch(sha, target.path),
     )
+
+
+def promotion_of(ways: Connections, records: SummarisedRecords, target: Target, known: State) -> Promotion:
+    """Return what a target that follows others should be on, by summaries; by whole records, where another installation writes them.
+
+    `known`: its own record. Raises AnnealError: its git host can't tell.
+    """
+    promoters, promoted = promoters_of(ways, target), target.revision.promoted
+    here = promoted is not None and not promoted.is_elsewhere
+    return (replace(promoters, records=records) if here else promoters).choose(known, records.now)
 
 
 def _records(ways: Connections, target: Target, promoted: Promoted) -> OtherRecords:

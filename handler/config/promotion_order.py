@@ -5,6 +5,7 @@ Targets of another installation (`Promoted.is_elsewhere`) are known by their rec
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from graphlib import CycleError, TopologicalSorter
@@ -28,10 +29,18 @@ def promoters(settings: Settings, target: Target) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def followers(settings: Settings, name: str) -> tuple[str, ...]:
-    """Return the names of the targets that may have something to do once this one records, or becomes healthy."""
-    followed = (each for each in settings.targets if each.revision.promoted and not each.revision.promoted.is_elsewhere)
-    return tuple(each.name for each in followed if name in promoters(settings, each))
+def followers(settings: Settings) -> dict[str, tuple[str, ...]]:
+    """Return by target those that may have something to do once it records, or becomes healthy; what none follows isn't in it."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for each in settings.targets:
+        for name in promoters(settings, each) if each.revision.promoted and not each.revision.promoted.is_elsewhere else ():
+            found[name].append(each.name)
+    return {name: tuple(names) for name, names in found.items()}
+
+
+def keys_of(target: Target) -> frozenset[str]:
+    """Return by what a target's repository is known, whatever its URL is spelled like."""
+    return frozenset(repository_key(url) for url in (target.repository.url, *target.repository.aliases))
 
 
 def note_mistakes(settings: Settings, note: Note) -> None:
@@ -57,7 +66,7 @@ def _faults(settings: Settings, target: Target) -> Iterator[Fault]:
             fix = f"{nearest(name, names)} One of another installation needs `cluster`, `stateNamespace` or `installation` beside it"
             yield Fault("from", f"{name} is not configured", fix)
     for other in filter(None, map(settings.target, promoters(settings, target))):
-        if other.name != target.name and not _keys(other) & _keys(target):
+        if other.name != target.name and not keys_of(other) & keys_of(target):
             seen = f"{other.name} is of another repository, {other.repository.url}: its commits are none of {target.repository.url}"
             yield Fault("from", seen, "name a target of the same repository, or add its URL to `repository.aliases`")
 
@@ -79,7 +88,3 @@ def _circles(waits: Mapping[str, set[str]]) -> Iterator[tuple[str, ...]]:
 
 def _matched(glob: str, names: tuple[str, ...], own: str) -> tuple[str, ...]:
     return tuple(name for name in names if name != own and fnmatchcase(name, glob))
-
-
-def _keys(target: Target) -> set[str]:
-    return {repository_key(url) for url in (target.repository.url, *target.repository.aliases)}

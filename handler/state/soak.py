@@ -11,19 +11,22 @@ a break. Nothing is written for a soak alone: it is brought up to date by each w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from handler.model.health import HealthState
-from handler.state.record_format import Sha, Time, Word, stamp
+from handler.state.record_format import Sha, Time, Word, seconds_of, stamp
 
 if TYPE_CHECKING:
     from handler.state.record import Attempt, State, TargetHealth
 
 MOST = 10  # soaks of a record
+GLIMPSED = 3  # soaks of a summary
 COMMITS = 5  # commits of a soak
 REPLACED, ROLLED_BACK = "replaced", "rolled-back"
+_COMMIT = re.compile("[0-9a-f]{40,64}")
 KnownHealth = Callable[["State"], "TargetHealth"]
 """Returns a record's health as it is known now; its `since` is at most as early as it was judged without a gap."""
 
@@ -43,6 +46,21 @@ class Soak:
     until: Time = ""
     healthy_since: Time = ""
     ended: Word = ""
+
+
+def glimpse(soak: Soak) -> str:
+    """Return what a summary shows of a soak, in one short text."""
+    moments = (f"{seconds_of(moment):.0f}" if moment else "-" for moment in (soak.since, soak.until, soak.healthy_since))
+    return " ".join((soak.commits[0], *moments, soak.ended or "-"))
+
+
+def glimpsed(text: str) -> Soak:
+    """Return the soak that `glimpse` shows, with its newest commit alone and without its reads. Raises ValueError: it is none."""
+    commit, *moments, ended = text.split(" ")
+    if not _COMMIT.fullmatch(commit) or ended not in ("-", REPLACED, ROLLED_BACK) or len(moments) != 3:
+        raise ValueError("expected a soak")
+    since, until, healthy_since = ("" if moment == "-" else stamp(int(moment)) for moment in moments)
+    return Soak((commit,), "", "", since, until, healthy_since, "" if ended == "-" else ended)
 
 
 def kept(before: State | None, after: State, known: KnownHealth, now: float) -> State:

@@ -27,12 +27,16 @@ ReadsOf = Callable[[State], str]
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """What a commit waits for at one target. `due`: when that ends by itself, in seconds since the epoch; 0: not by itself."""
+    """What a commit waits for at one target. `due`: when that ends by itself, in seconds since the epoch; 0: not by itself.
+
+    `final`: it never ends; `unsure`: the target hasn't recorded the commit, and may have proven what reads the same.
+    """
 
     target: str
     why: str
     due: float = 0.0
     final: bool = False
+    unsure: bool = False
 
     def __str__(self) -> str:
         return f"{self.target}: {self.why}" if self.target else self.why
@@ -56,6 +60,21 @@ class Claims:
         """Return what a commit waits for; nothing: every target has proven it."""
         found = (self._awaited(record, record.state, commit, reads_of) for record in self.records)
         return tuple(each for each in found if each)
+
+    def holding(self, commit: str) -> tuple[Awaited, ...] | None:
+        """Return what the newest other commit waits for while a target certainly stays on this one; None: it may have to move.
+
+        For records as summaries show them, without reads and older soaks.
+        """
+        first: tuple[Awaited, ...] = ()
+        for candidate in self.candidates():
+            if candidate == commit:
+                return first
+            found = self.awaited(candidate, lambda _: "")
+            if all(each.unsure for each in found):
+                return None
+            first = first or found
+        return None
 
     def objection(self, commit: str) -> tuple[Awaited, ...]:
         """Return why a commit shouldn't be promoted by hand, however long it has soaked."""
@@ -82,7 +101,7 @@ class Claims:
             return self._unknown(record)
         soak = _newest(state, commit) or _reading_the_same(state, reads_of)
         if soak is None:
-            return Awaited(record.target, f"hasn't recorded {commit[:12]}" + _under_way(state))
+            return Awaited(record.target, f"hasn't recorded {commit[:12]}" + _under_way(state), unsure=True)
         since, until = self._healthy(record, state, soak)
         lasted = until - since
         if soak.ended == ROLLED_BACK:
@@ -96,6 +115,8 @@ class Claims:
         if soak.ended:
             kept = f"kept it healthy for {duration(float(int(lasted)))} of {wanted}" if since else "wasn't healthy"
             return f"has left {commit[:12]}, and {kept}"
+        if record.state and record.state.attempt:
+            return f"has a run for {record.state.attempt.commit[:12]} under way"
         if not since:
             health = record.health
             began = f" since {health.since}" if health.since else ""
@@ -144,7 +165,7 @@ def _newest(state: State, commit: str) -> Soak | None:
 def _reading_the_same(state: State, reads_of: ReadsOf) -> Soak | None:
     """Return the soak of the recorded commit, where another one, which wasn't recorded there, reads the same."""
     current = next(iter(state.soaks), None)
-    if current is None or current.ended or current.reads != state.reads:
+    if current is None or current.ended or not state.reads or current.reads != state.reads:
         return None
     return current if reads_of(state) == state.reads else None
 

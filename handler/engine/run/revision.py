@@ -34,7 +34,7 @@ def choose(run: RunContext) -> None:
 
 def _head(run: RunContext) -> ChosenRevision:
     """Return the revision at the head that the git host names."""
-    if run.deps.promoters.names:
+    if run.deps.promoters.names or run.job.promote:
         return _promoted(run)
     since, surely = _since(run)
     named = run.deps.preparer.head(since)
@@ -47,6 +47,9 @@ def _head(run: RunContext) -> ChosenRevision:
 def _promoted(run: RunContext) -> ChosenRevision:
     """Return the revision at the commit that other targets have proven, or a person promotes. Raises NotPromoted: there is none yet."""
     promoters, job, pin = run.deps.promoters, run.job, run.state.pin
+    if not promoters.names:
+        seen = f"follows {run.deps.target.revision}, and no other target: there is nothing to promote"
+        raise RequestRefused.of(f"target {job.target}", seen, fix=f"anneal apply {job.target}")
     if job.promote:
         commit = promoters.by_hand(run.state, job.commit, run.deps.clock(), force=job.force)
         run.job = replace(job, commit=commit)  # once for the whole run

@@ -43,14 +43,13 @@ def test_one_name_stands_without_a_list_and_the_branch_is_main() -> None:
 def test_a_glob_means_every_other_target_that_it_matches_once() -> None:
     settings = configured("name: shop-eu", "name: shop-us", "name: other", following("shop-all", "['shop-*', shop-eu]"))
     assert promoters(settings, settings.targets[3]) == ("shop-eu", "shop-us")
-    assert followers(settings, "shop-eu") == ("shop-all",)
-    assert followers(settings, "other") == ()
+    assert followers(settings) == {"shop-eu": ("shop-all",), "shop-us": ("shop-all",)}
 
 
 def test_those_of_another_installation_are_not_looked_for_here() -> None:
     settings = configured("name: prod, revision: {promoted: {from: elsewhere, installation: staging}}", "name: elsewhere")
     assert promoters(settings, settings.targets[0]) == ("elsewhere",)
-    assert followers(settings, "elsewhere") == ()  # that is another target of the same name
+    assert followers(settings) == {}  # that is another target of the same name
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from handler.model.errors import ClusterUnavailable
 from handler.model.result import Outcome
 from handler.state.soak import Soak
 from tests.unit.engine.promoting_targets import MINUTE, SOAK, STAGING, Line, following
@@ -244,8 +245,6 @@ def test_a_cluster_that_does_not_answer_keeps_the_target_where_it_is(line: Line)
 
     def gone(call: object) -> None:
         if "anneal-staging" in str(call.asked.path):  # type: ignore[attr-defined]  # a Call
-            from handler.model.errors import ClusterUnavailable
-
             raise ClusterUnavailable.of("cluster", "doesn't answer")
 
     line.before = gone
@@ -410,7 +409,7 @@ def test_killed_at_each_write_it_is_finished_by_the_next_run(by_hand: bool) -> N
 
         def kill(call: object, line: Line = line, at: int = number) -> None:
             nonlocal writes
-            if call.asked.method in ("GET",) or "dryRun" in str(call.asked.query):  # type: ignore[attr-defined]  # a Call
+            if call.asked.method == "GET" or "dryRun" in str(call.asked.query):  # type: ignore[attr-defined]  # a Call
                 return
             writes += 1
             if writes > at:
