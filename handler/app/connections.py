@@ -146,6 +146,10 @@ class Connections:
         with self._lock:
             return float(sum(made.requests for made in self._made.values() if isinstance(made, Api)))
 
+    def now(self) -> float:
+        """Return the time by the clock of records, in seconds since the epoch."""
+        return self._options.clock()
+
     def metrics(self) -> PrometheusClient:
         """Return the way to Prometheus, for checks."""
         from handler.prometheus.client import PrometheusClient

@@ -69,9 +69,9 @@ NOT_KNOWN = frozenset({Level.UNREAD, Level.UNFOLLOWED})
 
 @dataclass(frozen=True, slots=True)
 class NewestCommit:
-    """What git has, or others have proven. `info`: what history shows of it, asked only where it isn't applied; `trouble`: why it isn't known.
+    """What git has, or others have proven. `info`: what history shows of it, asked only where it isn't applied.
 
-    `awaited`: what the next one waits for.
+    `trouble`: why it isn't known; `awaited`: what the next one waits for.
     """
 
     commit: str = ""

@@ -7,7 +7,6 @@ that target's shows nothing.
 from __future__ import annotations
 
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -39,10 +38,9 @@ class _Seen:
 
 
 class SummarisedRecords:
-    """What one look at clusters shows of targets' records. `now`: in seconds since the epoch. Safe to share between threads."""
+    """What one look at clusters shows of targets' records. Safe to share between threads."""
 
-    def __init__(self, settings: Settings, ways: Connections, now: float | None = None) -> None:
-        self.now = time.time() if now is None else now
+    def __init__(self, settings: Settings, ways: Connections) -> None:
         self._settings = settings
         self._targets = {each.name: each for each in settings.targets}
         self._ways = ways
@@ -50,6 +48,11 @@ class SummarisedRecords:
         self._listed: dict[Hashable, tuple[Metadata, str]] = {}
         self._lock = threading.Lock()
         self._turns: dict[Hashable, threading.Lock] = defaultdict(threading.Lock)
+
+    @property
+    def now(self) -> float:
+        """The time by the clock of records, in seconds since the epoch."""
+        return self._ways.now()
 
     def note(self, target: Target, states: Metadata, uid: str) -> None:
         """Take what a LIST of a target's cluster has shown, and the cluster's uid: it isn't asked for again."""
