@@ -91,7 +91,7 @@ def target() -> Target:
 def test_a_commit_recorded_whole_begins_a_soak_and_an_open_one_none() -> None:
     target = Target()
     target.open(1, 1)
-    assert target.state.soaks == ()
+    assert [*target.state.soaks] == []
     target.record(1, 1)
     (found,) = target.state.soaks
     assert (found.commits, found.reads, found.since, found.healthy_since, found.ended) == (
