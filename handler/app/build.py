@@ -16,6 +16,7 @@ from handler.app.connections import Connections, Options
 from handler.app.decryption_keys import TargetKeys
 from handler.app.external_services import ExternalServices
 from handler.app.other_records import ConfiguredRecords
+from handler.app.promotions import promoters_of
 from handler.app.record_places import TargetRecords
 from handler.app.sibling_targets import OneRepository, shares_repository
 from handler.app.tables import LazyTable, Tables
@@ -229,6 +230,7 @@ class Handler(Connections):
             actions=self.tables.actions,
             mask=self.secrets.mask,
             metrics=self._query,
+            clock=self._options.clock,
             announce=self._options.announce,
             agrees=self._options.agrees,
             shows=self._options.shows,
@@ -237,6 +239,7 @@ class Handler(Connections):
             places=TargetRecords(self, target),
             awaited=tuple(self._awaited(target, name) for name in target.depends_on),
             others=ConfiguredRecords(self, self.target),
+            promoters=promoters_of(self, target),
         )
 
     def _is_held_by(self, name: str, pin: Pin, head: str) -> bool:

@@ -6,11 +6,13 @@ import math
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from handler.app.external_services import ExternalServices
+from handler.app.known_health import HealthNow
 from handler.app.record_summaries import PATIENCE, TOOLING
 from handler.cluster.api import Api
 from handler.cluster.connect import ClusterConnection, connect
@@ -19,8 +21,8 @@ from handler.cluster.kubeconfig import SecretStore
 from handler.cluster.own_objects import OwnObjects
 from handler.config.renderer_settings import ChartSource
 from handler.config.secrets import Reading
-from handler.config.settings import Settings, Target
-from handler.engine.planner.desired import CommitSource
+from handler.config.settings import Cluster, Settings, Target
+from handler.engine.planner.desired import Ancestry, CommitSource
 from handler.model.errors import ConfigInvalid
 from handler.model.optional_imports import needed_by
 from handler.model.plan import Plan
@@ -61,7 +63,8 @@ class Options:
     `watches`: this one does. `placeholders`: no key of encrypted files is asked, and no cluster for variables.
     `any_metrics`: checks may ask any Prometheus, listed or not. `terminal`: exec plugins may prompt. With `notes`
     or `terminal` a cluster that doesn't answer is given up soon. `brief`: seconds that a cluster has for one answer to read-only views.
-    `places`: by target name, of records in other places. `announce`, `agrees`, `shows`: see `engine.run.dependencies.Dependencies`.
+    `places`: by target name, of records in other places. `clock`: of all that is recorded, in seconds since the epoch. `announce`,
+    `agrees`, `shows`: see `engine.run.dependencies.Dependencies`.
     """
 
     kubeconfig: str = ""
@@ -80,6 +83,7 @@ class Options:
     places: Mapping[str, RecordPlace] = field(default_factory=dict)
     agrees: Callable[[Plan], bool] | None = None
     shows: bool = False
+    clock: Callable[[], float] = time.time
 
 
 class Connections:
@@ -142,6 +146,10 @@ class Connections:
         with self._lock:
             return float(sum(made.requests for made in self._made.values() if isinstance(made, Api)))
 
+    def now(self) -> float:
+        """Return the time by the clock of records, in seconds since the epoch."""
+        return self._options.clock()
+
     def metrics(self) -> PrometheusClient:
         """Return the way to Prometheus, for checks."""
         from handler.prometheus.client import PrometheusClient
@@ -164,12 +172,34 @@ class Connections:
         """Return the same with short time-outs."""
         return self._store(target, self.records)
 
+    def health(self, target: Target) -> HealthNow:
+        """Return what knows the health of a target's record, by reads with short time-outs."""
+        place = self._place(target)
+        return HealthNow(self.settings, Heartbeat(self.records(target), place.namespace, place.installation), self._options.clock)
+
+    def elsewhere(self, cluster: Cluster | None, targets: tuple[Target, ...], namespace: str, installation: str) -> Connections:
+        """Return the ways to records of another installation, whose targets these are; what is empty is as here.
+
+        `cluster`: None: this one's, to which flags of a command line lead, too.
+        """
+        settings = self.settings
+        there = replace(
+            settings,
+            targets=targets,
+            state_namespace=namespace or settings.state_namespace,
+            installation=installation or settings.installation,
+        )
+        options = replace(self._options, places={}, sources={})
+        options = replace(options, kubeconfig="", context="", master="") if cluster else options
+        return Connections(there, self.secrets, self._environ, options, self._services)
+
     def _store(self, target: Target, objects: Callable[[Target], OwnObjects]) -> StateStore:
         return self.store_at(target, self._place(target), objects)
 
     def store_at(self, target: Target, place: RecordPlace, objects: Callable[[Target], OwnObjects] | None = None) -> StateStore:
         """Return a record at any place of a target's cluster."""
-        return StateStore((objects or self.objects)(target), place.namespace, place.name, place.installation, TOOLING)
+        found = (objects or self.objects)(target)
+        return StateStore(found, place.namespace, place.name, place.installation, TOOLING, self.health(target).keep)
 
     def _place(self, target: Target) -> RecordPlace:
         settings = self.settings
@@ -205,6 +235,8 @@ class Connections:
     def source(self, target: Target) -> CommitSource:
         """Return where a target's commits come from; with `verify`, signed ones alone. Raises ConfigInvalid: a key of it can't be used."""
         given, verify = self._options.sources.get(target.name), target.verify
+        if target.revision.promoted:
+            self.ancestry(target)
         if verify is None:
             return given or self._host(target)
         if given is not None:
@@ -214,6 +246,18 @@ class Connections:
             from handler.source.signatures.verified_source import TrustedKeys, VerifiedSource
 
         return self._once(("verified", target.name), lambda: VerifiedSource(self._host(target), TrustedKeys.of(verify, target.name)))
+
+    def ancestry(self, target: Target) -> Ancestry:
+        """Return what knows how a target's commits follow each other. Raises ConfigInvalid: it is a directory, which holds none."""
+        given = self._options.sources.get(target.name)
+        if given is None:
+            return self._host(target)
+        if not isinstance(given, Ancestry):
+            seen = "follows commits that another target has proven, and a directory holds none"
+            raise ConfigInvalid.of(
+                f"target {target.name}", seen, fix=f"from git: anneal apply {target.name}, or anneal promote {target.name}"
+            )
+        return given
 
     def _host(self, target: Target) -> GitHost:
         """Return a repository's git host, shared by targets with the same URL and credentials; webhook settings don't count."""

@@ -1,18 +1,18 @@
-"""Other targets' records, read for the runs of targets that depend on them: by their own clusters' ways, briefly, and never written.
+"""Other targets' records, read for the runs of targets that wait for them: by their own clusters' ways, briefly, and never written.
 
-Law: a record counts only if it is that target's: of its repository, this installation and its cluster.
+Law: a record counts only if it is that target's: of its repository, installation and cluster. Of one that another installation writes
+only its installation is known here.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from handler.app.connections import Connections
-from handler.app.record_summaries import health_now
 from handler.config.settings import Target
 from handler.engine.run.other_records import OtherRecord
-from handler.state.heartbeat import Beat, Heartbeat
+from handler.model.errors import StateInvalid
+from handler.state.record import State
 
 
 class ConfiguredRecords:
@@ -25,17 +25,22 @@ class ConfiguredRecords:
     def read(self, target: str) -> OtherRecord:
         """Return a target's record, with its health as it is known now. Raises AnnealError: it can't be read, or is another's."""
         configured = self._find(target)
-        store = self._ways.brief_store(configured)
-        stored = store.read().state
+        stored = self._ways.brief_store(configured).read().state
         if stored is None:
             return OtherRecord(target)
-        state = store.at_home(stored, configured.repository.url, self._ways.cluster_uid(configured))
-        beat = None if state.attempt else self._beat(configured)
-        return OtherRecord(target, state, health_now(state.health, state.attempt, beat, time.time(), self._ways.settings))
+        state = self._own(configured, stored)
+        return OtherRecord(target, state, self._ways.health(configured).of(state))
 
-    def _beat(self, target: Target) -> Beat | None:
-        """Return when the health on a target's cluster was watched last; None: it isn't watched, or that can't be read."""
-        settings = self._ways.settings
-        if not settings.health_interval:
-            return None
-        return Heartbeat(self._ways.records(target), settings.state_namespace, settings.installation).read().watched
+    def _own(self, target: Target, state: State) -> State:
+        return self._ways.brief_store(target).at_home(state, target.repository.url, self._ways.cluster_uid(target))
+
+
+class ForeignRecords(ConfiguredRecords):
+    """Records of another installation: nothing of it but their namespace may be readable, and its spelling of the repository is its own."""
+
+    def _own(self, target: Target, state: State) -> State:
+        installation = self._ways.settings.installation
+        if state.installation != installation:
+            seen = f"its record is of the installation {state.installation}, not {installation}"
+            raise StateInvalid.of(f"target {target.name}", seen, fix="write `revision.promoted.installation`")
+        return state

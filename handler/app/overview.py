@@ -21,8 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 from handler.app import record_summaries
 from handler.app.cluster_looks import LookFailed
+from handler.app.promotions import promotion_of
+from handler.app.summarised_records import SummarisedRecords, recorded
 from handler.app.tick_survey import SurveyThreads
 from handler.config.settings import Cluster, Settings, Target
+from handler.engine.run.promotion_claims import Awaited
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, GitUnavailable
 from handler.model.health import HealthState
 from handler.model.tree import CommitInfo
@@ -66,11 +69,15 @@ NOT_KNOWN = frozenset({Level.UNREAD, Level.UNFOLLOWED})
 
 @dataclass(frozen=True, slots=True)
 class NewestCommit:
-    """What git has. `info`: what history shows of it, asked only where it isn't applied; `trouble`: why it isn't known."""
+    """What git has, or others have proven. `info`: what history shows of it, asked only where it isn't applied.
+
+    `trouble`: why it isn't known; `awaited`: what the next one waits for.
+    """
 
     commit: str = ""
     info: CommitInfo | None = None
     trouble: AnnealError | None = None
+    awaited: tuple[Awaited, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +201,7 @@ class Overview:
         self._rows: dict[str, TargetRow] = {}
         self._infos: dict[Hashable, CommitInfo | None] = {}
         self._uids: dict[Cluster, str | AccessDenied] = {}
+        self._records = SummarisedRecords(settings, ways)
 
     def look(self, targets: Sequence[Target], show: Show = lambda _: None, heads: float = 0.0) -> list[TargetRow]:
         """Look once and return what was found, trouble first.
@@ -203,9 +211,10 @@ class Overview:
         self._take(0.0)  # what has come too late for the look before
         end, late = time.monotonic() + self._deadline, set(self._open)
         self._rows = {target.name: self._rows.get(target.name) or TargetRow(target, time.time()) for target in targets}
+        self._records = SummarisedRecords(self._settings, self._ways)
         clusters, followed = (
             _grouped(targets, lambda target: target.cluster),
-            _grouped([each for each in targets if self._asks and not each.repository.is_directory], _question),
+            _grouped([each for each in targets if self._asks and not (each.repository.is_directory or each.revision.promoted)], _question),
         )
         for cluster, group in clusters.items():
             self._ask(("cluster", cluster), 1, partial(self._cluster, group[0]), partial(self._saw_cluster, group))
@@ -283,6 +292,9 @@ class Overview:
             self._rows[target.name] = unread if isinstance(found, AnnealError) else self._row(target, found)
         if not isinstance(found, AnnealError):
             self._uids[group[0].cluster] = found.uid
+            for target in [each for each in group if self._asks and each.revision.promoted]:
+                look = partial(self._promoted, target, self._rows[target.name].summary, str(found.uid))
+                self._ask(("promotion", target.cluster, target.name), _AT_ONCE, look, partial(self._saw_head, [target]))
 
     def _row(self, target: Target, found: _Cluster) -> TargetRow:
         before, now = self._rows[target.name], found.pulse.now or time.time()
@@ -341,6 +353,10 @@ class Overview:
         self._rows[target.name] = row
 
     # --- git hosts
+    def _promoted(self, target: Target, summary: Summary, uid: str) -> NewestCommit:
+        found = promotion_of(self._ways, self._records, target, recorded(summary, target, uid, self._settings))
+        return NewestCommit(found.commit, awaited=found.awaited)
+
     def _head(self, target: Target, since: float) -> NewestCommit:
         return NewestCommit(self._ways.head(target, since).commit)
 

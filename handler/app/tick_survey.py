@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from handler.app.record_summaries import TOOLING, listed
 from handler.app.sibling_targets import shares_repository
+from handler.app.summarised_records import SummarisedRecords, holding
 from handler.config.settings import Settings, Target
 from handler.engine import summary_shortcuts
+from handler.engine.run.promotion_claims import soonest
 from handler.engine.run.readiness import is_certainly_unready
 from handler.model.errors import AnnealError, ClusterUnavailable, GitUnavailable
 from handler.model.event import Job
@@ -62,7 +64,7 @@ class TickSurvey:
 
     def look(self, jobs: Sequence[Job], report: Report) -> SurveyTally:
         """Judge each job, and report it as soon as it is known; returns when all are."""
-        asked = _Round(jobs, report)
+        asked = _Round(jobs, report, SummarisedRecords(self._settings, self._ways))
         clusters: dict[Hashable, list[Target]] = defaultdict(list)
         for target in [target for target in self._settings.targets if asked.waits_for(target)]:
             clusters[target.cluster].append(target)
@@ -89,20 +91,36 @@ class TickSurvey:
 
     def _follow(self, asked: _Round, targets: list[Target], found: dict[str, dict[str, Any]], uid: str) -> None:
         followed: dict[tuple[str, Hashable], list[tuple[Target, Summary]]] = defaultdict(list)
+        promoted: list[tuple[Target, Summary]] = []
         for target in targets:
             try:
                 summary = self._settled(target, found.get(state_name(target.name)), uid)
-                place = self._ways.place(target) if summary else None
+                place = self._ways.place(target) if summary and not target.revision.promoted else None
             except AnnealError:
                 summary = place = None
             if summary and place:
                 followed[place].append((target, summary))
+            elif summary and target.revision.promoted:
+                promoted.append((target, summary))
             else:
                 asked.pass_on([target])
+        if promoted:
+            asked.records.note(promoted[0][0], found, uid)
+            look = partial(self._promoted, asked, promoted)
+            self._crew.add(("promoted", promoted[0][0].cluster), 1, partial(_or_runs, asked, [target for target, _ in promoted], look))
         for (host, _), group in followed.items():
             members = [target for target, _ in group]
             asked.awaits(members, "git host")
             self._crew.add(("git host", host), AT_ONCE, partial(_or_runs, asked, members, partial(self._revision, asked, group)))
+
+    def _promoted(self, asked: _Round, group: list[tuple[Target, Summary]]) -> None:
+        """Judge targets that follow others, by the summaries of those."""
+        for target, summary in group:
+            awaited = holding(asked.records, self._settings, target, summary.commit)
+            if awaited is None:
+                asked.pass_on([target])
+            else:
+                asked.quiet(target, summary, soonest(awaited))
 
     def _settled(self, target: Target, metadata: dict[str, Any] | None, uid: str) -> Summary | None:
         settings = self._settings
@@ -154,9 +172,10 @@ class TickSurvey:
 
 
 class _Round:
-    """The jobs of one survey. Each is reported once, by the first judge."""
+    """The jobs of one survey. Each is reported once, by the first judge. `records`: what its LISTs show of other targets."""
 
-    def __init__(self, jobs: Sequence[Job], report: Report) -> None:
+    def __init__(self, jobs: Sequence[Job], report: Report, records: SummarisedRecords) -> None:
+        self.records = records
         self._open = {job.target: job for job in jobs}
         self._left = len(self._open)
         self._report = report
@@ -191,9 +210,9 @@ class _Round:
         with self._lock:
             self._awaited.update(dict.fromkeys((target.name for target in targets), what))
 
-    def quiet(self, target: Target, summary: Summary) -> None:
-        """Report that a target has nothing to do."""
-        self._say(target.name, summary)
+    def quiet(self, target: Target, summary: Summary, due: float = 0.0) -> None:
+        """Report that a target has nothing to do. `due`: when it may have, in seconds since the epoch; 0: not known."""
+        self._say(target.name, summary, due=due)
 
     def pass_on(self, targets: Sequence[Target], mute: str = "") -> None:
         """Let targets have their runs. `mute`: what didn't answer."""
@@ -208,14 +227,14 @@ class _Round:
         for name, awaited in left:
             self._say(name, None, awaited)
 
-    def _say(self, name: str, summary: Summary | None, mute: str = "") -> None:
+    def _say(self, name: str, summary: Summary | None, mute: str = "", due: float = 0.0) -> None:
         with self._lock:
             job = self._open.pop(name, None)
             if job is None:
                 return
             self.tally.quiet += summary is not None
         try:
-            self._report(job, _unchanged(job, summary) if summary else None, mute)
+            self._report(job, _unchanged(job, summary, due) if summary else None, mute)
         finally:
             with self._lock:
                 self._left -= 1
@@ -232,8 +251,8 @@ def _or_runs(asked: _Round, targets: Sequence[Target], look: Callable[[], None])
         raise
 
 
-def _unchanged(job: Job, summary: Summary) -> Result:
-    due = seconds_of(summary.drift_due) if summary.drift_due else 0.0
+def _unchanged(job: Job, summary: Summary, again: float) -> Result:
+    due = min(filter(None, (seconds_of(summary.drift_due) if summary.drift_due else 0.0, again)), default=0.0)
     if summary.awaits:
         return Result(job.target, Outcome.WAITING, summary.awaits, job.trigger, summary.why, next_try=due)
     standing = TargetStanding(succeeded=time.time(), orphans=summary.orphans, drifted=summary.drifted, health=summary.health)

@@ -1,4 +1,4 @@
-"""What a person decides about the next runs: `approve`, `unpin`, `suspend`, `resume`, `rollback`, `retarget`, `unlock`."""
+"""What a person decides about the next runs: `approve`, `unpin`, `suspend`, `resume`, `rollback`, `promote`, `retarget`, `unlock`."""
 
 from __future__ import annotations
 
@@ -122,6 +122,16 @@ def _whole(session: Session, target: Target, commit: str) -> str:
         seen = f"{len(known)} commits of its history begin so" if known else "none of its history begins so"
         raise click.UsageError(f"--to {commit}: {seen}; give the whole id of 40 digits")
     return known[0]
+
+
+# --- promote
+def promote(session: Session, target: str | None, commit: str, force: bool, dry_run: bool, yes: bool) -> int:
+    """Deploy what the targets that TARGET follows have, without waiting until it has soaked; it is pinned to nothing."""
+    chosen = session.target(target)
+    job = Job(chosen.name, "oneoff", commit=commit.lower(), force=force, promote=True, actor=local_user())
+    if dry_run:
+        return show(session, run(session, replace(job, dry_run=True), f"planning {chosen.name}"))
+    return follow(session, lambda: run(session, job, f"promoting to {chosen.name}"), yes=yes)
 
 
 # --- retarget, unlock

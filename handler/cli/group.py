@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "resume": ("decide", "End a pause."),
     "unpin": ("decide", "Follow the branch again, and run the target."),
     "rollback": ("deploy", "Go back to what was deployed before, and pin it."),
+    "promote": ("deploy", "Deploy what another target has, without waiting until it has soaked."),
     "replay": ("decide", "Ask a running server for a run."),
     "retarget": ("decide", "Accept another repository, installation or cluster."),
     "retire": ("decide", "Delete or let go of what a target has that is gone."),

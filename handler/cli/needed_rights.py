@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from handler.config.promotion_order import promoters
 from handler.config.secrets import ALL, references
 from handler.config.settings import Settings, Target
 from handler.health.kinds.pods import WITH_PODS
@@ -68,10 +69,22 @@ def own_grants(settings: Settings, target: Target) -> tuple[Grant, ...]:
     beside = [each for each in settings.targets if each.name in target.depends_on and each.cluster == target.cluster]
     if beside:
         grants.append(Grant(where, "", "configmaps", ("get",), tuple(sorted(state_name(each.name) for each in beside))))
+    grants += promoter_reads(settings, target)
     if target.impersonate:
         namespace, _, account = target.impersonate.service_account.partition("/")
         grants.append(Grant(namespace, "", "serviceaccounts", ("impersonate",), (account,)))
     return (*grants, *(() if is_elsewhere(target) else secret_reads(settings, target)))
+
+
+def promoter_reads(settings: Settings, target: Target) -> Iterator[Grant]:
+    """Yield what must be read, on the target's own cluster, of those whose proven commits it follows: their records, and the heartbeat."""
+    promoted = target.revision.promoted
+    if promoted is None or promoted.cluster:
+        return
+    where = promoted.state_namespace or settings.state_namespace
+    names = tuple(sorted(map(state_name, promoters(settings, target))))
+    yield Grant(where, "", "configmaps", ("get",), names)
+    yield Grant(where, "coordination.k8s.io", "leases", ("get",), (heartbeat_name(promoted.installation or settings.installation),))
 
 
 def is_elsewhere(target: Target) -> bool:

@@ -78,7 +78,7 @@ def _next_step(row: TargetRow, given: GivenFlags) -> NextStep:
     if pause := suspension(row.target, row.state, row.now):
         return _CONFIGURED if pause is CONFIGURED else NextStep("it is suspended; to go on:", f"anneal resume {name}")
     if row.state is None:
-        return NextStep("it never ran", f"anneal apply {name}")
+        return _from_promoters(name, row.newest, "it never ran") or NextStep("it never ran", f"anneal apply {name}")
     again = f"; live is looked at again {until(row.state.drift_due, row.now)}" if row.state.drift_due else ""
     return (
         _from_people(name, row.state)
@@ -89,7 +89,17 @@ def _next_step(row: TargetRow, given: GivenFlags) -> NextStep:
         or _from_leftovers(row.target, row.state)
         or _from_git(row, failed=False)
         or _from_server(name, row)
+        or _from_promoters(name, row.newest, "it is where it should be")
         or NextStep(f"nothing to do{again}", urgent=False)
+    )
+
+
+def _from_promoters(name: str, newest: NewestCommit | None, seen: str) -> NextStep | None:
+    """Return what may be done for the next commit, which other targets haven't proven yet."""
+    if newest is None or not newest.awaited:
+        return None
+    return NextStep(
+        f"{seen}, and follows once more is proven, as said below; without waiting for that:", f"anneal promote {name}", urgent=False
     )
 
 
@@ -222,7 +232,7 @@ def _from_wait(name: str, status: RunStatus, row: TargetRow) -> NextStep:
 def _from_server(name: str, row: TargetRow) -> NextStep | None:
     head, state = row.newest.commit if row.newest else "", row.state
     behind = bool(head) and state is not None and head != state.commit
-    newer = f"git is at {head[:12]}" if behind else ""
+    newer = (f"{head[:12]} is proven" if row.target.revision.promoted else f"git is at {head[:12]}") if behind else ""
     if row.unserved:
         due = f"live is to be looked at again {until(state.drift_due, row.now)}" if state and state.drift_due else ""
         seen = f"{newer or due or 'nothing to do now'}, and {server_text(row)}"

@@ -75,7 +75,7 @@ def _to_the_newest(session: Session, start: Callable[[Job, threading.Event], Res
     ends = [start(job, stop)]
     while ends[-1].outcome is Outcome.SUPERSEDED and ends[-1].again and not stop.is_set():
         session.output.note(f"{ends[-1].message}; going on with that")
-        ends.append(start(replace(job, commit="", approve="", unpin=False, rollback=False), stop))
+        ends.append(start(replace(job, commit="", approve="", unpin=False, rollback=False, promote=False), stop))
     return replace(summed(ends), run=ends[-1].run, trigger=ends[-1].trigger)
 
 

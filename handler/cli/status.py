@@ -70,7 +70,9 @@ def _page(session: Session, row: TargetRow, *, with_logs: bool) -> None:
         return
     more = {"logs": [each.facts() for each in logged]} if with_logs else {}
     seen = status_table.facts(row, session.given)
-    session.output.document(target_page.facts(row, session.given) | {"server": seen["server"], "head": seen["head"]} | more)
+    session.output.document(
+        target_page.facts(row, session.given) | {key: seen[key] for key in ("server", "head", "promotion") if key in seen} | more
+    )
 
 
 # --- all of them

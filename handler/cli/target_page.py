@@ -105,6 +105,8 @@ def _head_rows(row: TargetRow) -> Iterator[tuple[str, str]]:
     elif newest and newest.commit and newest.commit != applied:
         info = newest.info
         yield "git", newest.commit[:12] + (_titled(info.subject, info.author, ago(stamp(info.time), row.now)) if info else "")
+    for number, each in enumerate(newest.awaited if newest else ()):
+        yield "" if number else "promotion", f"{each}{f', until {stamp(each.due)}' if each.due else ''}"
 
 
 def _commit_rows(state: State, now: float) -> Iterator[tuple[str, str]]:

@@ -92,6 +92,9 @@ class Decoder:
         lone = FORMS[slot.kind].lone
         if lone and word(node) == "text" and scalar(node) == lone:
             return (lone,)
+        if FORMS[slot.kind].single and word(node) == "text":
+            found = self.single(node, slot.item, slot, subject)
+            return BAD if found is BAD else (found,)
         if word(node) != "a list":
             return self._wrong(node, subject, f'a list or "{lone}"' if lone else _listed(slot))
         self._unique(node.value, slot.item, subject)
@@ -214,7 +217,7 @@ class Decoder:
 
     def _not_offered(self, kind: str, form: ValueFormat, text: str) -> tuple[str, str] | None:
         offered = self.choices.get(kind)
-        if offered is None or text in offered or (kind == "target" and re.search(r"[*?\[]", text)):
+        if offered is None or text in offered or (kind == "target" and value_formats.is_glob(text)):
             return None
         return f"expected {form.expected}, found {value_formats.show(text)}, which isn't known here", nearest(text, offered)
 

@@ -6,42 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from handler.config.cluster_settings import Cluster
+from handler.config.secret_ref import AwsSecret as AwsSecret  # noqa: PLC0414 - it is imported from here
+from handler.config.secret_ref import SecretRef as SecretRef  # noqa: PLC0414 - it is imported from here
 from handler.config.settings_shape import doc as _doc
-
-
-@dataclass(frozen=True, slots=True)
-class AwsSecret:
-    """A secret of AWS Secrets Manager."""
-
-    id: str = _doc("Name or ARN.", kind="awsSecret")
-    key: str = _doc("Key of a secret that is a JSON object; empty: the whole text.", "", kind="secretKey")
-    stage: str = _doc(
-        "Which version; AWSPREVIOUS beside AWSCURRENT in a list: both are valid while one is rotated.", "AWSCURRENT", kind="stage"
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class SecretRef:
-    """Where a secret value is found: exactly one place."""
-
-    env: str = _doc("Name of an environment variable.", "", kind="env")
-    file: str = _doc("Path of a file; a trailing newline is dropped.", "", kind="secretFile")
-    aws_secrets_manager: AwsSecret | None = _doc("A secret of AWS Secrets Manager.", None)
-    aws_parameter: str = _doc("Name or ARN of a parameter of AWS Systems Manager.", "", kind="awsParameter")
-    kubernetes_secret: str = _doc("namespace/name/key of a Secret in the handler's own cluster.", "", kind="kubernetesSecret")
-
-    @property
-    def remote(self) -> bool:
-        """Whether a store must be asked for it, over the network."""
-        return not (self.env or self.file)
-
-    def __str__(self) -> str:
-        if aws := self.aws_secrets_manager:
-            stage = f", {aws.stage}" if aws.stage != "AWSCURRENT" else ""
-            return f"AWS secret {aws.id}" + (f", key {aws.key}" if aws.key else "") + stage
-        places = ("environment variable", "file", "AWS parameter", "Secret")
-        names = (self.env, self.file, self.aws_parameter, self.kubernetes_secret)
-        return next((f"{place} {name}" for place, name in zip(places, names, strict=True) if name), "no place")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +113,34 @@ def git_references(repository: Repository) -> Iterator[tuple[str, SecretRef]]:
 
 
 @dataclass(frozen=True, slots=True)
+class Promoted:
+    """What other targets have proven: the newest commit whose reads each of them has kept healthy for `soak`, without a break."""
+
+    from_: tuple[str, ...] = _doc(
+        "The target that proves commits; of several, or of those that a glob matches, each must.", kind="promoter"
+    )
+    soak: float = _doc("For how long.", 1800.0, kind="duration")
+    cluster: Cluster | None = _doc("Where their records are, where another installation writes them; read only.", None)
+    state_namespace: str = _doc("The namespace of those records; empty: as here.", "", kind="namespace")
+    installation: str = _doc("The installation that writes those records; empty: as here.", "", kind="name")
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the records are another installation's, so that their targets aren't configured here."""
+        return self.cluster is not None or bool(self.state_namespace or self.installation)
+
+
+@dataclass(frozen=True, slots=True)
 class Revision:
-    """What is deployed: exactly one of branch, tag, semver and commit. Default: branch main."""
+    """What is deployed: exactly one of branch, tag, semver and commit. Default: branch main. A promoted commit is one of the branch."""
 
     branch: str = _doc("Branch name.", "", kind="ref")
     tag: str = _doc("Tag name.", "", kind="ref")
     semver: str = _doc("Range of versions; the highest tag in it is deployed.", "", kind="semver")
     commit: str = _doc("Full commit id.", "", kind="sha")
+    promoted: Promoted | None = _doc(
+        "Follow what other targets have proven, as far as it is on the branch; without it the branch's head.", None
+    )
 
     @property
     def ref(self) -> str:
@@ -161,7 +150,8 @@ class Revision:
         return f"refs/tags/{self.tag}" if self.tag else f"refs/heads/{self.branch or 'main'}"
 
     def __str__(self) -> str:
-        return f"the highest tag in {self.semver}" if self.semver else self.ref or f"commit {self.commit}"
+        followed = f"the highest tag in {self.semver}" if self.semver else self.ref or f"commit {self.commit}"
+        return f"{followed}, promoted from {', '.join(self.promoted.from_)}" if self.promoted else followed
 
 
 @dataclass(frozen=True, slots=True)

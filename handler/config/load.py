@@ -13,9 +13,10 @@ from typing import cast
 
 import yaml
 
-from handler.config import value_formats
+from handler.config import promotion_order, value_formats
 from handler.config.decode import BAD, Decoder, child, nearest
 from handler.config.renderer_settings import AUTO, FILE, HELM, JSONNET, KUSTOMIZE, NIX
+from handler.config.setting_rules import Fault
 from handler.config.settings import Settings, Target, WebhookSettings
 from handler.config.settings_shape import Slot
 from handler.config.target_order import note_mistakes
@@ -96,7 +97,20 @@ def _settings(root: yaml.MappingNode, file: str, decoder: Decoder, read_include:
     named = {scalar(child(item, "name")): item for item in _items(child(root, "targets"))}
     decoder = replace(decoder, choices={**decoder.choices, "target": [*named], "dependency": [*named]})
     note_mistakes({name: _items(child(item, "dependsOn")) for name, item in named.items()}, decoder.mistakes)
-    return cast(Settings, decoder.mapping(root, Settings, "", _HEADER))
+    settings = cast(Settings, decoder.mapping(root, Settings, "", _HEADER))
+    if settings is not BAD:
+        _promotions(settings, named, decoder.mistakes)
+    return settings
+
+
+def _promotions(settings: Settings, named: Mapping[str, yaml.Node], mistakes: ConfigMistakes) -> None:
+    """Note what is wrong between targets that promote, where it is written."""
+
+    def note(name: str, fault: Fault) -> None:
+        node = child(child(child(named[name], "revision"), "promoted"), fault.field) or named[name]
+        mistakes.add(node, f"targets[{name}].revision.promoted.{fault.field}", fault.message, fault.fix)
+
+    promotion_order.note_mistakes(settings, note)
 
 
 def _header(root: yaml.MappingNode, decoder: Decoder) -> None:

@@ -43,7 +43,14 @@ _RULES: dict[type, dict[str, Any]] = {
     Verify: {"anyOf": [{"required": [name], "properties": {name: {"minItems": 1}}} for name in ("ssh", "pgp")]},
     Decryption: {"anyOf": [{"required": [name], "properties": {name: {"minItems": 1}}} for name in ("age", "kms")]},
     SecretRef: {"oneOf": [{"required": [camel(name)]} for name in PLACES]},
-    Revision: {"oneOf": [{"required": ["branch"]}, {"required": ["tag"]}, {"required": ["semver"]}, {"required": ["commit"]}]},
+    Revision: {
+        "anyOf": [
+            {"oneOf": [{"required": ["branch"]}, {"required": ["tag"]}, {"required": ["semver"]}, {"required": ["commit"]}]},
+            {"required": ["promoted"]},
+        ],
+        "if": {"required": ["promoted"], "properties": {"promoted": {"type": "object"}}},
+        "then": {"not": {"anyOf": [{"required": [name]} for name in ("tag", "semver", "commit")]}},
+    },
     IgnoreRule: {"required": ["paths"]},
     PageProxy: {"allOf": [{"required": ["secret"], "properties": {"secret": {"type": "object"}}}]},
     PageSettings: {
@@ -142,6 +149,8 @@ class _Builder:
             made["minItems"] = 1
         if slot.words:
             return {"anyOf": [{"enum": list(slot.words)}, made]}
+        if FORMS[slot.kind].single:
+            return {"anyOf": [made["items"], made]}
         lone = FORMS[slot.kind].lone
         return {"anyOf": [{"const": lone}, {"const": [lone]}, made]} if lone else made
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from handler.config import cel
 from handler.config.decryption import Decryption
-from handler.config.git_settings import Repository, RepositoryAuth, Revision, SecretRef, Verify
+from handler.config.git_settings import Promoted, Repository, RepositoryAuth, Revision, SecretRef, Verify
 from handler.config.page_settings import PageOidc, PageProxy, PageSettings, PageToken, RoleBinding
 from handler.config.post_build import PostBuild
 from handler.config.renderer_settings import OF_FILES, OPTIONS, Chart, ChartSource, RendererSettings
@@ -29,7 +29,7 @@ from handler.config.settings import (
     Wait,
 )
 from handler.config.settings_shape import Json
-from handler.config.value_formats import plain
+from handler.config.value_formats import is_glob, plain
 from handler.model.to_json import camel
 
 
@@ -61,6 +61,25 @@ def one_of(*names: str, least: int = 1) -> Callable[..., Iterator[Fault]]:
             yield Fault("", f"expected {bound} one of {', '.join(names)}, found {' and '.join(found) or 'none'}")
 
     return check
+
+
+def one_revision(branch: str, tag: str, semver: str, commit: str, promoted: Promoted | None) -> Iterator[Fault]:
+    """Exactly one is written; what is promoted is a commit of the branch, main unless one is written."""
+    if promoted is None:
+        yield from one_of("branch", "tag", "semver", "commit")(branch, tag, semver, commit)
+    for name, value in (("tag", tag), ("semver", semver), ("commit", commit)):
+        if promoted is not None and value:
+            fix = f"remove `{name}`, or write `branch` in its place: only commits of the branch are promoted"
+            yield Fault(name, f"{name} and promoted exclude each other", fix)
+
+
+def named_elsewhere(names: tuple[str, ...], cluster: Cluster | None, state_namespace: str, installation: str) -> Iterator[Fault]:
+    """Some target proves commits; those of another installation aren't known here, so that a glob matches none."""
+    if not names:
+        yield Fault("from_", "expected at least one target, found an empty list", "write `from: shop-staging`")
+    globs = [name for name in names if is_glob(name)]
+    if globs and (cluster or state_namespace or installation):
+        yield Fault("from_", f"{globs[0]} is a glob, and the targets of another installation aren't known here", "name each of them")
 
 
 def some(name: str) -> Callable[..., Iterator[Fault]]:
@@ -302,7 +321,8 @@ RULES = (
     SettingRule(Verify, ("ssh", "pgp"), any_key),
     SettingRule(Decryption, ("age", "kms"), any_decryption_key),
     SettingRule(SecretRef, PLACES, one_of(*map(camel, PLACES))),
-    SettingRule(Revision, ("branch", "tag", "semver", "commit"), one_of("branch", "tag", "semver", "commit")),
+    SettingRule(Revision, ("branch", "tag", "semver", "commit", "promoted"), one_revision),
+    SettingRule(Promoted, ("from_", "cluster", "state_namespace", "installation"), named_elsewhere),
     SettingRule(Cluster, ("kubeconfig", "context", "in_cluster", "eks"), one_cluster),
     *(SettingRule(cls, (name,), some(name)) for cls, name in SOME),
     *(SettingRule(HealthCheckExpr, (name,), compiles(name)) for name in ("in_progress", "failed", "current")),

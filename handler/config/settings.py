@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from handler.config.cluster_settings import Cluster as Cluster  # noqa: PLC0414 - it is imported from here
+from handler.config.cluster_settings import Eks as Eks  # noqa: PLC0414 - it is imported from here
 from handler.config.decryption import SOPS, Decryption
 from handler.config.git_settings import Repository, Revision, SecretRef, Verify, WebhookSecrets
 from handler.config.page_settings import PageSettings
@@ -62,36 +64,6 @@ class ReplaySettings:
     """Who may ask for runs over HTTP."""
 
     tokens: tuple[ReplayToken, ...] = _doc("Named tokens.", factory=tuple)
-
-
-@dataclass(frozen=True, slots=True)
-class Eks:
-    """A cluster of Amazon EKS, signed in to by AWS credentials: its address and authority are asked, its token is made anew in time."""
-
-    cluster: str = _doc("Name of the cluster.", kind="eksCluster")
-    region: str = _doc("Region; empty: the environment's.", "", kind="region")
-    role: str = _doc("ARN of a role to assume first; empty: the handler's own.", "", kind="roleArn")
-
-    def __str__(self) -> str:
-        return f"EKS cluster {self.cluster}" + (f" in {self.region}" if self.region else "") + (f" as {self.role}" if self.role else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """Which cluster. Order: flag, this, KUBECONFIG, ~/.kube/config, in-cluster."""
-
-    kubeconfig: SecretRef | None = _doc("Where a kubeconfig lies: the path of a file, or a secret that holds one.", None)
-    context: str = _doc("Context of the kubeconfig; empty: its current one.", "")
-    in_cluster: bool = _doc("Use the pod's own service account.", False)
-    eks: Eks | None = _doc("A cluster of Amazon EKS.", None)
-    server: str = _doc("Pin: refuse any other API server address.", "", kind="server")
-
-    @property
-    def name(self) -> str:
-        """How messages, tables and metrics call this cluster: what the configuration says of it."""
-        held = f"kubeconfig {self.kubeconfig.file or self.kubeconfig}" if self.kubeconfig else ""
-        place = str(self.eks) if self.eks else "in-cluster" if self.in_cluster else held
-        return ", ".join(part for part in (place, f"context {self.context}" if self.context else "") if part) or "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +178,9 @@ class Target:
     name: str = _doc("Unique; a DNS label of at most 56 characters.", kind="name")
     repository: Repository = _doc("Where git is.")
     namespaces: tuple[str, ...] = _doc("Whitelist of namespaces; `*` only when written.", kind="whitelist")
-    revision: Revision = _doc("Branch, tag, range of versions or commit.", factory=lambda: Revision(branch="main"))
+    revision: Revision = _doc(
+        "Branch, tag, range of versions or commit, or what other targets have proven.", factory=lambda: Revision(branch="main")
+    )
     path: str = _doc("Directory of the repository; empty: its root.", "", kind="path")
     renderer: RendererSettings = _doc("How documents are made.", factory=RendererSettings)
     post_build: PostBuild | None = _doc("Variables that are written into the objects once they are rendered, as Flux' postBuild.", None)

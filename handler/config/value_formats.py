@@ -44,7 +44,8 @@ class ValueRefusal:
 class ValueFormat:
     """One kind of text. `expected` reads after the word itself; an empty `pattern` takes any text.
 
-    `private`: the noun for a value that may hold a secret and is never shown; `lone`: a text that may stand in place of the whole list.
+    `private`: the noun for a value that may hold a secret and is never shown; `lone`: a text that may stand in place of the whole list;
+    `single`: any one may.
     """
 
     expected: str
@@ -53,6 +54,7 @@ class ValueFormat:
     example: str = ""
     private: str = ""
     lone: str = ""
+    single: bool = False
 
     def complaint(self, value: str) -> tuple[str, str] | None:
         """Return what is wrong with a value and the way out, or None."""
@@ -63,6 +65,11 @@ class ValueFormat:
         if self.pattern and not re.fullmatch(self.pattern, value):
             return f"expected {self.expected}, found {shown}", ""
         return None
+
+
+def is_glob(name: str) -> bool:
+    """Whether a target's name stands for all that it matches."""
+    return re.search(r"[*?\[]", name) is not None
 
 
 def show(value: str) -> str:
@@ -127,6 +134,7 @@ FORMS: dict[str, ValueFormat] = {
     "whitelist": ValueFormat("a namespace: a DNS label (a-z, 0-9, -)", LABEL, example="[shop]", lone="*"),
     "target": ValueFormat("a target's name or a glob of names", r"[a-z0-9*?\[\]!-]+", example="shop-*"),
     "dependency": ValueFormat("the name of a target", r"[a-z0-9](?:[a-z0-9-]{0,54}[a-z0-9])?", example="infra"),
+    "promoter": ValueFormat("a target's name or a glob of names", r"[a-z0-9*?\[\]!-]+", example="shop-staging", single=True),
     "ref": ValueFormat("a name by git's rules (git check-ref-format)", r".+", _REF, example="main"),
     "semver": ValueFormat(
         "a range of versions such as >=1.2 <2, ^1.2 or 1.x",

@@ -31,6 +31,7 @@ from handler.engine.run import plan_request, push_lag, revision, transitions
 from handler.engine.run.commit_mask import hidden
 from handler.engine.run.context import Round, RunContext
 from handler.engine.run.dependencies import Dependencies
+from handler.engine.run.errors import NotPromoted
 from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, NewerHead, ServerPinned, StillWaiting, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.names import run_id
@@ -39,8 +40,8 @@ from handler.model.result import IN_SYNC, Outcome, Result
 from handler.model.run_event import HealthChanged
 
 _TRIES = 3
-_UNRECORDED = {LeaseLost: Outcome.BUSY, Suspended: Outcome.SUSPENDED, ServerPinned: Outcome.FAILED}
-"""Errors that leave no word in the record: another has it, a person does, or what is rendered is for another cluster."""
+_UNRECORDED = {LeaseLost: Outcome.BUSY, Suspended: Outcome.SUSPENDED, ServerPinned: Outcome.FAILED, NotPromoted: Outcome.WAITING}
+"""Errors that leave no word in the record: another has it, a person does, it is for another cluster, or nothing is due yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,9 @@ def _announce_health(run: RunContext) -> None:
 
 
 def _looking_on(run: RunContext, job: Job, result: Result) -> Result:
+    """Return a run's end with when it is looked at again: for a commit that may be proven by then, and for a push that isn't shown yet."""
+    due = run.revision.promotion.due
+    result = replace(result, next_try=min(filter(None, (result.next_try, due)))) if due else result
     if run.stored.state is None:
         return result
     again = push_lag.later(job, result, run.revision.named, run.deps.target.revision, transitions.deployed(run.state))

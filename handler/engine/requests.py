@@ -25,6 +25,8 @@ def ask(run: RunContext) -> None:
     Force stands there from now on: the next attempt honours it, once. It stays ours where it vouches for a commit. Raises RequestRefused:
     nothing such is held, or the commit never ran; RefNotFound: the host doesn't have a forced commit.
     """
+    if run.job.promote:  # it is done by the run that was asked for it, or not at all
+        return
     held, approval = run.state.held, run.state.approval
     if run.job.approve and run.job.approve not in (held and held.id, approval and approval.id):
         seen = f"held now: {held.id}" if held else "nothing is held"

@@ -23,7 +23,8 @@ def unchanged(run: RunContext) -> Result | None:
     if busy or state.status.phase in UNSETTLED or pin_left(run) != state.pin or not run.is_recorded():
         return None
     due = seconds_of(state.drift_due) if state.drift_due else 0.0
-    return _unarrived(run) or replace(run.result(Outcome.UNCHANGED, f"{_shown(run)} is applied"), next_try=due, recorded=True)
+    message = "; ".join(filter(None, (f"{_shown(run)} is applied", str(run.revision.promotion))))
+    return _unarrived(run) or replace(run.result(Outcome.UNCHANGED, message), next_try=due, recorded=True)
 
 
 def _shown(run: RunContext) -> str:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 NAMED = ("replay", "oneoff")  # triggers of named requests, by a person or a pipeline, which wait for an id's end
-ASKED = (*NAMED, "approval", "rollback", "unpin")  # what reports call those (`Job.cause`)
+ASKED = (*NAMED, "approval", "rollback", "unpin", "promotion")  # what reports call those (`Job.cause`)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,8 @@ class Job:
     """One request to run a target.
 
     `trigger`: push | replay | tick | drift | oneoff. `hint`: the commit a webhook named. `commit`: an explicit one, which pins.
-    `rollback`: go back to the commit that was deployed before, and pin it.
+    `rollback`: go back to the commit that was deployed before, and pin it. `promote`: a person brings what another target has, pinned to
+    nothing; it is asked for in this process alone.
     `force`: run although nothing changed; it never passes a guard. `approve`: a held id. `unpin`: end the pin first.
     `run`: the id that the door returned; empty: the run makes its own. `looks`: how often the hint was looked for in vain.
     `asked`: arrival of the newest request in monotonic seconds, the same for all targets of a delivery; 0: unknown, no shared look will do.
@@ -88,6 +89,7 @@ class Job:
     named: tuple[tuple[str, str], ...] = ()
     joined: tuple[str, ...] = ()
     moment: float = 0.0
+    promote: bool = False
 
     @property
     def drift(self) -> bool:
@@ -97,7 +99,7 @@ class Job:
     @property
     def cause(self) -> str:
         """What reports call the request: the act that was asked for by name, else the trigger."""
-        acts = {"rollback": self.rollback, "approval": bool(self.approve), "unpin": self.unpin}
+        acts = {"promotion": self.promote, "rollback": self.rollback, "approval": bool(self.approve), "unpin": self.unpin}
         return next((act for act, asked in acts.items() if asked), self.trigger)
 
     @property
@@ -114,6 +116,7 @@ class Job:
             "approve": self.approve,
             "unpin": self.unpin,
             "rollback": self.rollback,
+            "promotion": self.promote,
             "dry run": self.dry_run,
             "no prune": not self.prune,
         }

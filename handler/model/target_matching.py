@@ -24,6 +24,7 @@ class WatchedRevision:
     """A target as matching sees it. `urls`: its repository and aliases; `suspended`: by the configuration.
 
     `ref`: the full ref it follows; `semver`: the range of versions whose highest tag it follows; neither: a fixed commit.
+    `promoters`: the targets whose proven commits it follows, whatever is pushed.
     """
 
     name: str
@@ -31,6 +32,7 @@ class WatchedRevision:
     ref: str = ""
     semver: str = ""
     suspended: bool = False
+    promoters: tuple[str, ...] = ()
 
 
 def repository_key(url: str) -> str:
@@ -103,6 +105,9 @@ def _decision(event: Event, target: WatchedRevision) -> Decision:
         return Decision(target.name, matched=False, reason="a ping: the webhook is set up, nothing was pushed")
     if target.suspended:
         return Decision(target.name, matched=False, reason="suspended in the configuration")
+    if target.promoters:
+        reason = f"it follows what {', '.join(target.promoters)} {'has' if len(target.promoters) == 1 else 'have'} proven"
+        return Decision(target.name, matched=False, reason=reason)
     if target.semver:
         return _of_range(event, target)
     if not target.ref:

@@ -47,6 +47,8 @@ _LOOKS = 20
 def document(work: Work) -> dict[str, Any]:
     """Write a job whole, as JSON values; what is empty is left out."""
     job = work.job
+    if job.promote:
+        raise ValueError("a promotion is asked for in the process that does it")
     written: dict[str, Any] = {"v": VERSION, "run": work.run, "target": job.target, "trigger": job.trigger}
     written |= {"commit": job.commit, "approve": job.approve, "looks": job.looks, "hint": job.hint}
     written |= {key: getattr(job, name) for name, key in _FLAGS.items()} | {"noPrune": not job.prune, "actor": job.actor}

@@ -19,6 +19,7 @@ from handler.model.optional_imports import needed_by
 from handler.model.refs import Head, is_commit_id, ref_problem
 from handler.model.tree import CommitInfo, printable
 from handler.source import git_protocol
+from handler.source.ancestry import KnownAncestry, leads_to
 from handler.source.bounded_connections import Deadline, Pools
 from handler.source.fetch_cache import FetchCache, TreeCache
 from handler.source.fetched_tree import FetchedTree
@@ -77,6 +78,7 @@ class GitHost:
         self._offer: git_protocol.Advertisement | None = None
         self._commits = FetchCache(self._fetched, self._transport.subject, limits.total, shared.commits)
         self._looks = HeadCache(self._asked)
+        self._ancestry = KnownAncestry(self._led_to)
 
     def close(self) -> None:
         """Close idle connections."""
@@ -153,6 +155,32 @@ class GitHost:
         """Return what history shows of a commit, without files; None: the host gives no commit alone. Raises as `fetch`."""
         return self._operation(lambda deadline: self._alone(deadline, sha), sha)
 
+    def reaches(self, head: str, commit: str) -> bool:
+        """Whether a commit is `head`, or one that it leads to by parents; asked once, for the answer never changes.
+
+        Raises RefNotFound: the host doesn't have one of them; SourceRefused: no commit, or too much lies between; and as `head`.
+        """
+        for sha in (head, commit):
+            if not is_commit_id(sha):
+                raise SourceRefused.of(printable(sha) or "commit", "is not a full commit id of 40 hex digits")
+        return head == commit or self._ancestry.get(head, commit)
+
+    def _led_to(self, head: str, commit: str) -> bool:
+        if self.commit(commit) is None:  # a host that filters nothing gives no commit alone
+            self.fetch(commit)
+        return self._operation(lambda deadline: leads_to(self._since(deadline, head, commit), head, commit), head)
+
+    def _since(self, deadline: Deadline, head: str, commit: str) -> Objects:
+        """Fetch the commits that `head` leads to and `commit` doesn't; a host without filters sends what they changed, too."""
+        offer = self._offered(deadline)
+        request = git_protocol.fetch(offer, [head], leave=git_protocol.TREES if offer.filters else "", have=commit)
+        try:
+            return self._pack(deadline, offer, request, have=commit)
+        except SourceRefused as refused:
+            fix = "" if offer.filters else "let the host leave files out: git config uploadpack.allowFilter true"
+            seen = f"whether {head[:12]} leads to it can't be told: {refused.problems[0].message}"
+            raise SourceRefused.of(f"commit {commit[:12]}", seen, fix=fix) from None
+
     def _alone(self, deadline: Deadline, sha: str) -> CommitInfo | None:
         offer = self._offered(deadline)
         if not (offer.shallow and offer.filters):
@@ -218,9 +246,9 @@ class GitHost:
         self._offer = offer
         return offer
 
-    def _pack(self, deadline: Deadline, offer: git_protocol.Advertisement, request: bytes, spent: int = 0) -> Objects:
+    def _pack(self, deadline: Deadline, offer: git_protocol.Advertisement, request: bytes, spent: int = 0, have: str = "") -> Objects:
         with self._transport.command(deadline, request, self._limits.pack) as stream:
-            pack = git_protocol.read_fetched(stream, offer.version)
+            pack = git_protocol.read_fetched(stream, offer.version, have)
         return read_pack(pack, self._limits, self._transport.subject, spent)
 
     def _operation(self, ask: Callable[[Deadline], T], sha: str = "") -> T:

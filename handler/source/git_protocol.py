@@ -123,31 +123,36 @@ BLOBS, TREES = "blob:none", "tree:0"
 """Filters: without blobs, and without trees, too. https://git-scm.com/docs/git-rev-list#Documentation/git-rev-list.txt---filterltfilter-specgt"""
 
 
-def fetch(offer: Advertisement, wants: Collection[str], *, depth: int = 0, leave: str = "") -> bytes:
-    """Return the body that asks for objects. `depth` 0: no commit is among them. `leave`: what is left out (`offer.filters`)."""
+def fetch(offer: Advertisement, wants: Collection[str], *, depth: int = 0, leave: str = "", have: str = "") -> bytes:
+    """Return the body that asks for objects. `leave`: what is left out (`offer.filters`).
+
+    `depth`: of the history of commits, 0: all of it, but for `have` and what that leads to.
+    """
     if offer.version == 2:
-        return _fetch_v2(wants, depth, leave)
+        return _fetch_v2(wants, depth, leave, have)
     chosen = b" ".join(cap for cap in _V0_WANTED if cap in offer.capabilities)
     first, *others = [b"want " + want.encode() for want in wants]
     lines = [first + b" " + chosen, *others, *([b"deepen %d" % depth] if depth else [])]
-    return b"".join(pkt_line(line + b"\n") for line in lines) + _FLUSH + pkt_line(b"done\n")
+    known = pkt_line(f"have {have}\n".encode()) if have else b""
+    return b"".join(pkt_line(line + b"\n") for line in lines) + _FLUSH + known + pkt_line(b"done\n")
 
 
-def _fetch_v2(wants: Collection[str], depth: int, leave: str) -> bytes:
+def _fetch_v2(wants: Collection[str], depth: int, leave: str, have: str) -> bytes:
     arguments = [b"ofs-delta", b"no-progress", *(b"want " + want.encode() for want in wants)]
     arguments += [b"deepen %d" % depth] if depth else []
     arguments += [f"filter {leave}".encode()] if leave else []
+    arguments += [f"have {have}".encode()] if have else []
     command = b"".join(map(pkt_line, build_fetch_request_v2(None)))
     return command + _DELIMITER + b"".join(pkt_line(line + b"\n") for line in [*arguments, b"done"]) + _FLUSH
 
 
-def read_fetched(stream: BinaryIO, version: int) -> bytearray:
+def read_fetched(stream: BinaryIO, version: int, have: str = "") -> bytearray:
     """Return the pack of an answer to `fetch`. Raises HostRefused, or GitProtocolError: anything that wasn't asked for."""
-    lines = _protocol(stream)
+    lines, known = _protocol(stream), f"ACK {have}".encode() if have else b""
     line = _line(lines)
-    while line is None or line.startswith((b"shallow", b"unshallow", b"shallow-info")):
+    while line is None or line.startswith((b"shallow", b"unshallow", b"shallow-info")) or (known and line.startswith(known + b" ")):
         line = _line(lines)
-    if line != (b"packfile" if version == 2 else b"NAK"):
+    if line != (b"packfile" if version == 2 else b"NAK") and not (known and version != 2 and line == known):
         raise GitProtocolError("an answer that wasn't asked for")
     return _demultiplexed(lines)
 

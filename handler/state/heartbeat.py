@@ -2,6 +2,7 @@
 
     spec.renewTime, holderIdentity     the last renewal, and whose
     anneal.dev/health                  when health was watched last, and for how many seconds that holds
+    anneal.dev/health-since            since when without a gap
     anneal.dev/servers                 by server: its version, its last renewal, and whether it ended with that
     anneal.dev/targets                 by target: the server that looks after it, when one last looked at it; gzipped above 4 KB
 
@@ -28,6 +29,7 @@ INTERVALS = 3
 EVERY = 60.0  # seconds between two renewals
 HOLDS = INTERVALS * EVERY
 _HEALTH, _SERVERS, _TARGETS = "anneal.dev/health", "anneal.dev/servers", "anneal.dev/targets"
+_SINCE = f"{_HEALTH}-since"
 _TRIES = 5
 _REMEMBERED = 86_400.0  # seconds for which a server that doesn't run is remembered; the last one always is
 _MOST = 32
@@ -40,10 +42,11 @@ def heartbeat_name(installation: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """When health was watched last (seconds since the epoch), and for how many seconds that holds."""
+    """When health was watched last, and for how many seconds that holds; `since`: from when on without a gap, 0: not known."""
 
     renewed: float
     duration: float
+    since: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +153,13 @@ def _renewed(known: Pulse, signs: Signs, now: float) -> Pulse:
     others = {name: each for name, each in known.targets.items() if each[0] in kept and each[0] != signs.server}
     watched = known.watched
     if signs.watched and (watched is None or watched.renewed <= now - signs.watched[0]):
-        watched = Beat(now - signs.watched[0], signs.watched[1])
+        watched = _watched_on(watched, now - signs.watched[0], signs.watched[1])
     return Pulse(now, watched, kept, others | mine)
+
+
+def _watched_on(known: Beat | None, renewed: float, duration: float) -> Beat:
+    goes_on = known is not None and renewed - known.renewed <= known.duration
+    return Beat(renewed, duration, (known.since or known.renewed) if known and goes_on else renewed)
 
 
 def _heir(known: Pulse, server: str) -> str:
@@ -173,6 +181,7 @@ def _with(body: Body, pulse: Pulse) -> Body:
     said = {_SERVERS: json.dumps(servers), _TARGETS: text if len(text) <= GZIP_ABOVE else gzipped_text(text.encode())}
     if pulse.watched:
         said[_HEALTH] = f"{micro_time(pulse.watched.renewed)} {pulse.watched.duration:.0f}"
+        said[_SINCE] = micro_time(pulse.watched.since)
     spec = {"holderIdentity": last.name, "leaseDurationSeconds": int(HOLDS), "renewTime": micro_time(pulse.now)}
     return {**annotated(body, said), "spec": spec}
 
@@ -186,7 +195,10 @@ def _pulse(body: Body, now: float) -> Pulse:
         except (LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
             return nothing
 
-    return Pulse(now, part(_HEALTH, _watched, None), part(_SERVERS, _servers, {}), part(_TARGETS, _targets, {}))
+    watched = part(_HEALTH, _watched, None)
+    if watched:
+        watched = replace(watched, since=min(part(_SINCE, seconds_of, 0.0), watched.renewed))
+    return Pulse(now, watched, part(_SERVERS, _servers, {}), part(_TARGETS, _targets, {}))
 
 
 def _watched(text: str) -> Beat | None:
@@ -211,16 +223,19 @@ def _targets(text: str) -> dict[str, tuple[str, float]]:
 def known(health: TargetHealth, beat: Beat | None, now: float, drift_interval: float) -> TargetHealth:
     """Return a recorded health as it is known to be `now` (seconds since the epoch): unknown, if it wasn't judged for three intervals.
 
+    One that is watched again after such a gap is known since then.
     `beat`: when it was watched last on its cluster; None: it isn't watched there, or a run of the target is open, which judges it.
     `drift_interval`: seconds between two drift runs.
     """
     judged = seconds_of(health.judged) if health.judged else 0.0
     if not health.state:
         return replace(health, state=str(HealthState.UNKNOWN))
+    vouched = judged + INTERVALS * drift_interval
     if beat and now - beat.renewed <= beat.duration:
-        return health
+        has_gap = beat.since > max(vouched, seconds_of(health.since) if health.since else 0.0)
+        return replace(health, since=stamp(beat.since)) if has_gap else health
     unwatched = beat is None or judged > beat.renewed + beat.duration
-    if unwatched and now - judged <= INTERVALS * drift_interval:
+    if unwatched and now <= vouched:
         return health
     last = max(judged, beat.renewed if beat else 0.0)
     since = max(last, seconds_of(health.since))

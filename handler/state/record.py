@@ -14,6 +14,7 @@ from handler.model.render import FILES, RecordedRender
 from handler.state.dependency_wait import DependencyWait
 from handler.state.former import RecordName
 from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word, seconds_of
+from handler.state.soak import Soak
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Ran:
 FORMAT = 6
 """Version of the layout: a newer one is refused, an older one read and written anew.
 
-1: no plain keys; 2: no health; 3: no refusal; 4: no renderer; 5: no former record, no unmarked orphans, no dependencies.
+1: no plain keys; 2: no health; 3: no refusal; 4: no renderer; 5: no former record, unmarked orphans, dependencies, soaks.
 """
 
 
@@ -343,6 +344,7 @@ class State:
     ran: tuple[Ran, ...] = ()
     deliveries: tuple[Delivery, ...] = ()
     history: tuple[Run, ...] = ()
+    soaks: tuple[Soak, ...] = ()
     drift: tuple[Drift, ...] = ()
     kinds: frozenset[GroupKind] = frozenset()
     namespaces: frozenset[str] = frozenset()

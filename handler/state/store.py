@@ -16,6 +16,8 @@ from handler.state.configmap import SUMMARY, decode, state_name, summary_of
 from handler.state.record import State
 from handler.state.size_limit import fitted
 
+Keep = Callable[[State | None, State], State]
+"""Completes a state that is about to be written over another one, None: over none."""
 Change = Callable[[State], State]
 """Makes the next state from the one it is given: it may be called again on a newer one."""
 
@@ -31,14 +33,17 @@ class StoredState:
 
 
 class StateStore:
-    """The record of one target. `tooling`: `anneal/v<semver>`, as KEP-3659 wants it on the ApplySet's parent."""
+    """The record of one target. `tooling`: `anneal/v<semver>`, as KEP-3659 wants it on the ApplySet's parent. `keep`: see `soak.kept`."""
 
-    def __init__(self, objects: StateObjects, namespace: str, target: str, installation: str, tooling: str) -> None:
+    def __init__(
+        self, objects: StateObjects, namespace: str, target: str, installation: str, tooling: str, keep: Keep = lambda _, state: state
+    ) -> None:
         self._objects = objects
         self._namespace = namespace
         self._target = target
         self._installation = installation
         self._tooling = tooling
+        self._keep = keep
         self._name = state_name(target)
         self._subject = f"ConfigMap/{namespace}/{self._name}"
 
@@ -85,7 +90,7 @@ class StateStore:
 
     def create(self, state: State) -> StoredState:
         """Write the first state, and its namespace where missing. Raises Moved if there is one already, AccessDenied with the command."""
-        written, body = fitted(state, self._namespace, self._tooling)
+        written, body = self._fitted(None, state)
         return _of(written, create_in_namespace(self._objects, body))
 
     def swap(self, stored: StoredState, state: State, token: str | None = None) -> StoredState:
@@ -95,7 +100,7 @@ class StateStore:
         open; Moved: a 409; LeaseLost: the state was deleted.
         """
         self._fence(stored, state, token)
-        return self._put(stored, *fitted(state, self._namespace, self._tooling))
+        return self._put(stored, *self._fitted(stored.state, state))
 
     def write(self, stored: StoredState, change: Change, token: str) -> StoredState:
         """Write `change(state)` inside our own attempt; after a person's write in between `change` is made on the newer state.
@@ -106,7 +111,7 @@ class StateStore:
         while True:
             state = change(self._present(stored))
             self._fence(stored, state, token)
-            written, body = fitted(state, self._namespace, self._tooling)
+            written, body = self._fitted(stored.state, state)
             try:
                 return self._put(stored, written, body)
             except Moved:
@@ -123,7 +128,7 @@ class StateStore:
             try:
                 if stored.state is None and initial is not None:
                     return self.create(change(initial))
-                return self._put(stored, *fitted(change(self._present(stored)), self._namespace, self._tooling))
+                return self._put(stored, *self._fitted(stored.state, change(self._present(stored))))
             except Moved:
                 if not left:
                     raise
@@ -132,6 +137,9 @@ class StateStore:
     def remove(self, stored: StoredState) -> bool:
         """Delete the record as it was read; False: it is gone already. Raises Moved: it changed since."""
         return self._objects.delete("ConfigMap", self._namespace, self._name, uid=stored.uid, resource_version=stored.resource_version)
+
+    def _fitted(self, before: State | None, after: State) -> tuple[State, Body]:
+        return fitted(self._keep(before, after), self._namespace, self._tooling)
 
     def _present(self, stored: StoredState) -> State:
         if stored.state is None:

@@ -10,6 +10,7 @@ from handler.model.manifest import canonical
 from handler.model.result import IN_SYNC, Outcome
 from handler.state.record import FORMAT, State, Suspend
 from handler.state.record_format import Line, Sha, Time, Word
+from handler.state.soak import GLIMPSED, glimpse
 
 LONGEST = 2048  # characters of a summary's JSON
 RECENT = 10  # runs whose ends it lists
@@ -32,7 +33,7 @@ class Summary:
     `home`: the `home_of` the state; `asked`: a run was asked for that hasn't begun; `orphans`, `drifted`: how many objects.
     `health`, `health_since`, `judged`: see `TargetHealth`. `subject`: of the applied commit, cut; `applied`: since when it is applied;
     `since`: of the phase; `suspended_until`: empty without an end. `author`: of the applied commit, cut; `why`: what stands in the way, the
-    first line of it, cut; `recent`: the last runs, newest first.
+    first line of it, cut; `recent`: the last runs, newest first; `soaks`: the newest, each as `soak.glimpse`.
     `former`: it takes over still; `renamed_to`: the target that has taken over; `awaits`: the commit that waits for other targets.
     """
 
@@ -63,6 +64,7 @@ class Summary:
     former: bool = False
     renamed_to: Line = ""
     awaits: Sha = ""
+    soaks: tuple[Line, ...] = ()
 
     @classmethod
     def of(cls, state: State) -> Summary:
@@ -96,6 +98,7 @@ class Summary:
             renamed_to=state.renamed_to.name if state.renamed_to else "",
             recent=tuple(RunGlimpse(run.outcome, round(run.duration, 1)) for run in state.history[:RECENT]),
             awaits=state.awaits.commit if state.awaits else "",
+            soaks=tuple(map(glimpse, state.soaks[:GLIMPSED])),
         )
 
     def suspension(self, now: float) -> Suspend | None:

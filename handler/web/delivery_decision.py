@@ -46,6 +46,7 @@ def watch(targets: Iterable[Target]) -> TargetIndex:
             ref=target.revision.ref,
             semver=target.revision.semver,
             suspended=target.suspend,
+            promoters=target.revision.promoted.from_ if target.revision.promoted else (),
         )
         for target in targets
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from handler.app.build import Handler, Options
 from handler.config.git_settings import Repository
@@ -41,11 +41,18 @@ def pushed(host: GitHost, value: str = "1", name: str = "shop") -> str:
 
 
 def engine(
-    server: ApiServer, host: GitHost, settings: Settings = ONE, *, notes: bool = True, way: Way = straight, sandbox: Sandbox | None = None
+    server: ApiServer,
+    host: GitHost,
+    settings: Settings = ONE,
+    *,
+    notes: bool = True,
+    way: Way = straight,
+    sandbox: Sandbox | None = None,
+    clock: Callable[[], float] = time.time,
 ) -> Handler:
     """Return what runs the jobs of these targets; `way` sees every request to the cluster. Without a `sandbox` no child is started."""
     source = HostSource(host, lambda _asked: None)
-    options = Options(sources={target.name: source for target in settings.targets}, notes=notes)
+    options = Options(sources={target.name: source for target in settings.targets}, notes=notes, clock=clock)
     made = Handler(settings, Secrets(), sandbox or InProcess(), {}, options)  # type: ignore[arg-type]  # its one method that is called
     connection = FakeConnection(server, way)
     made._connection = lambda target: connection  # type: ignore[method-assign]  # the seam

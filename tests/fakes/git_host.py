@@ -25,6 +25,7 @@ class GitHost:
     """`head`: what the branch is; `shown`: what it says (behind while it lags). `heads`: all it ever showed, in order."""
 
     commits: dict[str, Files] = field(default_factory=dict)
+    parents: dict[str, str] = field(default_factory=dict)
     head: str = ""
     shown: str = ""
     lags: bool = False
@@ -37,7 +38,7 @@ class GitHost:
         """Add a commit on top of the head; every commit has an id of its own."""
         text = json.dumps([self.head, len(self.commits), dict(files)])
         sha = hashlib.sha1(text.encode()).hexdigest()
-        self.commits[sha] = dict(files)
+        self.commits[sha], self.parents[sha] = dict(files), self.head
         return sha
 
     def push(self, sha: str) -> None:
@@ -82,6 +83,16 @@ class HostSource:
 
     def recheck(self, sha: str, path: str = "") -> None:
         """Nothing here is signed."""
+
+    def reaches(self, head: str, commit: str) -> bool:
+        self._meet(f"ancestry {head} {commit}")
+        self._up()
+        for sha in (commit, head):
+            if sha not in self.host.commits or sha in self.host.lost:
+                raise RefNotFound.of(sha, "the host no longer has it")
+        while head and head != commit:
+            head = self.host.parents[head]
+        return head == commit
 
     def _asked(self, revision: Revision) -> Head:
         self._meet(f"head {revision.ref}")

@@ -91,6 +91,21 @@ def rollback() -> None:
     """
 
 
+@command("decide", renders=True)
+@target_argument
+@click.option(
+    "--commit", metavar="SHA", default="", help="This commit, of those that they have recorded, instead of the one that they have now."
+)
+@click.option("--force", is_flag=True, help="Also one that isn't healthy there, was rolled back from, or that they never had.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@yes_option
+def promote() -> None:
+    """Deploy what the targets that TARGET follows have, without waiting until it has soaked.
+
+    It must be on TARGET's branch and newer than what TARGET has. Nothing is pinned: TARGET follows again once something newer has soaked.
+    """
+
+
 @command("locutus", Locutus)
 @click.option("--master", metavar="URL", default="", help="Address of the API server, before the kubeconfig's.")
 @click.option("--log-level", type=click.Choice(LOG_LEVELS), default="info", show_default=True, help="What is logged.")

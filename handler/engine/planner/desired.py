@@ -10,7 +10,7 @@ import contextlib
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from handler.cluster.discovery import Discovery
 from handler.config.git_settings import Revision
@@ -47,6 +47,14 @@ class CommitSource(Protocol):
 
     def recheck(self, sha: str, path: str = "") -> None:
         """Raise CommitUnverified if a commit whose tree was returned no longer counts."""
+
+
+@runtime_checkable
+class Ancestry(Protocol):
+    """How commits follow each other: a git host."""
+
+    def reaches(self, head: str, commit: str) -> bool:
+        """Whether a commit is `head`, or one that it leads to by parents. Raises AnnealError: the host can't tell."""
 
 
 @dataclass(frozen=True, slots=True)

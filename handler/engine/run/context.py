@@ -18,6 +18,7 @@ from handler.engine.planner.planner import Planned
 from handler.engine.run import former_record, transitions
 from handler.engine.run.commit_mask import CommitMask
 from handler.engine.run.dependencies import Dependencies
+from handler.engine.run.promotion import NO_PROMOTION, Promotion
 from handler.engine.run.recovery_scan import FoundMembers, scan
 from handler.engine.run.shown_plan import ShownPlan
 from handler.model.errors import AnnealError, LeaseLost, Stopping, Suspended
@@ -53,7 +54,8 @@ def steady_clock(wall: Callable[[], float]) -> Callable[[], float]:
 class ChosenRevision:
     """What `revision.choose` found; empty before.
 
-    `named`: by which ref; `refused`: still; `behind`: so the recorded commit is held, and the status stays.
+    `named`: by which ref; `refused`: still; `behind`: so the recorded commit is held, and the status stays. `promotion`: where others prove
+    commits, what of them it follows; `head` is empty where they have nothing newer than what is pinned.
     """
 
     commit: str = ""
@@ -61,6 +63,7 @@ class ChosenRevision:
     named: Head = _NOWHERE
     refused: bool = False
     behind: bool = False
+    promotion: Promotion = NO_PROMOTION
 
 
 @dataclass(slots=True)
@@ -337,7 +340,7 @@ class RunContext:
         self.rounds.append((Round(self.round.started, self.round.commit), result))  # without what it has written
         cause, actor = ("rollback", FIELD_MANAGER) if self.round.turned else (self.job.cause, self.job.actor)
         self.job = replace(self.job, trigger=cause, actor=actor, hint="", commit="", force=False, approve="", unpin=False)
-        self.job = replace(self.job, rollback=False, deliveries=())
+        self.job = replace(self.job, rollback=False, promote=False, deliveries=())
         self.round = Round(self.clock())
         self.revision = replace(self.revision, commit="")  # until it is chosen: a failure before that isn't the other round's commit's
 

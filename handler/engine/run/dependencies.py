@@ -14,6 +14,7 @@ from handler.engine.planner.planner import Planner
 from handler.engine.planner.siblings import NoSiblings, Siblings
 from handler.engine.run.former_record import RecordPlaces
 from handler.engine.run.other_records import NoOtherRecords, OtherRecords
+from handler.engine.run.promotion import Promoters
 from handler.model.plan import Plan
 from handler.model.run_event import Announce, unheard
 from handler.plan.gap import FieldGaps
@@ -49,7 +50,7 @@ class Dependencies:
     answer. `announce`: takes the run's events, on any of its threads. `agrees`: asked of a plan before its first write; None: nothing is
     asked. `health`: the operator's expressions. `gaps`: takes what a dry run compares, field by field; None: it isn't asked for.
     `shows`: a person reads the plans of runs, too. `places`: of its records; None: there is but one. `awaited`: the targets that it depends
-    on; `others`: their records.
+    on; `others`: their records. `promoters`: the targets whose proven commits it follows.
     """
 
     target: Target
@@ -80,3 +81,4 @@ class Dependencies:
     places: RecordPlaces | None = None
     awaited: tuple[AwaitedTarget, ...] = ()
     others: OtherRecords = field(default_factory=NoOtherRecords)
+    promoters: Promoters = field(default_factory=Promoters)

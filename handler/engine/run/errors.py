@@ -19,6 +19,10 @@ class TargetRenamed(OperatorError, code="target-renamed"):
     """Another target, or the same one in another state namespace, has taken over what this record's had; no run of it writes any more."""
 
 
+class NotPromoted(TransientError, code="not-promoted"):
+    """The targets that this one follows have proven nothing that it may be on yet, and it has recorded nothing. Nothing was written."""
+
+
 class ApplyFailed(AuthorError, code="apply-failed"):
     """An object was refused after others were written: those stay as they are, nothing is pruned, and the attempt stays open."""
 

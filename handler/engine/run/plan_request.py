@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -77,7 +78,7 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         keep_reason=_KEPT if prunes else "prune is off",
         planned_hooks=prepared.planned_hooks,
         due=due,
-        notes=prepared.notes,
+        notes=(*prepared.notes, *map(str, run.revision.promotion.awaited)),
         renderer=prepared.rendered.renderer,
         unstable=prepared.rendered.unstable,
         hidden=prepared.rendered.secrets,
@@ -95,7 +96,7 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
             run.deps.siblings,
             run.revision.commit,
             run.revision.head,
-            lambda: run.deps.preparer.head().commit,
+            lambda: revision.newest(run, math.inf),
             frozenset(orphan.uid for orphan in state.orphans if not (orphan.sibling or orphan.unmarked)),
             run.deps.clock,
         ),

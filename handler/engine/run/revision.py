@@ -3,7 +3,7 @@
     an explicit commit    a person's word; one that this target never ran needs force
     the pinned one        while the target's path, and all that it is made of beside, reads at the head as it did when the pin was set
     the recorded one      while the head is refused: a drift run holds it, and a run goes on with an attempt to repair it
-    the head              else, as the git host names it
+    the head              else, as the git host names it, or other targets have proven it
 
 Law: an older answer of the git host may show that nothing has moved, but leads to another commit only if it can't be older than the record.
 A run that aims off the head leaves a pin; a head that is the pinned commit, or reads otherwise than when it was pinned, ends it.
@@ -16,7 +16,8 @@ from dataclasses import replace
 
 from handler.engine.run import refusals, transitions
 from handler.engine.run.context import ChosenRevision, RunContext
-from handler.engine.run.errors import RequestRefused
+from handler.engine.run.errors import NotPromoted, RequestRefused
+from handler.model.refs import Head
 from handler.state.record import Pin
 from handler.state.record_format import stamp
 
@@ -33,6 +34,8 @@ def choose(run: RunContext) -> None:
 
 def _head(run: RunContext) -> ChosenRevision:
     """Return the revision at the head that the git host names."""
+    if run.deps.promoters.names or run.job.promote:
+        return _promoted(run)
     since, surely = _since(run)
     named = run.deps.preparer.head(since)
     if not surely and named.commit != run.state.commit:
@@ -41,12 +44,39 @@ def _head(run: RunContext) -> ChosenRevision:
     return replace(run.revision, commit=named.commit, head=named.commit, named=named)
 
 
+def _promoted(run: RunContext) -> ChosenRevision:
+    """Return the revision at the commit that other targets have proven, or a person promotes. Raises NotPromoted: there is none yet."""
+    promoters, job, pin = run.deps.promoters, run.job, run.state.pin
+    if not promoters.names:
+        seen = f"follows {run.deps.target.revision}, and no other target: there is nothing to promote"
+        raise RequestRefused.of(f"target {job.target}", seen, fix=f"anneal apply {job.target}")
+    if job.promote:
+        commit = promoters.by_hand(run.state, job.commit, run.deps.clock(), force=job.force)
+        run.job = replace(job, commit=commit)  # once for the whole run
+        return replace(run.revision, commit=commit, head=commit, named=Head(commit))
+    found = promoters.choose(run.state, run.deps.clock(), _since(run)[0])
+    run.revision = replace(run.revision, promotion=found)
+    if not (found.commit or job.commit):
+        fix = f"to deploy without that: anneal promote {job.target}"
+        raise NotPromoted.of(f"target {job.target}", str(found) or "there is nothing to promote yet", fix=fix)
+    stays = pin is not None and pin.commit == found.commit and not (job.unpin or job.commit)
+    head = "" if stays else found.commit
+    return replace(run.revision, commit=found.commit, head=head, named=Head(head))
+
+
+def newest(run: RunContext, since: float) -> str:
+    """Return the head, by an answer of the git host of that monotonic second or later; empty: there is none. Raises AnnealError."""
+    if run.deps.promoters.names:
+        return run.deps.promoters.choose(run.state, run.deps.clock(), since).commit
+    return run.deps.preparer.head(since).commit
+
+
 def _aimed(run: RunContext) -> str:
     if run.job.commit:
         _refuse_unknown_commit(run)
         return run.job.commit
     pin = run.state.pin
-    return pin.commit if pin and not run.job.unpin and holds(run, pin) else run.revision.head
+    return pin.commit if pin and not run.job.unpin and (not run.revision.head or holds(run, pin)) else run.revision.head
 
 
 def _judged(run: RunContext) -> ChosenRevision:

@@ -92,7 +92,7 @@ class Interrupts:
     def _look_at_head(self, since: float) -> None:
         run = self.run
         try:
-            head = run.deps.preparer.head(since).commit
+            head = revision.newest(run, since)
             if head in ("", run.revision.head, run.revision.commit, self._passed) or not self._is_news(head):
                 self._passed = head
                 return

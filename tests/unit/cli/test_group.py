@@ -136,7 +136,9 @@ def test_every_mistake_of_the_configuration_is_printed_with_its_line_and_way_out
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["plan", "apply", "prune", "history", "approve", "unpin", "rollback", "retarget", "unlock", "resume"])
+@pytest.mark.parametrize(
+    "name", ["plan", "apply", "prune", "history", "approve", "unpin", "rollback", "promote", "retarget", "unlock", "resume"]
+)
 def test_without_a_kubeconfig_the_way_out_is_named(config: str, name: str) -> None:
     result = run("-c", config, name, "shop", "-o", "json")
     assert result.exit_code == 1

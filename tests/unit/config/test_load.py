@@ -93,10 +93,14 @@ def test_the_full_sample_is_read_into_every_field() -> None:
 
 
 def test_the_full_sample_has_targets_of_each_sign_in_revision_and_cluster() -> None:
-    _, edge, keyed, app = load(SAMPLES / "full.yaml", renderers=("file", "own")).targets
+    _, edge, keyed, app, prod, elsewhere = load(SAMPLES / "full.yaml", renderers=("file", "own")).targets
     assert keyed.repository.auth == g.RepositoryAuth(
         ssh=g.SshAuth(g.SecretRef(file="/run/secrets/key"), "/etc/anneal/known_hosts", g.SecretRef(env="KEY_PASSPHRASE"))
     )
+    assert prod.revision == g.Revision(branch="release", promoted=g.Promoted(("by-app", "by-?pp"), 3600.0))
+    kubeconfig = g.SecretRef(file="/etc/anneal/staging.kubeconfig")
+    proven = g.Promoted(("edge",), cluster=s.Cluster(kubeconfig, "staging"), state_namespace="anneal-staging", installation="staging")
+    assert elsewhere.revision == g.Revision(branch="trunk", promoted=proven)
     assert app.repository.auth == g.RepositoryAuth(
         github_app=g.GitHubAppAuth("123456", 42, g.SecretRef(file="/run/secrets/app.pem"), "https://github.example.com/api/v3")
     )
@@ -149,7 +153,7 @@ def defaults_in(value: Any, path: str = "") -> set[str]:
 def test_the_full_sample_leaves_no_setting_out() -> None:
     settings = load(SAMPLES / "full.yaml", renderers=("own",))
     alternatives = {
-        *("revision.branch", "revision.semver", "revision.commit", "cluster.in_cluster", "cluster.eks"),
+        *("revision.branch", "revision.semver", "revision.commit", "revision.promoted", "cluster.in_cluster", "cluster.eks"),
         *("repository.auth.ssh", "repository.auth.github_app"),
         *(f"repository.auth.basic.password.{each}" for each in ("file", *OF_CLOUDS)),
         *(f"renderer.{each}" for names in OPTIONS.values() for each in names),

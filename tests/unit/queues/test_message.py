@@ -219,7 +219,9 @@ def test_a_document_leaves_out_only_what_the_ids_say() -> None:
         ("shop.2",),
         3.25,
     )
-    assert [field.name for field in fields(Job) if getattr(whole, field.name) == field.default] == []
+    assert [field.name for field in fields(Job) if getattr(whole, field.name) == field.default] == ["promote"]
+    with pytest.raises(ValueError, match="in the process that does it"):
+        message.document(Work(replace(whole, promote=True), ("shop.1",)))
     written = json.loads(json.dumps(message.document(Work(whole, ("shop.1",)))))
     assert message.read(written).job == replace(whole, run="", named=(), joined=())
 

@@ -1,0 +1,72 @@
+"""What a target that follows others is made of: whose records it reads, by which ways, and how the git host is asked.
+
+Records of targets that are configured here are read as those targets' own; those of another installation by ways of their own, for no flag
+of a command line means its cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from handler.app.connections import Connections
+from handler.app.other_records import ConfiguredRecords, ForeignRecords
+from handler.app.summarised_records import SummarisedRecords
+from handler.config import promotion_order
+from handler.config.git_settings import Promoted, Revision
+from handler.config.settings import Target
+from handler.engine.run.other_records import OtherRecords
+from handler.engine.run.promotion import Promoters, Promotion
+from handler.model.errors import ConfigInvalid
+from handler.state.record import State
+
+
+def promoters_of(ways: Connections, target: Target) -> Promoters:
+    """Return whom a target follows; of one that follows its revision alone: none. Raises ConfigInvalid: it is a directory."""
+    promoted = target.revision.promoted
+    if promoted is None:
+        return Promoters()
+    source = ways.source(target)
+    return Promoters(
+        target.name,
+        promotion_order.promoters(ways.settings, target),
+        promoted.soak,
+        promotion_order.keys_of(target),
+        _records(ways, target, promoted),
+        lambda since: source.head(target.revision, since).commit,
+        ways.ancestry(target).reaches,
+        lambda sha: source.fetch(sha, target.path),
+    )
+
+
+def promotion_of(ways: Connections, records: SummarisedRecords, target: Target, known: State) -> Promotion:
+    """Return what a target that follows others should be on, by summaries; by whole records, where another installation writes them.
+
+    `known`: its own record. Raises AnnealError: its git host can't tell.
+    """
+    promoters, promoted = promoters_of(ways, target), target.revision.promoted
+    here = promoted is not None and not promoted.is_elsewhere
+    return (replace(promoters, records=records) if here else promoters).choose(known, records.now)
+
+
+def _records(ways: Connections, target: Target, promoted: Promoted) -> OtherRecords:
+    if promoted.is_elsewhere:
+        foreign = ways.elsewhere(promoted.cluster, _foreign(target, promoted), promoted.state_namespace, promoted.installation)
+        return ForeignRecords(foreign, _finder(foreign))
+    return ConfiguredRecords(ways, _finder(ways))
+
+
+def _foreign(target: Target, promoted: Promoted) -> tuple[Target, ...]:
+    """Return the targets of another installation, as far as their records must be read."""
+    like = replace(target, revision=Revision(branch="main"), cluster=promoted.cluster or target.cluster, impersonate=None)
+    return tuple(replace(like, name=name) for name in promoted.from_)
+
+
+def _finder(ways: Connections) -> Callable[[str], Target]:
+    def find(name: str) -> Target:
+        found = ways.settings.target(name)
+        if found is None:
+            raise ConfigInvalid.of(f"target {name}", "is not configured")
+        return found
+
+    return find

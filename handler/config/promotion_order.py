@@ -1,0 +1,90 @@
+"""What `revision.promoted` of all targets must be together: configured targets of the same repository, and no circle.
+
+Targets of another installation (`Promoted.is_elsewhere`) are known by their records alone: the runs judge those.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from graphlib import CycleError, TopologicalSorter
+
+from handler.config.decode import nearest
+from handler.config.setting_rules import Fault
+from handler.config.settings import Settings, Target
+from handler.config.value_formats import is_glob
+from handler.model.target_matching import repository_key
+
+Note = Callable[[str, Fault], None]  # takes a target's name, and what is wrong with its `promoted.from`
+
+
+def promoters(settings: Settings, target: Target) -> tuple[str, ...]:
+    """Return the names of the targets that prove commits for a target, each once; a glob never means the target itself."""
+    promoted = target.revision.promoted
+    if promoted is None:
+        return ()
+    known = () if promoted.is_elsewhere else tuple(each.name for each in settings.targets)
+    found = (matched for name in promoted.from_ for matched in (_matched(name, known, target.name) if is_glob(name) else (name,)))
+    return tuple(dict.fromkeys(found))
+
+
+def followers(settings: Settings) -> dict[str, tuple[str, ...]]:
+    """Return by target those that may have something to do once it records, or becomes healthy; what none follows isn't in it."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for each in settings.targets:
+        for name in promoters(settings, each) if each.revision.promoted and not each.revision.promoted.is_elsewhere else ():
+            found[name].append(each.name)
+    return {name: tuple(names) for name, names in found.items()}
+
+
+def keys_of(target: Target) -> frozenset[str]:
+    """Return by what a target's repository is known, whatever its URL is spelled like."""
+    return frozenset(repository_key(url) for url in (target.repository.url, *target.repository.aliases))
+
+
+def note_mistakes(settings: Settings, note: Note) -> None:
+    """Note names that aren't configured or match nothing, other repositories, and each circle."""
+    followed = [each for each in settings.targets if each.revision.promoted and not each.revision.promoted.is_elsewhere]
+    for target in followed:
+        for fault in _faults(settings, target):
+            note(target.name, fault)
+    for circle in _circles({each.name: set(promoters(settings, each)) for each in followed}):
+        shown = " → ".join((*circle, circle[0]))
+        fault = Fault("from", f"targets wait for each other in a circle: {shown}", "let one of them follow a branch")
+        note(circle[0], fault)
+
+
+def _faults(settings: Settings, target: Target) -> Iterator[Fault]:
+    promoted = target.revision.promoted
+    names = [each.name for each in settings.targets]
+    for name in promoted.from_ if promoted else ():
+        if is_glob(name):
+            if not _matched(name, tuple(names), target.name):
+                yield Fault("from", f"{name} matches no other target", nearest(name, names))
+        elif name not in names:
+            fix = f"{nearest(name, names)} One of another installation needs `cluster`, `stateNamespace` or `installation` beside it"
+            yield Fault("from", f"{name} is not configured", fix)
+    for other in filter(None, map(settings.target, promoters(settings, target))):
+        if other.name != target.name and not keys_of(other) & keys_of(target):
+            seen = f"{other.name} is of another repository, {other.repository.url}: its commits are none of {target.repository.url}"
+            yield Fault("from", seen, "name a target of the same repository, or add its URL to `repository.aliases`")
+
+
+def _circles(waits: Mapping[str, set[str]]) -> Iterator[tuple[str, ...]]:
+    left = {name: others & waits.keys() for name, others in waits.items()}
+    while True:
+        try:
+            TopologicalSorter(left).prepare()
+        except CycleError as error:
+            found: list[str] = error.args[1][:0:-1]  # each before the one that it waits for
+            first = found.index(min(found))
+            circle = (*found[first:], *found[:first])
+            yield circle
+            left[circle[0]] = left[circle[0]] - {circle[1 % len(circle)]}
+        else:
+            return
+
+
+def _matched(glob: str, names: tuple[str, ...], own: str) -> tuple[str, ...]:
+    return tuple(name for name in names if name != own and fnmatchcase(name, glob))

@@ -1,0 +1,167 @@
+"""Which commit a target is on that follows what other targets have proven, and what the next one waits for.
+
+    the newest commit that all of them have proven         `promotion_claims`
+    is on the target's own branch                          else the next one is looked at
+    isn't older than what the target has recorded          else it stays where it is
+    what an open attempt brings                            goes on, unless one of them has gone back from it since
+    none                                                   it stays on what it has recorded
+
+Law: other records are claims. No commit is deployed by them alone: the git host says that it is on the branch, `verify` that it is signed.
+Other clusters are read, never written; one that doesn't answer keeps the target where it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from handler.engine.run.errors import RequestRefused
+from handler.engine.run.other_records import NoOtherRecords, OtherRecord, OtherRecords
+from handler.engine.run.promotion_claims import Awaited, Claims, soonest
+from handler.model.errors import AnnealError, AuthorError, RefNotFound
+from handler.model.tree import OUTSIDE, ReadSet, Tree
+from handler.state.record import State
+from handler.state.record_format import seconds_of
+
+
+def _nowhere(_head: str, _commit: str) -> bool:
+    return False
+
+
+def _no_tree(sha: str) -> Tree:
+    raise RefNotFound.of(f"commit {sha}", "no git host is known")
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """The commit that a target should be on; empty: none yet. `awaited`: by `next`, the newest that it isn't on; `due`: see `Awaited`."""
+
+    commit: str = ""
+    next: str = ""
+    awaited: tuple[Awaited, ...] = ()
+    due: float = 0.0
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.awaited))
+
+
+NO_PROMOTION = Promotion()
+
+
+@dataclass(frozen=True, slots=True)
+class Promoters:
+    """The targets that promote to one, and the ways to judge what they say; `names` empty: it follows no other.
+
+    `soak`: seconds; `repositories`: keys of the follower's; `head`: of its branch, by an answer of that monotonic second or later
+    (infinity: of now); `reaches`: whether a commit leads to another; `tree`: of a commit. They raise AnnealError.
+    """
+
+    target: str = ""
+    names: tuple[str, ...] = ()
+    soak: float = 0.0
+    repositories: frozenset[str] = frozenset()
+    records: OtherRecords = field(default_factory=NoOtherRecords)
+    head: Callable[[float], str] = lambda _since: ""
+    reaches: Callable[[str, str], bool] = _nowhere
+    tree: Callable[[str], Tree] = _no_tree
+
+    def choose(self, known: State, now: float, since: float = math.inf) -> Promotion:
+        """Return the commit to be on. `known`: the target's own record. Raises AnnealError: the git host doesn't answer."""
+        claims, unread = self._claims(now)
+        chosen = self._newest_proven(claims, known, since) if not unread else Promotion(known.commit, awaited=unread)
+        attempt = known.attempt
+        if attempt is None or chosen.commit not in ("", known.commit) or claims.went_back_since(attempt.commit, seconds_of(attempt.since)):
+            return chosen
+        return replace(chosen, commit=attempt.commit)
+
+    def by_hand(self, known: State, commit: str, now: float, *, force: bool) -> str:
+        """Return the commit that a person promotes: this one, or what the first target has. Raises RequestRefused, AnnealError."""
+        claims, unread = self._claims(now)
+        if unread:
+            raise RequestRefused.of(f"target {self.target}", str(unread[0]))
+        first = claims.records[0].state if claims.records else None
+        commit = _whole(commit, claims.candidates()) or (first.commit if first else "")
+        if not commit:
+            raise RequestRefused.of(f"target {self.names[0]}", "has recorded nothing to promote", fix=f"anneal apply {self.names[0]}")
+        objections = () if force else claims.objection(commit)
+        if objections:
+            fix = f"all the same: anneal promote {self.target} --commit {commit} --force"
+            raise RequestRefused.of(f"target {self.target}", "; ".join(map(str, objections)), fix=fix)
+        self._refuse_elsewhere(known, commit, force=force)
+        return commit
+
+    def _claims(self, now: float) -> tuple[Claims, tuple[Awaited, ...]]:
+        read = [self._read(name) for name in self.names]
+        records = [each for each in read if isinstance(each, OtherRecord)]
+        return Claims(records, self.repositories, self.soak, now), tuple(each for each in read if isinstance(each, Awaited))
+
+    def _read(self, name: str) -> OtherRecord | Awaited:
+        try:
+            return self.records.read(name)
+        except AnnealError as error:
+            return Awaited(name, f"its record can't be read: {error}")
+
+    def _newest_proven(self, claims: Claims, known: State, since: float) -> Promotion:
+        first = Promotion(known.commit)
+        for commit in claims.candidates():
+            if commit == known.commit:
+                break
+            awaited = claims.awaited(commit, partial(self._reads_of, commit))
+            objection = None if awaited else self._objection(known, commit, since)
+            if not awaited and objection is None:
+                return Promotion(commit) if not first.next else replace(first, commit=commit)
+            if objection and objection.final:  # older than what is recorded, and so are all that follow
+                break
+            if not first.next:
+                found = awaited or ((objection,) if objection else ())
+                first = Promotion(known.commit, commit, found, soonest(found))
+        return first if first.next or known.commit else replace(first, awaited=claims.unproven())
+
+    def _objection(self, known: State, commit: str, since: float) -> Awaited | None:
+        """Return why a proven commit isn't deployed here; `final`: it is behind what is recorded."""
+        try:
+            if not self._is_on_branch(commit, since):
+                return Awaited("", f"{commit[:12]} is not on the branch of {self.target}")
+        except AuthorError as error:
+            return Awaited("", f"{commit[:12]} can't be deployed: {error}")
+        try:
+            older = bool(known.commit) and self.reaches(known.commit, commit)
+        except AuthorError as error:
+            forced = f"deploy it all the same: anneal promote {self.target} --commit {commit} --force"
+            return Awaited("", f"whether {commit[:12]} is newer than {known.commit[:12]} can't be told: {error}; {forced}")
+        return Awaited("", f"{commit[:12]} is older than {known.commit[:12]}", final=True) if older else None
+
+    def _is_on_branch(self, commit: str, since: float) -> bool:
+        """Whether the branch leads to a commit; an older answer of the host may not show it yet."""
+        return self.reaches(self.head(since), commit) or (since != math.inf and self.reaches(self.head(math.inf), commit))
+
+    def _refuse_elsewhere(self, known: State, commit: str, *, force: bool) -> None:
+        """Refuse what no promotion brings: a commit that isn't on the branch, or is older than what is recorded."""
+        subject = f"target {self.target}"
+        if not self._is_on_branch(commit, math.inf):
+            raise RequestRefused.of(subject, f"commit {commit[:12]} is not on its branch", fix="merge it into that branch")
+        try:
+            older = commit != known.commit and bool(known.commit) and self.reaches(known.commit, commit)
+        except RefNotFound:
+            if not force:
+                raise
+            older = False  # what is recorded is gone from the host; a person says that this one is newer
+        if older:
+            seen = f"commit {commit[:12]} is older than what it has recorded, {known.commit[:12]}"
+            raise RequestRefused.of(subject, seen, fix=f"to go back: anneal rollback {self.target} --to {commit}")
+
+    def _reads_of(self, commit: str, state: State) -> str:
+        if not state.reads_paths or any(path.startswith(OUTSIDE) for path in state.reads_paths):
+            return ""  # what isn't git's is another target's to ask
+        try:
+            return ReadSet(tuple((path, "") for path in state.reads_paths)).on(self.tree(commit)).digest()
+        except AuthorError:
+            return ""
+
+
+def _whole(commit: str, known: Sequence[str]) -> str:
+    """Return the one of the known commits that begins so; a whole id, and what begins none or several, is left as it is."""
+    found = [each for each in known if commit and each.startswith(commit)]
+    return found[0] if len(found) == 1 else commit

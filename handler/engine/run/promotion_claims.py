@@ -1,0 +1,181 @@
+"""What other targets' records say for a commit: which each of them has kept healthy for long enough, and what is missing of the rest. Pure.
+
+    recorded, its reads healthy for `soak` without a break, also if replaced since     proven
+    not for long enough yet, not healthy, replaced too early, a run is open            waits
+    rolled back from                                                                   never
+
+Law: a record is a claim: it says for how long something was healthy, and not which commit may be deployed
+here (`promotion` judges that). The newest soak of a commit counts; what isn't known for certain proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from handler.config.value_formats import duration
+from handler.engine.run.other_records import OtherRecord
+from handler.model.health import HealthState
+from handler.model.target_matching import repository_key
+from handler.state.record import State
+from handler.state.record_format import seconds_of
+from handler.state.soak import ROLLED_BACK, Soak
+
+ReadsOf = Callable[[State], str]
+"""What a commit's tree has, as a digest, under the names that a target's recorded commit has read; empty: that can't be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """What a commit waits for at one target. `due`: when that ends by itself, in seconds since the epoch; 0: not by itself.
+
+    `final`: it never ends; `unsure`: the target hasn't recorded the commit, and may have proven what reads the same.
+    """
+
+    target: str
+    why: str
+    due: float = 0.0
+    final: bool = False
+    unsure: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.target}: {self.why}" if self.target else self.why
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """The records of all targets that promote to one, as read at `now`. `repositories`: keys of the follower's; `soak`: seconds."""
+
+    records: Sequence[OtherRecord]
+    repositories: frozenset[str]
+    soak: float
+    now: float
+
+    def candidates(self) -> list[str]:
+        """Return the commits that were recorded whole, by the first target's order, the newest first; then those of the others."""
+        found = (commit for record in self.records if record.state for soak in record.state.soaks for commit in soak.commits)
+        return list(dict.fromkeys(found))
+
+    def awaited(self, commit: str, reads_of: ReadsOf) -> tuple[Awaited, ...]:
+        """Return what a commit waits for; nothing: every target has proven it."""
+        found = (self._awaited(record, record.state, commit, reads_of) for record in self.records)
+        return tuple(each for each in found if each)
+
+    def holding(self, commit: str) -> tuple[Awaited, ...] | None:
+        """Return what the newest other commit waits for while a target certainly stays on this one; None: it may have to move.
+
+        For records as summaries show them, without reads and older soaks.
+        """
+        first: tuple[Awaited, ...] = ()
+        for candidate in self.candidates():
+            if candidate == commit:
+                return first
+            found = self.awaited(candidate, lambda _: "")
+            if all(each.unsure for each in found):
+                return None
+            first = first or found
+        return None
+
+    def objection(self, commit: str) -> tuple[Awaited, ...]:
+        """Return why a commit shouldn't be promoted by hand, however long it has soaked."""
+        found = (self._objection(record, record.state, commit) for record in self.records)
+        return tuple(each for each in found if each)
+
+    def went_back_since(self, commit: str, since: float) -> Awaited | None:
+        """Return the target that has gone back from a commit after a promotion to it began; None: none has."""
+        for record in self.records:
+            soak = _newest(record.state, commit) if record.state else None
+            if soak and soak.ended == ROLLED_BACK and soak.until and seconds_of(soak.until) >= since:
+                return Awaited(record.target, f"was rolled back from {commit[:12]}", final=True)
+        return None
+
+    def unproven(self) -> tuple[Awaited, ...]:
+        """Return why there is no commit at all to promote."""
+        return tuple(
+            Awaited(each.target, f"has proven nothing yet{_under_way(each.state)}") if each.state else self._unknown(each)
+            for each in self.records
+        )
+
+    def _awaited(self, record: OtherRecord, state: State | None, commit: str, reads_of: ReadsOf) -> Awaited | None:
+        if state is None or self._is_foreign(state):
+            return self._unknown(record)
+        soak = _newest(state, commit) or _reading_the_same(state, reads_of)
+        if soak is None:
+            return Awaited(record.target, f"hasn't recorded {commit[:12]}" + _under_way(state), unsure=True)
+        since, until = self._healthy(record, state, soak)
+        lasted = until - since
+        if soak.ended == ROLLED_BACK:
+            return Awaited(record.target, f"was rolled back from {commit[:12]}", final=True)
+        if since and lasted >= self.soak:
+            return None
+        return Awaited(record.target, self._missing(record, soak, commit, since, lasted), self._due(state, soak, since))
+
+    def _missing(self, record: OtherRecord, soak: Soak, commit: str, since: float, lasted: float) -> str:
+        wanted = duration(self.soak)
+        if soak.ended:
+            kept = f"kept it healthy for {duration(float(int(lasted)))} of {wanted}" if since else "wasn't healthy"
+            return f"has left {commit[:12]}, and {kept}"
+        if record.state and record.state.attempt:
+            return f"has a run for {record.state.attempt.commit[:12]} under way"
+        if not since:
+            health = record.health
+            began = f" since {health.since}" if health.since else ""
+            return f"{health.state or HealthState.UNKNOWN}{began} with {commit[:12]}"
+        return f"has kept {commit[:12]} healthy for {duration(float(int(max(lasted, 0.0))))} of {wanted}"
+
+    def _due(self, state: State, soak: Soak, since: float) -> float:
+        return since + self.soak if since and not soak.ended and state.attempt is None else 0.0
+
+    def _healthy(self, record: OtherRecord, state: State, soak: Soak) -> tuple[float, float]:
+        """Return since when and until when a soak is healthy without a break; 0 and 0: it isn't."""
+        if not soak.healthy_since:
+            return 0.0, 0.0
+        since = seconds_of(soak.healthy_since)
+        if soak.until:
+            return since, min(seconds_of(soak.until), self.now)
+        if record.health.state != HealthState.HEALTHY:
+            return 0.0, 0.0
+        since = max(since, seconds_of(record.health.since) if record.health.since else 0.0)
+        return since, min(seconds_of(state.attempt.since), self.now) if state.attempt else self.now
+
+    def _objection(self, record: OtherRecord, state: State | None, commit: str) -> Awaited | None:
+        if state is None or self._is_foreign(state):
+            return self._unknown(record)
+        soak = _newest(state, commit)
+        if soak is None:
+            return Awaited(record.target, f"hasn't recorded {commit[:12]}" + _under_way(state))
+        if soak.ended == ROLLED_BACK:
+            return Awaited(record.target, f"was rolled back from {commit[:12]}", final=True)
+        since, _ = self._healthy(record, state, soak)
+        return None if since else Awaited(record.target, self._missing(record, soak, commit, since, 0.0))
+
+    def _is_foreign(self, state: State) -> bool:
+        return bool(state.repository) and repository_key(state.repository) not in self.repositories
+
+    def _unknown(self, record: OtherRecord) -> Awaited:
+        if record.state is None:
+            return Awaited(record.target, "has no record: it never ran")
+        return Awaited(record.target, f"its record is of another repository, {record.state.repository}", final=True)
+
+
+def _newest(state: State, commit: str) -> Soak | None:
+    return next((soak for soak in state.soaks if commit in soak.commits), None)
+
+
+def _reading_the_same(state: State, reads_of: ReadsOf) -> Soak | None:
+    """Return the soak of the recorded commit, where another one, which wasn't recorded there, reads the same."""
+    current = next(iter(state.soaks), None)
+    if current is None or current.ended or not state.reads or current.reads != state.reads:
+        return None
+    return current if reads_of(state) == state.reads else None
+
+
+def _under_way(state: State) -> str:
+    if state.attempt:
+        return f"; a run for {state.attempt.commit[:12]} is open since {state.attempt.since}"
+    return f"; it has {state.commit[:12]}" if state.commit else "; it has recorded nothing"
+
+
+def soonest(awaited: Sequence[Awaited]) -> float:
+    """Return when all that a commit waits for may be over; 0: something of it doesn't end by itself."""
+    return max((each.due for each in awaited), default=0.0) if all(each.due for each in awaited) else 0.0

@@ -1,0 +1,140 @@
+"""Whether one commit leads to another, asked of a real `git http-backend`, with and without filters, and compared with git's own answer."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from handler.model.errors import RefNotFound, SourceRefused
+from infra.githost import Host, Work
+from tests.rooms.source.open_repository import PATIENT, opened
+
+GONE = "1" * 40
+
+
+@pytest.fixture(params=["filters", "no filters", "version 0"])
+def asked(request: pytest.FixtureRequest, host: Host) -> Host:
+    """A host of each kind."""
+    host.filters = request.param == "filters"
+    host.protocol_v2 = request.param != "version 0"
+    return host
+
+
+def line(work: Work, count: int, name: str = "count") -> list[str]:
+    found = []
+    for number in range(count):
+        work.write(name, f"{number}\n")
+        found.append(work.commit(f"{name} {number}"))
+    return found
+
+
+def test_a_commit_leads_to_itself_and_to_all_before_it_and_to_none_after_it(asked: Host) -> None:
+    work = Work.of(asked, "shop")
+    first, second, third = line(work, 3)
+    work.push()
+    with opened(asked.url_of("shop")) as git:
+        assert [git.reaches(third, each) for each in (first, second, third)] == [True, True, True]
+        assert [git.reaches(first, each) for each in (second, third)] == [False, False]
+
+
+def test_a_merge_leads_to_both_of_its_parents(asked: Host) -> None:
+    work = Work.of(asked, "shop")
+    (base,) = line(work, 1)
+    work.git("checkout", "-q", "-b", "side")
+    side = line(work, 2, "side")
+    work.git("checkout", "-q", "main")
+    (own,) = line(work, 1, "own")
+    work.git("merge", "-q", "--no-ff", "-m", "Merged", "side")
+    work.push()
+    with opened(asked.url_of("shop")) as git:
+        assert all(git.reaches(work.head(), each) for each in (base, own, *side))
+        assert not git.reaches(own, side[0])
+        assert not git.reaches(side[1], own)
+
+
+def test_what_a_forced_push_has_left_behind_is_not_reached(asked: Host) -> None:
+    work = Work.of(asked, "shop")
+    base, left = line(work, 2)
+    work.push()
+    work.git("branch", "kept")
+    work.push(ref="kept:refs/heads/kept")  # another branch has it still, so the host does
+    work.git("reset", "-q", "--hard", base)
+    (other,) = line(work, 1, "other")
+    work.push(force=True)
+    with opened(asked.url_of("shop")) as git:
+        assert not git.reaches(other, left)
+        assert not git.reaches(left, other)
+        assert git.reaches(other, base)
+
+
+def test_unrelated_histories_lead_nowhere(asked: Host) -> None:
+    work = Work.of(asked, "shop")
+    (main,) = line(work, 1)
+    work.push()
+    work.git("checkout", "-q", "--orphan", "apart")
+    (apart,) = line(work, 1, "apart")
+    work.push(ref="apart:refs/heads/apart")
+    with opened(asked.url_of("shop")) as git:
+        assert not git.reaches(main, apart)
+        assert not git.reaches(apart, main)
+
+
+def test_a_commit_that_the_host_has_not_is_said_to_be_gone(host: Host) -> None:
+    work = Work.of(host, "shop")
+    (sha,) = line(work, 1)
+    work.push()
+    with opened(host.url_of("shop")) as git:
+        for pair in ((sha, GONE), (GONE, sha)):
+            with pytest.raises(RefNotFound):
+                git.reaches(*pair)
+        with pytest.raises(SourceRefused, match="not a full commit id"):
+            git.reaches(sha, sha[:12])
+        with pytest.raises(SourceRefused, match="is not a commit"):
+            git.reaches(sha, work.git("rev-parse", "HEAD:count"))
+
+
+def test_an_answer_is_asked_for_once_and_holds_no_file(host: Host) -> None:
+    work = Work.of(host, "shop")
+    first, *_, last = line(work, 40)
+    work.push()
+    with opened(host.url_of("shop")) as git:
+        assert git.reaches(last, last)
+        assert not host.requests
+        assert git.reaches(last, first)
+        (between,) = [each for each in host.requests if b"have " in each.body]
+        assert b"filter tree:0" in between.body
+        before = len(host.requests)
+        assert git.reaches(last, first)
+        assert len(host.requests) == before
+
+
+def test_more_than_is_allowed_between_two_commits_is_refused_with_the_way_out(host: Host) -> None:
+    work = Work.of(host, "shop")
+    first, *_, last = line(work, 30)
+    work.push()
+    with opened(host.url_of("shop"), limits=replace(PATIENT, objects=20)) as git:
+        with pytest.raises(SourceRefused, match=f"whether {last[:12]} leads to it can't be told: .*more than 20"):
+            git.reaches(last, first)
+        host.filters = False
+    with (
+        opened(host.url_of("shop"), limits=replace(PATIENT, objects=20)) as git,
+        pytest.raises(SourceRefused, match=r"git config uploadpack\.allowFilter true"),
+    ):
+        git.reaches(last, first)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_pair_of_a_tangled_history_is_answered_as_git_does(asked: Host, seed: int) -> None:
+    chosen, work = random.Random(seed), Work.of(asked, "shop")
+    tree = work.git("mktree")
+    commits: list[str] = []
+    for number in range(14):
+        parents = chosen.sample(commits, min(len(commits), chosen.choice((1, 1, 2, 3)))) if number > 1 else commits[:number]
+        commits.append(work.git("commit-tree", tree, "-m", f"{number}", *(part for each in parents for part in ("-p", each))))
+        work.push(ref=f"{commits[-1]}:refs/heads/b{number}")
+    with opened(asked.url_of("shop")) as git:
+        for head in commits:
+            known = set(work.git("rev-list", head).split())
+            assert {each for each in commits if git.reaches(head, each)} == known
