@@ -122,6 +122,12 @@ def refused_to_strangers(item: Desired, owner: str, taker: str, *, known: bool) 
     return Problem(str(identity), seen, item.manifest.place, f"{renamed}; {gone}; {elsewhere}")
 
 
+def refused_to_namesake(item: Desired, name: str) -> Problem:
+    """Refuse what carries the taker's own name and another ApplySet's label."""
+    seen = f"carries the name of target {name}, and another ApplySet's label: another installation's target has it, or a tool has labelled it"
+    return Problem(str(item.identity), seen, item.manifest.place, "if another installation has it, call one of the two targets otherwise")
+
+
 def taken_from(giver: str, change: Change) -> Change:
     """Return the change of an object that its giver doesn't declare any more."""
     more = f"; {change.reason}" if change.action is Action.RECREATE else ""
