@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from handler.config.settings import Cluster
 
-_VERBS = "apply|approve|check|doctor|history|plan|prune|rbac|render|resume|retarget|rollback|rollout|run|serve|status|suspend|unlock|unpin"
+_VERBS = (
+    "adopt|apply|approve|check|doctor|history|plan|prune|rbac|render|resume|retarget|rollback|rollout|run|serve|status|suspend|unlock|unpin"
+)
 _OURS = re.compile(rf"\banneal (?=(?:{_VERBS})\b)")
 _THEIRS = re.compile(r"\bkubectl (?=(?:apply|auth|create|delete|describe|edit|get|patch)\b)")
 _CREATES = re.compile(r"create it: (kubectl create namespace [^\s;]+)")

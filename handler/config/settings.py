@@ -226,7 +226,7 @@ class Target:
     )
     impersonate: Impersonate | None = _doc("Whose rights it has.", None)
     adopt: Literal["never", "unowned"] | tuple[Owner, ...] = _doc(
-        "Whether objects that exist already are taken over; a list: what is unowned, and what these tools, and ApplySets by their ids, have.",
+        "Whether objects that exist already are taken over; a list: what is unowned, too, and what these tools, or ApplySets by id, have.",
         "unowned",
         kind="applySet",
     )

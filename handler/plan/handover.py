@@ -124,7 +124,7 @@ def refused_to_strangers(item: Desired, owner: str, taker: str, *, known: bool) 
 
 def refused_to_namesake(item: Desired, name: str) -> Problem:
     """Refuse what carries the taker's own name and another ApplySet's label."""
-    seen = f"carries the name of target {name}, and another ApplySet's label: another installation's target has it, or a tool has labelled it"
+    seen = f"carries the name of target {name}, and another ApplySet's label: it is another installation's, or a tool has labelled it"
     return Problem(str(item.identity), seen, item.manifest.place, "if another installation has it, call one of the two targets otherwise")
 
 

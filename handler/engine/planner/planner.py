@@ -33,6 +33,7 @@ from handler.model.render import FILES, UnstableFields
 from handler.model.rollout import Mode
 from handler.plan import guards
 from handler.plan.admission import Desired
+from handler.plan.adoption import Adoptions
 from handler.plan.compare import Comparison, Seen, fingerprint
 from handler.plan.gap import FieldGaps
 from handler.plan.hooks import PlannedHooks
@@ -107,7 +108,10 @@ class Planned:
 
 @dataclass(slots=True)
 class Planner:
-    """Plans one target on one cluster; it outlives runs, for its cached verdicts. `scopes`: where it looks, None: everywhere."""
+    """Plans one target on one cluster; it outlives runs, for its cached verdicts.
+
+    `scopes`: where it looks, None: everywhere; `adoptions`: see `Comparison`.
+    """
 
     target: Target
     applyset: str
@@ -116,6 +120,7 @@ class Planner:
     verdicts: dict[Seen, bytes] = field(default_factory=dict)
     scopes: tuple[str, ...] | None = None
     custom: CustomHealth = field(default_factory=no_expressions)
+    adoptions: Adoptions | None = None
     prune_judge: PruneCheck = field(init=False)
 
     def __post_init__(self) -> None:
@@ -179,6 +184,8 @@ class Planner:
     def _fresh(self, ask: PlanRequest) -> Comparison:
         bodies = [item.manifest.body() for item in ask.desired.values() if item.identity.kind == "HorizontalPodAutoscaler"]
         ignoring = Ignoring.of(self.target.ignore, bodies, ask.unstable)
+        if self.adoptions is not None:
+            self.adoptions.found.clear()
         declared = ask.desired if ask.hidden_fields else {}
         fields = (
             (declared[identity].manifest.body(), identity, found) for identity, found in ask.hidden_fields.items() if identity in declared
@@ -195,6 +202,7 @@ class Planner:
             hidden={identity: HiddenFields.of(body, found) for body, identity, found in fields},
             gaps=ask.gaps,
             secrets=ask.secrets,
+            adoptions=self.adoptions,
         )
 
     def _listed_into(self, comparison: Comparison, ask: PlanRequest, passing: HealthOfPlan) -> Comparison:

@@ -20,7 +20,16 @@ from handler.model.plan import Change
 from handler.model.render import RecordedRender
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired
-from handler.plan.handover import Declared, StandingCommit, kept_for, left_off_head, may_declare, refused, refused_to_namesake, refused_to_strangers
+from handler.plan.handover import (
+    Declared,
+    StandingCommit,
+    kept_for,
+    left_off_head,
+    may_declare,
+    refused,
+    refused_to_namesake,
+    refused_to_strangers,
+)
 from handler.plan.inventory import marked_target
 from handler.plan.missing_settings import adopting
 from handler.plan.ownership import in_order, set_of

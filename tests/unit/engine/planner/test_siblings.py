@@ -24,7 +24,6 @@ from tests.fakes.engine import SHOP, cluster
 from tests.unit.engine.two_targets import A, B, Bench, X, change_of, document
 from tests.unit.plan.samples import desired
 
-
 A_SET = ApplySetId(applyset_id(state_name("a"), "anneal-system"))
 LIVE, MERGE = "/api/v1/namespaces/shop/configmaps/x", "application/merge-patch+json"
 
