@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
 from handler.cli.output import Output
+from handler.model.names import Identity
 from handler.model.numbers import counted, many
 from handler.model.plan import DONE, Action, Change, Due, FieldChange, Hold, Plan
 from handler.model.render import FILES
@@ -21,14 +23,15 @@ _LOOK = {
 _MOST = 20  # lines of one object's fields that are shown without -v
 
 
-def show(output: Output, plan: Plan, way_out: str = "") -> None:
-    """Print a plan: objects, then hooks and steps.
+def show(output: Output, plan: Plan, way_out: str = "", printed: Collection[Identity] = ()) -> None:
+    """Print a plan: objects, then hooks and steps. `printed`: objects whose lines were printed already.
 
     What it leaves alone is shown on -v, but always where git declares it, or where it lives undeclared in an exclusive namespace.
     """
     for change in plan.changes:
-        if change.writes or change.withheld or change.sibling or change.unmarked or output.verbose:
-            shown(output, change)
+        is_shown = change.writes or change.withheld or change.sibling or change.unmarked or output.verbose
+        if is_shown and change.identity not in printed:
+            one(output, change)
     for due in plan.due:
         _due(output, due)
     words = Counter(f"{'to ' if change.writes else ''}{_LOOK[change.action][1]}" for change in plan.changes)
@@ -55,8 +58,8 @@ def hold(output: Output, target: str, held: Hold, way_out: str = "", *, listed: 
     output.line(f"allow exactly that: {way_out or output.complete(f'anneal approve {target} {held.id}')}", whole=True)
 
 
-def shown(output: Output, change: Change) -> None:
-    """Print one object's part of a plan."""
+def one(output: Output, change: Change, *, stays: bool = False) -> None:
+    """Print one object of a plan. `stays`: also what git doesn't declare and others keep, as on -v."""
     sign, word, style, _ = _LOOK[change.action]
     marks = [
         text for text, is_so in (("adopted", change.adopted and not change.sibling), ("checked in its stage", change.deferred)) if is_so
@@ -67,7 +70,7 @@ def shown(output: Output, change: Change) -> None:
     output.line(f"{sign} {word} {change.identity}{tail}{place}", style)
     _fields(output, change)
     for field in change.undeclared:
-        output.detail(f"    {field.path}: {_quoted(field.live)}  (undeclared, by {field.manager}; it stays)")
+        (output.line if stays else output.detail)(f"    {field.path}: {_quoted(field.live)}  (undeclared, by {field.manager}; it stays)")
 
 
 def done(output: Output, change: Change, *, fields: bool = True) -> None:

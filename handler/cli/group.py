@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("deploy", "Show what a run, or apply -f, would change; change nothing."),
     "gap": ("look", "Show how live stands against git, field by field; change nothing."),
     "orphans": ("look", "Show what a run deletes, and what it keeps; change nothing."),
+    "adopt": ("deploy", "Take over what other tools have deployed, once; without --from, list it."),
     "apply": ("deploy", "Bring the cluster to what git, files or standard input (-f) declare."),
     "prune": ("deploy", "Delete what git no longer declares."),
     "run": ("deploy", "Bring targets to what git declares, once or at an interval, without webhooks."),

@@ -172,7 +172,9 @@ _FILES = (
     click.option("--name", help="With -f: the target's name."),
     click.option("-n", "--namespace", "namespaces", multiple=True, help="With -f: a namespace it may touch; the first is the default."),
     click.option("--cluster-scoped", multiple=True, metavar="KIND", help="With -f: a cluster-scoped kind it may declare [Namespace]."),
-    click.option("--adopt", multiple=True, metavar="TOOL", help="With -f: a tool whose objects it takes over (flux, helm, …)."),
+    click.option(
+        "--adopt", multiple=True, metavar="TOOL", help="With -f: a tool (flux, helm, …), or an ApplySet's id, whose objects it takes over."
+    ),
     click.option("--recreate", multiple=True, metavar="KIND", help="With -f: a kind that is deleted and made anew where it must be."),
     click.option(
         "--validate", type=click.Choice(["server", "none"]), help="With -f: dry-run new objects before the first write, or not [server]."

@@ -114,7 +114,7 @@ def _agreed(session: Session, name: str, shown: Retirement, asked: Retire, kinds
     if not yes and not output.interactive:
         raise click.UsageError(f"there is no terminal to ask on, so it needs -y: {output.complete(_typed(session, name, asked, kinds))}")
     for change in (*shown.going, *shown.staying):
-        diff.shown(output, change)
+        diff.one(output, change)
     for line in summary(shown, asked.namespace):
         output.line(line, "warn")
     if state := shown.state.suspend:

@@ -29,6 +29,7 @@ from handler.model.names import Identity
 from handler.model.numbers import many
 from handler.model.plan import Change, FieldChange, Plan
 from handler.model.result import Outcome, Result, summed
+from handler.plan.adoption import Adoptions
 
 
 def run(session: Session, job: Job, doing: str) -> Result:
@@ -39,10 +40,15 @@ def run(session: Session, job: Job, doing: str) -> Result:
         return _reported(session, _to_the_newest(session, handler.run, job, stop))
 
 
-def run_as(session: Session, target: Target, job: Job, doing: str) -> Result:
-    """Run a job with another spelling of its target, without that counting as a change of its settings."""
+def run_as(session: Session, target: Target, job: Job, doing: str, adoptions: Adoptions | None = None) -> Result:
+    """Run a job with another spelling of its target, without that counting as a change of its settings.
+
+    `adoptions`: takes what isn't ours yet.
+    """
     session.sandbox.start()
-    dependencies = replace(session.handler.dependencies(target.name), target=target)
+    made = session.handler.dependencies(target.name)
+    planner = replace(made.planner, target=target, verdicts={}, adoptions=adoptions)
+    dependencies = replace(made, target=target, planner=planner, agrees=session.agrees)
     with stoppable(session.output.note) as stop, _shown(session, doing):
         return _reported(session, _to_the_newest(session, partial(reconcile, dependencies), job, stop))
 
@@ -151,13 +157,22 @@ def _on_signals(act: Callable[[], None]) -> Iterator[None]:
 Shown = tuple[str, Identity, str, tuple[FieldChange, ...], bytes]
 
 
-def follow(session: Session, start: Callable[[], Result], *, yes: bool, approves: Callable[[str], str] | None = None) -> int:
+def follow(
+    session: Session,
+    start: Callable[[], Result],
+    *,
+    yes: bool,
+    approves: Callable[[str], str] | None = None,
+    agreed: Plan | None = None,
+) -> int:
     """Start a run, ask before it writes where a person can be asked, print what it writes and how it ends; return the exit code.
 
     `session`: whose handler isn't made yet. `yes`: nothing is asked. `approves`: the command that allows what is held under an id, where
-    that isn't `anneal approve`.
+    that isn't `anneal approve`. `agreed`: a plan that was shown and agreed to already.
     """
     following = _Following(session)
+    if agreed:
+        following.agreed_to(agreed)
     if not yes and session.output.interactive:
         session.agrees = following.agrees
     session.wrote = following.wrote
@@ -181,6 +196,10 @@ class _Following:
         self._session = session
         self._agreed: set[Shown] = set()
 
+    def agreed_to(self, plan: Plan) -> None:
+        """Take the changes of a plan as agreed to."""
+        self._agreed |= {_facts(plan, change) for change in plan.writes}
+
     def agrees(self, plan: Plan) -> bool:
         """Show a plan and ask; one that changes nothing more than what was agreed to isn't asked about again."""
         self._session.events.drained(SETTLE)
@@ -195,7 +214,8 @@ class _Following:
             removed = sum(change.removes for change in plan.changes)
             seen = f"{many(removed, 'object')} of {plan.target} would be deleted. " if removed else ""
             self.declined = not self._asked(f"{seen}Go on?")
-        self._agreed |= set() if self.declined else wanted
+        if not self.declined:
+            self.agreed_to(plan)
         return not self.declined
 
     def _asked(self, question: str) -> bool:

@@ -109,7 +109,8 @@ class Decoder:
         text, items = scalar(node), get_args(slot.item)
         if text in slot.words:
             return text
-        fix = f"write {slot.key}: [{text}]" if text in items else nearest(text, [*slot.words, *items])
+        is_item = text in items or (bool(slot.kind) and not FORMS[slot.kind].complaint(text))
+        fix = f"write {slot.key}: [{text}]" if is_item else nearest(text, [*slot.words, *items])
         self.mistakes.add(node, subject, f"expected {_listed(slot)}, found {value_formats.show(text)}", fix)
         return BAD
 
@@ -125,7 +126,7 @@ class Decoder:
         if is_dataclass(hint):
             return self.mapping(node, hint, subject)  # type: ignore[arg-type]  # is_dataclass also accepts instances
         if get_origin(hint) is Literal:
-            return self._choice(node, get_args(hint), subject)
+            return self._choice(node, get_args(hint), slot.kind, subject)
         if hint is bool:
             return self._truth(node, subject)
         if hint is Json:
@@ -171,14 +172,18 @@ class Decoder:
             return float(text) if any(sign in text for sign in ".eE") else int(text)
         return text if kind == "text" else self._wrong(node, subject, "text in quotes, a number, true or false")
 
-    def _choice(self, node: yaml.Node, options: tuple[str, ...], subject: str) -> Any:
-        expected = f"one of {', '.join(options)}"
+    def _choice(self, node: yaml.Node, options: tuple[str, ...], kind: str, subject: str) -> Any:
+        """Return one of some words, or a text of the form `kind`, if there is one; what begins as its example does is meant to be that."""
+        form, expected = FORMS[kind] if kind else None, f"one of {', '.join(options)}"
         if word(node) != "text":
             return self._wrong(node, subject, expected)
         text = scalar(node)
-        if text in options:
+        meant = form is not None and text.partition("-")[0] == form.example.partition("-")[0]
+        complaint = form.complaint(text) if form and meant else None
+        if text in options or (meant and not complaint):
             return text
-        self.mistakes.add(node, subject, f"expected {expected}, found {value_formats.show(text)}", nearest(text, options))
+        told = complaint or (f"expected {expected}, found {value_formats.show(text)}", nearest(text, options))
+        self.mistakes.add(node, subject, *told)
         return BAD
 
     def _number(self, node: yaml.Node, hint: type, kind: str, subject: str) -> Any:
@@ -223,7 +228,8 @@ class Decoder:
 
 
 def _listed(slot: Slot) -> str:
-    return f"{', '.join(slot.words)} or a list of {', '.join(get_args(slot.item))}" if slot.words else "a list"
+    also = " and ids of ApplySets" if slot.kind == "applySet" else ""
+    return f"{', '.join(slot.words)} or a list of {', '.join(get_args(slot.item))}{also}" if slot.words else "a list"
 
 
 def child(node: yaml.Node | None, key: str) -> yaml.Node | None:

@@ -158,7 +158,7 @@ class _Builder:
         if is_dataclass(hint):
             return self.reference(hint, partial=partial)  # type: ignore[arg-type]  # is_dataclass also accepts instances
         if get_origin(hint) is Literal:
-            return {"enum": list(get_args(hint))}
+            return {"anyOf": [{"enum": list(get_args(hint))}, _text(kind)]} if kind else {"enum": list(get_args(hint))}
         if hint is bool:
             return {"type": "boolean"}
         if kind == "json":

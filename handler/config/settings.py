@@ -6,7 +6,7 @@ A field's `doc` is its description in the schema. Durations are seconds. Names i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NewType
 
 from handler.config.cluster_settings import Cluster as Cluster  # noqa: PLC0414 - it is imported from here
 from handler.config.cluster_settings import Eks as Eks  # noqa: PLC0414 - it is imported from here
@@ -46,6 +46,9 @@ class MetricsSettings:
 
 Tool = Literal["flux", "argocd", "helm", "kapp", "kluctl", "kubernixos", "cli-utils", "fleet"]
 """What else deploys to clusters, and can be named by `adopt`: `plan/ownership.py` knows each by its marks."""
+ApplySetId = NewType("ApplySetId", str)
+"""By its id `adopt` names another ApplySet: kubectl's, or another target's that is no sibling."""
+Owner = Tool | ApplySetId
 Act = Literal["replay", "approve", "rollback", "read", "metrics"]
 
 
@@ -196,9 +199,10 @@ class Target:
         "Cluster-scoped kinds it may declare, e.g. Namespace, ClusterRole.rbac.authorization.k8s.io.", kind="groupKind", factory=tuple
     )
     impersonate: Impersonate | None = _doc("Whose rights it has.", None)
-    adopt: Literal["never", "unowned"] | tuple[Tool, ...] = _doc(
-        "Whether objects that exist already are taken over; a list: what is unowned, and what these tools have deployed.",
+    adopt: Literal["never", "unowned"] | tuple[Owner, ...] = _doc(
+        "Whether objects that exist already are taken over; a list: what is unowned, too, and what these tools, or ApplySets by id, have.",
         "unowned",
+        kind="applySet",
     )
     compat: Literal["none", "kubernixos"] = _doc(
         "kubernixos: every object carries the label `kubernixos`, the first 62 hex digits of the sha256 of all of them, as Kubernixos' do.",
@@ -233,8 +237,8 @@ class Target:
     suspend: bool = _doc("Neither webhooks nor the schedule run it; `anneal suspend` does the same without a new configuration.", False)
 
     @property
-    def adopts(self) -> tuple[Tool, ...]:
-        """The tools whose objects it takes over."""
+    def adopts(self) -> tuple[Owner, ...]:
+        """The tools and ApplySets whose objects it takes over."""
         return self.adopt if isinstance(self.adopt, tuple) else ()
 
     @property

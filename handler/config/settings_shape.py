@@ -23,7 +23,10 @@ def doc(text: str, default: Any = MISSING, *, factory: Any = MISSING, kind: str 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One field: `key` in YAML, `type` without None, `kind` names its form, `default` (unless `required`), `words` in place of its list."""
+    """One field: `key` in YAML, `type` without None, `kind` names its form, `default` (unless `required`), `words` in place of its list.
+
+    A list of words with a `kind` takes texts of that form, too.
+    """
 
     name: str
     key: str
@@ -38,7 +41,8 @@ class Slot:
     @property
     def item(self) -> Any:
         """The type of a list's items; None for anything else."""
-        return get_args(self.type)[0] if get_origin(self.type) is tuple else None
+        item = get_args(self.type)[0] if get_origin(self.type) is tuple else None
+        return get_args(item)[0] if get_origin(item) in (Union, UnionType) else item
 
 
 @cache

@@ -210,6 +210,11 @@ FORMS: dict[str, ValueFormat] = {
     "groupKind": ValueFormat("Kind or Kind.group, e.g. Namespace or ClusterRole.rbac.authorization.k8s.io", _GROUP_KIND),
     "groupVersion": ValueFormat("an apiVersion", rf"(?:{LABEL}(?:\.{LABEL})*/)?{LABEL}", example="example.com/v1"),
     "kindName": ValueFormat("a kind", r"[A-Z][A-Za-z0-9]*", example="Offer"),
+    "applySet": ValueFormat(
+        "the id of an ApplySet: applyset-, 43 of A-Z, a-z, 0-9, - and _, -v1",
+        r"applyset-[A-Za-z0-9_-]{43}-v1",
+        example="applyset-0eFHV8ySqp7XoShsGvyWFQD3s96yqwHmzc4e0HR1dsY-v1",
+    ),
     "cel": ValueFormat("an expression in CEL", r"[\s\S]*\S[\s\S]*", example="status.phase == 'Ready'"),
     "guardedKind": ValueFormat(
         "one of Namespace, CustomResourceDefinition, PersistentVolume, PersistentVolumeClaim (all others need no opt-in)",

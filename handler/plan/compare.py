@@ -19,6 +19,7 @@ from handler.model.plan import FieldChange
 from handler.model.rollout import Mode
 from handler.plan import steering
 from handler.plan.admission import Desired
+from handler.plan.adoption import Adoptions
 from handler.plan.diff import tellable, text_of
 from handler.plan.gap import FieldGaps
 from handler.plan.ignore import Ignoring
@@ -40,7 +41,8 @@ class Comparison:
     """The state of one comparison; `see` every labelled object, then `probe` what of the rest exists unlabelled.
 
     `hides`, `hidden`: see `field_changes`; `anew`: live objects of which a render makes something anew: their values stay, and no render
-    knows them. `gaps`: takes the fields of each declared live object, `secrets`: the live Secrets; None: they aren't asked for.
+    knows them. `gaps`: takes the fields of each declared live object, `secrets`: the live Secrets, `adoptions`: what isn't ours
+    yet; None: they aren't asked for.
     """
 
     ours: Membership
@@ -61,6 +63,7 @@ class Comparison:
     anew: dict[Identity, dict[str, Any]] = field(default_factory=dict, repr=False)
     gaps: FieldGaps | None = None
     secrets: dict[Identity, dict[str, Any]] | None = field(default=None, repr=False)
+    adoptions: Adoptions | None = None
 
     @property
     def living(self) -> tuple[Identity, ...]:

@@ -150,6 +150,12 @@ def refused_to_strangers(item: Desired, owner: str, taker: str, record: FoundRec
     return Problem(str(identity), seen, item.manifest.place, f"{renamed}; {gone}; {elsewhere}")
 
 
+def refused_to_namesake(item: Desired, name: str) -> Problem:
+    """Refuse what carries the taker's own name and another ApplySet's label."""
+    seen = f"carries the name of target {name}, and another ApplySet's label: it is another installation's, or a tool has labelled it"
+    return Problem(str(item.identity), seen, item.manifest.place, "if another installation has it, call one of the two targets otherwise")
+
+
 def taken_from(giver: str, change: Change) -> Change:
     """Return the change of an object that its giver doesn't declare any more."""
     more = f"; {change.reason}" if change.action is Action.RECREATE else ""

@@ -23,7 +23,7 @@ from handler.plan.inventory import Membership, is_member
 from handler.plan.managed_fields import recorded_in
 from handler.plan.missing_objects import FIELD_ERROR
 from handler.plan.missing_settings import UNOWNED, block, lacking
-from handler.plan.ownership import TOOLS, ForeignOwner, foreign_owner
+from handler.plan.ownership import ForeignOwner, foreign_owner, in_order
 from handler.plan.prune import kept_by_itself
 from handler.plan.steering import left_alone, may_recreate
 from handler.plan.takeover import Takeover
@@ -88,8 +88,7 @@ class Judge:
     def _owned(self, problem: Problem, owner: ForeignOwner) -> Problem:
         if not owner.tools:
             return replace(problem, fix=f"take it out of there first, or out of target {self.target.name}")
-        named = [tool for tool in TOOLS if tool in {*owner.tools, *self.target.adopts}]
-        return lacking(problem, self.target.name, {"adopt": named}, owner.stop)
+        return lacking(problem, self.target.name, {"adopt": in_order((*owner.tools, *self.target.adopts))}, owner.stop)
 
     def refused(self, item: Desired, live: dict[str, Any] | None, error: ApiRefused) -> Change | Problem:
         """Turn the server's refusal into a recreate where that is allowed, else into a problem with a way out."""

@@ -40,6 +40,13 @@ def lacking(
     return MissingSetting(problem.subject, problem.message, problem.place, way_out, target, wanted, tuple(more))
 
 
+def adopting(problem: Problem, target: str, owners: Sequence[str]) -> MissingSetting:
+    """Give a refusal that has its way out a second one: `adopt` names these owners."""
+    settings = {"adopt": owners}
+    instead = f"or take it over as it is: {block(target, {'adopt': tuple(owners)})}"
+    return lacking(problem, target, settings, (f"or {problem.fix}",), f"{problem.fix}; {instead}")
+
+
 def block(target: str, settings: Mapping[str, Values]) -> str:
     """Return settings as they stand in anneal.yaml: one on its line, several as a block."""
     named = {field: ", ".join(value for value in values if value != UNOWNED) for field, values in settings.items()}

@@ -1,7 +1,8 @@
 """Which other tool owns a live object: one table of tools, by label, annotation and field manager, and what of theirs becomes ours.
 
 A mark proves its tool wherever it stands. A field manager proves it by deploying: by an apply, or by a write that owns more than what
-controllers write on others' objects. A label that any chart may carry proves it where the tool's own manager wrote it.
+controllers write on others' objects. A label that any chart may carry proves it where the tool's own manager wrote it. An ApplySet is known
+by its id alone, which `adopt` may name; what kubectl wrote for it is kubectl's (`handler.plan.takeover`).
 Read from the tools' code of 2026: Flux (pkg/ssa, both controllers, the CLI), Argo CD, Helm 3 and 4, kapp, kluctl, cli-utils, Fleet.
 """
 
@@ -9,12 +10,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
-from handler.config.settings import Tool
+from handler.config.settings import ApplySetId, Owner, Tool
+from handler.config.value_formats import FORMS
 from handler.model.names import PART_OF, Identity
 from handler.plan.inventory import marked_target
 from handler.plan.managed_fields import Fields, difference, managed_fields, union
@@ -154,27 +156,51 @@ class ForeignOwner:
     """A foreign owner: `tools` are what `adopt` must name to take its object over, none where no setting does; `stop`: to do before."""
 
     name: str
-    tools: tuple[Tool, ...] = ()
+    tools: tuple[Owner, ...] = ()
     stop: tuple[str, ...] = ()
+
+
+_APPLYSET = "first take it out of what kubectl apply --applyset is given there: it would put its own label on again"
+_TARGET = "first let that target go of it: take it out of the git of {}, else its runs are refused from then on"
 
 
 def foreign_owner(live: dict[str, Any], identity: Identity, applyset: str, adopted: Collection[str] = ()) -> ForeignOwner | None:
     """Return another owner of an object: tools, unless `adopted` names them, another target, another ApplySet, a controller; else None."""
-    fixed = list(_fixed(live, identity, applyset))
-    theirs = [(tool, *found) for tool in TOOLS if tool not in adopted and (found := _deployer(live, tool))]
-    names = [*fixed, *(name for _, name, _ in theirs)]
+    fixed = list(_fixed(live))
+    theirs: list[tuple[Owner | None, str, str]] = list(_sets(live, identity, applyset, adopted))
+    theirs += [(tool, *found) for tool in TOOLS if tool not in adopted and (found := _deployer(live, tool))]
+    names = [*(name for owner, name, _ in theirs if owner not in TOOLS), *fixed, *(name for owner, name, _ in theirs if owner in TOOLS)]
     if not names:
         return None
-    tools = () if fixed else tuple(tool for tool, _, _ in theirs)
+    able = not fixed and all(owner for owner, _, _ in theirs)
+    tools = in_order(owner for owner, _, _ in theirs if owner) if able else ()
     return ForeignOwner(" and ".join(names), tools, tuple(stop for _, _, stop in theirs if stop and tools))
 
 
-def _fixed(live: dict[str, Any], identity: Identity, applyset: str) -> Iterator[str]:
-    metadata = live.get("metadata") or {}
-    labels = metadata.get("labels") or {}
-    if labels.get(PART_OF, applyset) != applyset:
+def in_order(owners: Iterable[Owner]) -> tuple[Owner, ...]:
+    """Return what `adopt` names, each once: tools as the table has them, then ids."""
+    found = set(owners)
+    return (*(tool for tool in TOOLS if tool in found), *sorted(found - TOOLS.keys()))
+
+
+def set_of(live: Mapping[str, Any]) -> ApplySetId | None:
+    """Return the id of the ApplySet that an object's label names; None: it has none, or one of no such form, which no setting names."""
+    label = str(((live.get("metadata") or {}).get("labels") or {}).get(PART_OF) or "")
+    return None if FORMS["applySet"].complaint(label) else ApplySetId(label)
+
+
+def _sets(
+    live: dict[str, Any], identity: Identity, applyset: str, adopted: Collection[str]
+) -> Iterator[tuple[ApplySetId | None, str, str]]:
+    label = ((live.get("metadata") or {}).get("labels") or {}).get(PART_OF, applyset)
+    if label != applyset and label not in adopted:
         target = marked_target(live, identity)
-        yield f"target {target}" if target else f"ApplySet {labels[PART_OF]}"
+        name = f"target {target}" if target else f"ApplySet {_shown(str(label))}"
+        yield set_of(live), name, _TARGET.format(target) if target else _APPLYSET
+
+
+def _fixed(live: dict[str, Any]) -> Iterator[str]:
+    metadata = live.get("metadata") or {}
     yield from (f"{owner.get('kind')} {owner.get('name')}" for owner in metadata.get("ownerReferences") or [] if owner.get("controller"))
     if controller := _set_owner(live):
         yield controller

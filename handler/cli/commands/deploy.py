@@ -39,6 +39,23 @@ def plan() -> None:
     """
 
 
+@command("adopt", renders=True)
+@click.option("--from", "owners", metavar="TOOL|ID", multiple=True, help="A tool (flux, helm, …), or an ApplySet's id; repeatable.")
+@yes_option
+@click.option("--dry-run", is_flag=True, help="Only show what would change hands.")
+@click.option("--approve", metavar="ID", default="", help="Allow what an earlier run holds under this id.")
+@target_argument
+def adopt() -> None:
+    """Take over what other tools have deployed of what git declares for TARGET, in one run that asks first.
+
+    Without --from all owners are listed, each with what it would give and what to stop there first, and nothing is changed. The run is a
+    whole one, under all guards; anneal.yaml needs no `adopt` for it and stays as it is, and so do the recorded settings.
+
+    A server may run the target meanwhile: what isn't taken over yet it refuses before its first write, and one Lease serves both. A run
+    that was killed is finished by the same command.
+    """
+
+
 @command("apply", renders=True)
 @click.option("--commit", metavar="SHA", default="", help="Deploy this commit; one that isn't the head pins the target.")
 @click.option("--force", is_flag=True, help="With --commit: also one that this target never ran.")

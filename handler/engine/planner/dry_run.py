@@ -179,6 +179,8 @@ class DryRun:
     def present(self, item: Desired, live: dict[str, Any]) -> list[Finding]:
         """Judge an object that is there; where it is being deleted, and is created again once it is gone, the change says so."""
         found = self._present(item, live)
+        if self.comparison.adoptions is not None:
+            self.comparison.adoptions.see(item, live, self.ours, found)
         if item.mode is Mode.LEAVE or has_run(item, self.ran):
             return found
         return [terminating(live, each) if isinstance(each, Change) else each for each in found]

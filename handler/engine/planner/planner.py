@@ -34,6 +34,7 @@ from handler.model.render import FILES, UnstableFields
 from handler.model.rollout import Mode
 from handler.plan import former_marks, guards
 from handler.plan.admission import Desired
+from handler.plan.adoption import Adoptions
 from handler.plan.compare import Comparison, Seen, fingerprint
 from handler.plan.exclusive import held_strangers
 from handler.plan.gap import FieldGaps
@@ -114,7 +115,7 @@ class Planned:
 class Planner:
     """Plans one target on one cluster; it outlives runs, for its cached verdicts. `scopes`: where it looks, None: everywhere.
 
-    `former`: the marks that members may still carry; None: no takeover is under way.
+    `former`: the marks that members may still carry; None: no takeover is under way. `adoptions`: see `Comparison`.
     """
 
     target: Target
@@ -125,6 +126,7 @@ class Planner:
     scopes: tuple[str, ...] | None = None
     custom: CustomHealth = field(default_factory=no_expressions)
     former: Marks | None = None
+    adoptions: Adoptions | None = None
     exclusive: ExclusiveLook = field(init=False)
 
     def __post_init__(self) -> None:
@@ -200,6 +202,8 @@ class Planner:
     def _fresh(self, ask: PlanRequest) -> Comparison:
         bodies = [item.manifest.body() for item in ask.desired.values() if item.identity.kind == "HorizontalPodAutoscaler"]
         ignoring = Ignoring.of(self.target.ignore, bodies, ask.unstable)
+        if self.adoptions is not None:
+            self.adoptions.found.clear()
         declared = ask.desired if ask.hidden_fields else {}
         fields = (
             (declared[identity].manifest.body(), identity, found) for identity, found in ask.hidden_fields.items() if identity in declared
@@ -215,6 +219,7 @@ class Planner:
             hidden={identity: HiddenFields.of(body, found) for body, identity, found in fields},
             gaps=ask.gaps,
             secrets=ask.secrets,
+            adoptions=self.adoptions,
         )
 
     def _listed_into(self, comparison: Comparison, ask: PlanRequest, passing: HealthOfPlan) -> Comparison:

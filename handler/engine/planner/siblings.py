@@ -20,8 +20,20 @@ from handler.model.plan import Change
 from handler.model.render import RecordedRender
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired
-from handler.plan.handover import Declared, FoundRecord, StandingCommit, kept_for, left_off_head, may_declare, refused, refused_to_strangers
+from handler.plan.handover import (
+    Declared,
+    FoundRecord,
+    StandingCommit,
+    kept_for,
+    left_off_head,
+    may_declare,
+    refused,
+    refused_to_namesake,
+    refused_to_strangers,
+)
 from handler.plan.inventory import marked_target
+from handler.plan.missing_settings import adopting
+from handler.plan.ownership import in_order, set_of
 from handler.state.record import Ran, State
 from handler.state.store import StateStore, StoredState
 from handler.state.suspension import CONFIGURED, suspension
@@ -161,10 +173,7 @@ class SiblingQuestions:
         with self._lock:
             owner = next((each for each in self._all() if (each.target.name, each.applyset) == (name, labelled)), None)
             if owner is None:
-                if kept:
-                    return ""
-                known = self.siblings.knows(name)
-                return refused_to_strangers(item, name, self.target.name, None if known else self._parent(str(labelled)), known=known)
+                return "" if kept or labelled in self.target.adopts else self._refused(item, live, name)
             if owner.uncertain:
                 seen = f"belongs to target {name}, which reaches its cluster another way, and can't now"
                 raise ClusterUnavailable.of(str(item.identity), seen, fix="anneal check")
@@ -175,6 +184,16 @@ class SiblingQuestions:
             raise found.failure
         left = left_off_head(item, live, found, self.revision) if self.revision != self.head else None
         return left or refused(item, found) or name
+
+    def _refused(self, item: Desired, live: Mapping[str, Any], name: str) -> Problem:
+        """Refuse what belongs to a target that is no sibling; `adopt` may name its ApplySet instead."""
+        taker, found, known = self.target, set_of(live), self.siblings.knows(name)
+        if name == taker.name:
+            problem, is_ours = refused_to_namesake(item, name), False
+        else:
+            record = None if known or found is None else self._parent(found)
+            problem, is_ours = refused_to_strangers(item, name, taker.name, record, known=known), record is not None and record.ours
+        return adopting(problem, taker.name, in_order((*taker.adopts, found))) if found and not is_ours else problem
 
     def refuse_if_moved(self, identity: Identity, name: str) -> None:
         """Before an object is taken: raise Moved if its giver's record says something else than when this was planned."""

@@ -15,7 +15,10 @@ QUOTE = "quote a value that begins with one of * & ! % @ `"
 BIND = "expected host:port"
 NETWORK = "expected a network or an address, e.g. 10.0.0.0/8 or fd00::/8"
 TOOLS = ("flux", "argocd", "helm", "kapp", "kluctl", "kubernixos", "cli-utils", "fleet")
-ADOPT = f"expected never, unowned or a list of {', '.join(TOOLS)}"
+ADOPT = f"expected never, unowned or a list of {', '.join(TOOLS)} and ids of ApplySets"
+SET = "applyset-0eFHV8ySqp7XoShsGvyWFQD3s96yqwHmzc4e0HR1dsY-v1"
+SET_ID = "expected the id of an ApplySet: applyset-, 43 of A-Z, a-z, 0-9, - and _, -v1"
+KNOWN_TOOLS = f"known: {', '.join(sorted(TOOLS))}"
 
 
 def test_every_mistake_is_reported_at_once_in_the_order_of_the_file() -> None:
@@ -247,6 +250,10 @@ def test_mistakes_in_settings_of_the_installation(line: str, expected: str) -> N
         ("adopt: ever", f'.adopt: {ADOPT}, found "ever"; did you mean `never`?'),
         ("adopt: flux", f'.adopt: {ADOPT}, found "flux"; write adopt: [flux]'),
         ("adopt: [flux, argo-cd]", f'.adopt[1]: expected one of {", ".join(TOOLS)}, found "argo-cd"; did you mean `argocd`?'),
+        ("adopt: [applyset-0a]", f'.adopt[0]: {SET_ID}, found "applyset-0a"'),
+        (f"adopt: [flux, {SET[:-1]}]", f'.adopt[1]: {SET_ID}, found "{SET[:-1]}"'),
+        (f"adopt: [flux, x{SET}]", f'.adopt[1]: expected one of {", ".join(TOOLS)}, found "x{SET}"; {KNOWN_TOOLS}'),
+        (f"adopt: {SET}", f'.adopt: {ADOPT}, found "{SET}"; write adopt: [{SET}]'),
         ("adopt: []", ".adopt: expected at least one, found an empty list"),
         ("adopt: true", f".adopt: {ADOPT}, found true or false"),
         ("drift: {}", ".drift: expected one of correct, report, ignore, found a mapping"),

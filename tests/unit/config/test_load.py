@@ -19,8 +19,10 @@ from handler.config.post_build import PostBuild, SubstituteFrom
 from handler.config.renderer_settings import OPTIONS, ChartSource, RendererSettings
 from handler.config.settings_shape import Json, slots
 from handler.model.errors import ConfigInvalid
+from handler.model.names import applyset_id
 
 SAMPLES = Path(__file__).with_name("samples")
+SET = applyset_id("anneal-bank", "bank")
 HEAD = "apiVersion: anneal.dev/v1alpha1\nkind: Config\n"
 LEAST = HEAD + "targets: [{name: shop, repository: {url: 'https://git.example.com/shop.git'}, namespaces: [shop]}]\n"
 
@@ -217,6 +219,8 @@ def test_tools_to_adopt_from_stand_where_a_word_may() -> None:
     x, y, z = parse(text + "  - {name: x}\n  - {name: y, adopt: [argocd]}\n  - {name: z, adopt: never}").targets
     assert [target.adopt for target in (x, y, z)] == [("flux", "helm"), ("argocd",), "never"]
     assert [target.adopts for target in (x, y, z)] == [("flux", "helm"), ("argocd",), ()]
+    (other,) = parse(text + f"  - {{name: x, adopt: [helm, {SET}]}}").targets
+    assert other.adopts == ("helm", SET)
 
 
 def test_an_alternative_drops_the_one_that_defaults_wrote() -> None:

@@ -17,9 +17,11 @@ from handler.config.schema import schema
 from handler.config.settings import IgnoreRule, Settings, Target
 from handler.config.settings_shape import slots, written
 from handler.model.errors import ConfigInvalid
+from handler.model.names import applyset_id
 
 SAMPLES = Path(__file__).with_name("samples")
 VALID = Draft202012Validator(schema())
+SET = applyset_id("anneal-bank", "bank")
 HEAD = "apiVersion: anneal.dev/v1alpha1\nkind: Config\n"
 TARGET = HEAD + "targets:\n  - name: shop\n    repository: {url: 'https://git.example.com/shop.git'}\n    namespaces: [shop]\n"
 PAGE = "url: 'https://a.example.com', key: {env: K}, roles: [{role: viewer, groups: [a]}]"
@@ -118,6 +120,8 @@ def test_what_is_written_reads_back_as_the_same_value() -> None:
         "    adopt: flux",
         "    adopt: [all]",
         "    adopt: []",
+        "    adopt: [applyset-0a]",
+        f"    adopt: [{SET}x]",
         "    revision: {semver: latest}",
         "    revision: {semver: v1.2}",
         "    revision: {semver: ^1, tag: a}",
@@ -193,6 +197,7 @@ def test_loader_and_schema_judge_sign_in_alike(url: str, auth: str, accepted: bo
         TARGET + "    namespace: ''",
         TARGET + "    adopt: unowned",
         TARGET + "    adopt: [flux, cli-utils]",
+        TARGET + f"    adopt: [flux, {SET}]",
         TARGET + "    cluster: {inCluster: true, server: ''}",
         TARGET + "    cluster: {inCluster: false, context: a}",
         TARGET + "    impersonate: null",

@@ -16,6 +16,7 @@ from handler.config.renderer_settings import ChartSource, RendererSettings
 from handler.config.settings_digest import settings_digest
 from handler.config.settings_shape import Json
 
+SET = s.ApplySetId("applyset-0eFHV8ySqp7XoShsGvyWFQD3s96yqwHmzc4e0HR1dsY-v1")
 TARGET = s.Target("shop", g.Repository("https://git.example.com/shop.git"), ("shop", "jobs"), cluster_scoped=("Namespace", "ClusterRole.x"))
 SHAPES: dict[str, Any] = {
     "repository": g.Repository("https://git.example.com/other.git"),
@@ -120,7 +121,9 @@ def test_an_upgrade_keeps_the_digest() -> None:
 def test_adopted_tools_change_the_digest_in_no_order() -> None:
     one, other = (settings_digest(replace(TARGET, adopt=tools)) for tools in (("flux", "helm"), ("helm", "flux", "helm")))
     assert one == other
-    assert len({one, settings_digest(TARGET), settings_digest(replace(TARGET, adopt=("flux",)))}) == 3
+    others = (TARGET, replace(TARGET, adopt=("flux",)), replace(TARGET, adopt=("flux", "helm", SET)))
+    assert len({one, *map(settings_digest, others)}) == 4
+    assert settings_digest(others[-1]) == settings_digest(replace(TARGET, adopt=(SET, "helm", "flux")))
 
 
 @pytest.mark.parametrize("prune", [s.Prune(enabled=False), s.Prune(kinds=("Namespace",))])

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 
 from handler.config.settings import Tool
-from handler.model.names import IDENTITY, PART_OF, identity_of
+from handler.model.names import IDENTITY, PART_OF, applyset_id, identity_of
 from handler.plan.ownership import TOOLS, ForeignOwner, foreign_owner, managers_of, marks_of
 from tests.unit.plan.samples import SET, document, entry
 
@@ -16,6 +16,7 @@ TRACKED = {"argocd.argoproj.io/tracking-id": "web:/ConfigMap:shop/web"}
 RELEASE = {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "apps"}
 FLEET = {"objectset.rio.cattle.io/id": "default-shop-web"}
 ADDON = FLEET | {"objectset.rio.cattle.io/owner-gvk": "k3s.cattle.io/v1, Kind=Addon", "objectset.rio.cattle.io/owner-name": "dns"}
+OTHER = applyset_id("anneal-bank", "bank")
 DATA: dict[str, Any] = {"f:data": {"f:a": {}}}
 
 
@@ -53,6 +54,10 @@ def test_the_table_has_each_tool_that_a_target_can_name() -> None:
         ({"labels": {PART_OF: "applyset-x-v1"}, "annotations": {IDENTITY: "bank:/ConfigMap:shop/web"}}, "target bank", []),
         ({"labels": {PART_OF: "applyset-x-v1"}, "annotations": {IDENTITY: "bank:/ConfigMap:shop/copy"}}, "ApplySet applyset-x-v1", []),
         ({"labels": {PART_OF: "applyset-x-v1", "kapp.k14s.io/app": "1"}}, "ApplySet applyset-x-v1 and kapp app 1", []),
+        ({"labels": {PART_OF: OTHER}}, f"ApplySet {OTHER}", [OTHER]),
+        ({"labels": {PART_OF: OTHER}, "annotations": {IDENTITY: "bank:/ConfigMap:shop/web"}}, "target bank", [OTHER]),
+        ({"labels": {PART_OF: OTHER, "kapp.k14s.io/app": "1"}}, f"ApplySet {OTHER} and kapp app 1", ["kapp", OTHER]),
+        ({"labels": {PART_OF: OTHER}, "ownerReferences": [CONTROLLER | {"controller": True}]}, f"ApplySet {OTHER} and Shop main", []),
         ({"ownerReferences": [CONTROLLER, CONTROLLER | {"name": "second", "controller": True}]}, "Shop second", []),
     ],
 )

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import urllib3
 
+from handler.config.settings import ApplySetId
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.errors import GitUnavailable, Moved
 from handler.model.event import Job
-from handler.model.names import Identity, applyset_id
+from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id
 from handler.model.plan import Action
 from handler.model.result import Outcome
+from handler.state.configmap import state_name
 from tests.fakes.apiserver import ApiServer, FakeConnection
 from tests.fakes.apiserver.connection import Call, Reply
-from tests.fakes.apiserver.server import KUBE_SYSTEM
+from tests.fakes.apiserver.server import KUBE_SYSTEM, Asked
 from tests.fakes.engine import SHOP, cluster
 from tests.unit.engine.two_targets import A, B, Bench, X, change_of, document
 from tests.unit.plan.samples import desired
+
+A_SET = ApplySetId(applyset_id(state_name("a"), "anneal-system"))
+LIVE, MERGE = "/api/v1/namespaces/shop/configmaps/x", "application/merge-patch+json"
 
 
 def unreachable(call: Call, do: Callable[[], Reply]) -> Reply:
@@ -37,6 +43,46 @@ def test_a_target_of_another_revision_is_no_sibling_and_the_message_names_comman
     assert "`kubectl annotate ConfigMap/x -n shop anneal.dev/identity-`" in told
     bench.applied("a")
     assert bench.live() is None
+
+
+def test_a_target_that_is_no_sibling_gives_up_what_adopt_names_by_its_applyset_and_is_refused_from_then_on(bench: Bench) -> None:
+    bench.configure(b={"revision": replace(B.revision, branch="next")})
+    bench.push(a={"x": document("x", "1")}, b={"x": document("x", "2")})
+    bench.applied("a")
+    uid, (refusal,) = bench.uid(), bench.run("b").problems
+    assert refusal.fix.endswith(f"or take it over as it is: add to target b: adopt: [{A_SET}]")
+    bench.configure(b={"adopt": (A_SET,)})
+    change = change_of(bench.run("b", dry_run=True))
+    assert {each.path for each in change.fields} == {f"metadata.annotations.{IDENTITY}", f"metadata.labels.{PART_OF}", "data.key"}
+    bench.applied("b")
+    assert (bench.owner(), bench.uid(), (bench.live() or {})["data"]) == ("b", uid, {"key": "2"})
+    refused = bench.run("a", "drift")
+    assert "belongs to target b, which isn't of this repository" in str(refused.problems[0])
+    bench.push(b={"x": document("x", "2")})
+    bench.applied("a")
+    assert (bench.owner(), bench.uid(), (bench.live() or {})["data"]) == ("b", uid, {"key": "2"})
+
+
+def test_siblings_hand_over_by_git_alone_whatever_adopt_names(bench: Bench) -> None:
+    bench.configure(b={"adopt": (A_SET,)})
+    bench.push(a={"x": document("x")}, b={"x": document("x")})
+    refused = bench.run("b")
+    assert "belongs to target a, which declares it, too, at a/x.json:1" in str(refused.problems[0])
+    assert bench.owner() == "a"
+
+
+@pytest.mark.parametrize("adopt", ["never", "unowned"])
+def test_what_carries_this_targets_own_name_and_another_label_is_no_other_targets(bench: Bench, adopt: Any) -> None:
+    bench.applied("a")
+    other = ApplySetId(applyset_id("shop", "shop", "Secret"))
+    bench.server.must(Asked("PATCH", LIVE, {"fieldManager": "kubectl"}, {"metadata": {"labels": {PART_OF: other}}}, MERGE, ""))
+    bench.configure(a={"adopt": adopt})
+    (refusal,) = bench.run("a", "drift").problems
+    assert "carries the name of target a, and another ApplySet's label" in str(refusal)
+    assert refusal.fix.endswith(f"add to target a: adopt: [{other}]")
+    bench.configure(a={"adopt": (other,)})
+    bench.applied("a")
+    assert bench.owner() == "a"
 
 
 def two_clusters(second: ApiServer) -> Bench:

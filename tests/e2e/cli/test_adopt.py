@@ -1,0 +1,206 @@
+"""`anneal adopt`: what would change hands is listed by owner, asked about, and taken over in one run, without a word in anneal.yaml."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from handler.model.names import IDENTITY, PART_OF, applyset_id
+from handler.state.configmap import state_name
+from tests.e2e.api_proxy import Wired
+from tests.e2e.cli.conftest import Shop, document
+from tests.e2e.cli.test_apply_confirm import Terminal
+from tests.e2e.documents import Document, config_map
+from tests.e2e.killed_runs import is_recorded
+from tests.e2e.serve_process import until
+from tests.kubectl import Kubectl
+from tests.rooms.cluster.faulty_proxy import Handler
+
+FLUX = {"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
+HELM = {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "web"}
+SET = applyset_id("tools", "shop", "Secret")
+OWNERS = ("--from", "flux", "--from", "helm", "--from", SET)
+NAMES = ("by-flux", "by-helm", "by-set", "by-hand")
+
+
+def plant(shop: Shop, kubectl: Kubectl) -> None:
+    """Let three tools and a person deploy one ConfigMap each, with a key that git lacks; git declares all four."""
+    shop.work.remove("deploy")
+    for name in NAMES:
+        shop.work.write(f"deploy/{name}.yaml", document("ConfigMap", name, data={"key": "1"}))
+    shop.push("What others have deployed")
+    data = {"key": "1", "dropped": "1"}
+    make(kubectl, "kustomize-controller", config_map(shop.namespace, "by-flux", data, labels=FLUX), "apply", "--server-side")
+    make(kubectl, "helm", config_map(shop.namespace, "by-helm", data, annotations=HELM), "create")
+    make(kubectl, "kubectl", config_map(shop.namespace, "by-set", data, labels={PART_OF: SET}), "apply", "--server-side")
+    make(kubectl, "kubectl-client-side-apply", config_map(shop.namespace, "by-hand", data), "apply")
+    patch = json.dumps({"data": {"scaled": "3"}})
+    kubectl.run("patch", "configmap", "by-flux", "-n", shop.namespace, "--type=merge", "-p", patch, "--field-manager=hpa")
+
+
+def make(kubectl: Kubectl, manager: str, body: Document, *verb: str) -> None:
+    kubectl.run(*verb, f"--field-manager={manager}", "-f", "-", given=json.dumps(body))
+
+
+def live(shop: Shop, kubectl: Kubectl) -> dict[str, Document]:
+    return {name: kubectl("get", "configmap", name, "-n", shop.namespace, "--show-managed-fields") for name in NAMES}
+
+
+def marked(found: Mapping[str, Document]) -> set[str]:
+    """Which of them are Anneal's."""
+    return {name for name, each in found.items() if IDENTITY in (each["metadata"].get("annotations") or {})}
+
+
+def test_all_owners_are_listed_and_the_printed_command_takes_over(shop: Shop, kubectl: Kubectl) -> None:
+    plant(shop, kubectl)
+    before, configured = live(shop, kubectl), shop.cli.config.read_text()
+    shown = shop.cli("adopt", "shop").stdout
+    assert live(shop, kubectl) == before
+    command = f"anneal adopt shop --from flux --from helm --from {SET}"
+    for line in (
+        "Flux Kustomization apps has 1 object  (--from flux):",
+        "  first stop Flux: flux suspend kustomization apps -n flux-system",
+        "    - data.dropped: 1 → (removed)  (live by kustomize-controller)",
+        "    - metadata.labels.kustomize.toolkit.fluxcd.io/name: apps → (removed)  (live by kustomize-controller)",
+        "    data.scaled: 3  (undeclared, by hpa; it stays)",
+        "Helm release web has 1 object  (--from helm):",
+        f"ApplySet {SET} has 1 object  (--from {SET}):",
+        "1 object of no other tool:",
+        f"to take them over: {command}",
+    ):
+        assert line in shown.splitlines(), shown
+    found = shop.cli.json("adopt", "shop", "--dry-run")
+    assert (found["command"], found["problems"]) == (command, [])
+    assert {each["owner"]: each["from"] for each in found["owners"]} == {
+        "Flux Kustomization apps": ["flux"],
+        "Helm release web": ["helm"],
+        f"ApplySet {SET}": [SET],
+        None: [],
+    }
+    shop.cli(*command.split()[1:], "-y")
+    after = live(shop, kubectl)
+    assert marked(after) == set(NAMES)
+    for name, each in after.items():
+        assert each["metadata"]["uid"] == before[name]["metadata"]["uid"]
+        assert each["data"] == ({"key": "1", "scaled": "3"} if name == "by-flux" else {"key": "1"})
+        assert each["metadata"]["labels"].keys() == {PART_OF}
+        assert each["metadata"]["annotations"].keys() == {IDENTITY}
+    assert shop.cli.config.read_text() == configured
+    shop.cli("plan", "shop", "--exit-code")
+    assert "unchanged" in shop.cli("apply", "shop").stdout
+    assert live(shop, kubectl) == after
+
+
+def test_what_isnt_named_is_refused_before_the_first_write(shop: Shop, kubectl: Kubectl) -> None:
+    plant(shop, kubectl)
+    before = live(shop, kubectl)
+    result = shop.cli("adopt", "shop", "--from", "flux", "-y", code=1)
+    assert f"    anneal adopt shop --from flux --from helm --from {SET}" in result.stderr.splitlines(), result.stderr
+    shown = shop.cli("adopt", "shop", "--from", "flux", "--dry-run", code=1).stdout
+    assert f"! refused ConfigMap/{shop.namespace}/by-helm: belongs to Helm release web" in shown
+    shop.cli("apply", "shop", code=1)
+    assert live(shop, kubectl) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--from", "fluxx", "-y"), "--from fluxx: no such tool; did you mean flux?"),
+        (("--from", "applyset-1", "-y"), "--from applyset-1: no such tool; known are flux, argocd"),
+        (("--from", "flux"), "there is no terminal to ask on, so it needs -y: anneal adopt shop --from flux -y"),
+    ],
+)
+def test_a_wrong_owner_or_no_terminal_is_a_mistake_of_usage(shop: Shop, arguments: tuple[str, ...], said: str) -> None:
+    assert said in shop.cli("adopt", "shop", *arguments, code=64).stderr
+
+
+def test_never_is_never_taken_over(shop: Shop, kubectl: Kubectl) -> None:
+    plant(shop, kubectl)
+    shop.configure("adopt: never")
+    before = live(shop, kubectl)
+    assert "has `adopt: never`" in shop.cli("adopt", "shop", "--from", "flux", "-y", code=64).stderr
+    assert live(shop, kubectl) == before
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_at_a_terminal_it_asks_once(shop: Shop, kubectl: Kubectl, answer: str) -> None:
+    plant(shop, kubectl)
+    before = live(shop, kubectl)
+    with Terminal(shop, "adopt", "shop", *OWNERS) as terminal:
+        shown = terminal.asks()
+        assert "4 objects would change hands" in " ".join(shown.split())
+        assert live(shop, kubectl) == before
+        terminal.types(f"{answer}\r")
+        code, _ = terminal.ends()
+        assert code == (0 if answer == "y" else 1)
+        assert terminal.shown.count("[y/N]") == 1
+    assert marked(live(shop, kubectl)) == (set(NAMES) if answer == "y" else set())
+
+
+def test_what_is_held_is_allowed_by_the_printed_command(shop: Shop, kubectl: Kubectl) -> None:
+    """The guards hold as ever: what the run would delete beside the takeover waits for a person."""
+    shop.configure("prune: {holdAbove: {count: 0, fraction: 0}}")
+    shop.cli("apply", "shop")
+    plant(shop, kubectl)
+    held = shop.cli("adopt", "shop", *OWNERS, "-y", code=3).stdout
+    assert marked(live(shop, kubectl)) == set()
+    (command,) = (line.partition(": ")[2] for line in held.splitlines() if line.startswith("allow exactly that: "))
+    assert command.startswith(f"anneal adopt shop {' '.join(OWNERS)} --approve ")
+    shop.cli(*command.split()[1:], "-y")
+    assert marked(live(shop, kubectl)) == set(NAMES)
+    assert not kubectl.has("configmap", "one", shop.namespace)
+
+
+@pytest.mark.slow
+def test_a_takeover_killed_at_any_write_is_finished_by_the_same_command(shop: Shop, kubectl: Kubectl, wired: Callable[[], Wired]) -> None:
+    """Between the two the server's own run is refused, and deletes nothing."""
+    number, killed = 0, True
+    while killed:
+        number += 1
+        plant(shop, kubectl)
+        before = live(shop, kubectl)
+        killed = kill_adopt(shop, wired(), number)
+        old = json.dumps({"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}})
+        kubectl.tried("patch", "lease", state_name("shop"), "-n", shop.namespace, "--type=merge", "-p", old)
+        if killed and marked(live(shop, kubectl)) != set(NAMES):
+            shop.cli("apply", "shop", code=1)
+        shop.cli("adopt", "shop", *OWNERS, "-y")
+        after = live(shop, kubectl)
+        assert marked(after) == set(NAMES), number
+        assert {name: each["metadata"]["uid"] for name, each in after.items()} == {
+            name: each["metadata"]["uid"] for name, each in before.items()
+        }
+        shop.cli("plan", "shop", "--exit-code")
+        kubectl.run("delete", "configmaps", *NAMES, "-n", shop.namespace)
+    assert number > len(NAMES), "it was killed after each of its writes"
+
+
+def kill_adopt(shop: Shop, wire: Wired, number: int) -> bool:
+    """Start the command, and kill it once the API server has done the write with this number; False: it had ended by then."""
+    environ = {**os.environ, "ANNEAL_CONFIG": str(shop.cli.config), "KUBECONFIG": str(wire.kubeconfig)}
+    command = [sys.executable, "-m", "handler", "adopt", "shop", *OWNERS, "-y"]
+    gate = threading.Event()
+    process: list[subprocess.Popen[bytes]] = []
+
+    def kill(handler: Handler) -> bool:
+        gate.wait()
+        process[0].send_signal(signal.SIGSTOP)
+        handler.forward(deaf=True)
+        process[0].kill()
+        wire.wire.life += 1
+        handler.reset()
+        return False
+
+    wire.meet(number, kill, is_recorded)
+    process.append(subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    gate.set()
+    killed = process[0].wait() == -signal.SIGKILL
+    until(lambda: not wire.wire.under_way)
+    return killed
