@@ -92,6 +92,17 @@ def admission(name: str, group: str, **webhook: Any) -> Document:
     return _object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", name, {}) | {"webhooks": [hook]}
 
 
+def any_definition(group: str, kind: str, *versions: str) -> Document:
+    """A namespaced CRD whose objects may hold anything; the first version is stored."""
+    plural = f"{kind.lower()}s".replace("rys", "ries")
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    served = [{"name": name, "served": True, "storage": name == versions[0], "schema": schema} for name in versions]
+    names = {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
+    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": served}
+    metadata = {"name": f"{plural}.{group}"}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata, "spec": spec}
+
+
 def pods(labels: dict[str, str], image: str) -> Document:
     return {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": image}]}}
 

@@ -11,9 +11,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from handler.app.build import Handler, Options
 from handler.config.secrets import RUNS, resolve_all
 from handler.config.settings import Settings, Target
+from handler.model.errors import Problem
 from handler.model.event import Job
 from handler.model.names import IDENTITY, PART_OF, applyset_id, identity_of
 from handler.model.result import Outcome, Result
@@ -182,6 +185,15 @@ class Shop:
 def told(result: Result) -> str:
     """Say how a run ended, for the message of an assertion."""
     return f"{result.outcome} {result.code}: {result.message} {result.counts}"
+
+
+def way_out(problem: Problem) -> list[str]:
+    """Return what the block to paste of a refusal would adopt."""
+    target, _, block = problem.fix.partition(": ")
+    assert target.startswith("add to target "), problem
+    found = yaml.safe_load(block.partition("\n")[0].partition(";")[0])
+    assert list(found) == ["adopt"]
+    return list(found["adopt"])
 
 
 def version(live: Document) -> str:

@@ -13,8 +13,7 @@ from handler.model.names import PART_OF, applyset_id
 from handler.model.result import Outcome
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, deployment, service
-from tests.e2e.one_target import Shop, told
-from tests.e2e.test_adopt_other_tools import way_out
+from tests.e2e.one_target import Shop, told, way_out
 
 PARENT = "configmap/tools"
 

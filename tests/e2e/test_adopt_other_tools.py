@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import pytest
-import yaml
 
 from handler.model.errors import Problem
 from handler.model.names import IDENTITY, PART_OF
 from handler.model.result import Outcome
 from handler.plan.ownership import TOOLS
 from tests.e2e.documents import Document, config_map, definition, deployment, namespace, offer, service
-from tests.e2e.one_target import Shop, told, version
+from tests.e2e.one_target import Shop, told, version, way_out
 from tests.e2e.plan_and_live import untold
 
 Way = Literal["server-side", "client-side", "create"]
@@ -130,15 +129,6 @@ def plant(shop: Shop, rows: Mapping[str, Planted]) -> None:
         given = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
         verb = {"server-side": ["apply", "--server-side", "--force-conflicts"], "client-side": ["apply"], "create": ["create"]}[way]
         shop.kubectl.run(*verb, f"--field-manager={manager}", "-f", "-", given=given)
-
-
-def way_out(problem: Problem) -> list[str]:
-    """Read the block that a refusal says to paste."""
-    target, _, block = problem.fix.partition(": ")
-    assert target.startswith("add to target "), problem
-    found = yaml.safe_load(block.partition("\n")[0].partition(";")[0])
-    assert list(found) == ["adopt"]
-    return list(found["adopt"])
 
 
 def counted(problem: Problem) -> int:

@@ -16,10 +16,8 @@ import pytest
 import yaml
 
 from handler.model.names import IDENTITY, PART_OF
-from infra.controlplane import controlplane as controlplanes
 from infra.githost import Host, Work
-from tests.e2e.cli.test_import_from_cluster import definition
-from tests.e2e.documents import Document, config_map, deployment, service
+from tests.e2e.documents import Document, any_definition, config_map, deployment, service
 from tests.e2e.left_by import bring_about, entries
 from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
@@ -51,15 +49,15 @@ class Desk:
     def url(self) -> str:
         return self.host.url_of(self.work.directory.name)
 
-    def runs(self, commands: str) -> str:
+    def runs(self, commands: str, code: int = 0) -> str:
         """Run commands as they stand; the first that fails ends them. Return what they printed."""
         path = (self.directory / "bin", self.kubectl.program.parent, self.tools, os.environ["PATH"])
         environ = {"PATH": ":".join(map(str, path)), "KUBECONFIG": str(self.kubectl.kubeconfig), "HOME": str(self.directory)}
         environ |= {"PYTHONPATH": str(ROOT), "ANNEAL_TOOLS": str(self.tools), "KUBECTL_APPLYSET": "true"}
         shell = ["bash", "-euo", "pipefail", "-c", commands]
         done = subprocess.run(shell, cwd=self.directory, env=environ, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
+        assert done.returncode == code, f"{commands}\n{done.stdout}\n{done.stderr}"
+        return done.stdout + done.stderr
 
     def configure(self, **more: Any) -> None:
         """Write a target `shop`, as `anneal init` does."""
@@ -88,17 +86,19 @@ class Desk:
 
     def parent(self, group: str, kind: str, namespace: str, name: str, spec: Mapping[str, Any]) -> None:
         """Make what a tool's controller works by; none runs, so that it has none of its finalizers."""
-        self.kubectl.apply(definition(group, kind, "v1alpha1" if group == ARGO else "v2" if kind == "HelmRelease" else "v1"))
+        version = "v1alpha1" if group == ARGO else "v2" if kind == "HelmRelease" else "v1"
+        self.kubectl.apply(any_definition(group, kind, version))
         crd = f"crd/{kind.lower()}s.{group}".replace("rys.", "ries.")
         self.kubectl.run("wait", "--for=condition=Established", crd, "--timeout=60s")
-        version = "v1alpha1" if group == ARGO else "v2" if kind == "HelmRelease" else "v1"
         if not self.kubectl.run("get", "namespace", namespace, "--ignore-not-found"):
             self.kubectl.create_namespace(namespace)
         metadata = {"name": name, "namespace": namespace}
         self.kubectl.apply({"apiVersion": f"{group}/{version}", "kind": kind, "metadata": metadata, "spec": dict(spec)})
 
     def git_repository(self) -> None:
-        self.parent(f"source.{FLUX}", "GitRepository", "flux-system", "shop", {"interval": "1m", "url": self.url, "ref": {"branch": "main"}})
+        self.parent(
+            f"source.{FLUX}", "GitRepository", "flux-system", "shop", {"interval": "1m", "url": self.url, "ref": {"branch": "main"}}
+        )
 
     def live(self) -> dict[str, Document]:
         return {kind: self.kubectl("get", kind, "web", "-n", "shop", "--show-managed-fields") for kind in KINDS}
@@ -193,7 +193,9 @@ def test_an_argo_cd_application(desk: Desk, tool: str) -> None:
     source = {"repoURL": desk.url, "path": "deploy", "targetRevision": "main"}
     destination = {"server": "https://kubernetes.default.svc", "namespace": "shop"}
     policy = {"automated": {"prune": True, "selfHeal": True}}
-    desk.parent(ARGO, "Application", "argocd", "web", {"project": "default", "source": source, "destination": destination, "syncPolicy": policy})
+    desk.parent(
+        ARGO, "Application", "argocd", "web", {"project": "default", "source": source, "destination": destination, "syncPolicy": policy}
+    )
     held = {"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}}
     desk.kubectl.run("patch", f"applications.{ARGO}", "web", "-n", "argocd", "--type=merge", "-p", json.dumps(held))
     take_over, detach = procedure("A live Argo CD Application")
@@ -228,6 +230,8 @@ def test_kapp(desk: Desk) -> None:
     theirs = next(each for each in kept if each["kind"] == "Deployment")["spec"]
     labels = theirs["template"]["metadata"]["labels"]
     assert all(f"{key}:{value}" in shown for key, value in labels.items()), shown
+    desk.push(*manifests())
+    assert "field is immutable" in desk.runs("anneal adopt shop --from kapp -y", code=1)
     declared = manifests()
     declared[2]["spec"]["selector"] = theirs["selector"]
     declared[2]["spec"]["template"]["metadata"]["labels"] = labels

@@ -16,12 +16,12 @@ from handler.model.names import IDENTITY, PART_OF, applyset_id
 from handler.state.configmap import state_name
 from tests.e2e.api_proxy import Wired
 from tests.e2e.cli.conftest import Shop, document
-from tests.e2e.cli.test_apply_confirm import Terminal
 from tests.e2e.documents import Document, config_map
 from tests.e2e.killed_runs import is_recorded
 from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
 from tests.rooms.cluster.faulty_proxy import Handler
+from tests.terminal import typed
 
 FLUX = {"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
 HELM = {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "web"}
@@ -133,15 +133,12 @@ def test_never_is_never_taken_over(shop: Shop, kubectl: Kubectl) -> None:
 def test_at_a_terminal_it_asks_once(shop: Shop, kubectl: Kubectl, answer: str) -> None:
     plant(shop, kubectl)
     before = live(shop, kubectl)
-    with Terminal(shop, "adopt", "shop", *OWNERS) as terminal:
-        shown = terminal.asks()
-        assert "4 objects would change hands" in " ".join(shown.split())
-        assert live(shop, kubectl) == before
-        terminal.types(f"{answer}\r")
-        code, _ = terminal.ends()
-        assert code == (0 if answer == "y" else 1)
-        assert terminal.shown.count("[y/N]") == 1
+    environ = {"ANNEAL_CONFIG": str(shop.cli.config), "KUBECONFIG": str(shop.cli.kubeconfig)}
+    command = [sys.executable, "-m", "handler", "adopt", "shop", *OWNERS]
+    code, shown = typed(command, [("4 objects would change hands. Go on?", answer)], environ=environ)
+    assert (code, shown.count("[y/N]")) == (0 if answer == "y" else 1, 1), shown
     assert marked(live(shop, kubectl)) == (set(NAMES) if answer == "y" else set())
+    assert answer == "y" or live(shop, kubectl) == before
 
 
 def test_what_is_held_is_allowed_by_the_printed_command(shop: Shop, kubectl: Kubectl) -> None:

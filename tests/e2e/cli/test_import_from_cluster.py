@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from handler.cli.group import anneal
 from infra.controlplane import controlplane as controlplanes
-from tests.e2e.documents import Document
+from tests.e2e.documents import Document, any_definition
 from tests.kubectl import Kubectl
 
 GIT = {"url": "https://git.example.com/acme/shop", "secretRef": {"name": "login"}}
@@ -23,16 +23,6 @@ def cluster(spare_directory: Path) -> Kubectl:
     """A cluster of the test's own, for what it serves is seen by all."""
     kubeconfig = controlplanes.up(spare_directory)
     return Kubectl(controlplanes.binaries() / "kubectl", kubeconfig)
-
-
-def definition(group: str, kind: str, *versions: str) -> Document:
-    plural = f"{kind.lower()}s".replace("rys", "ries")
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    served = [{"name": name, "served": True, "storage": name == versions[0], "schema": schema} for name in versions]
-    names = {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
-    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": served}
-    metadata = {"name": f"{plural}.{group}"}
-    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata, "spec": spec}
 
 
 def made(group: str, kind: str, namespace: str, name: str, spec: Any) -> Document:
@@ -50,7 +40,7 @@ def test_objects_of_a_cluster_are_imported_as_files_are(cluster: Kubectl, tmp_pa
         return result
 
     assert "the cluster: has no object that import knows" in run(code=1).stderr
-    definitions = [definition(SOURCES, "GitRepository", "v1", "v1beta2"), definition(KUSTOMIZE, "Kustomization", "v1")]
+    definitions = [any_definition(SOURCES, "GitRepository", "v1", "v1beta2"), any_definition(KUSTOMIZE, "Kustomization", "v1")]
     cluster.apply(*definitions)
     for each in definitions:
         cluster.run("wait", "--for=condition=Established", f"crd/{each['metadata']['name']}", "--timeout=60s")
