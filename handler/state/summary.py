@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 
+from handler.config.git_settings import DIRECTORY
 from handler.model.manifest import canonical
 from handler.model.result import IN_SYNC, Outcome
 from handler.state.record import FORMAT, State, Suspend
@@ -33,7 +34,7 @@ class Summary:
     `health`, `health_since`, `judged`: see `TargetHealth`. `subject`: of the applied commit, cut; `applied`: since when it is applied;
     `since`: of the phase; `suspended_until`: empty without an end. `author`: of the applied commit, cut; `why`: what stands in the way, the
     first line of it, cut; `recent`: the last runs, newest first.
-    `former`: it takes over still; `renamed_to`: the target that has taken over.
+    `former`: it takes over still; `renamed_to`: the target that has taken over; `directory`: it is no repository's.
     """
 
     commit: Sha = ""
@@ -62,6 +63,7 @@ class Summary:
     recent: tuple[RunGlimpse, ...] = ()
     former: bool = False
     renamed_to: Line = ""
+    directory: bool = False
 
     @classmethod
     def of(cls, state: State) -> Summary:
@@ -93,6 +95,7 @@ class Summary:
             why=_cut(_why(state), _WHY),
             former=state.former is not None,
             renamed_to=state.renamed_to.name if state.renamed_to else "",
+            directory=state.repository.startswith(DIRECTORY),
             recent=tuple(RunGlimpse(run.outcome, round(run.duration, 1)) for run in state.history[:RECENT]),
         )
 
