@@ -98,6 +98,11 @@ class LastSeenByPlace(Generic[T]):
         found = looks.all({place: partial(self._seen, place, look) for place, look in wanted.items()}, patience)
         return {place: self._last(place, seen) if isinstance(seen, AnnealError) else seen for place, seen in found.items()}
 
+    def last(self) -> dict[Hashable, T]:
+        """Return what each place has shown last; none is asked."""
+        with self._lock:
+            return {place: sight.what for place, sight in self._known.items() if sight.what is not None}
+
     def _seen(self, place: Hashable, look: Callable[[], T]) -> LastSeen[T]:
         at = time.time()
         sight = LastSeen(look(), at)

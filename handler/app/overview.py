@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from handler.app import record_summaries
 from handler.app.cluster_looks import LookFailed
 from handler.app.promotions import promotion_of
+from handler.app.retired import RetiredTarget, in_order, retired
 from handler.app.summarised_records import SummarisedRecords, recorded
 from handler.app.tick_survey import SurveyThreads
 from handler.config.settings import Cluster, Settings, Target
@@ -137,7 +138,7 @@ class TargetRow:
 
     def _levels(self) -> Iterator[tuple[Level, bool]]:
         known, health = self.summary, self.summary.health
-        yield Level.FAILED, known.phase in ("failed", "pruning") or health == HealthState.DEGRADED
+        yield Level.FAILED, known.phase in ("failed", "pruning") or bool(known.renamed_to) or health == HealthState.DEGRADED
         yield Level.HELD, known.held
         paused = self.phase == "suspended"
         yield Level.UNSERVED, self.unserved and not paused and (self.pulse.last is not None or self._waits)
@@ -202,6 +203,7 @@ class Overview:
         self._infos: dict[Hashable, CommitInfo | None] = {}
         self._uids: dict[Cluster, str | AccessDenied] = {}
         self._records = SummarisedRecords(settings, ways)
+        self._retired: dict[Cluster, list[RetiredTarget]] = {}
 
     def look(self, targets: Sequence[Target], show: Show = lambda _: None, heads: float = 0.0) -> list[TargetRow]:
         """Look once and return what was found, trouble first.
@@ -226,6 +228,11 @@ class Overview:
             show(self._sorted())
         self._give_up(clusters, followed)
         return self._sorted()
+
+    @property
+    def retired(self) -> list[RetiredTarget]:
+        """The targets that have a record on these clusters and aren't configured, as the last looks have found them."""
+        return in_order(each for found in self._retired.values() for each in found)
 
     def _sorted(self) -> list[TargetRow]:
         return sorted(self._rows.values(), key=lambda row: (row.level, row.target.name))
@@ -291,7 +298,8 @@ class Overview:
             unread = TargetRow(target, time.time(), trouble=found if isinstance(found, AnnealError) else None, newest=row.newest)
             self._rows[target.name] = unread if isinstance(found, AnnealError) else self._row(target, found)
         if not isinstance(found, AnnealError):
-            self._uids[group[0].cluster] = found.uid
+            cluster = group[0].cluster
+            self._uids[cluster], self._retired[cluster] = found.uid, retired(found.states or {}, self._settings, cluster.name)
             for target in [each for each in group if self._asks and each.revision.promoted]:
                 look = partial(self._promoted, target, self._rows[target.name].summary, str(found.uid))
                 self._ask(("promotion", target.cluster, target.name), _AT_ONCE, look, partial(self._saw_head, [target]))

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from handler.app import record_summaries
 from handler.app.cluster_looks import ClusterLooks, LastSeen, LastSeenByPlace, aged, problem
 from handler.app.record_summaries import PATIENCE, Readable
+from handler.app.retired import in_order, retired
 from handler.config.settings import Settings, Target
 from handler.model.errors import StateInvalid
 from handler.model.event import Job
@@ -66,6 +67,12 @@ class TargetStatusReader:
         clusters = {target.cluster: target for target in chosen}
         found = self._clusters.all(self._looks, {cluster: partial(self._summaries, target) for cluster, target in clusters.items()})
         return self._masked([_row(target, found[target.cluster], self._settings) for target in chosen])
+
+    def retired(self) -> list[Json]:
+        """Return the targets that have a record and aren't configured, as the last LISTs of clusters have shown them."""
+        seen = self._clusters.last().items()
+        found = in_order(each for place, sight in seen for each in retired(sight.states, self._settings, getattr(place, "name", "")))
+        return self._masked([{**plain(each), "next": each.next} for each in found])
 
     def row(self, name: str) -> Json:
         """Return the row of one target as `targets` does, by reads of its own: for the few of many that have changed."""
@@ -162,7 +169,7 @@ def _row(target: Target, sight: LastSeen[ClusterSeen], settings: Settings) -> Js
 
 def _summed(summary: Summary) -> Json:
     """Return a summary for display: the digest of its home and pending requests are for ticks."""
-    return {key: value for key, value in plain(summary).items() if key not in ("home", "asked", "judged", "suspendedUntil")}
+    return {key: value for key, value in plain(summary).items() if key not in ("home", "asked", "judged", "suspendedUntil", "directory")}
 
 
 def _detail(target: Target, sight: LastSeen[State | None]) -> Json:
@@ -176,7 +183,7 @@ def shown(state: State) -> Json:
     """Return a state as people read it, its long lists cut."""
     kept = ("commit", "renderer", "status", "health", "pin", "suspend", "requested", "drift_due", "deliveries", "history", "namespaces")
     found: Json = plain({name: getattr(state, name) for name in kept})
-    found["driftDue"] = found.pop("drift_due")
+    found |= {"driftDue": found.pop("drift_due"), "former": plain(state.former), "renamedTo": plain(state.renamed_to)}
     found["deliveries"].reverse()
     del found["health"]["apart"]
     if state.pin:

@@ -109,6 +109,8 @@ def _moved(name: str, seen: str) -> str:
 
 
 def _from_people(name: str, state: State) -> NextStep | None:
+    if new := state.renamed_to:
+        return NextStep(f"{new} has taken over what it had: this configuration is an older one, and no run of this target writes")
     if state.held and state.approval and state.approval.id == state.held.id:
         return NextStep("its deletion is approved and runs next", f"anneal apply {name}", urgent=False)
     if state.held:

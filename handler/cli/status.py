@@ -10,6 +10,7 @@ from typing import NoReturn
 import click
 
 from handler.app.overview import NOT_KNOWN, TROUBLE, Overview, TargetRow
+from handler.app.retired import RetiredTarget
 from handler.cli import logs, status_table, target_page
 from handler.cli.filenames import from_files
 from handler.cli.follow_up_commands import GivenFlags
@@ -80,7 +81,8 @@ def _shown(session: Session, overview: Overview, chosen: Sequence[Target]) -> li
     output = session.output
     if output.as_json:
         rows = overview.look(chosen)
-        output.document({"targets": [status_table.facts(row, session.given) for row in rows]})
+        gone = [status_table.retired_facts(each, session.given) for each in overview.retired]
+        output.document({"targets": [status_table.facts(row, session.given) for row in rows], "retired": gone})
         return rows
     since, drawn = time.monotonic(), False
     with contextlib.ExitStack() as opened:
@@ -100,7 +102,7 @@ def _shown(session: Session, overview: Overview, chosen: Sequence[Target]) -> li
             draw(_lines(output, rows))
     for text, style in () if drawn else _lines(output, rows):
         output.line(text, style, whole=True)
-    for text, style in _hints(rows, session.given):
+    for text, style in _hints(rows, session.given, overview.retired):
         output.line(text, style, whole=text.startswith("    "))
     return rows
 
@@ -109,8 +111,8 @@ def _lines(output: Output, rows: Sequence[TargetRow]) -> list[tuple[str, str]]:
     return list(status_table.table(rows, width=output.width, wide=output.wide))
 
 
-def _hints(rows: Sequence[TargetRow], given: GivenFlags) -> list[tuple[str, str]]:
-    found = list(status_table.hints(rows, given))
+def _hints(rows: Sequence[TargetRow], given: GivenFlags, gone: Sequence[RetiredTarget]) -> list[tuple[str, str]]:
+    found = [*status_table.hints(rows, given), *status_table.retired_lines(gone, given)]
     return [("", ""), *found] if found else []
 
 
@@ -121,7 +123,8 @@ def _follow(session: Session, overview: Overview, chosen: Sequence[Target], *, w
         while True:
             rows = overview.look(chosen, heads=_HEADS)
             if draw:
-                draw(_page_lines(output, rows[0], session.given) if whole else [*_lines(output, rows), *_hints(rows, session.given)])
+                hints = [] if whole else _hints(rows, session.given, overview.retired)
+                draw(_page_lines(output, rows[0], session.given) if whole else [*_lines(output, rows), *hints])
             else:
                 _changes(output, rows, shown)
             time.sleep(_EVERY)

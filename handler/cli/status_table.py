@@ -13,6 +13,7 @@ from typing import Any
 
 from handler.app.cluster_looks import problem
 from handler.app.overview import EXPLAINED, NOT_KNOWN, TROUBLE, Level, TargetRow, cluster_subject
+from handler.app.retired import RetiredTarget
 from handler.app.times import brief
 from handler.cli import follow_up_commands
 from handler.cli.follow_up_commands import NOTHING_GIVEN, GivenFlags
@@ -21,7 +22,7 @@ from handler.cli.target_page import drift_text
 from handler.config.settings import Cluster
 from handler.model.errors import ClusterUnavailable
 from handler.model.numbers import many
-from handler.model.to_json import camel
+from handler.model.to_json import camel, plain
 from handler.queues.bulkheads import git_host
 from handler.state.record_format import seconds_of, stamp
 
@@ -153,6 +154,19 @@ def hints(rows: Sequence[TargetRow], given: GivenFlags) -> Iterator[Styled]:
     if left := [row for row in rows if row.unserved and row.recorded and row.level not in TROUBLE]:
         command = given.complete("anneal run --trigger interval", left[0].target.cluster)
         yield f"no server follows git for {_named(left)}; this one does: `{command}`", "dim"
+
+
+def retired_lines(gone: Sequence[RetiredTarget], given: GivenFlags) -> Iterator[Styled]:
+    """Yield the targets that aren't configured any more, each with the command that ends it."""
+    for each in gone:
+        way = f"target {each.taken_by} takes over" if each.taken_by else "what it has stays; to delete that (--keep lets go of it):"
+        yield f"retired: {each}: {way}", "warn"
+        yield f"    {given.complete(each.next, Cluster())}", "head"
+
+
+def retired_facts(each: RetiredTarget, given: GivenFlags) -> dict[str, Any]:
+    """Return a retired target as JSON."""
+    return {**plain(each), "next": given.complete(each.next, Cluster())}
 
 
 def _stopped(rows: Sequence[TargetRow], given: GivenFlags) -> Iterator[Styled]:

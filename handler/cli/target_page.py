@@ -117,6 +117,8 @@ def _commit_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
         yield "renderer", state.renderer
     if state.history:
         yield "last run", run_text(state.history[0], now)
+    if state.former:
+        yield "takeover", f"of what {state.former} has, since {ago(state.former.at, now)}; the next run goes on with it"
     if state.attempt:
         yield "attempt", f"{state.attempt.commit[:12]}, open for {ago(state.attempt.since, now).removesuffix(' ago')}"
 

@@ -62,13 +62,13 @@ class Tls:
     ca_file: str = _doc("PEM file of the authorities to trust instead of the system's.", "", kind="file")
 
 
-_DIRECTORY = "directory:"
+DIRECTORY = "directory:"
 _SHORT = re.compile(r"([A-Za-z0-9._-]+@)?([A-Za-z0-9][A-Za-z0-9._-]*):/?([^\s:@?#\\/][^\s:@?#\\]*)")
 
 
 def directory_url(name: str) -> str:
     """Return what stands for the repository of a target that is a directory: a git target of its name is refused, until `retarget`."""
-    return f"{_DIRECTORY}{name}"
+    return f"{DIRECTORY}{name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Repository:
     @property
     def is_directory(self) -> bool:
         """Whether it stands for a directory, so that there is no git host to ask."""
-        return self.url.startswith(_DIRECTORY)
+        return self.url.startswith(DIRECTORY)
 
 
 def token_user(url: str) -> str:

@@ -74,6 +74,9 @@ class StateStore:
             "cluster (uid of kube-system)": (state.cluster_uid, cluster_uid),
         }
         fix = f"`anneal retarget {self._target}` accepts that"
+        if state.installation != self._installation:
+            other = "where both are to live on, give this one another `stateNamespace`, or the target another name"
+            fix = f"{other}; only where {self._installation} replaces {state.installation}: {fix}"
         moved = [
             Problem(f"Target/{self._target}", f"{what} was {was}, is now {now}", place=self._subject, fix=fix)
             for what, (was, now) in pairs.items()

@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 
+from handler.config.git_settings import DIRECTORY
 from handler.model.manifest import canonical
 from handler.model.result import IN_SYNC, Outcome
 from handler.state.record import FORMAT, State, Suspend
@@ -35,6 +36,7 @@ class Summary:
     `since`: of the phase; `suspended_until`: empty without an end. `author`: of the applied commit, cut; `why`: what stands in the way, the
     first line of it, cut; `recent`: the last runs, newest first; `soaks`: the newest, each as `soak.glimpse`.
     `former`: it takes over still; `renamed_to`: the target that has taken over; `awaits`: the commit that waits for other targets.
+    `directory`: it is no repository's.
     """
 
     commit: Sha = ""
@@ -65,6 +67,7 @@ class Summary:
     renamed_to: Line = ""
     awaits: Sha = ""
     soaks: tuple[Line, ...] = ()
+    directory: bool = False
 
     @classmethod
     def of(cls, state: State) -> Summary:
@@ -96,6 +99,7 @@ class Summary:
             why=_cut(_why(state), _WHY),
             former=state.former is not None,
             renamed_to=state.renamed_to.name if state.renamed_to else "",
+            directory=state.repository.startswith(DIRECTORY),
             recent=tuple(RunGlimpse(run.outcome, round(run.duration, 1)) for run in state.history[:RECENT]),
             awaits=state.awaits.commit if state.awaits else "",
             soaks=tuple(map(glimpse, state.soaks[:GLIMPSED])),

@@ -70,9 +70,10 @@ class StatusApi:
         limit = _number(query, "limit", PAGE, MOST_TARGETS)
         left = [name for name in self._readable(token) if name > query.get("after", "")]
         page = left[:limit]
-        rows = self._answered("targets", names=page)["targets"] if page else []
-        listed, following = sorted(rows, key=lambda row: str(row["target"])), page[-1] if len(left) > limit else None
-        return jsonify(version=__version__, targets=listed, next=following)
+        found = self._answered("targets", names=page) if page else {"targets": []}
+        listed, following = sorted(found["targets"], key=lambda row: str(row["target"])), page[-1] if len(left) > limit else None
+        retired = [row for row in found.get("retired") or () if touches(token, str(row["target"]))]
+        return jsonify(version=__version__, targets=listed, retired=retired, next=following)
 
     def target(self, authorization: str, target: str) -> Response:
         """One target, whole."""

@@ -61,9 +61,10 @@ class WorkerApi:
             return {"trouble": {"code": "internal", "message": "internal error"}}
 
     def targets(self, message: Json) -> Json:
-        """Rows of the named targets; `each`: by reads of their own, where they are few of many."""
+        """Rows of the named targets, and retired ones; `each`: by reads of their own, where they are few of many."""
         names = message["names"]
-        return {"targets": [self.reader.row(name) for name in names] if message.get("each") else self.reader.targets(names)}
+        rows = [self.reader.row(name) for name in names] if message.get("each") else self.reader.targets(names)
+        return {"targets": rows, "retired": self.reader.retired()}
 
     def target(self, message: Json) -> Json:
         """One target, whole; `patient`: see `TargetStatusReader.target`."""

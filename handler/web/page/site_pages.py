@@ -21,9 +21,10 @@ _DELIVERIES = 100
 
 def targets(page: Page, visitor: Visitor) -> Response:
     """Show all targets that a visitor sees."""
-    asked, known = choice(request.args), page.answers.rows(page.seen_by(visitor))
+    asked, (known, gone) = choice(request.args), page.answers.overview(page.seen_by(visitor))
+    retired = [each for each in gone if visitor.sees(str(each["target"]))]
     troubled = any(row["trouble"] for row in known)
-    shown: dict[str, Any] = {"asked": asked, "overview": overview(known, asked), "orders": ORDERS, "link": partial(link, asked)}
+    shown: dict[str, Any] = {"asked": asked, "overview": overview(known, asked, retired), "orders": ORDERS, "link": partial(link, asked)}
     return page.html(visitor, "overview.html", topic=OVERVIEW, troubled=troubled, **shown)
 
 

@@ -40,7 +40,12 @@ class Answers:
 
     def rows(self, names: Sequence[str]) -> list[Json]:
         """Return a row for each of these targets."""
-        return list(self.ask("targets", names=list(names))["targets"]) if names else []
+        return self.overview(names)[0]
+
+    def overview(self, names: Sequence[str]) -> tuple[list[Json], list[Json]]:
+        """Return the same rows, and those of retired targets."""
+        found = self.ask("targets", names=list(names)) if names else {"targets": []}
+        return list(found["targets"]), list(found.get("retired") or ())
 
     def target(self, name: str) -> Json:
         """Return all that is recorded of a target."""

@@ -67,4 +67,4 @@ def test_messages_advise_existing_commands_and_flags(path: Path) -> None:
 
 
 def test_an_advised_command_that_doesnt_exist_is_found() -> None:
-    assert missing("`anneal retire shop --keep`, or anneal apply X --approve=id --loud") == ["anneal retire", "anneal apply --loud"]
+    assert missing("`anneal banish shop --keep`, or anneal apply X --approve=id --loud") == ["anneal banish", "anneal apply --loud"]
