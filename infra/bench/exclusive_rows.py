@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from infra.bench.bed import Bed
 from infra.bench.objects import mixed
@@ -22,11 +23,11 @@ def exclusive(bed: Bed) -> Iterator[Row]:
             bed.kubectl("apply", "--server-side", "-f", str(bed.files(bodies[declared:])))
         plain = bed.shop(bodies[:declared])
         plain.run()
-        without = median(lambda plain=plain: plain.run("drift"), 3)
+        without = median(partial(plain.run, "drift"), 3)
         shop = bed.again(plain, exclusive=(space,), orphan_grace=86_400.0)
         shop.run("drift")
         orphans = shop.run("drift").counts.get("skipped", 0)
-        seconds = median(lambda shop=shop: shop.run("drift"), 3)
+        seconds = median(partial(shop.run, "drift"), 3)
         figures = {"s without": without, "orphans": orphans}
         yield Row(f"exclusive namespace of 5,000 objects, {name}: one drift run", seconds, 2.0, "s", details=figures)
         yield Row(f"the same, {name}: peak RSS", peak(bed, shop, space), 150, "MB")

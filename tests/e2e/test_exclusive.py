@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -178,6 +180,10 @@ def test_what_an_undeclared_workload_owns_goes_with_it(made: ExclusiveShop) -> N
     until(lambda: made.shop.kubectl(*pods)["items"] == [])
 
 
+def is_over(shop: Shop, end: str) -> bool:
+    return seconds_of(end) < shop.handler.dependencies(shop.name).clock()
+
+
 def test_a_run_that_is_killed_at_any_write_leaves_the_grace_known_and_the_next_ones_finish(open_shop: Open, wired: Wire) -> None:
     shop = open_shop()
     shop.create_namespace()
@@ -193,8 +199,7 @@ def test_a_run_that_is_killed_at_any_write_leaves_the_grace_known_and_the_next_o
         assert shop.run("drift").outcome in DONE
         known = {each.identity.name: each for each in shop.state().orphans}
         assert known.keys() == {each["metadata"]["name"] for each in strays}
-        clock = shop.handler.dependencies(shop.name).clock
-        until(lambda known=known, clock=clock: all(seconds_of(each.until) < clock() for each in known.values()))
+        until(partial(is_over, shop, max(each.until for each in known.values())))
         killed = kill_after(shop, wired, number, is_recorded, shop.job("drift"))
         left = [shop.live(each) for each in strays]
         assert killed or left == [None, None]
@@ -214,9 +219,8 @@ def test_what_a_sibling_declares_and_has_not_applied_yet_is_left_to_it(pair: Pai
     pair.applied(pair.a, pair.b)
     pair.a.kubectl.apply(stray)
     assert pair.a.run("drift").outcome in DONE
-    clock = pair.a.handler.dependencies(pair.a.name).clock
     (known,) = pair.a.state().orphans
-    until(lambda: seconds_of(known.until) < clock())
+    until(partial(is_over, pair.a, known.until))
     pair.push(b=(stray,))
     result = pair.a.run("drift")
     assert result.plan, told(result)
@@ -249,7 +253,7 @@ def test_a_kind_that_its_account_may_not_list_is_named_and_loses_nothing(made: E
 def configured(made: ExclusiveShop, tmp_path: Path) -> Path:
     """The shop's configuration as a file."""
     shop = made.shop
-    target = {"name": shop.name, "path": "deploy", "namespaces": [shop.name], "exclusive": [shop.name], "orphanGrace": "1h"}
+    target: dict[str, Any] = {"name": shop.name, "path": "deploy", "namespaces": [shop.name], "exclusive": [shop.name], "orphanGrace": "1h"}
     target["repository"] = {"url": shop.target.repository.url}
     whole = {"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", "stateNamespace": STATES, "targets": [target]}
     path = tmp_path / "anneal.yaml"

@@ -187,7 +187,7 @@ def test_orphans_are_told_before_they_go_and_what_a_guard_holds_by_its_approval(
         f"ConfigMap/{shop.namespace}/two": ("deleted", False, "no longer declared"),
         f"ConfigMap/{shop.namespace}/one": ("kept", False, "protected by helm.sh/resource-policy: keep"),
     }
-    assert found["counts"] == {"deleted": 1, "recreated": 0, "kept": 1, "left": 0, "held": 0}
+    assert found["counts"] == {"deleted": 1, "recreated": 0, "expires": 0, "kept": 1, "left": 0, "undeclared": 0, "held": 0}
     kubectl.run("annotate", "cm", "one", "-n", shop.namespace, "helm.sh/resource-policy-")
     lines = shop.cli("orphans", "shop", "--exit-code", code=2).stdout.splitlines()
     assert f"\N{MINUS SIGN} deleted    ConfigMap/{shop.namespace}/one  (held; no longer declared)" in lines
