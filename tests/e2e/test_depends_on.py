@@ -68,6 +68,8 @@ def test_what_is_recorded_is_held_while_a_newer_commit_waits(ordered: Ordered) -
     newer = ordered.push(ordered.infra, "2")
     old = ordered.apps.state().commit
     waits = ordered.push(ordered.apps, "2")
+    assert ordered.apps.run("drift").outcome is Outcome.UNCHANGED
+    assert ordered.record()[1].status.phase == "waiting", "a drift run says so, too"
     assert_waits(ordered.apps.run(), "git is at", newer[:12])
     ordered.apps.kubectl.run("delete", "configmap", ordered.apps.name, "-n", ordered.space)
     result = ordered.apps.run("drift")

@@ -28,7 +28,7 @@ from handler.state.record import Attempt, Pin, RunStatus, State, TargetHealth
 from handler.state.record_format import stamp
 from handler.state.store import StateStore
 from handler.state.summary import Summary, home_of
-from tests.unit.engine.test_summary_shortcuts import GOOD, HEAD, NOW, OTHER, SETTINGS, TARGET, URL, Host, Worked, _works, stored
+from tests.unit.engine.tick_walk import GOOD, HEAD, NOW, OTHER, SETTINGS, TARGET, URL, Host, Worked, stored, works
 from tests.unit.state import samples
 
 INFRA = Target("infra", Repository("https://git.example.com/acme/infra.git"), ("infra",))
@@ -68,7 +68,7 @@ class Records:
 
 
 def run_of(store: StateStore, others: Records, job: Job, head: str = HEAD) -> RunContext:
-    preparer = Preparer(TARGET, "set", samples.NAMESPACE, Host(head), _works, None)  # type: ignore[arg-type]  # nothing is admitted
+    preparer = Preparer(TARGET, "set", samples.NAMESPACE, Host(head), works, None)  # type: ignore[arg-type]  # nothing is admitted
     awaited = AwaitedTarget(INFRA, INFRA_SETTINGS, False, lambda _since: INFRA_HEAD, lambda pin, _head: pin.commit == OTHER)
     deps = Dependencies(TARGET, SETTINGS, preparer, None, store, None, lambda _: "u-1", 15.0, clock=lambda: NOW)  # type: ignore[arg-type]  # it plans nothing and takes no Lease
     deps = replace(deps, awaited=(awaited,), others=others)
@@ -79,7 +79,7 @@ def walked(state: State, other: State | AnnealError | None, job: Job = Job("shop
     """Walk up to where a run would begin to work; return its end, or the commit with which it goes on."""
     store, _ = stored(state)
     run = run_of(store, Records([other]), job, head)
-    with patch.multiple(reconcile, _look=_works, _locked=_works):
+    with patch.multiple(reconcile, _look=works, _locked=works):
         try:
             return reconcile._unlocked(run)
         except Worked:
@@ -146,6 +146,17 @@ def test_waiting_is_written_once_and_keeps_since_when() -> None:
     assert [each.outcome for each in run.state.history] == ["waiting"]
 
 
+def test_a_drift_run_that_finds_a_commit_that_waits_says_so_and_holds_the_recorded_one() -> None:
+    store, _ = stored(BEHIND)
+    for _number in range(2):
+        run = run_of(store, Records([SICK]), Job("shop", "drift"))
+        run.read()
+        reconcile.revision.choose(run)
+        assert dependency_gate.ended(run) is None
+        assert (run.revision.commit, run.revision.behind) == (OTHER, True)
+        assert (run.state.status.phase, run.state.awaits and run.state.awaits.commit) == ("waiting", HEAD)
+
+
 def test_a_dependency_that_records_between_the_look_and_the_write_is_looked_at_again() -> None:
     store, _ = stored(BEHIND)
     others = Records([SICK, READY])
@@ -164,7 +175,7 @@ _OURS = st.builds(
     attempt=st.sampled_from([None, None, None, Attempt(OTHER, "d" * 64, SETTINGS, "u-1.1", samples.NOON)]),
     pin=st.sampled_from([None, None, None, Pin(OTHER)]),
     drift_due=st.sampled_from(["", "", stamp(NOW - 60), stamp(NOW + 60)]),
-    awaits=st.sampled_from([WAITING.awaits, WAITING.awaits, None, replace(WAITING.awaits, commit=OTHER)]),  # type: ignore[type-var]
+    awaits=st.sampled_from([WAITING.awaits, WAITING.awaits, None, replace(WAITING.awaits, commit=OTHER)]),  # type: ignore[type-var]  # it waits
     status=st.sampled_from([WAITING.status, WAITING.status, RunStatus("applied"), RunStatus("failed")]),
 )
 _THEIRS = st.builds(
