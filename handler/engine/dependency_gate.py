@@ -35,19 +35,18 @@ def ended(run: RunContext) -> Result | None:
     if wait is None or (is_new and shortcuts.same_reads(run)):
         return None
     holds = revision.holds_recorded(run)
-    if holds and (run.state.attempt or not is_new):
-        return _hold(run)
-    if not holds and run.state.attempt is None:
-        health_look.look(run)
-    result = outcomes.awaiting(run, wait)
-    if not (is_new and result.recorded):
-        return result
-    return None if waits(run) is None else _hold(run) if holds else result
-
-
-def _hold(run: RunContext) -> None:
-    """Go on with the recorded commit instead."""
+    if not holds or (is_new and run.state.attempt is None):
+        if not holds and run.state.attempt is None:
+            health_look.look(run)
+        result = outcomes.awaiting(run, wait)
+        if not (is_new and result.recorded):
+            return result
+        if waits(run) is None:
+            return None
+        if not holds:
+            return result
     run.revision = replace(run.revision, commit=run.state.commit, behind=True)
+    return None
 
 
 def ended_before(run: RunContext) -> Result | None:

@@ -13,7 +13,7 @@ from handler.config.git_settings import Repository
 from handler.config.settings import Target
 from handler.engine import dependency_gate, reconcile, summary_shortcuts
 from handler.engine.planner.desired import Preparer
-from handler.engine.run import readiness
+from handler.engine.run import readiness, revision
 from handler.engine.run.context import Round, RunContext
 from handler.engine.run.dependencies import AwaitedTarget, Dependencies
 from handler.engine.run.errors import DependencyNotReady
@@ -110,7 +110,7 @@ def test_what_waits_for_nothing_new_is_not_held_up() -> None:
     store, _ = stored(replace(BEHIND, attempt=begun))
     run = run_of(store, Records([SICK]), Job("shop", "tick"))
     run.read()
-    reconcile.revision.choose(run)
+    revision.choose(run)
     assert dependency_gate.waits(run) is None
 
 
@@ -126,7 +126,7 @@ def test_waiting_is_written_once_and_keeps_since_when() -> None:
     for number in range(3):
         run = run_of(store, Records([SICK]), Job("shop", "tick"))
         run.read()
-        reconcile.revision.choose(run)
+        revision.choose(run)
         result = dependency_gate.ended(run)
         assert result
         assert result.recorded
@@ -139,7 +139,7 @@ def test_waiting_is_written_once_and_keeps_since_when() -> None:
     run = run_of(store, Records([worse]), Job("shop", "tick"))
     run.deps = replace(run.deps, clock=lambda: NOW + 60)
     run.read()
-    reconcile.revision.choose(run)
+    revision.choose(run)
     dependency_gate.ended(run)
     assert run.state.awaits
     assert (run.state.awaits.on[0].why, run.state.awaits.since) == ("it is degraded: Deployment/infra/web: gone", stamp(NOW))
@@ -151,7 +151,7 @@ def test_a_drift_run_that_finds_a_commit_that_waits_says_so_and_holds_the_record
     for _number in range(2):
         run = run_of(store, Records([SICK]), Job("shop", "drift"))
         run.read()
-        reconcile.revision.choose(run)
+        revision.choose(run)
         assert dependency_gate.ended(run) is None
         assert (run.revision.commit, run.revision.behind) == (OTHER, True)
         assert (run.state.status.phase, run.state.awaits and run.state.awaits.commit) == ("waiting", HEAD)
@@ -162,7 +162,7 @@ def test_a_dependency_that_records_between_the_look_and_the_write_is_looked_at_a
     others = Records([SICK, READY])
     run = run_of(store, others, Job("shop", "tick"))
     run.read()
-    reconcile.revision.choose(run)
+    revision.choose(run)
     assert dependency_gate.ended(run) is None, "it goes on"
     assert others.reads == 2
 
