@@ -55,6 +55,8 @@ class Dependants:
             except AnnealError as error:
                 fields = {"after": name, "targets": len(targets), "why": str(error), "code": error.code}
                 _LOG.warning("targets that may wait aren't woken; their ticks look again", extra={"fields": fields})
+            except Exception:  # noqa: BLE001 - no run that has ended is to fail by what follows it
+                _LOG.exception("targets that may wait aren't woken", extra={"fields": {"after": name}})
 
     def _waiting(self, targets: Sequence[Target]) -> list[Target]:
         found = record_summaries.listed(self._records(targets[0]), self._settings)

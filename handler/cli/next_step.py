@@ -140,7 +140,7 @@ def _from_lease(name: str, row: TargetRow) -> NextStep | None:
 
 
 def _from_status(name: str, status: RunStatus, row: TargetRow) -> NextStep | None:
-    if waits := _from_dependencies(row.state) if row.state else None:
+    if waits := _from_dependencies(f"anneal apply {name}", row.state, row) if row.state else None:
         return waits
     if status.phase in ("waiting", ROLLING):
         return _from_wait(name, status, row)
@@ -210,13 +210,13 @@ def _from_author(again: str, status: RunStatus, row: TargetRow) -> NextStep | No
     return NextStep(f"{seen}; no server runs, so then:", again) if row.unserved else replace(_FIX, text=seen)
 
 
-def _from_dependencies(state: State) -> NextStep | None:
+def _from_dependencies(again: str, state: State, row: TargetRow) -> NextStep | None:
     """Say what the first target that it waits for needs."""
     if not (state.awaits and state.awaits.on and state.status.phase == "waiting"):
         return None
     first, *others = state.awaits.on
     more = f"; and for {' and '.join(each.target for each in others)}" if others else ""
-    seen = f"{state.awaits.commit[:12]} waits for {first.target}: {first.why}{more}"
+    seen = f"{state.awaits.commit[:12]} waits for {first.target}: {first.why}{more}; once that is ready, {_tries(again, row)}"
     if not first.fix.startswith("anneal "):
         return NextStep(f"{seen}; {first.fix}")
     looks = first.fix.split()[1] == "status"

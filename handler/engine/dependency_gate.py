@@ -31,16 +31,22 @@ def ended(run: RunContext) -> Result | None:
     A dependency may record between the look at it and our write, and wake nothing then: after a first write it is looked at again.
     """
     wait = None if run.job.dry_run else waits(run)
-    if wait is None or (not _is_known(run.state, wait) and shortcuts.same_reads(run)):
+    is_new = wait is not None and not _is_known(run.state, wait)
+    if wait is None or (is_new and shortcuts.same_reads(run)):
         return None
-    if revision.holds_recorded(run):
-        run.revision = replace(run.revision, commit=run.state.commit, behind=True)
-        return None
-    if run.state.attempt is None:
-        health_look.look(run)
-    is_new = not _is_known(run.state, wait)
-    result = outcomes.awaiting(run, wait)
-    return None if is_new and result.recorded and waits(run) is None else result
+    holds = revision.holds_recorded(run)
+    if not holds or (is_new and run.state.attempt is None):
+        if not holds and run.state.attempt is None:
+            health_look.look(run)
+        result = outcomes.awaiting(run, wait)
+        if not (is_new and result.recorded):
+            return result
+        if waits(run) is None:
+            return None
+        if not holds:
+            return result
+    run.revision = replace(run.revision, commit=run.state.commit, behind=True)
+    return None
 
 
 def ended_before(run: RunContext) -> Result | None:

@@ -68,6 +68,8 @@ def test_what_is_recorded_is_held_while_a_newer_commit_waits(ordered: Ordered) -
     newer = ordered.push(ordered.infra, "2")
     old = ordered.apps.state().commit
     waits = ordered.push(ordered.apps, "2")
+    assert ordered.apps.run("drift").outcome is Outcome.UNCHANGED
+    assert ordered.record()[1].status.phase == "waiting", "a drift run says so, too"
     assert_waits(ordered.apps.run(), "git is at", newer[:12])
     ordered.apps.kubectl.run("delete", "configmap", ordered.apps.name, "-n", ordered.space)
     result = ordered.apps.run("drift")
@@ -198,3 +200,22 @@ def test_a_run_killed_at_any_write_of_a_wait_or_after_it_is_gone_on_with(ordered
         assert ordered.apps.run("tick").outcome in DONE
         assert (ordered.version(ordered.apps), ordered.apps.state().awaits) == (str(number), None)
     assert number > 2
+
+
+def test_what_overtakes_a_killed_run_waits_and_leaves_what_was_begun_as_it_is(ordered: Ordered, wired: Callable[[], Wired]) -> None:
+    deployed(ordered)
+    begun = ordered.push(ordered.apps, "2")
+    assert kill_after(ordered.apps, wired, 1, is_recorded), "it has opened its attempt"
+    ordered.push(ordered.infra, "2")
+    waits = ordered.push(ordered.apps, "3")
+    assert_waits(ordered.apps.run("tick"), "git is at")
+    version, state = ordered.record()
+    assert state.attempt
+    assert state.awaits
+    assert (state.attempt.commit, state.awaits.commit, state.status.phase) == (begun, waits, "waiting")
+    assert_waits(ordered.apps.run("tick"))
+    assert ordered.record()[0] == version, "nothing differs, so nothing is written, and no Lease is taken"
+    ordered.infra.applied()
+    ordered.apps.applied("tick")
+    _, state = ordered.record()
+    assert (ordered.version(ordered.apps), state.attempt, state.awaits) == ("3", None, None)

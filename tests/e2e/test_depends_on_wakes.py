@@ -106,7 +106,7 @@ def make_ready(ordered: Ordered) -> None:
 
 
 def test_functions_put_the_tick_of_what_waits_into_the_queue(
-    ordered: Ordered, aws: Moto, root_logger: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ordered: Ordered, aws: Moto, root_logger: object, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for shop in (ordered.infra, ordered.apps):
         ordered.push(shop, "1")
@@ -114,6 +114,7 @@ def test_functions_put_the_tick_of_what_waits_into_the_queue(
     config.write_text(json.dumps(ordered.configuration()))
     client = boto3.client("sqs", **aws.client)
     url = client.create_queue(QueueName=f"{ordered.space}.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
+    monkeypatch.setattr("handler.render.Sandbox", lambda: sandbox)  # one that ends with the session
     worker = batch({"ANNEAL_CONFIG": str(config), "ANNEAL_QUEUE_URL": url, "HOOK": SECRET})
 
     def deliver() -> list[str]:

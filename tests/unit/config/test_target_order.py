@@ -8,12 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.config.load import parse
+from handler.config.load import load, parse
 from handler.config.target_order import note_mistakes
 from handler.config.yaml_nodes import ConfigMistakes, compose
 from handler.model.errors import ConfigInvalid
 from tests.unit.config.config_mistakes import HEAD, mistakes
-from tests.unit.config.test_load_include import refused
+
+
+def refused(tmp_path: Path, files: dict[str, str], more: str = "") -> list[str]:
+    """Return the mistakes of a configuration of these files."""
+    main = 'apiVersion: anneal.dev/v1alpha1\nkind: Config\ninclude: ["*.part"]\n'
+    common = '{namespaces: [shop], repository: {url: "https://git.example.com/shop.git"}'
+    (tmp_path / "anneal.yaml").write_text(f"{main}defaults: {common}{more}}}\n")
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(ConfigInvalid) as caught:
+        load(tmp_path / "anneal.yaml")
+    return str(caught.value).replace(f"{tmp_path}/", "").splitlines()
 
 
 def targets(**waits: list[str]) -> str:
@@ -63,15 +74,12 @@ def test_each_circle_is_named(tmp_path: Path) -> None:
 
 
 def test_a_circle_over_files_names_both(tmp_path: Path) -> None:
-    files: dict[str, str | bytes] = {"a.yaml": "name: a\ndependsOn: [b]", "b.yaml": "name: b\ndependsOn:\n  - a"}
-    (line,) = refused(tmp_path, files)
-    assert "a waits for b (targets/a.yaml:2), b waits for a (targets/b.yaml:3)" in line
+    (line,) = refused(tmp_path, {"a.part": "name: a\ndependsOn: [b]", "b.part": "name: b\ndependsOn:\n  - a"})
+    assert "a waits for b (a.part:2), b waits for a (b.part:3)" in line
 
 
 def test_defaults_may_hold_it_but_not_for_the_target_that_they_name(tmp_path: Path) -> None:
-    main = "apiVersion: anneal.dev/v1alpha1\nkind: Config\ninclude: [targets/*.yaml]\ndefaults: {namespaces: [s], dependsOn: [infra]}\n"
-    repository = 'repository: {url: "https://git.example.com/shop.git"}'
-    (line,) = refused(tmp_path, {"a.yaml": f"- {{name: infra, {repository}}}\n- {{name: apps, {repository}}}"}, main)
+    (line,) = refused(tmp_path, {"a.part": "- {name: infra}\n- {name: apps}"}, ", dependsOn: [infra]")
     assert line.endswith("targets[infra].dependsOn: infra waits for itself; remove the entry")
 
 

@@ -13,7 +13,7 @@ from handler.config.git_settings import Repository
 from handler.config.settings import Target
 from handler.engine import dependency_gate, reconcile, summary_shortcuts
 from handler.engine.planner.desired import Preparer
-from handler.engine.run import readiness
+from handler.engine.run import readiness, revision
 from handler.engine.run.context import Round, RunContext
 from handler.engine.run.dependencies import AwaitedTarget, Dependencies
 from handler.engine.run.errors import DependencyNotReady
@@ -28,7 +28,7 @@ from handler.state.record import Attempt, Pin, RunStatus, State, TargetHealth
 from handler.state.record_format import stamp
 from handler.state.store import StateStore
 from handler.state.summary import Summary, home_of
-from tests.unit.engine.test_summary_shortcuts import GOOD, HEAD, NOW, OTHER, SETTINGS, TARGET, URL, Host, Worked, _works, stored
+from tests.unit.engine.tick_walk import GOOD, HEAD, NOW, OTHER, SETTINGS, TARGET, URL, Host, Worked, stored, works
 from tests.unit.state import samples
 
 INFRA = Target("infra", Repository("https://git.example.com/acme/infra.git"), ("infra",))
@@ -68,7 +68,7 @@ class Records:
 
 
 def run_of(store: StateStore, others: Records, job: Job, head: str = HEAD) -> RunContext:
-    preparer = Preparer(TARGET, "set", samples.NAMESPACE, Host(head), _works, None)  # type: ignore[arg-type]  # nothing is admitted
+    preparer = Preparer(TARGET, "set", samples.NAMESPACE, Host(head), works, None)  # type: ignore[arg-type]  # nothing is admitted
     awaited = AwaitedTarget(INFRA, INFRA_SETTINGS, False, lambda _since: INFRA_HEAD, lambda pin, _head: pin.commit == OTHER)
     deps = Dependencies(TARGET, SETTINGS, preparer, None, store, None, lambda _: "u-1", 15.0, clock=lambda: NOW)  # type: ignore[arg-type]  # it plans nothing and takes no Lease
     deps = replace(deps, awaited=(awaited,), others=others)
@@ -79,7 +79,7 @@ def walked(state: State, other: State | AnnealError | None, job: Job = Job("shop
     """Walk up to where a run would begin to work; return its end, or the commit with which it goes on."""
     store, _ = stored(state)
     run = run_of(store, Records([other]), job, head)
-    with patch.multiple(reconcile, _look=_works, _locked=_works):
+    with patch.multiple(reconcile, _look=works, _locked=works):
         try:
             return reconcile._unlocked(run)
         except Worked:
@@ -110,7 +110,7 @@ def test_what_waits_for_nothing_new_is_not_held_up() -> None:
     store, _ = stored(replace(BEHIND, attempt=begun))
     run = run_of(store, Records([SICK]), Job("shop", "tick"))
     run.read()
-    reconcile.revision.choose(run)
+    revision.choose(run)
     assert dependency_gate.waits(run) is None
 
 
@@ -126,7 +126,7 @@ def test_waiting_is_written_once_and_keeps_since_when() -> None:
     for number in range(3):
         run = run_of(store, Records([SICK]), Job("shop", "tick"))
         run.read()
-        reconcile.revision.choose(run)
+        revision.choose(run)
         result = dependency_gate.ended(run)
         assert result
         assert result.recorded
@@ -139,11 +139,22 @@ def test_waiting_is_written_once_and_keeps_since_when() -> None:
     run = run_of(store, Records([worse]), Job("shop", "tick"))
     run.deps = replace(run.deps, clock=lambda: NOW + 60)
     run.read()
-    reconcile.revision.choose(run)
+    revision.choose(run)
     dependency_gate.ended(run)
     assert run.state.awaits
     assert (run.state.awaits.on[0].why, run.state.awaits.since) == ("it is degraded: Deployment/infra/web: gone", stamp(NOW))
     assert [each.outcome for each in run.state.history] == ["waiting"]
+
+
+def test_a_drift_run_that_finds_a_commit_that_waits_says_so_and_holds_the_recorded_one() -> None:
+    store, _ = stored(BEHIND)
+    for _number in range(2):
+        run = run_of(store, Records([SICK]), Job("shop", "drift"))
+        run.read()
+        revision.choose(run)
+        assert dependency_gate.ended(run) is None
+        assert (run.revision.commit, run.revision.behind) == (OTHER, True)
+        assert (run.state.status.phase, run.state.awaits and run.state.awaits.commit) == ("waiting", HEAD)
 
 
 def test_a_dependency_that_records_between_the_look_and_the_write_is_looked_at_again() -> None:
@@ -151,7 +162,7 @@ def test_a_dependency_that_records_between_the_look_and_the_write_is_looked_at_a
     others = Records([SICK, READY])
     run = run_of(store, others, Job("shop", "tick"))
     run.read()
-    reconcile.revision.choose(run)
+    revision.choose(run)
     assert dependency_gate.ended(run) is None, "it goes on"
     assert others.reads == 2
 
@@ -164,7 +175,7 @@ _OURS = st.builds(
     attempt=st.sampled_from([None, None, None, Attempt(OTHER, "d" * 64, SETTINGS, "u-1.1", samples.NOON)]),
     pin=st.sampled_from([None, None, None, Pin(OTHER)]),
     drift_due=st.sampled_from(["", "", stamp(NOW - 60), stamp(NOW + 60)]),
-    awaits=st.sampled_from([WAITING.awaits, WAITING.awaits, None, replace(WAITING.awaits, commit=OTHER)]),  # type: ignore[type-var]
+    awaits=st.sampled_from([WAITING.awaits, WAITING.awaits, None, replace(WAITING.awaits, commit=OTHER)]),  # type: ignore[type-var]  # it waits
     status=st.sampled_from([WAITING.status, WAITING.status, RunStatus("applied"), RunStatus("failed")]),
 )
 _THEIRS = st.builds(

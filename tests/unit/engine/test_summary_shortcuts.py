@@ -14,30 +14,21 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from handler.config.git_settings import Repository, Revision
-from handler.config.settings import Target
 from handler.engine import reconcile, summary_shortcuts
 from handler.engine.planner.desired import Preparer
 from handler.engine.run.context import Round, RunContext
 from handler.engine.run.dependencies import Dependencies
 from handler.engine.run.recovery_scan import FoundMembers
-from handler.model.errors import AnnealError, RefNotFound
+from handler.model.errors import AnnealError
 from handler.model.event import Job
-from handler.model.refs import Head
 from handler.model.result import Outcome
-from handler.state.configmap import SUMMARY, encode, summary_of
+from handler.state.configmap import SUMMARY, summary_of
 from handler.state.record import Approval, Attempt, HeldPlan, NamedRequest, Pin, RunStatus, State, Suspend, WaitingFor
 from handler.state.record_format import stamp
 from handler.state.store import StateStore
 from handler.state.summary import home_of
-from tests.fakes.objects import FakeObjects
+from tests.unit.engine.tick_walk import GOOD, HEAD, NOW, OTHER, SETTINGS, TARGET, URL, Host, Worked, stored, works
 from tests.unit.state import samples
-
-NOW = 1_900_000_000.0
-URL = "https://git.example.com/acme/shop.git"
-HEAD, OTHER, SETTINGS = samples.sha("a"), samples.sha("b"), "c" * 64
-TARGET = Target("shop", Repository(URL), ("shop",))
-GOOD = samples.blank(commit=HEAD, reads="d" * 64, settings=SETTINGS, status=RunStatus("applied", samples.NOON))
 
 _HELD = HeldPlan("h1", (), (), OTHER, "d" * 64, SETTINGS, samples.NOON)
 
@@ -81,43 +72,12 @@ states = st.builds(
 )
 
 
-class Host:
-    """A git host that shows a head and has no commit to give."""
-
-    def __init__(self, head: str) -> None:
-        self.named = head
-
-    def head(self, revision: Revision, since: float = 0.0) -> Head:
-        return Head(self.named)
-
-    def fetch(self, sha: str, path: str = "") -> Any:
-        raise RefNotFound.of(sha, "is gone")
-
-    def recheck(self, sha: str, path: str = "") -> None:
-        raise AssertionError("nothing is prepared")
-
-
-class Worked(Exception):
-    """The walk went beyond what an unchanged target's does."""
-
-
-def _works(*_: Any) -> Any:
-    raise Worked
-
-
-def stored(state: State) -> tuple[StateStore, dict[str, Any]]:
-    """Write a state, whatever it holds; return its store and its metadata."""
-    objects = FakeObjects()
-    body = objects.create(encode(state, samples.NAMESPACE, samples.TOOLING))
-    return StateStore(objects, samples.NAMESPACE, "shop", "default", samples.TOOLING), body["metadata"]
-
-
 def tick_ends_unchanged(store: StateStore, head: str) -> bool:
     """Walk as a tick's run does, up to where it would begin to work."""
-    preparer = Preparer(TARGET, "set", samples.NAMESPACE, Host(head), _works, None)  # type: ignore[arg-type]  # nothing is admitted
+    preparer = Preparer(TARGET, "set", samples.NAMESPACE, Host(head), works, None)  # type: ignore[arg-type]  # nothing is admitted
     deps = Dependencies(TARGET, SETTINGS, preparer, None, store, None, lambda _: "u-1", 15.0, clock=lambda: NOW)  # type: ignore[arg-type]  # it plans nothing and takes no Lease
     run = RunContext(deps, Job("shop", "tick"), threading.Event(), "r1", Round(NOW), found=FoundMembers(frozenset(), frozenset()))
-    with patch.multiple(reconcile, _look=_works, _locked=_works):
+    with patch.multiple(reconcile, _look=works, _locked=works):
         try:
             return reconcile._unlocked(run).outcome is Outcome.UNCHANGED
         except (AnnealError, Worked):

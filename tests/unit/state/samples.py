@@ -60,6 +60,17 @@ REFUSAL = Refusal(
 )
 
 
+KINDS = frozenset(
+    {
+        GroupKind("apps", "Deployment"),
+        GroupKind("", "ConfigMap"),
+        GroupKind("", "Namespace"),
+        GroupKind("rbac.authorization.k8s.io", "ClusterRole"),
+    }
+)
+WAITS = DependencyWait("e" * 40, "c" * 64, NOON, (Obstacle("infra", "it is degraded", "anneal status infra"),))
+
+
 def full() -> State:
     return blank(
         path="deploy",
@@ -93,7 +104,7 @@ def full() -> State:
         pin=Pin(sha("f"), "b" * 64, "ada", "rollback", NOON),
         suspend=Suspend("ada", "maintenance", NOON, NOON),
         requested=NamedRequest("ada", NOON, force=True),
-        awaits=DependencyWait(sha("e"), "c" * 64, NOON, (Obstacle("infra", "it is degraded", "anneal status infra"),)),
+        awaits=WAITS,
         orphans=(Orphan("u-9", API, NOON), Orphan("u-10", API, NOON, unmarked=True, until=NOON)),
         declared=(API, Identity("", "Namespace", "", "shop"), Identity("rbac.authorization.k8s.io", "ClusterRole", "", "system:x")),
         deliveries=(Delivery("1", "github", "refs/heads/main", sha(), "ada", NOON),),
@@ -101,14 +112,7 @@ def full() -> State:
             Run("r1", "push", "applied", NOON, sha(), "Add api", "Ada", "ada", {"created": 3}, 1.25, "", "", ("Deployment/shop/api",)),
         ),
         drift=(Drift(API, "spec.replicas", "3", "5", "kubectl-scale"),),
-        kinds=frozenset(
-            {
-                GroupKind("apps", "Deployment"),
-                GroupKind("", "ConfigMap"),
-                GroupKind("", "Namespace"),
-                GroupKind("rbac.authorization.k8s.io", "ClusterRole"),
-            }
-        ),
+        kinds=KINDS,
         namespaces=frozenset({"shop", "shop-jobs"}),
     )
 
