@@ -91,7 +91,7 @@ class Summary:
             author=next((_cut(run.author.partition(" <")[0], _AUTHOR) for run in runs if run.author), ""),
             why=_cut(_why(state), _WHY),
             recent=tuple(RunGlimpse(run.outcome, round(run.duration, 1)) for run in state.history[:RECENT]),
-            soaks=tuple(map(glimpse, state.soaks[:GLIMPSED])),
+            soaks=tuple(glimpse(soak) for soak in state.soaks[:GLIMPSED] if soak.commits),
         )
 
     def suspension(self, now: float) -> Suspend | None:
