@@ -295,7 +295,7 @@ class Naive:
 
 @dataclass
 class Life:
-    """What happens to a target, told to its record and to the model, minute by minute."""
+    """What happens to a target, in its record and in the model, minute by minute."""
 
     target: Target = field(default_factory=Target)
     naive: Naive = field(default_factory=Naive)
