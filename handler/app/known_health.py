@@ -11,7 +11,7 @@ from handler.app.record_summaries import health_now
 from handler.config.settings import Settings
 from handler.model.errors import AnnealError
 from handler.model.health import HealthState
-from handler.state import soak
+from handler.state import soak_update
 from handler.state.heartbeat import Heartbeat
 from handler.state.record import State, TargetHealth
 
@@ -37,4 +37,4 @@ class HealthNow:
 
     def keep(self, before: State | None, after: State) -> State:
         """Return a record with its soaks brought up to date (`StateStore`)."""
-        return soak.kept(before, after, self.of, self.clock())
+        return soak_update.kept(before, after, self.of, self.clock())

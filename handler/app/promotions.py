@@ -6,7 +6,7 @@ of a command line means its cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from handler.app.connections import Connections
@@ -17,7 +17,8 @@ from handler.config.git_settings import Promoted, Revision
 from handler.config.settings import Target
 from handler.engine.run.other_records import OtherRecords
 from handler.engine.run.promotion import Promoters, Promotion
-from handler.model.errors import ConfigInvalid
+from handler.engine.run.promotion_claims import Awaited
+from handler.model.errors import AnnealError, ConfigInvalid
 from handler.state.record import State
 
 
@@ -42,11 +43,20 @@ def promoters_of(ways: Connections, target: Target) -> Promoters:
 def promotion_of(ways: Connections, records: SummarisedRecords, target: Target, known: State) -> Promotion:
     """Return what a target that follows others should be on, by summaries; by whole records, where another installation writes them.
 
-    `known`: its own record. Raises AnnealError: its git host can't tell.
+    `known`: its own record. Raises AnnealError: its git host doesn't answer.
     """
     promoters, promoted = promoters_of(ways, target), target.revision.promoted
     here = promoted is not None and not promoted.is_elsewhere
     return (replace(promoters, records=records) if here else promoters).choose(known, records.now)
+
+
+def awaited_by(ways: Connections, target: Target, known: State | None) -> Sequence[Awaited]:
+    """Return what the next commit of a target that follows others waits for; where that can't be looked at, why. `known`: its record."""
+    try:
+        uid = known.cluster_uid if known else ""
+        return promotion_of(ways, SummarisedRecords(ways.settings, ways), target, known or State(target.name, "", uid)).awaited
+    except AnnealError as error:
+        return (Awaited("", str(error)),)
 
 
 def _records(ways: Connections, target: Target, promoted: Promoted) -> OtherRecords:

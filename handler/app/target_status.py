@@ -17,6 +17,7 @@ from handler.app.cluster_looks import ClusterLooks, LastSeen, LastSeenByPlace, a
 from handler.app.record_summaries import PATIENCE, Readable
 from handler.app.retired import in_order, retired
 from handler.config.settings import Settings, Target
+from handler.engine.run.promotion_claims import Awaited
 from handler.model.errors import StateInvalid
 from handler.model.event import Job
 from handler.model.names import target_of
@@ -38,6 +39,7 @@ MOST = 200  # items of a list that are shown; beside it stands how many there ar
 HELD = 2000  # of what is held: a person who approves it sees all of it, if that is possible
 READABLE = 50  # targets whose deliveries are read for one answer
 Json = dict[str, Any]
+Awaits = Callable[[Target, State | None], Sequence[Awaited]]
 J = TypeVar("J")
 
 
@@ -50,14 +52,23 @@ class ClusterSeen:
 
 
 class TargetStatusReader:
-    """Reads records of one configuration's targets by `objects` (raises AnnealError), masked by `mask`. Safe to share between threads."""
+    """Reads records of one configuration's targets by `objects` (raises AnnealError), masked by `mask`. Safe to share between threads.
+
+    `awaits`: what a target that follows others waits for, by its record.
+    """
 
     def __init__(
-        self, settings: Settings, objects: Callable[[Target], Readable], mask: Callable[[str], str], deadline: float = DEADLINE
+        self,
+        settings: Settings,
+        objects: Callable[[Target], Readable],
+        mask: Callable[[str], str],
+        deadline: float = DEADLINE,
+        awaits: Awaits = lambda _target, _state: (),
     ) -> None:
         self._settings = settings
         self._objects = objects
         self._mask = mask
+        self._awaits = awaits
         self._looks = ClusterLooks(deadline)
         self._clusters, self._states = LastSeenByPlace[ClusterSeen](len(settings.targets)), LastSeenByPlace["State | None"](KEPT)
 
@@ -87,7 +98,9 @@ class TargetStatusReader:
     def target(self, name: str, *, patient: bool = False) -> Json:
         """Return all that is known of one configured target. `patient`: for a decision, which waits longer for what is now."""
         target = self._target(name)
-        return self._masked(_detail(target, self._now(target) if patient else self._seen(target)))
+        sight = self._now(target) if patient else self._seen(target)
+        awaited = self._awaits(target, sight.what) if target.revision.promoted and not sight.trouble else ()
+        return self._masked({**_detail(target, sight), "promotion": [_awaited(each) for each in awaited]})
 
     def run(self, run: str) -> Json | None:
         """Return a recorded run, None when the record of its target doesn't have it. Raises AnnealError: it can't be read."""
@@ -167,9 +180,12 @@ def _row(target: Target, sight: LastSeen[ClusterSeen], settings: Settings) -> Js
     return {**_followed(target), "recorded": recorded, **_summed(now), "suspended": now.suspended or target.suspend, **facts}
 
 
+_FOR_TICKS = ("home", "asked", "judged", "soaks", "suspendedUntil", "directory")
+
+
 def _summed(summary: Summary) -> Json:
-    """Return a summary for display: the digest of its home and pending requests are for ticks."""
-    return {key: value for key, value in plain(summary).items() if key not in ("home", "asked", "judged", "suspendedUntil", "directory")}
+    """Return a summary for display: the digest of its home, pending requests and soaks are for ticks."""
+    return {key: value for key, value in plain(summary).items() if key not in _FOR_TICKS}
 
 
 def _detail(target: Target, sight: LastSeen[State | None]) -> Json:
@@ -177,6 +193,10 @@ def _detail(target: Target, sight: LastSeen[State | None]) -> Json:
     paused = target.suspend or (state is not None and state.suspension(time.time()) is not None)
     known = {**_followed(target), "recorded": state is not None, "suspended": paused, "suspendedByConfiguration": target.suspend}
     return known | sight.facts() | {"state": None if state is None else shown(state)}
+
+
+def _awaited(each: Awaited) -> Json:
+    return {"target": each.target, "why": each.why, "due": stamp(each.due) if each.due else ""}
 
 
 def shown(state: State) -> Json:
@@ -200,6 +220,7 @@ def shown(state: State) -> Json:
         "orphans": _cut(state.orphans),
         "drift": _cut(state.drift),
         "declared": len(state.declared),
+        "soaks": [{key: value for key, value in plain(soak).items() if key not in ("reads", "settings")} for soak in state.soaks[:MOST]],
         "kinds": plain(state.kinds),
     }
 

@@ -24,7 +24,8 @@ def promoters(settings: Settings, target: Target) -> tuple[str, ...]:
     promoted = target.revision.promoted
     if promoted is None:
         return ()
-    known = () if promoted.is_elsewhere else tuple(each.name for each in settings.targets)
+    globs = not promoted.is_elsewhere and any(map(is_glob, promoted.from_))
+    known = tuple(each.name for each in settings.targets) if globs else ()
     found = (matched for name in promoted.from_ for matched in (_matched(name, known, target.name) if is_glob(name) else (name,)))
     return tuple(dict.fromkeys(found))
 

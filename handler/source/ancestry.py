@@ -1,8 +1,8 @@
 """Whether one commit leads to another by parents: judged on the commits between them, which one request brings.
 
-A host that is told of a commit sends what another one leads to, without that commit and all before it (`have` of gitprotocol-pack(5)). No
-way from the other one to it has a commit before it on it, so all of each way is sent. Law: ids are computed from what was sent, so a host
-can hide a way, and never make one up; what isn't shown is no way.
+A host that knows what is here already (`have` of gitprotocol-pack(5)) sends what a commit leads to, without that and all before it. No way
+from the one commit to the other has one before the other on it, so all of each way is sent. Law: ids are computed from what was sent, so a
+host can hide a way, and never make one up; what isn't shown is no way.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ class GitHost:
             return self._pack(deadline, offer, request, have=commit)
         except SourceRefused as refused:
             fix = "" if offer.filters else "let the host leave files out: git config uploadpack.allowFilter true"
-            seen = f"whether {head[:12]} leads to it can't be told: {refused.problems[0].message}"
+            seen = f"whether {head[:12]} leads to it isn't known: {refused.problems[0].message}"
             raise SourceRefused.of(f"commit {commit[:12]}", seen, fix=fix) from None
 
     def _alone(self, deadline: Deadline, sha: str) -> CommitInfo | None:

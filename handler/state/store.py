@@ -33,7 +33,10 @@ class StoredState:
 
 
 class StateStore:
-    """The record of one target. `tooling`: `anneal/v<semver>`, as KEP-3659 wants it on the ApplySet's parent. `keep`: see `soak.kept`."""
+    """The record of one target.
+
+    `tooling`: `anneal/v<semver>`, as KEP-3659 wants it on the ApplySet's parent. `keep`: see `soak_update.kept`.
+    """
 
     def __init__(
         self, objects: StateObjects, namespace: str, target: str, installation: str, tooling: str, keep: Keep = lambda _, state: state

@@ -102,7 +102,7 @@ class Summary:
             directory=state.repository.startswith(DIRECTORY),
             recent=tuple(RunGlimpse(run.outcome, round(run.duration, 1)) for run in state.history[:RECENT]),
             awaits=state.awaits.commit if state.awaits else "",
-            soaks=tuple(map(glimpse, state.soaks[:GLIMPSED])),
+            soaks=tuple(glimpse(soak) for soak in state.soaks[:GLIMPSED] if soak.commits),
         )
 
     def suspension(self, now: float) -> Suspend | None:

@@ -99,8 +99,9 @@ def test_a_commit_soaks_is_replaced_breaks_and_is_rolled_back_from(line: Promoti
     assert len({third, fifth}) == 2
     row = Overview(line.settings, line.shops["prod"].handler).look([line.shops["prod"].target])[0]
     assert row.newest
-    assert (row.newest.commit, row.is_behind) == (fourth, False)
-    assert f"was rolled back from {fifth[:12]}" in str(row.newest.awaited[0])
+    assert (row.newest.commit, row.is_behind, row.newest.awaited) == (fourth, False, ())
+    refused = line.run("prod", "oneoff", promote=True, commit=fifth)
+    assert (refused.outcome, "was rolled back from" in refused.message) == (Outcome.REFUSED, True), told(refused)
 
 
 def forged(line: PromotionLine, *commits: str) -> None:

@@ -130,7 +130,7 @@ class Promoters:
             older = bool(known.commit) and self.reaches(known.commit, commit)
         except AuthorError as error:
             forced = f"deploy it all the same: anneal promote {self.target} --commit {commit} --force"
-            return Awaited("", f"whether {commit[:12]} is newer than {known.commit[:12]} can't be told: {error}; {forced}")
+            return Awaited("", f"whether {commit[:12]} is newer than {known.commit[:12]} isn't known: {error}; {forced}")
         return Awaited("", f"{commit[:12]} is older than {known.commit[:12]}", final=True) if older else None
 
     def _is_on_branch(self, commit: str, since: float) -> bool:

@@ -19,10 +19,10 @@ from handler.model.health import HealthState
 from handler.model.target_matching import repository_key
 from handler.state.record import State
 from handler.state.record_format import seconds_of
-from handler.state.soak import ROLLED_BACK, Soak
+from handler.state.soak import COMMITS, MOST, ROLLED_BACK, Soak
 
 ReadsOf = Callable[[State], str]
-"""What a commit's tree has, as a digest, under the names that a target's recorded commit has read; empty: that can't be told."""
+"""What a commit's tree has, as a digest, under the names that a target's recorded commit has read; empty: that isn't known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Claims:
 
     def candidates(self) -> list[str]:
         """Return the commits that were recorded whole, by the first target's order, the newest first; then those of the others."""
-        found = (commit for record in self.records if record.state for soak in record.state.soaks for commit in soak.commits)
+        found = (commit for record in self.records if record.state for soak in _soaks(record.state) for commit in soak.commits[:COMMITS])
         return list(dict.fromkeys(found))
 
     def awaited(self, commit: str, reads_of: ReadsOf) -> tuple[Awaited, ...]:
@@ -158,8 +158,13 @@ class Claims:
         return Awaited(record.target, f"its record is of another repository, {record.state.repository}", final=True)
 
 
+def _soaks(state: State) -> Sequence[Soak]:
+    """Return as many soaks as are ever written: a record may hold anything."""
+    return state.soaks[:MOST]
+
+
 def _newest(state: State, commit: str) -> Soak | None:
-    return next((soak for soak in state.soaks if commit in soak.commits), None)
+    return next((soak for soak in _soaks(state) if commit in soak.commits[:COMMITS]), None)
 
 
 def _reading_the_same(state: State, reads_of: ReadsOf) -> Soak | None:

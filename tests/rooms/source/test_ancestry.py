@@ -115,7 +115,7 @@ def test_more_than_is_allowed_between_two_commits_is_refused_with_the_way_out(ho
     first, *_, last = line(work, 30)
     work.push()
     with opened(host.url_of("shop"), limits=replace(PATIENT, objects=20)) as git:
-        with pytest.raises(SourceRefused, match=f"whether {last[:12]} leads to it can't be told: .*more than 20"):
+        with pytest.raises(SourceRefused, match=f"whether {last[:12]} leads to it isn't known: .*more than 20"):
             git.reaches(last, first)
         host.filters = False
     with (

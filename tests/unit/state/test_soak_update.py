@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from handler.engine.run.other_records import OtherRecord
 from handler.engine.run.promotion_claims import Claims
 from handler.model.target_matching import repository_key
-from handler.state import soak
+from handler.state import soak_update
 from handler.state.configmap import decode, encode, read_summary, summary_of
 from handler.state.heartbeat import Beat, known
 from handler.state.record import Attempt, Pin, RunStatus, State, TargetHealth
@@ -44,7 +44,7 @@ class Target:
 
     def write(self, **parts: Any) -> None:
         after = replace(self.state, **parts)
-        self.state = soak.kept(
+        self.state = soak_update.kept(
             self.state if self.state.soaks or self.state.commit or self.state.attempt else None, after, self.known, self.now
         )
 
@@ -295,7 +295,7 @@ class Naive:
 
 @dataclass
 class Life:
-    """What happens to a target, told to its record and to the model, minute by minute."""
+    """What happens to a target, in its record and in the model, minute by minute."""
 
     target: Target = field(default_factory=Target)
     naive: Naive = field(default_factory=Naive)

@@ -1,0 +1,226 @@
+"""What a target that follows others does of its own: rolled back, promoted by hand, in waves, killed at each write."""
+
+from __future__ import annotations
+
+import pytest
+
+from handler.model.result import Outcome
+from tests.unit.engine.promoting_targets import MINUTE, SOAK, STAGING, Line, following
+
+
+@pytest.fixture
+def line() -> Line:
+    """Production is on the first commit, which staging has kept healthy for long enough."""
+    made = Line()
+    made.commit("1")
+    made.done("staging")
+    made.later(SOAK)
+    made.done("prod")
+    return made
+
+
+# --- the follower's own word
+def test_a_follower_that_was_rolled_back_stays_there_until_something_else_is_proven(line: Line) -> None:
+    first, second = line.state("staging").commit, line.commit("2")
+    line.done("staging")
+    line.later(SOAK)
+    assert line.on() == second
+    assert line.run("prod", "oneoff", rollback=True, actor="ada").outcome is Outcome.APPLIED
+    assert line.on() == first
+    line.fell_ill("staging")  # now staging proves nothing that prod could go to
+    assert line.on() == first
+    assert line.state("prod").pin
+    line.fell_ill("staging", "healthy")
+    line.later(SOAK)
+    assert line.on() == first, "it is proven again, and was rolled back from here"
+    third = line.commit("3")
+    line.done("staging")
+    line.later(SOAK)
+    assert line.on() == third
+    assert line.state("prod").pin is None
+
+
+def test_unpin_follows_again_at_once(line: Line) -> None:
+    second = line.commit("2")
+    line.done("staging")
+    line.later(SOAK)
+    assert line.on() == second
+    line.run("prod", "oneoff", rollback=True)
+    line.done("prod", "oneoff", unpin=True)
+    assert line.state("prod").commit == second
+
+
+# --- by hand
+def test_promoted_by_hand_it_is_pinned_to_nothing_and_follows_what_is_newer(line: Line) -> None:
+    second = line.commit("2")
+    line.done("staging")
+    result = line.run("prod", "oneoff", promote=True, actor="ada")
+    assert (result.outcome, line.state("prod").commit, line.state("prod").pin) == (Outcome.APPLIED, second, None)
+    entry = line.state("prod").history[0]
+    assert (entry.trigger, entry.actor, entry.asked_by) == ("promotion", "ada", "promotion by ada")
+    assert line.on() == second, "the first is proven, and older"
+    third = line.commit("3")
+    line.done("staging")
+    assert line.on() == second
+    line.later(SOAK)
+    assert line.on() == third
+
+
+@pytest.mark.parametrize("way", ["ill", "never recorded"])
+def test_by_hand_only_force_brings_what_is_not_well(line: Line, way: str) -> None:
+    second = line.commit("2")
+    if way == "ill":
+        line.done("staging")
+        line.fell_ill("staging")
+    refused = line.run("prod", "oneoff", promote=True, commit=second)
+    assert (refused.outcome, refused.code) == (Outcome.REFUSED, "request-refused")
+    assert ("degraded" if way == "ill" else "hasn't recorded") in refused.message
+    forced = line.run("prod", "oneoff", promote=True, commit=second, force=True)
+    assert (forced.outcome, line.state("prod").commit, line.state("prod").pin) == (Outcome.APPLIED, second, None)
+    assert line.on() == second
+
+
+def test_not_even_force_brings_what_is_not_on_the_branch(line: Line) -> None:
+    side = line.host.commit({"prod/own.json": "{}"})
+    refused = line.run("prod", "oneoff", promote=True, commit=side, force=True)
+    assert (refused.outcome, "is not on its branch" in refused.message) == (Outcome.REFUSED, True)
+
+
+def test_the_beginning_of_a_commit_will_do(line: Line) -> None:
+    second = line.commit("2")
+    line.done("staging")
+    line.run("prod", "oneoff", promote=True, commit=second[:10])
+    assert line.state("prod").commit == second
+
+
+# --- waves
+EU, US, AP = (following(name, "staging", soak=MINUTE) for name in ("eu", "us", "ap"))
+LATE = following("late", "eu", "us", "ap")
+
+
+@pytest.fixture
+def waves() -> Line:
+    made = Line((STAGING, EU, US, AP, LATE))
+    made.commit("1")
+    made.done("staging")
+    made.later(MINUTE)
+    for name in ("eu", "us", "ap"):
+        made.done(name)
+    made.later(SOAK)
+    made.done("late")
+    return made
+
+
+def test_a_wave_goes_on_once_each_of_its_targets_has_proven_it(waves: Line) -> None:
+    first, second = waves.state("late").commit, waves.commit("2")
+    waves.done("staging")
+    waves.later(MINUTE)
+    for name in ("eu", "us", "ap"):
+        assert waves.on(name) == second
+        waves.later(MINUTE)
+    waves.later(SOAK - 2 * MINUTE)
+    result = waves.done("late")
+    assert waves.state("late").commit == first
+    assert "ap: has kept" in result.message
+    assert "eu:" not in result.message
+    assert result.next_try == waves.now + MINUTE
+    waves.later(MINUTE)
+    assert waves.on("late") == second
+
+
+def test_a_halted_wave_says_which_target_holds_it(waves: Line) -> None:
+    first, second = waves.state("late").commit, waves.commit("2")
+    waves.done("staging")
+    waves.later(MINUTE)
+    for name in ("eu", "us", "ap"):
+        waves.done(name)
+    waves.later(MINUTE)
+    waves.fell_ill("us")
+    waves.later(SOAK)
+    result = waves.done("late")
+    assert waves.state("late").commit == first
+    assert (result.next_try, "us: degraded since" in result.message, second[:12] in result.message) == (0.0, True, True)
+    assert "eu:" not in result.message
+
+
+def test_targets_of_a_wave_need_not_have_recorded_the_same_commit_if_it_reads_the_same(waves: Line) -> None:
+    second = waves.commit("2")
+    waves.done("staging")
+    waves.later(MINUTE)
+    waves.done("eu")
+    waves.done("us")
+    waves.done("ap")
+    other = waves.commit("3", paths=("nothing",))
+    waves.done("staging")
+    waves.done("eu")  # the others have seen nothing of it
+    waves.later(SOAK)
+    assert waves.state("us").commit == second
+    assert waves.on("late") == other
+
+
+# --- killed
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_killed_at_each_write_it_is_finished_by_the_next_run(by_hand: bool) -> None:
+    number = 0
+    while True:
+        line = Line()
+        line.commit("1")
+        line.done("staging")
+        line.later(SOAK)
+        line.done("prod")
+        second = line.commit("2")
+        line.done("staging")
+        line.later(0 if by_hand else SOAK)
+        writes = 0
+
+        def kill(call: object, line: Line = line, at: int = number) -> None:
+            nonlocal writes
+            if call.asked.method == "GET" or "dryRun" in str(call.asked.query):  # type: ignore[attr-defined]  # a Call
+                return
+            writes += 1
+            if writes > at:
+                raise KeyboardInterrupt
+
+        line.before = kill
+        try:
+            result = line.run("prod", "oneoff", promote=True) if by_hand else line.run("prod")
+        except KeyboardInterrupt:
+            result = None
+        line.before = lambda call: None
+        if result is not None:
+            break
+        opened = line.state("prod").attempt is not None
+        line.restart()
+        line.later(MINUTE)
+        after = line.run("prod")
+        assert after.outcome in (Outcome.APPLIED, Outcome.UNCHANGED), (number, after)
+        if opened or not by_hand:
+            assert (line.state("prod").commit, line.value("prod"), line.state("prod").attempt) == (second, "2", None), number
+        number += 1
+    assert number >= 3
+
+
+def test_an_open_attempt_goes_back_once_staging_has_gone_back(line: Line) -> None:
+    first = line.state("staging").commit
+    second = line.commit("2")
+    line.done("staging")
+    line.later(SOAK)
+
+    def kill(call: object) -> None:
+        if call.asked.method == "PATCH" and "dryRun" not in str(call.asked.query):  # type: ignore[attr-defined]  # a Call
+            raise KeyboardInterrupt
+
+    line.before = kill
+    with pytest.raises(KeyboardInterrupt):
+        line.run("prod")
+    line.before = lambda call: None
+    attempt = line.state("prod").attempt
+    assert attempt
+    assert attempt.commit == second
+    line.restart()
+    line.later(MINUTE)
+    line.fell_ill("staging")
+    line.later(MINUTE)
+    line.run("staging", "oneoff", rollback=True)
+    line.done("prod")
+    assert (line.state("prod").commit, line.value("prod")) == (first, "1")
