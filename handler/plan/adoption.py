@@ -21,7 +21,7 @@ from handler.plan.ownership import ForeignOwner, foreign_owner, in_order
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Adoptable:
     """One declared object that lives and isn't ours. `owner`: None: no tool's; `refusal`: why it can't be taken over; empty: it can."""
 
     identity: Identity
@@ -33,7 +33,7 @@ class Candidate:
 class Adoptions:
     """The candidates that the newest plan has judged; its threads share it."""
 
-    found: dict[Identity, Candidate] = field(default_factory=dict)
+    found: dict[Identity, Adoptable] = field(default_factory=dict)
 
     def see(
         self, item: Desired, live: Mapping[str, Any], target: str, applyset: str, outcome: Iterable[Change | Problem | AnnealError]
@@ -45,11 +45,11 @@ class Adoptions:
             return
         refusals = [each.message if isinstance(each, Problem) else str(each) for each in outcome if not isinstance(each, Change)]
         owner = foreign_owner(dict(live), item.identity, applyset)
-        self.found[item.identity] = Candidate(item.identity, owner, "; ".join(refusals))
+        self.found[item.identity] = Adoptable(item.identity, owner, "; ".join(refusals))
 
-    def by_owner(self) -> dict[ForeignOwner | None, list[Candidate]]:
+    def by_owner(self) -> dict[ForeignOwner | None, list[Adoptable]]:
         """Return the candidates in order, by their owners; those of no tool last."""
-        groups: dict[ForeignOwner | None, list[Candidate]] = {}
+        groups: dict[ForeignOwner | None, list[Adoptable]] = {}
         for each in sorted(
             self.found.values(), key=lambda each: (each.owner is None, each.owner.name if each.owner else "", each.identity)
         ):

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from handler.config.load import load
+from handler.config.settings_digest import settings_digest
 from handler.model.names import IDENTITY, PART_OF, applyset_id
 from handler.state.configmap import state_name
 from tests.e2e.api_proxy import Wired
@@ -94,6 +96,9 @@ def test_all_owners_are_listed_and_the_printed_command_takes_over(shop: Shop, ku
         assert each["metadata"]["annotations"].keys() == {IDENTITY}
     assert shop.cli.config.read_text() == configured
     shop.cli("plan", "shop", "--exit-code")
+    (target,) = load(shop.cli.config).targets
+    record = kubectl("get", "configmap", state_name("shop"), "-n", shop.namespace)["data"]
+    assert json.loads(record["applied.json"])["settings"] == settings_digest(target), "no run plans anew for the settings"
     assert "unchanged" in shop.cli("apply", "shop").stdout
     assert live(shop, kubectl) == after
 
