@@ -2,7 +2,7 @@
 
     each such object that a plan judges  -->  its owner, and its change or what refuses it  -->  grouped by owner
 
-Law: values of fields aren't kept, for no Secret's may be shown: what changes is read from the plan as it may be read.
+Law: neither values of fields nor the server's words are kept, for no Secret's may be shown: both are read from the run's end, masked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from handler.model.names import Identity
 from handler.model.plan import Change
 from handler.plan.admission import Desired
 from handler.plan.inventory import is_member
+from handler.plan.missing_settings import MissingSetting
 from handler.plan.ownership import ForeignOwner, foreign_owner, in_order
+
+_SEEN = "refused, as is said below"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class Adoptions:
         changes = [each for each in outcome if isinstance(each, Change)]
         if is_member(live, item.identity, target, applyset) or any(change.sibling or not change.writes for change in changes):
             return
-        refusals = [each.message if isinstance(each, Problem) else str(each) for each in outcome if not isinstance(each, Change)]
+        refusals = [each.message if isinstance(each, MissingSetting) else _SEEN for each in outcome if not isinstance(each, Change)]
         owner = foreign_owner(dict(live), item.identity, applyset)
         self.found[item.identity] = Adoptable(item.identity, owner, "; ".join(refusals))
 
