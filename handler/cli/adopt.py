@@ -23,7 +23,7 @@ from handler.model.event import Job
 from handler.model.numbers import many
 from handler.model.plan import Change
 from handler.model.result import Result
-from handler.plan.adoption import Adoptions, Candidate
+from handler.plan.adoption import Adoptable, Adoptions
 from handler.plan.missing_settings import MissingSetting, block
 from handler.plan.ownership import TOOLS, ForeignOwner, in_order
 
@@ -137,7 +137,7 @@ class _Survey:
             output.line("every run takes these over" if self.adopted else f"all that {self.target.name} declares is its own, or new")
         return code
 
-    def _show_owner(self, session: Session, owner: ForeignOwner | None, found: Sequence[Candidate]) -> None:
+    def _show_owner(self, session: Session, owner: ForeignOwner | None, found: Sequence[Adoptable]) -> None:
         output, named = session.output, f"  (--from {' --from '.join(owner.tools)})" if owner and owner.tools else ""
         whose = f"{owner.name} has {many(len(found), 'object')}{named}:" if owner else f"{many(len(found), 'object')} of no other tool:"
         output.line(whose, "head")
@@ -169,7 +169,7 @@ class _Survey:
             "plan": reports.plan_facts(self.ended.plan) if self.ended.plan else None,
         }
 
-    def _object(self, each: Candidate) -> dict[str, Any]:
+    def _object(self, each: Adoptable) -> dict[str, Any]:
         change = self.changes.get(each.identity)
         bare = {"object": str(each.identity), "group": each.identity.group}
         return (reports.change_facts(change) if change else bare) | {"refusal": each.refusal}

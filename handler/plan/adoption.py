@@ -2,7 +2,7 @@
 
     each such object that a plan judges  -->  its owner, and its change or what refuses it  -->  grouped by owner
 
-Law: values of fields aren't kept, for no Secret's may be shown: what changes is read from the plan as it may be read.
+Law: neither values of fields nor the server's words are kept, for no Secret's may be shown: both are read from the run's end, masked.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from handler.model.names import Identity
 from handler.model.plan import Change
 from handler.plan.admission import Desired
 from handler.plan.inventory import Membership, is_member
+from handler.plan.missing_settings import MissingSetting
 from handler.plan.ownership import ForeignOwner, foreign_owner, in_order
+
+_SEEN = "refused, as is said below"
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Adoptable:
     """One declared object that lives and isn't ours. `owner`: None: no tool's; `refusal`: why it can't be taken over; empty: it can."""
 
     identity: Identity
@@ -33,7 +36,7 @@ class Candidate:
 class Adoptions:
     """The candidates that the newest plan has judged; its threads share it."""
 
-    found: dict[Identity, Candidate] = field(default_factory=dict)
+    found: dict[Identity, Adoptable] = field(default_factory=dict)
 
     def see(self, item: Desired, live: Mapping[str, Any], ours: Membership, outcome: Iterable[Change | Problem | AnnealError]) -> None:
         """Note what became of one live object; what a sibling hands over, or what is left as it lives, is no candidate."""
@@ -41,13 +44,13 @@ class Adoptions:
         changes = [each for each in outcome if isinstance(each, Change)]
         if is_member(live, item.identity, ours) or any(change.sibling or not change.writes for change in changes):
             return
-        refusals = [each.message if isinstance(each, Problem) else str(each) for each in outcome if not isinstance(each, Change)]
+        refusals = [each.message if isinstance(each, MissingSetting) else _SEEN for each in outcome if not isinstance(each, Change)]
         owner = foreign_owner(dict(live), item.identity, ours.own_label(live))
-        self.found[item.identity] = Candidate(item.identity, owner, "; ".join(refusals))
+        self.found[item.identity] = Adoptable(item.identity, owner, "; ".join(refusals))
 
-    def by_owner(self) -> dict[ForeignOwner | None, list[Candidate]]:
+    def by_owner(self) -> dict[ForeignOwner | None, list[Adoptable]]:
         """Return the candidates in order, by their owners; those of no tool last."""
-        groups: dict[ForeignOwner | None, list[Candidate]] = {}
+        groups: dict[ForeignOwner | None, list[Adoptable]] = {}
         for each in sorted(
             self.found.values(), key=lambda each: (each.owner is None, each.owner.name if each.owner else "", each.identity)
         ):

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from handler.config.load import load
+from handler.config.settings_digest import settings_digest
 from handler.model.names import IDENTITY, PART_OF, applyset_id
 from handler.state.configmap import state_name
 from tests.e2e.api_proxy import Wired
@@ -25,13 +27,13 @@ from tests.terminal import typed
 
 FLUX = {"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
 HELM = {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "web"}
-SET = applyset_id("tools", "shop", "Secret")
-OWNERS = ("--from", "flux", "--from", "helm", "--from", SET)
-NAMES = ("by-flux", "by-helm", "by-set", "by-hand")
+SET, BANK = sorted((applyset_id("tools", "shop", "Secret"), applyset_id(state_name("bank"), "bank")))
+OWNERS = ("--from", "flux", "--from", "helm", "--from", SET, "--from", BANK)
+NAMES = ("by-flux", "by-helm", "by-set", "by-target", "by-hand")
 
 
 def plant(shop: Shop, kubectl: Kubectl) -> None:
-    """Let three tools and a person deploy one ConfigMap each, with a key that git lacks; git declares all four."""
+    """Let four tools and a person deploy one ConfigMap each, with a key that git lacks; git declares all five."""
     shop.work.remove("deploy")
     for name in NAMES:
         shop.work.write(f"deploy/{name}.yaml", document("ConfigMap", name, data={"key": "1"}))
@@ -40,6 +42,9 @@ def plant(shop: Shop, kubectl: Kubectl) -> None:
     make(kubectl, "kustomize-controller", config_map(shop.namespace, "by-flux", data, labels=FLUX), "apply", "--server-side")
     make(kubectl, "helm", config_map(shop.namespace, "by-helm", data, annotations=HELM), "create")
     make(kubectl, "kubectl", config_map(shop.namespace, "by-set", data, labels={PART_OF: SET}), "apply", "--server-side")
+    identity = {IDENTITY: f"bank:/ConfigMap:{shop.namespace}/by-target"}
+    theirs = config_map(shop.namespace, "by-target", data, labels={PART_OF: BANK}, annotations=identity)
+    make(kubectl, "anneal", theirs, "apply", "--server-side")
     make(kubectl, "kubectl-client-side-apply", config_map(shop.namespace, "by-hand", data), "apply")
     patch = json.dumps({"data": {"scaled": "3"}})
     kubectl.run("patch", "configmap", "by-flux", "-n", shop.namespace, "--type=merge", "-p", patch, "--field-manager=hpa")
@@ -54,8 +59,9 @@ def live(shop: Shop, kubectl: Kubectl) -> dict[str, Document]:
 
 
 def marked(found: Mapping[str, Document]) -> set[str]:
-    """Which of them are Anneal's."""
-    return {name for name, each in found.items() if IDENTITY in (each["metadata"].get("annotations") or {})}
+    """Which of them are the target's."""
+    marks = {name: (each["metadata"].get("annotations") or {}).get(IDENTITY, "") for name, each in found.items()}
+    return {name for name, mark in marks.items() if mark.startswith("shop:")}
 
 
 def test_all_owners_are_listed_and_the_printed_command_takes_over(shop: Shop, kubectl: Kubectl) -> None:
@@ -63,7 +69,7 @@ def test_all_owners_are_listed_and_the_printed_command_takes_over(shop: Shop, ku
     before, configured = live(shop, kubectl), shop.cli.config.read_text()
     shown = shop.cli("adopt", "shop").stdout
     assert live(shop, kubectl) == before
-    command = f"anneal adopt shop --from flux --from helm --from {SET}"
+    command = f"anneal adopt shop {' '.join(OWNERS)}"
     for line in (
         "Flux Kustomization apps has 1 object  (--from flux):",
         "  first stop Flux: flux suspend kustomization apps -n flux-system",
@@ -72,6 +78,7 @@ def test_all_owners_are_listed_and_the_printed_command_takes_over(shop: Shop, ku
         "    data.scaled: 3  (undeclared, by hpa; it stays)",
         "Helm release web has 1 object  (--from helm):",
         f"ApplySet {SET} has 1 object  (--from {SET}):",
+        f"target bank has 1 object  (--from {BANK}):",
         "1 object of no other tool:",
         f"to take them over: {command}",
     ):
@@ -82,6 +89,7 @@ def test_all_owners_are_listed_and_the_printed_command_takes_over(shop: Shop, ku
         "Flux Kustomization apps": ["flux"],
         "Helm release web": ["helm"],
         f"ApplySet {SET}": [SET],
+        "target bank": [BANK],
         None: [],
     }
     shop.cli(*command.split()[1:], "-y")
@@ -94,6 +102,9 @@ def test_all_owners_are_listed_and_the_printed_command_takes_over(shop: Shop, ku
         assert each["metadata"]["annotations"].keys() == {IDENTITY}
     assert shop.cli.config.read_text() == configured
     shop.cli("plan", "shop", "--exit-code")
+    (target,) = load(shop.cli.config).targets
+    record = kubectl("get", "configmap", state_name("shop"), "-n", shop.namespace)["data"]
+    assert json.loads(record["applied.json"])["settings"] == settings_digest(target), "no run plans anew for the settings"
     assert "unchanged" in shop.cli("apply", "shop").stdout
     assert live(shop, kubectl) == after
 
@@ -102,7 +113,7 @@ def test_what_isnt_named_is_refused_before_the_first_write(shop: Shop, kubectl: 
     plant(shop, kubectl)
     before = live(shop, kubectl)
     result = shop.cli("adopt", "shop", "--from", "flux", "-y", code=1)
-    assert f"    anneal adopt shop --from flux --from helm --from {SET}" in result.stderr.splitlines(), result.stderr
+    assert f"    anneal adopt shop {' '.join(OWNERS)}" in result.stderr.splitlines(), result.stderr
     shown = shop.cli("adopt", "shop", "--from", "flux", "--dry-run", code=1).stdout
     assert f"! refused ConfigMap/{shop.namespace}/by-helm: belongs to Helm release web" in shown
     shop.cli("apply", "shop", code=1)
@@ -135,7 +146,7 @@ def test_at_a_terminal_it_asks_once(shop: Shop, kubectl: Kubectl, answer: str) -
     before = live(shop, kubectl)
     environ = {"ANNEAL_CONFIG": str(shop.cli.config), "KUBECONFIG": str(shop.cli.kubeconfig)}
     command = [sys.executable, "-m", "handler", "adopt", "shop", *OWNERS]
-    code, shown = typed(command, [("4 objects would change hands. Go on?", answer)], environ=environ)
+    code, shown = typed(command, [("5 objects would change hands. Go on?", answer)], environ=environ)
     assert (code, shown.count("[y/N]")) == (0 if answer == "y" else 1, 1), shown
     assert marked(live(shop, kubectl)) == (set(NAMES) if answer == "y" else set())
     assert answer == "y" or live(shop, kubectl) == before

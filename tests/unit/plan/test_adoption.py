@@ -8,6 +8,7 @@ from handler.model.errors import Problem
 from handler.model.names import applyset_id, identity_of
 from handler.model.plan import Action, Change
 from handler.plan.adoption import Adoptions
+from handler.plan.missing_settings import lacking
 from tests.unit.plan.samples import SET, desired, document
 
 FLUX = {"labels": {"kustomize.toolkit.fluxcd.io/name": "apps"}}
@@ -39,9 +40,17 @@ def test_candidates_are_grouped_by_owner_and_those_of_no_tool_come_last() -> Non
 
 def test_what_is_refused_says_why_and_names_no_owner_to_take_over_from() -> None:
     adoptions = Adoptions()
-    seen(adoptions, "a", OTHER, Problem("ConfigMap/shop/a", "belongs to target bank", fix="…"))
+    seen(adoptions, "a", OTHER, lacking(Problem("ConfigMap/shop/a", "belongs to target bank"), "shop", {"adopt": ("x",)}))
     seen(adoptions, "b", FLUX)
     assert [found for _, found in listed(adoptions)] == [[("a", "belongs to target bank")], [("b", "")]]
+    assert adoptions.owners() == ("flux",)
+
+
+def test_the_servers_words_arent_kept_for_they_may_quote_a_secret() -> None:
+    adoptions = Adoptions()
+    seen(adoptions, "a", HELM, Problem("ConfigMap/shop/a", 'Invalid value: "hunter2"'))
+    seen(adoptions, "b", FLUX)
+    assert [found for _, found in listed(adoptions)] == [[("b", "")], [("a", "refused, as is said below")]]
     assert adoptions.owners() == ("flux",)
 
 
