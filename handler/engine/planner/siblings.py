@@ -163,7 +163,7 @@ class SiblingQuestions:
             if owner is None:
                 if kept:
                     return ""
-                known = self.siblings.knows(name)
+                known = name != self.target.name and self.siblings.knows(name)
                 return refused_to_strangers(item, name, self.target.name, None if known else self._parent(str(labelled)), known=known)
             if owner.uncertain:
                 seen = f"belongs to target {name}, which reaches its cluster another way, and can't now"

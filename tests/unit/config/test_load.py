@@ -85,6 +85,7 @@ def test_the_full_sample_is_read_into_every_field() -> None:
         rollout="deploy/rollout.yaml",
         rollback=s.Rollback(on_failure=True),
         evidence=s.EvidenceSettings("record"),
+        renamed_from="shop-old",
         suspend=True,
     )
 
