@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from handler.app.record_places import former_places
 from handler.config.secrets import ALL, references
 from handler.config.settings import Settings, Target
 from handler.health.kinds.pods import WITH_PODS
@@ -47,6 +48,9 @@ class NeededKinds:
     bodies: tuple[dict[str, Any], ...] = ()
 
 
+_RECORD = (("", "configmaps"), ("coordination.k8s.io", "leases"))
+
+
 def own_grants(settings: Settings, target: Target) -> tuple[Grant, ...]:
     """Return what the handler itself must be able to do for a target.
 
@@ -60,6 +64,9 @@ def own_grants(settings: Settings, target: Target) -> tuple[Grant, ...]:
         Grant(where, "coordination.k8s.io", "leases", ("create",)),
         Grant(where, "coordination.k8s.io", "leases", ("get", "update"), (name, heartbeat_name(settings.installation))),
     ]
+    for place in former_places(settings, target):  # a takeover ends with the deletion of the record before
+        grants.append(Grant(place.namespace, "coordination.k8s.io", "leases", ("create",)))
+        grants += [Grant(place.namespace, *kind, ("get", "update", "delete"), (state_name(place.name),)) for kind in _RECORD]
     if target.impersonate:
         namespace, _, account = target.impersonate.service_account.partition("/")
         grants.append(Grant(namespace, "", "serviceaccounts", ("impersonate",), (account,)))
