@@ -21,10 +21,10 @@ from tests.e2e.one_target import STATES, Shop, told
 from tests.kubectl import Kubectl
 
 
-def second(shop: Shop, **settings: str) -> Handler:
+def second(shop: Shop, space: str = STATES) -> Handler:
     """Return another installation of the same configuration."""
     made = Shop(shop.name, shop.work, shop.kubectl, shop.sandbox, shop.target)
-    made.settings = replace(shop.settings, **settings)  # type: ignore[arg-type]
+    made.settings = replace(shop.settings, installation="second", state_namespace=space)
     return made.handler_at(shop.kubectl.kubeconfig)
 
 
@@ -37,7 +37,7 @@ def test_in_one_state_namespace_the_second_is_refused_naming_both(shop: Shop) ->
     shop.push(*documents)
     shop.applied()
     before = shop.versions(documents)
-    refused = run(second(shop, installation="second"), shop)
+    refused = run(second(shop), shop)
     assert (refused.outcome, refused.code) == (Outcome.FAILED, TargetMoved.code), told(refused)
     said = str(refused.problems[0])
     assert "installation was default, is now second" in said
@@ -52,7 +52,7 @@ def test_in_two_state_namespaces_the_others_objects_are_refused_naming_it(shop: 
     shop.push(*documents)
     shop.applied()
     before, space = shop.versions(documents), shop.create_namespace(f"{shop.name}-states")
-    other = second(shop, installation="second", state_namespace=space)
+    other = second(shop, space)
     refused = run(other, shop)
     assert refused.outcome is Outcome.FAILED, told(refused)
     said = str(refused.problems[0])
